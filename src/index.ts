@@ -1,6 +1,4 @@
-/**
- * The core of effect-deepagents: values, services and the loop. Each module is a namespace, as in Effect.
- */
+/** The core of effect-deepagents: values, services and the loop. Each module is a namespace, as in Effect. */
 export * as Agent from "./core/Agent.ts"
 export * as AgentError from "./core/AgentError.ts"
 export * as AgentEvent from "./core/AgentEvent.ts"

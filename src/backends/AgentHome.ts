@@ -22,22 +22,12 @@ import type { Sandbox } from "../core/Sandbox.ts"
 import * as CompositeBackend from "./CompositeBackend.ts"
 import * as FilesystemBackend from "./FilesystemBackend.ts"
 
-/**
- * The path at which it is mounted.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The path at which it is mounted. */
 export const mountedAt = "/agent"
 
 const idRule = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 
-/**
- * The agent that is at home, and the folder of this machine that holds the homes.
- *
- * @category models
- * @since 0.1.0
- */
+/** The agent that is at home, and the folder of this machine that holds the homes. */
 export interface Where {
   readonly agentId: string
   readonly folder?: string | undefined
@@ -61,34 +51,19 @@ const folderOf = Effect.fnUntraced(function* ({ agentId, folder = join(homedir()
 const home = (where: Where): Layer.Layer<Backend, BackendError.BackendError> =>
   Layer.unwrap(Effect.map(folderOf(where), (root) => FilesystemBackend.layer({ root })))
 
-/**
- * The files of an agent with its home beside them. `folder` is where the homes are, `~/.deepagents` by default.
- *
- * @category layers
- * @since 0.1.0
- */
+/** The files of an agent with its home beside them. `folder` is where the homes are, `~/.deepagents` by default. */
 export const layer = <E, R>(
   options: Where & { readonly files: Layer.Layer<Backend, E, R> }
 ): Layer.Layer<Backend, E | BackendError.BackendError | CompositeBackend.InvalidRoute, R> =>
   CompositeBackend.layer({ default: options.files, routes: { [mountedAt]: home(options) } })
 
-/**
- * Like {@link layer}, beside a sandbox.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Like {@link layer}, beside a sandbox. */
 export const layerSandbox = <E, R>(
   options: Where & { readonly files: Layer.Layer<Sandbox, E, R> }
 ): Layer.Layer<Sandbox | Backend, E | BackendError.BackendError | CompositeBackend.InvalidRoute, R> =>
   CompositeBackend.layerSandbox({ default: options.files, routes: { [mountedAt]: home(options) } })
 
-/**
- * As {@link layer}, with an id and a folder that may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with an id and a folder that may be a `Config`. */
 export const layerConfig = <E, R>({
   files,
   ...where
@@ -98,12 +73,7 @@ export const layerConfig = <E, R>({
   R
 > => Layer.unwrap(Effect.map(fromConfigured<Where>(where), (found) => layer({ ...found, files })))
 
-/**
- * As {@link layerSandbox}, with an id and a folder that may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layerSandbox}, with an id and a folder that may be a `Config`. */
 export const layerSandboxConfig = <E, R>({
   files,
   ...where

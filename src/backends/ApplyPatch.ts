@@ -38,18 +38,10 @@ export { type Change, type Hunk, type HunkLine, InvalidPatch, type Patch } from 
 /**
  * Reads a patch. A code fence or a shell's here-document around it is taken off. Takes time in proportion to its length
  * and fails with nothing but `InvalidPatch`, whatever it is given.
- *
- * @category encoding
- * @since 0.1.0
  */
 export const parse: (text: string) => Result.Result<Patch, InvalidPatch> = format.parse
 
-/**
- * Writes a patch, so that `parse` gives it back.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Writes a patch, so that `parse` gives it back. */
 export const print: (patch: Patch) => string = format.print
 
 const { marks } = format
@@ -188,8 +180,5 @@ const tool = once(() =>
  * is still as it was read; if one can't be written (or the call is interrupted), what was written before is taken back.
  * A change that could not be taken back is told to the model. A patch that does not fit is answered by the line, what came and
  * what was expected. `details` of the result have the changed files, with a diff each.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make: () => Tool.Tool<Backend | ToolContext> = tool

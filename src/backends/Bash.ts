@@ -52,9 +52,6 @@ import { loadPeer } from "./internal/sandboxes/provider.ts"
  *   a
  *   loop may go round (100,000; of `seq` and `awk` too), and how deep functions may call each other (100). What is over
  *   them ends with exit code 126
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly id?: string | undefined
@@ -206,21 +203,13 @@ const make = Effect.fnUntraced(function* (
  * A backend has no empty directories: one that a command makes is there until that command line ends. Links can't be
  * made; those that are there are links for commands too, and searches go around them. Files in `/tmp` are files of the
  * backend like others. A limit that is no whole number is `Unsupported`.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (
   options: Options = {}
 ): Layer.Layer<Sandbox.Sandbox | Backend.Backend, BackendError.BackendError, Backend.Backend> =>
   Sandbox.layer(make(options))
 
-/**
- * As {@link layer}, with options of which any may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (
   options: Configured<Options>
 ): Layer.Layer<Sandbox.Sandbox | Backend.Backend, BackendError.BackendError | Config.ConfigError, Backend.Backend> =>

@@ -25,9 +25,6 @@ import { parse, type Simple } from "./internal/risk/words.ts"
  * - `rights`: as another user, or with other rights of files
  * - `machine`: disks, services, other programs
  * - `history`: commits, of this repository or another
- *
- * @category models
- * @since 0.1.0
  */
 export interface Risk {
   readonly kind: "deletes" | "overwrites" | "reaches" | "runs" | "rights" | "machine" | "history"
@@ -352,12 +349,7 @@ const look = (command: string, depth: number): ReadonlyArray<Risk> => {
   ]
 }
 
-/**
- * The risks of a command line, in the order in which they come, each once.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The risks of a command line, in the order in which they come, each once. */
 export const of = (command: string): ReadonlyArray<Risk> => {
   const risks = look(command.slice(0, readLength), 0)
   const all: ReadonlyArray<Risk> =
@@ -381,11 +373,6 @@ const words: { readonly [Kind in Risk["kind"]]: string } = {
   history: "History"
 }
 
-/**
- * A command and its risks, as a person reads them who decides on it: a line for each.
- *
- * @category getters
- * @since 0.1.0
- */
+/** A command and its risks, as a person reads them who decides on it: a line for each. */
 export const describe = (command: string): string =>
   [command, ...of(command).map(({ detail, kind }) => `${words[kind]}: ${detail}`)].join("\n")

@@ -28,12 +28,7 @@ import { sandboxOf } from "./internal/composite/sandbox.ts"
 
 export { InvalidRoute } from "./internal/composite/routes.ts"
 
-/**
- * Backends by the paths that they are mounted at. `/memories` and `/memories/` are the same.
- *
- * @category models
- * @since 0.1.0
- */
+/** Backends by the paths that they are mounted at. `/memories` and `/memories/` are the same. */
 export interface Mounts {
   readonly [route: string]: Backend.Service
 }
@@ -47,9 +42,6 @@ export interface Mounts {
  * - a `move` from one backend to another copies and then deletes, all or nothing. Links fail with `Unsupported`; empty
  *   directories are not carried over; a file can't be larger than what both backends transfer
  * - ignore files hold in their own backend
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (fallback: Backend.Service, routes: Mounts): Effect.Effect<Backend.Service, InvalidRoute> =>
   Sandbox.isSandbox(fallback)
@@ -62,19 +54,11 @@ export const make = (fallback: Backend.Service, routes: Mounts): Effect.Effect<B
  *
  * `reaches` is true of the files of a route if they lie on this machine and the commands run there unconfined (a folder
  * beside a local shell), or if the route is a sandbox whose own commands reach them.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const makeSandbox = (fallback: Sandbox.Service, routes: Mounts): Effect.Effect<Sandbox.Service, InvalidRoute> =>
   Effect.map(Effect.fromResult(routesOf(fallback, routes)), (made) => sandboxOf(fallback, made))
 
-/**
- * Layers of backends by the paths that they are mounted at.
- *
- * @category models
- * @since 0.1.0
- */
+/** Layers of backends by the paths that they are mounted at. */
 export interface Layers {
   readonly [route: string]: Layer.Layer<Backend.Backend, unknown, unknown>
 }
@@ -101,9 +85,6 @@ const build = <const Routes extends Layers>(routes: Routes, memo: Layer.MemoMap,
 /**
  * Makes the layer of a composite from layers of backends. Two routes need two backends: a layer that is given twice is
  * built once, and refused; `Layer.fresh` makes another of the same kind.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = <E, R, const Routes extends Layers>(options: {
   readonly default: Layer.Layer<Backend.Backend, E, R>
@@ -117,12 +98,7 @@ export const layer = <E, R, const Routes extends Layers>(options: {
     })
   )
 
-/**
- * Like {@link layer}, with a sandbox as default: provides both services, and commands run in the default.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Like {@link layer}, with a sandbox as default: provides both services, and commands run in the default. */
 export const layerSandbox = <E, R, const Routes extends Layers>(options: {
   readonly default: Layer.Layer<Sandbox.Sandbox, E, R>
   readonly routes: Routes

@@ -33,12 +33,7 @@ import * as Locks from "./internal/files/locks.ts"
 
 export type { Child, Content, Options, Primitives, Range, Stat } from "./internal/derive/primitives.ts"
 
-/**
- * The bytes of a content.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The bytes of a content. */
 export const toBytes: (content: Content) => Uint8Array = Derive.toBytes
 
 /**
@@ -47,18 +42,10 @@ export const toBytes: (content: Content) => Uint8Array = Derive.toBytes
  *
  * A search takes at most 15 seconds (`grep`) or 5 seconds (`glob`) and then gives what it has found. The operations
  * don't call each other, so each can be replaced: `{ ...CustomBackend.make(primitives), grep: myGrep }`.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (primitives: Primitives, options?: Options): Backend.Service =>
   Derive.make(primitives, Locks.make(), options)
 
-/**
- * The layer of {@link make}.
- *
- * @category layers
- * @since 0.1.0
- */
+/** The layer of {@link make}. */
 export const layer = (primitives: Primitives, options?: Options): Layer.Layer<Backend.Backend> =>
   Backend.layer(Effect.sync(() => make(primitives, options)))

@@ -42,20 +42,10 @@ import * as Scripts from "./internal/posix/scripts.ts"
 import * as Search from "./internal/posix/search.ts"
 import { checked } from "./internal/posix/shell.ts"
 
-/**
- * The stdout of a command (its stderr may be in it or not), and its exit code.
- *
- * @category models
- * @since 0.1.0
- */
+/** The stdout of a command (its stderr may be in it or not), and its exit code. */
 export type Output = Remote.Answer
 
-/**
- * A piece of the output of a running command.
- *
- * @category models
- * @since 0.1.0
- */
+/** A piece of the output of a running command. */
 export type Piece = Command.Piece
 
 /**
@@ -69,9 +59,6 @@ export type Piece = Command.Piece
  * - `executeStream`: runs a line piece by piece; without it, all output comes at the end
  * - `read`: reads a file
  * - `write`: writes a file into a directory that exists
- *
- * @category models
- * @since 0.1.0
  */
 export interface Primitives {
   readonly id: string
@@ -89,9 +76,6 @@ export interface Primitives {
  * - `root`: the folder that is `/` for the agent, made if it is missing; by default the one where commands start
  * - `maxFileSize`: how many bytes a file that is written, edited, uploaded or downloaded may have, 10 MiB by default
  * - `outputLimit`: how many characters of a command's output are kept, half of them from its end; 100,000 by default
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly root?: string | undefined
@@ -115,9 +99,6 @@ const locksOf = (machine: string): Locks.Locks => ({
  *
  * Commands reach all of the machine, so `reaches` is always true: that file operations stay in the root keeps an agent
  * from mistakes, the machine itself is what keeps it in. `modifiedAt` is not known, and `glob` gives no sizes.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = Effect.fnUntraced(function* (
   primitives: Primitives,
@@ -148,12 +129,7 @@ export const make = Effect.fnUntraced(function* (
   }
 })
 
-/**
- * The layer of {@link make}.
- *
- * @category layers
- * @since 0.1.0
- */
+/** The layer of {@link make}. */
 export const layer = (
   primitives: Primitives,
   options?: Options

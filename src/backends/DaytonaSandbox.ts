@@ -20,12 +20,7 @@ import { defined } from "../support/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/**
- * The part that is used of the SDK's sandbox.
- *
- * @category models
- * @since 0.1.0
- */
+/** The part that is used of the SDK's sandbox. */
 export interface DaytonaMachine {
   readonly id: string
   readonly process: {
@@ -48,9 +43,6 @@ export interface DaytonaMachine {
  * - `apiKey`, `apiUrl`, `target`: without them the SDK looks for `DAYTONA_API_KEY`, `DAYTONA_API_URL`, `DAYTONA_TARGET`
  * - `create`: what the SDK is told of the sandbox to make (image or snapshot, resources, environment …)
  * - `sandboxId`: a sandbox that is there already; it is started if it stands still
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted | undefined
@@ -77,12 +69,7 @@ const service = (machine: DaytonaMachine, options: CustomSandbox.Options, provid
     options
   )
 
-/**
- * A sandbox of the SDK that is there already. It is not ended from here.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = Provider.fromMachine("Daytona", service)
 
 const make = Effect.fnUntraced(function* (options: Options = {}) {
@@ -106,18 +93,8 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   return yield* service(machine, options, provider)
 })
 
-/**
- * A sandbox that is made with the layer and deleted with it. Fails with `Unsupported` if the SDK is not installed.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A sandbox that is made with the layer and deleted with it. Fails with `Unsupported` if the SDK is not installed. */
 export const layer = Provider.layer(make)
 
-/**
- * As {@link layer}, with options of which any may be a `Config`. The key is read from `DAYTONA_API_KEY` by default.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. The key is read from `DAYTONA_API_KEY` by default. */
 export const layerConfig = Provider.layerConfig(make, { apiKey: Config.Redacted("DAYTONA_API_KEY") })

@@ -21,12 +21,7 @@ import { defined } from "../support/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/**
- * The part that is used of the SDK's sandbox.
- *
- * @category models
- * @since 0.1.0
- */
+/** The part that is used of the SDK's sandbox. */
 export interface E2bMachine {
   readonly sandboxId: string
   readonly commands: {
@@ -52,9 +47,6 @@ export interface E2bMachine {
  * - `apiKey`, `domain`: without them the SDK looks for `E2B_API_KEY` and `E2B_DOMAIN`
  * - `template`: what the sandbox is made from, by name or id
  * - `create`: what else the SDK is told. E2B ends a sandbox after five minutes unless `timeoutMs` says otherwise
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted | undefined
@@ -94,12 +86,7 @@ const service = (machine: E2bMachine, options: CustomSandbox.Options, provider: 
     options
   )
 
-/**
- * A sandbox of the SDK that is there already. It is not ended from here.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = Provider.fromMachine("E2B", service)
 
 const make = Effect.fnUntraced(function* (options: Options = {}) {
@@ -120,18 +107,8 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   return yield* service(machine, options, provider)
 })
 
-/**
- * A sandbox that is made with the layer and ended with it. Fails with `Unsupported` if the SDK is not installed.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A sandbox that is made with the layer and ended with it. Fails with `Unsupported` if the SDK is not installed. */
 export const layer = Provider.layer(make)
 
-/**
- * As {@link layer}, with options of which any may be a `Config`. The key is read from `E2B_API_KEY` by default.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. The key is read from `E2B_API_KEY` by default. */
 export const layerConfig = Provider.layerConfig(make, { apiKey: Config.Redacted("E2B_API_KEY") })

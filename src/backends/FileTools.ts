@@ -40,9 +40,6 @@ export { type Name, names } from "./internal/tools/kit.ts"
  * `only` narrows the file tools to these; `edit_file` brings `read_file` along, since only a file that was read can be
  * edited. `documents` are the formats that `read_file` gives as text, with marks of pages and sheets
  * (`effect-deepagents/tools/Documents` has them); without it there are none.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly only?: ReadonlyArray<Name> | undefined
@@ -52,29 +49,16 @@ export interface Options {
 /**
  * Limits of commands: `timeout` if the model does not say (default 2 minutes), `maxTimeout` at most (default 1
  * hour).
- *
- * @category models
- * @since 0.1.0
  */
 export interface ExecuteOptions {
   readonly timeout?: Duration.Input | undefined
   readonly maxTimeout?: Duration.Input | undefined
 }
 
-/**
- * A tool for files.
- *
- * @category models
- * @since 0.1.0
- */
+/** A tool for files. */
 export type FileTool = Tool<Backend | ToolContext>
 
-/**
- * A tool for files or commands.
- *
- * @category models
- * @since 0.1.0
- */
+/** A tool for files or commands. */
 export type SandboxTool = Tool<Backend | Sandbox | ToolContext>
 
 const makers: { readonly [Key in Name]: (kit: Kit) => FileTool } = {
@@ -138,9 +122,6 @@ const makeTools = (
  * result (for people, in `ToolCompleted`) have a `kind`: `read`, `write` and `edit` (with a `diff`), `delete`, `move`,
  * `listing`, `matches` or `command` (with the `exitCode`). A running command says its last lines in `ToolProgress`, as
  * `{ output }`, at most twice a second.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make: {
   (options?: Options & { readonly execute?: false | undefined }): ReadonlyArray<FileTool>

@@ -50,27 +50,14 @@ export type { Options }
 /**
  * Makes the service. Fails with `NotFound` or `NotDirectory` if the root is no folder, with `Unsupported` on Windows
  * (where its guarantees are not checked; use WSL).
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options: Options): Effect.Effect<Backend.Service, BackendError> =>
   Effect.map(Files.make(options), ({ service }) => service)
 
-/**
- * The files of a folder: {@link make} as a layer.
- *
- * @category layers
- * @since 0.1.0
- */
+/** The files of a folder: {@link make} as a layer. */
 export const layer = (options: Options): Layer.Layer<Backend.Backend, BackendError> => Backend.layer(make(options))
 
-/**
- * As {@link layer}, with options of which any may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (
   options: Configured<Options>
 ): Layer.Layer<Backend.Backend, BackendError | Config.ConfigError> =>

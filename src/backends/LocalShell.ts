@@ -43,9 +43,6 @@ import * as System from "./internal/local/system.ts"
  * `env` is added to the few variables that every command gets. `shell` is the absolute path of a POSIX shell (default
  * `/bin/sh`). `outputLimit` is how many characters of a command's output `execute` keeps (default 100,000): half of
  * them from its beginning, half from its end. The rest as for `FilesystemBackend`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends FilesystemBackend.Options {
   readonly env?: { readonly [name: string]: string } | undefined
@@ -73,9 +70,6 @@ const environment = (env: Options["env"]): { readonly [name: string]: string } =
  * stream leaves nothing out: it is as fast as it is read, and the command waits for that.
  *
  * Fails if the root is no folder or the shell can't be run.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options: Options): Effect.Effect<Sandbox.Service, BackendError, Scope.Scope> =>
   Effect.gen(function* () {
@@ -101,21 +95,11 @@ export const make = (options: Options): Effect.Effect<Sandbox.Service, BackendEr
     }
   })
 
-/**
- * The files of a folder, and commands on this machine: {@link make} as a layer.
- *
- * @category layers
- * @since 0.1.0
- */
+/** The files of a folder, and commands on this machine: {@link make} as a layer. */
 export const layer = (options: Options): Layer.Layer<Sandbox.Sandbox | Backend, BackendError> =>
   Sandbox.layer(make(options))
 
-/**
- * As {@link layer}, with options of which any may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (
   options: Configured<Options>
 ): Layer.Layer<Sandbox.Sandbox | Backend, BackendError | Config.ConfigError> =>

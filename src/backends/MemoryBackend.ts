@@ -37,22 +37,12 @@ import * as StateFiles from "./internal/files/state.ts"
 import * as Tree from "./internal/files/tree.ts"
 import { utf8Length } from "./internal/text/utf8.ts"
 
-/**
- * Files by path: a text, or bytes.
- *
- * @category models
- * @since 0.1.0
- */
+/** Files by path: a text, or bytes. */
 export interface Files {
   readonly [path: string]: string | Uint8Array
 }
 
-/**
- * `files` are there from the start. `maxFileSize` bounds every file, in bytes (default 10 MiB).
- *
- * @category models
- * @since 0.1.0
- */
+/** `files` are there from the start. `maxFileSize` bounds every file, in bytes (default 10 MiB). */
 export interface Options {
   readonly files?: Files | undefined
   readonly maxFileSize?: number | undefined
@@ -96,12 +86,7 @@ const makePrimitives = (): Primitives => {
   }
 }
 
-/**
- * Makes a backend in memory, with files of its own. A path in `files` that can't be one is a defect.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a backend in memory, with files of its own. A path in `files` that can't be one is a defect. */
 export const make = (options: Options = {}): Effect.Effect<Service> =>
   Effect.gen(function* () {
     const { files, maxFileSize } = options
@@ -116,12 +101,7 @@ export const make = (options: Options = {}): Effect.Effect<Service> =>
     return backend
   })
 
-/**
- * Files in memory for the life of the layer. A path in `files` that can't be one is a defect.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Files in memory for the life of the layer. A path in `files` that can't be one is a defect. */
 export const layer = (options?: Options): Layer.Layer<Backend> => layerOf(make(options))
 
 /**
@@ -131,9 +111,6 @@ export const layer = (options?: Options): Layer.Layer<Backend> => layerOf(make(o
  * Each file has its own place in the state, so a write is one small `StateChanged` event, whatever else there is.
  * Agents of one tree share the files; of two that write the same file, the last one wins, and edits are made one after
  * the other.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layerState: Layer.Layer<Backend> = layerOf(
   Effect.sync(() =>
@@ -160,16 +137,8 @@ export const layerState: Layer.Layer<Backend> = layerOf(
 /**
  * The state of a run that starts with files, for the `state` of `Agent.run`. A path that can't be one makes the
  * operations of that run fail with `Unavailable`; a value that can't be read ends the run (`InvalidState`).
- *
- * @category getters
- * @since 0.1.0
  */
 export const snapshot: (files: Files) => AgentState.Snapshot = StateFiles.snapshot
 
-/**
- * The files in a state, by path: those that are UTF-8 as texts, others as bytes.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The files in a state, by path: those that are UTF-8 as texts, others as bytes. */
 export const files: (snapshot: AgentState.Snapshot) => Result.Result<Files, InvalidEncoding> = StateFiles.files

@@ -20,24 +20,14 @@ import { defined } from "../support/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/**
- * The part that is used of a process of the SDK.
- *
- * @category models
- * @since 0.1.0
- */
+/** The part that is used of a process of the SDK. */
 export interface ModalProcess {
   readonly stdout: AsyncIterable<string> & { readText(): Promise<string> }
   readonly stderr: AsyncIterable<string> & { readText(): Promise<string> }
   wait(): Promise<number>
 }
 
-/**
- * The part that is used of the SDK's sandbox.
- *
- * @category models
- * @since 0.1.0
- */
+/** The part that is used of the SDK's sandbox. */
 export interface ModalMachine {
   readonly sandboxId: string
   exec(command: Array<string>, options: { readonly mode: "text"; readonly timeoutMs?: number }): Promise<ModalProcess>
@@ -55,9 +45,6 @@ export interface ModalMachine {
  * - `app`: the name of the app that the sandbox belongs to, made if it is missing; `effect-deepagents` by default
  * - `image`: the container image that it is made from, by its name in a registry; `debian:stable-slim` by default
  * - `create`: what else the SDK is told (resources, volumes, how long it lives …)
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly tokenId?: Redacted.Redacted | undefined
@@ -109,12 +96,7 @@ const service = (machine: ModalMachine, options: CustomSandbox.Options, provider
     options
   )
 
-/**
- * A sandbox of the SDK that is there already. It is not ended from here.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = Provider.fromMachine("Modal", service)
 
 const make = Effect.fnUntraced(function* (options: Options = {}) {
@@ -145,20 +127,12 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   return yield* service(machine, options, provider)
 })
 
-/**
- * A sandbox that is made with the layer and ended with it. Fails with `Unsupported` if the SDK is not installed.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A sandbox that is made with the layer and ended with it. Fails with `Unsupported` if the SDK is not installed. */
 export const layer = Provider.layer(make)
 
 /**
  * As {@link layer}, with options of which any may be a `Config`. The keys are read from `MODAL_TOKEN_ID` and
  * `MODAL_TOKEN_SECRET` by default.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layerConfig = Provider.layerConfig(make, {
   tokenId: Config.Redacted("MODAL_TOKEN_ID"),

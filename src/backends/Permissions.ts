@@ -70,20 +70,10 @@ export {
   type Service
 } from "./internal/permissions/model.ts"
 
-/**
- * Checks rules and makes them ready to decide.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** Checks rules and makes them ready to decide. */
 export const compile: (options: Options) => Result.Result<Policy, InvalidPermissions> = Policies.compile
 
-/**
- * Decides about a path, or about commands. A path that can't be one is denied.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** Decides about a path, or about commands. A path that can't be one is denied. */
 export const decide: {
   (operation: FileOperation, path: string): (policy: Policy) => Decision
   (operation: "execute"): (policy: Policy) => Decision
@@ -101,9 +91,6 @@ export const decide: {
 /**
  * All that could be decided about a path or something below it, whether it is there or not: for what changes a
  * directory as a whole.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const overlaps: {
   (operation: FileOperation, path: string): (policy: Policy) => ReadonlyArray<Decision>
@@ -113,20 +100,10 @@ export const overlaps: {
   return Result.isSuccess(normal) ? Policies.overlaps(policy, operation, normal.success) : [{ mode: "deny" }]
 })
 
-/**
- * It may be done.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** It may be done. */
 export const approve: Answer = { _tag: "Approved" }
 
-/**
- * It may not be done, and why.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** It may not be done, and why. */
 export const refuse = (message: string): Answer => ({ _tag: "Refused", message })
 
 /**
@@ -146,9 +123,6 @@ export const refuse = (message: string): Answer => ({ _tag: "Refused", message }
  *     )
  * })
  * ```
- *
- * @category services
- * @since 0.1.0
  */
 export const Approver: Context.Reference<Service> = Asked
 
@@ -163,9 +137,6 @@ const enforced = (sandbox: Sandbox.Service, policy: Policy): Effect.Effect<Sandb
 /**
  * Puts rules before a backend. Before a sandbox it gives a sandbox, if rules don't deny all commands: then a rule that
  * denies or asks about files at which a command could get is refused, as it could not be enforced.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const wrap: {
   (options: Options): (backend: Backend.Service) => Effect.Effect<Backend.Service, InvalidPermissions>
@@ -180,9 +151,6 @@ export const wrap: {
 
 /**
  * Puts rules before a sandbox. Fails if they deny all commands, too: then {@link wrap} gives what is left, a backend.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const wrapSandbox: {
   (options: Options): (sandbox: Sandbox.Service) => Effect.Effect<Sandbox.Service, InvalidPermissions>
@@ -200,21 +168,11 @@ export const wrapSandbox: {
   })
 )
 
-/**
- * Makes a layer that puts rules before the backend that it is given. Give it by `Layer.provide`, and it is hidden.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Makes a layer that puts rules before the backend that it is given. Give it by `Layer.provide`, and it is hidden. */
 export const layer = (options: Options): Layer.Layer<Backend.Backend, InvalidPermissions, Backend.Backend> =>
   Backend.layer(Backend.Backend.use((backend) => wrap(backend, options)))
 
-/**
- * Like {@link layer}, for a sandbox whose commands go on: provides both services.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Like {@link layer}, for a sandbox whose commands go on: provides both services. */
 export const layerSandbox = (
   options: Options
 ): Layer.Layer<Sandbox.Sandbox | Backend.Backend, InvalidPermissions, Sandbox.Sandbox> =>

@@ -19,12 +19,7 @@ import { defined } from "../support/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/**
- * The part that is used of the SDK's devbox.
- *
- * @category models
- * @since 0.1.0
- */
+/** The part that is used of the SDK's devbox. */
 export interface RunloopMachine {
   readonly id: string
   readonly cmd: {
@@ -46,9 +41,6 @@ export interface RunloopMachine {
  * - `apiKey`, `baseURL`: without them the SDK looks for `RUNLOOP_API_KEY` and `RUNLOOP_BASE_URL`
  * - `create`: what the SDK is told of the devbox to make (blueprint or snapshot, resources, environment …)
  * - `sandboxId`: a devbox that is there already; it is resumed if it is suspended
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted | undefined
@@ -73,12 +65,7 @@ const service = (machine: RunloopMachine, options: CustomSandbox.Options, provid
     options
   )
 
-/**
- * A devbox of the SDK that is there already. It is not ended from here.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** A devbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = Provider.fromMachine("Runloop", service)
 
 const make = Effect.fnUntraced(function* (options: Options = {}) {
@@ -104,18 +91,8 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   return yield* service(machine, options, provider)
 })
 
-/**
- * A devbox that is made with the layer and shut down with it. Fails with `Unsupported` if the SDK is not installed.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A devbox that is made with the layer and shut down with it. Fails with `Unsupported` if the SDK is not installed. */
 export const layer = Provider.layer(make)
 
-/**
- * As {@link layer}, with options of which any may be a `Config`. The key is read from `RUNLOOP_API_KEY` by default.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. The key is read from `RUNLOOP_API_KEY` by default. */
 export const layerConfig = Provider.layerConfig(make, { apiKey: Config.Redacted("RUNLOOP_API_KEY") })

@@ -24,20 +24,12 @@ import * as Derive from "./internal/derive/backend.ts"
 import * as Locks from "./internal/files/locks.ts"
 import * as StoreFiles from "./internal/files/store.ts"
 
-/**
- * The owner of files: any text, or several from the outside in. `"a"` is `["a"]`, and `["a", "b"]` is not `"a/b"`.
- *
- * @category models
- * @since 0.1.0
- */
+/** The owner of files: any text, or several from the outside in. `"a"` is `["a"]`, and `["a", "b"]` is not `"a/b"`. */
 export type Namespace = string | ReadonlyArray<string>
 
 /**
  * `namespace` says whose files these are; as an effect it is asked for each operation, by the fiber that does it, which
  * is how one layer serves many tenants. `maxFileSize` bounds every file, in bytes (default 10 MiB).
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options<R = never> {
   readonly namespace: Namespace | Effect.Effect<Namespace, BackendError, R>
@@ -102,9 +94,6 @@ const makeHash = Effect.map(Digest.Digest, ({ digestHex }) => {
  * swap: of two processes that edit one file at the same moment the last one wins, and of two that make files in one
  * directory at the same moment, one file may be missing from listings and searches until it is read or written again.
  * Give each process its own namespace if that matters.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <R = never>(options: Options<R>): Effect.Effect<Service, never, KeyValueStore | R> =>
   Effect.gen(function* () {
@@ -135,11 +124,6 @@ export const make = <R = never>(options: Options<R>): Effect.Effect<Service, nev
     )
   })
 
-/**
- * The layer of {@link make}.
- *
- * @category layers
- * @since 0.1.0
- */
+/** The layer of {@link make}. */
 export const layer = <R = never>(options: Options<R>): Layer.Layer<Backend, never, KeyValueStore | R> =>
   layerOf(make(options))

@@ -20,12 +20,7 @@ import * as BackendError from "../core/BackendError.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/**
- * A line for the SDK to run.
- *
- * @category models
- * @since 0.1.0
- */
+/** A line for the SDK to run. */
 export interface VercelRun {
   readonly cmd: string
   readonly args: Array<string>
@@ -33,12 +28,7 @@ export interface VercelRun {
   readonly timeoutMs?: number
 }
 
-/**
- * The part that is used of the SDK's sandbox.
- *
- * @category models
- * @since 0.1.0
- */
+/** The part that is used of the SDK's sandbox. */
 export interface VercelMachine {
   readonly name: string
   runCommand(run: VercelRun & { readonly detached: true }): Promise<{
@@ -61,9 +51,6 @@ export interface VercelMachine {
  * - `token`, `teamId`, `projectId`: all three, or none: then the SDK takes the OIDC token of the deployment
  * - `create`: what the SDK is told of the sandbox to make (image, resources, how long it lives …)
  * - `sandboxId`: the name of a sandbox that is there already
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly token?: Redacted.Redacted | undefined
@@ -109,12 +96,7 @@ const service = (machine: VercelMachine, options: CustomSandbox.Options, provide
     options
   )
 
-/**
- * A sandbox of the SDK that is there already. It is not ended from here.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** A sandbox of the SDK that is there already. It is not ended from here. */
 export const fromSandbox = Provider.fromMachine("Vercel", service)
 
 const make = Effect.fnUntraced(function* (options: Options = {}) {
@@ -134,20 +116,12 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   return yield* service(machine, options, provider)
 })
 
-/**
- * A sandbox that is made with the layer and stopped with it. Fails with `Unsupported` if the SDK is not installed.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A sandbox that is made with the layer and stopped with it. Fails with `Unsupported` if the SDK is not installed. */
 export const layer = Provider.layer(make)
 
 /**
  * As {@link layer}, with options of which any may be a `Config`. The credentials are read from `VERCEL_TOKEN`,
  * `VERCEL_TEAM_ID` and `VERCEL_PROJECT_ID` by default.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layerConfig = Provider.layerConfig(make, {
   token: Config.Redacted("VERCEL_TOKEN"),

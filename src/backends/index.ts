@@ -1,6 +1,4 @@
-/**
- * Places for an agent's files, and the tools by which it works on them: all that runs anywhere, a browser included.
- */
+/** Places for an agent's files, and the tools by which it works on them: all that runs anywhere, a browser included. */
 export * as ApplyPatch from "./ApplyPatch.ts"
 export * as CommandRisk from "./CommandRisk.ts"
 export * as CustomSandbox from "./CustomSandbox.ts"

@@ -62,9 +62,6 @@ const List = Schema.Array(Schema.String)
  *   beside a shell, so `execute` must not be among its tools
  * - `budget`: US dollars (`cost`), tokens, calls of tools, rounds, seconds
  * - `maxTurns`: rounds of a run
- *
- * @category schemas
- * @since 0.1.0
  */
 export const FrontMatter = Schema.Struct({
   name: Schema.optionalKey(Name),
@@ -91,24 +88,14 @@ export const FrontMatter = Schema.Struct({
   maxTurns: Schema.optionalKey(whole)
 })
 
-/**
- * An agent as its file says it: the front matter with a name, and the body as its prompt.
- *
- * @category models
- * @since 0.1.0
- */
+/** An agent as its file says it: the front matter with a name, and the body as its prompt. */
 export interface AgentFile extends Schema.Schema.Type<typeof FrontMatter> {
   readonly name: string
   readonly prompt: string
   readonly path: string
 }
 
-/**
- * A file that is no agent: which field, what it says, and what was expected.
- *
- * @category errors
- * @since 0.1.0
- */
+/** A file that is no agent: which field, what it says, and what was expected. */
 export class InvalidAgentFile extends Schema.TaggedError<InvalidAgentFile>()("InvalidAgentFile", {
   path: Schema.String,
   problem: Schema.String
@@ -204,12 +191,7 @@ const split = (text: string): readonly [matter: string, body: string] | undefine
   return matter === undefined ? undefined : [matter, (body ?? "").trim()]
 }
 
-/**
- * Reads a file. `claude` is for those of Claude Code: fields that are not known here are passed over.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Reads a file. `claude` is for those of Claude Code: fields that are not known here are passed over. */
 export const parse = Effect.fnUntraced(function* (
   text: string,
   options: { readonly path: string; readonly claude?: boolean | undefined }
@@ -263,9 +245,6 @@ const nameOf = (path: string): string => (path.split(/[/\\]/).at(-1) ?? "").repl
 /**
  * The servers that agents of files may name, and the maker of what gives an agent the tools of those that it names:
  * `(names) => Mcp.make({ servers: names })`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Servers<out E = never, out R = never> {
   readonly names: ReadonlyArray<string>
@@ -281,9 +260,6 @@ export interface Servers<out E = never, out R = never> {
  * - `model`: the layer of a model that a file names
  * - `approvals`, `middleware`, `documents`, `memory`, `skills`, `maxRounds`: as for `DeepAgent.make`, for all of them
  * - `output`: the schema of the answer of the agent itself
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options<E = never, R = never> {
   readonly tools?: ReadonlyArray<Tool.Tool<R | Approvals | ToolContext>> | undefined
@@ -299,12 +275,7 @@ export interface Options<E = never, R = never> {
   readonly maxRounds?: number | undefined
 }
 
-/**
- * An agent that was made of a file.
- *
- * @category models
- * @since 0.1.0
- */
+/** An agent that was made of a file. */
 export type Compiled<E = never, R = never> = Agent.Agent<
   unknown,
   ModelError | Permissions.InvalidPermissions | E,
@@ -360,9 +331,6 @@ const approvalsOf = (file: AgentFile, shared: DeepAgent.ApprovalOptions, has: Re
 /**
  * Makes the agent of a file. One that names a tool, a server or an agent that there is not fails with
  * `InvalidAgentFile`, which says what is near; so do agents that name each other in a circle.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const compile = <E = never, R = never>(
   file: AgentFile,

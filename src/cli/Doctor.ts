@@ -38,9 +38,6 @@ import { oneLine } from "../support/untrusted.ts"
 /**
  * Schema of what was found of one thing: `failure` keeps it from working, `warning` will surprise somebody. `advice` says
  * what to do.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Finding = Schema.Struct({
   area: Schema.Literals(["agent", "tools", "model", "sessions", "files", "sandbox", "servers"]),
@@ -51,12 +48,7 @@ export const Finding = Schema.Struct({
 })
 export interface Finding extends Schema.Schema.Type<typeof Finding> {}
 
-/**
- * Schema of a report. `ok` is true unless something is a failure.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Schema of a report. `ok` is true unless something is a failure. */
 export const Report = Schema.Struct({ agent: Schema.String, ok: Schema.Boolean, findings: Schema.Array(Finding) })
 export interface Report extends Schema.Schema.Type<typeof Report> {}
 
@@ -100,9 +92,6 @@ const wrongWith = (tool: ToolDefinition, all: ReadonlyArray<ToolSchema.Dialect>)
 /**
  * Lists what providers would refuse of an agent's tools: of all providers, or by the rules of one. Parameters are held
  * against them as a model's layer sends them.
- *
- * @category getters
- * @since 0.1.0
  */
 export const toolProblems = (
   agent: Agent.Agent<unknown, unknown, unknown>,
@@ -256,9 +245,6 @@ const ofSandbox = Effect.fnUntraced(function* (sandbox: Sandbox["Service"]) {
  *
  * - `live`: has the model say a word, which may cost a fraction of a cent
  * - `servers`: of the Model Context Protocol, or whatever else the tools need: an effect that fails if one is not there
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options<R = never> {
   readonly live?: boolean | undefined
@@ -269,12 +255,7 @@ export interface Options<R = never> {
   readonly servers?: { readonly [name: string]: Effect.Effect<unknown, Problem, R> } | undefined
 }
 
-/**
- * An error that a person can read.
- *
- * @category models
- * @since 0.1.0
- */
+/** An error that a person can read. */
 export interface Problem {
   readonly message: string
 }
@@ -293,12 +274,7 @@ const built = <I, S, R, R2>(
         Effect.catch(({ message }) => Effect.succeed([failure(area, "opened", oneLine(message), advice)]))
       )
 
-/**
- * Checks an agent: nothing of it is run, and no tool is called.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Checks an agent: nothing of it is run, and no tool is called. */
 export const check = Effect.fnUntraced(function* <R = never>(
   agent: Agent.Agent<unknown, unknown, unknown>,
   options: Options<R> = {}
@@ -334,12 +310,7 @@ const marks = { ok: "✓", warning: "!", failure: "✗" }
 
 const cell = (text: string): string => oneLine(text).replaceAll("|", "\\|")
 
-/**
- * Writes a report as Markdown.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Writes a report as Markdown. */
 export const toMarkdown = ({ agent, findings, ok: isFine }: Report): string =>
   [
     `# ${cell(agent)}: ${isFine ? "fine" : "not ready"}`,

@@ -32,12 +32,7 @@ import { partsOf } from "./internal/view/replay.ts"
 
 export type { Call, Part, Pending, Subagent, View } from "./internal/view/model.ts"
 
-/**
- * The view before the first event.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The view before the first event. */
 export const empty: View = {
   runId: undefined,
   status: "idle",
@@ -63,50 +58,22 @@ export const empty: View = {
 /**
  * Gives the view after an event, and the parts that it finished. Events of one run after the other may be reduced into
  * one view.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const reduce: (view: View, event: AgentEvent) => readonly [View, ReadonlyArray<Part>] = Reduce.reduce
 
-/**
- * Gives the text that is still being written: the open block of Markdown, or the end of a long one.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Gives the text that is still being written: the open block of Markdown, or the end of a long one. */
 export const openText = (view: View): string => clean(Blocks.openText(view.text))
 
-/**
- * Gives the calls that run or are being written, those of sub-agents included, in the order in which they began.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Gives the calls that run or are being written, those of sub-agents included, in the order in which they began. */
 export const calls = (view: View): ReadonlyArray<Call> =>
   HashMap.toValues(view.calls).toSorted((left, right) => left.order - right.order)
 
-/**
- * Gives the parts of a conversation that is stored: what is shown before it goes on.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Gives the parts of a conversation that is stored: what is shown before it goes on. */
 export const ofMessages = (messages: Iterable<Message>): ReadonlyArray<Part> => partsOf(messages)
 
-/**
- * Makes a text harmless for a terminal, on one line or as it is.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Makes a text harmless for a terminal, on one line or as it is. */
 export const harmless = (text: string, options?: { readonly oneLine?: boolean | undefined }): string =>
   options?.oneLine === true ? cleanLine(text) : clean(text)
 
-/**
- * Writes out what can't be seen in a text, as `‹U+202E›`: for a text that somebody decides on.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Writes out what can't be seen in a text, as `‹U+202E›`: for a text that somebody decides on. */
 export const withMarks: (text: string) => string = marked

@@ -46,9 +46,6 @@ const TypeId = "~effect-deepagents/Agent"
 /**
  * An agent that answers with `Output`, can fail with `E` and needs `R` (by default: what a plain agent does). Values of
  * this type are made by `Agent.make`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Agent<out Output = string, out E = ModelError, out R = ChatModel> extends Pipeable.Pipeable {
   readonly [TypeId]: {
@@ -62,28 +59,13 @@ export interface Agent<out Output = string, out E = ModelError, out R = ChatMode
   readonly description: string
 }
 
-/**
- * The type of an agent's answer.
- *
- * @category models
- * @since 0.1.0
- */
+/** The type of an agent's answer. */
 export type Output<A> = A extends Agent<infer O, infer _E, infer _R> ? O : never
 
-/**
- * The failures of an agent's runs.
- *
- * @category models
- * @since 0.1.0
- */
+/** The failures of an agent's runs. */
 export type Error<A> = A extends Agent<infer _O, infer E, infer _R> ? E | AgentError : never
 
-/**
- * The services that an agent needs.
- *
- * @category models
- * @since 0.1.0
- */
+/** The services that an agent needs. */
 export type Services<A> = A extends Agent<infer _O, infer _E, infer R> ? R : never
 
 const covariant = (value: never): never => value
@@ -98,21 +80,13 @@ const fromDefinition = <O, E, R>(definition: Definition): Agent<O, E, R> => ({
 
 const definitionOf = (agent: Agent<unknown, unknown, unknown>): Definition => agent[TypeId].definition
 
-/**
- * The names of an agent's tools, and of those of its sub-agents.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The names of an agent's tools, and of those of its sub-agents. */
 export const toolNames = (agent: Agent<unknown, unknown, unknown>): ReadonlySet<string> =>
   reachOf(agent[TypeId].definition)
 
 /**
  * An agent as it can be looked at before it runs: its tools as models are told of them (those that come and go left
  * out), its limits, and the `problem` that would fail its runs with `InvalidAgent`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Description {
   readonly name: string
@@ -123,12 +97,7 @@ export interface Description {
   readonly problem: string | undefined
 }
 
-/**
- * Describes an agent, for checks and lists: nothing is run.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Describes an agent, for checks and lists: nothing is run. */
 export const describe = (agent: Agent<unknown, unknown, unknown>): Description => {
   const { definition, problem, toolset } = agent[TypeId].compiled()
   const { description, maxRounds, name, toolConcurrency } = definition
@@ -143,9 +112,6 @@ export const describe = (agent: Agent<unknown, unknown, unknown>): Description =
  * the model at most twice. `maxRounds` (50) bounds the rounds, after which the model answers once more without
  * tools. `toolConcurrency` (8) bounds the tools that run at once. `stopWhen` ends the run after a round of tools.
  * `parameters` go to the provider with each request.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <
   const Tools extends ReadonlyArray<Tool.Tool<unknown>> = ReadonlyArray<Tool.Tool>,
@@ -196,9 +162,6 @@ export const make = <
 /**
  * An agent whose work is an effect in place of rounds with a model. `input` is the message that asks it for a value: its
  * JSON (for a schema of strings, and without a schema, the text itself).
- *
- * @category models
- * @since 0.1.0
  */
 export interface Program<in In = string, out Output = string, out E = never, out R = never> extends Agent<
   Output,
@@ -223,9 +186,6 @@ export interface Program<in In = string, out Output = string, out E = never, out
  * taken for a misspelt one. There is no model: of its own `middleware`, the hooks around turns of a model never run, but all that is `inherit`
  * holds in its sub-agents, and gates and `wrapToolCall` hold for its calls. Messages that are sent into the run are not
  * taken: they stay `undelivered`.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const program = <
   In = string,
@@ -281,12 +241,7 @@ export const program = <
   }
 }
 
-/**
- * Runs an agent to its end.
- *
- * @category running
- * @since 0.1.0
- */
+/** Runs an agent to its end. */
 export const run = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
   input: Input,
@@ -299,9 +254,6 @@ export const run = <O, E, R, Options extends RunOptions = {}>(
  * Resumes a run that was suspended, interrupted or cut off: from a checkpoint (the result of the earlier run is one),
  * or with its thread. `decisions` answer what was `pending`. To watch or steer it, give `Checkpoint.resume` to `stream`
  * or `start`.
- *
- * @category running
- * @since 0.1.0
  */
 export const resume = <O, E, R, Options extends ResumeOptions>(
   agent: Agent<O, E, R>,
@@ -316,9 +268,6 @@ export const resume = <O, E, R, Options extends ResumeOptions>(
 /**
  * Runs an agent as the stream of its events. The stream ends after the terminal event, failing if the run failed. A
  * slow reader slows the run; leaving the stream interrupts it.
- *
- * @category running
- * @since 0.1.0
  */
 export const stream = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
@@ -327,12 +276,7 @@ export const stream = <O, E, R, Options extends RunOptions = {}>(
 ): Stream.Stream<AgentEvent, E | AgentError, R | Needs<Options>> =>
   handle.stream(agent[TypeId].compiled(), input, options ?? {}) as Stream.Stream<AgentEvent, E | AgentError, R>
 
-/**
- * Starts an agent in the background of the current scope.
- *
- * @category running
- * @since 0.1.0
- */
+/** Starts an agent in the background of the current scope. */
 export const start = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
   input: Input,
@@ -347,9 +291,6 @@ export const start = <O, E, R, Options extends RunOptions = {}>(
 /**
  * Gives an agent (part of) what it needs. A sub-agent gets its own model this way. The layer is built once a run and
  * released at its end.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const provide: {
   <A, E2, R2>(layer: Layer.Layer<A, E2, R2>): <O, E, R>(agent: Agent<O, E, R>) => Agent<O, E | E2, R2 | Exclude<R, A>>
@@ -362,9 +303,6 @@ export const provide: {
 /**
  * Puts middleware around an agent, outside of its own, without changing the agent: for whoever runs agents that others
  * made (with activities of a workflow, say).
- *
- * @category combinators
- * @since 0.1.0
  */
 export const around: {
   <const M extends Middleware.Middleware<unknown, unknown>>(
@@ -383,9 +321,6 @@ export const around: {
  * Takes middleware of these names out of an agent, without changing the agent: for settings that turn parts off. A name
  * that none of its middleware has fails its runs with `InvalidAgent`, and so does one that guards: that sub-agents
  * inherit, or that decides on calls.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const without: {
   (names: ReadonlyArray<string>): <O, E, R>(agent: Agent<O, E, R>) => Agent<O, E, R>
@@ -395,12 +330,7 @@ export const without: {
   return fromDefinition({ ...definition, middleware: withoutNamed(definition.middleware, names) })
 })
 
-/**
- * An agent with middleware put around it.
- *
- * @category models
- * @since 0.1.0
- */
+/** An agent with middleware put around it. */
 export type Around<O, E, R, M> = Agent<
   O | Middleware.Suspension<M>,
   E | Middleware.Error<M>,
@@ -415,9 +345,6 @@ export type Around<O, E, R, M> = Agent<
  * When the tool is run again, after a suspension or a crash, a sub-agent that had ended gives the answer that it had,
  * and one that had begun resumes; which is which is told by its name and its input. `session` names a conversation that
  * goes on: an input to it is said behind the ones before, inside of the same call, one after the other.
- *
- * @category running
- * @since 0.1.0
  */
 export const delegate = <O, E, R>(
   agent: Agent<O, E, R>,
@@ -433,9 +360,6 @@ export const delegate = <O, E, R>(
 /**
  * Runs a sub-agent as {@link delegate} does, and gives its output. Where there is none (it refused, said nothing, or
  * waits for a decision that nobody here can give) it fails with `AgentError`, for the reason `NoAnswer`.
- *
- * @category running
- * @since 0.1.0
  */
 export const answer = <O, E, R>(
   agent: Agent<O, E, R>,
@@ -450,9 +374,6 @@ export const answer = <O, E, R>(
  * kept. Two steps of one name are told apart by their order, so what is done at once needs names of its own
  * (``step(`draft/${id}`, …)``). A run with a thread stores the value before the step ends. A value that does not decode
  * any more ends the run with `AgentError`.
- *
- * @category running
- * @since 0.1.0
  */
 export const step = <A, I, E, R>(
   name: string,
@@ -463,9 +384,6 @@ export const step = <A, I, E, R>(
 /**
  * An agent as a run of its own that a tool call begins and that outlives the call: under the middleware that sub-agents
  * of this run inherit, with its own state, events and usage. Give it to `run` or `start`.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const detached = <O, E, R>(agent: Agent<O, E, R>): Effect.Effect<Agent<O, E, R>, never, ToolContext> =>
   Effect.map(child.inherited, (inherited) => {
@@ -477,18 +395,12 @@ export const detached = <O, E, R>(agent: Agent<O, E, R>): Effect.Effect<Agent<O,
 /**
  * Gives the end of a sub-agent to the model that asked for it: its text, or a failure if it stopped without an answer
  * for want of a decision.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const toToolResult: (result: AgentResult<unknown>) => Effect.Effect<string, ToolError> = child.toOutput
 
 /**
  * An agent as a tool of another: it is given a task in words and answers with its text. A program's parameters are those
  * of its input. A failure of the sub-agent is told to the parent's model.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const asTool = <O, E, R>(
   agent: Agent<O, E, R>,

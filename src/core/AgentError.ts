@@ -1,6 +1,4 @@
-/**
- * Failures of a run itself, beside those of the model (`ModelError`) and the middleware (their own errors).
- */
+/** Failures of a run itself, beside those of the model (`ModelError`) and the middleware (their own errors). */
 import * as Schema from "effect/Schema"
 import { cut } from "../support/text.ts"
 import { SessionError } from "./SessionError.ts"
@@ -17,9 +15,6 @@ import { StopReason } from "./StopReason.ts"
  * - `InvalidOutput`: the answer did not decode with the agent's `output` schema after its repairs; `raw` is its text
  * - `NoAnswer`: its answer was asked for (`Agent.answer`), and it refused, said nothing, or waits for a decision that
  *   nobody there can give; `text` is what it said
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("InvalidAgent", { problem: Schema.String }),
@@ -31,12 +26,7 @@ export const Reason = Schema.Union([
 ])
 export type Reason = typeof Reason.Type
 
-/**
- * A run could not begin, or could not end with the output it promises.
- *
- * @category errors
- * @since 0.1.0
- */
+/** A run could not begin, or could not end with the output it promises. */
 export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
   agent: Schema.String,
   reason: Reason
@@ -60,12 +50,7 @@ export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
   }
 }
 
-/**
- * A message for a run that is over: it takes no more.
- *
- * @category errors
- * @since 0.1.0
- */
+/** A message for a run that is over: it takes no more. */
 export class RunEnded extends Schema.TaggedError<RunEnded>()("RunEnded", { runId: Schema.String }) {
   override get message(): string {
     return `Run ${this.runId} is over and takes no more messages; start a new one with its messages as history`

@@ -38,12 +38,7 @@ const usage = { usage: Usage }
 /** The id of a request, which events of earlier versions do not have. */
 const earlier = Schema.String.pipe(Schema.withDecodingDefaultKey(Effect.succeed("")))
 
-/**
- * A run began.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A run began. */
 export const RunStarted = event("RunStarted", {
   agent: Schema.String,
   model: Schema.optionalKey(Schema.String),
@@ -51,12 +46,7 @@ export const RunStarted = event("RunStarted", {
   threadId: Schema.optionalKey(Schema.String)
 })
 export interface RunStarted extends Schema.Schema.Type<typeof RunStarted> {}
-/**
- * The model is about to be asked. The first round is 1.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The model is about to be asked. The first round is 1. */
 export const RoundStarted = event("RoundStarted", { round: Schema.Finite })
 export interface RoundStarted extends Schema.Schema.Type<typeof RoundStarted> {}
 /**
@@ -65,9 +55,6 @@ export interface RoundStarted extends Schema.Schema.Type<typeof RoundStarted> {}
  * answer too; `notices` are system messages and what was said in the user's place, a summary of earlier messages for
  * one; `ai` is the model's own text. `window` is what the model can take, where that is known. They are counted when
  * they are read: a reader that does not look pays nothing.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const ContextMeasured = event("ContextMeasured", {
   round: Schema.Finite,
@@ -87,68 +74,28 @@ export const ContextMeasured = event("ContextMeasured", {
   })
 })
 export interface ContextMeasured extends Schema.Schema.Type<typeof ContextMeasured> {}
-/**
- * A piece of the answer.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A piece of the answer. */
 export const TextDelta = event("TextDelta", { text: Schema.String })
 export interface TextDelta extends Schema.Schema.Type<typeof TextDelta> {}
-/**
- * The model began to think.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The model began to think. */
 export const ReasoningStarted = event("ReasoningStarted", {})
 export interface ReasoningStarted extends Schema.Schema.Type<typeof ReasoningStarted> {}
-/**
- * A piece of its thoughts.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A piece of its thoughts. */
 export const ReasoningDelta = event("ReasoningDelta", { text: Schema.String })
 export interface ReasoningDelta extends Schema.Schema.Type<typeof ReasoningDelta> {}
-/**
- * It stopped thinking.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** It stopped thinking. */
 export const ReasoningCompleted = event("ReasoningCompleted", {})
 export interface ReasoningCompleted extends Schema.Schema.Type<typeof ReasoningCompleted> {}
-/**
- * A tool call is being written: a piece of its arguments' JSON, empty at its start.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A tool call is being written: a piece of its arguments' JSON, empty at its start. */
 export const ToolCallDelta = event("ToolCallDelta", { ...call, delta: Schema.String })
 export interface ToolCallDelta extends Schema.Schema.Type<typeof ToolCallDelta> {}
-/**
- * A tool is about to run.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A tool is about to run. */
 export const ToolCalled = event("ToolCalled", { ...call, arguments: JsonObject })
 export interface ToolCalled extends Schema.Schema.Type<typeof ToolCalled> {}
-/**
- * A running tool says how far it is.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A running tool says how far it is. */
 export const ToolProgress = event("ToolProgress", { ...call, progress: Json })
 export interface ToolProgress extends Schema.Schema.Type<typeof ToolProgress> {}
-/**
- * A tool is done. `text` is what the model reads; `details` are for people.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A tool is done. `text` is what the model reads; `details` are for people. */
 export const ToolCompleted = event("ToolCompleted", {
   ...call,
   text: Schema.String,
@@ -156,12 +103,7 @@ export const ToolCompleted = event("ToolCompleted", {
   durationMillis: Schema.Finite
 })
 export interface ToolCompleted extends Schema.Schema.Type<typeof ToolCompleted> {}
-/**
- * A call was answered with an error: `reason` is a `ToolError` reason, or `Failed` for a result with `isError`.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A call was answered with an error: `reason` is a `ToolError` reason, or `Failed` for a result with `isError`. */
 export const ToolFailed = event("ToolFailed", {
   ...call,
   reason: Schema.String,
@@ -170,69 +112,34 @@ export const ToolFailed = event("ToolFailed", {
   durationMillis: Schema.Finite
 })
 export interface ToolFailed extends Schema.Schema.Type<typeof ToolFailed> {}
-/**
- * A tool (`callId`) or the model's own search gave sources. Their numbers hold for the whole run.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A tool (`callId`) or the model's own search gave sources. Their numbers hold for the whole run. */
 export const SourcesFound = event("SourcesFound", {
   callId: Schema.optionalKey(Schema.String),
   sources: Schema.Array(Schema.Struct({ number: Schema.Finite, source: Cited }))
 })
 export interface SourcesFound extends Schema.Schema.Type<typeof SourcesFound> {}
-/**
- * The parts of this turn so far are void; the same request is asked again.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The parts of this turn so far are void; the same request is asked again. */
 export const TurnRestarted = event("TurnRestarted", { reason: Schema.String })
 export interface TurnRestarted extends Schema.Schema.Type<typeof TurnRestarted> {}
-/**
- * A message is now part of the conversation.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A message is now part of the conversation. */
 export const MessageAppended = event("MessageAppended", { message: Message })
 export interface MessageAppended extends Schema.Schema.Type<typeof MessageAppended> {
   readonly message: Message
 }
-/**
- * A slot of the state has this value now.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A slot of the state has this value now. */
 export const StateChanged = event("StateChanged", { slot: Schema.String, value: Json })
 export interface StateChanged extends Schema.Schema.Type<typeof StateChanged> {}
-/**
- * A message came in from outside and is about to be appended.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A message came in from outside and is about to be appended. */
 export const Steered = event("Steered", { messageId: Schema.String, kind: Schema.Literals(["steer", "followUp"]) })
 export interface Steered extends Schema.Schema.Type<typeof Steered> {}
-/**
- * A tool call started a sub-agent.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A tool call started a sub-agent. */
 export const SubagentStarted = event("SubagentStarted", {
   callId: Schema.String,
   agent: Schema.String,
   childRunId: Schema.String
 })
 export interface SubagentStarted extends Schema.Schema.Type<typeof SubagentStarted> {}
-/**
- * A sub-agent is done. `outcome` is its stop reason, `failed` or `interrupted`.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A sub-agent is done. `outcome` is its stop reason, `failed` or `interrupted`. */
 export const SubagentCompleted = event("SubagentCompleted", {
   callId: Schema.String,
   agent: Schema.String,
@@ -244,9 +151,6 @@ export interface SubagentCompleted extends Schema.Schema.Type<typeof SubagentCom
 /**
  * A call waits for a decision. The event is the {@link Request} itself: `Approval.approve(event)` and the like decide
  * on it. Those of earlier versions do not say their `id`, nor what may be decided.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const ApprovalRequested = event("ApprovalRequested", {
   ...Struct.omit(Request.fields, ["at", "path", "runId"]),
@@ -257,9 +161,6 @@ export interface ApprovalRequested extends Schema.Schema.Type<typeof ApprovalReq
 /**
  * A decision on the request with this `id` came; or none will (`void`): something else was said, or what came was no
  * decision on it. `by` is the id of who decided, `rule` the rule that asked.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const ApprovalResolved = event("ApprovalResolved", {
   id: earlier,
@@ -269,28 +170,15 @@ export const ApprovalResolved = event("ApprovalResolved", {
   rule: Schema.optionalKey(Schema.String)
 })
 export interface ApprovalResolved extends Schema.Schema.Type<typeof ApprovalResolved> {}
-/**
- * The history as the model sees it became shorter (tokens, estimated).
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The history as the model sees it became shorter (tokens, estimated). */
 export const Compacted = event("Compacted", { tokensBefore: Schema.Finite, tokensAfter: Schema.Finite })
 export interface Compacted extends Schema.Schema.Type<typeof Compacted> {}
-/**
- * The thread is stored up to here.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The thread is stored up to here. */
 export const CheckpointSaved = event("CheckpointSaved", { threadId: Schema.String, step: Schema.Finite })
 export interface CheckpointSaved extends Schema.Schema.Type<typeof CheckpointSaved> {}
 /**
  * The thread was read from its store. `partial` is the turn that it ends with, if that one was cut off: a run that
  * resumes asks for it again, and the model reads it as it is if there is something new to answer.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const CheckpointLoaded = event("CheckpointLoaded", {
   threadId: Schema.String,
@@ -298,56 +186,26 @@ export const CheckpointLoaded = event("CheckpointLoaded", {
   partial: Schema.optionalKey(AiMessage)
 })
 export interface CheckpointLoaded extends Schema.Schema.Type<typeof CheckpointLoaded> {}
-/**
- * Something is worth knowing and did not stop the run. `code` is stable, `message` is for people.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Something is worth knowing and did not stop the run. `code` is stable, `message` is for people. */
 export const Warning = event("Warning", { code: Schema.String, message: Schema.String })
 export interface Warning extends Schema.Schema.Type<typeof Warning> {}
-/**
- * An event of a user's own.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** An event of a user's own. */
 export const Custom = event("Custom", { name: Schema.String, payload: Json })
 export interface Custom extends Schema.Schema.Type<typeof Custom> {}
-/**
- * A round is over. `usage` is what this run spent since its last `RoundCompleted`; `stopReason` is the turn's.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A round is over. `usage` is what this run spent since its last `RoundCompleted`; `stopReason` is the turn's. */
 export const RoundCompleted = event("RoundCompleted", { round: Schema.Finite, stopReason: TurnStop, ...usage })
 export interface RoundCompleted extends Schema.Schema.Type<typeof RoundCompleted> {}
-/**
- * The run ended by itself; `stopReason` says why. `usage` is all of this run and its sub-agents.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The run ended by itself; `stopReason` says why. `usage` is all of this run and its sub-agents. */
 export const RunCompleted = event("RunCompleted", { stopReason: StopReason, rounds: Schema.Finite, ...usage })
 export interface RunCompleted extends Schema.Schema.Type<typeof RunCompleted> {}
-/**
- * The run failed: the error's tag and message.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The run failed: the error's tag and message. */
 export const RunFailed = event("RunFailed", {
   error: Schema.Struct({ tag: Schema.String, message: Schema.String }),
   rounds: Schema.Finite,
   ...usage
 })
 export interface RunFailed extends Schema.Schema.Type<typeof RunFailed> {}
-/**
- * The run was interrupted. What it had is in the transcript, which is valid.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The run was interrupted. What it had is in the transcript, which is valid. */
 export const RunInterrupted = event("RunInterrupted", { rounds: Schema.Finite, ...usage })
 export interface RunInterrupted extends Schema.Schema.Type<typeof RunInterrupted> {}
 
@@ -384,12 +242,7 @@ const members = [
   RunInterrupted
 ] as const
 
-/**
- * Any event.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Any event. */
 export const AgentEvent: Schema.Codec<AgentEvent, JsonObject> = Schema.Union(members)
 export type AgentEvent =
   | RunStarted
@@ -423,30 +276,15 @@ export type AgentEvent =
   | RunFailed
   | RunInterrupted
 
-/**
- * The tags of all events.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The tags of all events. */
 export const tags: ReadonlyArray<AgentEvent["_tag"]> = members.map((member) => member.fields._tag.schema.literal)
 
-/**
- * The events of one tag.
- *
- * @category models
- * @since 0.1.0
- */
+/** The events of one tag. */
 export type Of<Tag extends AgentEvent["_tag"]> = Extract<AgentEvent, { readonly _tag: Tag }>
 
 type Tag = AgentEvent["_tag"]
 
-/**
- * Keeps the events of one tag, or of several.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** Keeps the events of one tag, or of several. */
 export const filter: {
   <const T extends Tag>(
     tag: T | ReadonlyArray<T>
@@ -463,9 +301,6 @@ export const filter: {
 /**
  * Gives the pieces of text that the outermost agent says, as they come: the text of a terminal, or of a response. After
  * a `TurnRestarted`, which is not seen here, the turn is said again from its beginning.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const textDeltas = <E, R>(events: Stream.Stream<AgentEvent, E, R>): Stream.Stream<string, E, R> =>
   events.pipe(
@@ -474,12 +309,7 @@ export const textDeltas = <E, R>(events: Stream.Stream<AgentEvent, E, R>): Strea
     Stream.map((delta) => delta.text)
   )
 
-/**
- * Tells whether an event is the last of its run.
- *
- * @category guards
- * @since 0.1.0
- */
+/** Tells whether an event is the last of its run. */
 export const isTerminal = (value: AgentEvent): value is Of<"RunCompleted" | "RunFailed" | "RunInterrupted"> =>
   value._tag === "RunCompleted" || value._tag === "RunFailed" || value._tag === "RunInterrupted"
 
@@ -494,30 +324,17 @@ const asJson = (value: AgentEvent): JsonObject => {
 /**
  * Encodes an event as versioned JSON: `{ "v": 1, "_tag": …, … }`. It never fails: what is no JSON in an event that was
  * made by hand (a number that is none, a date) becomes it, as `Json.fromUnknown` says.
- *
- * @category encoding
- * @since 0.1.0
  */
 export const encode = (value: AgentEvent): Json => ({
   v: version,
   ...Result.getOrElse(encodeEvent(value), () => asJson(value))
 })
 
-/**
- * Decodes an event that came from outside.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Decodes an event that came from outside. */
 export const decode = (input: unknown): Effect.Effect<AgentEvent, InvalidEncoding> =>
   Effect.fromResult(decodeEvent(input))
 
-/**
- * Collects the messages of the run of these events' first event, in the order in which they were appended.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Collects the messages of the run of these events' first event, in the order in which they were appended. */
 export const transcript = (events: Iterable<AgentEvent>): ReadonlyArray<Message> => {
   const messages: Array<Message> = []
   let root: string | undefined
@@ -531,9 +348,6 @@ export const transcript = (events: Iterable<AgentEvent>): ReadonlyArray<Message>
 /**
  * Sums up the usage of these events' runs, sub-agents included: what the last event says if the run is over, else the
  * sum of the rounds so far.
- *
- * @category getters
- * @since 0.1.0
  */
 export const usageOf = (events: Iterable<AgentEvent>): Usage => {
   let sum = zero

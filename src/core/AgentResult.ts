@@ -1,6 +1,4 @@
-/**
- * The result of a run.
- */
+/** The result of a run. */
 import type { Snapshot } from "./AgentState.ts"
 import type { Request } from "./Approval.ts"
 import type { Message } from "./Message.ts"
@@ -14,9 +12,6 @@ import type { Spent, Usage } from "./Usage.ts"
  *
  * A run that was suspended (only an agent with a suspending middleware can be) has no answer: `pending` says what it
  * waits for, in sub-agents too, and `output` is `undefined`, as its type says. `Agent.resume` resumes it.
- *
- * @category models
- * @since 0.1.0
  */
 export interface AgentResult<out Output> {
   readonly output: Output

@@ -13,12 +13,7 @@ import type * as Content from "./Content.ts"
 import type { Journal } from "./Journal.ts"
 import type { HumanMessage, Message } from "./Message.ts"
 
-/**
- * An input: a text, one message, several, or a resumption (`Checkpoint.resume`).
- *
- * @category models
- * @since 0.1.0
- */
+/** An input: a text, one message, several, or a resumption (`Checkpoint.resume`). */
 export type Input = string | HumanMessage | ReadonlyArray<Message> | Resume
 
 /**
@@ -29,9 +24,6 @@ export type Input = string | HumanMessage | ReadonlyArray<Message> | Resume
  *
  * A run with a `threadId` needs a `Journal`: history and state are what the thread has come to, and what the run
  * adds is stored step by step. `input` is always what is new.
- *
- * @category models
- * @since 0.1.0
  */
 export interface RunOptions {
   readonly history?: ReadonlyArray<Message> | undefined
@@ -39,44 +31,24 @@ export interface RunOptions {
   readonly threadId?: string | undefined
 }
 
-/**
- * The checkpoint or the thread that is resumed, and the decisions since.
- *
- * @category models
- * @since 0.1.0
- */
+/** The checkpoint or the thread that is resumed, and the decisions since. */
 export type ResumeOptions = Decided & ({ readonly checkpoint: Checkpoint } | { readonly threadId: string })
 
 const NoSuchOption = "~effect-deepagents/NoSuchOption"
 
-/**
- * The type that no value has which is given for an option that there is none of, so that the compiler names it.
- *
- * @category models
- * @since 0.1.0
- */
+/** The type that no value has which is given for an option that there is none of, so that the compiler names it. */
 export interface NoSuchOption<out Message extends string> {
   readonly [NoSuchOption]: Message
 }
 
 type KeyOf<T> = T extends object ? keyof T : never
 
-/**
- * Options that are none of those `Known` are refused: a misspelt one would be left out silently.
- *
- * @category models
- * @since 0.1.0
- */
+/** Options that are none of those `Known` are refused: a misspelt one would be left out silently. */
 export type Only<Options, Known = RunOptions, Where extends string = ""> = {
   readonly [Key in Exclude<KeyOf<Options>, KeyOf<Known>>]: NoSuchOption<`There is no option "${Where}${Key & string}".`>
 }
 
-/**
- * The services that options of a run need.
- *
- * @category models
- * @since 0.1.0
- */
+/** The services that options of a run need. */
 export type Needs<Options> = Options extends { readonly threadId: string } ? Journal : never
 
 /**
@@ -88,9 +60,6 @@ export type Needs<Options> = Options extends { readonly threadId: string } ? Jou
  * `followUp` after the final answer, which then is not the last one; both fail if the run is over. What was accepted
  * but not delivered when a run was ended by force is in `undelivered`. `messages` is the conversation as it stands,
  * valid for a next run as soon as the run is over, however it ended.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Handle<out O, out E> {
   readonly runId: string

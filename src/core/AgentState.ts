@@ -34,9 +34,6 @@ import type { Json } from "./Json.ts"
  * A named, typed place in the state. `initial` is where every run starts. `merge` is there when the slot is shared: a
  * write by `set` becomes `merge(current, incoming)`, so that agents that run in parallel never overwrite each other.
  * It must be associative, and give `current` back for what it already holds.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Slot<in out A> {
   readonly name: string
@@ -50,22 +47,12 @@ export interface Slot<in out A> {
   readonly decode: (json: unknown) => Result.Result<A, InvalidEncoding>
 }
 
-/**
- * A slot of whatever type.
- *
- * @category models
- * @since 0.1.0
- */
+/** A slot of whatever type. */
 export type AnySlot = Pick<Slot<never>, "name" | "origin" | "ifTampered"> & {
   readonly decode: (json: unknown) => Result.Result<unknown, InvalidEncoding>
 }
 
-/**
- * The schema of a slot, its first value, and, if it is shared, the merge of values that meet.
- *
- * @category models
- * @since 0.1.0
- */
+/** The schema of a slot, its first value, and, if it is shared, the merge of values that meet. */
 export interface SlotOptions<A, I> {
   readonly schema: Schema.Codec<A, I>
   readonly initial: NoInfer<A>
@@ -77,20 +64,12 @@ export interface SlotOptions<A, I> {
   readonly ifTampered?: NoInfer<A> | undefined
 }
 
-/**
- * Makes a slot. Its schema must encode to JSON.
- *
- * @category constants
- * @since 0.1.0
- */
+/** Makes a slot. Its schema must encode to JSON. */
 export const slot = <A, I>(name: string, options: SlotOptions<A, I>): Slot<A> => family(name, options)("")
 
 /**
  * Makes a family of slots, one for each key, named `name` and the key: for many values of one kind that change one at a
  * time (a file each). `names` of the {@link Store} lists those that are there.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const family = <A, I>(name: string, options: SlotOptions<A, I>): ((key: string) => Slot<A>) => {
   const codec = Schema.toCodecJson(options.schema)
@@ -118,20 +97,10 @@ export const family = <A, I>(name: string, options: SlotOptions<A, I>): ((key: s
   })
 }
 
-/**
- * A change to one slot, to be applied later (by a tool's output).
- *
- * @category models
- * @since 0.1.0
- */
+/** A change to one slot, to be applied later (by a tool's output). */
 export type Update = (store: Store) => Effect.Effect<void>
 
-/**
- * The update that sets a slot.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** The update that sets a slot. */
 export const assign: {
   <A>(value: A): (target: Slot<A>) => Update
   <A>(target: Slot<A>, value: A): Update
@@ -142,12 +111,7 @@ export const assign: {
       store.set(target, value)
 )
 
-/**
- * The update that changes a slot by a function of its value.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** The update that changes a slot by a function of its value. */
 export const change: {
   <A>(f: (current: A) => A): (target: Slot<A>) => Update
   <A>(target: Slot<A>, f: (current: A) => A): Update
@@ -161,9 +125,6 @@ export const change: {
 /**
  * The live state of one run. `update` reads and writes in one step, so parallel tools can't lose each other's changes.
  * Every write emits a `StateChanged` event.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Store {
   readonly get: <A>(slot: Slot<A>) => Effect.Effect<A>
@@ -177,20 +138,10 @@ export interface Store {
   readonly shared: object
 }
 
-/**
- * The state of a run at one moment, as plain JSON by slot name. It is what a checkpoint holds.
- *
- * @category models
- * @since 0.1.0
- */
+/** The state of a run at one moment, as plain JSON by slot name. It is what a checkpoint holds. */
 export type Snapshot = { readonly [slot: string]: Json }
 
-/**
- * Reads a slot from a snapshot; a slot that was never written has its initial value.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** Reads a slot from a snapshot; a slot that was never written has its initial value. */
 export const read: {
   <A>(target: Slot<A>): (snapshot: Snapshot) => Result.Result<A, InvalidEncoding>
   <A>(snapshot: Snapshot, target: Slot<A>): Result.Result<A, InvalidEncoding>

@@ -1,6 +1,4 @@
-/**
- * Answers in a schema: the JSON Schema that a model is given, and reading what it wrote.
- */
+/** Answers in a schema: the JSON Schema that a model is given, and reading what it wrote. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -18,9 +16,6 @@ import type { ToolCall } from "./ToolCall.ts"
 
 /**
  * A schema of answers, as the loop uses it: the JSON Schema of an object, a decoder, and the reason that it can't be used.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Output {
   readonly jsonSchema: JsonObject
@@ -30,12 +25,7 @@ export interface Output {
 
 const parsed = (text: string) => parseText(text, "the answer")
 
-/**
- * Decodes an answer from its text.
- *
- * @category decoding
- * @since 0.1.0
- */
+/** Decodes an answer from its text. */
 export const decodeText = (output: Output, text: string): Effect.Effect<unknown, string> =>
   Effect.flatMap(Effect.fromResult(parsed(text)), output.decode)
 
@@ -66,12 +56,7 @@ const outputOf = (root: JsonObject, decode: (json: Json) => Decoding<Decoded<unk
   }
 }
 
-/**
- * The answer that an agent asks of its model, by a schema of Effect's or of another library.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The answer that an agent asks of its model, by a schema of Effect's or of another library. */
 export const fromSchema = (given: Schema.ConstraintCodec<unknown, unknown> | StandardSchema): Output => {
   if (standard.isCodec(given)) {
     const schema = withFiniteNumbers(given)
@@ -84,12 +69,7 @@ export const fromSchema = (given: Schema.ConstraintCodec<unknown, unknown> | Sta
   })
 }
 
-/**
- * The structured answer of a turn. `None` is a turn that is none and need not be one.
- *
- * @category models
- * @since 0.1.0
- */
+/** The structured answer of a turn. `None` is a turn that is none and need not be one. */
 export type Answer =
   | { readonly _tag: "Answer"; readonly output: unknown; readonly text: string }
   | { readonly _tag: "Wrong"; readonly problem: string; readonly raw: string }
@@ -101,20 +81,12 @@ const answerOf = (decoded: Effect.Effect<unknown, string>, raw: string): Effect.
     onFailure: (problem): Answer => ({ _tag: "Wrong", problem, raw })
   })
 
-/**
- * The call of the answer tool.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The call of the answer tool. */
 export const answerCall = (message: Message.AiMessage) => message.toolCalls.find((one) => one.name === finalAnswer)
 
 /**
  * Reads an answer from the text of a turn: all of it, or else the last block, where a model said before it what it is
  * about to do.
- *
- * @category getters
- * @since 0.1.0
  */
 export const readText = (output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
   const raw = Message.text(message)
@@ -123,21 +95,11 @@ export const readText = (output: Output, message: Message.AiMessage): Effect.Eff
   return answerOf(decodeText(output, last === undefined || Result.isFailure(parsed(last.text)) ? raw : last.text), raw)
 }
 
-/**
- * Reads an answer from the call of the answer tool.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Reads an answer from the call of the answer tool. */
 export const readCall = (output: Output, { arguments: args }: ToolCall): Effect.Effect<Answer> =>
   answerOf(output.decode(args), JSON.stringify(args))
 
-/**
- * Reads the answer again from the last turn of a run that ended with it, whichever way it was asked for.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Reads the answer again from the last turn of a run that ended with it, whichever way it was asked for. */
 export const readAgain = (output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
   const call = answerCall(message)
   return call === undefined ? readText(output, message) : readCall(output, call)

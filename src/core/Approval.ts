@@ -24,12 +24,7 @@ import * as AgentState from "./AgentState.ts"
 import { fromJsonSchema } from "./internal/arguments.ts"
 import { canonical, Json, JsonObject, stringify } from "./Json.ts"
 
-/**
- * A possible decision: let the call run, run it with other arguments, refuse it, or answer in its place.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A possible decision: let the call run, run it with other arguments, refuse it, or answer in its place. */
 export const Choice = Schema.Literals(["approve", "edit", "reject", "respond"])
 export type Choice = typeof Choice.Type
 
@@ -42,9 +37,6 @@ export type Choice = typeof Choice.Type
  * `answer`; its `callId` is its own. `rule` is the name of the rule that asked. Where there are `deciders`, a decision
  * counts only `by` one of them: a principal's id, or `role:` and one of its roles. `byPerson` says that no program may
  * decide in a person's place: a classifier leaves the request alone.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Request = Schema.Struct({
   id: Schema.String,
@@ -69,9 +61,6 @@ export interface Request extends Schema.Schema.Type<typeof Request> {}
 /**
  * The `rule` of requests on which time decides, as a tool that waits makes them: nobody is asked, though a person may
  * decide earlier.
- *
- * @category constants
- * @since 0.1.0
  */
 export const byTime = "time"
 
@@ -79,9 +68,6 @@ export const byTime = "time"
  * Somebody who decides: a person, or a program in the place of one. Whoever takes the decision in (a page, a chat, a
  * terminal) vouches for it; what comes from elsewhere is as true as its signature (`Tamper` of
  * `effect-deepagents/policy`).
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Principal = Schema.Struct({ id: Schema.String, roles: Schema.optionalKey(Schema.Array(Schema.String)) })
 export interface Principal extends Schema.Schema.Type<typeof Principal> {}
@@ -96,39 +82,19 @@ const provenance = {
   digest: Schema.optionalKey(Schema.String)
 }
 
-/**
- * The call runs. `always` asks that like calls be approved from now on, where whoever asked keeps such a list.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The call runs. `always` asks that like calls be approved from now on, where whoever asked keeps such a list. */
 export const Approve = Schema.TaggedStruct("Approve", { ...provenance, always: Schema.optionalKey(Schema.Boolean) })
 export interface Approve extends Schema.Schema.Type<typeof Approve> {}
 
-/**
- * The call runs with these arguments, if they decode.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The call runs with these arguments, if they decode. */
 export const Edit = Schema.TaggedStruct("Edit", { ...provenance, arguments: JsonObject })
 export interface Edit extends Schema.Schema.Type<typeof Edit> {}
 
-/**
- * The call does not run; `reason` is given to the model.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The call does not run; `reason` is given to the model. */
 export const Reject = Schema.TaggedStruct("Reject", { ...provenance, reason: Schema.optionalKey(Schema.String) })
 export interface Reject extends Schema.Schema.Type<typeof Reject> {}
 
-/**
- * The call does not run; `text` is given to the model in its place. `value` is the answer to a question.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The call does not run; `text` is given to the model in its place. `value` is the answer to a question. */
 export const Respond = Schema.TaggedStruct("Respond", {
   ...provenance,
   text: Schema.String,
@@ -141,9 +107,6 @@ export interface Respond extends Schema.Schema.Type<typeof Respond> {}
  * (it counts on no request that is `byPerson`), `at` when (milliseconds since the epoch), `rule` by
  * which rule, and `digest` (see {@link digest}) what was shown: a decision with another digest than its request is
  * refused. A run writes down what is not said: the time, the rule that asked, the digest.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Decision = Schema.Union([Approve, Edit, Reject, Respond])
 export type Decision = Approve | Edit | Reject | Respond
@@ -151,9 +114,6 @@ export type Decision = Approve | Edit | Reject | Respond
 /**
  * Gives the digest of what somebody is shown of a request: the tool and what it promises, the arguments, the
  * description, what may be decided and by whom.
- *
- * @category getters
- * @since 0.1.0
  */
 export const digest = (request: Request): string => {
   const { allow, answer, arguments: args, deciders, description, id, path, rule, runId, toolDigest, toolName } = request
@@ -166,9 +126,6 @@ export const digest = (request: Request): string => {
 /**
  * Says who decided, of a request as it was shown: adds principal and digest, and the time and the rule where they are
  * given.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const decidedBy = (
   decision: Decision,
@@ -176,12 +133,7 @@ export const decidedBy = (
   who: { readonly by: Principal; readonly at?: number | undefined; readonly rule?: string | undefined }
 ): Decision => ({ ...decision, digest: digest(request), ...defined({ by: who.by, at: who.at, rule: who.rule }) })
 
-/**
- * Tells whether a principal may decide on a request.
- *
- * @category guards
- * @since 0.1.0
- */
+/** Tells whether a principal may decide on a request. */
 export const mayDecide = (
   { deciders }: { readonly deciders?: ReadonlyArray<string> | undefined },
   by: Principal | undefined
@@ -218,9 +170,6 @@ const problemsIn = (message: string): string =>
 /**
  * Says why a decision does not count on the request that it names: what may be decided, by whom, and on what, and how a
  * question is to be answered.
- *
- * @category getters
- * @since 0.1.0
  */
 export const problemOf = (request: Request, decision: Decision): string | undefined => {
   const { by, digest: shown } = decision
@@ -242,9 +191,6 @@ export const problemOf = (request: Request, decision: Decision): string | undefi
 
 /**
  * Gives a decision with all that is known of it, as it is written down: when it came, which rule asked, what was shown.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const recorded = (request: Request, decision: Decision, now: number): Decision => ({
   ...decision,
@@ -255,52 +201,27 @@ export const recorded = (request: Request, decision: Decision, now: number): Dec
 
 type Of = Pick<Request, "id">
 
-/**
- * Lets the call run.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Lets the call run. */
 export const approve = ({ id }: Of, options?: { readonly always?: boolean | undefined }): Decision => ({
   _tag: "Approve",
   id,
   ...defined({ always: options?.always })
 })
 
-/**
- * Runs the call with other arguments, which are decoded like the model's.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Runs the call with other arguments, which are decoded like the model's. */
 export const edit = ({ id }: Of, args: JsonObject): Decision => ({ _tag: "Edit", id, arguments: args })
 
-/**
- * Refuses the call. The model is told, with the reason.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Refuses the call. The model is told, with the reason. */
 export const reject = ({ id }: Of, reason?: string): Decision =>
   reason === undefined ? { _tag: "Reject", id } : { _tag: "Reject", id, reason }
 
-/**
- * Answers the call in its place, by a text; or a question (see `Question`), by what its schema says.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Answers the call in its place, by a text; or a question (see `Question`), by what its schema says. */
 export const respond = ({ id }: Of, answer: Json): Decision =>
   typeof answer === "string"
     ? { _tag: "Respond", id, text: answer }
     : { _tag: "Respond", id, text: stringify(answer), value: answer }
 
-/**
- * Gives the answer of a decision that is one.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Gives the answer of a decision that is one. */
 export const answerOf = ({ text, value }: Respond): Json => value ?? text
 
 const choices: { readonly [Tag in Decision["_tag"]]: Choice } = {
@@ -310,12 +231,7 @@ const choices: { readonly [Tag in Decision["_tag"]]: Choice } = {
   Respond: "respond"
 }
 
-/**
- * The slot of what was approved for good in a thread, by keys of whoever asked. The whole tree of agents shares it.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The slot of what was approved for good in a thread, by keys of whoever asked. The whole tree of agents shares it. */
 export const always = AgentState.slot("approvedAlways", {
   schema: Schema.Array(Schema.String),
   initial: [],
@@ -323,20 +239,10 @@ export const always = AgentState.slot("approvedAlways", {
   ifTampered: []
 })
 
-/**
- * Gives the choice that a decision is.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Gives the choice that a decision is. */
 export const choiceOf = (decision: Decision): Choice => choices[decision._tag]
 
-/**
- * Decides while the run waits: a person at a terminal, a policy, another service.
- *
- * @category services
- * @since 0.1.0
- */
+/** Decides while the run waits: a person at a terminal, a policy, another service. */
 export class Approvals extends Context.Service<
   Approvals,
   { readonly decide: (request: Request) => Effect.Effect<Decision> }

@@ -26,9 +26,6 @@ import type { BackendError } from "./BackendError.ts"
 /**
  * An entry of a directory, or what a search finds. `size` is in bytes, `modifiedAt` in milliseconds since the epoch. A
  * link has the kind of what it leads to; `link` is one that leads nowhere, or out of the root.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Entry {
   readonly path: string
@@ -37,32 +34,19 @@ export interface Entry {
   readonly modifiedAt?: number
 }
 
-/**
- * Some of what there is; `truncated` says why it is not all, and is not there if it is.
- *
- * @category models
- * @since 0.1.0
- */
+/** Some of what there is; `truncated` says why it is not all, and is not there if it is. */
 export interface Listing {
   readonly entries: ReadonlyArray<Entry>
   readonly truncated?: Truncation
 }
 
-/**
- * The reason that a result is not complete: it has as many as were asked for, or the time was up.
- *
- * @category models
- * @since 0.1.0
- */
+/** The reason that a result is not complete: it has as many as were asked for, or the time was up. */
 export type Truncation = "limit" | "time"
 
 /**
  * The part of a text to read. `offset` is the first line, counted from 1 (default 1), `limit` how many lines (default
  * 2,000; 0 reads none, and says how long the file is). `column` skips that many characters of the first line, to page
  * through a line that is longer than a window.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Window {
   readonly offset?: number | undefined
@@ -75,9 +59,6 @@ export interface Window {
  * a final one. Lines `startLine` to `endLine` of `totalLines`, counted from 1; a window without lines has `endLine`
  * before `startLine`. At most 256 KiB: `nextColumn` is there if the window ends within line `endLine`. `crlf` is `true`
  * if all lines of the file end with `\r\n`, and else not there.
- *
- * @category models
- * @since 0.1.0
  */
 export interface TextFile {
   readonly kind: "text"
@@ -92,12 +73,7 @@ export interface TextFile {
   readonly version: string
 }
 
-/**
- * A file that is not text. Its bytes are read by `download`.
- *
- * @category models
- * @since 0.1.0
- */
+/** A file that is not text. Its bytes are read by `download`. */
 export interface BinaryFile {
   readonly kind: "binary"
   readonly path: string
@@ -106,36 +82,21 @@ export interface BinaryFile {
   readonly version: string
 }
 
-/**
- * The result of a write. `version` is what the file is now.
- *
- * @category models
- * @since 0.1.0
- */
+/** The result of a write. `version` is what the file is now. */
 export interface Written {
   readonly path: string
   readonly created: boolean
   readonly version: string
 }
 
-/**
- * One replacement: literal text for literal text. Without `replaceAll`, `old` must be in the file exactly once.
- *
- * @category models
- * @since 0.1.0
- */
+/** One replacement: literal text for literal text. Without `replaceAll`, `old` must be in the file exactly once. */
 export interface Replacement {
   readonly old: string
   readonly new: string
   readonly replaceAll?: boolean | undefined
 }
 
-/**
- * The result of an edit: how many places were replaced, and the lines of the new file at which they begin.
- *
- * @category models
- * @since 0.1.0
- */
+/** The result of an edit: how many places were replaced, and the lines of the new file at which they begin. */
 export interface Edited {
   readonly path: string
   readonly replaced: number
@@ -150,9 +111,6 @@ export interface Edited {
  * gives the lines, `count` how many per file, `files` only which files. `limit` bounds what is given, in lines for
  * `content` (default 1,000), else in files. What ignore files name and what is in `.git` is left out, unless `ignored`
  * is set.
- *
- * @category models
- * @since 0.1.0
  */
 export interface GrepQuery {
   readonly pattern: string
@@ -166,12 +124,7 @@ export interface GrepQuery {
   readonly ignored?: boolean | undefined
 }
 
-/**
- * A line that matches, counted from 1, and its surroundings. Very long lines are cut around the match.
- *
- * @category models
- * @since 0.1.0
- */
+/** A line that matches, counted from 1, and its surroundings. Very long lines are cut around the match. */
 export interface GrepMatch {
   readonly line: number
   readonly text: string
@@ -179,24 +132,14 @@ export interface GrepMatch {
   readonly after: ReadonlyArray<string>
 }
 
-/**
- * A file with matches; `count` is how many lines match (as far as was looked: 1 in mode `files`).
- *
- * @category models
- * @since 0.1.0
- */
+/** A file with matches; `count` is how many lines match (as far as was looked: 1 in mode `files`). */
 export interface GrepFile {
   readonly path: string
   readonly count: number
   readonly matches: ReadonlyArray<GrepMatch>
 }
 
-/**
- * The matches of a search, by path. Binary files are not looked into; neither are links followed.
- *
- * @category models
- * @since 0.1.0
- */
+/** The matches of a search, by path. Binary files are not looked into; neither are links followed. */
 export interface GrepResult {
   readonly files: ReadonlyArray<GrepFile>
   readonly truncated?: Truncation
@@ -205,9 +148,6 @@ export interface GrepResult {
 /**
  * A search for files. `*` and `?` stay in one name, `**` crosses directories, `{a,b}`, `[a-z]` and `[!a]` work, dot
  * files are matched. A pattern without `/` matches names at any depth; one with `/` starts at `path` (default `/`).
- *
- * @category models
- * @since 0.1.0
  */
 export interface GlobQuery {
   readonly pattern: string
@@ -216,43 +156,23 @@ export interface GlobQuery {
   readonly ignored?: boolean | undefined
 }
 
-/**
- * The outcome for one of several files: each has its own, in the order of the request.
- *
- * @category models
- * @since 0.1.0
- */
+/** The outcome for one of several files: each has its own, in the order of the request. */
 export type Transfer<A> =
   | { readonly path: string; readonly ok: true; readonly value: A }
   | { readonly path: string; readonly ok: false; readonly error: BackendError }
 
-/**
- * One of several changes that are planned. What is changed is often read before, and that may be asked about too.
- *
- * @category models
- * @since 0.1.0
- */
+/** One of several changes that are planned. What is changed is often read before, and that may be asked about too. */
 export type PlannedChange =
   | { readonly operation: "read" | "write" | "delete"; readonly path: string }
   | { readonly operation: "move"; readonly from: string; readonly to: string }
 
-/**
- * Changes that are made together. `text` says to a person what they are: a patch, as it was written.
- *
- * @category models
- * @since 0.1.0
- */
+/** Changes that are made together. `text` says to a person what they are: a patch, as it was written. */
 export interface Plan {
   readonly text: string
   readonly changes: ReadonlyArray<PlannedChange>
 }
 
-/**
- * Runs work for which a plan was permitted.
- *
- * @category models
- * @since 0.1.0
- */
+/** Runs work for which a plan was permitted. */
 export type Permit = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /**
@@ -270,9 +190,6 @@ export type Permit = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A,
  * - `grep`, `glob`: files only, by path; `limit` defaults to 1,000. `glob` gives sizes and times where they cost
  *   nothing
  * - `upload`, `download`: bytes of many files, at most 10 MiB each unless the layer says otherwise
- *
- * @category models
- * @since 0.1.0
  */
 export interface Service {
   readonly ls: (path: string) => Effect.Effect<Listing, BackendError>
@@ -317,20 +234,12 @@ export interface Service {
   readonly onHost?: boolean | undefined
 }
 
-/**
- * The files of an agent.
- *
- * @category services
- * @since 0.1.0
- */
+/** The files of an agent. */
 export class Backend extends Context.Service<Backend, Service>()("effect-deepagents/Backend") {}
 
 /**
  * The same backend with a span for each operation: `Backend.write` and the like, with the path as an attribute. All
  * layers have them already; parts of one operation (a backend of a composite, one behind rules) add no spans.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const traced = (service: Service): Service => ({
   ...service,
@@ -346,11 +255,6 @@ export const traced = (service: Service): Service => ({
   download: (paths) => wholeSpan("Backend.download")(service.download(paths))
 })
 
-/**
- * Makes the layer of a backend, with a span for each operation.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Makes the layer of a backend, with a span for each operation. */
 export const layer = <E, R>(make: Effect.Effect<Service, E, R>): Layer.Layer<Backend, E, Exclude<R, Scope.Scope>> =>
   Layer.effect(Backend, Effect.map(make, traced))

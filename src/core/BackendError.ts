@@ -29,9 +29,6 @@ import { defined } from "../support/defined.ts"
  * - `Unsupported`: this backend can't do that
  * - `TimedOut`: `limit` in milliseconds
  * - `Unavailable`: the disk is full, the connection is lost, the service answers nonsense
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("NotFound", {}),
@@ -99,9 +96,6 @@ const explain = (reason: Reason): string => {
 /**
  * An operation failed. `operation` is its name (`read`), `path` the path as it was given, `detail` what else is known,
  * told to the model too; `cause` stays in the log.
- *
- * @category errors
- * @since 0.1.0
  */
 export class BackendError extends Schema.TaggedError<BackendError>()("BackendError", {
   operation: Schema.String,
@@ -116,12 +110,7 @@ export class BackendError extends Schema.TaggedError<BackendError>()("BackendErr
   }
 }
 
-/**
- * Makes the failure of an operation at a path.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the failure of an operation at a path. */
 export const make = (
   operation: string,
   path: string,
@@ -136,12 +125,7 @@ export const make = (
     ...defined({ detail: more?.detail, cause: more?.cause })
   })
 
-/**
- * The same failure, reported by another operation or of another path: for a backend that stands before another one.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** The same failure, reported by another operation or of another path: for a backend that stands before another one. */
 export const at: {
   (operation: string, path: string): (error: BackendError) => BackendError
   (error: BackendError, operation: string, path: string): BackendError
@@ -149,10 +133,5 @@ export const at: {
   error.operation === operation && error.path === path ? error : make(operation, path, error.reason, error)
 )
 
-/**
- * Checks for a {@link BackendError}.
- *
- * @category guards
- * @since 0.1.0
- */
+/** Checks for a {@link BackendError}. */
 export const isBackendError = (value: unknown): value is BackendError => value instanceof BackendError

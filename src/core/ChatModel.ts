@@ -24,9 +24,6 @@ import { type Prices, priced, sanitize } from "./Usage.ts"
  * A tool as the model is told about it. `parameters` is a JSON Schema (draft 2020-12) of an object. A middleware may
  * mark a tool of a request as `hidden`: the model is not told about it and can't call it, while the tools that are
  * called can (`ToolContext.call`). One that is left out can be called by nobody.
- *
- * @category models
- * @since 0.1.0
  */
 export interface ToolDefinition {
   readonly name: string
@@ -36,12 +33,7 @@ export interface ToolDefinition {
   readonly hidden?: true | undefined
 }
 
-/**
- * The model's choice of tools: decide itself, call none, call at least one, or call this one.
- *
- * @category models
- * @since 0.1.0
- */
+/** The model's choice of tools: decide itself, call none, call at least one, or call this one. */
 export type ToolChoice = "auto" | "none" | "required" | { readonly tool: string }
 
 /**
@@ -53,9 +45,6 @@ export type ToolChoice = "auto" | "none" | "required" | { readonly tool: string 
  * that JSON Schema. `parameters` are the provider's own (temperature …). `session` asks another model than the run's
  * own (a fallback): a session that a middleware opened with {@link open}. `callable` are the tools that a call may mean
  * where these are not `tools`: a middleware told of them in another way.
- *
- * @category models
- * @since 0.1.0
  */
 export interface ModelRequest {
   readonly messages: ReadonlyArray<Message>
@@ -70,12 +59,7 @@ export interface ModelRequest {
   readonly session?: ModelSession | undefined
 }
 
-/**
- * The purpose of a request that is a turn of the conversation.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The purpose of a request that is a turn of the conversation. */
 export const turnPurpose = "turn"
 
 /**
@@ -85,9 +69,6 @@ export const turnPurpose = "turn"
  * streamed with `providerExecuted` and is not among the `toolCalls` of the message, or the loop would run it again; a
  * turn with one is never asked for again. `Warning` becomes an event of that name (a part of a schema that the provider
  * does not enforce, for one).
- *
- * @category models
- * @since 0.1.0
  */
 export type TurnPart =
   | { readonly _tag: "TextDelta"; readonly text: string }
@@ -101,9 +82,6 @@ export type TurnPart =
 /**
  * One run's line to a model. It may keep a cache as long as that can't be observed. `model` is the model that it leads
  * to; {@link open} sets it.
- *
- * @category models
- * @since 0.1.0
  */
 export interface ModelSession {
   readonly nextTurn: (request: ModelRequest) => Stream.Stream<TurnPart, ModelError>
@@ -115,9 +93,6 @@ export interface ModelSession {
  *
  * `contextWindowTokens` is `undefined` when it is not known. `structuredOutput` says how an answer in a schema is had:
  * `"native"` if the model honours `outputSchema`, else `"tool"`. `prices` put a cost on usage that comes without one.
- *
- * @category services
- * @since 0.1.0
  */
 export class ChatModel extends Context.Service<
   ChatModel,
@@ -132,20 +107,10 @@ export class ChatModel extends Context.Service<
   }
 >()("effect-deepagents/ChatModel") {}
 
-/**
- * The service that a {@link ChatModel} layer provides.
- *
- * @category models
- * @since 0.1.0
- */
+/** The service that a {@link ChatModel} layer provides. */
 export type Service = ChatModel["Service"]
 
-/**
- * Stands in the place of a model in a program that was given none: what is asked of it fails with `Unsupported`.
- *
- * @category constants
- * @since 0.1.0
- */
+/** Stands in the place of a model in a program that was given none: what is asked of it fails with `Unsupported`. */
 export const absent: Service = {
   modelId: "none",
   provider: "none",
@@ -166,9 +131,6 @@ export const absent: Service = {
  * Opens a session as the loop does: images are taken out for a model without vision (with a note in their place), usage
  * is priced, and a stream that ends before its `TurnDone` fails with `BadResponse`. A count that is `NaN`, negative or
  * infinite becomes 0, with one `Warning` (`usage`) a session. Middleware that brings a model of its own opens it with this.
- *
- * @category getters
- * @since 0.1.0
  */
 export const open = (model: Service): Effect.Effect<ModelSession, ModelError, Scope.Scope> =>
   Effect.map(model.makeSession, (session) => {
@@ -182,12 +144,7 @@ export const open = (model: Service): Effect.Effect<ModelSession, ModelError, Sc
     }
   })
 
-/**
- * The failure of a turn that ended without its `TurnDone`.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The failure of a turn that ended without its `TurnDone`. */
 export const incomplete = ({ modelId, provider }: Pick<Service, "modelId" | "provider">): ModelError =>
   new ModelError({
     provider,
@@ -200,9 +157,6 @@ export const incomplete = ({ modelId, provider }: Pick<Service, "modelId" | "pro
  * Turns a provider's async iterable into a stream of parts: pumped in plain JavaScript, delivered in whatever arrays
  * have gathered, at most 256 parts ahead of the reader. The iterator is returned (which closes an HTTP response) when
  * the stream is left early.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const fromAsyncIterable: <A, E>(
   make: (signal: AbortSignal) => AsyncIterable<A>,

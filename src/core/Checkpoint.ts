@@ -37,12 +37,7 @@ import type { PreparedCall } from "./Middleware.ts"
 import type { ToolOutput } from "./ToolOutput.ts"
 import { Spent, Usage } from "./Usage.ts"
 
-/**
- * The state of a run at some point. `usage`, `rounds` and `spent` continue from there.
- *
- * @category models
- * @since 0.1.0
- */
+/** The state of a run at some point. `usage`, `rounds` and `spent` continue from there. */
 export interface Checkpoint {
   readonly messages: ReadonlyArray<Message>
   readonly state: AgentState.Snapshot
@@ -62,32 +57,17 @@ const Stored = Schema.Struct({
 const encodeStored = Schema.encodeSync(Stored)
 const decodeStored = decodeVersioned("checkpoint", Stored)
 
-/**
- * Encodes a checkpoint as versioned JSON.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Encodes a checkpoint as versioned JSON. */
 export const encode = ({ messages, rounds, spent, state, usage }: Checkpoint): Json => ({
   v: version,
   ...encodeStored({ messages, state, usage, rounds, ...defined({ spent }) })
 })
 
-/**
- * Decodes a checkpoint that came from outside.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Decodes a checkpoint that came from outside. */
 export const decode = (input: unknown): Effect.Effect<Checkpoint, InvalidEncoding> =>
   Effect.fromResult(decodeStored(input))
 
-/**
- * Gives the requests that a suspended run waits for, sub-agents included: none, once something else was said.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Gives the requests that a suspended run waits for, sub-agents included: none, once something else was said. */
 export const pending = (checkpoint: Checkpoint): Effect.Effect<ReadonlyArray<Request>, InvalidEncoding> =>
   Effect.fromResult(
     Result.map(AgentState.read(checkpoint.state, suspension), (value) =>
@@ -95,30 +75,17 @@ export const pending = (checkpoint: Checkpoint): Effect.Effect<ReadonlyArray<Req
     )
   )
 
-/**
- * True for the names of the slots that have a value only while a call, or a program, is open.
- *
- * @category guards
- * @since 0.1.0
- */
+/** True for the names of the slots that have a value only while a call, or a program, is open. */
 export const isOpenCallSlot = (slot: string): boolean => slot === suspension.name || slot.startsWith("inside/")
 
 /**
  * The treatment of a call that was begun before a crash and can't be repeated: the model is told that its outcome is
  * not known (`tell`); somebody is asked, where the agent can suspend (`ask`); or a function knows where else to look
  * for its output, and the model is told if there is none. Sub-agents' calls are not looked for.
- *
- * @category models
- * @since 0.1.0
  */
 export type UnknownOutcome = "tell" | "ask" | ((call: PreparedCall) => Effect.Effect<ToolOutput | undefined>)
 
-/**
- * The input of a stream, a handle or a chat that resumes.
- *
- * @category models
- * @since 0.1.0
- */
+/** The input of a stream, a handle or a chat that resumes. */
 export interface Resume {
   readonly _tag: "Resume"
   /** Without one, it is what the run's thread has come to. */
@@ -127,12 +94,7 @@ export interface Resume {
   readonly unknownOutcome: UnknownOutcome
 }
 
-/**
- * The decisions since a run stopped, and the treatment of calls of which nobody knows whether they took effect.
- *
- * @category models
- * @since 0.1.0
- */
+/** The decisions since a run stopped, and the treatment of calls of which nobody knows whether they took effect. */
 export interface Decided {
   readonly decisions?: ReadonlyArray<Decision> | undefined
   readonly unknownOutcome?: UnknownOutcome | undefined
@@ -145,9 +107,6 @@ export interface Decided {
  * that a crash cut off has calls of which nobody knows whether they took effect: those that read only, or may be
  * repeated, run again; about the others, see {@link UnknownOutcome}. What was streamed of a turn that did not end is
  * dropped. Without a checkpoint, the run goes on with its thread (`threadId` of its options).
- *
- * @category running
- * @since 0.1.0
  */
 export const resume = (checkpoint: Checkpoint | undefined, options?: Decided): Resume => ({
   _tag: "Resume",

@@ -4,20 +4,12 @@
  */
 import * as Config from "effect/Config"
 
-/**
- * Each option is a value or a `Config` of it.
- *
- * @category models
- * @since 0.1.0
- */
+/** Each option is a value or a `Config` of it. */
 export type Configured<Options> = { readonly [Key in keyof Options]: Options[Key] | Config.Config<Options[Key]> }
 
 /**
  * Reads the options that are a `Config`. An option that is `undefined` is not given: its default is read, if it has
  * one.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const fromConfigured = <Options extends object>(
   options: Configured<Options> | undefined,

@@ -1,6 +1,4 @@
-/**
- * The content of a message: blocks of text, reasoning, images and files, in the order in which they were said.
- */
+/** The content of a message: blocks of text, reasoning, images and files, in the order in which they were said. */
 import * as Schema from "effect/Schema"
 import { JsonObject } from "./Json.ts"
 import { Cited } from "./Sources.ts"
@@ -10,9 +8,6 @@ const providerData = Schema.optionalKey(JsonObject)
 /**
  * A passage of a text and the source that it rests on. `start` and `end` are the passage (UTF-16 units of the block's
  * text), where the provider gives one; `quote` is the source's own words, `locator` a place in it ("page 3").
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Citation = Schema.Struct({
   source: Cited,
@@ -26,9 +21,6 @@ export interface Citation extends Schema.Schema.Type<typeof Citation> {}
 /**
  * Plain text. `citations` are for people; `providerData` is what a provider needs back verbatim with this block (item
  * ids, its own form of the citations).
- *
- * @category schemas
- * @since 0.1.0
  */
 export const TextBlock = Schema.Struct({
   type: Schema.Literal("text"),
@@ -38,21 +30,11 @@ export const TextBlock = Schema.Struct({
 })
 export interface TextBlock extends Schema.Schema.Type<typeof TextBlock> {}
 
-/**
- * The model's thoughts before it answered. Signatures and encrypted content live in `providerData`.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The model's thoughts before it answered. Signatures and encrypted content live in `providerData`. */
 export const ReasoningBlock = Schema.Struct({ type: Schema.Literal("reasoning"), text: Schema.String, providerData })
 export interface ReasoningBlock extends Schema.Schema.Type<typeof ReasoningBlock> {}
 
-/**
- * The place of binary content: a URL, base64 data with its media type, or a file that the provider already holds.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The place of binary content: a URL, base64 data with its media type, or a file that the provider already holds. */
 export const Source = Schema.Union([
   Schema.Struct({ kind: Schema.Literal("url"), url: Schema.String }),
   Schema.Struct({ kind: Schema.Literal("base64"), data: Schema.String, mimeType: Schema.String }),
@@ -60,21 +42,11 @@ export const Source = Schema.Union([
 ])
 export type Source = typeof Source.Type
 
-/**
- * A picture.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A picture. */
 export const ImageBlock = Schema.Struct({ type: Schema.Literal("image"), source: Source, providerData })
 export interface ImageBlock extends Schema.Schema.Type<typeof ImageBlock> {}
 
-/**
- * A document or a recording.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A document or a recording. */
 export const FileBlock = Schema.Struct({
   type: Schema.Literal("file"),
   source: Source,
@@ -83,54 +55,24 @@ export const FileBlock = Schema.Struct({
 })
 export interface FileBlock extends Schema.Schema.Type<typeof FileBlock> {}
 
-/**
- * One block of a message.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** One block of a message. */
 export const Block: Schema.Codec<Block, JsonObject> = Schema.Union([TextBlock, ReasoningBlock, ImageBlock, FileBlock])
 export type Block = TextBlock | ReasoningBlock | ImageBlock | FileBlock
 
-/**
- * The block types that this version of the encoding knows.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The block types that this version of the encoding knows. */
 export const blockTypes: ReadonlyArray<Block["type"]> = ["text", "reasoning", "image", "file"]
 
-/**
- * Content as constructors accept it: a string is one text block.
- *
- * @category models
- * @since 0.1.0
- */
+/** Content as constructors accept it: a string is one text block. */
 export type Input = string | ReadonlyArray<Block>
 
-/**
- * Makes a text block.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a text block. */
 export const text = (value: string): TextBlock => ({ type: "text", text: value })
 
-/**
- * Makes a reasoning block.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a reasoning block. */
 export const reasoning = (value: string, providerData?: JsonObject): ReasoningBlock =>
   providerData === undefined ? { type: "reasoning", text: value } : { type: "reasoning", text: value, providerData }
 
-/**
- * Makes an image block from a URL, base64 data or a provider's file id.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes an image block from a URL, base64 data or a provider's file id. */
 export const image = (
   source:
     | { readonly url: string }
@@ -138,12 +80,7 @@ export const image = (
     | { readonly fileId: string }
 ): ImageBlock => ({ type: "image", source: toSource(source) })
 
-/**
- * Makes a file block from a URL, base64 data or a provider's file id.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a file block from a URL, base64 data or a provider's file id. */
 export const file = (
   source: (
     | { readonly url: string }
@@ -168,21 +105,11 @@ const toSource = (
       ? { kind: "base64", data: source.base64, mimeType: source.mimeType }
       : { kind: "fileId", fileId: source.fileId }
 
-/**
- * Turns what a constructor accepts into blocks; an empty string gives no block.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Turns what a constructor accepts into blocks; an empty string gives no block. */
 export const fromInput = (input: Input): ReadonlyArray<Block> =>
   typeof input === "string" ? (input === "" ? [] : [text(input)]) : input
 
-/**
- * All text of some blocks, joined as it was streamed.
- *
- * @category getters
- * @since 0.1.0
- */
+/** All text of some blocks, joined as it was streamed. */
 export const toText = (blocks: ReadonlyArray<Block>): string => {
   let out = ""
   for (const block of blocks) if (block.type === "text") out += block.text

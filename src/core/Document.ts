@@ -27,9 +27,6 @@ import { oneLine } from "../support/untrusted.ts"
  * Some text of one part of a document. Parts are counted from 1; `label` names one (`page 3`, `sheet "Prices"`), and is
  * empty where a document has no parts. The texts of a part, one after the other, are its text; a piece ends with the end
  * of a line, unless the line is very long.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Piece {
   readonly part: number
@@ -40,9 +37,6 @@ export interface Piece {
 /**
  * A document to be read. `from` is the first part that is wanted: a format that can begins there, and others need not
  * heed it ({@link read} does). `mimeType` is what somebody said of it, with a `charset` perhaps.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Input {
   readonly bytes: Uint8Array
@@ -61,9 +55,6 @@ export interface Input {
  * - `TimedOut`: a part of it took too long
  * - `Unsupported`: it uses what can't be read here
  * - `Unavailable`: an optional package is not installed
- *
- * @category errors
- * @since 0.1.0
  */
 export class DocumentError extends Schema.TaggedError<DocumentError>()("DocumentError", {
   reason: Schema.Literals(["Damaged", "Encrypted", "TooLarge", "TimedOut", "Unsupported", "Unavailable"]),
@@ -72,20 +63,12 @@ export class DocumentError extends Schema.TaggedError<DocumentError>()("Document
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
 
-/**
- * Tells whether a value is a {@link DocumentError}.
- *
- * @category guards
- * @since 0.1.0
- */
+/** Tells whether a value is a {@link DocumentError}. */
 export const isDocumentError = (value: unknown): value is DocumentError => value instanceof DocumentError
 
 /**
  * A format of documents. `asWritten`: its files are text that people read and change as they are (HTML, CSV), so that
  * `read_file` shows them so unless it is asked for the document. `recognises` looks at the bytes, cheaply.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Format {
   readonly name: string
@@ -96,12 +79,7 @@ export interface Format {
   readonly read: (input: Input) => Stream.Stream<Piece, DocumentError>
 }
 
-/**
- * Makes a format. `name` is how people call it; extensions are in lower case, without the dot.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a format. `name` is how people call it; extensions are in lower case, without the dot. */
 export const format = (
   name: string,
   options: {
@@ -124,9 +102,6 @@ const extensionOf = (name: string): string => {
 /**
  * The first format that fits: by what the bytes are, else by their type, else by the extension of the name. `undefined`
  * if there is none.
- *
- * @category getters
- * @since 0.1.0
  */
 export const find = (
   formats: ReadonlyArray<Format>,
@@ -151,9 +126,6 @@ export const find = (
 
 /**
  * Reads a document from the part that is wanted. What a format dies of is `Damaged`: a document is written by anybody.
- *
- * @category running
- * @since 0.1.0
  */
 export const read = (format: Format, input: Input): Stream.Stream<Piece, DocumentError> => {
   const from = input.from ?? 1
@@ -197,9 +169,6 @@ const parted = (line: string): ReadonlyArray<string> => {
 /**
  * The lines of a document, with a line `--- page 3 ---` before each part that has a name. Lines of more than 2,000
  * characters go on in the next one.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const lines = <E, R>(pieces: Stream.Stream<Piece, E, R>): Stream.Stream<string, E, R> =>
   Stream.mapAccumArray(

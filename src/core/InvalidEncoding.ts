@@ -1,6 +1,4 @@
-/**
- * The error of every decoder of our own wire formats (messages, events, state).
- */
+/** The error of every decoder of our own wire formats (messages, events, state). */
 import * as Schema from "effect/Schema"
 
 const later = "; if a later effect-deepagents wrote it, update this one"
@@ -9,9 +7,6 @@ const later = "; if a later effect-deepagents wrote it, update this one"
  * A stored or received value is not what this version of the library reads. `path` names the field, `found` what was
  * there (cut to a line), `expected` what would have been right. At `v` it is the version that it was written in: one
  * that is later than this library is not read, since part of it would be lost.
- *
- * @category errors
- * @since 0.1.0
  */
 export class InvalidEncoding extends Schema.TaggedError<InvalidEncoding>()("InvalidEncoding", {
   what: Schema.Literals(["message", "event", "state", "checkpoint"]),

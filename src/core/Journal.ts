@@ -22,9 +22,6 @@ const piece = { from: Schema.Finite, text: Schema.String }
 /**
  * The part of a turn that was streamed since the part before. `turn` tells turns apart; a part of another one begins anew.
  * Pieces may overlap with what is known: a part whose storing failed is stored again with the next.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Part = Schema.TaggedStruct("Part", {
   turn: Schema.String,
@@ -44,9 +41,6 @@ export interface Part extends Schema.Schema.Type<typeof Part> {}
  * with its name and a `/`), `Compaction` what the model sees of the history (tokens,
  * estimated), `Request` and `Decision` are of approvals, `Step` is how much was used so far. A message without an
  * answer yet for each of its calls is one that a crash cut off, and so is a turn of which there are only parts.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Entry = Schema.Union([
   Schema.TaggedStruct("Message", { message: Message }),
@@ -64,9 +58,6 @@ export type Entry = typeof Entry.Type
 /**
  * Puts the parts of a turn together: a partial answer (`Message.isPartial`), never a finished one. Calls that were being
  * written are in `malformedToolCalls`, so that none of them can run. `undefined` where nothing was said yet.
- *
- * @category getters
- * @since 0.1.0
  */
 export const partial = (parts: ReadonlyArray<Part>): AiMessage | undefined => {
   const last = parts.at(-1)
@@ -97,12 +88,7 @@ export const partial = (parts: ReadonlyArray<Part>): AiMessage | undefined => {
   return ai(content, { id: last.turn, model: last.model, stopReason: "interrupted", malformedToolCalls })
 }
 
-/**
- * Applies a `State` entry to the slots that came before it.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** Applies a `State` entry to the slots that came before it. */
 export const applyState = (
   slots: Map<string, Json>,
   { slot, value }: Extract<Entry, { readonly _tag: "State" }>
@@ -124,9 +110,6 @@ export const applyState = (
  * With `part`, what the model streams is stored while it does, at most 100 ms late. A part is lost or stored, as the
  * store is able to; the next message takes the place of all parts before it. `append` and `part` are
  * not called at once.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Thread {
   readonly checkpoint: Checkpoint | undefined
@@ -140,9 +123,6 @@ export interface Thread {
  * The journal: opens threads, and makes those that are not there. `hold` takes the turn of a thread until its scope is
  * closed: a run takes it before it opens the thread, so that of two runs one waits, or fails with `Busy` before it asks
  * or stores anything.
- *
- * @category services
- * @since 0.1.0
  */
 export class Journal extends Context.Service<
   Journal,
@@ -154,9 +134,6 @@ export class Journal extends Context.Service<
 
 /**
  * The locks of the runs that this one is inside of, as `hold` gave them: a run inside of a run can't wait for that one.
- *
- * @category services
- * @since 0.1.0
  */
 export const Held = Context.Reference<ReadonlyArray<unknown>>("effect-deepagents/Journal/Held", {
   defaultValue: () => []

@@ -1,65 +1,30 @@
-/**
- * JSON values as they travel in tool arguments, events and session entries.
- */
+/** JSON values as they travel in tool arguments, events and session entries. */
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 
-/**
- * Any JSON value.
- *
- * @category models
- * @since 0.1.0
- */
+/** Any JSON value. */
 export type Json = Schema.Json
 
-/**
- * A JSON object: what a tool call's arguments are.
- *
- * @category models
- * @since 0.1.0
- */
+/** A JSON object: what a tool call's arguments are. */
 export type JsonObject = Schema.JsonObject
 
-/**
- * Schema of {@link Json}.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Schema of {@link Json}. */
 export const Json: Schema.Codec<Json> = Schema.Json
 
-/**
- * Schema of {@link JsonObject}.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Schema of {@link JsonObject}. */
 export const JsonObject: Schema.Codec<JsonObject> = Schema.JsonObject
 
-/**
- * Tells whether a value is a JSON object and not an array or null.
- *
- * @category guards
- * @since 0.1.0
- */
+/** Tells whether a value is a JSON object and not an array or null. */
 export const isObject = (value: unknown): value is JsonObject => Predicate.isObject(value) && !Array.isArray(value)
 
 /**
  * The number of arrays and objects (512) that may lie in each other in what a model or a tool says. A parser takes a
  * hundred thousand; encoders and decoders would run out of stack.
- *
- * @category constants
- * @since 0.1.0
  */
 export const maxDepth = 512
 
-/**
- * Tells whether more than {@link maxDepth} arrays and objects lie in each other.
- *
- * @category guards
- * @since 0.1.0
- */
+/** Tells whether more than {@link maxDepth} arrays and objects lie in each other. */
 export const isTooDeep = (value: Json): boolean => isDeeper(value, maxDepth)
 
 const isDeeper = (value: Json, left: number): boolean =>
@@ -93,20 +58,12 @@ const write = (value: Json, keysOf: (object: JsonObject) => ReadonlyArray<string
   return text
 }
 
-/**
- * Renders a value as `JSON.stringify` does, however deep it is.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Renders a value as `JSON.stringify` does, however deep it is. */
 export const stringify = (value: Json): string => write(value, Object.keys)
 
 /**
  * Renders a value with the keys of every object in order, so that two equal values give the same text whatever order
  * their keys came in. It tells `1` from `"1"` and `null` from `"null"`.
- *
- * @category encoding
- * @since 0.1.0
  */
 export const canonical = (value: Json): string => write(value, (object) => Object.keys(object).sort())
 
@@ -114,9 +71,6 @@ export const canonical = (value: Json): string => write(value, (object) => Objec
  * Any value as JSON, as `JSON.stringify` has it: a number that is none is `null`, a date its text, `undefined` and
  * functions are left out. What that can't write is said in words: big integers, bytes, errors, what lies in itself, and
  * what lies deeper than {@link maxDepth}. It is a copy: what is changed later is not changed in it. It never fails.
- *
- * @category encoding
- * @since 0.1.0
  */
 export const fromUnknown = (value: unknown): Json =>
   Result.getOrElse(

@@ -10,46 +10,25 @@ import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 
-/**
- * The kinds of amounts that a ledger counts.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The kinds of amounts that a ledger counts. */
 export const kinds = ["modelCalls", "toolCalls", "tokens", "cost"] as const
 
-/**
- * One of the {@link kinds}.
- *
- * @category models
- * @since 0.1.0
- */
+/** One of the {@link kinds}. */
 export type Kind = (typeof kinds)[number]
 
 /**
  * Amounts by their kinds. Each is a number of at least 0; `NaN`, negative and infinite ones are refused. Calls and tokens
  * are counted whole, rounded up. `cost` is in the currency of the prices, and is counted in billionths of it.
- *
- * @category models
- * @since 0.1.0
  */
 export type Amounts = { readonly [K in Kind]?: number | undefined }
 
-/**
- * An amount of every kind.
- *
- * @category models
- * @since 0.1.0
- */
+/** An amount of every kind. */
 export type Totals = { readonly [K in Kind]: number }
 
 /**
  * The time over which amounts are summed. A sum begins at 0 with each hour, day or month: of UTC, or of a `timeZone`
  * (`"Europe/Berlin"`, `"+02:00"`). With `every`, a window begins at each multiple of that duration since 1970, which is
  * one second at least. `"ever"` never ends.
- *
- * @category models
- * @since 0.1.0
  */
 export type Window =
   | "ever"
@@ -59,12 +38,7 @@ export type Window =
   | { readonly per: "hour" | "day" | "month"; readonly timeZone: string }
   | { readonly every: Duration.Input }
 
-/**
- * The most that an account may spend in a window.
- *
- * @category models
- * @since 0.1.0
- */
+/** The most that an account may spend in a window. */
 export interface Cap {
   /** The name of a person, a tenant or whatever else has a cap: at most 512 characters. Names are compared exactly. */
   readonly account: string
@@ -74,12 +48,7 @@ export interface Cap {
   readonly max: Amounts
 }
 
-/**
- * Amounts that are set aside.
- *
- * @category models
- * @since 0.1.0
- */
+/** Amounts that are set aside. */
 export interface Reservation {
   readonly id: string
   /**
@@ -90,12 +59,7 @@ export interface Reservation {
   readonly settle: (actual: Amounts) => Effect.Effect<void, LedgerError>
 }
 
-/**
- * The sums of an account in the present window.
- *
- * @category models
- * @since 0.1.0
- */
+/** The sums of an account in the present window. */
 export interface Spent {
   readonly used: Totals
   /** Set aside by calls that have not settled. */
@@ -111,9 +75,6 @@ const explainFull = ({ max, reserved, used, wanted }: Pick<LedgerFull, "max" | "
  * An account has no room in a window for what was wanted. Nothing was reserved.
  *
  * If `reserved` is not 0, there may be room as soon as running calls settle; else at `resetsAt`.
- *
- * @category errors
- * @since 0.1.0
  */
 export class LedgerFull extends Schema.TaggedError<LedgerFull>()("LedgerFull", {
   account: Schema.String,
@@ -138,9 +99,6 @@ export class LedgerFull extends Schema.TaggedError<LedgerFull>()("LedgerFull", {
  * - `InvalidName`, `InvalidWindow`: a name or a window that can't be kept
  * - `InvalidAmount`: an amount that is no number of at least 0; `field` says which
  * - `Unavailable`: the store can't be reached, or can't write; try again later
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("InvalidName", { problem: Schema.String }),
@@ -163,12 +121,7 @@ const explain = (reason: Reason): string => {
   }
 }
 
-/**
- * An operation of a ledger failed. `account` is empty if it was on none, as to open a store.
- *
- * @category errors
- * @since 0.1.0
- */
+/** An operation of a ledger failed. `account` is empty if it was on none, as to open a store. */
 export class LedgerError extends Schema.TaggedError<LedgerError>()("LedgerError", {
   operation: Schema.String,
   account: Schema.String,
@@ -185,12 +138,7 @@ export class LedgerError extends Schema.TaggedError<LedgerError>()("LedgerError"
   }
 }
 
-/**
- * Counts what accounts spend, with caps that hold over all processes that share its store.
- *
- * @category services
- * @since 0.1.0
- */
+/** Counts what accounts spend, with caps that hold over all processes that share its store. */
 export class Ledger extends Context.Service<
   Ledger,
   {
@@ -217,10 +165,5 @@ export class Ledger extends Context.Service<
   }
 >()("effect-deepagents/Ledger") {}
 
-/**
- * The service that a layer of {@link Ledger} provides.
- *
- * @category models
- * @since 0.1.0
- */
+/** The service that a layer of {@link Ledger} provides. */
 export type Service = Ledger["Service"]

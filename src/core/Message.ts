@@ -28,12 +28,7 @@ const common = {
   providerData: Schema.optionalKey(JsonObject)
 }
 
-/**
- * The reason that a model's turn ended. `interrupted` marks a partial answer that was kept.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The reason that a model's turn ended. `interrupted` marks a partial answer that was kept. */
 export const TurnStop = Schema.Literals([
   "stop",
   "toolCalls",
@@ -45,34 +40,19 @@ export const TurnStop = Schema.Literals([
 ])
 export type TurnStop = typeof TurnStop.Type
 
-/**
- * An instruction inside the history. The agent's own prompt is not one: it travels in the request.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** An instruction inside the history. The agent's own prompt is not one: it travels in the request. */
 export const SystemMessage = Schema.Struct({ role: Schema.Literal("system"), ...common })
 export interface SystemMessage extends Schema.Schema.Type<typeof SystemMessage> {
   readonly content: ReadonlyArray<Content.Block>
 }
 
-/**
- * A message of the user. `source` is set when something else said it in the user's place (a summary, a notice).
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A message of the user. `source` is set when something else said it in the user's place (a summary, a notice). */
 export const HumanMessage = Schema.Struct({ role: Schema.Literal("human"), ...common })
 export interface HumanMessage extends Schema.Schema.Type<typeof HumanMessage> {
   readonly content: ReadonlyArray<Content.Block>
 }
 
-/**
- * One turn of the model.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** One turn of the model. */
 export const AiMessage = Schema.Struct({
   role: Schema.Literal("ai"),
   ...common,
@@ -89,12 +69,7 @@ export interface AiMessage extends Schema.Schema.Type<typeof AiMessage> {
   readonly usage?: Usage
 }
 
-/**
- * The answer to one tool call.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The answer to one tool call. */
 export const ToolMessage = Schema.Struct({
   role: Schema.Literal("tool"),
   ...common,
@@ -106,12 +81,7 @@ export interface ToolMessage extends Schema.Schema.Type<typeof ToolMessage> {
   readonly content: ReadonlyArray<Content.Block>
 }
 
-/**
- * A message of any role.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A message of any role. */
 export const Message: Schema.Codec<Message, JsonObject> = Schema.Union([
   SystemMessage,
   HumanMessage,
@@ -120,20 +90,10 @@ export const Message: Schema.Codec<Message, JsonObject> = Schema.Union([
 ])
 export type Message = SystemMessage | HumanMessage | AiMessage | ToolMessage
 
-/**
- * Makes an id that no other message has.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes an id that no other message has. */
 export const makeId: () => string = uuid
 
-/**
- * The options of any message beside its content.
- *
- * @category models
- * @since 0.1.0
- */
+/** The options of any message beside its content. */
 export interface Common {
   readonly id?: string | undefined
   readonly source?: string | undefined
@@ -145,12 +105,7 @@ const rest = (options: Common | undefined) => ({
   ...(options?.providerData === undefined ? {} : { providerData: options.providerData })
 })
 
-/**
- * Makes a system message.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a system message. */
 export const system = (content: Content.Input, options?: Common): SystemMessage => ({
   role: "system",
   id: options?.id ?? makeId(),
@@ -158,12 +113,7 @@ export const system = (content: Content.Input, options?: Common): SystemMessage 
   ...rest(options)
 })
 
-/**
- * Makes a human message; `images` are put after the text.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a human message; `images` are put after the text. */
 export const human = (
   content: Content.Input,
   options?: Common & { readonly images?: ReadonlyArray<Parameters<typeof Content.image>[0]> | undefined }
@@ -177,12 +127,7 @@ export const human = (
   ...rest(options)
 })
 
-/**
- * Makes an ai message. The stop reason defaults to `toolCalls` when there are calls, else `stop`.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes an ai message. The stop reason defaults to `toolCalls` when there are calls, else `stop`. */
 export const ai = (
   content: Content.Input,
   options?: Common & {
@@ -208,12 +153,7 @@ export const ai = (
   }
 }
 
-/**
- * Makes a tool message, paired with its call by `toolCallId`.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a tool message, paired with its call by `toolCallId`. */
 export const tool = (
   content: Content.Input,
   options: Common & { readonly toolCallId: string; readonly toolName: string; readonly isError?: boolean | undefined }
@@ -227,50 +167,27 @@ export const tool = (
   ...rest(options)
 })
 
-/**
- * All text of a message.
- *
- * @category getters
- * @since 0.1.0
- */
+/** All text of a message. */
 export const text = (message: Message): string => Content.toText(message.content)
 
-/**
- * All reasoning of a message, blocks joined by a blank line; `undefined` when there is none.
- *
- * @category getters
- * @since 0.1.0
- */
+/** All reasoning of a message, blocks joined by a blank line; `undefined` when there is none. */
 export const reasoning = (message: Message): string | undefined => {
   const parts = message.content.filter((block) => block.type === "reasoning").map((block) => block.text)
   return parts.length === 0 ? undefined : parts.join("\n\n")
 }
 
-/**
- * The images of a message, in order.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The images of a message, in order. */
 export const images = (message: Message): ReadonlyArray<Content.ImageBlock> =>
   message.content.filter((block) => block.type === "image")
 
 /**
  * True for a turn that did not end: an interruption or a crash cut it off. It has what was said until then, is no answer
  * and calls nothing; calls that were being written are malformed ones.
- *
- * @category guards
- * @since 0.1.0
  */
 export const isPartial = (message: Message | undefined): message is AiMessage =>
   message?.role === "ai" && message.stopReason === "interrupted" && message.toolCalls.length === 0
 
-/**
- * The ids of everything in a message that must be answered by a tool message, in call order.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The ids of everything in a message that must be answered by a tool message, in call order. */
 export const callIds = (message: AiMessage): ReadonlyArray<string> => [
   ...message.toolCalls.map((call) => call.id),
   ...message.malformedToolCalls.map((call) => call.id)
@@ -279,9 +196,6 @@ export const callIds = (message: AiMessage): ReadonlyArray<string> => [
 /**
  * A message as a provider gets it, with its calls named by `callName`: ids of messages and calls, usage and labels
  * differ from run to run, and no answer depends on them. For fingerprints of requests.
- *
- * @category encoding
- * @since 0.1.0
  */
 export const anonymous = (message: Message, callName: (id: string) => string): JsonObject => {
   const { content, providerData, role } = message
@@ -304,19 +218,9 @@ export const anonymous = (message: Message, callName: (id: string) => string): J
 const encodeMessage = Schema.encodeSync(Message)
 const decodeMessage = decodeVersioned("message", Message)
 
-/**
- * Encodes a message as versioned JSON: `{ "v": 1, "role": …, … }`. It is what sessions, logs and wires carry.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Encodes a message as versioned JSON: `{ "v": 1, "role": …, … }`. It is what sessions, logs and wires carry. */
 export const encode = (message: Message): Json => ({ v: version, ...encodeMessage(message) })
 
-/**
- * Decodes a message that came from outside. An unknown version, role or block type is named in the error.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Decodes a message that came from outside. An unknown version, role or block type is named in the error. */
 export const decode = (input: unknown): Effect.Effect<Message, InvalidEncoding> =>
   Effect.fromResult(decodeMessage(input))

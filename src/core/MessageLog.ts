@@ -10,12 +10,7 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Semaphore from "effect/Semaphore"
 import { encode, type Message } from "./Message.ts"
 
-/**
- * The place of a message: its agent, run, thread and round, which is 0 for what the run began with.
- *
- * @category models
- * @since 0.1.0
- */
+/** The place of a message: its agent, run, thread and round, which is 0 for what the run began with. */
 export interface LogContext {
   readonly agent: string
   readonly path: ReadonlyArray<string>
@@ -24,43 +19,23 @@ export interface LogContext {
   readonly round: number
 }
 
-/**
- * The log. It can't fail the run: a layer that can't write says so in Effect's own log.
- *
- * @category models
- * @since 0.1.0
- */
+/** The log. It can't fail the run: a layer that can't write says so in Effect's own log. */
 export interface MessageLog {
   readonly append: (message: Message, context: LogContext) => Effect.Effect<void>
 }
 
-/**
- * The log that runs write to; `undefined` by default.
- *
- * @category services
- * @since 0.1.0
- */
+/** The log that runs write to; `undefined` by default. */
 export const MessageLog = Context.Reference<MessageLog | undefined>("effect-deepagents/MessageLog", {
   defaultValue: () => undefined
 })
 
-/**
- * One entry of a log kept in memory.
- *
- * @category models
- * @since 0.1.0
- */
+/** One entry of a log kept in memory. */
 export interface Entry {
   readonly message: Message
   readonly context: LogContext
 }
 
-/**
- * Logs into an array of yours.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Logs into an array of yours. */
 export const layerMemory = (entries: Array<Entry>): Layer.Layer<never> =>
   Layer.succeed(MessageLog, {
     append: (message, context) =>
@@ -73,9 +48,6 @@ export const layerMemory = (entries: Array<Entry>): Layer.Layer<never> =>
  * Logs to a file, one JSON object a line: `{ at, agent, path, runId, threadId?, round, message }` with the message in
  * its versioned encoding. Appends to what is there; lines of parallel runs never mix. A write that fails is reported as
  * a warning in Effect's log, and the run goes on.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layerJsonl = (file: string): Layer.Layer<never, PlatformError, FileSystem.FileSystem> =>
   Layer.effect(

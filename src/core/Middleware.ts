@@ -40,9 +40,6 @@ import { make as makeOutput, type ToolOutput } from "./ToolOutput.ts"
  * written back as JSON. A rule about arguments should look at both.
  * `parent` is the id of the call inside of which a tool made this one: its result goes to that tool, not to the model.
  * `toolDigest` says what the tool promises, as in a request for a decision: an approval for good holds for that.
- *
- * @category models
- * @since 0.1.0
  */
 export interface PreparedCall {
   readonly id: string
@@ -62,47 +59,26 @@ export interface PreparedCall {
  * A hook's directive to the loop instead of letting it continue: end the run now (with a message as the answer, if one is
  * given); have the model called once more without tools, so that there is an answer; or continue with a message of the
  * middleware's own (after a turn that called tools, its calls are answered as not executed first).
- *
- * @category models
- * @since 0.1.0
  */
 export type Directive =
   | { readonly _tag: "End"; readonly stopReason: StopReason; readonly answer?: AiMessage | undefined }
   | { readonly _tag: "ForceFinalAnswer"; readonly stopReason: StopReason }
   | { readonly _tag: "Continue"; readonly message: HumanMessage }
 
-/**
- * Ends the run.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Ends the run. */
 export const end = (stopReason: StopReason, answer?: AiMessage): Directive =>
   answer === undefined ? { _tag: "End", stopReason } : { _tag: "End", stopReason, answer }
 
-/**
- * Has the model answer once more, without tools, and ends the run.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Has the model answer once more, without tools, and ends the run. */
 export const forceFinalAnswer = (stopReason: StopReason): Directive => ({ _tag: "ForceFinalAnswer", stopReason })
 
-/**
- * Has the model answer a message: what it said is not the answer yet. Say why in the message's `source`.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Has the model answer a message: what it said is not the answer yet. Say why in the message's `source`. */
 export const continueWith = (message: HumanMessage): Directive => ({ _tag: "Continue", message })
 
 /**
  * A gate's answer on one call of a round, before any call of it runs: let it run (`decided`: as if somebody had decided
  * so); answer in its place (a refusal is an answer with `isError`); or run it with other arguments, which are decoded
  * again. Made by {@link allow}, {@link approve}, {@link answer}, {@link refuse} and {@link edit}.
- *
- * @category models
- * @since 0.1.0
  */
 export type Gate =
   | { readonly _tag: "Allow"; readonly decided?: boolean | undefined; readonly isCounted?: boolean | undefined }
@@ -114,9 +90,6 @@ export type Gate =
  * since the epoch after which a decision counts no more, and `onDecision` is given what was decided. `rule` is the name
  * of the rule that asks, and `deciders` are who may decide (default: anybody), `byPerson` whether no program may; see
  * `Approval.Request`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Terms {
   readonly allow?: ReadonlyArray<Choice> | undefined
@@ -127,12 +100,7 @@ export interface Terms {
   readonly onDecision?: ((decision: Decision) => Effect.Effect<void>) | undefined
 }
 
-/**
- * The answer of a gate that waits until somebody has decided. Made by {@link suspend}.
- *
- * @category models
- * @since 0.1.0
- */
+/** The answer of a gate that waits until somebody has decided. Made by {@link suspend}. */
 export interface Suspend extends Terms {
   readonly _tag: "Suspend"
   readonly description: string
@@ -141,78 +109,39 @@ export interface Suspend extends Terms {
 /**
  * An answer of a gate that may ask a person, as those of {@link asking} and {@link suspending} middleware do. Nothing of a
  * round runs before all of it is decided.
- *
- * @category models
- * @since 0.1.0
  */
 export type AskingGate = Gate | Suspend
 
-/**
- * The gate that lets a call run, as far as this middleware goes: a tool with `needsApproval` asks.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The gate that lets a call run, as far as this middleware goes: a tool with `needsApproval` asks. */
 export const allow: Gate = { _tag: "Allow" }
 
 /**
  * The gate that lets a call run as if somebody had decided so: for rules that take the place of a tool's own question.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const approve: Gate = { _tag: "Allow", decided: true }
 
 /**
  * The gate that lets a call run and counts it: the turn is stored before the call begins, also where all calls of the
  * turn only read.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const allowCounted: Gate = { _tag: "Allow", isCounted: true }
 
-/**
- * The gate that answers a call in its place.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The gate that answers a call in its place. */
 export const answer = (output: ToolOutput | string): Gate => ({
   _tag: "Answer",
   output: typeof output === "string" ? makeOutput(output) : output
 })
 
-/**
- * The gate that refuses a call: the model reads the reason as the call's failure.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The gate that refuses a call: the model reads the reason as the call's failure. */
 export const refuse = (reason: string): Gate => ({ _tag: "Answer", output: makeOutput(reason, { isError: true }) })
 
-/**
- * The gate that runs a call with other arguments.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The gate that runs a call with other arguments. */
 export const edit = (args: JsonObject): Gate => ({ _tag: "Edit", arguments: args })
 
-/**
- * The gate that waits until somebody has decided: for {@link asking} and {@link suspending} middleware.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The gate that waits until somebody has decided: for {@link asking} and {@link suspending} middleware. */
 export const suspend = (description: string, terms?: Terms): Suspend => ({ _tag: "Suspend", description, ...terms })
 
-/**
- * The end of an agent's run, as `afterAgent` sees it.
- *
- * @category models
- * @since 0.1.0
- */
+/** The end of an agent's run, as `afterAgent` sees it. */
 export interface Outcome {
   readonly stopReason: StopReason
   readonly text: string
@@ -234,9 +163,6 @@ export interface Outcome {
  * it takes out of the request can't be dispatched in that round. `next` fails with `ModelError` only: what inner
  * middleware fails with passes by outer middleware unseen and ends the run; the same holds for `wrapToolCall` and
  * `ToolError`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Parts<out E = never, out R = never, out G extends AskingGate = Gate> {
   readonly name: string
@@ -274,9 +200,6 @@ const TypeId = "~effect-deepagents/Middleware"
 
 /**
  * A middleware that can fail with `E` and needs `R`. Values of this type are made by `make`, `asking` and `suspending`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Middleware<out E = never, out R = never> extends Parts<E, R, AskingGate> {
   readonly [TypeId]: typeof TypeId
@@ -285,44 +208,23 @@ export interface Middleware<out E = never, out R = never> extends Parts<E, R, As
 /**
  * A middleware whose gate may suspend the run. An agent that has one may end without an answer, and its type says so:
  * `output` may be `undefined` (then `stopReason` is `"suspended"` and `pending` lists what it waits for).
- *
- * @category models
- * @since 0.1.0
  */
 export interface Suspending<out E = never, out R = never> extends Middleware<E, R> {
   readonly suspends: true
 }
 
-/**
- * `undefined` for a middleware that may suspend a run, else `never`.
- *
- * @category models
- * @since 0.1.0
- */
+/** `undefined` for a middleware that may suspend a run, else `never`. */
 export type Suspension<M> = M extends { readonly suspends: true } ? undefined : never
 
-/**
- * The failures that a middleware adds to those of an agent.
- *
- * @category models
- * @since 0.1.0
- */
+/** The failures that a middleware adds to those of an agent. */
 export type Error<M> = M extends Middleware<infer E, infer _R> ? E : never
 
-/**
- * The services that a middleware needs.
- *
- * @category models
- * @since 0.1.0
- */
+/** The services that a middleware needs. */
 export type Services<M> = M extends Middleware<infer _E, infer R> ? R : never
 
 /**
  * The tool that a name means, as models may spell it: the exact name, else the only one that differs by case, `-` or
  * `_`.
- *
- * @category getters
- * @since 0.1.0
  */
 export const findTool = (tools: ReadonlySet<string>, name: string): string | undefined => {
   if (tools.has(name)) return name
@@ -333,9 +235,6 @@ export const findTool = (tools: ReadonlySet<string>, name: string): string | und
 
 /**
  * Tells whether one of these names means a tool: for `wrapModelCall` and gates, which may be inherited by any agent.
- *
- * @category getters
- * @since 0.1.0
  */
 export const names = (list: ReadonlyArray<string>, tool: string): boolean =>
   list.includes(tool) || list.some((name) => normaliseName(name) === normaliseName(tool))
@@ -345,9 +244,6 @@ const byReaches = " A tool that only another tool calls is named by the `reaches
 /**
  * Says what is wrong with names of tools that nobody has, for a middleware's `check`: a misspelt one would protect
  * nothing. `who` is who speaks of them. Nothing if all are there.
- *
- * @category getters
- * @since 0.1.0
  */
 export const unknownTool = (who: string, names: Iterable<string>, tools: ReadonlySet<string>): string | undefined => {
   for (const name of names) {
@@ -361,9 +257,6 @@ export const unknownTool = (who: string, names: Iterable<string>, tools: Readonl
 /**
  * Gives what a middleware failed with, in a cause that passes an outer middleware (in a `Stream.onExit`, say): there it
  * looks like a defect, since it is none of the outer one's business. `undefined` if that is not what the cause is.
- *
- * @category getters
- * @since 0.1.0
  */
 export const failureOf: (cause: Cause.Cause<unknown>) => { readonly error: unknown } | undefined = tunnelled
 
@@ -401,9 +294,6 @@ type Known<M> = { readonly [Key in Exclude<keyof M, keyof AnyParts>]: never }
  * Makes a middleware whose gate asks nobody. It fails with what its hooks and tools fail with, and needs what they
  * need: all of them together. (The first form is for one without hooks that fail or need something: written inside
  * `Agent.make`, it would otherwise be inferred from there. The last is for hooks that differ in what they need.)
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make: {
   (parts: Parts): Middleware
@@ -414,9 +304,6 @@ export const make: {
 /**
  * Makes a middleware whose gate may ask a person while the run waits: the agent needs the `Approvals` service, which
  * decides on each {@link suspend}.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const asking: {
   (parts: Parts<never, never, AskingGate>): Middleware<never, Approvals>
@@ -431,9 +318,6 @@ const markSuspending = <M extends object>(parts: M): M & Pick<Suspending, typeof
 /**
  * Makes a middleware whose gate may suspend the run: a {@link suspend} ends it, unless the decision is there already
  * (`Agent.resume`).
- *
- * @category constructors
- * @since 0.1.0
  */
 export const suspending: {
   (parts: Parts<never, never, AskingGate>): Suspending
@@ -443,8 +327,5 @@ export const suspending: {
 /**
  * Lets an agent be suspended by what its tools ask (`ToolContext.ask`) and by what waits in its sub-agents, though none
  * of its gates suspends it.
- *
- * @category constants
- * @since 0.1.0
  */
 export const suspendable: Suspending = suspending({ name: "suspendable", inherit: true })

@@ -25,9 +25,6 @@ import * as Schema from "effect/Schema"
  * - `ContentFiltered`: the provider refused the content
  * - `BadResponse`: the provider's answer is not what its protocol says (retryable: a cut stream is one)
  * - `Unknown`: nothing above
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("RateLimited", { retryAfter: Schema.optionalKey(Schema.Duration) }),
@@ -76,9 +73,6 @@ const retryable: ReadonlySet<Reason["_tag"]> = new Set([
 /**
  * A model call failed. `detail` is the provider's own message; neither it nor `cause` may hold a key or a request body:
  * the adapter that makes the error sees to that.
- *
- * @category errors
- * @since 0.1.0
  */
 export class ModelError extends Schema.TaggedError<ModelError>()("ModelError", {
   provider: Schema.String,
@@ -110,10 +104,5 @@ export class ModelError extends Schema.TaggedError<ModelError>()("ModelError", {
   }
 }
 
-/**
- * Tells whether a value is a {@link ModelError}.
- *
- * @category guards
- * @since 0.1.0
- */
+/** Tells whether a value is a {@link ModelError}. */
 export const isModelError = (value: unknown): value is ModelError => value instanceof ModelError

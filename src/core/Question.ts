@@ -31,9 +31,6 @@ import type { StandardSchema } from "./StandardSchema.ts"
 /**
  * A question with an answer of type `A`. `text` is what the person reads, `details` what helps to decide, `jsonSchema`
  * what a form is made from.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Question<out A> {
   readonly text: string
@@ -45,12 +42,7 @@ export interface Question<out A> {
   readonly decode: (json: Json) => Effect.Effect<A, string>
 }
 
-/**
- * Makes a question. Its answer is decoded with the schema: one of Effect's, or of another library.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a question. Its answer is decoded with the schema: one of Effect's, or of another library. */
 export const make = <A>(
   text: string,
   options: {
@@ -88,20 +80,12 @@ const Approved = Schema.Struct({ always: Schema.Boolean })
 /**
  * Asks for an approval, as a gate does: it is given by `Approval.approve`, and refused by `Approval.reject`, which is
  * the failure of `ask`. `details` stand in the place of a call's arguments.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const approval = (text: string, details: JsonObject): Question<{ readonly always: boolean }> => ({
   ...make(text, { answer: Approved, details }),
   isApproval: true
 })
 
-/**
- * Asks for yes or no.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Asks for yes or no. */
 export const confirm = (text: string, details?: JsonObject): Question<boolean> =>
   make(text, { answer: Schema.Boolean, details })

@@ -1,6 +1,4 @@
-/**
- * A run, as middleware and stop conditions see it.
- */
+/** A run, as middleware and stop conditions see it. */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -21,9 +19,6 @@ import type { Spent, Usage } from "./Usage.ts"
  * and usage see it, but without events of its own and without touching the conversation. Give it a `purpose` other than
  * `"turn"`, so that middleware that rewrites turns leaves it alone. It fails with `ModelError`, or ends the run with
  * the failure of a middleware. `model` is `undefined` in a program (`Agent.program`) that was given none.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Run {
   readonly agent: string
@@ -64,9 +59,6 @@ export interface Run {
 
 /**
  * The run that a fiber works for, `undefined` outside of any: for layers whose services act on the run that uses them.
- *
- * @category services
- * @since 0.1.0
  */
 export const CurrentRun = Context.Reference<Run | undefined>("effect-deepagents/CurrentRun", {
   defaultValue: () => undefined

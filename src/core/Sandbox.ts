@@ -26,9 +26,6 @@ import type { BackendError } from "./BackendError.ts"
 /**
  * Options of a command. `timeout` defaults to 2 minutes; `cwd` is a path of the backend (default its root); `env` is
  * added to the little that the layer passes on; `stdin` is what the command reads (default nothing, closed).
- *
- * @category models
- * @since 0.1.0
  */
 export interface ExecuteOptions {
   readonly timeout?: Duration.Input | undefined
@@ -41,9 +38,6 @@ export interface ExecuteOptions {
  * The result of a command. `output` is what it wrote to stdout and stderr, in the order of arrival; `truncated` says
  * that the middle of it was left out. A command that a signal ended has the exit code that a shell would give (128 +
  * n).
- *
- * @category models
- * @since 0.1.0
  */
 export interface Executed {
   readonly output: string
@@ -51,12 +45,7 @@ export interface Executed {
   readonly truncated: boolean
 }
 
-/**
- * The events of a running command: pieces of output, then its end.
- *
- * @category models
- * @since 0.1.0
- */
+/** The events of a running command: pieces of output, then its end. */
 export type ExecuteEvent =
   | { readonly _tag: "Output"; readonly channel: "stdout" | "stderr"; readonly text: string }
   | { readonly _tag: "Exited"; readonly exitCode: number; readonly truncated: boolean }
@@ -68,9 +57,6 @@ export type ExecuteEvent =
  *
  * `reaches` says whether a command could get at a path of the backend, or at anything below it: rules for files can
  * only be enforced where it can't.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Service extends Backend.Service {
   readonly id: string
@@ -79,28 +65,15 @@ export interface Service extends Backend.Service {
   readonly reaches: (path: string) => boolean
 }
 
-/**
- * The files and commands of an agent.
- *
- * @category services
- * @since 0.1.0
- */
+/** The files and commands of an agent. */
 export class Sandbox extends Context.Service<Sandbox, Service>()("effect-deepagents/Sandbox") {}
 
-/**
- * Checks that a backend runs commands.
- *
- * @category guards
- * @since 0.1.0
- */
+/** Checks that a backend runs commands. */
 export const isSandbox = (backend: Backend.Service): backend is Service => "execute" in backend
 
 /**
  * The same sandbox with a span for each operation, as `Backend.traced`. The command is no attribute: it may hold
  * secrets.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const traced = (service: Service): Service => ({
   ...service,
@@ -109,32 +82,17 @@ export const traced = (service: Service): Service => ({
   executeStream: (command, options) => wholeStreamSpan("Sandbox.executeStream")(service.executeStream(command, options))
 })
 
-/**
- * Both services, by one value.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Both services, by one value. */
 export const context = (service: Service): Context.Context<Sandbox | Backend.Backend> =>
   Context.make(Sandbox, service).pipe(Context.add(Backend.Backend, service))
 
-/**
- * Makes the layer of a sandbox: both services, by one value, with a span for each operation.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Makes the layer of a sandbox: both services, by one value, with a span for each operation. */
 export const layer = <E, R>(
   make: Effect.Effect<Service, E, R>
 ): Layer.Layer<Sandbox | Backend.Backend, E, Exclude<R, Scope.Scope>> =>
   Layer.effectContext(Effect.map(make, (service) => context(traced(service))))
 
-/**
- * Runs a streamed command to its end, for layers whose `execute` is the stream put together.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** Runs a streamed command to its end, for layers whose `execute` is the stream put together. */
 export const collect = (events: Stream.Stream<ExecuteEvent, BackendError>): Effect.Effect<Executed, BackendError> =>
   Stream.runFold(
     events,

@@ -1,6 +1,4 @@
-/**
- * Failures of a thread and the store that keeps it.
- */
+/** Failures of a thread and the store that keeps it. */
 import * as Schema from "effect/Schema"
 
 /**
@@ -16,9 +14,6 @@ import * as Schema from "effect/Schema"
  * - `Tampered`: what the thread waits for is not what was signed (see `Tamper` of `effect-deepagents/policy`)
  * - `Moved`: the threads of the store were copied to another one (`to`), and this one takes no more changes
  * - `Unavailable`: the disk is full, the connection is lost; try again later
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("NotFound", {}),
@@ -68,12 +63,7 @@ const explain = (reason: Reason): string => {
   }
 }
 
-/**
- * An operation failed; nothing of it was stored. `threadId` is empty if it was on no thread, as to open a store.
- *
- * @category errors
- * @since 0.1.0
- */
+/** An operation failed; nothing of it was stored. `threadId` is empty if it was on no thread, as to open a store. */
 export class SessionError extends Schema.TaggedError<SessionError>()("SessionError", {
   operation: Schema.String,
   threadId: Schema.String,
@@ -86,19 +76,9 @@ export class SessionError extends Schema.TaggedError<SessionError>()("SessionErr
   }
 }
 
-/**
- * Makes the failure of an operation on a thread.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the failure of an operation on a thread. */
 export const make = (operation: string, threadId: string, reason: Reason, cause?: unknown): SessionError =>
   new SessionError({ operation, threadId, reason, ...(cause === undefined ? {} : { cause }) })
 
-/**
- * Tells whether a value is a {@link SessionError}.
- *
- * @category guards
- * @since 0.1.0
- */
+/** Tells whether a value is a {@link SessionError}. */
 export const isSessionError = (value: unknown): value is SessionError => value instanceof SessionError

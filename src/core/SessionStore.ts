@@ -12,32 +12,17 @@ import type * as Journal from "./Journal.ts"
 import type { JsonObject } from "./Json.ts"
 import type { SessionError } from "./SessionError.ts"
 
-/**
- * Gives an entry (`target`) a name, or takes the name away (`null`).
- *
- * @category models
- * @since 0.1.0
- */
+/** Gives an entry (`target`) a name, or takes the name away (`null`). */
 export interface Label {
   readonly _tag: "Label"
   readonly name: string
   readonly target: string | null
 }
 
-/**
- * An entry of a thread: of those that runs write down, or that a store adds.
- *
- * @category models
- * @since 0.1.0
- */
+/** An entry of a thread: of those that runs write down, or that a store adds. */
 export type Entry = Journal.Entry | Label
 
-/**
- * An entry in its place. `at` is milliseconds since the epoch; `parentId` is `null` for a first one.
- *
- * @category models
- * @since 0.1.0
- */
+/** An entry in its place. `at` is milliseconds since the epoch; `parentId` is `null` for a first one. */
 export interface Stored {
   readonly id: string
   readonly parentId: string | null
@@ -45,23 +30,13 @@ export interface Stored {
   readonly entry: Entry
 }
 
-/**
- * An entry to append. Its id is made by who appends, so that appending again changes nothing.
- *
- * @category models
- * @since 0.1.0
- */
+/** An entry to append. Its id is made by who appends, so that appending again changes nothing. */
 export interface NewEntry {
   readonly id: string
   readonly entry: Journal.Entry
 }
 
-/**
- * The state of a thread. `step` is the number of entries from the first to the leaf.
- *
- * @category models
- * @since 0.1.0
- */
+/** The state of a thread. `step` is the number of entries from the first to the leaf. */
 export interface Leaf {
   readonly id: string | null
   readonly step: number
@@ -70,9 +45,6 @@ export interface Leaf {
 /**
  * The facts about a thread without its entries. Times are milliseconds since the epoch. `origin` is what it was forked
  * from, which may be there no more.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Thread {
   readonly threadId: string
@@ -84,34 +56,19 @@ export interface Thread {
   readonly origin: { readonly threadId: string; readonly entryId: string | null } | undefined
 }
 
-/**
- * Part of a path, oldest entry first. `next` is where the part before it ends: `from` of the next `load`.
- *
- * @category models
- * @since 0.1.0
- */
+/** Part of a path, oldest entry first. `next` is where the part before it ends: `from` of the next `load`. */
 export interface Page {
   readonly entries: ReadonlyArray<Stored>
   readonly next: string | null
 }
 
-/**
- * Part of a list. `next` goes on with it.
- *
- * @category models
- * @since 0.1.0
- */
+/** Part of a list. `next` goes on with it. */
 export interface Listing<out A> {
   readonly items: ReadonlyArray<A>
   readonly next: string | null
 }
 
-/**
- * A message that was found. `excerpt` is the text around the first word that was looked for.
- *
- * @category models
- * @since 0.1.0
- */
+/** A message that was found. `excerpt` is the text around the first word that was looked for. */
 export interface Hit {
   readonly threadId: string
   readonly entryId: string
@@ -120,12 +77,7 @@ export interface Hit {
   readonly excerpt: string
 }
 
-/**
- * A request that a thread waits for.
- *
- * @category models
- * @since 0.1.0
- */
+/** A request that a thread waits for. */
 export interface Waiting {
   readonly threadId: string
   readonly request: Request
@@ -138,12 +90,7 @@ interface Query {
   readonly cursor?: string | undefined
 }
 
-/**
- * See {@link SessionStore}.
- *
- * @category models
- * @since 0.1.0
- */
+/** See {@link SessionStore}. */
 export interface Service {
   /**
    * Makes a thread; without an id, of a random one. Fails with `AlreadyExists`, `InvalidId`, `InvalidEntry` (metadata).
@@ -261,8 +208,5 @@ export interface Service {
 /**
  * The store of threads. Ids of threads are any text of 1 to 512 characters without control characters; two different
  * texts are two threads, everywhere.
- *
- * @category services
- * @since 0.1.0
  */
 export class SessionStore extends Context.Service<SessionStore, Service>()("effect-deepagents/SessionStore") {}

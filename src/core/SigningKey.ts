@@ -5,12 +5,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 
-/**
- * Signs texts, and checks signatures (in hexadecimal digits).
- *
- * @category services
- * @since 0.1.0
- */
+/** Signs texts, and checks signatures (in hexadecimal digits). */
 export class SigningKey extends Context.Service<
   SigningKey,
   {

@@ -30,9 +30,6 @@ import * as AgentState from "./AgentState.ts"
 /**
  * A source that can be cited. `key` tells it from others: {@link keyOf} its URL, or an id of the document. `snippet` is
  * what it says about the matter, in its own words.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Cited = Schema.Struct({
   key: Schema.String,
@@ -42,31 +39,18 @@ export const Cited = Schema.Struct({
 })
 export interface Cited extends Schema.Schema.Type<typeof Cited> {}
 
-/**
- * A source and its number in the run, from 1.
- *
- * @category models
- * @since 0.1.0
- */
+/** A source and its number in the run, from 1. */
 export interface Numbered {
   readonly number: number
   readonly source: Cited
 }
 
-/**
- * A run knows so many sources at most; those that come later are not numbered.
- *
- * @category constants
- * @since 0.1.0
- */
+/** A run knows so many sources at most; those that come later are not numbered. */
 export const limit = 500
 
 /**
  * The key of a URL: scheme and host in lower case, without a fragment, a default port or credentials. Query and path
  * stay as they are, since they may name another document. A text that is no URL is its own key.
- *
- * @category getters
- * @since 0.1.0
  */
 export const keyOf = (url: string): string => {
   const parsed = URL.parse(url)
@@ -80,9 +64,6 @@ export const keyOf = (url: string): string => {
 /**
  * Makes a source from its URL, from the id of a document (`key`), or both. Of a long one the beginning is kept: 2,000
  * characters of URL and key, 300 of the title, 500 of the snippet.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (
   options: {
@@ -105,9 +86,6 @@ export const make = (
 /**
  * Adds sources to those that are there, by key, in the order in which they come. A number never changes, and the first
  * to give a field is believed: a source that comes later can't rename one that is cited already.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const union = (current: ReadonlyArray<Cited>, incoming: ReadonlyArray<Cited>): ReadonlyArray<Cited> => {
   const places = new Map(current.map(({ key }, index) => [key, index]))
@@ -126,24 +104,14 @@ export const union = (current: ReadonlyArray<Cited>, incoming: ReadonlyArray<Cit
   return all
 }
 
-/**
- * The sources of a run and all of its sub-agents. The number of one is its place, from 1.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The sources of a run and all of its sub-agents. The number of one is its place, from 1. */
 export const slot: AgentState.Slot<ReadonlyArray<Cited>> = AgentState.slot("sources", {
   schema: Schema.Array(Cited),
   initial: [],
   shared: { merge: union }
 })
 
-/**
- * The numbers of some sources among all that a run knows, each once, in the order of `some`.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The numbers of some sources among all that a run knows, each once, in the order of `some`. */
 export const numbered = (all: ReadonlyArray<Cited>, some: ReadonlyArray<Cited>): ReadonlyArray<Numbered> => {
   const wanted = new Map(some.map(({ key }) => [key, 0]))
   for (const [index, { key }] of all.entries()) if (wanted.has(key)) wanted.set(key, index + 1)
@@ -153,24 +121,14 @@ export const numbered = (all: ReadonlyArray<Cited>, some: ReadonlyArray<Cited>):
   })
 }
 
-/**
- * The sources of a run, numbered: of its result, or of a checkpoint. Sources that can't be read are none.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The sources of a run, numbered: of its result, or of a checkpoint. Sources that can't be read are none. */
 export const of = (result: { readonly state: AgentState.Snapshot }): ReadonlyArray<Numbered> =>
   Result.match(AgentState.read(result.state, slot), {
     onFailure: () => [],
     onSuccess: (all) => all.map((source, index) => ({ number: index + 1, source }))
   })
 
-/**
- * A list of sources as a model or a person reads it, a line each: `[1] Title, https://example.com/`.
- *
- * @category getters
- * @since 0.1.0
- */
+/** A list of sources as a model or a person reads it, a line each: `[1] Title, https://example.com/`. */
 export const render = (sources: ReadonlyArray<Numbered>): string =>
   sources
     .map(({ number, source: { key, title, url } }) => {

@@ -17,23 +17,13 @@
  * ```
  */
 
-/**
- * A problem that a schema has with a value, and the way to it.
- *
- * @category models
- * @since 0.1.0
- */
+/** A problem that a schema has with a value, and the way to it. */
 export interface Issue {
   readonly message: string
   readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
 }
 
-/**
- * The end of a validation.
- *
- * @category models
- * @since 0.1.0
- */
+/** The end of a validation. */
 export type Result<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: ReadonlyArray<Issue> }
@@ -41,9 +31,6 @@ export type Result<Output> =
 /**
  * A schema of whatever library, of version 1 of the standard, that can write itself down as JSON Schema. zod (from 4.2)
  * and ArkType have it; a schema of valibot is wrapped by `toStandardJsonSchema` of `@valibot/to-json-schema`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface StandardSchema<out Output = unknown> {
   readonly "~standard": {

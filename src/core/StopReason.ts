@@ -1,6 +1,4 @@
-/**
- * The reason why a run ended.
- */
+/** The reason why a run ended. */
 import * as Schema from "effect/Schema"
 
 /**
@@ -10,9 +8,6 @@ import * as Schema from "effect/Schema"
  * - `suspended`: a gate wants a decision; `pending` says which
  * - `refused`: the model or its provider's filter refused, or a guardrail answered instead
  * - `length`: the answer was cut by the model's output limit
- *
- * @category schemas
- * @since 0.1.0
  */
 export const StopReason = Schema.Literals([
   "completed",

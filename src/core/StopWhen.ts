@@ -13,49 +13,24 @@ import { dual } from "effect/Function"
 import type { Slot } from "./AgentState.ts"
 import type { Run } from "./Run.ts"
 
-/**
- * A condition: any effectful predicate over the run. Of those that an agent has, one that holds is enough.
- *
- * @category models
- * @since 0.1.0
- */
+/** A condition: any effectful predicate over the run. Of those that an agent has, one that holds is enough. */
 export interface StopWhen<out E = never, out R = never> {
   (run: Run): Effect.Effect<boolean, E, R>
 }
 
-/**
- * The failures of a condition.
- *
- * @category models
- * @since 0.1.0
- */
+/** The failures of a condition. */
 export type Error<S> = S extends StopWhen<infer E, infer _R> ? E : never
 
-/**
- * The services that a condition needs.
- *
- * @category models
- * @since 0.1.0
- */
+/** The services that a condition needs. */
 export type Services<S> = S extends StopWhen<infer _E, infer R> ? R : never
 
-/**
- * After that many rounds. Unlike `maxRounds` it asks for no final answer.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** After that many rounds. Unlike `maxRounds` it asks for no final answer. */
 export const rounds =
   (count: number): StopWhen =>
   (run) =>
     Effect.succeed(run.round >= count)
 
-/**
- * Holds when the last round called a tool of that name.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Holds when the last round called a tool of that name. */
 export const toolCalled =
   (name: string): StopWhen =>
   (run) =>
@@ -64,23 +39,13 @@ export const toolCalled =
       return last !== undefined && last.toolCalls.some((call) => call.name === name)
     })
 
-/**
- * Holds when a slot of the state is as wanted.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Holds when a slot of the state is as wanted. */
 export const stateIs =
   <A>(slot: Slot<A>, predicate: (value: A) => boolean): StopWhen =>
   (run) =>
     Effect.map(run.state.get(slot), predicate)
 
-/**
- * Holds when both do. The second is asked only where the first does.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** Holds when both do. The second is asked only where the first does. */
 export const and: {
   <E2, R2>(that: StopWhen<E2, R2>): <E, R>(self: StopWhen<E, R>) => StopWhen<E | E2, R | R2>
   <E, R, E2, R2>(self: StopWhen<E, R>, that: StopWhen<E2, R2>): StopWhen<E | E2, R | R2>
@@ -91,12 +56,7 @@ export const and: {
       Effect.flatMap(self(run), (holds) => (holds ? that(run) : Effect.succeed(false)))
 )
 
-/**
- * Holds when either does. The second is asked only where the first does not.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** Holds when either does. The second is asked only where the first does not. */
 export const or: {
   <E2, R2>(that: StopWhen<E2, R2>): <E, R>(self: StopWhen<E, R>) => StopWhen<E | E2, R | R2>
   <E, R, E2, R2>(self: StopWhen<E, R>, that: StopWhen<E2, R2>): StopWhen<E | E2, R | R2>
@@ -107,12 +67,7 @@ export const or: {
       Effect.flatMap(self(run), (holds) => (holds ? Effect.succeed(true) : that(run)))
 )
 
-/**
- * Holds when the condition does not.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** Holds when the condition does not. */
 export const not =
   <E, R>(self: StopWhen<E, R>): StopWhen<E, R> =>
   (run) =>

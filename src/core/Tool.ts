@@ -47,9 +47,6 @@ import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts
  * - `content`: the arguments that are only said, such as the body of a mail. All others choose who, where, which or how
  *   much.
  * - `typed`: the fields of its JSON results whose texts are ids, names of a directory or addresses, and never prose.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Annotations {
   readonly readOnly?: boolean | undefined
@@ -70,9 +67,6 @@ export interface Annotations {
 /**
  * A call whose arguments were decoded: the arguments as the model gave them (after coercion), the work, and whether
  * somebody must decide on it first, for a tool with `needsApproval` (if nothing is said: yes).
- *
- * @category models
- * @since 0.1.0
  */
 export interface Prepared<out R> {
   readonly arguments: JsonObject
@@ -87,9 +81,6 @@ export interface Prepared<out R> {
 /**
  * The report of a tool on a call of its own that a crash cut off: it was done, with this output; it never began; it may
  * be done again, begun or not; or that is not known here either.
- *
- * @category models
- * @since 0.1.0
  */
 export type Reconciled =
   | { readonly _tag: "Completed"; readonly output: ToolOutput }
@@ -97,48 +88,25 @@ export type Reconciled =
   | { readonly _tag: "Repeatable" }
   | { readonly _tag: "Unknown" }
 
-/**
- * The call was done: the model reads this output.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The call was done: the model reads this output. */
 export const completed = (output: ToolOutput | string): Reconciled => ({
   _tag: "Completed",
   output: typeof output === "string" ? makeOutput(output) : output
 })
 
-/**
- * The call never began: it runs now.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The call never began: it runs now. */
 export const neverBegan: Reconciled = { _tag: "NeverBegan" }
 
-/**
- * The call may have begun, and does no harm when it runs again: it does.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The call may have begun, and does no harm when it runs again: it does. */
 export const repeatable: Reconciled = { _tag: "Repeatable" }
 
-/**
- * Nobody knows: the run decides as for a tool that can't say (`unknownOutcome` of `Agent.resume`).
- *
- * @category constants
- * @since 0.1.0
- */
+/** Nobody knows: the run decides as for a tool that can't say (`unknownOutcome` of `Agent.resume`). */
 export const unknown: Reconciled = { _tag: "Unknown" }
 
 /**
  * A tool that needs `R` to run. `parameters` is a JSON Schema of an object; `outputLimit` is in characters of text and
  * cuts longer results and failures (head and tail stay); without one, those of more than `ToolOutput.defaultLimit` are
  * cut for the model.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Tool<out R = never> {
   readonly name: string
@@ -163,9 +131,6 @@ const OwnId = "~effect-deepagents/Tool/Own"
 /**
  * A tool whose calls need a decision. An agent that has one needs `Approvals`, which is asked while the run waits, or a
  * middleware that can suspend the run (then `undefined` may be its answer).
- *
- * @category models
- * @since 0.1.0
  */
 export interface NeedingApproval<out R = never> extends Tool<R | Approvals> {
   readonly needsApproval: true
@@ -176,49 +141,26 @@ export interface NeedingApproval<out R = never> extends Tool<R | Approvals> {
 /**
  * The name of the tool by which an agent with an `output` schema is answered, where its model has no JSON-schema mode.
  * No other tool of such an agent may have it, and what narrows a request's tools should leave it in.
- *
- * @category constants
- * @since 0.1.0
  */
 export const finalAnswer = "final_answer"
 
-/**
- * The services that a tool needs.
- *
- * @category models
- * @since 0.1.0
- */
+/** The services that a tool needs. */
 export type Services<T> = T extends Tool<infer R> ? R : never
 
-/**
- * The services that a tool needs in an agent: where that can be suspended, nobody who decides while the run waits.
- *
- * @category models
- * @since 0.1.0
- */
+/** The services that a tool needs in an agent: where that can be suspended, nobody who decides while the run waits. */
 export type ServicesIn<T, Suspension> = [Suspension] extends [never]
   ? Services<T>
   : T extends NeedingApproval<infer R>
     ? R
     : Services<T>
 
-/**
- * The calls that need a decision: all, or those of whose arguments (as `execute` is given them) a function says so.
- *
- * @category models
- * @since 0.1.0
- */
+/** The calls that need a decision: all, or those of whose arguments (as `execute` is given them) a function says so. */
 export type NeedsApproval<A> = true | ((args: A) => Answers)
 
 /** The answer to a question. */
 type Answers = boolean | Effect.Effect<boolean, never, unknown>
 
-/**
- * The tool that `make` and `dynamic` give: `Always` and `Answer` are `never` for one without `needsApproval`.
- *
- * @category models
- * @since 0.1.0
- */
+/** The tool that `make` and `dynamic` give: `Always` and `Answer` are `never` for one without `needsApproval`. */
 export type Made<R, Always, Answer> = [Always | Answer] extends [never]
   ? Tool<R>
   : NeedingApproval<R | (Answer extends Effect.Effect<boolean, never, infer R2> ? R2 : never)>
@@ -229,23 +171,13 @@ type Same<T> = T extends infer Own ? Own : never
 /** Parameters by their names. */
 type Fields = { readonly [name: string]: Schema.ConstraintCodec<unknown, unknown> }
 
-/**
- * Parameters: fields, a struct (or class) of them, or an object schema of another library.
- *
- * @category models
- * @since 0.1.0
- */
+/** Parameters: fields, a struct (or class) of them, or an object schema of another library. */
 export type Parameters =
   | Fields
   | (Schema.ConstraintCodec<unknown, unknown> & { readonly fields: Schema.Struct.Fields })
   | StandardSchema
 
-/**
- * The arguments of a tool with these parameters.
- *
- * @category models
- * @since 0.1.0
- */
+/** The arguments of a tool with these parameters. */
 export type Arguments<P> =
   P extends Schema.ConstraintCodec<infer A, unknown>
     ? A
@@ -260,9 +192,6 @@ const TakesId = "~effect-deepagents/Tool/Takes"
 /**
  * The type of the arguments that a tool takes, as JSON: what `ToolContext.call` is given. A tool that is known by its
  * name, or its `Tool` type alone, takes any.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Takes<in Args> {
   readonly [TakesId]?: ((args: Args) => void) | undefined
@@ -277,12 +206,7 @@ type Encoded<P> =
         ? Schema.Struct<P>["Encoded"]
         : JsonObject
 
-/**
- * The arguments of a tool with these parameters, as JSON.
- *
- * @category models
- * @since 0.1.0
- */
+/** The arguments of a tool with these parameters, as JSON. */
 export type Given<P> = Encoded<P> extends JsonObject ? Encoded<P> : JsonObject
 
 /**
@@ -290,9 +214,6 @@ export type Given<P> = Encoded<P> extends JsonObject ? Encoded<P> : JsonObject
  * have (`Agent.toolNames`): an inherited rule about such a tool is not taken for a misspelt one. `describe` says what a
  * call with these arguments does, to a person who decides on it (default: its name and arguments, as also where it
  * throws).
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly description: string
@@ -381,9 +302,6 @@ const decoderOf = (parameters: Parameters): Decoder<unknown> => {
  * `reconcile` is asked when a run resumes behind a crash that cut off a call of the tool, before the call is reported
  * as one of which nobody knows whether it took effect: it looks the call up where it would have had its effect (by an
  * idempotency key, an order number). It is not asked of tools that only read, or are idempotent: these run again.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <
   const P extends Parameters,
@@ -414,9 +332,6 @@ export const make = <
 /**
  * Makes a tool from a JSON Schema, for tools that are only known at run time (MCP, OpenAPI). Arguments are checked
  * against the schema as far as it can be interpreted, and arrive as JSON. `needsApproval` is as for `make`.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const dynamic = <E = never, R = never, Always extends true = never, Answer extends Answers = never, R2 = never>(
   name: string,
@@ -437,12 +352,7 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
     // The tool takes what was given.
   ) as Made<R | Same<R2>, Always, Answer>
 
-/**
- * Runs a tool on its own, as a test or a script does: arguments are decoded like a model's, and nobody is asked.
- *
- * @category running
- * @since 0.1.0
- */
+/** Runs a tool on its own, as a test or a script does: arguments are decoded like a model's, and nobody is asked. */
 export const run = <R>(tool: Tool<R>, args: JsonObject): Effect.Effect<ToolOutput, ToolError, R> =>
   Effect.flatMap(
     Effect.suspend(() => toEffect(tool.prepare(args))),

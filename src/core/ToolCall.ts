@@ -1,6 +1,4 @@
-/**
- * A model's request to run a tool.
- */
+/** A model's request to run a tool. */
 import * as Schema from "effect/Schema"
 import { cutMiddle } from "../support/text.ts"
 import { escaped } from "../support/untrusted.ts"
@@ -9,9 +7,6 @@ import { isObject, type Json, JsonObject } from "./Json.ts"
 /**
  * A tool call whose arguments parsed as a JSON object. `id` pairs it with its tool message; ids come from the provider
  * where it gives one.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const ToolCall = Schema.Struct({
   id: Schema.String,
@@ -24,9 +19,6 @@ export interface ToolCall extends Schema.Schema.Type<typeof ToolCall> {}
 /**
  * A tool call that could not be parsed: kept raw, never dropped, never executed, answered so that the model can repair
  * it. `raw` is the text as the model wrote it.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const MalformedToolCall = Schema.Struct({
   id: Schema.String,
@@ -75,8 +67,5 @@ const entries = (value: JsonObject, depth: number): string => {
  * Keys are in order, the short ones first, so that a long text does not push a path out of sight; of a long text head
  * and tail are shown. What a terminal would act on is written out (`\n`, `\u{001b}`), and a text that could be taken
  * for other arguments stands in quotes. Who decides on a call of which not all is shown should look at its arguments.
- *
- * @category getters
- * @since 0.1.0
  */
 export const describeArguments = (value: JsonObject): string => entries(value, 0)

@@ -1,6 +1,4 @@
-/**
- * The way from a tool to the run that called it.
- */
+/** The way from a tool to the run that called it. */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
@@ -33,9 +31,6 @@ import type { ToolOutput } from "./ToolOutput.ts"
  * `step` does something once (see `Agent.step`).
  *
  * Nothing of these outlives the call: once it has ended, each of them dies.
- *
- * @category services
- * @since 0.1.0
  */
 export class ToolContext extends Context.Service<
   ToolContext,

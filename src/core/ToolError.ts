@@ -1,6 +1,4 @@
-/**
- * The failure of a tool that the model is told about.
- */
+/** The failure of a tool that the model is told about. */
 import * as Cause from "effect/Cause"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
@@ -16,9 +14,6 @@ import * as Schema from "effect/Schema"
  *
  * `isRetryable` says that the same call may go better the next time (say so in the message too): then the model may
  * make it again at once, which is otherwise taken for going in circles.
- *
- * @category errors
- * @since 0.1.0
  */
 export class ToolError extends Schema.TaggedError<ToolError>()("ToolError", {
   reason: Schema.Literals([
@@ -37,19 +32,11 @@ export class ToolError extends Schema.TaggedError<ToolError>()("ToolError", {
 
 /**
  * Makes the failure that a tool's `execute` usually wants. `isRetryable`: the same call may go better the next time.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (message: string, options?: { readonly isRetryable?: boolean | undefined }): ToolError =>
   new ToolError({ reason: "Failed", message, ...(options?.isRetryable === true ? { isRetryable: true } : {}) })
 
-/**
- * Tells whether a value is a {@link ToolError}.
- *
- * @category guards
- * @since 0.1.0
- */
+/** Tells whether a value is a {@link ToolError}. */
 export const isToolError = (value: unknown): value is ToolError => value instanceof ToolError
 
 /** A promise rejects with anything, which Effect wraps in an error of its own: what it was is what there is to say. */
@@ -65,9 +52,6 @@ const unwrapped = (error: unknown): unknown => {
  * Any failure as a {@link ToolError}: its tag and message for the model, the value itself as the cause (which stays in
  * the log). Of a failed `Effect.tryPromise`, that is what the promise was rejected with. Stack traces and causes are
  * not told to the model. An error that says `isRetryable` keeps it.
- *
- * @category encoding
- * @since 0.1.0
  */
 export const fromUnknown = (given: unknown): ToolError => {
   const error = unwrapped(given)

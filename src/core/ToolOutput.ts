@@ -1,6 +1,4 @@
-/**
- * The output of a tool: content for the model, details for people, and what it wants of the run.
- */
+/** The output of a tool: content for the model, details for people, and what it wants of the run. */
 import * as Schema from "effect/Schema"
 import { defined } from "../support/defined.ts"
 import { cutMiddle } from "../support/text.ts"
@@ -14,9 +12,6 @@ import { Cited } from "./Sources.ts"
  * marks a result that the model should treat as a failure. `returnDirect` ends the run with this content as the answer.
  * `state` is applied when `execute` succeeded with it, `isError` or not. `sources` are numbered over the run, and the
  * model is shown their list behind the content.
- *
- * @category models
- * @since 0.1.0
  */
 export interface ToolOutput {
   readonly content: ReadonlyArray<Content.Block>
@@ -27,12 +22,7 @@ export interface ToolOutput {
   readonly sources?: ReadonlyArray<Cited> | undefined
 }
 
-/**
- * Makes an output.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes an output. */
 export const make = (
   content: Content.Input,
   options?: {
@@ -50,12 +40,7 @@ export const make = (
   ...defined({ details: options?.details, sources: options?.sources })
 })
 
-/**
- * An output as JSON, to be given again later: without its updates of the state, which are made once, when it comes.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** An output as JSON, to be given again later: without its updates of the state, which are made once, when it comes. */
 export const Stored = Schema.TaggedStruct("Output", {
   content: Schema.Array(Content.Block),
   details: Schema.optionalKey(Json),
@@ -65,12 +50,7 @@ export const Stored = Schema.TaggedStruct("Output", {
 })
 export type Stored = typeof Stored.Type
 
-/**
- * Gives an output as it is stored.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Gives an output as it is stored. */
 export const toStored = ({ content, details, isError, returnDirect, sources }: ToolOutput): Stored => ({
   _tag: "Output",
   content,
@@ -79,12 +59,7 @@ export const toStored = ({ content, details, isError, returnDirect, sources }: T
   ...defined({ details, sources })
 })
 
-/**
- * Gives a stored output as it came.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Gives a stored output as it came. */
 export const fromStored = ({ _tag, ...output }: Stored): ToolOutput => ({ ...output, state: [] })
 
 const isAnyBlock = Schema.is(Content.Block)
@@ -107,9 +82,6 @@ const isOutput = (value: unknown): value is ToolOutput =>
 /**
  * The output that `execute` gave: a string is an output of that text; `details` are JSON from here on. `undefined` for
  * what is neither a string nor an output.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const fromResult = (result: unknown): ToolOutput | undefined => {
   if (typeof result === "string") return make(result)
@@ -119,38 +91,22 @@ export const fromResult = (result: unknown): ToolOutput | undefined => {
   return { ...result, details: fromUnknown(details) }
 }
 
-/**
- * The text of an output.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The text of an output. */
 export const text = (output: ToolOutput): string => Content.toText(output.content)
 
 /**
  * The number of characters of text (100,000) that a model is shown of a result or a failure of a tool that has no
  * `outputLimit`.
- *
- * @category constants
- * @since 0.1.0
  */
 export const defaultLimit = 100_000
 
-/**
- * Head and tail of a text of more characters than `limit`; what was left out is said between them.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** Head and tail of a text of more characters than `limit`; what was left out is said between them. */
 export const truncateText = (whole: string, limit: number): string =>
   cutMiddle(whole, limit, (left) => `\n[… ${left} of ${whole.length} characters left out …]\n`)
 
 /**
  * Keeps the text of an output under a number of characters: head and tail stay, what was left out is said between them.
  * Blocks other than text come after it, as they are.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const truncate = (output: ToolOutput, limit: number): ToolOutput => {
   let length = 0

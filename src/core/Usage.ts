@@ -1,14 +1,9 @@
-/**
- * The usage of model calls: tokens, and money when prices are known.
- */
+/** The usage of model calls: tokens, and money when prices are known. */
 import * as Schema from "effect/Schema"
 
 /**
  * Token counts of one or more model calls. `inputTokens` counts everything that the provider read, cached tokens
  * included; `cost` is in the currency of the prices (US dollars by convention), absent when no price is known.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Usage = Schema.Struct({
   inputTokens: Schema.Finite,
@@ -24,9 +19,6 @@ export type Usage = typeof Usage.Type
  * The work of a run and everything below it since its input, counted on when the run is resumed. `rounds` are turns of
  * the model, forced final answers not counted; `toolCalls` are calls that were begun; `time` is milliseconds of work,
  * without the time that people were waited for; `beside` is the usage of tasks in the background.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Spent = Schema.Struct({
   rounds: Schema.Finite,
@@ -36,12 +28,7 @@ export const Spent = Schema.Struct({
 })
 export type Spent = typeof Spent.Type
 
-/**
- * Price of one million tokens. A kind that is left out is charged as its plain counterpart (input or output).
- *
- * @category models
- * @since 0.1.0
- */
+/** Price of one million tokens. A kind that is left out is charged as its plain counterpart (input or output). */
 export interface Prices {
   readonly input: number
   readonly output: number
@@ -49,12 +36,7 @@ export interface Prices {
   readonly cacheWrite?: number | undefined
 }
 
-/**
- * Nothing used.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Nothing used. */
 export const zero: Usage = {
   inputTokens: 0,
   outputTokens: 0,
@@ -63,28 +45,13 @@ export const zero: Usage = {
   reasoningTokens: 0
 }
 
-/**
- * No work done.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** No work done. */
 export const nothingSpent: Spent = { rounds: 0, toolCalls: 0, time: 0 }
 
-/**
- * Makes a usage from the counts that are known.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a usage from the counts that are known. */
 export const make = (counts: Partial<Usage>): Usage => ({ ...zero, ...counts })
 
-/**
- * Tokens in and out together.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Tokens in and out together. */
 export const totalTokens = (usage: Usage): number => usage.inputTokens + usage.outputTokens
 
 /** A count or a cost that can be added up. `NaN` is none, and neither is what JavaScript can't count to. */
@@ -104,9 +71,6 @@ const orZero = (value: number): number => (isCount(value) ? value : 0)
 /**
  * Replaces counts that are no counts: `NaN`, negative, infinite or above `Number.MAX_SAFE_INTEGER`. They become 0, and such
  * a cost is left out. A usage without any is given back as it is, so a comparison says whether there was one.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const sanitize = (usage: Usage): Usage => {
   if (isSound(usage)) return usage
@@ -122,9 +86,6 @@ export const sanitize = (usage: Usage): Usage => {
 
 /**
  * Adds two usages. The sum has a cost as soon as one of them has. What is no count adds nothing; see {@link sanitize}.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const add = (one: Usage, other: Usage): Usage => {
   const left = sanitize(one)
@@ -141,12 +102,7 @@ export const add = (one: Usage, other: Usage): Usage => {
     : { ...sum, cost: (left.cost ?? 0) + (right.cost ?? 0) }
 }
 
-/**
- * The usage since an earlier count: `left` less `right`.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** The usage since an earlier count: `left` less `right`. */
 export const subtract = (left: Usage, right: Usage): Usage => {
   const rest = {
     inputTokens: left.inputTokens - right.inputTokens,
@@ -158,12 +114,7 @@ export const subtract = (left: Usage, right: Usage): Usage => {
   return left.cost === undefined ? rest : { ...rest, cost: left.cost - (right.cost ?? 0) }
 }
 
-/**
- * Sets `cost` from prices, unless the provider already told it.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** Sets `cost` from prices, unless the provider already told it. */
 export const priced = (usage: Usage, prices: Prices): Usage => {
   if (usage.cost !== undefined) return usage
   const fresh = Math.max(0, usage.inputTokens - usage.cacheReadTokens - usage.cacheWriteTokens)

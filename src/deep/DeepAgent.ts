@@ -53,12 +53,7 @@ import { type AnyMiddleware, stack } from "./internal/stack.ts"
 
 export type { ApprovalOptions, Options, SubagentOptions, SummaryOptions }
 
-/**
- * The name of the sub-agent for whatever needs a context of its own.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The name of the sub-agent for whatever needs a context of its own. */
 export const generalPurpose = "general-purpose"
 
 /**
@@ -66,9 +61,6 @@ export const generalPurpose = "general-purpose"
  * with a part's name takes its place: `Middleware.make({ name: Memory.name, … })`, or the same module with other
  * options (`ModelRetry.make({ schedule })`). One that is named almost like a part of the agent fails its runs with
  * `InvalidAgent`.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const parts = [
   Harness.name,
@@ -85,12 +77,7 @@ export const parts = [
   ModelTimeout.name
 ] as const
 
-/**
- * The name of a part of the stack.
- *
- * @category models
- * @since 0.1.0
- */
+/** The name of a part of the stack. */
 export type Part = (typeof parts)[number]
 
 type At<O, Key> = Key extends keyof O ? O[Key] : undefined
@@ -107,20 +94,10 @@ type Shown<T> = [T] extends [infer U] ? U : never
 /** `undefined` for an agent that may be suspended. */
 type Suspension<O> = Middleware.Suspension<Each<At<O, "middleware">>> | ("suspend" extends Mode<O> ? undefined : never)
 
-/**
- * The answer of a deep agent with these options: `undefined` too, if it may be suspended.
- *
- * @category models
- * @since 0.1.0
- */
+/** The answer of a deep agent with these options: `undefined` too, if it may be suspended. */
 export type Output<O> = Shown<Answer<At<O, "output">> | Suspension<O>>
 
-/**
- * Failures of a deep agent with these options.
- *
- * @category models
- * @since 0.1.0
- */
+/** Failures of a deep agent with these options. */
 export type Error<O> = Shown<
   | ModelError
   | Middleware.Error<Each<At<O, "middleware">>>
@@ -128,12 +105,7 @@ export type Error<O> = Shown<
   | PromptError<At<O, "prompt">>
 >
 
-/**
- * Services that a deep agent with these options needs.
- *
- * @category models
- * @since 0.1.0
- */
+/** Services that a deep agent with these options needs. */
 export type Services<O> = Shown<
   | ChatModel
   | Backend
@@ -151,12 +123,7 @@ export type Services<O> = Shown<
   | ("ask" extends Mode<O> ? Approvals : never)
 >
 
-/**
- * Options that have options, by their names.
- *
- * @category models
- * @since 0.1.0
- */
+/** Options that have options, by their names. */
 export interface Nested {
   readonly approvals: ApprovalOptions
   readonly execute: FileTools.ExecuteOptions
@@ -167,12 +134,7 @@ export interface Nested {
 
 type Rules<T> = T extends { readonly tools: infer Tools } ? Tools : never
 
-/**
- * A misspelt option is refused, at any depth.
- *
- * @category models
- * @since 0.1.0
- */
+/** A misspelt option is refused, at any depth. */
 export type Only<O, Known> = Agent.Only<O, Known> & {
   readonly [Key in keyof O & keyof Nested]?:
     | Extract<O[Key], boolean | undefined>
@@ -195,9 +157,6 @@ export type Only<O, Known> = Agent.Only<O, Known> & {
  * Makes a sub-agent with the stack of a deep agent, for its `subagents`: file tools, todos, large results to files,
  * summaries. Its `description` is what it is chosen by. `Agent.provide` gives it a model, or files, of its own. Any
  * other `Agent` does as well.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const subagent = <const O extends SubagentOptions & { readonly description: string }>(
   options: O & Only<O, SubagentOptions>
@@ -244,9 +203,6 @@ const generalOf = (options: Options): ReadonlyArray<Agent.Agent<unknown, unknown
 /**
  * Makes a deep agent. Two tools of one name, and whatever else can't run, fail its runs with `AgentError`
  * (`InvalidAgent`), which names them. Its files are where the `Backend` in context has them.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <const O extends Options>(
   options: O & Only<O, Options>

@@ -1,4 +1,2 @@
-/**
- * The composition root: everything above core, stacked.
- */
+/** The composition root: everything above core, stacked. */
 export * as DeepAgent from "./DeepAgent.ts"

@@ -43,21 +43,13 @@ import type { ThreadEvent } from "./ThreadEvent.ts"
 
 export type { ClusterFailure }
 
-/**
- * The failures of an input or a decision.
- *
- * @category models
- * @since 0.1.0
- */
+/** The failures of an input or a decision. */
 export type Failure<E> = E | ModelError | AgentError | Conflict | SessionError | ClusterFailure
 
 /**
  * `id` makes an input one: it is not taken again, and gets the outcome that it had; other words with the id of another
  * input fail with `Conflict`. Random by default. Any text without a zero character or half of a surrogate pair
  * (`InvalidId`).
- *
- * @category models
- * @since 0.1.0
  */
 export interface Identified {
   readonly id?: string | undefined
@@ -77,9 +69,6 @@ export interface Identified {
  * - `history` is the conversation as it is stored.
  * - `events` are what was stored behind the step `after` (0: from the beginning), then what comes, from whichever
  *   runner has the thread: `Stored` ones whole, in order and once.
- *
- * @category models
- * @since 0.1.0
  */
 export interface AgentClient<out Output, out E> {
   readonly threadId: string
@@ -123,9 +112,6 @@ const digestOf = (content: HumanMessage["content"]): Effect.Effect<string> => sh
 /**
  * A thread of an agent. Fails with `InvalidId` for an id that is empty, has more than 255 characters, control
  * characters or half of a surrogate pair.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const of = Effect.fnUntraced(function* <O, E, R>(
   { entity, name }: AgentEntity<O, E, R>,

@@ -46,12 +46,7 @@ import * as Thread from "./internal/thread.ts"
 import type { Outcome } from "./Outcome.ts"
 import * as Wait from "./Wait.ts"
 
-/**
- * An agent whose threads are entities. `entity` is what the cluster knows of it.
- *
- * @category models
- * @since 0.1.0
- */
+/** An agent whose threads are entities. `entity` is what the cluster knows of it. */
 export interface AgentEntity<in out O, in out E, out R> {
   readonly name: string
   readonly agent: Agent.Agent<O, E, R>
@@ -64,9 +59,6 @@ export interface AgentEntity<in out O, in out E, out R> {
  * with middleware that fails with errors of its own, has to say their schemas (`output`, `error`): outcomes and
  * failures are stored. (Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)` written in
  * here.)
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <O, E, R>(
   options: { readonly name: string; readonly agent: Agent.Agent<O, E, R> } & Terms<O, E>
@@ -77,9 +69,6 @@ export const make = <O, E, R>(
 
 /**
  * `maxIdleTime` is how long a thread without work stays in memory (default: as the cluster is configured, a minute).
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly maxIdleTime?: Duration.Input | undefined
@@ -92,12 +81,7 @@ const waitsOf = (outcome: Outcome<unknown>) =>
     return at === undefined ? [] : [{ request, at }]
   })
 
-/**
- * Has this process be a runner of the agent's threads.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Has this process be a runner of the agent's threads. */
 export const layer = <O, E, R>(
   { agent, codecs: known, entity }: AgentEntity<O, E, R>,
   options?: Options

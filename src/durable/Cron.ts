@@ -44,9 +44,6 @@ const ever = Duration.weeks(5_000)
  * says what becomes of the times at which no runner was there: nothing (`skip`, the default; up to five minutes late is
  * not missed), one run for all of them (`once`), or one run each (`all`), oldest first unless a runner dies meanwhile.
  * `name` is what stored messages go by, so keep it.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly name: string
@@ -62,9 +59,6 @@ const patiently = Schedule.min([Schedule.exponential("200 millis"), Schedule.spa
 /**
  * Posts the input when its time has come. All runners have it; one of them does it. An input is identified by its time,
  * so one that is posted again after a crash is not taken again.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = <O, E, R>(
   entity: AgentEntity<O, E, R>,

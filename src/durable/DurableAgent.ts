@@ -55,20 +55,12 @@ export type { Answer, Own }
 
 const payload = { threadId: Schema.String, inputId: Schema.String, input: HumanMessage }
 
-/**
- * The input of a durable agent: text, blocks, or a message.
- *
- * @category models
- * @since 0.1.0
- */
+/** The input of a durable agent: text, blocks, or a message. */
 export type Input = inputs.Input
 
 /**
  * One input to one thread. `inputId` makes it one: an input that comes again, with whatever words, is not taken again,
  * and gets the outcome that it had.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Sent {
   readonly threadId: string
@@ -76,20 +68,12 @@ export interface Sent {
   readonly input: Input
 }
 
-/**
- * The failures of a durable agent's workflow.
- *
- * @category models
- * @since 0.1.0
- */
+/** The failures of a durable agent's workflow. */
 export type Failure<E> = E | ModelError | AgentError
 
 /**
  * The schemas that an agent's outcomes are stored and sent with: of its output, unless that is text, and of the
  * failures of its middleware, if it has any.
- *
- * @category models
- * @since 0.1.0
  */
 export type Terms<O, E> = ([string] extends [Answer<O>]
   ? { readonly output?: undefined }
@@ -98,12 +82,7 @@ export type Terms<O, E> = ([string] extends [Answer<O>]
     ? { readonly error?: undefined }
     : { readonly error: Schema.ConstraintCodec<Own<E>, unknown> })
 
-/**
- * A durable agent. `workflow` can be executed by other workflows, as a child.
- *
- * @category models
- * @since 0.1.0
- */
+/** A durable agent. `workflow` can be executed by other workflows, as a child. */
 export interface DurableAgent<in out O, in out E, out R> {
   readonly name: string
   readonly agent: Agent.Agent<O, E, R>
@@ -121,9 +100,6 @@ export interface DurableAgent<in out O, in out E, out R> {
  * `output` schema, or with middleware or a program that fails with errors of its own, has to say their schemas (`output`,
  * `error`): outcomes and failures are stored. (Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)`
  * written in here.)
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <O, E, R>(
   options: { readonly name: string; readonly agent: Agent.Agent<O, E, R> } & Terms<O, E>
@@ -170,9 +146,6 @@ const attempt = Effect.fnUntraced(function* <O, E, R>(
 /**
  * Runs the workflow where the engine says. One input of a thread at a time: a second one that is begun meanwhile makes
  * one of the two fail with `Conflict`. Where inputs can come at any time, use an `AgentEntity`, which has them queue.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = <O, E, R>(
   durable: DurableAgent<O, E, R>
@@ -216,9 +189,6 @@ const checked = <O, E, R>(durable: DurableAgent<O, E, R>, operation: string, sen
 /**
  * Brings an input to its outcome and waits for it, however long that takes. An input may have 15 MiB as JSON (an
  * `AgentError` with `TooLarge`): put a larger file where the agent can read it, and send its path.
- *
- * @category running
- * @since 0.1.0
  */
 export const execute = <O, E, R>(
   durable: DurableAgent<O, E, R>,
@@ -228,12 +198,7 @@ export const execute = <O, E, R>(
     Effect.withSpan("DurableAgent.execute", { attributes: attributesOf(durable, sent) })
   )
 
-/**
- * Has an input worked on and does not wait. Gives the id of the execution, for {@link poll} and {@link interrupt}.
- *
- * @category running
- * @since 0.1.0
- */
+/** Has an input worked on and does not wait. Gives the id of the execution, for {@link poll} and {@link interrupt}. */
 export const start = <O, E, R>(
   durable: DurableAgent<O, E, R>,
   sent: Sent
@@ -242,24 +207,14 @@ export const start = <O, E, R>(
     durable.workflow.execute(payload, { discard: true })
   ).pipe(Effect.withSpan("DurableAgent.start", { attributes: attributesOf(durable, sent) }))
 
-/**
- * The state of an execution: nothing known yet, suspended, or complete.
- *
- * @category running
- * @since 0.1.0
- */
+/** The state of an execution: nothing known yet, suspended, or complete. */
 export const poll = <O, E, R>(
   durable: DurableAgent<O, E, R>,
   executionId: string
 ): Effect.Effect<Option.Option<Workflow.Result<Outcome<Answer<O>>, Failure<E>>>, never, WorkflowEngine> =>
   durable.workflow.poll(executionId)
 
-/**
- * The requests that a thread waits for: none, if there is no such thread.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The requests that a thread waits for: none, if there is no such thread. */
 export const pending = (
   threadId: string
 ): Effect.Effect<ReadonlyArray<Request>, SessionError | InvalidEncoding, SessionStore> =>
@@ -269,9 +224,6 @@ export const pending = (
  * Decides on requests that an input waits for, from any process; the execution resumes when all of its requests are
  * decided. The first decision on a request counts. Fails with `InvalidInput` if nothing waits for it, or if it was not
  * offered by `allow`.
- *
- * @category running
- * @since 0.1.0
  */
 export const decide = Effect.fn("DurableAgent.decide")(function* <O, E, R>(
   durable: DurableAgent<O, E, R>,
@@ -298,9 +250,6 @@ export const decide = Effect.fn("DurableAgent.decide")(function* <O, E, R>(
 /**
  * Stops an execution where it is: its model call, its tools. The thread keeps what it had, and stays valid; the
  * execution completes as interrupted.
- *
- * @category running
- * @since 0.1.0
  */
 export const interrupt = <O, E, R>(
   durable: DurableAgent<O, E, R>,

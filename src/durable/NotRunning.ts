@@ -1,14 +1,7 @@
-/**
- * The failure of a steering message for a thread where nobody is at work.
- */
+/** The failure of a steering message for a thread where nobody is at work. */
 import * as Schema from "effect/Schema"
 
-/**
- * The thread has no run now. Send an input.
- *
- * @category errors
- * @since 0.1.0
- */
+/** The thread has no run now. Send an input. */
 export class NotRunning extends Schema.TaggedError<NotRunning>()("NotRunning", { threadId: Schema.String }) {
   override get message(): string {
     return `The thread ${JSON.stringify(this.threadId)} has no run now; send an input`

@@ -24,22 +24,12 @@ import { byTime, type Request } from "../core/Approval.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
 
-/**
- * The name of the tool.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of the tool. */
 export const toolName = "wait"
 
 const defaultMax = Duration.days(30)
 
-/**
- * `max` (30 days) is the longest that an agent may wait at once: a second or more.
- *
- * @category models
- * @since 0.1.0
- */
+/** `max` (30 days) is the longest that an agent may wait at once: a second or more. */
 export interface Options {
   readonly max?: Duration.Input | undefined
 }
@@ -52,19 +42,11 @@ const secondsOf = (args: Request["arguments"]): number => {
 /**
  * The time at which the wait of a request is over (milliseconds since the epoch); `undefined` for a request that is
  * about something else.
- *
- * @category getters
- * @since 0.1.0
  */
 export const until = (request: Request): number | undefined =>
   request.toolName === toolName ? request.at + secondsOf(request.arguments) * 1_000 : undefined
 
-/**
- * The tool, and the gate that suspends the run. A person may cut a wait short with any decision on it.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The tool, and the gate that suspends the run. A person may cut a wait short with any decision on it. */
 export const make = (options?: Options): Middleware.Suspending => {
   const longest = Option.match(Duration.fromInput(options?.max ?? defaultMax), {
     onNone: () => 0,

@@ -1,6 +1,4 @@
-/**
- * Agents that outlive their process: as workflows, as entities of a cluster, by the clock.
- */
+/** Agents that outlive their process: as workflows, as entities of a cluster, by the clock. */
 export * as AgentClient from "./AgentClient.ts"
 export * as AgentEntity from "./AgentEntity.ts"
 export * as Conflict from "./Conflict.ts"

@@ -26,20 +26,12 @@ import { resourceTools } from "./internal/resourceTools.ts"
 import { McpError } from "./McpError.ts"
 import { McpServers, type ServerTool, type Service, type Status } from "./McpServers.ts"
 
-/**
- * The name of this middleware: one of yours with it takes its place in a deep agent.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "Mcp"
 
 /**
  * `servers` are the names of those whose tools the agent gets (default: all). `resources: false` leaves out the two
  * tools that list and read resources.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly servers?: ReadonlyArray<string> | undefined
@@ -151,9 +143,6 @@ const parts = ({ resources = true, servers: wanted }: Options) => {
  * if the configuration allows them. Progress is told by `ToolProgress` events, lines of its log by `Custom` ones (`mcp-log`).
  *
  * Fails the run with `McpError` where `servers` names one that is not configured.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options: Options = {}): Middleware.Middleware<McpError, McpServers | Approvals | Needs> =>
   Middleware.make(parts(options))
@@ -161,9 +150,6 @@ export const make = (options: Options = {}): Middleware.Middleware<McpError, Mcp
 /**
  * Like {@link make}, but the run ends until somebody has decided, or has answered (`Agent.resume`). The call that asked
  * is then made again, and gets the answer.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const suspending = (options: Options = {}): Middleware.Suspending<McpError, McpServers | Needs> =>
   Middleware.suspending<McpError, McpServers | Needs>(parts(options))

@@ -47,9 +47,6 @@ import { ofAgent, ofTool, type Work } from "./internal/agent/work.ts"
 
 /**
  * The server can't be made as it is described: `name` is the agent, the tool or the option, `problem` what is wrong.
- *
- * @category errors
- * @since 0.1.0
  */
 export class McpAgentError extends Schema.TaggedError<McpAgentError>()("McpAgentError", {
   name: Schema.String,
@@ -67,9 +64,6 @@ type AnyTool = Tool.Tool<unknown>
  * The agents and tools that are offered. With a `backend` its files are resources (`backend:///path`), the first 1,000
  * of them listed; its own rules hold. `skills` are directories of it, each skill a prompt. With a `Journal` in the
  * context, agents take an argument `thread`, the name of a conversation to go on with: whoever knows it may.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options<
   Agents extends ReadonlyArray<AnyAgent> = ReadonlyArray<AnyAgent>,
@@ -81,24 +75,14 @@ export interface Options<
   readonly skills?: { readonly sources: ReadonlyArray<string> } | undefined
 }
 
-/**
- * The server's own name, as clients show it, and what it says about its use.
- *
- * @category models
- * @since 0.1.0
- */
+/** The server's own name, as clients show it, and what it says about its use. */
 export interface Server {
   readonly name: string
   readonly version: string
   readonly instructions?: string | undefined
 }
 
-/**
- * The services that agents and tools of a server need from outside.
- *
- * @category models
- * @since 0.1.0
- */
+/** The services that agents and tools of a server need from outside. */
 export type Services<Agents extends ReadonlyArray<AnyAgent>, Tools extends ReadonlyArray<AnyTool>> = Exclude<
   Agent.Services<Agents[number]> | Tool.Services<Tools[number]>,
   Approvals | ToolContext
@@ -157,12 +141,7 @@ const offer = Effect.fnUntraced(function* ({ agents = [], backend, skills, tools
 /** Captures its context as a whole, and gives it to the runs: what they need is in the types of the layers below. */
 const registered = (options: Options) => Layer.effectDiscard(offer(options))
 
-/**
- * Offers agents and tools by an `McpServer` that is there: one of Effect's, beside what else it has.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Offers agents and tools by an `McpServer` that is there: one of Effect's, beside what else it has. */
 export const layer = <
   const Agents extends ReadonlyArray<AnyAgent> = readonly [],
   const Tools extends ReadonlyArray<AnyTool> = readonly []
@@ -196,9 +175,6 @@ const quiet = Layer.effectDiscard(
 /**
  * A server on standard input and output, as clients start one. Nothing but the protocol goes to stdout: logs, and what
  * tools print by `console`, go to stderr.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layerStdio = <
   const Agents extends ReadonlyArray<AnyAgent> = readonly [],
@@ -222,9 +198,6 @@ const named = ({ instructions, name, version }: Server) => defined({ name, versi
  * a server on loopback by a name of its own; so are requests with an `Origin` that is neither the server's own nor one
  * of `allowedOrigins` (none). Whoever may call is for the router's middleware to say. What Effect's `McpServer` registers
  * beside (a prompt, a resource) is provided with this layer.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layerHttp = <
   const Agents extends ReadonlyArray<AnyAgent> = readonly [],

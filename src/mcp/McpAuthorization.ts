@@ -1,6 +1,4 @@
-/**
- * The place where the requests to HTTP servers get their authorisation: by nothing, unless a layer says otherwise.
- */
+/** The place where the requests to HTTP servers get their authorisation: by nothing, unless a layer says otherwise. */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -12,21 +10,13 @@ import type { McpError } from "./McpError.ts"
  * Wraps the `fetch` of one server: adds what the server wants to see, and asks for it where it is missing. It is called
  * once a connection, in the scope of the connection. What the promise is rejected with reaches the user as the cause of
  * an {@link McpError}, or as it is, if it is one.
- *
- * @category models
- * @since 0.1.0
  */
 export type Authorize = (
   server: { readonly name: string; readonly config: HttpServer },
   fetch: FetchLike
 ) => Effect.Effect<FetchLike, McpError, Scope.Scope>
 
-/**
- * The authorisation of the servers of `McpServers.layer`.
- *
- * @category services
- * @since 0.1.0
- */
+/** The authorisation of the servers of `McpServers.layer`. */
 export const McpAuthorization = Context.Reference<Authorize | undefined>("effect-deepagents/mcp/McpAuthorization", {
   defaultValue: () => undefined
 })

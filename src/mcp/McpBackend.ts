@@ -88,9 +88,6 @@ const refuse = (path: string) => Effect.fail(BackendError.make("write", path, { 
  * Makes the backend. Templates have no file: they are read by the tool `read_mcp_resource`. A file is read from its
  * server each time; the list of files is asked for again when a server says that it changed. Nothing can be written. A
  * run that reads a file, or the names of files, is marked as one with text from outside (`Taint`).
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (servers: Service): Backend.Service => {
   let last: { readonly of: ReadonlyArray<Resource>; readonly files: Files } | undefined
@@ -132,10 +129,5 @@ export const make = (servers: Service): Backend.Service => {
   })
 }
 
-/**
- * The layer of {@link make}.
- *
- * @category layers
- * @since 0.1.0
- */
+/** The layer of {@link make}. */
 export const layer: Layer.Layer<Backend.Backend, never, McpServers> = Backend.layer(Effect.map(McpServers, make))

@@ -19,12 +19,7 @@
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 
-/**
- * A text that may be a secret.
- *
- * @category models
- * @since 0.1.0
- */
+/** A text that may be a secret. */
 export type Secret = string | Redacted.Redacted<string>
 
 /**
@@ -47,9 +42,6 @@ export type Secret = string | Redacted.Redacted<string>
  *   out with a problem of the server's status and a `Warning` (default 32,000)
  * - `maxDefinitions`: bytes of JSON that the definitions of all tools together may have. Tools that come after that are
  *   left out in the same way (default 256,000)
- *
- * @category models
- * @since 0.1.0
  */
 export interface Common {
   readonly enabled?: boolean | undefined
@@ -67,9 +59,6 @@ export interface Common {
 /**
  * A server that is started as a process, and spoken to by its standard input and output. `env` is added to what every
  * process needs (`PATH`, `HOME` and the like): nothing else of the environment is passed on.
- *
- * @category models
- * @since 0.1.0
  */
 export interface StdioServer extends Common {
   readonly type: "stdio"
@@ -88,9 +77,6 @@ export interface StdioServer extends Common {
  * client by its secret, or by a `privateKey` (PKCS#8, in PEM; `algorithm` is `ES256` if nothing else is said). With
  * `jwt-bearer` it shows a token of somebody else, the `assertion` of `McpOAuth.layer`. `issuer` is the only authorisation
  * server that is told a secret, or shown that token: without it, the MCP server names one.
- *
- * @category models
- * @since 0.1.0
  */
 export interface OAuth {
   readonly clientId?: string | undefined
@@ -108,9 +94,6 @@ export interface OAuth {
  * A server that is reached by HTTP: `http` is the streamable transport (and the older one, if the server has no other),
  * `sse` the older one. A `url` with a key in it should be `Redacted`: then no part of it but its origin is shown. The
  * values behind `?` are secrets in any case.
- *
- * @category models
- * @since 0.1.0
  */
 export interface HttpServer extends Common {
   readonly type: "http" | "sse"
@@ -119,20 +102,10 @@ export interface HttpServer extends Common {
   readonly oauth?: OAuth | undefined
 }
 
-/**
- * A server.
- *
- * @category models
- * @since 0.1.0
- */
+/** A server. */
 export type Server = StdioServer | HttpServer
 
-/**
- * Servers by the names that they have in an agent.
- *
- * @category models
- * @since 0.1.0
- */
+/** Servers by the names that they have in an agent. */
 export interface Servers {
   readonly [name: string]: Server
 }
@@ -158,12 +131,7 @@ const common = {
   maxDefinitions: Schema.optionalKey(bytes)
 }
 
-/**
- * A server as JSON. Variables and headers are secrets once they are decoded.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A server as JSON. Variables and headers are secrets once they are decoded. */
 export const Server = Schema.Union([
   Schema.Struct({
     type: Schema.Literal("stdio"),
@@ -194,10 +162,5 @@ export const Server = Schema.Union([
   })
 ])
 
-/**
- * Servers as JSON.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Servers as JSON. */
 export const Servers = Schema.Record(Schema.String, Server)

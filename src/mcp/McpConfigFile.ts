@@ -31,12 +31,7 @@ import { parse as parseJson } from "./internal/framing.ts"
 import { repeated, toJson } from "./internal/jsonc.ts"
 import type { Common, OAuth, Secret, Server, Servers } from "./McpConfig.ts"
 
-/**
- * A file that can't be read, or that is no configuration of servers.
- *
- * @category errors
- * @since 0.1.0
- */
+/** A file that can't be read, or that is no configuration of servers. */
 export class McpConfigError extends Schema.TaggedError<McpConfigError>()("McpConfigError", {
   path: Schema.String,
   message: Schema.String,
@@ -46,18 +41,10 @@ export class McpConfigError extends Schema.TaggedError<McpConfigError>()("McpCon
 /**
  * The program whose file it is: they differ in how variables are written. Claude Code has `${NAME}` and
  * `${NAME:-default}`, the others `${env:NAME}`, `${workspaceFolder}` and `${userHome}`, VS Code `${input:id}` too.
- *
- * @category models
- * @since 0.1.0
  */
 export type Dialect = "claude" | "vscode" | "cursor"
 
-/**
- * A value that VS Code asks its user for.
- *
- * @category models
- * @since 0.1.0
- */
+/** A value that VS Code asks its user for. */
 export interface Input {
   readonly id: string
   readonly description: string
@@ -69,9 +56,6 @@ export interface Input {
  * `dialect` is told by the path and the contents if it is not given. `workspace` is the directory of the project
  * (default: that of the file, or of the folder `.vscode` or `.cursor` that it is in). `input` gives the values that VS
  * Code asks for; without it, or where it gives nothing, the default is taken, and a server that needs another is off.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly dialect?: Dialect | undefined
@@ -79,12 +63,7 @@ export interface Options {
   readonly input?: ((input: Input) => Effect.Effect<string | undefined>) | undefined
 }
 
-/**
- * The servers of a file, and what of it was not understood.
- *
- * @category models
- * @since 0.1.0
- */
+/** The servers of a file, and what of it was not understood. */
 export interface Parsed {
   readonly servers: Servers
   readonly warnings: ReadonlyArray<string>
@@ -345,9 +324,6 @@ const serverOf = (name: string, given: JsonObject, warnings: Array<string>, expa
 /**
  * Reads the text of a file, JSON with comments. Variables are looked up in the environment (the `ConfigProvider`). What
  * is not understood is a warning; fails if the text is no such file at all.
- *
- * @category decoding
- * @since 0.1.0
  */
 export const parse = (path: string, text: string, options: Options = {}): Effect.Effect<Parsed, McpConfigError> =>
   Effect.gen(function* () {
@@ -408,12 +384,7 @@ export const parse = (path: string, text: string, options: Options = {}): Effect
     return { servers: Object.fromEntries(servers), warnings }
   })
 
-/**
- * Reads a file.
- *
- * @category decoding
- * @since 0.1.0
- */
+/** Reads a file. */
 export const read = (path: string, options?: Options): Effect.Effect<Parsed, McpConfigError, FileSystem.FileSystem> =>
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem

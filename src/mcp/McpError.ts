@@ -1,6 +1,4 @@
-/**
- * The failures of servers of the Model Context Protocol.
- */
+/** The failures of servers of the Model Context Protocol. */
 import * as Schema from "effect/Schema"
 
 /**
@@ -14,9 +12,6 @@ import * as Schema from "effect/Schema"
  * - `Invalid`: what it answered is not of the protocol, too long, or not what it promised
  * - `UnknownServer`, `Disabled`: the configuration has no server of this name; it is switched off there
  * - `MissingPackage`: the package `@modelcontextprotocol/client` is not installed
- *
- * @category errors
- * @since 0.1.0
  */
 export class McpError extends Schema.TaggedError<McpError>()("McpError", {
   server: Schema.String,

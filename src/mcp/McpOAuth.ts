@@ -49,9 +49,6 @@ export type { Redirect }
  * the address of a client metadata document, for servers that take one in the place of a registration. `assertion` gives
  * the token that servers with the grant `jwt-bearer` are signed in to with: that of a workload (Kubernetes, a cloud), or
  * one of {@link byIdentityProvider}.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly tenant: string
@@ -68,9 +65,6 @@ const valueOf = ({ accessToken }: Token): string => Redacted.value(accessToken)
  * The authorisation of all servers of an `McpServers.layer` that it is provided to. Requests that find the same token
  * refused share one renewal (in all processes) or one sign-in, and go on with its result; the call in which more scopes
  * are wanted goes on, too. Fails with `McpError` `Unauthorized`.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (options: Options): Layer.Layer<never, never, CredentialStore> =>
   Layer.effect(

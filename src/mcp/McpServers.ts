@@ -78,9 +78,6 @@ export type {
  * - `updates`: a value whenever a resource changed that was asked about; also after its connection was made again
  * - `complete`: values for an argument that begins so, at most 100
  * - `reconnect`: connects to a server at once, or anew
- *
- * @category models
- * @since 0.1.0
  */
 export interface Service {
   readonly status: Effect.Effect<ReadonlyArray<Status>>
@@ -105,21 +102,13 @@ export interface Service {
   readonly reconnect: (server: string) => Effect.Effect<void, McpError>
 }
 
-/**
- * The servers that agents can use.
- *
- * @category services
- * @since 0.1.0
- */
+/** The servers that agents can use. */
 export class McpServers extends Context.Service<McpServers, Service>()("effect-deepagents/mcp/McpServers") {}
 
 /**
  * `roots` are the directories (paths or `file:` URIs) that servers are told of as the ones to work in: some then touch
  * nothing else. `client` is what they are told of us. `maxMessage` is the largest message that is taken, in bytes
  * (default 16 MiB): the call whose answer is larger fails, the connection stays.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly roots?: ReadonlyArray<string> | undefined
@@ -276,9 +265,6 @@ const make = (servers: Servers, options: Options) =>
 /**
  * Connects to servers, all at once. The layer itself does not wait, and never fails: how a server is, is a
  * {@link Status}. Connections are closed, and processes ended with all that they started, when the layer is released.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (
   servers: Servers,

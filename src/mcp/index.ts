@@ -1,6 +1,4 @@
-/**
- * Model Context Protocol: any server's tools in an agent, any agent behind a server.
- */
+/** Model Context Protocol: any server's tools in an agent, any agent behind a server. */
 export * as Mcp from "./Mcp.ts"
 export * as McpAgent from "./McpAgent.ts"
 export * as McpAuthorization from "./McpAuthorization.ts"

@@ -33,50 +33,25 @@ import { CurrentRun, type Run } from "../core/Run.ts"
 import { cut } from "../support/text.ts"
 import { oneLine, quote } from "../support/untrusted.ts"
 
-/**
- * The verdict on a request: the call runs, or it does not and the model is told why, or a person decides.
- *
- * @category models
- * @since 0.1.0
- */
+/** The verdict on a request: the call runs, or it does not and the model is told why, or a person decides. */
 export type Verdict =
   | { readonly _tag: "Approve" }
   | { readonly _tag: "Refuse"; readonly reason: string }
   | { readonly _tag: "Person" }
 
-/**
- * The call may run.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The call may run. */
 export const approve: Verdict = { _tag: "Approve" }
 
-/**
- * The call may not run, and why: the model reads it.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The call may not run, and why: the model reads it. */
 export const refuse = (reason: string): Verdict => ({ _tag: "Refuse", reason })
 
-/**
- * A person is to decide.
- *
- * @category constants
- * @since 0.1.0
- */
+/** A person is to decide. */
 export const person: Verdict = { _tag: "Person" }
 
 /** The principal whose name its decisions have. */
 const classifier: Approval.Principal = { id: "classifier" }
 
-/**
- * Refusals, and failures, of a classifier in one tree of runs before the person decides on the rest.
- *
- * @category constants
- * @since 0.1.0
- */
+/** Refusals, and failures, of a classifier in one tree of runs before the person decides on the rest. */
 export const most = { refusals: 3, failures: 2 } as const
 
 /** The requests that are judged at once, at most. */
@@ -141,9 +116,6 @@ const counted = ({ tally }: Waiting, verdict: Verdict): Verdict => {
  * an answer), of which a `Warning` (`approval-classifier`) tells.
  *
  * Decisions are `by` the principal `classifier`, or yours.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = <E, R>(options: {
   readonly classify: (
@@ -158,9 +130,6 @@ export const layer = <E, R>(options: {
  * Judges requests at once, 20 at a time, as {@link layer} does, and gives the decisions: none on what the classifier may
  * not decide on, and none on what it leaves to a person. `Inbox.classify` of `effect-deepagents/policy` does so for runs
  * that are suspended. Fails as `classify` does, and with a `TimeoutError` after a minute without an answer.
- *
- * @category running
- * @since 0.1.0
  */
 export const decisionsOn = <E, R>(
   requests: ReadonlyArray<Approval.Request>,
@@ -302,9 +271,6 @@ const textOf = ({ arguments: args, description, path, toolName }: Approval.Reque
  * (`approval-classifier`), beside the run that asks: on no budget of that. Requests are quoted, and the answer is decoded
  * by a schema. What has more than 8,000 characters, and what the answer leaves out or names twice, is left to the
  * person.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const byModel = (options: { readonly rules: string }) => {
   const agent = Agent.make({ name: "approval-classifier", prompt: promptOf(options.rules), output: Judged })

@@ -25,20 +25,10 @@ import * as ToolError from "../core/ToolError.ts"
 import { once } from "../support/once.ts"
 import { escaped } from "../support/untrusted.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "AskUser"
 
-/**
- * The name of the tool.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of the tool. */
 export const toolName = "ask_user"
 
 const words = (expected: string) => Schema.String.check(Schema.isPattern(/\S/u, { expected }))
@@ -82,12 +72,7 @@ const formOf = (questions: ReadonlyArray<Asked>) =>
 const say = (value: unknown): string =>
   value === undefined ? "(no answer)" : typeof value === "string" ? value : JSON.stringify(value)
 
-/**
- * Gives the tool `ask_user`, by itself.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Gives the tool `ask_user`, by itself. */
 export const tool: () => Tool.Tool<ToolContext> = once(() =>
   Tool.make(toolName, {
     description:
@@ -111,18 +96,8 @@ export const tool: () => Tool.Tool<ToolContext> = once(() =>
 
 const parts = once(() => ({ name, tools: [tool()] }))
 
-/**
- * Asks the `Approvals` service while the run waits.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Asks the `Approvals` service while the run waits. */
 export const make = (): Middleware.Middleware<never, Approvals | ToolContext> => Middleware.asking(parts())
 
-/**
- * Ends the run until the user has answered.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Ends the run until the user has answered. */
 export const suspending = (): Middleware.Suspending<never, ToolContext> => Middleware.suspending(parts())

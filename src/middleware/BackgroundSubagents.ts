@@ -50,24 +50,14 @@ export {
   toolNames
 }
 
-/**
- * The name of this middleware: one of yours with it takes its place in a deep agent.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "BackgroundSubagents"
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
 type Entry = AnyAgent | Fork<AnyAgent> | Worker<unknown>
 
-/**
- * Services that sub-agents in the background need.
- *
- * @category models
- * @since 0.1.0
- */
+/** Services that sub-agents in the background need. */
 export type Services<T> = T extends Worker<infer R> ? R : SubagentServices<T>
 
 const prompt = `Tasks that take long can be done in the background: ${toolNames.start} returns at once, and you are told when the task is over. What was said of a task before may be out of date: ${toolNames.list} and ${toolNames.check} say how it stands now. Don't ask again and again; if you can't go on without it, use ${toolNames.check} with wait_seconds.`
@@ -80,9 +70,6 @@ const workerOf = (entry: Entry): Worker<unknown> => ("open" in entry ? entry : l
  *
  * An agent in this process is a run of its own: with what was in context when the task was started, under the
  * middleware that sub-agents inherit, and on the budget of the run that began it. It must not live on what ends with the parent's run.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
   readonly agents: Agents
@@ -114,12 +101,7 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
       }) as Middleware.Middleware<never, R>)
 }
 
-/**
- * Reads the tasks of a thread from the state of a result, in the order in which they began.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Reads the tasks of a thread from the state of a result, in the order in which they began. */
 export const tasks = (
   state: AgentState.Snapshot
 ): Result.Result<ReadonlyArray<typeof TaskRecord.Type>, InvalidEncoding> =>

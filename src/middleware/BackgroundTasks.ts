@@ -31,9 +31,6 @@ export type { Ask, Ending, Service, Session } from "./internal/background/task.t
 /**
  * A worker for tasks in the background: an `Agent` is made one by `BackgroundSubagents`, an agent on a server by
  * `RemoteAgents`. `open` is for a new task, `reopen` for one that another process began, where that is possible.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Worker<out R = never> {
   readonly name: string
@@ -44,12 +41,7 @@ export interface Worker<out R = never> {
   readonly reopen: ((kept: Json) => Effect.Effect<Session | undefined, never, R>) | undefined
 }
 
-/**
- * The supervisor of tasks in the background.
- *
- * @category services
- * @since 0.1.0
- */
+/** The supervisor of tasks in the background. */
 export class BackgroundTasks extends Context.Service<BackgroundTasks, Service>()("effect-deepagents/BackgroundTasks") {}
 
 /**
@@ -57,9 +49,6 @@ export class BackgroundTasks extends Context.Service<BackgroundTasks, Service>()
  * - `maxTotal`: how many run at once in all (64)
  * - `maxDuration`: how long one may run before it is stopped and fails (1 hour)
  * - `keep`: how many that do not run are kept, the oldest go first (64)
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly maxRunning?: number | undefined
@@ -71,9 +60,6 @@ export interface Options {
 /**
  * The supervisor. What runs is interrupted when the layer closes; a remote agent goes on then, and is taken up again by
  * the next process. A limit that is no number is a defect of the program: the layer dies of it.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (options?: Options): Layer.Layer<BackgroundTasks> =>
   Layer.effect(

@@ -29,12 +29,7 @@ import * as Ledger from "./internal/ledger.ts"
 import { amountProblem, timeOf, timeProblem } from "./internal/limits.ts"
 import * as WorkingTime from "./internal/workingTime.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "Budget"
 
 /** Amounts as a person reads them. */
@@ -52,9 +47,6 @@ const isUsedUp = ({ limit, max }: Pick<Ledger.Reached, "limit" | "max">): string
 /**
  * A run used up what it was given and would have gone on. `limit` says of what, `max` how much it was given and `used`
  * how much it had used by then: tokens, money, calls, rounds, or milliseconds. `agent` is the one that was stopped.
- *
- * @category errors
- * @since 0.1.0
  */
 export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("BudgetExceeded", {
   agent: Schema.String,
@@ -73,9 +65,6 @@ export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("Budget
  * `tokens` are those read and written in all model calls, retries and side calls too. `cost` is in the currency of the
  * model's prices; what has no price costs nothing, which a warning says. `toolCalls` are those that the budget let
  * through. `rounds` are the turns of all agents, forced final answers not counted. `time` is since the run began, less what was spent waiting for people.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Limits {
   readonly tokens?: number | undefined
@@ -280,9 +269,6 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
  * model call is let finish, since it may be the answer. With `"fail"`, both are interrupted.
  *
  * It may stand anywhere in the stack; what comes after it does not begin when the budget is used up, so put it first.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <const Mode extends "finalAnswer" | "fail">(
   options: Limits & { readonly onExhausted: Mode }
@@ -292,12 +278,7 @@ export const make = <const Mode extends "finalAnswer" | "fail">(
     "fail" extends Mode ? BudgetExceeded : never
   >
 
-/**
- * Options of {@link accounts}.
- *
- * @category models
- * @since 0.1.0
- */
+/** Options of {@link accounts}. */
 export interface AccountOptions<Mode extends "finalAnswer" | "fail"> {
   /** Names the accounts that pay for a run, with their windows and limits. It gets the outermost run. */
   readonly caps: (run: Run) => Cap | ReadonlyArray<Cap>
@@ -330,9 +311,6 @@ const topOf = (run: Run): Run => (run.parent === undefined ? run : topOf(run.par
  *   ]
  * })
  * ```
- *
- * @category constructors
- * @since 0.1.0
  */
 export const accounts = <const Mode extends "finalAnswer" | "fail">(
   options: AccountOptions<Mode>

@@ -30,12 +30,7 @@ import { isModelError, ModelError, type Reason } from "../core/ModelError.ts"
 import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf, nameOf } from "./internal/openModel.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "CircuitBreaker"
 
 /** Failures in a row of one model. `until` is when it may be asked again; `isTried` while one call tries it. */
@@ -64,9 +59,6 @@ const failureOf = (exit: Exit.Exit<unknown, unknown>): ModelError | undefined =>
  * Each model has a circuit of its own, by its provider and name. The circuits belong to this value: every run of every
  * agent that it is given to sees the same ones, in this process. Put it inside of `ModelFallback` and `ModelRouter`, so
  * that it sees which model is asked.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options?: {
   readonly failures?: number | undefined

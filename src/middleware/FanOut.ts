@@ -29,12 +29,7 @@ import { toolNames } from "./internal/background/tools.ts"
 import { countProblem } from "./internal/limits.ts"
 import { toolName } from "./Subagents.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "FanOut"
 
 /** The calls that begin a sub-agent. */
@@ -138,9 +133,6 @@ const gates = ({ above }: Options) => {
 /**
  * Limits of a fan-out. `above`: sub-agents that may work at once without a question: calls of `task` and `start_task` of
  * one round, and the tasks in the background that are not over.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly above: number
@@ -162,17 +154,9 @@ const parts = (options: Options) => ({
  * none. With `always`, later ones of the thread are not asked about. A classifier does not decide on it.
  *
  * It holds in sub-agents too, for those that they begin.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options: Options): Middleware.Middleware<never, Approval.Approvals> =>
   Middleware.asking(parts(options))
 
-/**
- * Ends the run until somebody has decided; else like {@link make}.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Ends the run until somebody has decided; else like {@link make}. */
 export const suspending = (options: Options): Middleware.Suspending => Middleware.suspending(parts(options))

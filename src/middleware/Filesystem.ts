@@ -33,12 +33,7 @@ import { sha256 } from "../support/hash.ts"
 import { boundaryBefore, cut } from "../support/text.ts"
 import { amountProblem, countProblem } from "./internal/limits.ts"
 
-/**
- * The name of this middleware: one of yours with it takes its place in a deep agent.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "Filesystem"
 
 /** Characters that are counted as one token. */
@@ -53,9 +48,6 @@ const preview = { lines: 5, characters: 1_000 } as const
  * (`ToolOutput.defaultLimit`); `Infinity` puts none away. `folder` is where files are put. `keep` (200) is how many
  * results and messages stay there: the oldest go first, but never those of the last two rounds of a run. Other files of
  * the folder are left alone.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly toolResults?: number | undefined
@@ -304,12 +296,7 @@ const shownOf = Effect.fnUntraced(function* (
   return shown
 })
 
-/**
- * Puts large results and messages away. It needs the backend that the agent's file tools work on.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Puts large results and messages away. It needs the backend that the agent's file tools work on. */
 export const make = (options: Options = {}): Middleware.Middleware<never, Backend> => {
   const { folder = "/large_results", keep = 200, toolResults = 20_000, userMessages = 50_000 } = options
   const limits: Limits = {

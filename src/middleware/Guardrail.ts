@@ -35,18 +35,10 @@ export { pass, type Verdict }
 
 /**
  * Something is wrong. The reason is for logs, events and the error; in the place of a tool call, the model reads it.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const trip = (reason: string): Verdict => ({ _tag: "Trip", reason })
 
-/**
- * A guardrail stopped the run. `guardrail` is its name, `stage` what it looked at, `reason` what its check said.
- *
- * @category errors
- * @since 0.1.0
- */
+/** A guardrail stopped the run. `guardrail` is its name, `stage` what it looked at, `reason` what its check said. */
 export class GuardrailTripped extends Schema.TaggedError<GuardrailTripped>()("GuardrailTripped", {
   guardrail: Schema.String,
   stage: Schema.Literals(["input", "output", "toolCall", "toolResult"]),
@@ -68,35 +60,19 @@ export class GuardrailTripped extends Schema.TaggedError<GuardrailTripped>()("Gu
  * The time of a check. `"before"`: nothing continues until it passes. `"beside"`: the model's text is streamed
  * meanwhile, and a trip voids it (a `TurnRestarted` event); what the turn would do (an answer, tool calls) waits for
  * the verdict.
- *
- * @category models
- * @since 0.1.0
  */
 export type Mode = "before" | "beside"
 
 /**
  * The effect of a trip: `"fail"` fails the run with {@link GuardrailTripped}; an answer is given in the model's place
  * and ends the run as `refused`.
- *
- * @category models
- * @since 0.1.0
  */
 export type OnTrip = "fail" | { readonly answer: string }
 
-/**
- * Failures that a guardrail adds to an agent's.
- *
- * @category models
- * @since 0.1.0
- */
+/** Failures that a guardrail adds to an agent's. */
 export type Tripping<T> = "fail" extends T ? GuardrailTripped : never
 
-/**
- * Options of a guardrail: its check, and what happens on a trip.
- *
- * @category models
- * @since 0.1.0
- */
+/** Options of a guardrail: its check, and what happens on a trip. */
 export interface Options<Subject, E, R, T> {
   readonly name: string
   readonly check: (subject: Subject) => Effect.Effect<Verdict, E, R>
@@ -106,12 +82,7 @@ export interface Options<Subject, E, R, T> {
 /** T is what it is by default when nothing was given to infer it from. */
 const byDefault = <T>(value: string): T => value as T
 
-/**
- * The messages of the user (or a parent agent) since the model was last asked.
- *
- * @category models
- * @since 0.1.0
- */
+/** The messages of the user (or a parent agent) since the model was last asked. */
 export interface Input {
   readonly text: string
   readonly messages: ReadonlyArray<Message.HumanMessage>
@@ -121,9 +92,6 @@ export interface Input {
 /**
  * A turn of the model. One that calls tools is not the answer yet, but its text is shown too; an answer in a schema may
  * be a call of `final_answer`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Output {
   readonly text: string
@@ -131,12 +99,7 @@ export interface Output {
   readonly run: Run
 }
 
-/**
- * A tool call that is about to run.
- *
- * @category models
- * @since 0.1.0
- */
+/** A tool call that is about to run. */
 export interface Call {
   readonly call: Middleware.PreparedCall
   readonly run: Run
@@ -184,9 +147,6 @@ const inTurn =
  *
  * `mode` is `"before"` by default: a trip costs no tokens. `"beside"` costs no time: the model is asked at once, and
  * cut off when the check trips. Put it before the middleware that asks again (`ModelRetry`) or rewrites what is said.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const input = <E = never, R = never, const T extends OnTrip = "fail">(
   options: Options<Input, E, R, T> & { readonly mode?: Mode | undefined }
@@ -241,9 +201,6 @@ export const input = <E = never, R = never, const T extends OnTrip = "fail">(
  * `mode` is `"before"` by default: nothing of a turn is shown until it has passed as a whole, so there is no streaming.
  * With `"beside"` the text is streamed, and voided when the check of the complete turn trips. Put it before the
  * middleware that changes what the model says.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const output = <E = never, R = never, const T extends OnTrip = "fail">(
   options: Options<Output, E, R, T> & { readonly mode?: Mode | undefined }
@@ -279,9 +236,6 @@ export const output = <E = never, R = never, const T extends OnTrip = "fail">(
  * Checks tool calls, all of a turn at once, before the first of them runs. A call that trips is not run: the model is
  * told the reason and goes on (`onTrip: "answer"`, the default), or the run fails with {@link GuardrailTripped}
  * (`"fail"`, and then no call of the turn runs). Sub-agents inherit the check.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const toolCalls = <E = never, R = never, const T extends "answer" | "fail" = "answer">(
   options: Options<Call, E, R, T>
@@ -302,12 +256,7 @@ export const toolCalls = <E = never, R = never, const T extends "answer" | "fail
   })
 }
 
-/**
- * The result of a tool call, before the model reads it: also one that failed (`isError`).
- *
- * @category models
- * @since 0.1.0
- */
+/** The result of a tool call, before the model reads it: also one that failed (`isError`). */
 export interface ToolResult {
   readonly call: Middleware.PreparedCall
   readonly output: ToolOutput.ToolOutput
@@ -315,20 +264,10 @@ export interface ToolResult {
   readonly run: Run
 }
 
-/**
- * The verdict on a result: it passes, something is wrong with it, or the model reads another one in its place.
- *
- * @category models
- * @since 0.1.0
- */
+/** The verdict on a result: it passes, something is wrong with it, or the model reads another one in its place. */
 export type ResultVerdict = Verdict | { readonly _tag: "Replace"; readonly content: ReadonlyArray<Content.Block> }
 
-/**
- * The model reads this in the place of a result. Whether the call failed stays as it is; the details for people go.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The model reads this in the place of a result. Whether the call failed stays as it is; the details for people go. */
 export const replace = (content: Content.Input): ResultVerdict => ({
   _tag: "Replace",
   content: Content.fromInput(content)
@@ -337,9 +276,6 @@ export const replace = (content: Content.Input): ResultVerdict => ({
 /**
  * The model reads a result with everything that a pattern finds in its texts replaced by `mask`, also across texts that
  * follow each other; it passes if nothing is found. Blocks other than text stay as they are.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const redact = ({ output }: Pick<ToolResult, "output">, pattern: RegExp, mask = "[redacted]"): ResultVerdict => {
   const content = Guard.redacted(output.content, pattern, mask)
@@ -354,9 +290,6 @@ export const redact = ({ output }: Pick<ToolResult, "output">, pattern: RegExp, 
  * the check.
  *
  * Put it before the middleware that changes results, so that it sees what the model would.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const toolResults = <E = never, R = never, const T extends "answer" | "fail" = "answer">(options: {
   readonly name: string

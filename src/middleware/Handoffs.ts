@@ -42,36 +42,16 @@ import { defined } from "../support/defined.ts"
 import { before, conversation, type Spoken, slotPrefix, spoken, turnsIn } from "./internal/handoffs.ts"
 import { countProblem } from "./internal/limits.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "Handoffs"
 
-/**
- * The name of the middleware of {@link peers}.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of the middleware of {@link peers}. */
 export const peersName = "HandoffPeers"
 
-/**
- * Handovers of a conversation in one run, at most, by default.
- *
- * @category constants
- * @since 0.1.0
- */
+/** Handovers of a conversation in one run, at most, by default. */
 export const defaultMaxTransfers = 8
 
-/**
- * The agent that has the conversation: the name of the one it was handed to, `null` for the one that it began with.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The agent that has the conversation: the name of the one it was handed to, `null` for the one that it began with. */
 export const active = AgentState.slot("handoffs.active", { schema: Schema.NullOr(Schema.String), initial: null })
 
 /** Handovers so far, and the run that they are counted in. */
@@ -88,12 +68,7 @@ const requested = AgentState.slot("handoffs.requested", {
   initial: null
 })
 
-/**
- * The name of the tool that hands over to an agent. Letters that a tool's name can't have become `_`.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of the tool that hands over to an agent. Letters that a tool's name can't have become `_`. */
 export const toolName = (agent: string): string => `transfer_to_${agent.replaceAll(/[^A-Za-z0-9_-]/g, "_")}`
 
 const parameters = {
@@ -257,9 +232,6 @@ const handOver = (agent: string): Effect.Effect<TurnPart> =>
  *
  * A failure of the other agent is told to this agent's model. An agent with an `output` schema is given the other's
  * answer as a result, and answers in its schema itself.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <const Agents extends ReadonlyArray<AnyAgent>>(options: {
   readonly agents: Agents
@@ -314,9 +286,6 @@ const makePeer = (name: string, description: string): Tool.Tool<ToolContext> =>
  * Offers `transfer_to_<name>` to an agent that conversations are handed to: by the names of the agents that it may hand
  * them on to, with what each is for. The one that has {@link make} sees to it; a name that it does not know, and its
  * own, hand the conversation back.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const peers = (names: Readonly<Record<string, string>>): Middleware.Middleware<never, ToolContext> => {
   const tools = Object.entries(names).map(([name, description]) => makePeer(name, description))

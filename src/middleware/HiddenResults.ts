@@ -43,20 +43,10 @@ import * as Marks from "./internal/taint.ts"
 import * as TaintRules from "./internal/taintRules.ts"
 import type { Options } from "./Taint.ts"
 
-/**
- * The name of the middleware that hides results. The one behind it, which asks, is `Taint`.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of the middleware that hides results. The one behind it, which asks, is `Taint`. */
 export const name = "HiddenResults"
 
-/**
- * The name of the tool that has hidden text read.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of the tool that has hidden text read. */
 export const toolName = "read_hidden"
 
 const readerName = "hidden-reader"
@@ -335,9 +325,6 @@ const naming = once(() =>
 /**
  * Gives the answer of a run with the hidden texts in place of their names: for whoever reads it. Never give it to the
  * model again.
- *
- * @category getters
- * @since 0.1.0
  */
 export const reveal = ({ state, text }: { readonly text: string; readonly state: AgentState.Snapshot }): string =>
   HiddenText.fill(text, (one) => {
@@ -349,9 +336,6 @@ export const reveal = ({ state, text }: { readonly text: string; readonly state:
  * Two middlewares: one that hides results, and `Taint`, which asks the `Approvals` service while the run waits. What the
  * model can't be kept from reading (descriptions of servers' tools, results of the provider's tools, text of the thread
  * from before) marks the conversation, and every deed asks then.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (
   options: Options = {}
@@ -360,12 +344,7 @@ export const make = (
   Middleware.asking(Marks.parts(options, hiding))
 ]
 
-/**
- * Like {@link make}, but ends the run until somebody has decided.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Like {@link make}, but ends the run until somebody has decided. */
 export const suspending = (
   options: Options = {}
 ): readonly [Middleware.Middleware<never, ToolContext | ChatModel>, Middleware.Suspending] => [

@@ -38,12 +38,7 @@ import { describeArguments } from "../core/ToolCall.ts"
 import { approvalKey } from "../support/always.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 
-/**
- * The name of this middleware: one of yours with it takes its place in a deep agent.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "HumanInTheLoop"
 
 /**
@@ -53,9 +48,6 @@ export const name = "HumanInTheLoop"
  * arguments). `likeness` tells which calls an "always" covers: those with the same text (default: those with the same
  * arguments). `deciders` may decide, and nobody
  * else (see `Approval.Request`); `name` is what the request, its decision and the audit call the rule.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Rule<in Args = JsonObject> {
   readonly name?: string | undefined
@@ -69,9 +61,6 @@ export interface Rule<in Args = JsonObject> {
 /**
  * Makes the rule of a tool that is at hand as a value, so that its name can't be misspelt and its arguments have types:
  * `tools: { ...HumanInTheLoop.on(transfer, { when: ({ amount }) => amount > 100 }) }`.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const on = <R, Args extends JsonObject>(
   tool: Tool<R> & Takes<Args>,
@@ -92,9 +81,6 @@ export const on = <R, Args extends JsonObject>(
  * agent has `needsApproval`, fail the agent's runs with `InvalidAgent`.
  *
  * A rule for a tool (`false` too) takes the place of its own `needsApproval`, and what was decided holds for it.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly tools?: { readonly [name: string]: boolean | ((args: JsonObject) => boolean) | Rule } | undefined
@@ -188,20 +174,10 @@ const parts = (options: Options) => ({
   state: [Approval.always]
 })
 
-/**
- * Asks the `Approvals` service while the run waits.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Asks the `Approvals` service while the run waits. */
 export const make = (options: Options): Middleware.Middleware<never, Approval.Approvals> =>
   Middleware.asking({ ...parts(options), gateToolCalls: gates(options) })
 
-/**
- * Ends the run until somebody has decided.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Ends the run until somebody has decided. */
 export const suspending = (options: Options): Middleware.Suspending =>
   Middleware.suspending({ ...parts(options), gateToolCalls: gates(options) })

@@ -29,20 +29,10 @@ import * as Attached from "../support/attached.ts"
 import { head, oneLine, quote, visible } from "../support/untrusted.ts"
 import { countProblem } from "./internal/limits.ts"
 
-/**
- * The name of this middleware: one of yours with it takes its place in a deep agent.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "Memory"
 
-/**
- * Bytes of one file that are shown by default.
- *
- * @category constants
- * @since 0.1.0
- */
+/** Bytes of one file that are shown by default. */
 export const defaultMaxBytes = 32_768
 
 /** Files of the full size that are shown together. */
@@ -51,9 +41,6 @@ const fullFiles = 2
 /**
  * `sources` are the files, in the order in which they are told: the general ones first. `maxBytes` (32,768) is how much
  * of one file is told; all together get twice as much, and those at the end of the list are cut first.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly sources: ReadonlyArray<string>
@@ -141,9 +128,6 @@ const read = Effect.fnUntraced(function* (
  * Tells the agent what its memory files say. It needs the backend that the agent's file tools work on; a file that is
  * not there is passed over, one that can't be read is told as it last was, with a `Warning` event
  * (`memory-unreadable`).
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options: Options): Middleware.Middleware<never, Backend> => {
   const { sources } = options

@@ -25,12 +25,7 @@ import { defined } from "../support/defined.ts"
 import { makeOpenings } from "./internal/openModel.ts"
 import { type Again, reissue } from "./internal/reissue.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "ModelFallback"
 
 const describe = (failure: unknown): string =>
@@ -94,9 +89,6 @@ const fallBack = <E, R>(
  * `ModelRetry` outside begins again; the `detail` of that `ModelError` says what each model said.
  *
  * Middleware inside of this one sees those calls like any other.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel.ChatModel, unknown, unknown>>>(
   layers: Layers,

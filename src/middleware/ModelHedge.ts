@@ -33,12 +33,7 @@ import { isContent } from "./internal/content.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf, makeOpenings, nameOf } from "./internal/openModel.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "ModelHedge"
 
 type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
@@ -153,9 +148,6 @@ const hedge = <E, R>(
  * Usage of a loser is counted where it had ended by then. Of one that is interrupted nobody tells it, though it is
  * charged: a hedge buys time with money. Don't hedge with models that run tools of their own, which act before they
  * speak.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel, unknown, unknown>>>(
   layers: Layers,

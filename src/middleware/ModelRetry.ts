@@ -22,12 +22,7 @@ import type { ModelError } from "../core/ModelError.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { reissue } from "./internal/reissue.ts"
 
-/**
- * The name of this middleware: one of yours with it takes its place in a deep agent.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "ModelRetry"
 
 const patience = Schedule.exponential("500 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 4 }))
@@ -47,9 +42,6 @@ type Step<E, R> = (now: number, error: ModelError) => Pull.Pull<readonly [unknow
  *
  * No wait ends later than `within` (2 minutes) after the first failure: where the schedule or the provider asks for
  * more, the call fails at once with the provider's error.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(options?: {
   readonly schedule?: S | undefined

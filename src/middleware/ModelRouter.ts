@@ -43,20 +43,10 @@ import { makeOpenings, modelOf, nameOf, type Opening } from "./internal/openMode
 import { reissue } from "./internal/reissue.ts"
 import { type Counted, estimate, makeMeter, noFrame, nothingCounted } from "./internal/summarization/tokens.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "ModelRouter"
 
-/**
- * The model of a thread's turns, where the router is sticky.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The model of a thread's turns, where the router is sticky. */
 export const choice = AgentState.slot("model-router", {
   schema: Schema.Struct({ model: Schema.optionalKey(Schema.String) }),
   initial: {}
@@ -66,9 +56,6 @@ export const choice = AgentState.slot("model-router", {
  * A request for which a model is to be chosen. `tokens` estimates what the request has; `hasImages` says whether it
  * shows any. `open` opens one of the models for the run, for its facts or to ask it something; it is `undefined` where
  * that can't be done.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Asked<in Name extends string = string> {
   readonly request: ModelRequest
@@ -78,21 +65,13 @@ export interface Asked<in Name extends string = string> {
   readonly open: (name: Name) => Effect.Effect<{ readonly model: Service; readonly session: ModelSession } | undefined>
 }
 
-/**
- * A rule gives the name of a model, or `undefined` and leaves the choice to the next rule.
- *
- * @category models
- * @since 0.1.0
- */
+/** A rule gives the name of a model, or `undefined` and leaves the choice to the next rule. */
 export type Rule<out Name extends string = string, out E = never, out R = never> = (
   asked: Asked<Name>
 ) => Name | undefined | Effect.Effect<Name | undefined, E, R>
 
 /**
  * Chooses by the purpose of a request: `"turn"`, and those of middleware that asks on the side (`"summary"`, `"grade"` …).
- *
- * @category constructors
- * @since 0.1.0
  */
 export const byPurpose =
   <const Name extends string>(models: { readonly [purpose: string]: Name }): Rule<Name> =>
@@ -112,9 +91,6 @@ const fits = ({ contextWindowTokens, supportsVision }: Service, asked: Pick<Aske
 /**
  * Chooses the first of some models that the request fits in, and that sees its images. A window that is not known is
  * taken to be large enough.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const fitting =
   <const Name extends string>(names: ReadonlyArray<Name>): Rule<Name> =>
@@ -130,9 +106,6 @@ export const fitting =
 /**
  * Chooses the cheapest of some models that the request fits in, and that sees its images: by what the request costs
  * there with an answer of 2,000 tokens. Models without prices are not chosen.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const cheapest =
   <const Name extends string>(names: ReadonlyArray<Name>): Rule<Name> =>
@@ -166,9 +139,6 @@ const labelOf = <Name extends string>(answer: string, names: ReadonlyArray<Name>
  * names none (or several), a `Warning` (`model-router`) says so, and the next rule chooses.
  *
  * Only turns are classified.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const byClassifier = <const Name extends string>(options: {
   readonly models: { readonly [Key in Name]: string }
@@ -361,9 +331,6 @@ const route = <E, R>(options: {
  *
  * A layer is built, and its session opened, when it is first needed in a run, and closed when the run ends. A model
  * that was chosen and can't be opened fails the call: inside of a `ModelFallback`, the next one is asked.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <
   const Models extends { readonly [name: string]: AnyLayer },

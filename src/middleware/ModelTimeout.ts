@@ -32,12 +32,7 @@ import { isContent } from "./internal/content.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf } from "./internal/openModel.ts"
 
-/**
- * The name of this middleware: one of yours with it takes its place in a deep agent.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "ModelTimeout"
 
 const timedOut = ({ modelId, provider }: Service, detail: string): ModelError =>
@@ -49,9 +44,6 @@ const timedOut = ({ modelId, provider }: Service, detail: string): ModelError =>
  * which the reader of the parts is busy is not idle. `first` is the time from the beginning of the call until a first
  * piece of a text, a thought or a tool call (a `Warning` is none), for models that think long and then speak fast, or
  * the other way; without it, `idle` holds there too. `"Infinity"` sets no limit.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options?: {
   readonly first?: Duration.Input | undefined

@@ -16,12 +16,7 @@ import { type ModelRequest, turnPurpose } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as StableTools from "./internal/stableTools.ts"
 
-/**
- * The name of this middleware: one of yours with it takes its place in a deep agent.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "PromptCaching"
 
 /** The end of this request, which the next one reads, and the end of the last one, which this one reads. */
@@ -37,9 +32,6 @@ const marks = ({ messages }: ModelRequest): ReadonlyArray<number> => {
  * else, so that one that comes or goes costs all that a provider has cached. With it, tools that come are told of in a
  * message, and called by one that is always there (`call_tool`); tools that go are told of, and not run. Sub-agents do not
  * inherit it: give them one of their own.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly stableTools?: boolean | undefined
@@ -48,9 +40,6 @@ export interface Options {
 /**
  * Adds the hints to every turn that has none. Register it inside of what rewrites the history, such as summarization,
  * and of what adds or removes tools.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options?: Options): Middleware.Middleware => {
   const stable = options?.stableTools === true ? StableTools.make() : undefined

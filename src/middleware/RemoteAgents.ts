@@ -46,9 +46,6 @@ export type { Protocol }
  * - `pollInterval`: how long is waited between two looks at a run (2 seconds)
  * - `timeout`: how long one request may take (30 seconds)
  * - `maxBytes`: the largest answer that is read, in bytes (10 MiB); a thread is read whole at the end of a run
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly name: string
@@ -74,9 +71,6 @@ const millis = (input: Duration.Input): number => Duration.toMillis(timeOf(input
  * The tokens that a thread's messages say (`usage_metadata`, when a run there has ended) are in the task's `usage` and on
  * the `Budget` of the run that began it. When that is used up, no task and no follow-up is begun. A task that another
  * process took up is on no budget.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options: Options): Worker<HttpClient> => {
   const { agentId, description, headers = {}, maxBytes = 10 * 1024 * 1024, name, protocol = "langgraph", url } = options

@@ -30,12 +30,7 @@ import { makeFingerprints } from "./internal/fingerprint.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf, nameOf } from "./internal/openModel.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "ResponseCache"
 
 /** An answer, and when it was given (milliseconds since the epoch). */
@@ -72,9 +67,6 @@ const replay = (message: Message.AiMessage): ReadonlyArray<TurnPart> => [
  * Entries hold the answer and a time: no key, no part of the request. They are plain text to whoever reads the store;
  * who may share answers shares a store (or a `KeyValueStore.prefix` of one). A store that fails is as good as none: the
  * model is asked, and a `Warning` (`response-cache`) says so.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options?: {
   readonly ttl?: Duration.Input | undefined

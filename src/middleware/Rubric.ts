@@ -24,56 +24,28 @@ import type { Run } from "../core/Run.ts"
 import { cut } from "../support/text.ts"
 import { countProblem } from "./internal/limits.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "Rubric"
 
 /**
  * The verdict of a grader. `feedback` goes to the agent. `Unknown` is a grader that came to nothing: the answer stands,
  * with a `Warning` event (`rubric-unreadable`).
- *
- * @category models
- * @since 0.1.0
  */
 export type Verdict =
   | { readonly _tag: "Satisfied" }
   | { readonly _tag: "NeedsRevision"; readonly feedback: string }
   | { readonly _tag: "Unknown" }
 
-/**
- * The answer is good.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The answer is good. */
 export const satisfied: Verdict = { _tag: "Satisfied" }
 
-/**
- * The answer is not good enough, and why.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The answer is not good enough, and why. */
 export const needsRevision = (feedback: string): Verdict => ({ _tag: "NeedsRevision", feedback })
 
-/**
- * Nobody can say whether the answer is good.
- *
- * @category constants
- * @since 0.1.0
- */
+/** Nobody can say whether the answer is good. */
 export const unknown: Verdict = { _tag: "Unknown" }
 
-/**
- * The subject of a grade: the answer, and its run.
- *
- * @category models
- * @since 0.1.0
- */
+/** The subject of a grade: the answer, and its run. */
 export interface Subject {
   readonly answer: string
   readonly run: Run
@@ -137,9 +109,6 @@ const byModel = (criteria: string) =>
 /**
  * Has a grader of yours look at the answer: an agent with another model, a program. `maxRevisions` (3) bounds how often
  * the agent is sent back; an answer that is not good enough even then stands, with a `Warning` event (`rubric-unmet`).
- *
- * @category constants
- * @since 0.1.0
  */
 export const graded = <E = never, R = never>(options: {
   readonly grade: (subject: Subject) => Effect.Effect<Verdict, E, R>
@@ -182,12 +151,7 @@ export const graded = <E = never, R = never>(options: {
   })
 }
 
-/**
- * Has the agent's own model grade its answer against criteria. With a verdict that can't be read the answer stands.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Has the agent's own model grade its answer against criteria. With a verdict that can't be read the answer stands. */
 export const make = (options: {
   readonly criteria: string
   readonly maxRevisions?: number | undefined

@@ -43,36 +43,16 @@ export {
   type Skill
 } from "./internal/skills/scan.ts"
 
-/**
- * The name of this middleware: one of yours with it takes its place in a deep agent.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "Skills"
 
-/**
- * The name of the tool that loads a skill.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of the tool that loads a skill. */
 export const useTool = "use_skill"
 
-/**
- * The name of the tool that takes the narrowing back.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of the tool that takes the narrowing back. */
 export const leaveTool = "leave_skill"
 
-/**
- * Problems with skills that are reported in a run, at most.
- *
- * @category constants
- * @since 0.1.0
- */
+/** Problems with skills that are reported in a run, at most. */
 export const maxProblems = 20
 
 /** The tools that a skill in use leaves, from the round after `turn` (the id of a message) on. */
@@ -115,9 +95,6 @@ interface Known {
 /**
  * `sources` are directories of skills (`<source>/<name>/SKILL.md`), or skills themselves; of two skills of one name the
  * later counts. One that is not there is passed over.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly sources: ReadonlyArray<string>
@@ -130,9 +107,6 @@ export interface Options {
  * While a skill with `allowed-tools` is in use, other tools are neither offered nor run. That keeps the work to what
  * its author meant; it is no wall, since the model may leave the skill, or read its file by other means. Nothing is
  * granted by it: permissions and approvals hold as ever.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options: Options): Middleware.Middleware<never, Backend | ToolContext> => {
   // The skills that a run found, for as long as it lives. They could be looked for again at any time.

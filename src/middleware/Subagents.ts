@@ -29,58 +29,28 @@ import { before } from "./internal/handoffs.ts"
 import { countProblem } from "./internal/limits.ts"
 import { twoOfOneName } from "./internal/names.ts"
 
-/**
- * The name of this middleware: one of yours with it takes its place in a deep agent.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "Subagents"
 
-/**
- * The name of the tool.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of the tool. */
 export const toolName = "task"
 
-/**
- * Greatest depth of nested agents by default: the first has depth 0.
- *
- * @category constants
- * @since 0.1.0
- */
+/** Greatest depth of nested agents by default: the first has depth 0. */
 export const defaultMaxDepth = 3
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
-/**
- * A sub-agent that begins with its parent's conversation, instead of with nothing: for work that needs all of it.
- *
- * @category models
- * @since 0.1.0
- */
+/** A sub-agent that begins with its parent's conversation, instead of with nothing: for work that needs all of it. */
 export interface Fork<A extends AnyAgent> {
   readonly fork: A
 }
 
-/**
- * Makes a sub-agent begin with its parent's conversation.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a sub-agent begin with its parent's conversation. */
 export const fork = <A extends AnyAgent>(agent: A): Fork<A> => ({ fork: agent })
 
 type Entry = AnyAgent | Fork<AnyAgent>
 
-/**
- * Services that sub-agents need.
- *
- * @category models
- * @since 0.1.0
- */
+/** Services that sub-agents need. */
 export type Services<T> = T extends Fork<infer A> ? Agent.Services<A> : Agent.Services<T>
 
 const agentOf = (entry: Entry): AnyAgent => ("fork" in entry ? entry.fork : entry)
@@ -128,9 +98,6 @@ const makeTool = <R>(entries: ReadonlyArray<Entry>, maxDepth: number): Tool.Tool
 /**
  * Offers `task` for these agents. `maxDepth` (3) bounds how deep agents are nested: an agent at that depth is told to
  * do the work itself. Budgets, approvals and whatever else is inherited hold in sub-agents too.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
   readonly agents: Agents

@@ -45,54 +45,28 @@ import { firstOf, type Outside, refAt, type Situation, sizeOf } from "./internal
 import { type Counter as AnyCounter, estimate } from "./internal/summarization/tokens.ts"
 import { locate } from "./internal/summarization/view.ts"
 
-/**
- * The name of this middleware: one of yours with it takes its place in a deep agent.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "Summarization"
 
 /**
  * A length of a conversation: a fraction of the model's context window, tokens, or messages as the model sees them.
  * Options that describe one amount must hold together.
- *
- * @category models
- * @since 0.1.0
  */
 export type Amount = Limits.Amount
 
-/**
- * Counts tokens: of a text, and of an image or a file. It is asked once for each text.
- *
- * @category models
- * @since 0.1.0
- */
+/** Counts tokens: of a text, and of an image or a file. It is asked once for each text. */
 export type Counter = AnyCounter
 
-/**
- * The counter that is used unless another is given: an estimate for any script, code and JSON, without a tokeniser.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The counter that is used unless another is given: an estimate for any script, code and JSON, without a tokeniser. */
 export const defaultCounter: Counter = estimate
 
 /**
  * The slot of decisions about the history of a thread: what is folded and the summary that tells of it, what
  * is cut or cleared, where the history was written, and `compactions`, how often.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const record = slot
 
-/**
- * The tool by which a model asks for a compaction.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The tool by which a model asks for a compaction. */
 export const compactTool = "compact_conversation"
 
 /**
@@ -109,9 +83,6 @@ export const compactTool = "compact_conversation"
  * - `tool`: whether the model gets `compact_conversation`
  * - `background`: whether the run works on while a summary is written; `true` by default. Turn it off for a server that
  *   answers one request at a time
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly trigger?: Amount | ReadonlyArray<Amount> | undefined
@@ -131,20 +102,10 @@ type KeepServices<K> = K extends (run: Run) => Effect.Effect<infer _A, infer _E,
 type ModelServices<L> = L extends Layer.Layer<infer _A, infer _E, infer R> ? R : never
 type OffloadServices<B> = true extends B ? Backend : never
 
-/**
- * Failures of a compaction: those of its `keep`.
- *
- * @category models
- * @since 0.1.0
- */
+/** Failures of a compaction: those of its `keep`. */
 export type Error<O> = KeepError<At<O, "keep">>
 
-/**
- * Services that a compaction needs.
- *
- * @category models
- * @since 0.1.0
- */
+/** Services that a compaction needs. */
 export type Services<O> =
   | KeepServices<At<O, "keep">>
   | ModelServices<At<O, "model">>
@@ -380,9 +341,6 @@ const build = <E, R>(
  * `Compacted`, with the tokens of the request before and after. Requests of another purpose than a turn are left alone.
  * One value may serve many agents at once. Put it once into an agent's stack, after `ModelFallback`, so that an
  * overflow is compacted before another model is asked, and before what marks a request for a provider's cache.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <const O extends Options = {}>(
   options?: O & Options & { readonly [Key in Exclude<keyof O, keyof Options>]: never }

@@ -36,40 +36,24 @@ import { CurrentRun } from "../core/Run.ts"
 import * as Marks from "./internal/taint.ts"
 import * as TaintedFiles from "./internal/taintedFiles.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = Marks.name
 
 /**
  * The marks of a conversation: how often something untrusted came in, up to which of these times a person has cleared
  * it, from which tools it came, and the labels of secrets that are in it. `asked` is how much had come in when a call
  * was asked about. `described` are the MCP servers whose tool descriptions have marked it.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Labels = Marks.Labels
 export interface Labels extends Schema.Schema.Type<typeof Labels> {}
 
-/**
- * The slot of the marks: the whole tree of agents shares it, and a thread keeps it.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The slot of the marks: the whole tree of agents shares it, and a thread keeps it. */
 export const labels: AgentState.Slot<Labels> = Marks.labels
 
 /**
  * Names of tools, hosts and servers. Without them, the annotations of the tools count. `untrusted` and `acts` match a
  * name however it is spelt. Lists that loosen (`trusted`, `harmless`, `clearance`) need the exact name, and that of a
  * server's tool with the server's prefix.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   /**
@@ -111,9 +95,6 @@ export interface Options {
  * Marks the run that a fiber works for, before it reads what comes from outside by another way than a tool that says so:
  * for backends and services of your own. `from` is what a person is told of where it came from; outside of a run
  * nothing happens.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const bringIn = (from: string): Effect.Effect<void> =>
   Effect.flatMap(CurrentRun, (run) => (run === undefined ? Effect.void : Marks.mark(run.state, from, [], true)))
@@ -121,19 +102,11 @@ export const bringIn = (from: string): Effect.Effect<void> =>
 /**
  * Asks the `Approvals` service while the run waits. An approval with `always` clears the conversation: what had come in
  * when the person was asked is asked about no more.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options: Options = {}): Middleware.Middleware<never, Approval.Approvals> =>
   Middleware.asking(Marks.parts(options))
 
-/**
- * Like {@link make}, but ends the run until somebody has decided.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Like {@link make}, but ends the run until somebody has decided. */
 export const suspending = (options: Options = {}): Middleware.Suspending => Middleware.suspending(Marks.parts(options))
 
 const carrying = (roots?: ReadonlyArray<string>): Layer.Layer<Backend.Backend, never, Backend.Backend> =>
@@ -162,18 +135,12 @@ const carrying = (roots?: ReadonlyArray<string>): Layer.Layer<Backend.Backend, n
  * Carries marks through files: what a marked run writes is labelled, and whoever reads it is marked, in another thread
  * and another process too. The labels are in a folder of the same backend, which agents neither see nor change. Commands
  * go around it: in a marked run they ask, as they are destructive. Files that no marked run wrote are trusted.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer: Layer.Layer<Backend.Backend, never, Backend.Backend> = carrying()
 
 /**
  * Like {@link layer}, but trusts the files of these folders only. Whoever reads, lists or searches others is marked: for
  * checkouts, downloads and packages.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layerTrusting = (folders: ReadonlyArray<string>): Layer.Layer<Backend.Backend, never, Backend.Backend> =>
   carrying(folders)

@@ -29,12 +29,7 @@ import * as Attached from "../support/attached.ts"
 import { defined } from "../support/defined.ts"
 import * as GenAi from "./internal/genAi.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "Telemetry"
 
 type Attributes = Record<string, unknown>
@@ -94,9 +89,6 @@ const open = Effect.fnUntraced(function* (name: string, options: Tracer.SpanOpti
  *
  * First in the stack, a `chat` span covers a call with all its retries, and a tool's span its retries; last, there is a
  * span for each try.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options?: { readonly captureContent?: boolean | undefined }): Middleware.Middleware => {
   const capture = options?.captureContent ?? false

@@ -22,54 +22,24 @@ import * as ToolError from "../core/ToolError.ts"
 import { once } from "../support/once.ts"
 import * as Given from "./internal/givenTodos.ts"
 
-/**
- * The name of this middleware: one of yours with it takes its place in a deep agent.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "Todos"
 
-/**
- * The status of a todo.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The status of a todo. */
 export const Status = Given.Status
 export type Status = Given.Status
 
-/**
- * One todo.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** One todo. */
 export const Todo = Schema.Struct({ id: Schema.String, content: Schema.String, status: Status })
 export interface Todo extends Schema.Schema.Type<typeof Todo> {}
 
-/**
- * The list: an agent's own, in its state and in every checkpoint.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The list: an agent's own, in its state and in every checkpoint. */
 export const todos = AgentState.slot("todos", { schema: Schema.Array(Todo), initial: [] })
 
-/**
- * At most so many todos, of so many characters each.
- *
- * @category constants
- * @since 0.1.0
- */
+/** At most so many todos, of so many characters each. */
 export const limits = { todos: 100, characters: 1_000 } as const
 
-/**
- * The name of the tool.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of the tool. */
 export const toolName = "write_todos"
 
 const marks: { readonly [S in Status]: string } = {
@@ -79,23 +49,13 @@ const marks: { readonly [S in Status]: string } = {
   cancelled: "[-]"
 }
 
-/**
- * The list as the model reads it.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The list as the model reads it. */
 export const render = (list: ReadonlyArray<Todo>): string =>
   list.length === 0
     ? "The list is empty."
     : list.map(({ content, id, status }) => `${marks[status]} ${id}. ${content}`).join("\n")
 
-/**
- * Picks the todos that are not done yet, for a summary to keep.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Picks the todos that are not done yet, for a summary to keep. */
 export const open = (list: ReadonlyArray<Todo>): ReadonlyArray<Todo> =>
   list.filter(({ status }) => status === "pending" || status === "in_progress")
 
@@ -188,12 +148,7 @@ const lenient = () =>
 
 const writeTodos = once(() => ({ ...lenient(), parameters: asked().parameters }))
 
-/**
- * Offers `write_todos`. When to use it is in its description, which goes where it goes.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Offers `write_todos`. When to use it is in its description, which goes where it goes. */
 export const make = (): Middleware.Middleware<never, ToolContext> =>
   Middleware.make({
     name,

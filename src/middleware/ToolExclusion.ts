@@ -18,21 +18,13 @@
 import * as Effect from "effect/Effect"
 import * as Middleware from "../core/Middleware.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "ToolExclusion"
 
 /**
  * Excludes tools by their names, in any spelling that a model may use for them. A name that no tool has, of the agent
  * or a sub-agent, fails its runs with `InvalidAgent`. What is taken out of a request can't be dispatched in its round:
  * the loop answers such a call as one to an unknown tool.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (names: ReadonlyArray<string>): Middleware.Middleware => {
   const excluded = { has: (name: string) => Middleware.names(names, name) }

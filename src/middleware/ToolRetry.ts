@@ -20,12 +20,7 @@ import * as Middleware from "../core/Middleware.ts"
 import type { ToolError } from "../core/ToolError.ts"
 import { cut } from "../support/text.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "ToolRetry"
 
 type Policy<E, R> = Schedule.Schedule<unknown, ToolError, E, R>
@@ -46,9 +41,6 @@ const mayPass = ({ reason }: ToolError): boolean => reason === "Failed" || reaso
  * three tries in all; each new try is a `Warning` event (`tool-retry`). `schedule` replaces that waiting; `tools` gives
  * a tool its own schedule (which retries it whatever its annotations say: the caller vouches for it) or, with `false`,
  * no retries. What the schedules fail with and need appears in the agent's type.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <
   const Tools extends { readonly [name: string]: Policy<unknown, unknown> | false } = {},

@@ -30,28 +30,15 @@ import * as Attached from "../support/attached.ts"
 import { countProblem } from "./internal/limits.ts"
 import * as Catalogue from "./internal/toolSelection/catalogue.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "ToolSelection"
 
-/**
- * The tool with which a model brings others in.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The tool with which a model brings others in. */
 export const searchTool = "search_tools"
 
 /**
  * The tools that were brought in, by name, in the order in which they came; and the id of the last human message that
  * tools were preselected for.
- *
- * @category constants
- * @since 0.1.0
  */
 export const selection = AgentState.slot("tool-selection", {
   schema: Schema.Struct({ tools: Schema.Array(Schema.String), preselectedFor: Schema.optionalKey(Schema.String) }),
@@ -87,9 +74,6 @@ const report = (found: ReadonlyArray<ToolDefinition>): string =>
  * before the model is asked about it.
  *
  * It works on what the agent and its middleware bring. Put it after middleware that takes tools away.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options?: {
   readonly alwaysOffer?: ReadonlyArray<string> | undefined

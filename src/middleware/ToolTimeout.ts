@@ -19,12 +19,7 @@ import { ToolError } from "../core/ToolError.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import * as WorkingTime from "./internal/workingTime.ts"
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "ToolTimeout"
 
 const timedOut = (tool: string, limit: Duration.Duration): Effect.Effect<never, ToolError> =>
@@ -42,9 +37,6 @@ const timedOut = (tool: string, limit: Duration.Duration): Effect.Effect<never, 
  * `default` is the limit of every tool that `tools` does not name; without it these have none. `tools` gives a limit by
  * the tool's name; `"Infinity"` is none. The time that a tool
  * waits for a person does not count. Outside of `ToolRetry` a limit holds for all tries together, inside for each.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options: {
   readonly default?: Duration.Input | undefined

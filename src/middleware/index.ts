@@ -1,6 +1,4 @@
-/**
- * Middleware that keeps a run under control. Each module is a namespace; `make` gives the middleware.
- */
+/** Middleware that keeps a run under control. Each module is a namespace; `make` gives the middleware. */
 export * as ApprovalClassifier from "./ApprovalClassifier.ts"
 export * as AskUser from "./AskUser.ts"
 export * as BackgroundSubagents from "./BackgroundSubagents.ts"

@@ -44,9 +44,6 @@ import { factsAt, serverOf } from "./internal/servers/servers.ts"
  * - `structuredOutput`: `"native"` for models of OpenAI, Anthropic and Google that can, else `"tool"`
  *
  * A request's `parameters` are settings too, and win over those of the layer.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends Settings, Overrides {
   readonly providerTools?: { readonly [name: string]: ProviderTool } | undefined
@@ -86,9 +83,6 @@ const factsOf = ({ modelId, provider }: Pick<LanguageModelV4, "modelId" | "provi
  * Text, reasoning, tool calls, images and files, sources, tools that the provider runs itself, usage, reasons to stop,
  * errors with their `retryAfter`, and warnings are carried. What a provider attached to a text, thought or call goes
  * back to it, in the order in which it came; what another one attached does not.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (
   model: LanguageModelV3 | LanguageModelV4,

@@ -50,9 +50,6 @@ import type { Vertex } from "./internal/vertex.ts"
  *   `ModelTimeout` middleware limits a turn
  * - `vertex`: a project of Google Cloud in the place of Anthropic's own API; `accessToken` gives a token for each request
  * - `serviceTier`: whether priority capacity may be used
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends Connection, Settings, Overrides {
   readonly model: string
@@ -96,17 +93,11 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
 /**
  * A model with these options. Building it fails with a `ModelError`: `Unsupported` where the SDK is not installed. What
  * goes wrong with a request (no credentials too) fails its turn.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
 /**
  * As {@link layer}, with options of which any may be a `Config`. The key is read from `ANTHROPIC_API_KEY` by default.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(
@@ -119,21 +110,13 @@ export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel
     })
   )
 
-/**
- * A request to be counted, of which only the messages are needed.
- *
- * @category models
- * @since 0.1.0
- */
+/** A request to be counted, of which only the messages are needed. */
 export type Countable = Pick<ModelRequest, "messages"> &
   Partial<Pick<ModelRequest, "systemPrompt" | "tools" | "toolChoice" | "outputSchema">>
 
 /**
  * Asks the API how many input tokens a request has, encoded as `layer` with the same options encodes it. Free of
  * charge, with a rate limit of its own.
- *
- * @category getters
- * @since 0.1.0
  */
 export const countTokens = Effect.fn("AnthropicChatModel.countTokens")(function* (
   options: Options,

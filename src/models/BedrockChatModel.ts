@@ -41,9 +41,6 @@ import type { Overrides } from "./internal/overrides.ts"
  * - `fetch`: how HTTP requests are made. Node's own goes through `HTTPS_PROXY` when `NODE_USE_ENV_PROXY=1` is set
  * - `timeout`: until the response begins, and then until it says a next thing, ten minutes by default; the
  *   `ModelTimeout` middleware limits a turn
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends Connection, Settings, Overrides {
   readonly model: string
@@ -84,18 +81,10 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
 /**
  * A model with these options. Building it fails with a `ModelError`: `Unsupported` where the SDK is not installed. What
  * goes wrong with a request (no credentials too) fails its turn.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
-/**
- * As {@link layer}, with options of which any may be a `Config`. The region is read from `AWS_REGION` by default.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. The region is read from `AWS_REGION` by default. */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(
     ChatModel,

@@ -55,9 +55,6 @@ import { makeThinkingWarner, warned } from "./internal/warned.ts"
  * - `serverTools`: tools that AWS runs itself: `[{ systemTool: { name: "nova_grounding" } }]`
  * - `parameters`: fields of a request that have no option here (`guardrailConfig` …); what is no field of the API is one
  *   of the model's own (`additionalModelRequestFields`)
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends Connection, Overrides {
   readonly model: string
@@ -127,17 +124,9 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
 /**
  * A model with these options. Building it fails with `Unsupported` where the SDK is not installed. What goes wrong with a
  * request (no credentials and no region, too) fails its turn.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
-/**
- * As {@link layer}, with options of which any may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

@@ -44,9 +44,6 @@ import { parametersOf, type ProviderProfile, withParameters } from "./ProviderPr
 /**
  * Settings of a model that win over what is known of it. `thinking` is how much it thinks before it answers, in the words
  * of every provider: each model takes what is nearest.
- *
- * @category models
- * @since 0.1.0
  */
 export interface ModelOptions extends Overrides {
   readonly thinking?: ThinkingLevel | undefined
@@ -59,9 +56,6 @@ export interface ModelOptions extends Overrides {
 /**
  * A provider: the name before the colon, and the layer of each of its models. What `options` say of facts holds
  * whatever the layer does with them. `key` is the variable that its key is read from, if it needs one.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Provider<out E = ModelError | Config.ConfigError, out R = never> {
   readonly name: string
@@ -69,12 +63,7 @@ export interface Provider<out E = ModelError | Config.ConfigError, out R = never
   readonly layer: (model: string, options: ModelOptions) => Layer.Layer<ChatModel, E, R>
 }
 
-/**
- * The text before the first colon names no provider that is known here; `known` lists those that are.
- *
- * @category errors
- * @since 0.1.0
- */
+/** The text before the first colon names no provider that is known here; `known` lists those that are. */
 export class UnknownProvider extends Schema.TaggedError<UnknownProvider>()("UnknownProvider", {
   spec: Schema.String,
   known: Schema.Array(Schema.String)
@@ -189,12 +178,7 @@ const compatible = ({ baseURL, key, name }: Server): Provider => ({
     )
 })
 
-/**
- * The providers that need no words of yours.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The providers that need no words of yours. */
 export const providers: ReadonlyArray<Provider> = [
   anthropic,
   bedrock,
@@ -243,12 +227,7 @@ const settled = (provider: string, model: Service, given: Overrides): Service =>
   }
 }
 
-/**
- * Settings of {@link resolve}: those of the model, providers of one's own, and parameters by provider and model.
- *
- * @category models
- * @since 0.1.0
- */
+/** Settings of {@link resolve}: those of the model, providers of one's own, and parameters by provider and model. */
 export interface Options<Own = ReadonlyArray<Provider>> extends ModelOptions {
   readonly providers?: Own | undefined
   readonly profiles?: ReadonlyArray<ProviderProfile> | undefined
@@ -258,9 +237,6 @@ export interface Options<Own = ReadonlyArray<Provider>> extends ModelOptions {
  * A layer of the model that `spec` names: `provider:model`, cut at the first colon, so that a model's own colons stay.
  * Providers are found whatever their case, `-` and `_`. `providers` come before the built-in ones; `profiles` are
  * parameters by provider and model, under those of a request. The other options win over what is known of the model.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknown>> = ReadonlyArray<Provider<never>>>(
   spec: string,

@@ -42,9 +42,6 @@ import { wellFormed } from "./internal/wellFormed.ts"
  * `modelId` and `provider` are those of the `effect/ai` `Model`, where the provider's layer has one. `supportsVision`
  * is `true` if left out: a provider without vision then fails with `InvalidRequest` when it is shown an image.
  * `hostedTools` are tools that the provider runs itself (its web search …), offered beside the agent's own.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly modelId?: string | undefined
@@ -123,9 +120,6 @@ const makeSession = (
  * are carried. A call that the model wrote wrong becomes a malformed call and does not end the stream. Structured
  * answers are had by a tool, since `effect/ai` has no JSON mode for streams; parameters of requests (temperature …) and
  * cache hints are set on the provider's layer instead.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (options?: Options): Layer.Layer<ChatModel, never, LanguageModel.LanguageModel> =>
   Layer.effect(

@@ -19,9 +19,6 @@ import { encode } from "./internal/effectAi/encode.ts"
  * Messages as a prompt that is valid for any provider: every call has its result behind it, nothing is empty, reasoning
  * that came from elsewhere than `effect/ai` is left out. Ids of messages, usage and stop reasons have no place in a
  * prompt. A malformed call is shown to the model as it wrote it.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const fromMessages = (messages: ReadonlyArray<Message>): AiPrompt.Prompt =>
   AiPrompt.fromMessages(encode(messages))
@@ -29,8 +26,5 @@ export const fromMessages = (messages: ReadonlyArray<Message>): AiPrompt.Prompt 
 /**
  * A prompt as messages, with fresh ids. Options of parts become `providerData`, so that {@link fromMessages} gives them
  * back; options of messages and approval parts have no place in messages.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const toMessages = (prompt: AiPrompt.Prompt): ReadonlyArray<Message> => decode(prompt)

@@ -37,12 +37,7 @@ import { shownParts } from "./internal/effectAi/media.ts"
 /** Any set of `effect/ai` tools by name. */
 type AnyTools = Record<string, AiTool.Any>
 
-/**
- * A call of a tool that its toolkit says needs approval.
- *
- * @category models
- * @since 0.1.0
- */
+/** A call of a tool that its toolkit says needs approval. */
 export interface ApprovalRequest {
   readonly callId: string
   readonly toolName: string
@@ -52,9 +47,6 @@ export interface ApprovalRequest {
 /**
  * `approve` decides about calls of tools with `needsApproval`. Without it such a call is refused, and the model is
  * told: the toolkit's gate can't be walked around.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options<out R = never> {
   readonly approve?: ((request: ApprovalRequest) => Effect.Effect<boolean, never, R>) | undefined
@@ -84,9 +76,6 @@ const adaptAll = <R>(
  *
  * Failures of every kind (arguments that do not decode, failures of the handler in either failure mode, results that do
  * not encode) are told to the model; preliminary results are `ToolProgress` events; `toModelOutput` is honoured.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const fromToolkit = <Tools extends AnyTools, R = never>(
   toolkit: AiToolkit.Toolkit<Tools>,
@@ -103,12 +92,7 @@ export const fromToolkit = <Tools extends AnyTools, R = never>(
     options
   )
 
-/**
- * The same for a toolkit whose handlers are at hand: `Effect.map(toolkit, fromHandlers)`.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The same for a toolkit whose handlers are at hand: `Effect.map(toolkit, fromHandlers)`. */
 export const fromHandlers = <Tools extends AnyTools, R = never>(
   handlers: AiToolkit.WithHandler<Tools>,
   options?: Options<R>
@@ -120,21 +104,11 @@ export const fromHandlers = <Tools extends AnyTools, R = never>(
     options
   )
 
-/**
- * The output of a tool of this library, as the typed result of an `effect/ai` tool.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The output of a tool of this library, as the typed result of an `effect/ai` tool. */
 export const Result = Schema.Struct({ content: Schema.Array(Content.Block), details: Schema.optionalKey(Json) })
 export type Result = typeof Result.Type
 
-/**
- * A tool of ours as an `effect/ai` tool that needs `R` to be called. It fails with a `ToolError`, as a result.
- *
- * @category models
- * @since 0.1.0
- */
+/** A tool of ours as an `effect/ai` tool that needs `R` to be called. It fails with a `ToolError`, as a result. */
 export type FromTool<R> = AiTool.Tool<
   string,
   {
@@ -192,9 +166,6 @@ const handlerOf =
  *
  * A failure is a result with `isFailure`, so no stream ends on one. `returnDirect` and state updates have no meaning
  * outside of an agent and are dropped; a tool that needs `ToolContext` must be given one.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const toToolkit = <const Tools extends ReadonlyArray<Tool.Tool<unknown>>>(
   tools: Tools

@@ -49,9 +49,6 @@ import { makeSchemaWarner, makeThinkingWarner, warned } from "./internal/warned.
  * - `vertex`: a project of Google Cloud in the place of the Gemini API; `accessToken` gives a token for each request
  * - `serverTools`: tools that Google runs itself: `[{ googleSearch: {} }, { codeExecution: {} }]`
  * - `parameters`: fields of a request that have no option here, by the API's names: `{ safetySettings: [] }`
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends Connection, Overrides {
   readonly model: string
@@ -114,17 +111,9 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
 /**
  * A model with these options. Building it fails with `Authentication` where there is no key; what goes wrong with a
  * request fails its turn.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
-/**
- * As {@link layer}, with options of which any may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

@@ -41,9 +41,6 @@ import type { Vertex } from "./internal/vertex.ts"
  * - `batchSize`: the most texts of one request, 100 by default, which is the most that the API takes. On Vertex AI 9,
  *   of which none is too long for one request together with the others (250, if they are short); Gemini's models take 1
  * - `timeout`: of one request, a minute by default
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends EmbeddingOptions {
   readonly vertex?: Vertex | undefined
@@ -144,21 +141,13 @@ const make = Effect.fn("GeminiEmbeddingModel.make")(function* (options: Options)
 /**
  * A layer of the model, with the dimensions of its vectors. Without `dimensions` the server is asked for one vector when
  * it is built, which fails as a request does.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (
   options: Options
 ): Layer.Layer<EmbeddingModel.EmbeddingModel | EmbeddingModel.Dimensions, ModelError> =>
   Layer.effectContext(make(options))
 
-/**
- * As {@link layer}, with options of which any may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (
   options: Configured<Options>
 ): Layer.Layer<EmbeddingModel.EmbeddingModel | EmbeddingModel.Dimensions, ModelError | Config.ConfigError> =>

@@ -117,9 +117,6 @@ const streamText = (model: Service) => (options: ProviderOptions) =>
  * `generateObject` uses the model's JSON mode where it has one, else a tool that takes the object. Tools that only a
  * certain provider can run are refused. A call that does not decode is the toolkit's to tell the model: with
  * `failureMode: "return"` it does.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer: Layer.Layer<LanguageModel.LanguageModel, never, ChatModel> = Layer.effect(
   LanguageModel.LanguageModel,

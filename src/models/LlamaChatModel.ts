@@ -52,9 +52,6 @@ import { makeWrapperTurns } from "./internal/llama/wrapperTurn.ts"
  *
  * A request's `parameters` may hold `temperature`, `topK`, `topP`, `minP`, `seed`, `repeatPenalty`, `maxTokens` and
  * `thinking`, over those of the layer.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends Source, Settings {
   readonly contextSize?: number | undefined
@@ -92,9 +89,6 @@ const prefixesIn = (directory: string, { library, llama, path }: Engine, context
 /**
  * Loads the model and makes the service. Fails with `Unsupported` when the package or a binary for this machine is not
  * there, with `InvalidRequest` when the file is not one, with `Transport` when a download fails.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = Effect.fn("LlamaChatModel.make")(function* (
   options: Options
@@ -154,19 +148,9 @@ const loaded = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<
   }
 })
 
-/**
- * A layer of the model: loaded when the layer is built, released when its scope closes.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A layer of the model: loaded when the layer is built, released when its scope closes. */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
-/**
- * The same, with any option read from `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** The same, with any option read from `Config`. */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

@@ -27,9 +27,6 @@ import { loadError } from "./internal/llama/errors.ts"
 /**
  * Options of a layer. Only `model` is needed. `contextSize` is the longest text in tokens: what the model was made
  * for, but at most 8,192, by default. A longer text fails with `InvalidRequestError`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends Source {
   readonly contextSize?: number | undefined
@@ -86,23 +83,13 @@ const make = Effect.fn("LlamaEmbeddingModel.make")(function* (options: Options) 
   )
 })
 
-/**
- * A layer of the model, with the dimensions of its vectors, which are of length 1. Released with its scope.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A layer of the model, with the dimensions of its vectors, which are of length 1. Released with its scope. */
 export const layer = (
   options: Options
 ): Layer.Layer<EmbeddingModel.EmbeddingModel | EmbeddingModel.Dimensions, ModelError> =>
   Layer.effectContext(make(options))
 
-/**
- * The same, with any option read from `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** The same, with any option read from `Config`. */
 export const layerConfig = (
   options: Configured<Options>
 ): Layer.Layer<EmbeddingModel.EmbeddingModel | EmbeddingModel.Dimensions, ModelError | Config.ConfigError> =>

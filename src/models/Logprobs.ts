@@ -24,9 +24,6 @@ import { numberOf, objectOf, objectsOf, stringOf } from "./internal/read.ts"
 /**
  * A token, the natural logarithm of its probability, and the tokens that could have stood there, as far as they were
  * asked for.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Logprob {
   readonly token: string
@@ -46,12 +43,7 @@ const keptIn = (providerData: JsonObject | undefined): ReadonlyArray<Logprob> =>
     )
   )
 
-/**
- * Reads the probabilities that came with a message, in the order of its tokens; none where none were asked for.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Reads the probabilities that came with a message, in the order of its tokens; none where none were asked for. */
 export const of = (message: Message): ReadonlyArray<Logprob> =>
   message.role === "ai"
     ? [

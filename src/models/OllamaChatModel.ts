@@ -43,9 +43,6 @@ import type { ThinkingLevel } from "./internal/thinking.ts"
  *   asked for it once more, without them), or comes by a call of a tool
  * - `parameters`: fields of a request that have no option here, by the API's names; those that are none of its fields
  *   (`mirostat`, `num_gpu` …) are taken for options of the model
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends Overrides {
   readonly model: string
@@ -108,19 +105,9 @@ const make = Effect.fnUntraced(function* (options: Options) {
   })
 })
 
-/**
- * A model with these options. What goes wrong with a request (no server, no such model) fails its turn.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A model with these options. What goes wrong with a request (no server, no such model) fails its turn. */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
-/**
- * As {@link layer}, with options of which any may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

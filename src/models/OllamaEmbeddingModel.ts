@@ -37,9 +37,6 @@ import { countOf, listOf } from "./internal/read.ts"
  * - `keepAlive`: how long the model stays in memory behind a request; five minutes by default, `Infinity` for ever
  * - `batchSize`: the most texts of one request, 96 by default
  * - `timeout`: of one request, a minute by default
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends EmbeddingOptions {
   readonly contextWindowTokens?: number | undefined
@@ -83,21 +80,13 @@ const make = Effect.fn("OllamaEmbeddingModel.make")(function* (options: Options)
 /**
  * A layer of the model, with the dimensions of its vectors. Without `dimensions` the server is asked for one vector when
  * it is built, which fails as a request does.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (
   options: Options
 ): Layer.Layer<EmbeddingModel.EmbeddingModel | EmbeddingModel.Dimensions, ModelError> =>
   Layer.effectContext(make(options))
 
-/**
- * As {@link layer}, with options of which any may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (
   options: Configured<Options>
 ): Layer.Layer<EmbeddingModel.EmbeddingModel | EmbeddingModel.Dimensions, ModelError | Config.ConfigError> =>

@@ -39,9 +39,6 @@ import type { ThinkingLevel } from "./internal/thinking.ts"
  * Connection and parameters of a model. Only parameters that are set are sent; those of a request win over them, and a
  * `null` there takes one out. Window, vision and prices are by default what is known of the model (an unknown one
  * sees), and `structuredOutput` is `"native"`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends Connection, Overrides, Parameters {
   /** The model's id, as the API knows it. */
@@ -105,9 +102,6 @@ const make = Effect.fnUntraced(function* (options: Options) {
  * Answers approvals that an MCP server of `serverTools` asks for: a tool for the agent, which model and API don't see. Each
  * of its calls (server, tool, arguments) waits for a decision, as those of every tool with `needsApproval`; what is
  * refused is refused to OpenAI, with the reason.
- *
- * @category tools
- * @since 0.1.0
  */
 export const mcpApproval = Tool.make("mcp_approval", {
   description: "Approves a call that an MCP server waits with.",
@@ -120,17 +114,9 @@ export const mcpApproval = Tool.make("mcp_approval", {
 /**
  * A model with these options. Building it fails with a `ModelError`: `Authentication` where no key is found,
  * `Unsupported` where the package `openai` is not installed.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
-/**
- * As {@link layer}, with options of which any may be a `Config`. The key is read from `OPENAI_API_KEY` by default.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. The key is read from `OPENAI_API_KEY` by default. */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

@@ -39,9 +39,6 @@ import type { ThinkTags } from "./internal/thinkTags.ts"
  * Connection and parameters of a model. Only parameters that are set are sent; those of a request win over them, and a
  * `null` there takes one out. Unless the model is one of OpenAI's, its window and prices are unknown by default, it
  * does not see, and `structuredOutput` is `"tool"`; say `"native"` for a server that holds an answer to a schema.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends Connection, Overrides, Parameters {
   /** The model's id, as the server knows it. */
@@ -111,17 +108,9 @@ const make = Effect.fnUntraced(function* (options: Options) {
  * A model with these options. No key is sent to a `baseURL` unless `apiKey` is given. Building it fails with a
  * `ModelError`: `Authentication` where a key is needed and not found, `Unsupported` where the package `openai` is not
  * installed.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
-/**
- * As {@link layer}, with options of which any may be a `Config`: `apiKey: Config.Redacted("OPENROUTER_API_KEY")`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`: `apiKey: Config.Redacted("OPENROUTER_API_KEY")`. */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

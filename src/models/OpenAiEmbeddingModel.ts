@@ -41,9 +41,6 @@ import { countOf, objectOf, objectsOf, parse, placeOf } from "./internal/read.ts
  *   is asked for one vector when the layer is built, to see how long they are
  * - `batchSize`: the most texts of one request, 96 by default. Longer lists are sent in several
  * - `timeout`: of one request, a minute by default
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends EmbeddingOptions {}
 
@@ -74,21 +71,13 @@ const make = Effect.fn("OpenAiEmbeddingModel.make")(function* (options: Options)
 /**
  * A layer of the model, with the dimensions of its vectors. Building it fails with `Authentication` where there is no
  * key, and, without `dimensions`, as the first request does.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (
   options: Options
 ): Layer.Layer<EmbeddingModel.EmbeddingModel | EmbeddingModel.Dimensions, ModelError> =>
   Layer.effectContext(make(options))
 
-/**
- * As {@link layer}, with options of which any may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (
   options: Configured<Options>
 ): Layer.Layer<EmbeddingModel.EmbeddingModel | EmbeddingModel.Dimensions, ModelError | Config.ConfigError> =>

@@ -1,6 +1,4 @@
-/**
- * Parameters for a provider, or for one model of it, beside those of the caller, as plain data.
- */
+/** Parameters for a provider, or for one model of it, beside those of the caller, as plain data. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { dual } from "effect/Function"
@@ -13,9 +11,6 @@ import { normaliseName } from "../support/names.ts"
 /**
  * Parameters for every model of a provider, or (with `model`) for one exact model of it. They are the provider's own,
  * by the names of its API, as in `ModelRequest.parameters`.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const ProviderProfile = Schema.Struct({
   provider: Schema.String,
@@ -24,12 +19,7 @@ export const ProviderProfile = Schema.Struct({
 })
 export interface ProviderProfile extends Schema.Schema.Type<typeof ProviderProfile> {}
 
-/**
- * The parameters that some profiles have for a model: its provider's first, its own over them.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The parameters that some profiles have for a model: its provider's first, its own over them. */
 export const parametersOf = (profiles: ReadonlyArray<ProviderProfile>, provider: string, model: string): JsonObject => {
   const ours = profiles.filter((profile) => normaliseName(profile.provider) === normaliseName(provider))
   const general = ours.filter((profile) => profile.model === undefined)
@@ -37,12 +27,7 @@ export const parametersOf = (profiles: ReadonlyArray<ProviderProfile>, provider:
   return Object.assign({}, ...[...general, ...exact].map((profile) => profile.parameters))
 }
 
-/**
- * Makes a model that is asked with these parameters, unless a request says otherwise.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** Makes a model that is asked with these parameters, unless a request says otherwise. */
 export const withParameters: {
   (parameters: JsonObject): <E, R>(layer: Layer.Layer<ChatModel, E, R>) => Layer.Layer<ChatModel, E, R>
   <E, R>(layer: Layer.Layer<ChatModel, E, R>, parameters: JsonObject): Layer.Layer<ChatModel, E, R>

@@ -27,12 +27,7 @@ import { anthropicKey, type Dialect, toolSchema } from "./internal/toolSchema.ts
 
 export type { Dialect }
 
-/**
- * The parameters as they are sent to a provider: an object at the root, and of the rest what the provider reads.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** The parameters as they are sent to a provider: an object at the root, and of the rest what the provider reads. */
 export const fit = (parameters: JsonObject, dialect: Dialect = "openai"): JsonObject => toolSchema(parameters, dialect)
 
 interface Place {
@@ -128,9 +123,6 @@ const within = ({ depth, path, schema }: Place): ReadonlyArray<Place> => {
 /**
  * Gives what is wrong, each with its place; nothing for parameters that are sent as they are. Without a `dialect` it is
  * what OpenAI and all that are compatible with it would refuse.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const check = (parameters: JsonObject, dialect: Dialect = "openai"): ReadonlyArray<string> => {
   const found: Array<string> = [...rootProblems(parameters, dialect)]

@@ -1,6 +1,4 @@
-/**
- * Models by name, of whichever provider.
- */
+/** Models by name, of whichever provider. */
 export * as ChatModels from "./ChatModels.ts"
 export * as Logprobs from "./Logprobs.ts"
 export * as ProviderProfile from "./ProviderProfile.ts"

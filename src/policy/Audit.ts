@@ -23,9 +23,6 @@ import { bookId } from "./internal/book.ts"
 /**
  * A request of a thread, and the decision on it if there is one: also where the thread was rewound since. `at` is when
  * it was asked. `isAsShown` is `false` for a decision whose digest is not the request's.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Record = Schema.Struct({
   threadId: Schema.String,
@@ -106,12 +103,7 @@ const threads = (archived: boolean): Stream.Stream<Thread, SessionError, Session
     )
   )
 
-/**
- * Options of an export: of one thread, or all, archived ones too; since a time in milliseconds since the epoch.
- *
- * @category models
- * @since 0.1.0
- */
+/** Options of an export: of one thread, or all, archived ones too; since a time in milliseconds since the epoch. */
 export interface Options {
   readonly threadId?: string | undefined
   readonly since?: number | undefined
@@ -121,9 +113,6 @@ export interface Options {
  * Reads the requests of threads and what was decided on them, thread by thread. What is there and can't be read is logged
  * as a warning. A thread that was forked has what it
  * shares with the other one, too: the `id` of the request is the same.
- *
- * @category running
- * @since 0.1.0
  */
 export const records = (options: Options = {}): Stream.Stream<Record, SessionError, SessionStore> => {
   const { since = 0, threadId } = options
@@ -146,11 +135,6 @@ export const records = (options: Options = {}): Stream.Stream<Record, SessionErr
   return Stream.filter(all, ({ at, decision }) => Math.max(at, decision?.at ?? 0) >= since)
 }
 
-/**
- * Writes {@link records} as lines of JSON.
- *
- * @category running
- * @since 0.1.0
- */
+/** Writes {@link records} as lines of JSON. */
 export const lines = (options?: Options): Stream.Stream<string, SessionError, SessionStore> =>
   Stream.map(records(options), (record) => encode(record))

@@ -52,22 +52,12 @@ export {
   type Service
 } from "./internal/inboxModel.ts"
 
-/**
- * An item that waits for a person.
- *
- * @category services
- * @since 0.1.0
- */
+/** An item that waits for a person. */
 export class Inbox extends Context.Service<Inbox, Service>()("effect-deepagents/Inbox") {}
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
-/**
- * Delivers by resuming the agent whose name is the first of the request's path, in this process.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Delivers by resuming the agent whose name is the first of the request's path, in this process. */
 export const toAgents =
   <const Agents extends ReadonlyArray<AnyAgent>>(
     agents: Agents
@@ -87,32 +77,19 @@ export const toAgents =
     >
   }
 
-/**
- * Makes an inbox of the store in context. With `BackgroundTasks` in context, it has what their tasks wait for, too.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Makes an inbox of the store in context. With `BackgroundTasks` in context, it has what their tasks wait for, too. */
 export const layer = <E, R>(options: Options<E, R>): Layer.Layer<Inbox, never, SessionStore | R> =>
   Layer.effect(Inbox, make(options))
 
 /**
  * Makes the inbox the one who decides while a run waits: its requests are listed like others, and are gone with the run.
- *
- * @category layers
- * @since 0.1.0
  */
 export const approvals: Layer.Layer<Approval.Approvals, never, Inbox> = Layer.effect(
   Approval.Approvals,
   Inbox.use(({ wait }) => Effect.succeed({ decide: wait }))
 )
 
-/**
- * Looks for what is new again and again, and tells of it. A failure of the store is logged, and tried again.
- *
- * @category running
- * @since 0.1.0
- */
+/** Looks for what is new again and again, and tells of it. A failure of the store is logged, and tried again. */
 export const watch = (options?: {
   readonly every?: Duration.Input | undefined
 }): Effect.Effect<never, never, Inbox | Notify> =>
@@ -130,9 +107,6 @@ export const watch = (options?: {
  * wait: what it may decide on, nobody has taken, and it is sure of. It leaves a thread to a person after three refusals
  * in it, and all of them after two failures in a row, which are logged, until a minute has passed. That is kept in the
  * store: it holds in every process, and in the next one.
- *
- * @category running
- * @since 0.1.0
  */
 export const classify = <E, R>(options: {
   readonly classify: ClassifyOptions<E, R>["classify"]

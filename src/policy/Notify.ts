@@ -30,30 +30,17 @@ import type { Json } from "../core/Json.ts"
 import { cut } from "../support/text.ts"
 import { escaped } from "../support/untrusted.ts"
 
-/**
- * Urgency of a notice.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Urgency of a notice. */
 export const Severity = Schema.Literals(["low", "normal", "high"])
 export type Severity = typeof Severity.Type
 
-/**
- * The kind of what waits: a call, a question of a tool.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The kind of what waits: a call, a question of a tool. */
 export const Kind = Schema.Literals(["approval", "question"])
 export type Kind = typeof Kind.Type
 
 /**
  * A notification. `id` is that of the request, so that whoever gets it twice can tell. `text` may quote a model, or what
  * it read.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Notification = Schema.Struct({
   id: Schema.String,
@@ -66,12 +53,7 @@ export const Notification = Schema.Struct({
 })
 export interface Notification extends Schema.Schema.Type<typeof Notification> {}
 
-/**
- * A notification could not be sent. `way` says by what; no secret is in it.
- *
- * @category errors
- * @since 0.1.0
- */
+/** A notification could not be sent. `way` says by what; no secret is in it. */
 export class NotifyError extends Schema.TaggedError<NotifyError>()("NotifyError", {
   way: Schema.String,
   problem: Schema.String
@@ -81,30 +63,17 @@ export class NotifyError extends Schema.TaggedError<NotifyError>()("NotifyError"
   }
 }
 
-/**
- * See {@link Notify}.
- *
- * @category models
- * @since 0.1.0
- */
+/** See {@link Notify}. */
 export interface Service {
   readonly send: (notification: Notification) => Effect.Effect<void, NotifyError>
 }
 
-/**
- * Sends notifications.
- *
- * @category services
- * @since 0.1.0
- */
+/** Sends notifications. */
 export class Notify extends Context.Service<Notify, Service>()("effect-deepagents/Notify") {}
 
 /**
  * The lines of a notification, made fit for a terminal or a chat: what nobody would see is written out, and long texts
  * are cut.
- *
- * @category getters
- * @since 0.1.0
  */
 export const lines = ({ severity, text, threadId, title }: Notification): ReadonlyArray<string> => [
   `${severity === "high" ? "[!] " : ""}${escaped(cut(title, 200))}`,
@@ -112,12 +81,7 @@ export const lines = ({ severity, text, threadId, title }: Notification): Readon
   ...(threadId === undefined ? [] : [`thread ${escaped(cut(threadId, 200))}`])
 ]
 
-/**
- * Writes notifications to the console, on standard error.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Writes notifications to the console, on standard error. */
 export const terminal: Layer.Layer<Notify> = Layer.succeed(Notify, {
   send: (notification) => Console.error(lines(notification).join("\n"))
 })
@@ -175,12 +139,7 @@ const over = (
     }))
   )
 
-/**
- * Posts notifications as JSON (see {@link Notification}) to an address, with headers that may be secrets.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Posts notifications as JSON (see {@link Notification}) to an address, with headers that may be secrets. */
 export const webhook = (options: {
   readonly url: Redacted.Redacted<string>
   readonly headers?: { readonly [name: string]: Redacted.Redacted<string> } | undefined
@@ -191,12 +150,7 @@ export const webhook = (options: {
 const plainSlack = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
 
-/**
- * Posts notifications to an incoming webhook of Slack.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Posts notifications to an incoming webhook of Slack. */
 export const slack = (options: {
   readonly url: Redacted.Redacted<string>
 }): Layer.Layer<Notify, never, HttpClient.HttpClient> =>
@@ -208,12 +162,7 @@ export const slack = (options: {
     )
   )
 
-/**
- * Sends notifications by a bot of Telegram. `chatId` is the chat that it writes to; `baseUrl` that of the API.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Sends notifications by a bot of Telegram. `chatId` is the chat that it writes to; `baseUrl` that of the API. */
 export const telegram = (options: {
   readonly token: Redacted.Redacted<string>
   readonly chatId: string
@@ -240,9 +189,6 @@ const mostOpen = 1000
 /**
  * Sends by every one of these ways. It fails if one of them does, once all were tried; a notification that is sent again
  * then goes only by those that failed, told by its `id` (of the last 1,000, in this process).
- *
- * @category combinators
- * @since 0.1.0
  */
 export const all = <E, R>(ways: ReadonlyArray<Layer.Layer<Notify, E, R>>): Layer.Layer<Notify, E, R> =>
   Layer.effect(
@@ -275,12 +221,7 @@ export const all = <E, R>(ways: ReadonlyArray<Layer.Layer<Notify, E, R>>): Layer
 
 const ranks: { readonly [S in Severity]: number } = { low: 0, normal: 1, high: 2 }
 
-/**
- * Lets only some notifications through: of these kinds, and at least so severe.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** Lets only some notifications through: of these kinds, and at least so severe. */
 export const only = <E, R>(
   way: Layer.Layer<Notify, E, R>,
   filter: { readonly kinds?: ReadonlyArray<Kind> | undefined; readonly severity?: Severity | undefined }

@@ -56,12 +56,7 @@ import { isWild } from "./internal/patterns.ts"
 
 export { Limits, Mode, Pattern, Policy, Rule, Rules, Sandbox, Server } from "./internal/model.ts"
 
-/**
- * A policy can't be taken. `policy` is its name, `path` where it is wrong.
- *
- * @category errors
- * @since 0.1.0
- */
+/** A policy can't be taken. `policy` is its name, `path` where it is wrong. */
 export class InvalidPolicy extends Schema.TaggedError<InvalidPolicy>()("InvalidPolicy", {
   policy: Schema.String,
   path: Schema.String,
@@ -80,12 +75,7 @@ const nameIn = (input: unknown): string => {
   return typeof name === "string" ? name : "policy"
 }
 
-/**
- * Decodes a policy. A field that there is not is refused, with those that are near.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Decodes a policy. A field that there is not is refused, with those that are near. */
 export const fromUnknown = (input: unknown): Effect.Effect<Policy, InvalidPolicy> =>
   Effect.mapError(decodeStrictly(input), ({ issue }) => {
     const { expected = "a policy", keys = [], path = "" } = problems(issue)[0] ?? {}
@@ -98,12 +88,7 @@ export const fromUnknown = (input: unknown): Effect.Effect<Policy, InvalidPolicy
 /** The longest text of a policy, in characters. */
 const maxLength = 262_144
 
-/**
- * Reads a policy from YAML, or from JSON, which YAML includes: at most 262,144 characters, without aliases.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Reads a policy from YAML, or from JSON, which YAML includes: at most 262,144 characters, without aliases. */
 export const fromYaml = (text: string): Effect.Effect<Policy, InvalidPolicy> =>
   Effect.flatMap(
     Effect.mapError(
@@ -116,9 +101,6 @@ export const fromYaml = (text: string): Effect.Effect<Policy, InvalidPolicy> =>
 /**
  * The word of policies on a call: whose it is, by which rule (`tools.pay[1]`), and what the others said. Without a rule,
  * no policy speaks of the call, and it runs as far as they go.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Explanation {
   readonly mode: Mode
@@ -133,9 +115,6 @@ export interface Explanation {
  * A call to be explained: one that a gate was asked about, or another. `given` gives the arguments that the tool runs
  * with (default: `arguments`, with the defaults of `parameters`). `parameters` is the JSON Schema of the tool: with it, a
  * rule about an argument that the tool does not have is seen.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Call {
   readonly name: string
@@ -157,9 +136,6 @@ export interface Call {
  * - `explain`, `explainPath`: which rule decides
  * - `budget`, `reach`, `network`: what the policies come to. Give `network` to `Network.layer`, or on Node to
  *   `NodeNetwork.layer`, and the client of that to all that opens a URL.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Compiled {
   readonly policies: ReadonlyArray<Policy>
@@ -290,9 +266,6 @@ const notPermissions =
  * Makes policies ready, from the most general (an organisation's) to the most particular (a user's). Names of tools that
  * the agent does not have fail its runs with `InvalidAgent`, and with the names that are near: `known` are those that
  * other agents have, or that come and go. Names with wildcards, and those of servers' tools, may fit nothing.
- *
- * @category combinators
- * @since 0.1.0
  */
 export const compile = (
   policies: ReadonlyArray<Policy>,

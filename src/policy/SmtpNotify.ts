@@ -26,9 +26,6 @@ import { lines, Notify, NotifyError } from "./Notify.ts"
 /**
  * A mail server. `port` is 587 by default, with `STARTTLS` demanded; 465 speaks TLS from the start. `insecure` allows a
  * connection without TLS (a server on this machine).
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly host: string
@@ -50,12 +47,7 @@ const codeOf = (cause: unknown): string =>
     ? cause.code
     : "unknown"
 
-/**
- * Sends one mail for each notification. Building the layer fails if `nodemailer` is not installed.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Sends one mail for each notification. Building the layer fails if `nodemailer` is not installed. */
 export const layer = (options: Options): Layer.Layer<Notify, NotifyError> =>
   Layer.effect(
     Notify,

@@ -46,9 +46,6 @@ export { SigningKey }
 
 /**
  * Something was changed on its way, or signed with another key, or for another thread or request. `what` says which.
- *
- * @category errors
- * @since 0.1.0
  */
 export class Tampered extends Schema.TaggedError<Tampered>()("Tampered", {
   what: Schema.Literals(["checkpoint", "decision"]),
@@ -66,9 +63,6 @@ const minLength = 16
 /**
  * A secret is too short to sign with: it could be guessed. `length` is how many characters it has, `needed` how many it
  * must have; `position` is its place among the secrets given, 0 for the one that signs.
- *
- * @category errors
- * @since 0.1.0
  */
 export class SecretTooShort extends Schema.TaggedError<SecretTooShort>()("SecretTooShort", {
   position: Schema.Int,
@@ -85,12 +79,7 @@ const algorithm = { name: "HMAC", hash: "SHA-256" }
 
 const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text)
 
-/**
- * Makes the key of a secret of at least 16 characters. Several take turns: the first one signs, each is accepted.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Makes the key of a secret of at least 16 characters. Several take turns: the first one signs, each is accepted. */
 export const layer = (
   secret: Redacted.Redacted<string>,
   ...older: ReadonlyArray<Redacted.Redacted<string>>
@@ -135,12 +124,7 @@ const Sealed = Schema.Struct({ checkpoint: Json, mac: Schema.String })
 
 const textOf = (what: Tampered["what"], threadId: string, body: Json): string => canonical([what, 1, threadId, body])
 
-/**
- * Encodes a checkpoint as JSON with its signature, for this thread (any text that the application knows it by).
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Encodes a checkpoint as JSON with its signature, for this thread (any text that the application knows it by). */
 export const seal = Effect.fnUntraced(function* (
   checkpoint: Checkpoint.Checkpoint,
   threadId: string
@@ -151,12 +135,7 @@ export const seal = Effect.fnUntraced(function* (
   return { checkpoint: body, mac: yield* sign(textOf("checkpoint", threadId, body)) }
 })
 
-/**
- * Decodes a checkpoint that was sealed for this thread.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Decodes a checkpoint that was sealed for this thread. */
 export const open = Effect.fnUntraced(function* (
   sealed: unknown,
   threadId: string
@@ -172,12 +151,7 @@ export const open = Effect.fnUntraced(function* (
   return yield* Checkpoint.decode(checkpoint)
 })
 
-/**
- * A decision with its signature.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A decision with its signature. */
 export const Signed = Schema.Struct({ decision: Approval.Decision, mac: Schema.String })
 export interface Signed extends Schema.Schema.Type<typeof Signed> {}
 
@@ -193,12 +167,7 @@ const bound = (decision: Approval.Decision, request: Approval.Request, threadId:
     encodeDecision(decision)
   ])
 
-/**
- * Signs a decision on a request of this thread: with whoever made it (`by`), and when.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Signs a decision on a request of this thread: with whoever made it (`by`), and when. */
 export const sign = (
   decision: Approval.Decision,
   request: Approval.Request,
@@ -206,12 +175,7 @@ export const sign = (
 ): Effect.Effect<Signed, never, SigningKey> =>
   SigningKey.use((key) => Effect.map(key.sign(bound(decision, request, threadId)), (mac) => ({ decision, mac })))
 
-/**
- * Gives a decision that was signed for this request, as it is now: its tool, its arguments, what was shown.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Gives a decision that was signed for this request, as it is now: its tool, its arguments, what was shown. */
 export const verify = Effect.fnUntraced(function* (
   signed: unknown,
   request: Approval.Request,

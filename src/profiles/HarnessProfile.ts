@@ -27,9 +27,6 @@ import { parseYaml } from "../support/yaml.ts"
  * `provider` without `model` is for all of its models; `model` fits its id, and ids that begin with it (`claude-opus`
  * fits `claude-opus-5-5`). `basePrompt` comes after what the user wrote, `promptSuffix` after that. `toolDescriptions`
  * replace those of the tools by name. `excludedTools` are neither offered nor run.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const HarnessProfile = Schema.Struct({
   provider: Schema.optionalKey(Schema.String),
@@ -40,22 +37,12 @@ export const HarnessProfile = Schema.Struct({
   excludedTools: Schema.optionalKey(Schema.Array(Schema.String))
 })
 
-/**
- * The set-up of an agent for a model. A field that is `undefined` is not given.
- *
- * @category models
- * @since 0.1.0
- */
+/** The set-up of an agent for a model. A field that is `undefined` is not given. */
 export type HarnessProfile = {
   readonly [Field in keyof typeof HarnessProfile.Type]?: (typeof HarnessProfile.Type)[Field] | undefined
 }
 
-/**
- * An input that is no profile. The message names the field, its value and what was expected.
- *
- * @category errors
- * @since 0.1.0
- */
+/** An input that is no profile. The message names the field, its value and what was expected. */
 export class InvalidProfile extends Schema.TaggedError<InvalidProfile>()("InvalidProfile", {
   problem: Schema.String
 }) {
@@ -66,12 +53,7 @@ export class InvalidProfile extends Schema.TaggedError<InvalidProfile>()("Invali
 
 const decode = Schema.decodeUnknownEffect(HarnessProfile, { onExcessProperty: "error" })
 
-/**
- * Decodes a profile; fields that are not known are refused.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Decodes a profile; fields that are not known are refused. */
 export const fromUnknown = (input: unknown): Effect.Effect<HarnessProfile, InvalidProfile> =>
   Effect.mapError(decode(input), ({ issue }) => {
     const { expected = "a profile", keys = [], path = "" } = problems(issue)[0] ?? {}
@@ -82,24 +64,14 @@ export const fromUnknown = (input: unknown): Effect.Effect<HarnessProfile, Inval
 /** The longest text of a profile, in characters. */
 const maxLength = 65_536
 
-/**
- * Reads a profile from YAML, or from JSON, which YAML includes: at most 65,536 characters, without aliases.
- *
- * @category encoding
- * @since 0.1.0
- */
+/** Reads a profile from YAML, or from JSON, which YAML includes: at most 65,536 characters, without aliases. */
 export const fromYaml = (text: string): Effect.Effect<HarnessProfile, InvalidProfile> =>
   Effect.flatMap(
     Effect.mapError(parseYaml(text, maxLength), (problem) => new InvalidProfile({ problem })),
     fromUnknown
   )
 
-/**
- * Merges two: fields of the second replace those of the first, maps are merged, and lists united.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** Merges two: fields of the second replace those of the first, maps are merged, and lists united. */
 export const merge = (first: HarnessProfile, second: HarnessProfile): HarnessProfile => ({
   ...first,
   ...defined({
@@ -123,12 +95,7 @@ const isFor = (profile: HarnessProfile, provider: string, model: string): boolea
 const exactness = ({ model, provider }: HarnessProfile): number =>
   (provider === undefined ? 0 : 1) + (model === undefined ? 0 : 2 + model.length)
 
-/**
- * The profile for a model: all that fit it, merged, the most exact last; of equals, the later in the list.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** The profile for a model: all that fit it, merged, the most exact last; of equals, the later in the list. */
 export const resolve = (profiles: ReadonlyArray<HarnessProfile>, provider: string, model: string): HarnessProfile => {
   const {
     model: _model,
@@ -141,12 +108,7 @@ export const resolve = (profiles: ReadonlyArray<HarnessProfile>, provider: strin
   return merged
 }
 
-/**
- * For the models of today. Add your own after them.
- *
- * @category constants
- * @since 0.1.0
- */
+/** For the models of today. Add your own after them. */
 export const builtIn: ReadonlyArray<HarnessProfile> = [
   {
     model: "claude",

@@ -1,4 +1,2 @@
-/**
- * Set-ups of agents for the models that they run on, as plain data.
- */
+/** Set-ups of agents for the models that they run on, as plain data. */
 export * as HarnessProfile from "./HarnessProfile.ts"

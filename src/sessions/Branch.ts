@@ -34,20 +34,10 @@ import { problemAt } from "./internal/points.ts"
 import { shorten, transcript } from "./internal/transcript.ts"
 import { idsBehind, persistent } from "./internal/write.ts"
 
-/**
- * The `source` of messages that summarise a branch.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The `source` of messages that summarise a branch. */
 export const source = "branch-summary"
 
-/**
- * The model gave no summary, so the conversation is where it was.
- *
- * @category errors
- * @since 0.1.0
- */
+/** The model gave no summary, so the conversation is where it was. */
 export class NoSummary extends Schema.TaggedError<NoSummary>()("NoSummary", {
   threadId: Schema.String,
   problem: Schema.String
@@ -60,9 +50,6 @@ export class NoSummary extends Schema.TaggedError<NoSummary>()("NoSummary", {
 /**
  * The agent that writes summaries unless you bring one: with the model in its surroundings, in one turn. To give it
  * another model, `Agent.provide(Branch.summarizer, layer)`.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const summarizer: Agent.Agent<string, ModelError, ChatModel> = Agent.make({
   name: "branch-summarizer",
@@ -86,12 +73,7 @@ What was left undone.
 Use at most 600 words. Answer with the summary and nothing else.`
 })
 
-/**
- * The result of `leave`. `summary` is `undefined` if there was nothing to summarise.
- *
- * @category models
- * @since 0.1.0
- */
+/** The result of `leave`. `summary` is `undefined` if there was nothing to summarise. */
 export interface Left {
   readonly leaf: Leaf
   readonly summary: Message.HumanMessage | undefined
@@ -122,9 +104,6 @@ const isOverflow = (error: unknown): boolean => isModelError(error) && error.rea
  * The summarizer may be any agent: a model of its own, retries and budgets are its middleware. It is given the messages
  * as text, in about 200,000 bytes at most; of a longer branch it is shown the beginning and the end, and when its model
  * says that this was too much (`ContextOverflow`), it is asked again with less.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const leave = Effect.fnUntraced(function* <E, R>(
   threadId: string,

@@ -36,9 +36,6 @@ import { type JournalOptions, makeJournal } from "./SessionStore.ts"
 /**
  * The thread is at another turn, of this chat or another one. Send again when that is done, or make the chat with
  * `busy: "queue"`.
- *
- * @category errors
- * @since 0.1.0
  */
 export class ChatBusy extends Schema.TaggedError<ChatBusy>()("ChatBusy", { threadId: Schema.String }) {
   override get message(): string {
@@ -50,9 +47,6 @@ export class ChatBusy extends Schema.TaggedError<ChatBusy>()("ChatBusy", { threa
  * A chat. `send` runs a turn to its end, `stream` gives its events; both take what a run takes, `Checkpoint.resume`
  * too, to resume a turn that was suspended or cut off. A stream keeps its turn until it ends or is left. `history` is
  * the conversation as it is stored.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Chat<out Output, out E, out R> {
   readonly threadId: string
@@ -68,20 +62,12 @@ export interface Chat<out Output, out E, out R> {
  * {@link ChatBusy} (`refuse`). It counts for all chats and runs of this process on one thread of a store; two processes
  * on one thread get a `Conflict`. A turn inside of a turn of the same thread is refused: it would wait for ever.
  * `parts` are as of {@link JournalOptions}. `metadata` are given to the thread if it is not there yet, and left alone if it is.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options extends JournalOptions {
   readonly metadata?: JsonObject | undefined
 }
 
-/**
- * Opens a chat on a thread, which is made if it is not there.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Opens a chat on a thread, which is made if it is not there. */
 export const make = Effect.fnUntraced(function* <O, E, R>(
   agent: Agent.Agent<O, E, R>,
   threadId: string,

@@ -32,21 +32,13 @@ import { make } from "./internal/store.ts"
 /**
  * `folder` is made if it is not there. With `fsync`, an append is on the disk when it returns, and survives a power
  * cut; without (the default), it survives the end of the process only.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly folder: string
   readonly fsync?: boolean | undefined
 }
 
-/**
- * A store in a folder. A folder that can't be made fails with `Unavailable`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A store in a folder. A folder that can't be made fails with `Unavailable`. */
 export const layer = (options: Options): Layer.Layer<SessionStore, SessionError, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(
     SessionStore,
@@ -60,12 +52,7 @@ export const layer = (options: Options): Layer.Layer<SessionStore, SessionError,
     })
   )
 
-/**
- * As {@link layer}, with options of which any may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (
   options: Configured<Options>
 ): Layer.Layer<SessionStore, SessionError | Config.ConfigError, FileSystem.FileSystem | Path.Path> =>

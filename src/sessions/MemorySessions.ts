@@ -136,12 +136,7 @@ const tables = (): Tables => {
   }
 }
 
-/**
- * A store of its own for each time that it is built.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A store of its own for each time that it is built. */
 export const layer: Layer.Layer<SessionStore> = Layer.effect(
   SessionStore,
   Effect.sync(() => make(tables()))

@@ -37,31 +37,18 @@ import { make } from "./internal/store.ts"
 /**
  * `prefix` is what all keys begin with (default `"{sessions}:"`). What is in braces keeps them on one node of a Redis
  * cluster, which scripts need.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly prefix?: string | undefined
 }
 
-/**
- * A store in the server of the `Redis` service.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A store in the server of the `Redis` service. */
 export const layer = (options?: Options): Layer.Layer<SessionStore, never, Redis> =>
   Layer.effect(
     SessionStore,
     Effect.map(Redis, (redis) => make(Tables.make(redis, options?.prefix ?? "{sessions}:")))
   )
 
-/**
- * As {@link layer}, with options of which any may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<SessionStore, Config.ConfigError, Redis> =>
   Layer.unwrap(Effect.map(fromConfigured<Options>(options), layer))

@@ -54,21 +54,13 @@ const opened = Effect.fnUntraced(function* (store: Service, threadId: string) {
  * `parts` stores what the model streams at most 100 ms late, so that a crash does not lose the turn that was under way:
  * the thread then ends with a partial answer (`Message.isPartial`). A turn that ended takes the place of its parts,
  * which stay in the thread as a branch. A part that can't be stored is a `Warning`, and stops nothing.
- *
- * @category models
- * @since 0.1.0
  */
 export interface JournalOptions {
   readonly busy?: "queue" | "refuse" | undefined
   readonly parts?: boolean | undefined
 }
 
-/**
- * A journal that writes to a store.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** A journal that writes to a store. */
 export const makeJournal = (store: Service, options?: JournalOptions): Journal["Service"] => ({
   hold: (threadId) => take(store, threadId, options?.busy ?? "queue"),
   open: Effect.fnUntraced(function* (threadId) {
@@ -126,51 +118,30 @@ export const makeJournal = (store: Service, options?: JournalOptions): Journal["
  * Makes runs with a `threadId` write to the store, and begin with what the thread has come to. A thread that is not
  * there is made; one that is archived fails with `Archived`. One run of this process at a time is at work on a thread:
  * a second one waits for it. While the store is `Unavailable`, each operation is tried again for about three seconds.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const journal: Layer.Layer<Journal, never, SessionStore> = Layer.effect(
   Journal,
   Effect.map(SessionStore, (store) => makeJournal(store))
 )
 
-/**
- * Like {@link journal}, with options.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Like {@link journal}, with options. */
 export const journalWith = (options: JournalOptions): Layer.Layer<Journal, never, SessionStore> =>
   Layer.effect(
     Journal,
     Effect.map(SessionStore, (store) => makeJournal(store, options))
   )
 
-/**
- * The checkpoint of a thread, `undefined` if it is empty: messages, state, usage. It is read from its beginning.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The checkpoint of a thread, `undefined` if it is empty: messages, state, usage. It is read from its beginning. */
 export const checkpoint = (threadId: string): Effect.Effect<Checkpoint | undefined, SessionError, SessionStore> =>
   SessionStore.use((store) => Effect.map(load(store, threadId), (loaded) => loaded.checkpoint))
 
-/**
- * Reads a thread as it stands: all of it at one moment, however it grows meanwhile.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Reads a thread as it stands: all of it at one moment, however it grows meanwhile. */
 export const loadThread = (store: Service, threadId: string): Effect.Effect<Loaded, SessionError> =>
   persistent(load(store, threadId))
 
 /**
  * `name` tells people where the threads of the source are now: its mark and the failures of later changes say it. Write no
  * password in it.
- *
- * @category models
- * @since 0.1.0
  */
 export interface CopyOptions {
   readonly name: string
@@ -182,9 +153,6 @@ export interface CopyOptions {
  *
  * A copy that was cut off, or that runs twice, goes on: a thread that is in the target is verified and not copied again.
  * A thread that can't be read, or that differs, is in the `CopyError`; all others are copied.
- *
- * @category running
- * @since 0.1.0
  */
 export const copy = (
   source: Service,
@@ -195,8 +163,5 @@ export const copy = (
 /**
  * Has a store take changes again after a {@link copy}, and gives the place that its threads were copied to. Do this only
  * where nothing was written to the copy: a thread that goes on in both would do its work twice.
- *
- * @category running
- * @since 0.1.0
  */
 export const reopen = (store: Service): Effect.Effect<string | undefined, SessionError> => Copying.reopen(store)

@@ -33,9 +33,6 @@ import { make } from "./internal/store.ts"
 /**
  * A store in the client's database. Fails with `Unavailable` if the tables can't be made, and with `Corrupt` if they
  * are of a later version of the library.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer: Layer.Layer<SessionStore, SessionError, SqlClient> = Layer.effect(
   SessionStore,

@@ -47,9 +47,6 @@ import { writesTo } from "./internal/sqlite/writes.ts"
  * `synchronous` says what a power cut may take: with `"normal"` (the default), the transactions of the last moment,
  * each wholly; with `"full"`, nothing that was acknowledged. `transformQueryNames` and `transformResultNames` change
  * names of columns on their way, as with Effect's other clients.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly file: string
@@ -58,30 +55,15 @@ export interface Options {
   readonly transformResultNames?: ((name: string) => string) | undefined
 }
 
-/**
- * A client of one file.
- *
- * @category models
- * @since 0.1.0
- */
+/** A client of one file. */
 export interface Service extends SqlClient.SqlClient {
   readonly file: string
 }
 
-/**
- * The client of an SQLite file, for what is of SQLite only. Everything else asks for `SqlClient`.
- *
- * @category services
- * @since 0.1.0
- */
+/** The client of an SQLite file, for what is of SQLite only. Everything else asks for `SqlClient`. */
 export class SqliteClient extends Context.Service<SqliteClient, Service>()("effect-deepagents/SqliteClient") {}
 
-/**
- * A client that is closed with its scope. A file that can't be opened fails with its name, and what to do.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** A client that is closed with its scope. A file that can't be opened fails with its name, and what to do. */
 export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Service, SqlError, Scope.Scope | Reactivity.Reactivity> {
@@ -117,12 +99,7 @@ export const make = Effect.fnUntraced(function* (
   return named
 })
 
-/**
- * A client of a file, as `SqlClient` and as `SqliteClient`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A client of a file, as `SqlClient` and as `SqliteClient`. */
 export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient | SqliteClient, SqlError> =>
   Layer.provide(
     Layer.effectContext(
@@ -133,12 +110,7 @@ export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient | Sqlit
     Reactivity.layer
   )
 
-/**
- * As {@link layer}, with options of which any may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (
   options: Configured<Options>
 ): Layer.Layer<SqlClient.SqlClient | SqliteClient, SqlError | Config.ConfigError> =>

@@ -31,21 +31,13 @@ import * as SqlSessions from "./SqlSessions.ts"
 /**
  * `file` is made if it is not there; its folder is not. `synchronous` (default `"normal"`) says what a power cut may
  * take.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly file: string
   readonly synchronous?: "normal" | "full" | undefined
 }
 
-/**
- * A store in a file. A file that can't be opened fails with `Unavailable` or `Corrupt`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A store in a file. A file that can't be opened fails with `Unavailable` or `Corrupt`. */
 export const layer = (options: Options): Layer.Layer<SessionStore, SessionError> =>
   Layer.provide(
     SqlSessions.layer,
@@ -55,12 +47,7 @@ export const layer = (options: Options): Layer.Layer<SessionStore, SessionError>
     })
   )
 
-/**
- * As {@link layer}, with options of which any may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (
   options: Configured<Options>
 ): Layer.Layer<SessionStore, SessionError | Config.ConfigError> =>

@@ -1,6 +1,4 @@
-/**
- * Threads that outlive a run: where they are kept, and chats on them.
- */
+/** Threads that outlive a run: where they are kept, and chats on them. */
 export * as Branch from "./Branch.ts"
 export * as Chat from "./Chat.ts"
 export * as JsonlSessions from "./JsonlSessions.ts"

@@ -28,12 +28,7 @@ import * as Result from "effect/Result"
 import * as Keychain from "./internal/keychain.ts"
 import { make as failure, type StoreError } from "./StoreError.ts"
 
-/**
- * A key for AES-256-GCM. It can't be printed.
- *
- * @category services
- * @since 0.1.0
- */
+/** A key for AES-256-GCM. It can't be printed. */
 export class CredentialKey extends Context.Service<CredentialKey, Aead.Key<Aead.AesGcm>>()(
   "effect-deepagents/CredentialKey"
 ) {}
@@ -54,9 +49,6 @@ const fromText = (text: Redacted.Redacted, problem: string): Effect.Effect<Aead.
 /**
  * A key from `Config`, usually an environment variable: 32 random bytes as base 64, as `openssl rand -base64 32` makes
  * them. Reads `CREDENTIAL_KEY`, if no other config is given. Fails with `NoKey`.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layerConfig = (
   config: Config.Config<Redacted.Redacted> = Config.Redacted("CREDENTIAL_KEY")
@@ -80,9 +72,6 @@ export const layerConfig = (
  * one at once may not agree. `service` is the name of your application: letters, digits, `.`, `_` and `-`.
  *
  * Without a keychain it fails with `NoKey`: on servers and in containers, use {@link layerConfig}.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layerKeychain = (options: {
   readonly service: string
@@ -102,12 +91,7 @@ export const layerKeychain = (options: {
     })
   )
 
-/**
- * A random key, gone with the process: for credentials in memory, and for tests.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A random key, gone with the process: for credentials in memory, and for tests. */
 export const layerRandom: Layer.Layer<CredentialKey, StoreError> = Layer.effect(
   CredentialKey,
   Effect.flatMap(random, (bytes) => fromBytes(bytes, "there are no random numbers"))

@@ -47,20 +47,10 @@ import { make as failure, type Reason, type StoreError } from "./StoreError.ts"
 
 const Secret = Schema.RedactedFromValue(Schema.String)
 
-/**
- * Schema of a key, or a token without an end. `metadata` are sealed too, but can be printed.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Schema of a key, or a token without an end. `metadata` are sealed too, but can be printed. */
 export const ApiKey = Schema.TaggedStruct("ApiKey", { key: Secret, metadata: Schema.optionalKey(JsonObject) })
 
-/**
- * Schema of what an OAuth server gave. `expiresAt` is in milliseconds since the epoch.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Schema of what an OAuth server gave. `expiresAt` is in milliseconds since the epoch. */
 export const OAuthToken = Schema.TaggedStruct("OAuthToken", {
   accessToken: Secret,
   refreshToken: Schema.optionalKey(Secret),
@@ -69,41 +59,23 @@ export const OAuthToken = Schema.TaggedStruct("OAuthToken", {
   metadata: Schema.optionalKey(JsonObject)
 })
 
-/**
- * Schema of a {@link Credential}.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Schema of a {@link Credential}. */
 export const Credential = Schema.Union([ApiKey, OAuthToken])
 
-/**
- * A credential. Make one by `ApiKey.make` or `OAuthToken.make`.
- *
- * @category models
- * @since 0.1.0
- */
+/** A credential. Make one by `ApiKey.make` or `OAuthToken.make`. */
 export type Credential = typeof Credential.Type
 
 /**
  * The way to renew a credential. `refresh` is given the one that is stored, and may take 30 seconds. Without
  * `isExpired`, an
  * `OAuthToken` is renewed when it has less than a minute left, and an `ApiKey` never.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Refresh<E, R> {
   readonly refresh: (credential: Credential) => Effect.Effect<Credential, E, R>
   readonly isExpired?: ((credential: Credential) => boolean) | undefined
 }
 
-/**
- * See {@link CredentialStore}.
- *
- * @category models
- * @since 0.1.0
- */
+/** See {@link CredentialStore}. */
 export interface Service {
   /** Stores a credential, in place of the one that is there. */
   readonly set: (namespace: string, name: string, credential: Credential) => Effect.Effect<void, StoreError>
@@ -130,9 +102,6 @@ export interface Service {
 /**
  * The store of credentials. Namespaces and names are any text of 1 to 256 characters without control characters. Never
  * give a model a tool that reads from it: tools use credentials, and don't reveal them.
- *
- * @category services
- * @since 0.1.0
  */
 export class CredentialStore extends Context.Service<CredentialStore, Service>()("effect-deepagents/CredentialStore") {}
 
@@ -222,12 +191,7 @@ const persistent = <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault>
     while: ({ reason }) => reason === "Unavailable"
   })
 
-/**
- * The store, on the storage and with the key that you provide.
- *
- * @category layers
- * @since 0.1.0
- */
+/** The store, on the storage and with the key that you provide. */
 export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey> = Layer.effect(
   CredentialStore,
   Effect.gen(function* () {

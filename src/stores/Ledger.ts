@@ -26,21 +26,13 @@ import * as Sql from "./internal/ledger/sql.ts"
 
 export * from "../core/Ledger.ts"
 
-/**
- * In memory, gone with the process: a ledger of its own for each time that the layer is built.
- *
- * @category layers
- * @since 0.1.0
- */
+/** In memory, gone with the process: a ledger of its own for each time that the layer is built. */
 export const layerMemory: Layer.Layer<Ledger> = Layer.sync(Ledger, () => make(Memory.make()))
 
 /**
  * In the database of a `SqlClient`, SQLite or Postgres. Tables (`ledger_…`) are made when the layer is built; it fails
  * with `Unavailable` if they can't be. Any number of processes share them. It writes nothing inside of a transaction of the
  * same client, which could be rolled back: it fails with `Unavailable` there.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layerSql: Layer.Layer<Ledger, LedgerError, SqlClient> = Layer.effect(
   Ledger,

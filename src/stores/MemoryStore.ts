@@ -40,9 +40,6 @@ import { make as failure, type Reason, type StoreError } from "./StoreError.ts"
 /**
  * Bounds of what is stored: characters of a fact's text, of its category, and of its metadata as JSON; numbers of a
  * vector; and facts of a namespace. A search reads all facts of its namespace, so the last one bounds what it costs.
- *
- * @category constants
- * @since 0.1.0
  */
 export const limits = {
   text: 4096,
@@ -52,12 +49,7 @@ export const limits = {
   facts: 10_000
 } as const
 
-/**
- * Schema of a {@link Fact}.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Schema of a {@link Fact}. */
 export const Fact = Schema.Struct({
   id: Schema.String,
   text: Schema.String,
@@ -66,20 +58,10 @@ export const Fact = Schema.Struct({
   metadata: JsonObject
 })
 
-/**
- * A fact. Its id is made of its text; `at` is when it was added last, in milliseconds since the epoch.
- *
- * @category models
- * @since 0.1.0
- */
+/** A fact. Its id is made of its text; `at` is when it was added last, in milliseconds since the epoch. */
 export interface Fact extends Schema.Schema.Type<typeof Fact> {}
 
-/**
- * A fact to add: of category `general`, if none is given. `vector` is its place in a space of meanings.
- *
- * @category models
- * @since 0.1.0
- */
+/** A fact to add: of category `general`, if none is given. `vector` is its place in a space of meanings. */
 export interface NewFact {
   readonly text: string
   readonly category?: string | undefined
@@ -87,34 +69,19 @@ export interface NewFact {
   readonly vector?: ReadonlyArray<number> | undefined
 }
 
-/**
- * Selects facts to find: of one category, if it is given; at most `limit` of them (10; at most 100).
- *
- * @category models
- * @since 0.1.0
- */
+/** Selects facts to find: of one category, if it is given; at most `limit` of them (10; at most 100). */
 export interface Query {
   readonly category?: string | undefined
   readonly limit?: number | undefined
 }
 
-/**
- * A fact, and how near it is to what was looked for: the cosine of the angle between the two, from -1 to 1.
- *
- * @category models
- * @since 0.1.0
- */
+/** A fact, and how near it is to what was looked for: the cosine of the angle between the two, from -1 to 1. */
 export interface Near {
   readonly fact: Fact
   readonly similarity: number
 }
 
-/**
- * See {@link MemoryStore}.
- *
- * @category models
- * @since 0.1.0
- */
+/** See {@link MemoryStore}. */
 export interface Service {
   /**
    * Adds a fact. One of the same text takes the place of the one that is there. Fails with `InvalidValue` beyond the
@@ -149,9 +116,6 @@ export interface Service {
 /**
  * The store of facts. A namespace is any text of 1 to 256 characters without control characters, one for each tenant,
  * user or project. Two that differ are two: `a` has nothing to do with `a/b`.
- *
- * @category services
- * @since 0.1.0
  */
 export class MemoryStore extends Context.Service<MemoryStore, Service>()("effect-deepagents/MemoryStore") {}
 
@@ -185,12 +149,7 @@ const factProblem = ({ category = "general", metadata = {}, text, vector }: NewF
 
 const within = named(256)
 
-/**
- * The store, on the storage that you provide.
- *
- * @category layers
- * @since 0.1.0
- */
+/** The store, on the storage that you provide. */
 export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
   MemoryStore,
   Effect.gen(function* () {
@@ -326,12 +285,7 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
   })
 )
 
-/**
- * Adds a fact with its place in the space of meanings, so that `recall` finds it.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Adds a fact with its place in the space of meanings, so that `recall` finds it. */
 export const remember = Effect.fnUntraced(function* (
   namespace: string,
   fact: Omit<NewFact, "vector">
@@ -347,9 +301,6 @@ export const remember = Effect.fnUntraced(function* (
 /**
  * Facts by their words and their meaning, one of each in turn, beginning with the best of both. Facts that were added
  * without a vector are found by their words only.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const recall = Effect.fnUntraced(function* (
   namespace: string,

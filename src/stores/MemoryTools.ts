@@ -25,12 +25,7 @@ import { oneLine, quote } from "../support/untrusted.ts"
 import { type Fact, limits, MemoryStore, type NewFact, type Query, recall, remember } from "./MemoryStore.ts"
 import type { StoreError } from "./StoreError.ts"
 
-/**
- * Whose memory it is: a namespace, or an effect that says which at each call, by a service of yours.
- *
- * @category models
- * @since 0.1.0
- */
+/** Whose memory it is: a namespace, or an effect that says which at each call, by a service of yours. */
 export interface Options<E, R> {
   readonly namespace: string | Effect.Effect<string, E, R>
 }
@@ -101,24 +96,14 @@ const tools = <E, R, R2>(options: Options<E, R>, { add, find }: Doors<R2>) => {
   ] as const
 }
 
-/**
- * `remember`, `recall` by words, and `forget`.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** `remember`, `recall` by words, and `forget`. */
 export const make = <E = never, R = never>(options: Options<E, R>) =>
   tools<E, R, never>(options, {
     add: (namespace, fact) => MemoryStore.use((store) => store.add(namespace, fact)),
     find: (namespace, text, query) => MemoryStore.use((store) => store.search(namespace, { ...query, text }))
   })
 
-/**
- * `remember`, `recall` by words and by meaning, and `forget`: what is remembered and asked is sent to the model.
- *
- * @category combinators
- * @since 0.1.0
- */
+/** `remember`, `recall` by words and by meaning, and `forget`: what is remembered and asked is sent to the model. */
 export const withEmbeddings = <E = never, R = never>(options: Options<E, R>) =>
   tools<E, R, EmbeddingModel>(options, {
     add: remember,

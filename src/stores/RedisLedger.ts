@@ -22,12 +22,7 @@ import { Ledger } from "../core/Ledger.ts"
 import { make } from "./internal/ledger/make.ts"
 import * as Tables from "./internal/ledger/redis.ts"
 
-/**
- * Options of the layer.
- *
- * @category models
- * @since 0.1.0
- */
+/** Options of the layer. */
 export interface Options {
   /**
    * The beginning of all keys (default `"{ledger}:"`). What is in braces keeps them on one node of a Redis cluster, which
@@ -36,23 +31,13 @@ export interface Options {
   readonly prefix?: string | undefined
 }
 
-/**
- * A ledger in the server of the `Redis` service.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A ledger in the server of the `Redis` service. */
 export const layer = (options?: Options): Layer.Layer<Ledger, never, Redis> =>
   Layer.effect(
     Ledger,
     Effect.map(Redis, (redis) => make(Tables.make(redis, options?.prefix ?? "{ledger}:")))
   )
 
-/**
- * As {@link layer}, with options of which any may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<Ledger, Config.ConfigError, Redis> =>
   Layer.unwrap(Effect.map(fromConfigured<Options>(options), layer))

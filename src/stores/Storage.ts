@@ -31,22 +31,12 @@ import { make as failure, type StoreError } from "./StoreError.ts"
 
 export type { Fault, Row, Scan, Table } from "./internal/table.ts"
 
-/**
- * Gives a table by its name. Tables of two names have nothing in common.
- *
- * @category services
- * @since 0.1.0
- */
+/** Gives a table by its name. Tables of two names have nothing in common. */
 export class Storage extends Context.Service<Storage, { readonly table: (name: string) => Table }>()(
   "effect-deepagents/Storage"
 ) {}
 
-/**
- * In memory, gone with the process: a storage of its own for each time that the layer is built.
- *
- * @category layers
- * @since 0.1.0
- */
+/** In memory, gone with the process: a storage of its own for each time that the layer is built. */
 export const layerMemory: Layer.Layer<Storage> = Layer.effect(
   Storage,
   Effect.sync(() => {
@@ -63,9 +53,6 @@ export const layerMemory: Layer.Layer<Storage> = Layer.effect(
 
 /**
  * The directory of files, and whether a write is on the disk when it returns (default `false`); see {@link layerFile}.
- *
- * @category models
- * @since 0.1.0
  */
 export interface FileOptions {
   readonly folder: string
@@ -79,9 +66,6 @@ export interface FileOptions {
  *
  * `folder` is made if it is not there; it must be on a local disk. With `fsync`, what returned survives a power cut;
  * without (the default), the end of the process only.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layerFile = (options: FileOptions): Layer.Layer<Storage, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(
@@ -94,12 +78,7 @@ export const layerFile = (options: FileOptions): Layer.Layer<Storage, never, Fil
     })
   )
 
-/**
- * As {@link layerFile}, with options of which any may be a `Config`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** As {@link layerFile}, with options of which any may be a `Config`. */
 export const layerFileConfig = (
   options: Configured<FileOptions>
 ): Layer.Layer<Storage, Config.ConfigError, FileSystem.FileSystem | Path.Path> =>
@@ -108,9 +87,6 @@ export const layerFileConfig = (
 /**
  * In the database of a `SqlClient`, SQLite or Postgres: one table, `effect_deepagents_rows`, which is made when the
  * layer is built. Fails with `Unavailable` if it can't be.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layerSql: Layer.Layer<Storage, StoreError, SqlClient> = Layer.effect(
   Storage,

@@ -1,6 +1,4 @@
-/**
- * Failures of a store of memories, traces or credentials.
- */
+/** Failures of a store of memories, traces or credentials. */
 import * as Schema from "effect/Schema"
 import type { Fault } from "./internal/table.ts"
 
@@ -14,9 +12,6 @@ import type { Fault } from "./internal/table.ts"
  * - `NoKey`: the key that credentials are sealed with can't be had
  * - `WrongKey`: a credential was sealed with another key, or changed by others
  * - `TimedOut`: a credential is being refreshed, and it takes too long
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("InvalidName", { problem: Schema.String }),
@@ -54,12 +49,7 @@ const explain = (reason: Reason): string => {
   }
 }
 
-/**
- * An operation of a store failed. There is never a secret in it.
- *
- * @category errors
- * @since 0.1.0
- */
+/** An operation of a store failed. There is never a secret in it. */
 export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
   operation: Schema.String,
   subject: Schema.String,
@@ -71,12 +61,7 @@ export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
   }
 }
 
-/**
- * Makes the failure of an operation on what has a name.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the failure of an operation on what has a name. */
 export const make = (operation: string, subject: string, reason: Reason | Fault): StoreError =>
   "_tag" in reason
     ? new StoreError({ operation, subject, reason })
@@ -87,10 +72,5 @@ export const make = (operation: string, subject: string, reason: Reason | Fault)
         ...(reason.cause === undefined ? {} : { cause: reason.cause })
       })
 
-/**
- * Reports whether a value is a {@link StoreError}.
- *
- * @category guards
- * @since 0.1.0
- */
+/** Reports whether a value is a {@link StoreError}. */
 export const isStoreError = (value: unknown): value is StoreError => value instanceof StoreError

@@ -25,12 +25,7 @@ import * as Spans from "./internal/spans.ts"
 import { make as failure, type StoreError } from "./StoreError.ts"
 import { TraceStore } from "./TraceStore.ts"
 
-/**
- * `url` is the whole address, such as `http://localhost:4318/v1/traces`. `headers` are for keys, and so on.
- *
- * @category models
- * @since 0.1.0
- */
+/** `url` is the whole address, such as `http://localhost:4318/v1/traces`. `headers` are for keys, and so on. */
 export interface Options {
   readonly url: string
   readonly serviceName?: string
@@ -46,9 +41,6 @@ const batch = 1000
  * A run and its sub-agents as spans: `invoke_agent`, `chat` and `execute_tool`, named as `Telemetry` names them. What
  * was said is not in them. Ids are made of the run's id, so a run that is sent twice is the same trace. A run that is
  * not recorded fails with `NotFound`.
- *
- * @category getters
- * @since 0.1.0
  */
 export const spans = Effect.fnUntraced(function* (
   runId: string
@@ -63,9 +55,6 @@ export const spans = Effect.fnUntraced(function* (
 /**
  * Sends the spans of a run as JSON over HTTP. What may pass (no connection, a server that is busy) is tried again three
  * times; any answer but a 2xx one fails.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const send = Effect.fnUntraced(function* (
   runId: string,

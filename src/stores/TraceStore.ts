@@ -33,12 +33,7 @@ import { within as named } from "./internal/within.ts"
 import { type Fault, type Row, Storage } from "./Storage.ts"
 import type { Reason, StoreError } from "./StoreError.ts"
 
-/**
- * Schema of a {@link Run}.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Schema of a {@link Run}. */
 export const Run = Schema.Struct({
   runId: Schema.String,
   agent: Schema.String,
@@ -47,20 +42,10 @@ export const Run = Schema.Struct({
   threadId: Schema.optionalKey(Schema.String)
 })
 
-/**
- * A run that was recorded from its beginning: `at` is when it began, in milliseconds since the epoch.
- *
- * @category models
- * @since 0.1.0
- */
+/** A run that was recorded from its beginning: `at` is when it began, in milliseconds since the epoch. */
 export interface Run extends Schema.Schema.Type<typeof Run> {}
 
-/**
- * Runs of one agent or thread, that began at `since` or later, and before `until`, the latest first.
- *
- * @category models
- * @since 0.1.0
- */
+/** Runs of one agent or thread, that began at `since` or later, and before `until`, the latest first. */
 export interface RunQuery {
   readonly agent?: string | undefined
   readonly threadId?: string | undefined
@@ -70,12 +55,7 @@ export interface RunQuery {
   readonly cursor?: string | undefined
 }
 
-/**
- * Events of a run and its sub-agents: of some tags, of one agent, of a time.
- *
- * @category models
- * @since 0.1.0
- */
+/** Events of a run and its sub-agents: of some tags, of one agent, of a time. */
 export interface EventQuery {
   readonly tags?: ReadonlyArray<AgentEvent.AgentEvent["_tag"]> | undefined
   readonly agent?: string | undefined
@@ -83,23 +63,13 @@ export interface EventQuery {
   readonly until?: number | undefined
 }
 
-/**
- * Part of what was asked for. `next` is the cursor of the next part; `undefined` at the end.
- *
- * @category models
- * @since 0.1.0
- */
+/** Part of what was asked for. `next` is the cursor of the next part; `undefined` at the end. */
 export interface Page<out A, out Next> {
   readonly items: ReadonlyArray<A>
   readonly next: Next | undefined
 }
 
-/**
- * See {@link TraceStore}.
- *
- * @category models
- * @since 0.1.0
- */
+/** See {@link TraceStore}. */
 export interface Service {
   /**
    * Appends events to the trace of a run. An event of the same `seq` takes the place of the one that is there. One that
@@ -125,9 +95,6 @@ export interface Service {
 
 /**
  * The store of traces. What was said is in them, as it is in the events: they are as confidential as the conversations.
- *
- * @category services
- * @since 0.1.0
  */
 export class TraceStore extends Context.Service<TraceStore, Service>()("effect-deepagents/TraceStore") {}
 
@@ -195,12 +162,7 @@ const toRow = (event: AgentEvent.AgentEvent): Effect.Effect<Row, Reason> =>
     }
   )
 
-/**
- * The store, on the storage that you provide.
- *
- * @category layers
- * @since 0.1.0
- */
+/** The store, on the storage that you provide. */
 export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
   TraceStore,
   Effect.gen(function* () {
@@ -294,9 +256,6 @@ const deltas: ReadonlySet<string> = new Set(["TextDelta", "ReasoningDelta", "Too
  * Records what goes through a stream of events, as the trace of the run of its first event: an event is stored before
  * it is passed on. The pieces of answers and calls (`TextDelta`, `ReasoningDelta`, `ToolCallDelta`) are left out, since
  * they come again as a whole, unless `deltas` is set. When the store fails, so does the stream, with `StoreError`.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const record =
   (options?: { readonly deltas?: boolean | undefined }) =>

@@ -1,6 +1,4 @@
-/**
- * The key of an approval for good.
- */
+/** The key of an approval for good. */
 
 /**
  * Makes the key of the calls that an approval for good covers: those of a tool, as long as it promises the same, that a

@@ -1,6 +1,4 @@
-/**
- * Fills in the defaults of a JSON Schema that others wrote. Circles, depth and the number of values are bounded.
- */
+/** Fills in the defaults of a JSON Schema that others wrote. Circles, depth and the number of values are bounded. */
 import * as Predicate from "effect/Predicate"
 import type * as Schema from "effect/Schema"
 import { allowsNull, membersOf, resolve } from "./jsonSchema.ts"

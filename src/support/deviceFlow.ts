@@ -1,6 +1,4 @@
-/**
- * The wait for a person who types a code in on another device (RFC 8628), whatever library asks the server.
- */
+/** The wait for a person who types a code in on another device (RFC 8628), whatever library asks the server. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 

@@ -1,6 +1,4 @@
-/**
- * Explains failures of a file system to a person.
- */
+/** Explains failures of a file system to a person. */
 import type { PlatformError } from "effect/PlatformError"
 import * as Predicate from "effect/Predicate"
 

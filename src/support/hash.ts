@@ -1,6 +1,4 @@
-/**
- * Names that are made of what they name.
- */
+/** Names that are made of what they name. */
 import * as Effect from "effect/Effect"
 import * as Hex from "effect/encoding/Hex"
 

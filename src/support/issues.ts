@@ -1,6 +1,4 @@
-/**
- * Renders the issues of a schema as problems: path, what was expected, what was found.
- */
+/** Renders the issues of a schema as problems: path, what was expected, what was found. */
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as SchemaIssue from "effect/SchemaIssue"

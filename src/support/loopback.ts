@@ -1,6 +1,4 @@
-/**
- * A listener on this machine for one redirect of an OAuth server: on 127.0.0.1 only.
- */
+/** A listener on this machine for one redirect of an OAuth server: on 127.0.0.1 only. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import * as Effect from "effect/Effect"
 import type { Redirect } from "./redirect.ts"

@@ -1,6 +1,4 @@
-/**
- * Takes secrets out of texts that strangers wrote, in the forms in which they may say them.
- */
+/** Takes secrets out of texts that strangers wrote, in the forms in which they may say them. */
 import * as Base64 from "effect/encoding/Base64"
 import * as Base64Url from "effect/encoding/Base64Url"
 import * as Hex from "effect/encoding/Hex"

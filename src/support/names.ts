@@ -1,6 +1,4 @@
-/**
- * Rules for ids and names that callers choose, and the comparison of names that hosts write differently.
- */
+/** Rules for ids and names that callers choose, and the comparison of names that hosts write differently. */
 
 /** A name without case, `-` and `_`: in these, hosts differ and small models err. */
 export const normaliseName = (name: string): string => name.toLowerCase().replaceAll(/[-_]/g, "")

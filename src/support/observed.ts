@@ -1,6 +1,4 @@
-/**
- * Promises that are handed to code that is not ours.
- */
+/** Promises that are handed to code that is not ours. */
 
 /**
  * A promise that ends nothing if nobody waits for it any more. Foreign code may drop what it was given, and a promise

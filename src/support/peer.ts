@@ -1,6 +1,4 @@
-/**
- * Loads an optional package when it is first needed, so that whoever does not use it need not install it.
- */
+/** Loads an optional package when it is first needed, so that whoever does not use it need not install it. */
 import * as Effect from "effect/Effect"
 
 /** Imports a package. If it is not there, fails with `onError` of the command that installs it. */

@@ -1,6 +1,4 @@
-/**
- * Texts as parts of addresses, in percent-encoding: no text, and no address, makes them throw.
- */
+/** Texts as parts of addresses, in percent-encoding: no text, and no address, makes them throw. */
 import * as Result from "effect/Result"
 
 /** A text as a part of an address. Half a character, which no address can have, becomes U+FFFD. */

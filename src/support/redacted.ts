@@ -1,6 +1,4 @@
-/**
- * Values that may be secret, as callers give them: headers, keys.
- */
+/** Values that may be secret, as callers give them: headers, keys. */
 import * as Redacted from "effect/Redacted"
 
 type MaybeSecret = string | Redacted.Redacted

@@ -1,6 +1,4 @@
-/**
- * Ways back from an OAuth server: an address, and what comes to it.
- */
+/** Ways back from an OAuth server: an address, and what comes to it. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 

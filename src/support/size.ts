@@ -1,6 +1,4 @@
-/**
- * Bounds of what is stored at once, in bytes of JSON.
- */
+/** Bounds of what is stored at once, in bytes of JSON. */
 import * as Predicate from "effect/Predicate"
 
 /**

@@ -1,6 +1,4 @@
-/**
- * Spans of the operations of services.
- */
+/** Spans of the operations of services. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type * as Tracer from "effect/Tracer"

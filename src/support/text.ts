@@ -1,6 +1,4 @@
-/**
- * Cuts texts so that no character is parted, and orders them.
- */
+/** Cuts texts so that no character is parted, and orders them. */
 
 /** Reports whether a text can be cut before the unit at `index` without parting the two halves of a character. */
 const isBoundary = (text: string, index: number): boolean => {

@@ -1,6 +1,4 @@
-/**
- * Counts the tokens of texts, JSON and media, estimated without a tokeniser.
- */
+/** Counts the tokens of texts, JSON and media, estimated without a tokeniser. */
 
 const isLetter = (code: number): boolean => (code | 32) >= 97 && (code | 32) <= 122
 const isDigit = (code: number): boolean => code >= 48 && code <= 57

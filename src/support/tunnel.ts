@@ -1,6 +1,4 @@
-/**
- * Carries a middleware's own failure past those that are wrapped around it.
- */
+/** Carries a middleware's own failure past those that are wrapped around it. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"

@@ -1,6 +1,4 @@
-/**
- * Keeps the ids of traces from strangers.
- */
+/** Keeps the ids of traces from strangers. */
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 

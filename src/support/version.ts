@@ -1,6 +1,4 @@
-/**
- * Numbers the form of what is stored, and says which of it can be read.
- */
+/** Numbers the form of what is stored, and says which of it can be read. */
 import { brief } from "./issues.ts"
 
 /**

@@ -1,6 +1,4 @@
-/**
- * The words of a text, for search.
- */
+/** The words of a text, for search. */
 
 /** Scripts that put no spaces between words: each character counts as a word. */
 const unspaced = String.raw`\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}`

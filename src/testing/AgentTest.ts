@@ -26,9 +26,6 @@ import { callIds, type Message } from "../core/Message.ts"
 /**
  * Runs an agent to its end and gives all of its events, and the error that it failed with if it did. A defect is not an
  * `error`: the last event, `RunFailed`, tells of it.
- *
- * @category testing
- * @since 0.1.0
  */
 export const collect = <O, E, R>(
   agent: Agent.Agent<O, E, R>,
@@ -52,12 +49,7 @@ export const collect = <O, E, R>(
     )
   })
 
-/**
- * The events of {@link collect} alone. It does not fail: the last event says how the run ended.
- *
- * @category testing
- * @since 0.1.0
- */
+/** The events of {@link collect} alone. It does not fail: the last event says how the run ended. */
 export const events = <O, E, R>(
   agent: Agent.Agent<O, E, R>,
   input: Agent.Input,
@@ -68,9 +60,6 @@ export const events = <O, E, R>(
 /**
  * Lists what is wrong with the pairing of tool calls and tool messages, one line a problem: none, when each call is
  * answered once, by its id, in call order, before anything else is said.
- *
- * @category testing
- * @since 0.1.0
  */
 export const pairingProblems = (messages: ReadonlyArray<Message>): ReadonlyArray<string> => {
   const problems: Array<string> = []

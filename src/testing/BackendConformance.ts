@@ -57,22 +57,12 @@ import type { Request } from "./TestBackend.ts"
 export type { Again, Counter, Found, Host, Huge, ManyFiles } from "./conformance/backend/subject.ts"
 export { type Absent, absent, NotConformant }
 
-/**
- * A backend under test. The layer is built anew for each check, and empty; `H` is what it gives beside the backend.
- *
- * @category models
- * @since 0.1.0
- */
+/** A backend under test. The layer is built anew for each check, and empty; `H` is what it gives beside the backend. */
 export interface Subject<H, E, R> extends Abilities<H> {
   readonly layer: Layer.Layer<Backend | H, E, R>
 }
 
-/**
- * A sandbox under test. Its layer is built anew for each check, and has no files.
- *
- * @category models
- * @since 0.1.0
- */
+/** A sandbox under test. Its layer is built anew for each check, and has no files. */
 export interface SandboxSubject<E, R> {
   readonly layer: Layer.Layer<Sandbox | Backend, E, R>
   /** A variable that is set in the environment of this process, and that no command may see. */
@@ -86,9 +76,6 @@ export interface SandboxSubject<E, R> {
 /**
  * One check: run it under any test runner, with a live clock. With `absent` it does not apply, for that reason, and
  * running it does nothing.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Check<out E, out R> {
   readonly name: string
@@ -113,12 +100,7 @@ const checksOf = <A, S, E, R>(
       : { name, run: Effect.provide(Effect.scoped(body(ability)), Layer.fresh(layer)) }
   )
 
-/**
- * The checks of a backend, to be run one by one.
- *
- * @category testing
- * @since 0.1.0
- */
+/** The checks of a backend, to be run one by one. */
 export const suite = <H = never, E = never, R = never>(subject: Subject<H, E, R>): ReadonlyArray<Check<E, R>> => {
   const group = <A>(ability: A | Absent, rules: Rules<Service, A, H | Scope.Scope>): ReadonlyArray<Check<E, R>> =>
     checksOf<A, Backend | H, E, R>(
@@ -155,12 +137,7 @@ export const suite = <H = never, E = never, R = never>(subject: Subject<H, E, R>
   ]
 }
 
-/**
- * The checks of what a sandbox adds to a backend: run those of {@link suite} too.
- *
- * @category testing
- * @since 0.1.0
- */
+/** The checks of what a sandbox adds to a backend: run those of {@link suite} too. */
 export const sandboxSuite = <E, R>(subject: SandboxSubject<E, R>): ReadonlyArray<Check<E, R>> => {
   const group = <A>(ability: A | Absent, rules: Rules<Pair, A>): ReadonlyArray<Check<E, R>> =>
     checksOf<A, Backend | Sandbox, E, R>(
@@ -185,17 +162,9 @@ export const sandboxSuite = <E, R>(subject: SandboxSubject<E, R>): ReadonlyArray
 /**
  * Does these operations on the backend, which must be empty, and on the reference, and compares what each gives, and
  * what there is at the end. In the place of a `version`, `"current"` is the one that the file has.
- *
- * @category testing
- * @since 0.1.0
  */
 export const agrees = (requests: ReadonlyArray<Request>): Effect.Effect<void, BackendError | NotConformant, Backend> =>
   Backend.use((backend) => random.agrees(backend, requests))
 
-/**
- * Operations for {@link agrees} that get in each other's way: the same ones for the same seed.
- *
- * @category testing
- * @since 0.1.0
- */
+/** Operations for {@link agrees} that get in each other's way: the same ones for the same seed. */
 export const randomRequests: (seed: number, count: number) => ReadonlyArray<Request> = random.randomRequests

@@ -34,12 +34,7 @@ import * as Fingerprint from "./internal/cassette/fingerprint.ts"
 import * as Redact from "./internal/cassette/redact.ts"
 import * as Tape from "./internal/cassette/tape.ts"
 
-/**
- * `redact` is applied to every text before it is compared or written. Record and replay need the same one.
- *
- * @category models
- * @since 0.1.0
- */
+/** `redact` is applied to every text before it is compared or written. Record and replay need the same one. */
 export interface Options {
   readonly redact?: ((text: string) => string) | undefined
 }
@@ -48,9 +43,6 @@ export interface Options {
  * Asks the model that the layer is given, and records its turns. The file is begun anew when the layer is built; its
  * folder must exist. (`Agent.provide` builds it for each run: there, use {@link auto}.) Only whole turns are recorded:
  * failures pass through.
- *
- * @category testing
- * @since 0.1.0
  */
 export const record = (
   file: string,
@@ -80,9 +72,6 @@ export const record = (
 /**
  * Replays a file; no model is needed, and its facts (id, context window, prices …) are those of the recorded one. Fails
  * when it is built if the file can't be read or is no cassette.
- *
- * @category testing
- * @since 0.1.0
  */
 export const replay = (file: string, options?: Options): Layer.Layer<ChatModel, ModelError, FileSystem.FileSystem> =>
   Layer.effect(
@@ -114,9 +103,6 @@ export const replay = (file: string, options?: Options): Layer.Layer<ChatModel, 
 /**
  * Replays what the file has, and asks the model for the rest and appends it. The model's session is only made when it
  * is needed. Fails when it is built if the file is of another model.
- *
- * @category testing
- * @since 0.1.0
  */
 export const auto = (
   file: string,

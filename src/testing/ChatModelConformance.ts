@@ -26,43 +26,23 @@ import type * as model from "./conformance/model/common.ts"
 
 export { NotConformant }
 
-/**
- * The model's answer to one request: a text, tool calls, or a failure of a kind.
- *
- * @category models
- * @since 0.1.0
- */
+/** The model's answer to one request: a text, tool calls, or a failure of a kind. */
 export type Scenario = model.Scenario
 
-/**
- * A model under test. `layer` answers the n-th request by the n-th scenario; it is built anew for each check.
- *
- * @category models
- * @since 0.1.0
- */
+/** A model under test. `layer` answers the n-th request by the n-th scenario; it is built anew for each check. */
 export interface Subject<out E, out R> {
   readonly layer: (scenarios: ReadonlyArray<Scenario>) => Layer.Layer<ChatModel, E, R>
   /** Says whether the other side has seen the connection close; asked within a second of an interruption. */
   readonly closed?: Effect.Effect<boolean> | undefined
 }
 
-/**
- * One check: run it under any test runner. It needs a live clock where the subject does.
- *
- * @category models
- * @since 0.1.0
- */
+/** One check: run it under any test runner. It needs a live clock where the subject does. */
 export interface Check<out E, out R> {
   readonly name: string
   readonly run: Effect.Effect<void, E | ModelError | NotConformant, R>
 }
 
-/**
- * The checks, to be run one by one.
- *
- * @category testing
- * @since 0.1.0
- */
+/** The checks, to be run one by one. */
 export const suite = <E, R>(subject: Subject<E, R>): ReadonlyArray<Check<E, R>> =>
   [...turnRules, ...failureRules, interruptionRule(subject.closed)].map(([name, scenarios, body]) => ({
     name,

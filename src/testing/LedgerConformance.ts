@@ -31,12 +31,7 @@ import { sumRules } from "./conformance/ledger/checkSums.ts"
 
 export { type Absent, absent, NotConformant }
 
-/**
- * A ledger under test.
- *
- * @category models
- * @since 0.1.0
- */
+/** A ledger under test. */
 export interface Subject<P, E, R> {
   /** Makes an empty place, anew for each check. */
   readonly place: Effect.Effect<P, E, R | Scope.Scope>
@@ -46,24 +41,14 @@ export interface Subject<P, E, R> {
   readonly survives: true | Absent
 }
 
-/**
- * One check: run it under any test runner, with a live clock. With `absent` it does nothing, for that reason.
- *
- * @category models
- * @since 0.1.0
- */
+/** One check: run it under any test runner, with a live clock. With `absent` it does nothing, for that reason. */
 export interface Check<out E, out R> {
   readonly name: string
   readonly absent?: string | undefined
   readonly run: Effect.Effect<void, E | LedgerError | LedgerFull | NotConformant, R>
 }
 
-/**
- * The checks of a ledger, to be run one by one.
- *
- * @category testing
- * @since 0.1.0
- */
+/** The checks of a ledger, to be run one by one. */
 export const suite = <P, E, R>(subject: Subject<P, E, R>): ReadonlyArray<Check<E, R>> => {
   const { survives } = subject
   const on = <A, E2>(place: P, body: (ledger: Service) => Effect.Effect<A, E2>) =>

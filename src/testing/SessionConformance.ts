@@ -38,9 +38,6 @@ export { type Absent, absent, NotConformant }
 /**
  * A store under test. `place` is made anew for each check, and empty. A layer that `survives` has what was stored at
  * its place when it is built again. `fillDisk` lets no write succeed any more until the layer is built again.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Subject<P, E, R> {
   readonly place: Effect.Effect<P, E, R | Scope.Scope>
@@ -49,24 +46,14 @@ export interface Subject<P, E, R> {
   readonly fillDisk: ((place: P) => Effect.Effect<void>) | Absent
 }
 
-/**
- * One check: run it under any test runner, with a live clock. With `absent` it does nothing, for that reason.
- *
- * @category models
- * @since 0.1.0
- */
+/** One check: run it under any test runner, with a live clock. With `absent` it does nothing, for that reason. */
 export interface Check<out E, out R> {
   readonly name: string
   readonly absent?: string | undefined
   readonly run: Effect.Effect<void, E | SessionError | NotConformant, R>
 }
 
-/**
- * The checks of a store, to be run one by one.
- *
- * @category testing
- * @since 0.1.0
- */
+/** The checks of a store, to be run one by one. */
 export const suite = <P, E, R>(subject: Subject<P, E, R>): ReadonlyArray<Check<E, R>> => {
   const { fillDisk, survives } = subject
   const on = <A, E2>(place: P, body: (store: Service) => Effect.Effect<A, E2>) =>

@@ -34,12 +34,7 @@ import { type BackendError, make as makeError, type Reason } from "../core/Backe
 import { allFiles, bytesAt, bytesOf } from "./conformance/backend/common.ts"
 import { normalize } from "./conformance/backend/paths.ts"
 
-/**
- * One operation as it was asked for. `path` is normalised, if it is valid; for a search it is where to look.
- *
- * @category models
- * @since 0.1.0
- */
+/** One operation as it was asked for. `path` is normalised, if it is valid; for a search it is where to look. */
 export type Request =
   | { readonly operation: "ls"; readonly path: string }
   | { readonly operation: "read"; readonly path: string; readonly window: Backend.Window }
@@ -66,12 +61,7 @@ export type Request =
   | { readonly operation: "upload"; readonly path: string; readonly content: Uint8Array }
   | { readonly operation: "download"; readonly path: string }
 
-/**
- * Options of {@link layer}.
- *
- * @category models
- * @since 0.1.0
- */
+/** Options of {@link layer}. */
 export interface Options {
   /** The files at the beginning, by path. A path that is not valid is a defect. */
   readonly files?: Readonly<Record<string, string | Uint8Array>> | undefined
@@ -81,12 +71,7 @@ export interface Options {
   readonly maxFileSize?: number | undefined
 }
 
-/**
- * The requests to a {@link layer}, and its files.
- *
- * @category services
- * @since 0.1.0
- */
+/** The requests to a {@link layer}, and its files. */
 export class TestFiles extends Context.Service<
   TestFiles,
   {
@@ -95,20 +80,10 @@ export class TestFiles extends Context.Service<
   }
 >()("effect-deepagents/testing/TestFiles") {}
 
-/**
- * All requests so far, in order; those that failed too.
- *
- * @category testing
- * @since 0.1.0
- */
+/** All requests so far, in order; those that failed too. */
 export const requests: Effect.Effect<ReadonlyArray<Request>, never, TestFiles> = TestFiles.use((it) => it.requests)
 
-/**
- * All files by path, in the order of paths: texts as texts, others as bytes.
- *
- * @category testing
- * @since 0.1.0
- */
+/** All files by path, in the order of paths: texts as texts, others as bytes. */
 export const files: Effect.Effect<Readonly<Record<string, string | Uint8Array>>, never, TestFiles> = TestFiles.use(
   (it) => it.files
 )
@@ -145,12 +120,7 @@ const snapshotOf = Effect.fnUntraced(function* (backend: Backend.Service) {
 
 const normal = (path: string): string => Result.getOrElse(normalize(path), () => path)
 
-/**
- * Files in memory, and a record of what is asked.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Files in memory, and a record of what is asked. */
 export const layer = (options: Options = {}): Layer.Layer<Backend.Backend | TestFiles> =>
   Layer.effectContext(
     Effect.gen(function* () {

@@ -30,12 +30,7 @@ import * as turns from "./internal/turn.ts"
 
 export type { AnswerOptions, BadCall, Call, Chunking, GoodCall, Pacing, Turn } from "./internal/turn.ts"
 
-/**
- * A text answer. Given in pieces, each piece is a delta.
- *
- * @category testing
- * @since 0.1.0
- */
+/** A text answer. Given in pieces, each piece is a delta. */
 export const text = (value: string | ReadonlyArray<string>, options?: AnswerOptions): Turn => ({
   _tag: "Answer",
   text: value,
@@ -43,23 +38,13 @@ export const text = (value: string | ReadonlyArray<string>, options?: AnswerOpti
   options: options ?? {}
 })
 
-/**
- * A turn that calls tools, with a text before the calls if one is given.
- *
- * @category testing
- * @since 0.1.0
- */
+/** A turn that calls tools, with a text before the calls if one is given. */
 export const calls = (
   value: ReadonlyArray<Call>,
   options?: AnswerOptions & { readonly text?: string | ReadonlyArray<string> | undefined }
 ): Turn => ({ _tag: "Answer", text: options?.text ?? "", calls: value, options: options ?? {} })
 
-/**
- * A turn with one tool call that does not parse: `raw` is what the model wrote.
- *
- * @category testing
- * @since 0.1.0
- */
+/** A turn with one tool call that does not parse: `raw` is what the model wrote. */
 export const malformed = (
   raw: string,
   options?: AnswerOptions & {
@@ -78,24 +63,14 @@ export const malformed = (
   return calls([call], rest)
 }
 
-/**
- * A turn that ends in exactly this message.
- *
- * @category testing
- * @since 0.1.0
- */
+/** A turn that ends in exactly this message. */
 export const message = (value: Message.AiMessage, options?: Chunking): Turn => ({
   _tag: "Message",
   message: value,
   options: options ?? {}
 })
 
-/**
- * Exactly these parts. Without a `TurnDone` at their end it is a stream that was cut.
- *
- * @category testing
- * @since 0.1.0
- */
+/** Exactly these parts. Without a `TurnDone` at their end it is a stream that was cut. */
 export const parts = (value: ReadonlyArray<TurnPart>, options?: Pacing): Turn => ({
   _tag: "Parts",
   parts: value,
@@ -109,21 +84,13 @@ const said = (after: string | ReadonlyArray<TurnPart> | undefined): ReadonlyArra
 /**
  * A turn that fails, once what is in `after` (a text, or parts) was streamed. A reason alone makes an error of this
  * model: `TestChatModel.fail({ _tag: "Overloaded" })`.
- *
- * @category testing
- * @since 0.1.0
  */
 export const fail = (
   error: ModelError | Reason,
   options?: Pacing & { readonly after?: string | ReadonlyArray<TurnPart> | undefined }
 ): Turn => ({ _tag: "Parts", parts: said(options?.after), end: error, options: options ?? {} })
 
-/**
- * A turn that streams this and then goes on forever.
- *
- * @category testing
- * @since 0.1.0
- */
+/** A turn that streams this and then goes on forever. */
 export const hangAfter = (after: string | ReadonlyArray<TurnPart>, options?: Pacing): Turn => ({
   _tag: "Parts",
   parts: said(after),
@@ -131,20 +98,10 @@ export const hangAfter = (after: string | ReadonlyArray<TurnPart>, options?: Pac
   options: options ?? {}
 })
 
-/**
- * A turn that never says anything and never ends: for interruption and time-outs.
- *
- * @category testing
- * @since 0.1.0
- */
+/** A turn that never says anything and never ends: for interruption and time-outs. */
 export const hang: Turn = hangAfter([])
 
-/**
- * The model's facts about itself.
- *
- * @category models
- * @since 0.1.0
- */
+/** The model's facts about itself. */
 export interface Options {
   /** `"scripted"` by default. */
   readonly modelId?: string | undefined
@@ -158,12 +115,7 @@ export interface Options {
   readonly prices?: Prices | undefined
 }
 
-/**
- * The requests to the scripted model so far, in order, and the number of turns of its script that are left.
- *
- * @category services
- * @since 0.1.0
- */
+/** The requests to the scripted model so far, in order, and the number of turns of its script that are left. */
 export class TestModel extends Context.Service<
   TestModel,
   {
@@ -172,22 +124,12 @@ export class TestModel extends Context.Service<
   }
 >()("effect-deepagents/testing/TestModel") {}
 
-/**
- * The requests that the scripted model got so far, as they were when they came.
- *
- * @category testing
- * @since 0.1.0
- */
+/** The requests that the scripted model got so far, as they were when they came. */
 export const requests: Effect.Effect<ReadonlyArray<ModelRequest>, never, TestModel> = TestModel.use(
   (model) => model.requests
 )
 
-/**
- * The number of turns of the script that were not asked for yet; 0 for {@link reactive}.
- *
- * @category testing
- * @since 0.1.0
- */
+/** The number of turns of the script that were not asked for yet; 0 for {@link reactive}. */
 export const unused: Effect.Effect<number, never, TestModel> = TestModel.use((model) => model.unused)
 
 const describe = (last: Message.Message | undefined): string => {
@@ -245,9 +187,6 @@ const make = (options: Options, next: (request: ModelRequest, index: number) => 
  *
  * The script begins anew each time the layer is built: with `Effect.provide` once a test, with `Agent.provide` once a
  * run of that agent.
- *
- * @category testing
- * @since 0.1.0
  */
 export const script = (
   value: ReadonlyArray<Turn>,
@@ -272,12 +211,7 @@ export const script = (
     })
   )
 
-/**
- * A model that answers each request with the turn that this function makes of it; `index` counts requests from 0.
- *
- * @category testing
- * @since 0.1.0
- */
+/** A model that answers each request with the turn that this function makes of it; `index` counts requests from 0. */
 export const reactive = (
   respond: (request: ModelRequest, index: number) => Turn,
   options?: Options

@@ -25,12 +25,7 @@ import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 
-/**
- * An artifact: its file, what it is called, what it is.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** An artifact: its file, what it is called, what it is. */
 export const Artifact = Schema.Struct({
   path: Schema.String,
   title: Schema.String,
@@ -42,24 +37,14 @@ const union = (current: ReadonlyArray<Artifact>, incoming: ReadonlyArray<Artifac
   ...new Map([...current, ...incoming].map((one) => [one.path, one])).values()
 ]
 
-/**
- * The artifacts of a run and all of its sub-agents, by path.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The artifacts of a run and all of its sub-agents, by path. */
 export const slot: AgentState.Slot<ReadonlyArray<Artifact>> = AgentState.slot("artifacts", {
   schema: Schema.Array(Artifact),
   initial: [],
   shared: { merge: union }
 })
 
-/**
- * The artifacts of a result, or of a checkpoint.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The artifacts of a result, or of a checkpoint. */
 export const of = (result: { readonly state: AgentState.Snapshot }): ReadonlyArray<Artifact> =>
   Result.getOrElse(AgentState.read(result.state, slot), () => [])
 
@@ -97,12 +82,7 @@ const placed = Effect.fnUntraced(function* (path: string, content: string | unde
   return done.ok ? done.value : yield* Effect.fail(done.error)
 })
 
-/**
- * Makes the tool `create_artifact`.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tool `create_artifact`. */
 export const make = (): Tool.Tool<Backend | ToolContext> =>
   Tool.make("create_artifact", {
     description:

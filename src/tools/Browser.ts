@@ -29,12 +29,7 @@ import * as ToolOutput from "../core/ToolOutput.ts"
 import { cut } from "../support/text.ts"
 import { oneLine, quote } from "../support/untrusted.ts"
 
-/**
- * A page did not do what was asked, or the browser is not there.
- *
- * @category errors
- * @since 0.1.0
- */
+/** A page did not do what was asked, or the browser is not there. */
 export class BrowserError extends Schema.TaggedError<BrowserError>("effect-deepagents/Browser/BrowserError")(
   "BrowserError",
   { message: Schema.String }
@@ -42,9 +37,6 @@ export class BrowserError extends Schema.TaggedError<BrowserError>("effect-deepa
 
 /**
  * A page as an accessibility tree, whose elements are numbered (`[ref=e7]`). The numbers hold until the next snapshot.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Snapshot {
   readonly url: string
@@ -57,12 +49,7 @@ export interface Snapshot {
   readonly shown: number
 }
 
-/**
- * Actions on a page. `ref` is the number of an element in the last snapshot.
- *
- * @category models
- * @since 0.1.0
- */
+/** Actions on a page. `ref` is the number of an element in the last snapshot. */
 export type Action =
   | { readonly _tag: "Open"; readonly url: string }
   | { readonly _tag: "Back" }
@@ -75,23 +62,13 @@ export type Action =
   | { readonly _tag: "ShowTab" | "CloseTab"; readonly index: number }
   | { readonly _tag: "Wait"; readonly text: string | undefined; readonly seconds: number }
 
-/**
- * A file that a page gave, or that it is given. The name of one that a page gave is what the page says.
- *
- * @category models
- * @since 0.1.0
- */
+/** A file that a page gave, or that it is given. The name of one that a page gave is what the page says. */
 export interface Download {
   readonly name: string
   readonly bytes: Uint8Array
 }
 
-/**
- * A browser with a context (cookies, storage, pages) of its own for each thread.
- *
- * @category services
- * @since 0.1.0
- */
+/** A browser with a context (cookies, storage, pages) of its own for each thread. */
 export class Browser extends Context.Service<
   Browser,
   {
@@ -165,9 +142,6 @@ const freePath = Effect.fnUntraced(function* (backend: Backend.Service, folder: 
  * `browser_type`, `browser_select`, `browser_upload`, `browser_tab`, `browser_console`, `browser_wait`, `browser_screenshot` and `browser_download`, which writes into the folder
  * `downloads` (`/downloads`) of the backend. Each answers with the page as it is then, quoted: what a page says is
  * information, not instructions.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (
   options: { readonly downloads?: string | undefined } = {}

@@ -26,12 +26,7 @@ const shown = (value: number): string =>
       ? `about ${Number(value.toPrecision(15)).toExponential()}`
       : String(Number(value.toPrecision(15)))
 
-/**
- * Makes the tool.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tool. */
 export const make = (): Tool.Tool =>
   Tool.make("calculator", {
     description:

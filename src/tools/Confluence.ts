@@ -44,12 +44,7 @@ const Wire = Schema.Struct({
 
 const Space = Schema.Struct({ id: Schema.String, key: Schema.String, name: Schema.String })
 
-/**
- * A page, with its text. `version` is what a change of it must name.
- *
- * @category models
- * @since 0.1.0
- */
+/** A page, with its text. `version` is what a change of it must name. */
 export interface Page {
   readonly id: string
   readonly title: string
@@ -92,12 +87,7 @@ const storageOf = (body: string) => ({
     .join("")
 })
 
-/**
- * Makes a client of Confluence for one site.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a client of Confluence for one site. */
 export const make = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
   const http = makeClient({ service: "Confluence", connection, show, baseUrl, root: "/wiki" })
   return {
@@ -154,12 +144,7 @@ export const make = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
   }
 }
 
-/**
- * Makes the tools of Confluence.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tools of Confluence. */
 export const tools = <R = never>(options: SiteOptions<R>) => {
   const confluence = make(options)
   const { listing, reading, writing } = makeTools("Confluence")

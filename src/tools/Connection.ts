@@ -17,9 +17,6 @@ import { ServiceError } from "./ServiceError.ts"
 /**
  * A way to the credential of one account. `credential` gives one that is valid; told of one that the service `refused`,
  * a renewed one. `how` is the sentence that says how to connect.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Connection<out R = never> {
   readonly service: string
@@ -27,12 +24,7 @@ export interface Connection<out R = never> {
   readonly credential: (refused?: Credential) => Effect.Effect<Credential, ServiceError, R>
 }
 
-/**
- * The secret of a credential: its key, or its access token.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The secret of a credential: its key, or its access token. */
 export const secretOf = (credential: Credential): Redacted.Redacted<string> =>
   credential._tag === "ApiKey" ? credential.key : credential.accessToken
 
@@ -47,9 +39,6 @@ const isSame = (one: Credential, other: Credential): boolean =>
  * - `name`: the account; by default the service's name in lower case, with `-` for spaces
  * - `refresh`: renews a token, one at a time for all processes; without it, one that expired is not renewed
  * - `how`: what to tell a person who is not connected
- *
- * @category constructors
- * @since 0.1.0
  */
 export const stored = <E = never, R = never, E2 = never, R2 = never>(options: {
   readonly service: string
@@ -99,9 +88,6 @@ export const stored = <E = never, R = never, E2 = never, R2 = never>(options: {
  * A connection by an access token that another service gives, and renews when it is told of a `refused` one: that of
  * `OAuth.accessToken`, or of `OAuth.connect`, which asks a person to sign in where nobody has yet. The model is told that
  * there is no connection, and `how` to connect; the failure itself goes to the log.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const fromToken = <E, R>(options: {
   readonly service: string
@@ -136,9 +122,6 @@ export const fromToken = <E, R>(options: {
 
 /**
  * A connection by one credential for everybody, from the configuration of the application: a key of its own, a bot's.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const fixed = (service: string, credential: Credential | Redacted.Redacted<string>): Connection => {
   const made = Redacted.isRedacted(credential) ? ApiKey.make({ key: credential }) : credential

@@ -16,24 +16,14 @@ import * as Schema from "effect/Schema"
 import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
 
-/**
- * `zone` is the time zone if the model names none (default `UTC`).
- *
- * @category models
- * @since 0.1.0
- */
+/** `zone` is the time zone if the model names none (default `UTC`). */
 export interface Options {
   readonly zone?: string | undefined
 }
 
 const days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
 
-/**
- * Makes the tool.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tool. */
 export const make = ({ zone: usual = "UTC" }: Options = {}): Tool.Tool =>
   Tool.make("current_datetime", {
     description: "Tells the date, the time and the day of the week.",

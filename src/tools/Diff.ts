@@ -33,12 +33,7 @@ const textOf = Effect.fnUntraced(function* (path: string) {
   return new TextDecoder().decode(transfer.value)
 })
 
-/**
- * Makes the tool.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tool. */
 export const make = (): Tool.Tool<Backend> =>
   Tool.make("diff", {
     description: "Shows what differs between two text files, as a unified diff.",

@@ -65,12 +65,7 @@ const isOfType =
 
 const office = "application/vnd.openxmlformats-officedocument."
 
-/**
- * PDF, page by page, in a thread of its own on Node. A page without text says so: it may be a scan.
- *
- * @category formats
- * @since 0.1.0
- */
+/** PDF, page by page, in a thread of its own on Node. A page without text says so: it may be a scan. */
 export const pdf: Document.Format = Document.format("PDF", {
   mimeTypes: ["application/pdf", "application/x-pdf"],
   extensions: ["pdf"],
@@ -80,9 +75,6 @@ export const pdf: Document.Format = Document.format("PDF", {
 
 /**
  * Word documents, by page where Word has said where pages end. Notes, comments, headers and footers come after the text.
- *
- * @category formats
- * @since 0.1.0
  */
 export const docx: Document.Format = Document.format("Word document", {
   mimeTypes: [`${office}wordprocessingml.document`, "application/vnd.ms-word.document.macroenabled.12"],
@@ -94,9 +86,6 @@ export const docx: Document.Format = Document.format("Word document", {
 /**
  * Workbooks, by sheet: a line for a row, with its number. Numbers are shown in the formats of their cells, with all
  * their digits. Hidden sheets, rows and columns are marked; comments come after their sheet.
- *
- * @category formats
- * @since 0.1.0
  */
 export const xlsx: Document.Format = Document.format("workbook", {
   mimeTypes: [`${office}spreadsheetml.sheet`, "application/vnd.ms-excel.sheet.macroenabled.12"],
@@ -105,12 +94,7 @@ export const xlsx: Document.Format = Document.format("workbook", {
   read: Xlsx.read
 })
 
-/**
- * Presentations, by slide, with the speaker's notes.
- *
- * @category formats
- * @since 0.1.0
- */
+/** Presentations, by slide, with the speaker's notes. */
 export const pptx: Document.Format = Document.format("presentation", {
   mimeTypes: [`${office}presentationml.presentation`, "application/vnd.ms-powerpoint.presentation.macroenabled.12"],
   extensions: ["pptx", "pptm"],
@@ -118,12 +102,7 @@ export const pptx: Document.Format = Document.format("presentation", {
   read: Pptx.read
 })
 
-/**
- * OpenDocument texts; comments and notes stand in their place, headers and footers after the text.
- *
- * @category formats
- * @since 0.1.0
- */
+/** OpenDocument texts; comments and notes stand in their place, headers and footers after the text. */
 export const odt: Document.Format = Document.format("OpenDocument text", {
   mimeTypes: ["application/vnd.oasis.opendocument.text"],
   extensions: ["odt"],
@@ -131,12 +110,7 @@ export const odt: Document.Format = Document.format("OpenDocument text", {
   read: Odf.readText
 })
 
-/**
- * OpenDocument spreadsheets, by sheet: a line for a row, with its number.
- *
- * @category formats
- * @since 0.1.0
- */
+/** OpenDocument spreadsheets, by sheet: a line for a row, with its number. */
 export const ods: Document.Format = Document.format("OpenDocument spreadsheet", {
   mimeTypes: ["application/vnd.oasis.opendocument.spreadsheet"],
   extensions: ["ods"],
@@ -144,12 +118,7 @@ export const ods: Document.Format = Document.format("OpenDocument spreadsheet", 
   read: Ods.read
 })
 
-/**
- * OpenDocument presentations, by slide, with the speaker's notes.
- *
- * @category formats
- * @since 0.1.0
- */
+/** OpenDocument presentations, by slide, with the speaker's notes. */
 export const odp: Document.Format = Document.format("OpenDocument presentation", {
   mimeTypes: ["application/vnd.oasis.opendocument.presentation"],
   extensions: ["odp"],
@@ -157,12 +126,7 @@ export const odp: Document.Format = Document.format("OpenDocument presentation",
   read: Odf.readSlides
 })
 
-/**
- * Rich text, with headings, lists, tables, notes and comments.
- *
- * @category formats
- * @since 0.1.0
- */
+/** Rich text, with headings, lists, tables, notes and comments. */
 export const rtf: Document.Format = Document.format("rich text", {
   mimeTypes: ["application/rtf", "text/rtf"],
   extensions: ["rtf"],
@@ -170,12 +134,7 @@ export const rtf: Document.Format = Document.format("rich text", {
   read: Rtf.read
 })
 
-/**
- * Books, by section, in the order in which they are read.
- *
- * @category formats
- * @since 0.1.0
- */
+/** Books, by section, in the order in which they are read. */
 export const epub: Document.Format = Document.format("book", {
   mimeTypes: ["application/epub+zip"],
   extensions: ["epub"],
@@ -186,9 +145,6 @@ export const epub: Document.Format = Document.format("book", {
 /**
  * Pages as text, with headings, lists, tables and links. `read_file` shows their source unless it is asked for the
  * document.
- *
- * @category formats
- * @since 0.1.0
  */
 export const html: Document.Format = Document.format("page", {
   mimeTypes: ["text/html", "application/xhtml+xml"],
@@ -198,12 +154,7 @@ export const html: Document.Format = Document.format("page", {
   read: Html.read
 })
 
-/**
- * Tables as text with commas, semicolons, tabs or bars between cells: a line for a row, with its number.
- *
- * @category formats
- * @since 0.1.0
- */
+/** Tables as text with commas, semicolons, tabs or bars between cells: a line for a row, with its number. */
 export const csv: Document.Format = Document.format("table", {
   mimeTypes: ["text/csv", "text/tab-separated-values"],
   extensions: ["csv", "tsv"],
@@ -211,24 +162,14 @@ export const csv: Document.Format = Document.format("table", {
   read: Csv.read
 })
 
-/**
- * Jupyter notebooks, by cell, with what the cells put out.
- *
- * @category formats
- * @since 0.1.0
- */
+/** Jupyter notebooks, by cell, with what the cells put out. */
 export const ipynb: Document.Format = Document.format("notebook", {
   mimeTypes: ["application/x-ipynb+json"],
   extensions: ["ipynb"],
   read: Ipynb.read
 })
 
-/**
- * Mail: who wrote to whom and when, the text, and the names of what is attached.
- *
- * @category formats
- * @since 0.1.0
- */
+/** Mail: who wrote to whom and when, the text, and the names of what is attached. */
 export const eml: Document.Format = Document.format("mail", {
   mimeTypes: ["message/rfc822"],
   extensions: ["eml"],
@@ -244,12 +185,7 @@ const old: Document.Format = Document.format("file of an old form of Office", {
   read: ({ bytes }) => Stream.fail(oldOffice(bytes, fail) ?? fail("Unsupported", "it is of no form that is known"))
 })
 
-/**
- * All of them, to be given to file tools, to retrieval, to `fetch_url`.
- *
- * @category formats
- * @since 0.1.0
- */
+/** All of them, to be given to file tools, to retrieval, to `fetch_url`. */
 export const formats: ReadonlyArray<Document.Format> = [
   pdf,
   docx,
@@ -267,20 +203,10 @@ export const formats: ReadonlyArray<Document.Format> = [
   old
 ]
 
-/**
- * The format of some bytes: by what they are, else by their type, else by their name.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The format of some bytes: by what they are, else by their type, else by their name. */
 export const detect = (input: Document.Input): Document.Format | undefined => Document.find(formats, input)
 
-/**
- * The pieces of a document in whichever of the formats it is. Fails with `Unsupported` if it is in none.
- *
- * @category running
- * @since 0.1.0
- */
+/** The pieces of a document in whichever of the formats it is. Fails with `Unsupported` if it is in none. */
 export const read = (input: Document.Input): Stream.Stream<Document.Piece, Document.DocumentError> =>
   Stream.suspend(() => {
     const format = detect(input)
@@ -297,9 +223,6 @@ export const read = (input: Document.Input): Stream.Stream<Document.Piece, Docum
 /**
  * A document as one text, with a line `--- page 3 ---` before each part that has a name: at most `limit` characters
  * (default 1,000,000), `truncated` if there is more.
- *
- * @category running
- * @since 0.1.0
  */
 export const text = (
   input: Document.Input,

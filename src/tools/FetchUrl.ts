@@ -44,9 +44,6 @@ import { WebReader } from "./WebReader.ts"
  * - `pageLength`: characters that are shown at once, 20,000
  * - `robots`: pages that a site does not want programs to read are not read
  * - `userAgent`: the name that is given to sites, and looked up in their `robots.txt`
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly maxBytes?: number | undefined
@@ -194,9 +191,6 @@ const part = (page: Page, offset: number, length: number): ToolOutput.ToolOutput
  * fetched.
  *
  * Give it an `HttpClient` that keeps rules (`NodeNetwork.layer`): a model opens whatever a page tells it to.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | WebReader> => {
   const { maxBytes = 5_000_000, pageLength = 20_000, userAgent = "effect-deepagents" } = options

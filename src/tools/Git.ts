@@ -33,12 +33,7 @@ import * as Programs from "./internal/git/programs.ts"
 import * as Repository from "./internal/git/repository.ts"
 import type { Answer } from "./internal/git/run.ts"
 
-/**
- * `repository` is the folder of the sandbox that git works in (default its root).
- *
- * @category models
- * @since 0.1.0
- */
+/** `repository` is the folder of the sandbox that git works in (default its root). */
 export interface Options {
   readonly repository?: string | undefined
 }
@@ -80,9 +75,6 @@ const clamp = (value: number | undefined, usual: number, most: number): number =
 /**
  * Makes the tools that only read: `git_status`, `git_diff`, `git_log`, `git_show`, `git_blame`, `git_branches`,
  * `git_worktrees`.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<Tool.Tool<Sandbox>> => {
   const git = (args: ReadonlyArray<string>, none: string) =>
@@ -171,9 +163,6 @@ export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<
 /**
  * Makes the tools that change the repository, each call of which needs a decision: `git_commit`, `git_branch`,
  * `git_worktree`.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<Tool.NeedingApproval<Sandbox>> => {
   const opened = Effect.flatMap(Repository.open(cwd), Commands.harmless)
@@ -268,9 +257,6 @@ export const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray
 /**
  * Makes all tools. An agent that has them needs `Approvals`, or a middleware that suspends runs, for those that change
  * something; a rule of approvals for one of them takes the place of the question.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options: Options = {}): ReadonlyArray<Tool.Tool<Sandbox> | Tool.NeedingApproval<Sandbox>> => [
   ...reading(options),

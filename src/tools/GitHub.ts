@@ -22,12 +22,7 @@ export type { Options }
 
 const Login = Schema.Struct({ login: Schema.String })
 
-/**
- * Schema of an issue or a pull request, as far as it is read.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Schema of an issue or a pull request, as far as it is read. */
 export const Issue = Schema.Struct({
   number: Schema.Finite,
   title: Schema.String,
@@ -68,12 +63,7 @@ const Code = Schema.Struct({
 const hasNext = (headers: Headers.Headers): boolean =>
   /rel="?next"?/i.test(Option.getOrElse(Headers.get(headers, "link"), () => "").slice(0, 8_000))
 
-/**
- * Makes a client of GitHub for one token.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a client of GitHub for one token. */
 export const make = <R = never>({ baseUrl = "https://api.github.com", connection }: Options<R>) => {
   const service = "GitHub"
   const headers = { accept: "application/vnd.github+json", "x-github-api-version": "2022-11-28" }
@@ -132,12 +122,7 @@ export const make = <R = never>({ baseUrl = "https://api.github.com", connection
   }
 }
 
-/**
- * Makes the tools of GitHub.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tools of GitHub. */
 export const tools = <R = never>(options: Options<R>) => {
   const github = make(options)
   const { listing, reading, writing } = makeTools("GitHub")

@@ -65,12 +65,7 @@ const Ids = Schema.Struct({
 const Label = Schema.Struct({ id: Schema.String, name: Schema.String, type: Schema.optionalKey(Schema.String) })
 const Sent = Schema.Struct({ id: Schema.String, threadId: Schema.optionalKey(Schema.String) })
 
-/**
- * A message as a reader sees it.
- *
- * @category models
- * @since 0.1.0
- */
+/** A message as a reader sees it. */
 export interface Message {
   readonly id: string
   readonly threadId: string
@@ -92,9 +87,6 @@ export interface Message {
 /**
  * A message to be written. `threadId` makes it an answer in a thread, `inReplyTo` one to the message of this
  * `Message-ID`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Draft {
   readonly to: ReadonlyArray<string>
@@ -210,12 +202,7 @@ const rawOf = (draft: Draft): string => {
   return Base64Url.encode(new TextEncoder().encode(lines.join("\r\n")))
 }
 
-/**
- * Makes a client of Gmail for one account.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a client of Gmail for one account. */
 export const make = <R = never>({ baseUrl = "https://gmail.googleapis.com", connection }: Options<R>) => {
   const http = makeClient({ service: "Gmail", connection, refusal, baseUrl, root: "/gmail/v1/users/me" })
   const one = (id: string, query: { readonly format: string; readonly metadataHeaders?: ReadonlyArray<string> }) =>
@@ -279,12 +266,7 @@ const draftFields = {
   inReplyTo: optionalText("The Message-ID that it answers")
 }
 
-/**
- * Makes the tools of Gmail. Attachments are saved to the run's `Backend`.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tools of Gmail. Attachments are saved to the run's `Backend`. */
 export const tools = <R = never>(options: Options<R>) => {
   const gmail = make(options)
   const { listing, reading, writing } = makeTools("Gmail")

@@ -24,12 +24,7 @@ const Time = Schema.Struct({
   timeZone: Schema.optionalKey(Schema.String)
 })
 
-/**
- * Schema of an event, as far as it is read.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Schema of an event, as far as it is read. */
 export const Event = Schema.Struct({
   id: Schema.String,
   status: Schema.optionalKey(Schema.String),
@@ -57,12 +52,7 @@ const FreeBusy = Schema.Struct({
   calendars: Schema.Record(Schema.String, Schema.Struct({ busy: Schema.optionalKey(Schema.Array(Busy)) }))
 })
 
-/**
- * An event to be made. `start` and `end` are RFC 3339 with an offset, or a date for a whole day.
- *
- * @category models
- * @since 0.1.0
- */
+/** An event to be made. `start` and `end` are RFC 3339 with an offset, or a date for a whole day. */
 export interface NewEvent {
   readonly summary: string
   readonly start: string
@@ -75,12 +65,7 @@ export interface NewEvent {
 
 const timeOf = (value: string) => (/^\d{4}-\d{2}-\d{2}$/.test(value) ? { date: value } : { dateTime: value })
 
-/**
- * Makes a client of Google Calendar for one account.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a client of Google Calendar for one account. */
 export const make = <R = never>({ baseUrl = "https://www.googleapis.com", connection }: Options<R>) => {
   const http = makeClient({ service: "Google Calendar", connection, refusal, baseUrl, root: "/calendar/v3" })
   return {
@@ -139,12 +124,7 @@ export const make = <R = never>({ baseUrl = "https://www.googleapis.com", connec
   }
 }
 
-/**
- * Makes the tools of Google Calendar.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tools of Google Calendar. */
 export const tools = <R = never>(options: Options<R>) => {
   const calendar = make(options)
   const { listing, reading, writing } = makeTools("Google Calendar")

@@ -12,12 +12,7 @@ import { failure, textOf } from "./internal/connectors/http.ts"
 
 export type { Options }
 
-/**
- * Schema of a file, as far as it is read.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Schema of a file, as far as it is read. */
 export const File = Schema.Struct({
   id: Schema.String,
   name: Schema.String,
@@ -48,12 +43,7 @@ const exported: { readonly [mimeType: string]: string } = {
   "application/vnd.google-apps.presentation": "text/plain"
 }
 
-/**
- * Makes a client of Google Drive for one account.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a client of Google Drive for one account. */
 export const make = <R = never>({ baseUrl = "https://www.googleapis.com", connection }: Options<R>) => {
   const service = "Google Drive"
   const http = makeClient({ service, connection, refusal, baseUrl, root: "/drive/v3" })
@@ -93,12 +83,7 @@ export const make = <R = never>({ baseUrl = "https://www.googleapis.com", connec
   }
 }
 
-/**
- * Makes the tools of Google Drive.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tools of Google Drive. */
 export const tools = <R = never>(options: Options<R>) => {
   const drive = make(options)
   const { listing, reading } = makeTools("Google Drive")

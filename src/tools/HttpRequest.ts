@@ -37,12 +37,7 @@ import * as decode from "./internal/web/decode.ts"
 import * as fills from "./internal/web/fill.ts"
 import type { Secrets } from "./Secrets.ts"
 
-/**
- * `maxBytes` of an answer that are read: 1,000,000. `maxLength` of its text that are shown: 20,000 characters.
- *
- * @category models
- * @since 0.1.0
- */
+/** `maxBytes` of an answer that are read: 1,000,000. `maxLength` of its text that are shown: 20,000 characters. */
 export interface Options {
   readonly maxBytes?: number | undefined
   readonly maxLength?: number | undefined
@@ -99,9 +94,6 @@ const isWriting = (method: string | undefined, headers: Readonly<Record<string, 
  * parts, or encoded in another way, shows it to the model. Such a host gets no `range` header.
  *
  * Give it an `HttpClient` that keeps rules (`NodeNetwork.layer`).
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.HttpClient | Secrets> => {
   const { maxBytes = 1_000_000, maxLength = 20_000 } = options

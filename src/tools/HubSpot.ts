@@ -10,21 +10,11 @@ import { at, limitField, makeClient, makeTools, type Options, text } from "./int
 
 export type { Options }
 
-/**
- * The kinds of objects that are read and written.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The kinds of objects that are read and written. */
 export const Kind = Schema.Literals(["contacts", "companies", "deals", "tickets"])
 export type Kind = typeof Kind.Type
 
-/**
- * Schema of an object: its properties by name.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Schema of an object: its properties by name. */
 export const Item = Schema.Struct({
   id: Schema.String,
   properties: Schema.Record(Schema.String, Schema.NullOr(Schema.String)),
@@ -70,12 +60,7 @@ const noteTo: { readonly [K in Kind]: number } = { contacts: 202, companies: 190
 
 type Properties = Readonly<Record<string, string>>
 
-/**
- * Makes a client of HubSpot for one account.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a client of HubSpot for one account. */
 export const make = <R = never>({ baseUrl = "https://api.hubapi.com", connection }: Options<R>) => {
   const http = makeClient({ service: "HubSpot", connection, baseUrl })
   return {
@@ -122,12 +107,7 @@ export const make = <R = never>({ baseUrl = "https://api.hubapi.com", connection
   }
 }
 
-/**
- * Makes the tools of HubSpot.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tools of HubSpot. */
 export const tools = <R = never>(options: Options<R>) => {
   const hubspot = make(options)
   const { listing, reading, writing } = makeTools("HubSpot")

@@ -33,12 +33,7 @@ const Wire = Schema.Struct({
   })
 })
 
-/**
- * An issue, with its description as plain text.
- *
- * @category models
- * @since 0.1.0
- */
+/** An issue, with its description as plain text. */
 export interface Issue {
   readonly id: string
   readonly key: string
@@ -99,12 +94,7 @@ const issueOf = ({ fields, id, key }: typeof Wire.Type): Issue => ({
 
 const fields = ["summary", "status", "issuetype", "priority", "assignee", "reporter", "updated", "description"]
 
-/**
- * Makes a client of Jira for one site.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a client of Jira for one site. */
 export const make = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
   const http = makeClient({ service: "Jira", connection, show, baseUrl, root: "/rest/api/3" })
   const change = (operation: string, method: "POST" | "PUT", path: string, body: object) =>
@@ -158,12 +148,7 @@ export const make = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
   }
 }
 
-/**
- * Makes the tools of Jira.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tools of Jira. */
 export const tools = <R = never>(options: SiteOptions<R>) => {
   const jira = make(options)
   const { listing, reading, writing } = makeTools("Jira")

@@ -15,12 +15,7 @@ export type { Options }
 
 const Named = Schema.Struct({ id: Schema.String, name: Schema.String })
 
-/**
- * Schema of an issue, as far as it is read.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Schema of an issue, as far as it is read. */
 export const Issue = Schema.Struct({
   id: Schema.String,
   identifier: Schema.String,
@@ -53,12 +48,7 @@ const refusal = (answer: Answer): Refusal | undefined => {
   }
 }
 
-/**
- * The fields of an issue that can be set.
- *
- * @category models
- * @since 0.1.0
- */
+/** The fields of an issue that can be set. */
 export interface Change {
   readonly title?: string | undefined
   readonly description?: string | undefined
@@ -68,12 +58,7 @@ export interface Change {
   readonly priority?: number | undefined
 }
 
-/**
- * Makes a client of Linear for one account.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a client of Linear for one account. */
 export const make = <R = never>({ baseUrl = "https://api.linear.app", connection }: Options<R>) => {
   const http = makeClient({
     service: "Linear",
@@ -168,12 +153,7 @@ export const make = <R = never>({ baseUrl = "https://api.linear.app", connection
   }
 }
 
-/**
- * Makes the tools of Linear.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tools of Linear. */
 export const tools = <R = never>(options: Options<R>) => {
   const linear = make(options)
   const { listing, reading, writing } = makeTools("Linear")

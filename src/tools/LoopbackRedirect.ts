@@ -22,10 +22,5 @@ import type { Redirect } from "../support/redirect.ts"
 
 export type { Redirect }
 
-/**
- * The redirect of programs that run where the person's browser runs.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** The redirect of programs that run where the person's browser runs. */
 export const redirect: Redirect = loopback

@@ -41,9 +41,6 @@ import * as Client from "./internal/lsp/client.ts"
 /**
  * A language server: `command` and its arguments, `languages` by the extension of files, `root` the absolute path of the
  * folder on this machine.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly root: string
@@ -51,12 +48,7 @@ export interface Options {
   readonly languages: { readonly [extension: string]: string }
 }
 
-/**
- * The server of TypeScript 7, for TypeScript and JavaScript: `tsc` must be found by `PATH`.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The server of TypeScript 7, for TypeScript and JavaScript: `tsc` must be found by `PATH`. */
 export const typescript: Pick<Options, "command" | "languages"> = {
   command: ["tsc", "--lsp", "--stdio"],
   languages: {
@@ -71,12 +63,7 @@ export const typescript: Pick<Options, "command" | "languages"> = {
   }
 }
 
-/**
- * A problem in a file; line and column are counted from 1.
- *
- * @category models
- * @since 0.1.0
- */
+/** A problem in a file; line and column are counted from 1. */
 export interface Problem {
   readonly line: number
   readonly column: number
@@ -84,12 +71,7 @@ export interface Problem {
   readonly message: string
 }
 
-/**
- * Says what is wrong with a file whose text is this now; `undefined` where nobody can say.
- *
- * @category services
- * @since 0.1.0
- */
+/** Says what is wrong with a file whose text is this now; `undefined` where nobody can say. */
 export class LanguageServer extends Context.Service<
   LanguageServer,
   { readonly diagnose: (path: string, text: string) => Effect.Effect<ReadonlyArray<Problem> | undefined> }
@@ -123,12 +105,7 @@ const start = Effect.fnUntraced(function* ({ command: [program, ...args], root }
   )
 })
 
-/**
- * Makes the layer of a server. It is started when it is first asked, and ended with the layer.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Makes the layer of a server. It is started when it is first asked, and ended with the layer. */
 export const layer = (options: Options): Layer.Layer<LanguageServer, never, ChildProcessSpawner> =>
   Layer.effect(
     LanguageServer,
@@ -167,12 +144,7 @@ export const layer = (options: Options): Layer.Layer<LanguageServer, never, Chil
     })
   )
 
-/**
- * The name of this middleware.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The name of this middleware. */
 export const name = "LspDiagnostics"
 
 /** The most problems that are told of a file, and the largest file that is looked at. */
@@ -199,12 +171,7 @@ const told = (path: string, problems: ReadonlyArray<Problem>): string => {
   return [`[the language server says of ${oneLine(path)}:]`, ...rows, ...more].join("\n")
 }
 
-/**
- * Adds the problems of a file to the result of the call that wrote it: errors and warnings, at most 20.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Adds the problems of a file to the result of the call that wrote it: errors and warnings, at most 20. */
 export const make = (): Middleware.Middleware<never, Backend | LanguageServer> => {
   const look = Effect.fnUntraced(function* (path: string) {
     const backend = yield* Backend

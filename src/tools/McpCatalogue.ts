@@ -17,9 +17,6 @@ import { normaliseName } from "../support/names.ts"
 /**
  * A server, over streamable HTTP. `auth`: `oauth` signs in by MCP's own rules, `token` takes a bearer token of the
  * account, `none` needs nothing. `docs` is where the service itself says so.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Server {
   readonly name: string
@@ -29,12 +26,7 @@ export interface Server {
   readonly docs: string
 }
 
-/**
- * The servers, by name.
- *
- * @category constants
- * @since 0.1.0
- */
+/** The servers, by name. */
 export const servers: ReadonlyArray<Server> = [
   {
     name: "asana",
@@ -185,11 +177,6 @@ export const servers: ReadonlyArray<Server> = [
   }
 ]
 
-/**
- * Finds a server by its name, however that is written.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Finds a server by its name, however that is written. */
 export const find = (name: string): Server | undefined =>
   servers.find((one) => normaliseName(one.name) === normaliseName(name))

@@ -54,44 +54,25 @@ import * as rules from "./internal/network/rules.ts"
  * - `streams`: answers of the type `text/event-stream` may last and be as long as they like (MCP over HTTP)
  * - `rate`: so many requests in a window of so many milliseconds a host; more of them wait
  * - `breaker`: after so many failures in a row, a host is left alone for so many milliseconds
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Rules = rules.Rules
 
-/**
- * Rules of the network.
- *
- * @category models
- * @since 0.1.0
- */
+/** Rules of the network. */
 export type Rules = rules.Rules
 
 /**
  * A rule refused a request, or gave its answer up: the `cause` in the reason of the `HttpClientError`. `rule` says which
  * one, `message` what is wrong; neither has a secret in it.
- *
- * @category errors
- * @since 0.1.0
  */
 export { Refused } from "./internal/network/rules.ts"
 export type { CacheOptions }
 
-/**
- * The rule that made a request fail, if it was one.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The rule that made a request fail, if it was one. */
 export const refusalOf: (error: unknown) => rules.Refused | undefined = describing.refusalOf
 
 /**
  * Judges a URL by the rules, before anything is sent there: gives why it is refused, or `undefined`. What its name leads
  * to is judged when a connection is made.
- *
- * @category getters
- * @since 0.1.0
  */
 export const check = (given: Rules, url: URL): rules.Refused | undefined => rules.judge(given).url(url)
 
@@ -206,9 +187,6 @@ const around = <R>(
  * (`traceparent`, `b3`) goes out: strangers learn nothing of your traces.
  *
  * A request fails with `HttpClientError`; {@link refusalOf} says if a rule was the reason.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (given: Rules): Layer.Layer<HttpClient.HttpClient, never, HttpClient.HttpClient> =>
   around(given, Effect.succeed)
@@ -223,9 +201,6 @@ const realmOf = ({ allow, allowPrivate, deny, ports, schemes }: Rules): string =
  * anew (a 304 costs no body). Every request and every hop is judged first, and what was fetched under other rules on what
  * may be reached is not found. Only GET requests without credentials are kept, and only answers of at most `maxBytes` as
  * they come (5,000,000), for `timeToLive` (a day) at most.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layerCached = (
   given: Rules,
@@ -233,10 +208,5 @@ export const layerCached = (
 ): Layer.Layer<HttpClient.HttpClient, never, HttpClient.HttpClient | Persistence.Persistence> =>
   around(given, (ask) => cached(ask, realmOf(given), options))
 
-/**
- * Says why a request failed, for a person or a model: what a rule had against it, or what became of the connection.
- *
- * @category getters
- * @since 0.1.0
- */
+/** Says why a request failed, for a person or a model: what a rule had against it, or what became of the connection. */
 export const describe: (error: HttpClientError.HttpClientError) => string = describing.describe

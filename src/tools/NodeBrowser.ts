@@ -34,9 +34,6 @@ export type { Resolve }
  * - `maxDownload` in bytes: 50,000,000; a longer file is given up while it comes, and nothing of it is kept
  * - `args`: more arguments of Chromium; those that lead pages past the proxy are refused
  * - `resolve`: takes the place of `dns.lookup`
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly rules: Network.Rules
@@ -247,9 +244,6 @@ const watched = Effect.fnUntraced(function* (context: BrowserContext, page: Page
 /**
  * A browser that starts with the layer and ends with it, with its proxy. Fails if Playwright or Chromium can't be
  * started, or if WebRTC of this Chromium goes past the proxy.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
   Layer.effect(

@@ -21,9 +21,6 @@ import { opener } from "./internal/documents/pdfThread.ts"
 /**
  * `timeout` of one page of a PDF: 20 seconds. `maxMemory` of a thread, in megabytes: 512; a document of less than 50 MB
  * gets ten times its size, and at least 128.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly timeout?: Duration.Input | undefined
@@ -34,8 +31,5 @@ export interface Options {
  * Reads PDFs in threads with these limits, in `read_file`, `fetch_url` and `Documents` alike. A thread begins with a
  * document and ends with it. A page that takes too long fails with `TimedOut`, a document that takes too much memory
  * with `TooLarge`.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (options: Options = {}): Layer.Layer<never> => Layer.succeed(Opener, opener(options))

@@ -45,9 +45,6 @@ export type { Resolve }
 /**
  * The rules that the proxy keeps; `maxBytes` of a request that is filled in: 10,000,000. `resolve` takes the place of
  * `dns.lookup`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly rules: Network.Rules
@@ -58,9 +55,6 @@ export interface Options {
 /**
  * A way out: its address, and the environment for the commands of a sandbox. Both have a password for this way in them,
  * and no secret.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Egress {
   readonly url: string
@@ -155,9 +149,6 @@ const answer = (request: IncomingMessage, path: string, most: number) =>
 /**
  * Starts a way out on loopback, which ends with the scope. It sends by the `HttpClient` at hand: give it one that keeps
  * rules (`NodeNetwork.layer`), the same as `rules`.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const start = (options: Options): Effect.Effect<Egress, never, Scope.Scope | HttpClient.HttpClient | Secrets> =>
   Effect.gen(function* () {

@@ -44,21 +44,13 @@ const client = (given: Network.Rules, resolve: Resolve | undefined): Layer.Layer
  * through one, the proxy would resolve names.
  *
  * `resolve` takes the place of `dns.lookup`.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (
   given: Network.Rules,
   options: { readonly resolve?: Resolve | undefined } = {}
 ): Layer.Layer<HttpClient> => Layer.provide(Network.layer(given), client(given, options.resolve))
 
-/**
- * The same with a cache, as `Network.layerCached` has it.
- *
- * @category layers
- * @since 0.1.0
- */
+/** The same with a cache, as `Network.layerCached` has it. */
 export const layerCached = (
   given: Network.Rules,
   options: Network.CacheOptions & { readonly resolve?: Resolve | undefined } = {}

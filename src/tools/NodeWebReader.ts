@@ -24,12 +24,7 @@ import * as threads from "./internal/threads.ts"
 import type { Answer, Ask } from "./internal/web/messages.ts"
 import { type Article, Unreadable, WebReader } from "./WebReader.ts"
 
-/**
- * `timeout` of one page: 10 seconds, and 20 for one of a PDF. `maxMemory` of the thread, in megabytes: 512.
- *
- * @category models
- * @since 0.1.0
- */
+/** `timeout` of one page: 10 seconds, and 20 for one of a PDF. `maxMemory` of the thread, in megabytes: 512. */
 export interface Options {
   readonly timeout?: Duration.Input | undefined
   readonly maxMemory?: number | undefined
@@ -107,9 +102,6 @@ const reader = (options: Options) =>
  * A reader with one thread, which begins with the first page and ends with the layer. Pages wait for each other. A page
  * that takes too long, or too much memory, ends the thread, and fails; the next page begins another one. PDFs are read in
  * threads of their own, as by `NodeDocuments.layer`.
- *
- * @category layers
- * @since 0.1.0
  */
 export const layer = (options: Options = {}): Layer.Layer<WebReader> =>
   Layer.merge(Layer.succeed(Opener, opener({ maxMemory: options.maxMemory })), reader(options))

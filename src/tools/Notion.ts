@@ -43,12 +43,7 @@ const pageOf =
     next: page.has_more ? page.next_cursor : undefined
   })
 
-/**
- * A page or a database.
- *
- * @category models
- * @since 0.1.0
- */
+/** A page or a database. */
 export interface Found {
   readonly id: string
   readonly kind: string
@@ -109,12 +104,7 @@ const paragraphs = (body: string) =>
       paragraph: { rich_text: [{ type: "text", text: { content } }] }
     }))
 
-/**
- * Makes a client of Notion for one integration.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a client of Notion for one integration. */
 export const make = <R = never>({ baseUrl = "https://api.notion.com", connection }: Options<R>) => {
   const headers = { "notion-version": "2022-06-28" }
   const http = makeClient({ service: "Notion", connection, baseUrl, root: "/v1", headers })
@@ -185,12 +175,7 @@ export const make = <R = never>({ baseUrl = "https://api.notion.com", connection
   }
 }
 
-/**
- * Makes the tools of Notion.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tools of Notion. */
 export const tools = <R = never>(options: Options<R>) => {
   const notion = make(options)
   const { listing, reading, writing } = makeTools("Notion")

@@ -52,26 +52,13 @@ export type { Redirect }
 /**
  * The application's own address. What comes to it must be handed to {@link complete}, in any process that shares the
  * store of credentials.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const redirectTo = (address: string): Redirect => Way.fixed(address)
 
-/**
- * Sign-ins, and the tokens that came of them: kept by tenant and account in the `CredentialStore`.
- *
- * @category services
- * @since 0.1.0
- */
+/** Sign-ins, and the tokens that came of them: kept by tenant and account in the `CredentialStore`. */
 export class OAuth extends Context.Service<OAuth, Service>()("effect-deepagents/OAuth") {}
 
-/**
- * The service. Without a `redirect` there is the device flow only. Sign-ins that were begun end with the layer.
- *
- * @category layers
- * @since 0.1.0
- */
+/** The service. Without a `redirect` there is the device flow only. Sign-ins that were begun end with the layer. */
 export const layer = (options?: {
   readonly redirect?: Redirect | undefined
 }): Layer.Layer<OAuth, never, CredentialStore | HttpClient> => Layer.effect(OAuth, make(options?.redirect))
@@ -81,9 +68,6 @@ export const layer = (options?: {
  * `ToolContext.ask` with the page and its origin. The question is taken back as soon as they have; where the run is
  * suspended meanwhile, it goes on when they answer. Calls that ask at once share one sign-in. Fails with what
  * {@link accessToken} fails with, with `Declined`, `Expired`, and with a `ToolError` where there is nobody to ask.
- *
- * @category operations
- * @since 0.1.0
  */
 export const connect = (
   provider: Provider,
@@ -94,9 +78,6 @@ export const connect = (
 /**
  * A token for requests, renewed if it has less than a minute left, or if it is the one that a service `refused`. One
  * renewal runs at a time, in all processes. Asks nobody: fails with `NotConnected`.
- *
- * @category operations
- * @since 0.1.0
  */
 export const accessToken = (
   provider: Provider,
@@ -108,9 +89,6 @@ export const accessToken = (
 /**
  * Begins a sign-in outside of a tool, for a page or a command of the application. The one that is open is given again.
  * It ends after 300 seconds; a device's when its server says so.
- *
- * @category operations
- * @since 0.1.0
  */
 export const begin = (provider: Provider, account: Account): Effect.Effect<SignIn, OAuthError | StoreError, OAuth> =>
   OAuth.use((oauth) => oauth.begin(provider, account))
@@ -118,9 +96,6 @@ export const begin = (provider: Provider, account: Account): Effect.Effect<SignI
 /**
  * Finishes a sign-in with the address that the person's browser came to, path and query included. Each can be finished
  * once. Check that it is the browser of the person who began: this page of yours must need their session.
- *
- * @category operations
- * @since 0.1.0
  */
 export const complete = (callback: string): Effect.Effect<void, OAuthError | StoreError, OAuth> =>
   OAuth.use((oauth) => oauth.complete(callback))
@@ -128,9 +103,6 @@ export const complete = (callback: string): Effect.Effect<void, OAuthError | Sto
 /**
  * Signs out: takes back the tokens at the server (`revoked`), and removes them; if the server can't, removes them only
  * (`forgotten`). If the server fails, they stay.
- *
- * @category operations
- * @since 0.1.0
  */
 export const revoke = (
   provider: Provider,

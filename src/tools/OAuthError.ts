@@ -1,6 +1,4 @@
-/**
- * Failures of signing in to a service, and of the tokens that came of it.
- */
+/** Failures of signing in to a service, and of the tokens that came of it. */
 import * as Schema from "effect/Schema"
 
 /**
@@ -11,9 +9,6 @@ import * as Schema from "effect/Schema"
  * - `InvalidResponse`: the answer is not of this sign-in, or not of its form: it was not used
  * - `Unavailable`: the server was not reached, or failed; try again later
  * - `Unsupported`: the server, or this installation, can't do what is asked for
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("NotConnected", { problem: Schema.String }),
@@ -45,12 +40,7 @@ const explain = (name: string, reason: Reason): string => {
   }
 }
 
-/**
- * A sign-in, or a token of one, could not be had. There is never a secret in it.
- *
- * @category errors
- * @since 0.1.0
- */
+/** A sign-in, or a token of one, could not be had. There is never a secret in it. */
 export class OAuthError extends Schema.TaggedError<OAuthError>()("OAuthError", {
   provider: Schema.String,
   account: Schema.String,

@@ -1,14 +1,7 @@
-/**
- * Failures of OpenAPI documents, before a tool is made of them.
- */
+/** Failures of OpenAPI documents, before a tool is made of them. */
 import * as Schema from "effect/Schema"
 
-/**
- * A document can't be had, is none that tools can be made of, or the options name what it does not have.
- *
- * @category errors
- * @since 0.1.0
- */
+/** A document can't be had, is none that tools can be made of, or the options name what it does not have. */
 export class OpenApiError extends Schema.TaggedError<OpenApiError>()("OpenApiError", {
   document: Schema.String,
   problem: Schema.String

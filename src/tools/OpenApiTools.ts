@@ -49,9 +49,6 @@ export type { Auth, Operation }
  *   an operation has a server of its own
  * - `headers`: sent with every request to the service, and to `origins`
  * - `outputLimit`: characters of an answer that the model is shown (30,000)
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options<R = never> {
   readonly name?: string | undefined
@@ -65,20 +62,10 @@ export interface Options<R = never> {
   readonly outputLimit?: number | undefined
 }
 
-/**
- * A tool of an operation. One that writes has `needsApproval`.
- *
- * @category models
- * @since 0.1.0
- */
+/** A tool of an operation. One that writes has `needsApproval`. */
 export type OperationTool<R> = Tool.Tool<HttpClient | R> | Tool.NeedingApproval<HttpClient | R>
 
-/**
- * The tools of a document, and the operations that they stand for.
- *
- * @category models
- * @since 0.1.0
- */
+/** The tools of a document, and the operations that they stand for. */
 export interface OpenApiTools<R = never> {
   readonly tools: ReadonlyArray<OperationTool<R>>
   readonly operations: ReadonlyArray<Operation>
@@ -183,9 +170,6 @@ const fromDocument = Effect.fnUntraced(function* <R>(
  * left open in the schema, and the parameters of a tool have 16,000 characters at most.
  *
  * Operations that send files take the paths of files of the run's `Backend`.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = <R = never>(
   document: unknown,
@@ -195,12 +179,7 @@ export const make = <R = never>(
     fromDocument(read, options.name ?? "given", undefined, options)
   )
 
-/**
- * Makes tools of a document at a URL; its servers may be relative to it.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes tools of a document at a URL; its servers may be relative to it. */
 export const fromUrl = <R = never>(
   url: string | URL,
   options: Options<R> = {}
@@ -215,12 +194,7 @@ export const fromUrl = <R = never>(
     return yield* fromDocument(yield* readDocument(textOf(answer), label), label, from, options)
   })
 
-/**
- * Makes tools of a document in a file.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes tools of a document in a file. */
 export const fromFile = <R = never>(
   path: string,
   options: Options<R> = {}

@@ -42,9 +42,6 @@ import * as Script from "./internal/processes/script.ts"
 /**
  * `most` is how many processes of a run may run at once (default 8), `time` how long one may (default 4 hours), `output`
  * how much it may write, in bytes (default 64 MiB): more ends it.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly most?: number | undefined
@@ -301,9 +298,6 @@ const kill = Tool.make("kill_process", {
 /**
  * Makes the tools. `start_process`, `send_input` and `kill_process` are annotated as destructive: rules of approvals ask
  * about them as about `execute`, and whoever decides on a start is told the risk of the command.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (options: Options = {}): ReadonlyArray<Tool.Tool<Sandbox | ToolContext>> => [
   start(options),

@@ -39,9 +39,6 @@ import * as WebSearch from "./WebSearch.ts"
 /**
  * A question: `max_sources` pages are read (from 1 to 10; 5 if nothing is said). With `deep`, it is looked for in other
  * words, too.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Input = Schema.Struct({
   query: Schema.String,
@@ -49,12 +46,7 @@ export const Input = Schema.Struct({
   deep: Schema.optionalKey(Schema.Boolean)
 })
 
-/**
- * A brief that cites by `[1]`, and the sources that it cites, by their numbers in the run.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** A brief that cites by `[1]`, and the sources that it cites, by their numbers in the run. */
 export const Brief = Schema.Struct({
   brief: Schema.String,
   sources: Schema.Array(
@@ -112,9 +104,6 @@ const render = (pages: ReadonlyArray<Read>): string =>
  * pages at once, lets notes be compared, and writes. A page that can't be read is left out; a brief on none is an error.
  *
  * Findings and pages are recorded: a run that a crash cut off goes on where it was.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (
   options: { readonly name?: string | undefined; readonly fetch?: FetchUrl.Options | undefined } = {}

@@ -26,9 +26,6 @@ import { sha256 } from "../support/hash.ts"
 /**
  * `languages` narrows what may be run. `timeout` is how long a program may run (default 1 minute). `allow` names
  * sandboxes that do not isolate, and may be used all the same.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly languages?: ReadonlyArray<Language> | undefined
@@ -36,12 +33,7 @@ export interface Options {
   readonly allow?: ReadonlyArray<"LocalShell"> | undefined
 }
 
-/**
- * A language that programs are run in.
- *
- * @category models
- * @since 0.1.0
- */
+/** A language that programs are run in. */
 export type Language = "javascript" | "typescript" | "python" | "shell"
 
 const programs: { readonly [Key in Language]: { readonly run: string; readonly extension: string } } = {
@@ -57,12 +49,7 @@ const shownLength = 30_000
 
 const folder = "/.code"
 
-/**
- * Makes the tool.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tool. */
 export const make = (options: Options = {}): Tool.Tool<Sandbox | ToolContext> => {
   const { allow = [], languages = all } = options
   const timeout = Duration.fromInputUnsafe(options.timeout ?? "1 minute")

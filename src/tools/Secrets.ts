@@ -16,23 +16,13 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 
-/**
- * A secret, and the hosts that may get it: `example.com`, `*.example.com`, `example.com:8443`.
- *
- * @category models
- * @since 0.1.0
- */
+/** A secret, and the hosts that may get it: `example.com`, `*.example.com`, `example.com:8443`. */
 export interface Secret {
   readonly value: Redacted.Redacted
   readonly hosts: ReadonlyArray<string>
 }
 
-/**
- * The secrets by name, and their names.
- *
- * @category services
- * @since 0.1.0
- */
+/** The secrets by name, and their names. */
 export class Secrets extends Context.Service<
   Secrets,
   {
@@ -41,12 +31,7 @@ export class Secrets extends Context.Service<
   }
 >()("effect-deepagents/Secrets") {}
 
-/**
- * Secrets that are given here, by name.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Secrets that are given here, by name. */
 export const layer = (secrets: { readonly [name: string]: Secret }): Layer.Layer<Secrets> => {
   const all = new Map(Object.entries(secrets))
   return Layer.succeed(Secrets, {
@@ -55,10 +40,5 @@ export const layer = (secrets: { readonly [name: string]: Secret }): Layer.Layer
   })
 }
 
-/**
- * No secrets.
- *
- * @category layers
- * @since 0.1.0
- */
+/** No secrets. */
 export const none: Layer.Layer<Secrets> = layer({})

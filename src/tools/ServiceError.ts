@@ -13,9 +13,6 @@ import * as Schema from "effect/Schema"
  * - `TooLarge`: the answer is larger than what is read
  * - `UnexpectedAnswer`: the answer is not of the form that the service documents
  * - `InvalidRequest`: what was asked for can't be sent
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Reason = Schema.Literals([
   "NotConnected",
@@ -31,9 +28,6 @@ export type Reason = typeof Reason.Type
 /**
  * An operation of a service failed. `status` is that of its answer, if one came. `isRetryable` says that the same may go
  * better the next time.
- *
- * @category errors
- * @since 0.1.0
  */
 export class ServiceError extends Schema.TaggedError<ServiceError>()("ServiceError", {
   service: Schema.String,
@@ -48,10 +42,5 @@ export class ServiceError extends Schema.TaggedError<ServiceError>()("ServiceErr
   }
 }
 
-/**
- * Tells whether a value is a {@link ServiceError}.
- *
- * @category guards
- * @since 0.1.0
- */
+/** Tells whether a value is a {@link ServiceError}. */
 export const isServiceError = (value: unknown): value is ServiceError => value instanceof ServiceError

@@ -14,12 +14,7 @@ import { type Answer, jsonOf, type Refusal } from "./internal/connectors/http.ts
 
 export type { Options }
 
-/**
- * Schema of a message, as far as it is read. `ts` is its id within its channel.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Schema of a message, as far as it is read. `ts` is its id within its channel. */
 export const Message = Schema.Struct({
   ts: Schema.String,
   user: Schema.optionalKey(Schema.String),
@@ -75,12 +70,7 @@ const refusal = (answer: Answer): Refusal | undefined => {
   }
 }
 
-/**
- * Makes a client of Slack for one token.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes a client of Slack for one token. */
 export const make = <R = never>({ baseUrl = "https://slack.com/api", connection }: Options<R>) => {
   const http = makeClient({ service: "Slack", connection, baseUrl, refusal })
   const messages = (operation: string, path: string, query: { readonly [name: string]: string }) =>
@@ -151,12 +141,7 @@ export const make = <R = never>({ baseUrl = "https://slack.com/api", connection 
   }
 }
 
-/**
- * Makes the tools of Slack.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tools of Slack. */
 export const tools = <R = never>(options: Options<R>) => {
   const slack = make(options)
   const { listing, reading, writing } = makeTools("Slack")

@@ -18,9 +18,6 @@ import { escaped } from "../support/untrusted.ts"
 /**
  * `entries` is how many are listed at most (default 500). `closed` are names of folders that are listed and not gone
  * into (default `.git`, `node_modules`).
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly entries?: number | undefined
@@ -69,12 +66,7 @@ const list = (
     )
   })
 
-/**
- * Makes the tool.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Makes the tool. */
 export const make = ({ closed = [".git", "node_modules"], entries = 500 }: Options = {}): Tool.Tool<Backend> =>
   Tool.make("tree", {
     description: `Lists the folders and files below a folder, as an indented list of at most ${entries}, 3 levels deep.`,

@@ -32,9 +32,6 @@ import * as providers from "./internal/web/searchProviders.ts"
 /**
  * A question to a search provider. `topic` and `includeContent` (the text of the pages, where the provider gives it)
  * are left out by providers that don't know them.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Query {
   readonly query: string
@@ -43,12 +40,7 @@ export interface Query {
   readonly includeContent: boolean
 }
 
-/**
- * A page that was found, in one shape for all providers. `published` is as the provider writes it.
- *
- * @category models
- * @since 0.1.0
- */
+/** A page that was found, in one shape for all providers. `published` is as the provider writes it. */
 export interface Result {
   readonly title: string
   readonly url: string
@@ -57,23 +49,13 @@ export interface Result {
   readonly content?: string | undefined
 }
 
-/**
- * A provider could not search: what it answered, or why it was not reached. It has no key in it.
- *
- * @category errors
- * @since 0.1.0
- */
+/** A provider could not search: what it answered, or why it was not reached. It has no key in it. */
 export class SearchError extends Schema.TaggedError<SearchError>("effect-deepagents/WebSearch/SearchError")(
   "SearchError",
   { provider: Schema.String, message: Schema.String, isRetryable: Schema.Boolean }
 ) {}
 
-/**
- * Searches the web.
- *
- * @category services
- * @since 0.1.0
- */
+/** Searches the web. */
 export class WebSearch extends Context.Service<
   WebSearch,
   { readonly search: (query: Query) => Effect.Effect<ReadonlyArray<Result>, SearchError> }
@@ -93,68 +75,33 @@ const layerOf = (provider: providers.Provider): Layer.Layer<WebSearch, never, Ht
     )
   )
 
-/**
- * The key of a provider, and where its API is, if not where it is for everybody.
- *
- * @category models
- * @since 0.1.0
- */
+/** The key of a provider, and where its API is, if not where it is for everybody. */
 export interface KeyOptions {
   readonly apiKey: Redacted.Redacted
   readonly apiUrl?: string | undefined
 }
 
-/**
- * Tavily: made for models, with topics and the text of pages.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Tavily: made for models, with topics and the text of pages. */
 export const tavily = (options: KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
   layerOf(providers.tavily(options))
 
-/**
- * Brave, with an index of its own.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Brave, with an index of its own. */
 export const brave = (options: KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
   layerOf(providers.brave(options))
 
-/**
- * Exa: search by meaning, with the text of pages.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Exa: search by meaning, with the text of pages. */
 export const exa = (options: KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
   layerOf(providers.exa(options))
 
-/**
- * Serper: Google's results.
- *
- * @category layers
- * @since 0.1.0
- */
+/** Serper: Google's results. */
 export const serper = (options: KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
   layerOf(providers.serper(options))
 
-/**
- * A SearXNG server of your own, whose settings allow the format `json`.
- *
- * @category layers
- * @since 0.1.0
- */
+/** A SearXNG server of your own, whose settings allow the format `json`. */
 export const searxng = (options: { readonly apiUrl: string }): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
   layerOf(providers.searxng(options))
 
-/**
- * DuckDuckGo's page for browsers without scripts: no key, and no promise. It refuses whoever asks often.
- *
- * @category layers
- * @since 0.1.0
- */
+/** DuckDuckGo's page for browsers without scripts: no key, and no promise. It refuses whoever asks often. */
 export const duckDuckGo = (
   options: {
     readonly apiUrl?: string | undefined
@@ -165,9 +112,6 @@ export const duckDuckGo = (
  * The search that a model's provider runs itself, for `serverTools` of its layer: `OpenAiChatModel`,
  * `AnthropicChatModel`, `GeminiChatModel`. What it finds are citations of the answer, and sources of the run; the agent
  * needs no `web_search` then.
- *
- * @category constants
- * @since 0.1.0
  */
 export const hosted: { readonly [provider in "openai" | "anthropic" | "gemini"]: JsonObject } = {
   openai: { type: "web_search" },
@@ -198,9 +142,6 @@ const render = (result: Result): string =>
 /**
  * Makes the tool `web_search` (`query`, `max_results`, `topic`, `include_raw_content`). Results are quoted, since nobody
  * vouches for them, and each page is a source of the run.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const make = (): Tool.Tool<WebSearch> =>
   Tool.make("web_search", {

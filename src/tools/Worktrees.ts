@@ -47,9 +47,6 @@ import { complaint, gitWords, pinned, quoted, runLine, succeeded } from "./inter
 /**
  * `repository` is the folder of the sandbox that has it (default its root). `author` is who commits (default `agent`,
  * `agent@localhost`). `base` is where a new branch begins (default what is checked out).
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly repository?: string | undefined
@@ -61,9 +58,6 @@ export interface Options {
  * The work that was done on a branch: `value` is what it gave, `commit` what it left there (not there if it changed
  * nothing), `changes` the files, a line each. `kept` is the folder, if it stays because repositories in it would be lost
  * with it.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Worked<A> {
   readonly value: A
@@ -73,12 +67,7 @@ export interface Worked<A> {
   readonly kept?: string
 }
 
-/**
- * The outcome of the merge of a branch.
- *
- * @category models
- * @since 0.1.0
- */
+/** The outcome of the merge of a branch. */
 export type Merged =
   | { readonly _tag: "Merged"; readonly branch: string; readonly commit: string }
   | { readonly _tag: "UpToDate"; readonly branch: string }
@@ -278,9 +267,6 @@ const workIn = <A, E, R>(
  * The `Sandbox` and the `Backend` of the work have the branch's files as their root. What it leaves is committed, also
  * if it fails or is interrupted, so that nothing is lost. If it can't be committed, the folder stays and the failure
  * names it.
- *
- * @category running
- * @since 0.1.0
  */
 export const within = <A, E, R>(
   branch: string,
@@ -348,9 +334,6 @@ const mergeOne = Effect.fnUntraced(function* (
 /**
  * Merges branches into what is checked out, one after the other. One that conflicts is taken back whole, and the next is
  * tried. Fails if something is uncommitted there.
- *
- * @category running
- * @since 0.1.0
  */
 export const merge = (
   branches: ReadonlyArray<string>,
@@ -393,9 +376,6 @@ const noteOf = (branch: string, left: Left): string => {
 /**
  * Makes two tools: `code_in_worktree` has the agent do a task on a branch, in a worktree of its own, several at once if
  * they are called in one turn; `merge_branches`, which needs a decision, merges branches and tells conflicts.
- *
- * @category constructors
- * @since 0.1.0
  */
 export const tools = <O, E, R>(
   options: Options & { readonly agent: Agent.Agent<O, E, R> }

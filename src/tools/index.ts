@@ -1,6 +1,4 @@
-/**
- * Tools for the real world: the network, the web, documents, version control, connectors.
- */
+/** Tools for the real world: the network, the web, documents, version control, connectors. */
 export * as Artifacts from "./Artifacts.ts"
 export * as Browser from "./Browser.ts"
 export * as Calculator from "./Calculator.ts"

@@ -1,6 +1,4 @@
-/**
- * Decodes what a model wrote for a schema, and says what is wrong with it.
- */
+/** Decodes what a model wrote for a schema, and says what is wrong with it. */
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

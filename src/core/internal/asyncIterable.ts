@@ -1,6 +1,4 @@
-/**
- * Turns a provider's async iterable into a stream.
- */
+/** Turns a provider's async iterable into a stream. */
 import * as Array from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

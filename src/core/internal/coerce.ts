@@ -1,6 +1,4 @@
-/**
- * Mends the form of arguments by their JSON Schema.
- */
+/** Mends the form of arguments by their JSON Schema. */
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Schemas from "../../support/jsonSchema.ts"

@@ -1,6 +1,4 @@
-/**
- * Decodes versioned JSON, with an error that names the field.
- */
+/** Decodes versioned JSON, with an error that names the field. */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as SchemaIssue from "effect/SchemaIssue"

@@ -1,6 +1,4 @@
-/**
- * Finds JSON Schemas that can't be decoded by.
- */
+/** Finds JSON Schemas that can't be decoded by. */
 import { targetOf } from "../../support/jsonSchema.ts"
 import { isObject, type Json, type JsonObject } from "../Json.ts"
 

@@ -1,6 +1,4 @@
-/**
- * Brings a history into a form that any provider accepts: each call with exactly one answer.
- */
+/** Brings a history into a form that any provider accepts: each call with exactly one answer. */
 import { type AiMessage, isPartial, makeId, type Message, tool, type ToolMessage } from "../Message.ts"
 import { type Suspension, waitingCalls } from "./suspension.ts"
 

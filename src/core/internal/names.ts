@@ -1,6 +1,4 @@
-/**
- * Finds the tool that a model means.
- */
+/** Finds the tool that a model means. */
 import { normaliseName } from "../../support/names.ts"
 
 /**

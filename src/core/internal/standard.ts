@@ -1,6 +1,4 @@
-/**
- * Decoders from schemas of other libraries: their JSON Schema for the model, their validation for what it wrote.
- */
+/** Decoders from schemas of other libraries: their JSON Schema for the model, their validation for what it wrote. */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"

@@ -1,6 +1,4 @@
-/**
- * The suspension of a run: the requests that wait, the decisions on them, the sub-agents inside.
- */
+/** The suspension of a run: the requests that wait, the decisions on them, the sub-agents inside. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

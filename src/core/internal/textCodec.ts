@@ -1,6 +1,4 @@
-/**
- * Values of a schema as texts: what a person, a model or a thread says to a program, and what it answers.
- */
+/** Values of a schema as texts: what a person, a model or a thread says to a program, and what it answers. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

@@ -1,6 +1,4 @@
-/**
- * Reads the input and the options of a run: a history that a provider accepts, and what is new in it.
- */
+/** Reads the input and the options of a run: a history that a provider accepts, and what is new in it. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"

@@ -1,6 +1,4 @@
-/**
- * A call on its way: resolved, decoded, put into its context, answered.
- */
+/** A call on its way: resolved, decoded, put into its context, answered. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { once } from "../../support/once.ts"

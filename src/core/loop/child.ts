@@ -1,6 +1,4 @@
-/**
- * Runs sub-agents inside the tool call that asks for them.
- */
+/** Runs sub-agents inside the tool call that asks for them. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

@@ -1,6 +1,4 @@
-/**
- * Makes a run: its thread, its session and its state, what middleware sees of it and what the loop keeps.
- */
+/** Makes a run: its thread, its session and its state, what middleware sees of it and what the loop keeps. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"

@@ -1,6 +1,4 @@
-/**
- * Compiles an agent: everything that does not change from run to run is worked out once.
- */
+/** Compiles an agent: everything that does not change from run to run is worked out once. */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"

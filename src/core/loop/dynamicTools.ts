@@ -1,6 +1,4 @@
-/**
- * Tools that come and go: asks the middleware that gives them, before each round.
- */
+/** Tools that come and go: asks the middleware that gives them, before each round. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as AgentState from "../AgentState.ts"

@@ -1,6 +1,4 @@
-/**
- * Runs one call: through every middleware, with the tool's failures and defects as outcomes.
- */
+/** Runs one call: through every middleware, with the tool's failures and defects as outcomes. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { cut } from "../../support/text.ts"

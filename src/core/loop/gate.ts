@@ -1,6 +1,4 @@
-/**
- * Asks every gate about the calls of a round before one of them runs, and carries out what was decided.
- */
+/** Asks every gate about the calls of a round before one of them runs, and carries out what was decided. */
 import * as Effect from "effect/Effect"
 import { defined } from "../../support/defined.ts"
 import { visible } from "../../support/untrusted.ts"

@@ -1,6 +1,4 @@
-/**
- * The gates that the calls of a round pass, in their order: after a crash, those of middleware, those of tools.
- */
+/** The gates that the calls of a round pass, in their order: after a crash, those of middleware, those of tools. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { Request } from "../Approval.ts"

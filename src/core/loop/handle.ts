@@ -1,6 +1,4 @@
-/**
- * The three ways into the interpreter: `run`, `stream` and `start`.
- */
+/** The three ways into the interpreter: `run`, `stream` and `start`. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"

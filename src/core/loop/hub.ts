@@ -1,6 +1,4 @@
-/**
- * Brings the events of a tree of runs to their readers, with back-pressure.
- */
+/** Brings the events of a tree of runs to their readers, with back-pressure. */
 import * as Array from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

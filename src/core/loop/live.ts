@@ -1,6 +1,4 @@
-/**
- * The two halves of a run, and the ways to report, append, note and count in it.
- */
+/** The two halves of a run, and the ways to report, append, note and count in it. */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"

@@ -1,6 +1,4 @@
-/**
- * Asks for an answer in a schema, and has it repaired.
- */
+/** Asks for an answer in a schema, and has it repaired. */
 import * as Effect from "effect/Effect"
 import { AgentError } from "../AgentError.ts"
 import { type Answer, answerCall, type Output, readCall, readText } from "../Answer.ts"

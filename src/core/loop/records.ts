@@ -1,6 +1,4 @@
-/**
- * The records of what is done inside of an open call, as they are stored.
- */
+/** The records of what is done inside of an open call, as they are stored. */
 import * as Schema from "effect/Schema"
 import { Json, JsonObject } from "../Json.ts"
 import { StopReason } from "../StopReason.ts"

@@ -1,6 +1,4 @@
-/**
- * Recognises a round that calls the same as the round before, and answers the calls that need not be made again.
- */
+/** Recognises a round that calls the same as the round before, and answers the calls that need not be made again. */
 import { canonical } from "../Json.ts"
 import type { AiMessage } from "../Message.ts"
 import type { ToolCall } from "../ToolCall.ts"

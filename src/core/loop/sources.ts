@@ -1,6 +1,4 @@
-/**
- * Numbers the sources of tools and turns, and reports them.
- */
+/** Numbers the sources of tools and turns, and reports them. */
 import * as Effect from "effect/Effect"
 import * as Content from "../Content.ts"
 import type { AiMessage } from "../Message.ts"

@@ -1,6 +1,4 @@
-/**
- * The state of a run: slots by name, of its own or shared by the whole tree.
- */
+/** The state of a run: slots by name, of its own or shared by the whole tree. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { AnySlot, Slot, Snapshot, Store } from "../AgentState.ts"

@@ -1,6 +1,4 @@
-/**
- * Runs the calls of a round, and answers them in the history.
- */
+/** Runs the calls of a round, and answers them in the history. */
 import * as Effect from "effect/Effect"
 import type { Request } from "../Approval.ts"
 import { type Suspension, suspension } from "../internal/suspension.ts"

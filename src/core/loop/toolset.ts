@@ -1,6 +1,4 @@
-/**
- * Tools by name, and what each promises.
- */
+/** Tools by name, and what each promises. */
 import { memoize } from "effect/Function"
 import { normaliseName } from "../../support/names.ts"
 import { once } from "../../support/once.ts"

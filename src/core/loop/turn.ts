@@ -1,6 +1,4 @@
-/**
- * The one door to the model: asks for a turn, and reports its parts as they arrive.
- */
+/** The one door to the model: asks for a turn, and reports its parts as they arrive. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Pull from "effect/Pull"

@@ -1,6 +1,4 @@
-/**
- * Activities of a workflow: a turn and a tool call, and the results that are stored of them.
- */
+/** Activities of a workflow: a turn and a tool call, and the results that are stored of them. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

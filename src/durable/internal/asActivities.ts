@@ -1,6 +1,4 @@
-/**
- * A middleware that makes the turns and tool calls of a run activities of its workflow.
- */
+/** A middleware that makes the turns and tool calls of a run activities of its workflow. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"

@@ -1,6 +1,4 @@
-/**
- * Schemas of an agent's outcomes and failures.
- */
+/** Schemas of an agent's outcomes and failures. */
 import * as Schema from "effect/Schema"
 import { AgentError } from "../../core/AgentError.ts"
 import { ModelError } from "../../core/ModelError.ts"

@@ -1,6 +1,4 @@
-/**
- * Durable waits for the decisions on requests.
- */
+/** Durable waits for the decisions on requests. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -1,6 +1,4 @@
-/**
- * Events of one thread, from its store and from the run that is at work on it.
- */
+/** Events of one thread, from its store and from the run that is at work on it. */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"

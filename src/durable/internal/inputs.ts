@@ -1,6 +1,4 @@
-/**
- * Inputs as messages of a thread, and the ids that make them one.
- */
+/** Inputs as messages of a thread, and the ids that make them one. */
 import type * as Content from "../../core/Content.ts"
 import { human, type HumanMessage, type Message } from "../../core/Message.ts"
 

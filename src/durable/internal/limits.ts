@@ -1,6 +1,4 @@
-/**
- * Limits of the cluster on ids, messages and answers.
- */
+/** Limits of the cluster on ids, messages and answers. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

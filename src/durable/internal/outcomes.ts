@@ -1,6 +1,4 @@
-/**
- * Outcomes read from what a thread says, for inputs that were settled before.
- */
+/** Outcomes read from what a thread says, for inputs that were settled before. */
 import * as Effect from "effect/Effect"
 import { AgentError } from "../../core/AgentError.ts"
 import { fromSchema, readAgain } from "../../core/Answer.ts"

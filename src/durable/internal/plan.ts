@@ -1,6 +1,4 @@
-/**
- * Decides what an input or a decision means for a thread as it stands: a run, or the outcome that it had.
- */
+/** Decides what an input or a decision means for a thread as it stands: a run, or the outcome that it had. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

@@ -1,6 +1,4 @@
-/**
- * Messages between a client and the entity of a thread.
- */
+/** Messages between a client and the entity of a thread. */
 import type {
   AlreadyProcessingMessage,
   EntityNotAssignedToRunner,

@@ -1,6 +1,4 @@
-/**
- * A thread on the runner that has it: one push at a time, steered and stopped from outside.
- */
+/** A thread on the runner that has it: one push at a time, steered and stopped from outside. */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,4 @@
-/**
- * Answers of a run to the questions, requests and words of a server in the middle of a call.
- */
+/** Answers of a run to the questions, requests and words of a server in the middle of a call. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { ChatModel } from "../../core/ChatModel.ts"

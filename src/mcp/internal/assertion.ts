@@ -1,6 +1,4 @@
-/**
- * Tokens of others that a client signs in with: of a workload, or of the identity provider of a company (RFC 7523).
- */
+/** Tokens of others that a client signs in with: of a workload, or of the identity provider of a company (RFC 7523). */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { defined } from "../../support/defined.ts"
@@ -13,9 +11,6 @@ import { load } from "./sdk.ts"
 /**
  * The authorisation server (`issuer`) that a token is to be shown to, for a `resource`: the MCP server's address. The
  * MCP server named both, unless its configuration has an `issuer`. `fetch` is that of the connection.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Audience {
   readonly server: string
@@ -25,20 +20,12 @@ export interface Audience {
   readonly fetch: FetchLike
 }
 
-/**
- * Gives the token (a JWT) that the client shows with the grant `jwt-bearer`, each time that it signs in.
- *
- * @category models
- * @since 0.1.0
- */
+/** Gives the token (a JWT) that the client shows with the grant `jwt-bearer`, each time that it signs in. */
 export type Assertion = (audience: Audience) => Effect.Effect<Redacted.Redacted<string>, Error>
 
 /**
  * An identity provider (`issuer`), the client that it knows, and the token (`idToken`) that it gave a person for that.
  * Tokens are exchanged where its metadata say, or at `tokenEndpoint`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface IdentityProvider {
   readonly issuer: string
@@ -62,9 +49,6 @@ const errorOf = (error: unknown): Error => (error instanceof Error ? error : new
  *
  * const assertion = McpOAuth.byIdentityProvider({ issuer: "https://login.example.com", clientId: "agents", idToken })
  * ```
- *
- * @category constructors
- * @since 0.1.0
  */
 export const byIdentityProvider =
   ({ clientId, clientSecret, idToken, issuer, tokenEndpoint }: IdentityProvider): Assertion =>

@@ -1,6 +1,4 @@
-/**
- * Calls of tools, and what a server says and asks in the middle of them.
- */
+/** Calls of tools, and what a server says and asks in the middle of them. */
 import type {
   CallToolResult,
   CreateMessageRequest,

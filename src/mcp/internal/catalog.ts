@@ -1,6 +1,4 @@
-/**
- * The tools of all servers: which of them agents get, and by which names.
- */
+/** The tools of all servers: which of them agents get, and by which names. */
 import type { Tool } from "@modelcontextprotocol/client"
 import * as Effect from "effect/Effect"
 import * as SubscriptionRef from "effect/SubscriptionRef"

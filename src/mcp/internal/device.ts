@@ -1,6 +1,4 @@
-/**
- * Signing in by a code that a person types in on another device (RFC 8628), for where no browser can come back to.
- */
+/** Signing in by a code that a person types in on another device (RFC 8628), for where no browser can come back to. */
 import type {
   AuthorizationServerMetadata,
   OAuthClientProvider,

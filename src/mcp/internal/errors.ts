@@ -1,6 +1,4 @@
-/**
- * Failures of the client of the protocol, as failures that say what to do.
- */
+/** Failures of the client of the protocol, as failures that say what to do. */
 import type { PlatformError } from "effect/PlatformError"
 import * as Predicate from "effect/Predicate"
 import { cut } from "../../support/text.ts"

@@ -1,6 +1,4 @@
-/**
- * Puts values in the place of the variables of configuration files, as the programs do whose files they are.
- */
+/** Puts values in the place of the variables of configuration files, as the programs do whose files they are. */
 import * as Effect from "effect/Effect"
 
 /** Puts in the values of a text. */

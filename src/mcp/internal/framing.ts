@@ -49,9 +49,7 @@ const join = (parts: ReadonlyArray<Uint8Array>, size: number): Uint8Array => {
 
 const latin = (bytes: Uint8Array): string => String.fromCharCode(...bytes)
 
-/**
- * Collects the bytes of one piece after the other. `add` takes a part of the piece that is open; `end` closes it.
- */
+/** Collects the bytes of one piece after the other. `add` takes a part of the piece that is open; `end` closes it. */
 export const collector = (limit: number) => {
   let parts: Array<Uint8Array> = []
   let size = 0

@@ -1,6 +1,4 @@
-/**
- * The transports to servers that are reached by HTTP, over a `fetch` with a limit for each message.
- */
+/** The transports to servers that are reached by HTTP, over a `fetch` with a limit for each message. */
 import type { Transport } from "@modelcontextprotocol/client"
 import type { FetchLike } from "../../support/fetchLike.ts"
 import { revealed } from "../../support/redacted.ts"

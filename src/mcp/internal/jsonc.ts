@@ -1,6 +1,4 @@
-/**
- * JSON as people write it: with comments, and commas behind the last item. In time that grows with its length only.
- */
+/** JSON as people write it: with comments, and commas behind the last item. In time that grows with its length only. */
 
 const isSpace = (character: string | undefined): boolean =>
   character === " " || character === "\n" || character === "\r" || character === "\t"

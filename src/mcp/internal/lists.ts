@@ -1,6 +1,4 @@
-/**
- * Prompts and resources of servers, and the completion of their arguments.
- */
+/** Prompts and resources of servers, and the completion of their arguments. */
 import type { Client } from "@modelcontextprotocol/client"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"

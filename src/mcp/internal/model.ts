@@ -1,6 +1,4 @@
-/**
- * Things that servers have, and results of calls; public by `McpServers`.
- */
+/** Things that servers have, and results of calls; public by `McpServers`. */
 import type * as Effect from "effect/Effect"
 import type * as Content from "../../core/Content.ts"
 import type { Json, JsonObject } from "../../core/Json.ts"
@@ -13,9 +11,6 @@ import type { McpError } from "../McpError.ts"
 /**
  * A tool of a server. `name` is the one that models know, `tool` the server's own; `digest` stands for what it promises
  * (see `McpConfig.Common.pins`). What the server did not say of its effects is not said here.
- *
- * @category models
- * @since 0.1.0
  */
 export interface ServerTool {
   readonly name: string
@@ -34,9 +29,6 @@ export interface ServerTool {
  * `reconnect`. `error` is that of the last attempt, also while the next one is made. `problems` are those of its
  * configuration: a tool that it does not have, one that is not what was pinned. `log` is the end of what
  * it wrote to its standard error.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Status {
   readonly name: string
@@ -58,12 +50,7 @@ export interface Status {
   readonly log: string
 }
 
-/**
- * A prompt that a server has, for a person to choose: a command of a terminal, for one. `get` fills it in.
- *
- * @category models
- * @since 0.1.0
- */
+/** A prompt that a server has, for a person to choose: a command of a terminal, for one. `get` fills it in. */
 export interface Prompt {
   readonly server: string
   readonly name: string
@@ -80,9 +67,6 @@ export interface Prompt {
 /**
  * Something that a server has to read. One with a `template` (a URI template, RFC 6570) stands for many, whose
  * parameters can be completed; it can't be read itself.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Resource {
   readonly server: string
@@ -94,30 +78,17 @@ export interface Resource {
   readonly size: number | undefined
 }
 
-/**
- * A part of what is read under a URI: a text, or bytes as base64.
- *
- * @category models
- * @since 0.1.0
- */
+/** A part of what is read under a URI: a text, or bytes as base64. */
 export type ResourceContent =
   | { readonly uri: string; readonly mimeType: string | undefined; readonly text: string }
   | { readonly uri: string; readonly mimeType: string | undefined; readonly base64: string }
 
-/**
- * The thing whose argument is completed: a prompt by its name, or a template of resources.
- *
- * @category models
- * @since 0.1.0
- */
+/** The thing whose argument is completed: a prompt by its name, or a template of resources. */
 export type Completable = { readonly prompt: string } | { readonly template: string }
 
 /**
  * The result of a call. `structured` is what was promised by the tool's schema, `sources` are the resources that it
  * names.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Result {
   readonly content: ReadonlyArray<Content.Block>
@@ -126,35 +97,20 @@ export interface Result {
   readonly sources: ReadonlyArray<Cited>
 }
 
-/**
- * A question of a server in the middle of a call: for values by a JSON Schema, or to open a `url`.
- *
- * @category models
- * @since 0.1.0
- */
+/** A question of a server in the middle of a call: for values by a JSON Schema, or to open a `url`. */
 export interface Asked {
   readonly message: string
   readonly schema?: JsonObject
   readonly url?: string
 }
 
-/**
- * The answer to a question: with the values, a refusal, or nothing.
- *
- * @category models
- * @since 0.1.0
- */
+/** The answer to a question: with the values, a refusal, or nothing. */
 export interface Reply {
   readonly action: "accept" | "decline" | "cancel"
   readonly content?: JsonObject
 }
 
-/**
- * A request of a server for an answer of the model.
- *
- * @category models
- * @since 0.1.0
- */
+/** A request of a server for an answer of the model. */
 export interface SampleRequest {
   readonly messages: ReadonlyArray<Message>
   readonly systemPrompt: string
@@ -163,36 +119,21 @@ export interface SampleRequest {
   readonly stopSequences?: ReadonlyArray<string>
 }
 
-/**
- * The answer of the model.
- *
- * @category models
- * @since 0.1.0
- */
+/** The answer of the model. */
 export interface Sampled {
   readonly text: string
   readonly model: string
   readonly stopReason: string
 }
 
-/**
- * The word of a server on how far a call is.
- *
- * @category models
- * @since 0.1.0
- */
+/** The word of a server on how far a call is. */
 export interface Progress {
   readonly progress: number
   readonly total?: number
   readonly message?: string
 }
 
-/**
- * A line of a server's log.
- *
- * @category models
- * @since 0.1.0
- */
+/** A line of a server's log. */
 export interface Logged {
   readonly level: string
   readonly logger?: string
@@ -203,9 +144,6 @@ export interface Logged {
  * Handlers in the middle of a call, in its fiber. Without `onQuestion` questions are declined, without `onSample`
  * the model is not asked. `owner` names the run that calls: what a server asks while calls of several are open belongs
  * to none of them.
- *
- * @category models
- * @since 0.1.0
  */
 export interface CallOptions<out E = never, out R = never> {
   readonly owner?: string | undefined

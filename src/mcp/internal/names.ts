@@ -1,6 +1,4 @@
-/**
- * Names of tools that every model takes, made of the names of servers and their tools.
- */
+/** Names of tools that every model takes, made of the names of servers and their tools. */
 import { normaliseName } from "../../support/names.ts"
 import { sha256Sync } from "../../support/sha256.ts"
 

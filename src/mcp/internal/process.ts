@@ -1,6 +1,4 @@
-/**
- * The transport to a server that is a process: in a group of its own, which is ended as a whole.
- */
+/** The transport to a server that is a process: in a group of its own, which is ended as a whole. */
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client"
 import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"

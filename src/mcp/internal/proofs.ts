@@ -1,6 +1,4 @@
-/**
- * The key that tokens are bound to where a server takes proofs of possession (DPoP).
- */
+/** The key that tokens are bound to where a server takes proofs of possession (DPoP). */
 import type { DpopKeyPair, OAuthDiscoveryState } from "@modelcontextprotocol/client"
 import * as Predicate from "effect/Predicate"
 import type { Sdk } from "./sdk.ts"

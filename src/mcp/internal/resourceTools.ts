@@ -1,6 +1,4 @@
-/**
- * The two tools by which a model finds and reads the resources of servers.
- */
+/** The two tools by which a model finds and reads the resources of servers. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Sources from "../../core/Sources.ts"

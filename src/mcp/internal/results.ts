@@ -1,6 +1,4 @@
-/**
- * Answers of servers, as the content of messages.
- */
+/** Answers of servers, as the content of messages. */
 import type { CallToolResult, ContentBlock, PromptMessage } from "@modelcontextprotocol/client"
 import * as Content from "../../core/Content.ts"
 import { fromUnknown, stringify } from "../../core/Json.ts"

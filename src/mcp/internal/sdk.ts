@@ -1,6 +1,4 @@
-/**
- * The official client of the protocol, loaded when the first server is asked for.
- */
+/** The official client of the protocol, loaded when the first server is asked for. */
 import type * as Client from "@modelcontextprotocol/client"
 import type * as Effect from "effect/Effect"
 import { loadPeer } from "../../support/peer.ts"

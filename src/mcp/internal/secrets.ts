@@ -1,6 +1,4 @@
-/**
- * The secrets of a server's configuration, taken out of whatever the server says.
- */
+/** The secrets of a server's configuration, taken out of whatever the server says. */
 import { PlatformError } from "effect/PlatformError"
 import * as Redacted from "effect/Redacted"
 import { isObject } from "../../core/Json.ts"

@@ -1,6 +1,4 @@
-/**
- * The request of a call, with no more than its tool needs.
- */
+/** The request of a call, with no more than its tool needs. */
 import type { CallToolResult, Client, RequestOptions, Tool } from "@modelcontextprotocol/client"
 import * as Predicate from "effect/Predicate"
 import type { Sdk } from "./sdk.ts"

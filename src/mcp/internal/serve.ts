@@ -1,6 +1,4 @@
-/**
- * Answers what a server asks in the middle of a call.
- */
+/** Answers what a server asks in the middle of a call. */
 import type { CreateMessageRequest } from "@modelcontextprotocol/client"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"

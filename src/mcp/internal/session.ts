@@ -1,6 +1,4 @@
-/**
- * One connection to a server, from its handshake to its end.
- */
+/** One connection to a server, from its handshake to its end. */
 import type {
   Client,
   CreateMessageResult,

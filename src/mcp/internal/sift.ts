@@ -1,6 +1,4 @@
-/**
- * Leaves out the tools of a list that the client would refuse the whole list for.
- */
+/** Leaves out the tools of a list that the client would refuse the whole list for. */
 import type { JSONRPCMessage, Tool } from "@modelcontextprotocol/client"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"

@@ -1,6 +1,4 @@
-/**
- * Subscriptions to resources of a connection. A resource is asked for once, however many listen.
- */
+/** Subscriptions to resources of a connection. A resource is asked for once, however many listen. */
 import type { Client } from "@modelcontextprotocol/client"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

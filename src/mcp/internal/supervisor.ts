@@ -1,6 +1,4 @@
-/**
- * Keeps a connection to a server: makes it, makes it again when it is lost, and says how it is.
- */
+/** Keeps a connection to a server: makes it, makes it again when it is lost, and says how it is. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"

@@ -1,6 +1,4 @@
-/**
- * Charges model calls and tool calls to accounts of a `Ledger`: reserves before a call, settles after it.
- */
+/** Charges model calls and tool calls to accounts of a `Ledger`: reserves before a call, settles after it. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"

@@ -1,6 +1,4 @@
-/**
- * Names of OpenTelemetry's GenAI conventions: metrics, finish reasons, errors, and content in their JSON form.
- */
+/** Names of OpenTelemetry's GenAI conventions: metrics, finish reasons, errors, and content in their JSON form. */
 import * as Cause from "effect/Cause"
 import type * as Exit from "effect/Exit"
 import * as Metric from "effect/Metric"

@@ -1,6 +1,4 @@
-/**
- * Todos as models write them: small ones name things their own way, and a round is too much for that.
- */
+/** Todos as models write them: small ones name things their own way, and a round is too much for that. */
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

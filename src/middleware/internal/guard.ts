@@ -1,6 +1,4 @@
-/**
- * A turn of the model under a check: held until the check passes, or streamed beside it and voided when it trips.
- */
+/** A turn of the model under a check: held until the check passes, or streamed beside it and voided when it trips. */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

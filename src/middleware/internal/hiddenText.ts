@@ -1,6 +1,4 @@
-/**
- * Results that a model knows by name: what it is shown of them, and how names are filled in.
- */
+/** Results that a model knows by name: what it is shown of them, and how names are filled in. */
 import * as Schema from "effect/Schema"
 import * as AgentState from "../../core/AgentState.ts"
 import { isObject, Json, type JsonObject } from "../../core/Json.ts"

@@ -1,6 +1,4 @@
-/**
- * The marks of a conversation, and the gate that asks by them: what Taint and HiddenResults share.
- */
+/** The marks of a conversation, and the gate that asks by them: what Taint and HiddenResults share. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

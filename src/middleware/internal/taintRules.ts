@@ -1,6 +1,4 @@
-/**
- * The rules of Taint and HiddenResults: what a tool's results bring in, what its calls do, and where they go.
- */
+/** The rules of Taint and HiddenResults: what a tool's results bring in, what its calls do, and where they go. */
 import type * as AgentState from "../../core/AgentState.ts"
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import * as Message from "../../core/Message.ts"

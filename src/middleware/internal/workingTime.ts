@@ -1,6 +1,4 @@
-/**
- * Time that a run works: what passes while people are waited for does not count.
- */
+/** Time that a run works: what passes while people are waited for does not count. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Run } from "../../core/Run.ts"

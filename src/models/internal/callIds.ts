@@ -1,6 +1,4 @@
-/**
- * Call ids that any provider accepts, each used once in a history.
- */
+/** Call ids that any provider accepts, each used once in a history. */
 
 interface Taken {
   readonly id: string

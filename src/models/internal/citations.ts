@@ -1,6 +1,4 @@
-/**
- * Reads the citations of every provider's wire into those of a text block.
- */
+/** Reads the citations of every provider's wire into those of a text block. */
 import type { Citation } from "../../core/Content.ts"
 import type { JsonObject } from "../../core/Json.ts"
 import * as Sources from "../../core/Sources.ts"

@@ -1,6 +1,4 @@
-/**
- * Runs a provider's decoder over its events: parts as they come, the failure behind the parts that came before it.
- */
+/** Runs a provider's decoder over its events: parts as they come, the failure behind the parts that came before it. */
 import * as Array from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

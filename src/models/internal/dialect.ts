@@ -1,6 +1,4 @@
-/**
- * The content that a provider's wire format can carry, and placeholders for the rest.
- */
+/** The content that a provider's wire format can carry, and placeholders for the rest. */
 import {
   type Block,
   type FileBlock,

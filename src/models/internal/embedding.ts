@@ -1,6 +1,4 @@
-/**
- * Texts as vectors, by any server that has a request for it.
- */
+/** Texts as vectors, by any server that has a request for it. */
 import * as AiError from "effect/ai/AiError"
 import * as EmbeddingModel from "effect/ai/EmbeddingModel"
 import * as Arr from "effect/Array"

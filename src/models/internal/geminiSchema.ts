@@ -1,6 +1,4 @@
-/**
- * The part of JSON Schema that Google's endpoint for OpenAI's clients reads: that of OpenAPI, without references.
- */
+/** The part of JSON Schema that Google's endpoint for OpenAI's clients reads: that of OpenAPI, without references. */
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import { definitionOf, depthLimit, described, types, without } from "./orderedSchema.ts"
 import { fieldsOf } from "./schemaFields.ts"

@@ -1,6 +1,4 @@
-/**
- * Images and files that are inside of a message.
- */
+/** Images and files that are inside of a message. */
 import type { FileBlock, ImageBlock } from "../../core/Content.ts"
 
 const dataUrl = /^data:([^;,]+)(?:;[^;,]+)*;base64,([A-Za-z0-9+/=]+)$/

@@ -1,6 +1,4 @@
-/**
- * Keys from the environment.
- */
+/** Keys from the environment. */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"

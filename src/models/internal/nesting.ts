@@ -1,6 +1,4 @@
-/**
- * JSON that is nested so deep that whoever walks over it runs out of stack. Parsers take it, writers do not.
- */
+/** JSON that is nested so deep that whoever walks over it runs out of stack. Parsers take it, writers do not. */
 
 /** Levels that a value of a server or a model may have. Nobody means a hundredth of it. */
 export const deepest = 1_000

@@ -1,6 +1,4 @@
-/**
- * Recognises "the conversation does not fit" in what providers and servers say.
- */
+/** Recognises "the conversation does not fit" in what providers and servers say. */
 import type { Reason } from "../../core/ModelError.ts"
 import { defined } from "../../support/defined.ts"
 

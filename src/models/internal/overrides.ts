@@ -1,6 +1,4 @@
-/**
- * Facts of a model that a layer may be given where the built-in table is wrong or does not know it.
- */
+/** Facts of a model that a layer may be given where the built-in table is wrong or does not know it. */
 import type { Prices } from "../../core/Usage.ts"
 
 /**

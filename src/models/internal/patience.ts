@@ -1,6 +1,4 @@
-/**
- * Events that are not waited for for ever.
- */
+/** Events that are not waited for for ever. */
 import * as Duration from "effect/Duration"
 import { isObject } from "../../core/Json.ts"
 import { ModelError } from "../../core/ModelError.ts"

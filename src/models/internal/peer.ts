@@ -1,6 +1,4 @@
-/**
- * Loads the SDK of a provider when it is first needed.
- */
+/** Loads the SDK of a provider when it is first needed. */
 import type * as Effect from "effect/Effect"
 import { ModelError } from "../../core/ModelError.ts"
 import * as Peer from "../../support/peer.ts"

@@ -1,6 +1,4 @@
-/**
- * Reads what came over a wire without trusting it: what is not of the kind that was asked for is not there.
- */
+/** Reads what came over a wire without trusting it: what is not of the kind that was asked for is not there. */
 import * as Result from "effect/Result"
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 

@@ -1,6 +1,4 @@
-/**
- * The fields that an object may have, from a schema in good order with all its alternatives.
- */
+/** The fields that an object may have, from a schema in good order with all its alternatives. */
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import { combinators, definitionOf, depthLimit, stringsOf } from "./orderedSchema.ts"
 

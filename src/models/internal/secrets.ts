@@ -1,6 +1,4 @@
-/**
- * Keeps keys and conversations out of errors: providers like to quote both.
- */
+/** Keeps keys and conversations out of errors: providers like to quote both. */
 
 /**
  * Texts that must not be in an error: keys and secret headers, and the texts of the request, which are read only on

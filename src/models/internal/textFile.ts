@@ -1,6 +1,4 @@
-/**
- * Files of plain text, in the place of which their text can stand.
- */
+/** Files of plain text, in the place of which their text can stand. */
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import { type FileBlock, text, type TextBlock } from "../../core/Content.ts"

@@ -1,6 +1,4 @@
-/**
- * Thinking before an answer, said in one way to every model: a level, or so many tokens.
- */
+/** Thinking before an answer, said in one way to every model: a level, or so many tokens. */
 import { isObject, type JsonObject } from "../../core/Json.ts"
 import { numberOf } from "./read.ts"
 

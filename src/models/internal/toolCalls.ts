@@ -1,6 +1,4 @@
-/**
- * The arguments of a tool call, from the text that a model wrote.
- */
+/** The arguments of a tool call, from the text that a model wrote. */
 import { identity } from "effect/Function"
 import * as Result from "effect/Result"
 import { isObject, type JsonObject } from "../../core/Json.ts"

@@ -1,6 +1,4 @@
-/**
- * Tool names that a provider accepts, and the way back: a tool may be called `server.search`, a provider may not.
- */
+/** Tool names that a provider accepts, and the way back: a tool may be called `server.search`, a provider may not. */
 
 /** `wire` gives the name to send, `own` the tool that a name from the wire means. */
 export interface ToolNames {

@@ -1,6 +1,4 @@
-/**
- * Vertex AI, where Google serves Gemini and Claude.
- */
+/** Vertex AI, where Google serves Gemini and Claude. */
 import type * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import type { ModelError } from "../../core/ModelError.ts"

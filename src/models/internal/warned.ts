@@ -1,6 +1,4 @@
-/**
- * Things that a model's layer has to say of a request, each once: they become `Warning` events.
- */
+/** Things that a model's layer has to say of a request, each once: they become `Warning` events. */
 import * as Stream from "effect/Stream"
 import type { TurnPart } from "../../core/ChatModel.ts"
 

@@ -1,6 +1,4 @@
-/**
- * The decision of policies on a call: which rule speaks, and which policy has the last word.
- */
+/** The decision of policies on a call: which rule speaks, and which policy has the last word. */
 import { canonical, fromUnknown, isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import { names } from "../../core/Middleware.ts"
 import type { Annotations } from "../../core/Tool.ts"

@@ -1,6 +1,4 @@
-/**
- * Folds texts, so that what restricts holds for all forms of a text that a tool may take for the same.
- */
+/** Folds texts, so that what restricts holds for all forms of a text that a tool may take for the same. */
 import { normaliseName } from "../../support/names.ts"
 import { decodePart } from "../../support/percent.ts"
 

@@ -1,6 +1,4 @@
-/**
- * The work of an inbox: what waits where, who has taken it, and whom a decision is told to.
- */
+/** The work of an inbox: what waits where, who has taken it, and whom a decision is told to. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"

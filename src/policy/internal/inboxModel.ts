@@ -1,6 +1,4 @@
-/**
- * The types of an inbox; public by `Inbox`.
- */
+/** The types of an inbox; public by `Inbox`. */
 import type * as Cause from "effect/Cause"
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
@@ -14,9 +12,6 @@ import { Claim } from "./book.ts"
  * Something that waits. `id` is that of the request. It is of a thread of the store, of a task in the background of this
  * process (`task`), or of a run of this process that waits meanwhile (`isLive`). `isExpired`: a decision counts no more,
  * and the call is asked about again when its thread is resumed.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Item = Schema.Struct({
   id: Schema.String,
@@ -37,9 +32,6 @@ export interface Item extends Schema.Schema.Type<typeof Item> {}
  * - `Refused`: this decision does not count on it
  * - `Undeliverable`: the thread it is of could not go on; the request waits as before
  * - `Unavailable`: the store failed
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("NotFound", {}),
@@ -63,24 +55,14 @@ const explain = (reason: Reason): string => {
   }
 }
 
-/**
- * Something could not be done with what waits. `id` is the request's, and empty if it is about all of them.
- *
- * @category errors
- * @since 0.1.0
- */
+/** Something could not be done with what waits. `id` is the request's, and empty if it is about all of them. */
 export class InboxError extends Schema.TaggedError<InboxError>()("InboxError", { id: Schema.String, reason: Reason }) {
   override get message(): string {
     return `The inbox${this.id === "" ? "" : ` (request "${this.id}")`}: ${explain(this.reason)}`
   }
 }
 
-/**
- * A part of the list. `claimedBy` are those that this principal has taken, `isFree` those that nobody has.
- *
- * @category models
- * @since 0.1.0
- */
+/** A part of the list. `claimedBy` are those that this principal has taken, `isFree` those that nobody has. */
 export interface Query {
   readonly threadId?: string | undefined
   readonly kinds?: ReadonlyArray<Kind> | undefined
@@ -89,12 +71,7 @@ export interface Query {
   readonly isFree?: boolean | undefined
 }
 
-/**
- * A classifier, and whose name its decisions have.
- *
- * @category models
- * @since 0.1.0
- */
+/** A classifier, and whose name its decisions have. */
 export interface ClassifyOptions<out E, out R> {
   readonly classify: (
     requests: ReadonlyArray<Approval.Request>
@@ -102,12 +79,7 @@ export interface ClassifyOptions<out E, out R> {
   readonly by: Approval.Principal
 }
 
-/**
- * See {@link Inbox}.
- *
- * @category models
- * @since 0.1.0
- */
+/** See {@link Inbox}. */
 export interface Service {
   /** Lists what waits, the oldest first. */
   readonly list: (query?: Query) => Effect.Effect<ReadonlyArray<Item>, InboxError>
@@ -145,12 +117,7 @@ export interface Service {
   readonly wait: (request: Approval.Request) => Effect.Effect<Approval.Decision>
 }
 
-/**
- * Has a thread go on with decisions: by resuming its agent, or by telling the entity that has it.
- *
- * @category models
- * @since 0.1.0
- */
+/** Has a thread go on with decisions: by resuming its agent, or by telling the entity that has it. */
 export type Deliver<out E, out R> = (
   threadId: string,
   decisions: ReadonlyArray<Approval.Decision>,
@@ -160,9 +127,6 @@ export type Deliver<out E, out R> = (
 /**
  * Options of an inbox. `severity` says how severe a request is; by default questions are `low`, and all else is
  * `normal`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options<out E, out R> {
   readonly deliver: Deliver<E, R>

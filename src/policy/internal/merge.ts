@@ -1,6 +1,4 @@
-/**
- * The parts of policies that are put together before a run: files, the network, the reach on the machine, budgets.
- */
+/** The parts of policies that are put together before a run: files, the network, the reach on the machine, budgets. */
 import type * as Permissions from "../../backends/Permissions.ts"
 import { defined } from "../../support/defined.ts"
 import type * as Network from "../../tools/Network.ts"

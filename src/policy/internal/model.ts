@@ -1,17 +1,10 @@
-/**
- * The schema of policies; public by `Policy`.
- */
+/** The schema of policies; public by `Policy`. */
 import * as Schema from "effect/Schema"
 import * as Network from "../../tools/Network.ts"
 
 const Name = Schema.NonEmptyString
 
-/**
- * The word of a rule: the call runs, a person is asked, or it does not run.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** The word of a rule: the call runs, a person is asked, or it does not run. */
 export const Mode = Schema.Literals(["allow", "ask", "deny"])
 export type Mode = typeof Mode.Type
 
@@ -24,9 +17,6 @@ const Scalar = Schema.Union([Schema.String, Schema.Finite, Schema.Boolean])
  * neither. `**` takes everything. Where a rule restricts, wildcards take everything, and all forms of a text are the same:
  * case, width, white space, characters that nobody sees. A list is one of several patterns. `above` and `below` are bounds
  * of a number, `not` what it must not fit.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Pattern = Schema.Union([
   Scalar,
@@ -44,9 +34,6 @@ export const Pattern = Schema.Union([
  * decide, and nobody else (see `Approval.Request`). A decision counts for `expiresIn` milliseconds. An approval with
  * `always` covers the calls with the same values of the arguments that the rule is about, or with all the same arguments
  * where it is about none; with `always: "rule"`, every call that the rule asks about.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Rule = Schema.Struct({
   mode: Mode,
@@ -61,9 +48,6 @@ export interface Rule extends Schema.Schema.Type<typeof Rule> {}
 /**
  * The rules for a tool: a word, a rule, or several, of which the first that fits decides. If none fits, what is less
  * exact decides: the server, then the annotations, then the default.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Rules = Schema.Union([Mode, Rule, Schema.Array(Schema.Union([Mode, Rule]))])
 export type Rules = typeof Rules.Type
@@ -71,9 +55,6 @@ export type Rules = typeof Rules.Type
 /**
  * The rules for the tools of a server: by their own names there, and for all others. With `trusted`, what the server says
  * of its tools counts where a rule for `annotations` allows, too.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Server = Schema.Struct({
   default: Schema.optionalKey(Rules),
@@ -106,21 +87,13 @@ const Files = Schema.Struct({
 /**
  * The reach of an agent on its machine, the narrowest first: it only reads files; it changes files and runs no commands;
  * it runs commands that a person has seen; it runs commands.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Sandbox = Schema.Literals(["readOnly", "noCommands", "askForCommands", "open"])
 export type Sandbox = typeof Sandbox.Type
 
 const Amount = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
-/**
- * Limits as of `Budget`; `time` is in milliseconds.
- *
- * @category schemas
- * @since 0.1.0
- */
+/** Limits as of `Budget`; `time` is in milliseconds. */
 export const Limits = Schema.Struct({
   tokens: Schema.optionalKey(Amount),
   cost: Schema.optionalKey(Amount),
@@ -151,9 +124,6 @@ export type Section = (typeof sections)[number]
  * - `network`: rules as of `Network`
  * - `sandbox`: see {@link Sandbox}
  * - `budget`: see {@link Limits}
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Policy = Schema.Struct({
   name: Schema.optionalKey(Name),

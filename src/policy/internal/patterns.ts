@@ -1,6 +1,4 @@
-/**
- * Patterns of names and of arguments, in the rules of a policy.
- */
+/** Patterns of names and of arguments, in the rules of a policy. */
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import { fold, foldName, type Forms, formsOf, patternForms } from "./fold.ts"
 

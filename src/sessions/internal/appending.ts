@@ -1,6 +1,4 @@
-/**
- * Appends entries to a thread: checked, and once however often they are sent.
- */
+/** Appends entries to a thread: checked, and once however often they are sent. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"

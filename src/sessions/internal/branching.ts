@@ -1,6 +1,4 @@
-/**
- * Forks, rewinds and labels threads.
- */
+/** Forks, rewinds and labels threads. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { makeId } from "../../core/Message.ts"

@@ -1,6 +1,4 @@
-/**
- * Lists threads and searches messages, page by page.
- */
+/** Lists threads and searches messages, page by page. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { make as failure } from "../../core/SessionError.ts"

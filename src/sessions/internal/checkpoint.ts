@@ -1,6 +1,4 @@
-/**
- * Reads the checkpoint of a thread from its entries.
- */
+/** Reads the checkpoint of a thread from its entries. */
 import * as Effect from "effect/Effect"
 import type { Checkpoint } from "../../core/Checkpoint.ts"
 import type { SessionError } from "../../core/SessionError.ts"

@@ -1,6 +1,4 @@
-/**
- * Encodes and decodes the entries of threads.
- */
+/** Encodes and decodes the entries of threads. */
 import type * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

@@ -1,6 +1,4 @@
-/**
- * Copies all threads of a store to another one, and verifies each of them.
- */
+/** Copies all threads of a store to another one, and verifies each of them. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -15,9 +13,6 @@ import type { Fault, Named, Tables } from "./tables.ts"
 /**
  * The result of a copy: the threads that are in both stores and equal, how many of them this call copied, and their
  * entries and bytes as JSON.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Copied {
   readonly threads: number
@@ -26,12 +21,7 @@ export interface Copied {
   readonly bytes: number
 }
 
-/**
- * Some threads were not copied, or differ. All others are in the target, and verified.
- *
- * @category errors
- * @since 0.1.0
- */
+/** Some threads were not copied, or differ. All others are in the target, and verified. */
 export class CopyError extends Schema.TaggedError<CopyError>()("CopyError", {
   failures: Schema.Array(Schema.Struct({ threadId: Schema.String, problem: Schema.String })),
   copied: Schema.Struct({

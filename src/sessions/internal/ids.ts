@@ -1,6 +1,4 @@
-/**
- * Ids of threads and entries, as callers give them and as databases can have them.
- */
+/** Ids of threads and entries, as callers give them and as databases can have them. */
 import { nameProblem } from "../../support/names.ts"
 
 /** Says why a text can't be the id of a thread, or the name of a label. */

@@ -1,6 +1,4 @@
-/**
- * A thread in memory, as a value that changes are applied to.
- */
+/** A thread in memory, as a value that changes are applied to. */
 import * as Effect from "effect/Effect"
 import { canonical, type JsonObject } from "../../core/Json.ts"
 import type { Entry, Hit, Label, NewEntry, Stored, Thread, Waiting } from "../../core/SessionStore.ts"

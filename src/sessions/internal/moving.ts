@@ -1,6 +1,4 @@
-/**
- * The mark of a store whose threads were moved, as databases carry it in the failure of a statement.
- */
+/** The mark of a store whose threads were moved, as databases carry it in the failure of a statement. */
 import type { Fault } from "./tables.ts"
 
 /** The failure of a change in a store whose threads were moved. */

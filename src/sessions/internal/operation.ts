@@ -1,6 +1,4 @@
-/**
- * The parts that the operations of a store share: its failures, its threads, and the points in them.
- */
+/** The parts that the operations of a store share: its failures, its threads, and the points in them. */
 import * as Effect from "effect/Effect"
 import * as IdGenerator from "../../core/IdGenerator.ts"
 import type { JsonObject } from "../../core/Json.ts"

@@ -1,6 +1,4 @@
-/**
- * Finds the entry where two branches of a thread part.
- */
+/** Finds the entry where two branches of a thread part. */
 import * as Effect from "effect/Effect"
 import type { SessionError } from "../../core/SessionError.ts"
 import type { Service, Stored } from "../../core/SessionStore.ts"

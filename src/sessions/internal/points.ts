@@ -1,6 +1,4 @@
-/**
- * Decides which entries of a thread a run may resume from.
- */
+/** Decides which entries of a thread a run may resume from. */
 import * as Effect from "effect/Effect"
 import { isOpenCallSlot } from "../../core/Checkpoint.ts"
 import { isObject } from "../../core/Json.ts"

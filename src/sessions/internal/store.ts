@@ -1,6 +1,4 @@
-/**
- * The store of threads, on the tables of any place.
- */
+/** The store of threads, on the tables of any place. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { JsonObject } from "../../core/Json.ts"

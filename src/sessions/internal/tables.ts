@@ -1,6 +1,4 @@
-/**
- * The operations that each place to store threads implements.
- */
+/** The operations that each place to store threads implements. */
 import type * as Effect from "effect/Effect"
 import type { Request } from "../../core/Approval.ts"
 import type { JsonObject } from "../../core/Json.ts"

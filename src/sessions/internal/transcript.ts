@@ -1,6 +1,4 @@
-/**
- * Writes messages as text for a model that summarises them.
- */
+/** Writes messages as text for a model that summarises them. */
 import type * as Message from "../../core/Message.ts"
 import { describeArguments } from "../../core/ToolCall.ts"
 import { cutMiddle } from "../../support/text.ts"

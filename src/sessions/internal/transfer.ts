@@ -1,6 +1,4 @@
-/**
- * Writes a thread as lines, and makes a thread of such lines.
- */
+/** Writes a thread as lines, and makes a thread of such lines. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

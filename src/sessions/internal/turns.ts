@@ -1,6 +1,4 @@
-/**
- * Queues the runs of this process on one thread.
- */
+/** Queues the runs of this process on one thread. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"

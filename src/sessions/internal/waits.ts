@@ -1,6 +1,4 @@
-/**
- * The requests that a thread waits for. They are known from its last turn, and what was written since.
- */
+/** The requests that a thread waits for. They are known from its last turn, and what was written since. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

@@ -1,6 +1,4 @@
-/**
- * Search in threads: phrases in texts, and the excerpt that is shown of a hit.
- */
+/** Search in threads: phrases in texts, and the excerpt that is shown of a hit. */
 import { text } from "../../core/Message.ts"
 import type { Stored } from "../../core/SessionStore.ts"
 import { headOf } from "../../support/text.ts"

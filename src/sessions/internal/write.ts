@@ -1,6 +1,4 @@
-/**
- * Ids and retries of writes to a thread.
- */
+/** Ids and retries of writes to a thread. */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type { Entry } from "../../core/Journal.ts"

@@ -1,6 +1,4 @@
-/**
- * Reads and writes keys by the keychain of the operating system.
- */
+/** Reads and writes keys by the keychain of the operating system. */
 import * as Effect from "effect/Effect"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"

@@ -1,6 +1,4 @@
-/**
- * A table of rows in memory.
- */
+/** A table of rows in memory. */
 import * as Effect from "effect/Effect"
 import * as Rows from "./rows.ts"
 import type { Table } from "./table.ts"

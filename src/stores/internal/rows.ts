@@ -1,6 +1,4 @@
-/**
- * Rows in memory, in the order of their keys.
- */
+/** Rows in memory, in the order of their keys. */
 import { compareText } from "../../support/text.ts"
 
 /** Rows by key that are read in the order of their keys. */

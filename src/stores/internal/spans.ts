@@ -1,17 +1,10 @@
-/**
- * A tracer that collects the spans of a run.
- */
+/** A tracer that collects the spans of a run. */
 import * as Match from "effect/Match"
 import { entriesToAttributes, type KeyValue } from "effect/observability/OtlpResource"
 import type * as AgentEvent from "../../core/AgentEvent.ts"
 import type { Usage } from "../../core/Usage.ts"
 
-/**
- * A span as OTLP has it.
- *
- * @category models
- * @since 0.1.0
- */
+/** A span as OTLP has it. */
 export interface Span {
   readonly traceId: string
   readonly spanId: string

@@ -1,6 +1,4 @@
-/**
- * A table of rows in a SQL database.
- */
+/** A table of rows in a SQL database. */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Migrator from "effect/sql/Migrator"

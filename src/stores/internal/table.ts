@@ -1,35 +1,20 @@
 /** Tables of rows, as every storage has them; public by `Storage`. */
 import type * as Effect from "effect/Effect"
 
-/**
- * A row. `value` is a text, usually JSON.
- *
- * @category models
- * @since 0.1.0
- */
+/** A row. `value` is a text, usually JSON. */
 export interface Row {
   readonly key: string
   readonly value: string
 }
 
-/**
- * A failure of a storage: `Unavailable` may pass, `Corrupt` doesn't.
- *
- * @category models
- * @since 0.1.0
- */
+/** A failure of a storage: `Unavailable` may pass, `Corrupt` doesn't. */
 export interface Fault {
   readonly reason: "Corrupt" | "Unavailable"
   readonly problem: string
   readonly cause?: unknown
 }
 
-/**
- * Part of a space: at most `limit` rows behind the key `after`, in the order of keys (by code points) or backwards.
- *
- * @category models
- * @since 0.1.0
- */
+/** Part of a space: at most `limit` rows behind the key `after`, in the order of keys (by code points) or backwards. */
 export interface Scan {
   readonly after?: string | undefined
   readonly limit: number
@@ -39,9 +24,6 @@ export interface Scan {
 /**
  * Rows in spaces. Spaces and keys are any text of 1 to 520 characters without control characters; two that differ are
  * two. What returned is seen by every process.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Table {
   readonly get: (space: string, key: string) => Effect.Effect<string | undefined, Fault>

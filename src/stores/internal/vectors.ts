@@ -1,6 +1,4 @@
-/**
- * Encodes vectors, and compares them.
- */
+/** Encodes vectors, and compares them. */
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 

@@ -1,6 +1,4 @@
-/**
- * Runs operations of stores on names that are checked first.
- */
+/** Runs operations of stores on names that are checked first. */
 import * as Effect from "effect/Effect"
 import { nameProblem } from "../../support/names.ts"
 import { make as failure, type Reason, type StoreError } from "../StoreError.ts"

@@ -1,6 +1,4 @@
-/**
- * Search in facts: which words a text has, and which hit is the best.
- */
+/** Search in facts: which words a text has, and which hit is the best. */
 import { words } from "../../support/words.ts"
 
 /** The indices of the wanted words that a text has, each as the beginning of one of its own. */

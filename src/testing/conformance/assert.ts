@@ -1,6 +1,4 @@
-/**
- * Assertions of checks: a failure names the rule that does not hold.
- */
+/** Assertions of checks: a failure names the rule that does not hold. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -1,6 +1,4 @@
-/**
- * Turns as tests write them, and the parts that a model streams of them.
- */
+/** Turns as tests write them, and the parts that a model streams of them. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -14,9 +12,6 @@ import * as Usage from "../../core/Usage.ts"
 /**
  * One turn of the model: a text is an answer; the constructors of this module make the others; a function is given the
  * request and makes the turn.
- *
- * @category models
- * @since 0.1.0
  */
 export type Turn =
   | string
@@ -35,23 +30,13 @@ export type Turn =
     }
   | ((request: ModelRequest) => Turn | Effect.Effect<Turn>)
 
-/**
- * The timing of a turn by the `Clock`: `delay` comes before its first part, `chunkDelay` between parts.
- *
- * @category models
- * @since 0.1.0
- */
+/** The timing of a turn by the `Clock`: `delay` comes before its first part, `chunkDelay` between parts. */
 export interface Pacing {
   readonly delay?: Duration.Input | undefined
   readonly chunkDelay?: Duration.Input | undefined
 }
 
-/**
- * The size of deltas: at most `chunkSize` characters of text or tool arguments. One delta each by default.
- *
- * @category models
- * @since 0.1.0
- */
+/** The size of deltas: at most `chunkSize` characters of text or tool arguments. One delta each by default. */
 export interface Chunking extends Pacing {
   readonly chunkSize?: number | undefined
 }
@@ -59,9 +44,6 @@ export interface Chunking extends Pacing {
 /**
  * An answer's options beside its text and calls. `stopReason` is `toolCalls` when there are calls, else `stop`; counts
  * that are left out of `usage` are zero, and without it the turn has no usage.
- *
- * @category models
- * @since 0.1.0
  */
 export interface AnswerOptions extends Chunking {
   readonly reasoning?: string | undefined
@@ -70,12 +52,7 @@ export interface AnswerOptions extends Chunking {
   readonly providerData?: JsonObject | undefined
 }
 
-/**
- * A call that a model gets right.
- *
- * @category models
- * @since 0.1.0
- */
+/** A call that a model gets right. */
 export interface GoodCall {
   readonly name: string
   readonly arguments?: JsonObject | undefined
@@ -83,12 +60,7 @@ export interface GoodCall {
   readonly providerExecuted?: boolean | undefined
 }
 
-/**
- * A call that can't be read: `raw` is what the model wrote.
- *
- * @category models
- * @since 0.1.0
- */
+/** A call that can't be read: `raw` is what the model wrote. */
 export interface BadCall {
   readonly raw: string
   readonly name?: string | undefined
@@ -99,9 +71,6 @@ export interface BadCall {
 /**
  * A call in a turn. `id` defaults to `call-1`, `call-2` …, counted over the whole script. One that the provider
  * executes itself is streamed only: it is not among the calls of the message. One with `raw` is malformed.
- *
- * @category models
- * @since 0.1.0
  */
 export type Call = GoodCall | BadCall
 

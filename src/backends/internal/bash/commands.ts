@@ -1,6 +1,4 @@
-/**
- * Built-in commands of just-bash that need help.
- */
+/** Built-in commands of just-bash that need help. */
 import type { CustomCommand } from "just-bash"
 import type * as JustBash from "just-bash"
 import type { Links } from "./remoteFiles.ts"

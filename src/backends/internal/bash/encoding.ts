@@ -1,6 +1,4 @@
-/**
- * Contents of files, as just-bash gives and takes them.
- */
+/** Contents of files, as just-bash gives and takes them. */
 
 type Options = { readonly encoding?: string | null | undefined } | string | undefined
 

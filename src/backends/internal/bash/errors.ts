@@ -1,6 +1,4 @@
-/**
- * Failures of a file system, and what a shell says of them.
- */
+/** Failures of a file system, and what a shell says of them. */
 
 const known = {
   ENOENT: "no such file or directory",

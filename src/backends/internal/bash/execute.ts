@@ -1,6 +1,4 @@
-/**
- * A command line in a process of its own: what it asks for is answered, what it writes is handed on.
- */
+/** A command line in a process of its own: what it asks for is answered, what it writes is handed on. */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"

@@ -1,6 +1,4 @@
-/**
- * Failures of a backend as a shell knows them.
- */
+/** Failures of a backend as a shell knows them. */
 import type { BackendError } from "../../../core/BackendError.ts"
 import type { Code, Fault } from "./errors.ts"
 

@@ -1,6 +1,4 @@
-/**
- * The files of a command line: what it asks for is done through the backend, with its rules.
- */
+/** The files of a command line: what it asks for is done through the backend, with its rules. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"

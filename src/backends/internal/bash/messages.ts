@@ -1,6 +1,4 @@
-/**
- * The words between the process of commands and this one, which has the backend. They are sent in batches.
- */
+/** The words between the process of commands and this one, which has the backend. They are sent in batches. */
 import type { Fault } from "./errors.ts"
 
 /** The file or folder at a path, as a command sees it. */

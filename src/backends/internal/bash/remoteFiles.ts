@@ -1,6 +1,4 @@
-/**
- * The file system that just-bash works on: each access is asked for.
- */
+/** The file system that just-bash works on: each access is asked for. */
 import type { IFileSystem } from "just-bash"
 import { decode, encode } from "./encoding.ts"
 import { type Code, complaint, type Fault, toError } from "./errors.ts"

@@ -1,6 +1,4 @@
-/**
- * A backend as a file system with empty directories: those that a command makes are there until the command ends.
- */
+/** A backend as a file system with empty directories: those that a command makes are there until the command ends. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"

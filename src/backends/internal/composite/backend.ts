@@ -1,6 +1,4 @@
-/**
- * The operations of a composite: each goes to the backend that a path belongs to, or to all that it spans.
- */
+/** The operations of a composite: each goes to the backend that a path belongs to, or to all that it spans. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"

@@ -1,6 +1,4 @@
-/**
- * A search over all backends that a directory spans.
- */
+/** A search over all backends that a directory spans. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"

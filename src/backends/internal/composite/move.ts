@@ -1,6 +1,4 @@
-/**
- * A move from one backend to another: copies all files, then deletes what was copied; or leaves all as it was.
- */
+/** A move from one backend to another: copies all files, then deletes what was copied; or leaves all as it was. */
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"

@@ -1,6 +1,4 @@
-/**
- * Asking about several changes at once, where the parts of a composite ask.
- */
+/** Asking about several changes at once, where the parts of a composite ask. */
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import type * as BackendError from "../../../core/BackendError.ts"

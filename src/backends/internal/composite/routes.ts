@@ -1,6 +1,4 @@
-/**
- * The backend of a composite that a path belongs to, and the spelling of its paths on either side.
- */
+/** The backend of a composite that a path belongs to, and the spelling of its paths on either side. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -8,12 +6,7 @@ import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import * as Path from "../files/path.ts"
 
-/**
- * A composite can't be made with this route. `route` is as it was given.
- *
- * @category errors
- * @since 0.1.0
- */
+/** A composite can't be made with this route. `route` is as it was given. */
 export class InvalidRoute extends Schema.TaggedError<InvalidRoute>()("InvalidRoute", {
   route: Schema.String,
   problem: Schema.String

@@ -1,6 +1,4 @@
-/**
- * The commands of a composite: those of its default.
- */
+/** The commands of a composite: those of its default. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"

@@ -1,6 +1,4 @@
-/**
- * Searches of which only some results count: the limit is for those that do.
- */
+/** Searches of which only some results count: the limit is for those that do. */
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"

@@ -1,6 +1,4 @@
-/**
- * Uploads and downloads of files that belong to several backends.
- */
+/** Uploads and downloads of files that belong to several backends. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"

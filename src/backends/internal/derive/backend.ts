@@ -1,6 +1,4 @@
-/**
- * A backend from primitives: every operation, each by itself.
- */
+/** A backend from primitives: every operation, each by itself. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"

@@ -1,6 +1,4 @@
-/**
- * The derived operations on one path: `ls`, `read`, `write` and `edit`.
- */
+/** The derived operations on one path: `ls`, `read`, `write` and `edit`. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"

@@ -1,24 +1,14 @@
-/**
- * The types that a backend is derived from; public by `CustomBackend`.
- */
+/** The types that a backend is derived from; public by `CustomBackend`. */
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { BackendError } from "../../../core/BackendError.ts"
 
 /**
  * The content of a file: bytes, or a text, from a backend that keeps text as text (it is UTF-8 to whoever wants bytes).
- *
- * @category models
- * @since 0.1.0
  */
 export type Content = string | Uint8Array
 
-/**
- * Some bytes of a file: from `start` up to, but without, `end`, counted from 0.
- *
- * @category models
- * @since 0.1.0
- */
+/** Some bytes of a file: from `start` up to, but without, `end`, counted from 0. */
 export interface Range {
   readonly start: number
   readonly end: number
@@ -30,9 +20,6 @@ export interface Range {
  * A link has the kind of what it leads to, and `isLink`; one that leads nowhere, or out of the root, has the kind
  * `link`. `version` is any text that changes with each change of the content; without it, a hash of the content is
  * taken, for which the file is read.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Stat {
   readonly kind: "file" | "directory" | "link"
@@ -42,12 +29,7 @@ export interface Stat {
   readonly version?: string | undefined
 }
 
-/**
- * An entry of a directory: a name (not a path), and its kind.
- *
- * @category models
- * @since 0.1.0
- */
+/** An entry of a directory: a name (not a path), and its kind. */
 export interface Child extends Omit<Stat, "version"> {
   readonly name: string
 }
@@ -74,9 +56,6 @@ export interface Child extends Omit<Stat, "version"> {
  * - `resolve`: where a path leads, all links in it followed; names that are not there are taken as they are. Fails with
  *   `OutsideRoot` for what leaves the root and for loops. The others are then asked for what it gives; for a link that
  *   is deleted or moved, only its directory is looked up
- *
- * @category models
- * @since 0.1.0
  */
 export interface Primitives {
   readonly stat: (path: string) => Effect.Effect<Stat | undefined, BackendError>
@@ -97,9 +76,6 @@ export interface Primitives {
 /**
  * `maxFileSize` bounds what is written, edited, uploaded and downloaded, in bytes a file (default 10 MiB).
  * `concurrency` is how many files a search reads at once, for what is far away (default 1).
- *
- * @category models
- * @since 0.1.0
  */
 export interface Options {
   readonly maxFileSize?: number | undefined

@@ -1,6 +1,4 @@
-/**
- * The derived searches: `grep` and `glob`, within a time limit, without keeping others from their work.
- */
+/** The derived searches: `grep` and `glob`, within a time limit, without keeping others from their work. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"

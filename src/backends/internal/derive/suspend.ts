@@ -1,6 +1,4 @@
-/**
- * A backend that is another one each time: which one, is found out when an operation begins.
- */
+/** A backend that is another one each time: which one, is found out when an operation begins. */
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"

@@ -1,6 +1,4 @@
-/**
- * Primitives over a tree of files in memory: of the backend in memory, and of the one in the agent's state.
- */
+/** Primitives over a tree of files in memory: of the backend in memory, and of the one in the agent's state. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"

@@ -1,6 +1,4 @@
-/**
- * The kind of a file: text or binary by its first bytes, and a mime type by those and its name.
- */
+/** The kind of a file: text or binary by its first bytes, and a mime type by those and its name. */
 import * as Result from "effect/Result"
 import type * as BackendError from "../../../core/BackendError.ts"
 import { basename } from "./path.ts"

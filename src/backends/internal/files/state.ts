@@ -1,6 +1,4 @@
-/**
- * Files in the state of a run: a slot for each, shared by the whole tree of agents, `null` once it is deleted.
- */
+/** Files in the state of a run: a slot for each, shared by the whole tree of agents, `null` once it is deleted. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

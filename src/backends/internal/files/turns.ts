@@ -1,6 +1,4 @@
-/**
- * Turns for others: work that never waits for anything would keep them, and its own time limit, from theirs.
- */
+/** Turns for others: work that never waits for anything would keep them, and its own time limit, from theirs. */
 
 /** The time that work goes on before others have their turn, in milliseconds. */
 const turnMillis = 10

@@ -107,9 +107,7 @@ const rollback = (backend: Backend.Service, steps: ReadonlyArray<Step>) =>
     (left) => left.flat()
   )
 
-/**
- * Does all steps, or none: when one fails, or is interrupted, those before it are taken back.
- */
+/** Does all steps, or none: when one fails, or is interrupted, those before it are taken back. */
 export const commit = (
   backend: Backend.Service,
   steps: ReadonlyArray<Step>

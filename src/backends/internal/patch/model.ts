@@ -1,26 +1,16 @@
-/**
- * The parts of a patch; public by `ApplyPatch`.
- */
+/** The parts of a patch; public by `ApplyPatch`. */
 import * as Schema from "effect/Schema"
 
 /**
  * A patch: what happens to which files, in order. A path is one of the backend, from its root.
  *
  * `line` of its parts is where they begin in the text that was parsed (a hunk: its first line after its headers).
- *
- * @category models
- * @since 0.1.0
  */
 export interface Patch {
   readonly changes: ReadonlyArray<Change>
 }
 
-/**
- * A file that is made (with these lines), deleted, or changed by hunks and perhaps moved.
- *
- * @category models
- * @since 0.1.0
- */
+/** A file that is made (with these lines), deleted, or changed by hunks and perhaps moved. */
 export type Change =
   | { readonly _tag: "Add"; readonly path: string; readonly lines: ReadonlyArray<string>; readonly line: number }
   | { readonly _tag: "Delete"; readonly path: string; readonly line: number }
@@ -35,9 +25,6 @@ export type Change =
 /**
  * A changed place in a file. `headers` are lines above it by which it is found (a class, a function in it), without
  * them and without lines that stay or go it adds at the end of the file.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Hunk {
   readonly headers: ReadonlyArray<string>
@@ -46,23 +33,13 @@ export interface Hunk {
   readonly line: number
 }
 
-/**
- * A line of a hunk.
- *
- * @category models
- * @since 0.1.0
- */
+/** A line of a hunk. */
 export interface HunkLine {
   readonly kind: "keep" | "add" | "remove"
   readonly text: string
 }
 
-/**
- * A patch that can't be read, or does not fit the files. `line` is the line of the patch, counted from 1.
- *
- * @category errors
- * @since 0.1.0
- */
+/** A patch that can't be read, or does not fit the files. `line` is the line of the patch, counted from 1. */
 export class InvalidPatch extends Schema.TaggedError<InvalidPatch>()("InvalidPatch", {
   line: Schema.Finite,
   found: Schema.String,

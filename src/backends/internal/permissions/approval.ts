@@ -1,6 +1,4 @@
-/**
- * Asking whether an operation may go on.
- */
+/** Asking whether an operation may go on. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

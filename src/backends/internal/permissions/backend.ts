@@ -1,6 +1,4 @@
-/**
- * The operations of a backend behind rules: what is denied can't be told from what is not there.
- */
+/** The operations of a backend behind rules: what is denied can't be told from what is not there. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

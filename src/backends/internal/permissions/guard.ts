@@ -1,6 +1,4 @@
-/**
- * The gate of all operations: decides about paths as they are given and as they really are, asks, and lets go on.
- */
+/** The gate of all operations: decides about paths as they are given and as they really are, asks, and lets go on. */
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import type * as Backend from "../../../core/Backend.ts"

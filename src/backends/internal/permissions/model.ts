@@ -1,42 +1,22 @@
-/**
- * The types of rules, decisions and questions; public by `Permissions`.
- */
+/** The types of rules, decisions and questions; public by `Permissions`. */
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Backend from "../../../core/Backend.ts"
 import type * as Sandbox from "../../../core/Sandbox.ts"
 import type { PathGlob } from "./glob.ts"
 
-/**
- * The subject of a rule.
- *
- * @category models
- * @since 0.1.0
- */
+/** The subject of a rule. */
 export type Operation = FileOperation | "execute"
 
-/**
- * The operations on files, as rules know them.
- *
- * @category models
- * @since 0.1.0
- */
+/** The operations on files, as rules know them. */
 export type FileOperation = "read" | "write"
 
-/**
- * Modes of a rule. `ask` is for a person (or the {@link Approver}) to decide, each time.
- *
- * @category models
- * @since 0.1.0
- */
+/** Modes of a rule. `ask` is for a person (or the {@link Approver}) to decide, each time. */
 export type Mode = "allow" | "deny" | "ask"
 
 /**
  * A rule for files. `paths` are globs that begin with `/`, and braces in them hold no `/`. Where `read` asks, names can
  * be listed; `grep` leaves such files out, unless it is pointed at a path that the rule covers: then that is asked.
- *
- * @category models
- * @since 0.1.0
  */
 export interface FileRule {
   readonly operations: ReadonlyArray<FileOperation>
@@ -47,9 +27,6 @@ export interface FileRule {
 /**
  * A rule for commands: all of them. What a command line will do can't be told from its text, so there are no patterns;
  * with `ask`, the one who is asked sees the command.
- *
- * @category models
- * @since 0.1.0
  */
 export interface CommandRule {
   readonly operations: readonly ["execute"]
@@ -57,20 +34,10 @@ export interface CommandRule {
   readonly mode: Mode
 }
 
-/**
- * A rule.
- *
- * @category models
- * @since 0.1.0
- */
+/** A rule. */
 export type Rule = FileRule | CommandRule
 
-/**
- * Rules in order: the first one that covers what is to be done decides, else the default (`allow`).
- *
- * @category models
- * @since 0.1.0
- */
+/** Rules in order: the first one that covers what is to be done decides, else the default (`allow`). */
 export interface Options {
   readonly rules: ReadonlyArray<Rule>
   readonly default?: "allow" | "deny" | undefined
@@ -85,35 +52,20 @@ export interface Compiled {
   readonly live: { readonly [operation in FileOperation]: ReadonlyArray<PathGlob> }
 }
 
-/**
- * Rules, checked and ready to decide.
- *
- * @category models
- * @since 0.1.0
- */
+/** Rules, checked and ready to decide. */
 export interface Policy {
   readonly rules: ReadonlyArray<Compiled>
   readonly otherwise: Decision
   readonly commands: Decision
 }
 
-/**
- * A decision and the rule that it comes from; none if it is the default.
- *
- * @category models
- * @since 0.1.0
- */
+/** A decision and the rule that it comes from; none if it is the default. */
 export interface Decision {
   readonly mode: Mode
   readonly rule?: Rule | undefined
 }
 
-/**
- * An operation with all that it was given. Paths are normal ones, but for those of `grep`, `upload` and `download`.
- *
- * @category models
- * @since 0.1.0
- */
+/** An operation with all that it was given. Paths are normal ones, but for those of `grep`, `upload` and `download`. */
 export type Action =
   | { readonly operation: "read"; readonly path: string; readonly window?: Backend.Window | undefined }
   | { readonly operation: "write"; readonly path: string; readonly content: string }
@@ -131,9 +83,6 @@ export type Action =
 
 /**
  * An access that has to be allowed: an operation at a path (the real one, if a link was given), and the rule that asks.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Access {
   readonly operation: "read" | "write" | "execute"
@@ -141,41 +90,21 @@ export interface Access {
   readonly rule: Rule
 }
 
-/**
- * A question: may this be done? All that rules ask about an operation is asked at once, before it does anything.
- *
- * @category models
- * @since 0.1.0
- */
+/** A question: may this be done? All that rules ask about an operation is asked at once, before it does anything. */
 export interface Request {
   readonly action: Action
   readonly accesses: ReadonlyArray<Access>
 }
 
-/**
- * The answer. The message of a refusal is told to who called the operation: a model, as a rule.
- *
- * @category models
- * @since 0.1.0
- */
+/** The answer. The message of a refusal is told to who called the operation: a model, as a rule. */
 export type Answer = { readonly _tag: "Approved" } | { readonly _tag: "Refused"; readonly message: string }
 
-/**
- * The one who is asked.
- *
- * @category models
- * @since 0.1.0
- */
+/** The one who is asked. */
 export interface Service {
   readonly ask: (request: Request) => Effect.Effect<Answer>
 }
 
-/**
- * These rules can't be followed. `rule` is the index of the one that is wrong, `field` what is wrong about it.
- *
- * @category errors
- * @since 0.1.0
- */
+/** These rules can't be followed. `rule` is the index of the one that is wrong, `field` what is wrong about it. */
 export class InvalidPermissions extends Schema.TaggedError<InvalidPermissions>()("InvalidPermissions", {
   rule: Schema.Union([Schema.Finite, Schema.Literal("default")]),
   field: Schema.Literals(["operations", "paths", "mode", "default"]),

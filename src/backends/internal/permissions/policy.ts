@@ -1,6 +1,4 @@
-/**
- * The rule that decides about a path, and those that could decide about something below it.
- */
+/** The rule that decides about a path, and those that could decide about something below it. */
 import * as Result from "effect/Result"
 import type * as Sandbox from "../../../core/Sandbox.ts"
 import * as Path from "../files/path.ts"

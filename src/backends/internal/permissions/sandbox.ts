@@ -1,6 +1,4 @@
-/**
- * Commands behind rules.
- */
+/** Commands behind rules. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as BackendError from "../../../core/BackendError.ts"

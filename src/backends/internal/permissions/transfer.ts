@@ -1,6 +1,4 @@
-/**
- * Uploads and downloads behind rules.
- */
+/** Uploads and downloads behind rules. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"

@@ -1,6 +1,4 @@
-/**
- * Commands in a remote shell: where and with what they run, how long, and what is made of their output.
- */
+/** Commands in a remote shell: where and with what they run, how long, and what is made of their output. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"

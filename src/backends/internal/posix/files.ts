@@ -1,6 +1,4 @@
-/**
- * The operations on files by way of a remote shell. Each is one round trip, or two where contents are large.
- */
+/** The operations on files by way of a remote shell. Each is one round trip, or two where contents are large. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Semaphore from "effect/Semaphore"

@@ -1,6 +1,4 @@
-/**
- * The scripts by which a remote shell is searched. They find what may match; what does match is decided here.
- */
+/** The scripts by which a remote shell is searched. They find what may match; what does match is decided here. */
 import type { Script } from "./shell.ts"
 
 /** No more than this many bytes of paths or contents are given. */

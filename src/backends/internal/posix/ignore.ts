@@ -1,6 +1,4 @@
-/**
- * The paths that a search gives, by the ignore files that were found on the way to them.
- */
+/** The paths that a search gives, by the ignore files that were found on the way to them. */
 import * as Path from "../files/path.ts"
 import * as Ignore from "../glob/ignore.ts"
 

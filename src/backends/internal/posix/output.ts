@@ -1,6 +1,4 @@
-/**
- * The text that a remote command wrote: what is between its marks, its end, and as much of it as is kept.
- */
+/** The text that a remote command wrote: what is between its marks, its end, and as much of it as is kept. */
 import { boundaryAfter, boundaryBefore } from "../../../support/text.ts"
 
 /** The last characters of a text. */

@@ -1,6 +1,4 @@
-/**
- * Contents on their way to and from a remote shell: small ones go within a command, others by upload and download.
- */
+/** Contents on their way to and from a remote shell: small ones go within a command, others by upload and download. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Semaphore from "effect/Semaphore"

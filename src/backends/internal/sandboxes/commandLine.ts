@@ -1,6 +1,4 @@
-/**
- * Commands that no shell can be given, whichever it is.
- */
+/** Commands that no shell can be given, whichever it is. */
 import * as BackendError from "../../../core/BackendError.ts"
 
 const variable = /^[A-Za-z_][A-Za-z0-9_]*$/

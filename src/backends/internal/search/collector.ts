@@ -1,6 +1,4 @@
-/**
- * The content of a window: takes the text of a file from its first line on, and keeps no more than was asked for.
- */
+/** The content of a window: takes the text of a file from its first line on, and keeps no more than was asked for. */
 import type { Window } from "../../../core/Backend.ts"
 import { defined } from "../../../support/defined.ts"
 import { boundaryAfter } from "../../../support/text.ts"

@@ -1,6 +1,4 @@
-/**
- * Patterns that lines are matched against: literal text, or regular expressions by RE2, all in linear time.
- */
+/** Patterns that lines are matched against: literal text, or regular expressions by RE2, all in linear time. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { GrepQuery } from "../../../core/Backend.ts"

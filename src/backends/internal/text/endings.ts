@@ -1,6 +1,4 @@
-/**
- * Endings of lines: `\n`, `\r\n` and a lone `\r`, counted in bytes or found in a text.
- */
+/** Endings of lines: `\n`, `\r\n` and a lone `\r`, counted in bytes or found in a text. */
 
 export const lf = 10
 export const cr = 13

@@ -1,6 +1,4 @@
-/**
- * The line of a text that is most like another one, by the pairs of characters that they share.
- */
+/** The line of a text that is most like another one, by the pairs of characters that they share. */
 
 /** The number of characters of a line that are compared. */
 const maxCompared = 1_000

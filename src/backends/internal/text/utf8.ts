@@ -1,6 +1,4 @@
-/**
- * Lengths and cuts of Unicode text, in bytes of UTF-8.
- */
+/** Lengths and cuts of Unicode text, in bytes of UTF-8. */
 import { boundaryAfter } from "../../../support/text.ts"
 
 /** The length of a text in bytes of UTF-8. A lone surrogate counts as the replacement character that it becomes. */

@@ -1,6 +1,4 @@
-/**
- * Diffs of changed files, for people.
- */
+/** Diffs of changed files, for people. */
 import * as TextDiff from "effect/TextDiff"
 
 /** A change as people are shown it: a unified diff, cut if it is long. */

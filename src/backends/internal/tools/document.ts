@@ -1,6 +1,4 @@
-/**
- * Documents in `read_file`: a window of their lines, read only as far as it reaches.
- */
+/** Documents in `read_file`: a window of their lines, read only as far as it reaches. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Backend from "../../../core/Backend.ts"

@@ -1,6 +1,4 @@
-/**
- * The `execute` tool: runs a command and reports its last lines while it runs.
- */
+/** The `execute` tool: runs a command and reports its last lines while it runs. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

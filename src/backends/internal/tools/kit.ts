@@ -1,26 +1,14 @@
-/**
- * Everything that the file tools share: their names, and failures as a model reads them.
- */
+/** Everything that the file tools share: their names, and failures as a model reads them. */
 import * as Effect from "effect/Effect"
 import * as BackendError from "../../../core/BackendError.ts"
 import type { Format } from "../../../core/Document.ts"
 import type { ToolError as ToolErrorType } from "../../../core/ToolError.ts"
 import { ToolError } from "../../../core/ToolError.ts"
 
-/**
- * The names of the tools for files, in the order in which they are offered.
- *
- * @category getters
- * @since 0.1.0
- */
+/** The names of the tools for files, in the order in which they are offered. */
 export const names = ["ls", "read_file", "write_file", "edit_file", "delete_file", "move_file", "glob", "grep"] as const
 
-/**
- * The name of a tool for files.
- *
- * @category models
- * @since 0.1.0
- */
+/** The name of a tool for files. */
 export type Name = (typeof names)[number]
 
 /** Advises the model what to do next, where the error does not say it itself. Names no tool that is not offered. */

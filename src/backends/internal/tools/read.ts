@@ -1,6 +1,4 @@
-/**
- * The tools `ls` and `read_file`.
- */
+/** The tools `ls` and `read_file`. */
 import * as Effect from "effect/Effect"
 import * as Base64 from "effect/encoding/Base64"
 import * as Schema from "effect/Schema"

@@ -1,6 +1,4 @@
-/**
- * The tools `glob` and `grep`.
- */
+/** The tools `glob` and `grep`. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Backend from "../../../core/Backend.ts"

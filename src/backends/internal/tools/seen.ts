@@ -1,6 +1,4 @@
-/**
- * The versions of files that an agent has seen: only such files can be edited or replaced.
- */
+/** The versions of files that an agent has seen: only such files can be edited or replaced. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as AgentState from "../../../core/AgentState.ts"

@@ -1,6 +1,4 @@
-/**
- * Texts and details that several file tools share.
- */
+/** Texts and details that several file tools share. */
 import * as Schema from "effect/Schema"
 import type { Listing } from "../../../core/Backend.ts"
 import type { Json } from "../../../core/Json.ts"

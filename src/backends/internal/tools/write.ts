@@ -1,6 +1,4 @@
-/**
- * The tools that change files: `write_file`, `edit_file`, `delete_file` and `move_file`.
- */
+/** The tools that change files: `write_file`, `edit_file`, `delete_file` and `move_file`. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Backend from "../../../core/Backend.ts"

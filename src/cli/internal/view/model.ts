@@ -19,9 +19,6 @@ import type * as Blocks from "./blocks.ts"
  * - `note`: what happened to the run itself
  * - `sources`: what the answer cites, by number
  * - `turnEnd`: the end of a turn, and what it cost
- *
- * @category models
- * @since 0.1.0
  */
 export type Part =
   | { readonly kind: "user"; readonly text: string; readonly attachments: number }
@@ -69,9 +66,6 @@ export type Part =
 /**
  * A call that runs, or is being written by the model. `order` is its place among those of the turn, `output` is what it
  * said last.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Call {
   readonly key: string
@@ -84,12 +78,7 @@ export interface Call {
   readonly isWritten: boolean
 }
 
-/**
- * A sub-agent at work. `last` is what it did last.
- *
- * @category models
- * @since 0.1.0
- */
+/** A sub-agent at work. `last` is what it did last. */
 export interface Subagent {
   readonly runId: string
   readonly path: ReadonlyArray<string>
@@ -103,9 +92,6 @@ export interface Subagent {
 /**
  * A decision that somebody has to make. The texts are as they came: `withMarks` makes them fit to be
  * read by who decides.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Pending {
   readonly id: string
@@ -123,9 +109,6 @@ export interface Pending {
  * The changing half of what is shown. Times are milliseconds since the epoch. `usage` is of the turn, `total` of all
  * turns; `context` is what filled the window of the last request. `calls` are by their keys, so that an event costs the same
  * however many there are; `View.calls` has them in order. `begun` counts those of the turn.
- *
- * @category models
- * @since 0.1.0
  */
 export interface View {
   readonly runId: string | undefined

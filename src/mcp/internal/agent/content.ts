@@ -1,6 +1,4 @@
-/**
- * Outputs of tools as content blocks of the protocol: images stay images.
- */
+/** Outputs of tools as content blocks of the protocol: images stay images. */
 import * as McpSchema from "effect/ai/McpSchema"
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"

@@ -1,6 +1,4 @@
-/**
- * Files of a backend as resources, and skills as prompts.
- */
+/** Files of a backend as resources, and skills as prompts. */
 import * as McpSchema from "effect/ai/McpSchema"
 import type { McpServer } from "effect/ai/McpServer"
 import * as Context from "effect/Context"

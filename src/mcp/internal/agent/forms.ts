@@ -1,6 +1,4 @@
-/**
- * Approvals and questions as the flat forms of the protocol, and the decisions that their answers are.
- */
+/** Approvals and questions as the flat forms of the protocol, and the decisions that their answers are. */
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

@@ -1,6 +1,4 @@
-/**
- * The check of the `Host` header: a page that has its own name lead to this machine is refused.
- */
+/** The check of the `Host` header: a page that has its own name lead to this machine is refused. */
 import * as Effect from "effect/Effect"
 import * as Headers from "effect/http/Headers"
 import * as HttpRouter from "effect/http/HttpRouter"

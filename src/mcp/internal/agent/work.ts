@@ -1,6 +1,4 @@
-/**
- * Agents and tools as what a server offers: a name, parameters, and a run for each call.
- */
+/** Agents and tools as what a server offers: a name, parameters, and a run for each call. */
 import type * as McpSchema from "effect/ai/McpSchema"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -8,19 +8,11 @@ import { Usage } from "../../../core/Usage.ts"
 /**
  * The status of a task. `suspended` waits for a decision of a person; `lost` was begun, and nobody can say how it ended
  * (its process is gone, or its server can't be reached).
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Status = Schema.Literals(["running", "completed", "failed", "cancelled", "suspended", "lost"])
 export type Status = typeof Status.Type
 
-/**
- * Reports whether a task with this status may still continue, by itself or by a decision.
- *
- * @category guards
- * @since 0.1.0
- */
+/** Reports whether a task with this status may still continue, by itself or by a decision. */
 export const isOpen = (status: Status): boolean => status === "running" || status === "suspended"
 
 /** The parts of a task that its thread keeps too. */
@@ -41,9 +33,6 @@ export const lasting = {
  * to 20,000 characters. `turn` counts how often it was asked: the task, then each follow-up. Times are milliseconds
  * since the epoch. `pending` are the requests of a suspended one. `kept` is what another process needs to go on with
  * it.
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Task = Schema.Struct({
   ...lasting,
@@ -58,9 +47,6 @@ export type Task = typeof Task.Type
  * - `TooMany`: so many tasks run already; wait for one, or cancel one
  * - `NotPossible`: it can't be done in the state that the task is in
  * - `Unavailable`: who does the work (a remote server) could not be asked
- *
- * @category schemas
- * @since 0.1.0
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("NotFound", {}),
@@ -82,36 +68,21 @@ const explain = (reason: Reason): string => {
   }
 }
 
-/**
- * Something could not be done with a task. The task is as it was.
- *
- * @category errors
- * @since 0.1.0
- */
+/** Something could not be done with a task. The task is as it was. */
 export class TaskError extends Schema.TaggedError<TaskError>()("TaskError", { reason: Reason }) {
   override get message(): string {
     return explain(this.reason)
   }
 }
 
-/**
- * A request to a worker: a task, a message in it, decisions, or to resume where another process stopped.
- *
- * @category models
- * @since 0.1.0
- */
+/** A request to a worker: a task, a message in it, decisions, or to resume where another process stopped. */
 export type Ask =
   | { readonly _tag: "Start"; readonly description: string }
   | { readonly _tag: "Message"; readonly text: string }
   | { readonly _tag: "Decisions"; readonly decisions: ReadonlyArray<Decision> }
   | { readonly _tag: "Resume" }
 
-/**
- * The end of a task's turn.
- *
- * @category models
- * @since 0.1.0
- */
+/** The end of a task's turn. */
 export interface Ending {
   readonly status: Exclude<Status, "running">
   readonly text: string
@@ -123,9 +94,6 @@ export interface Ending {
  * interrupting that stops what runs in this process. `steer` says something while it runs: it was `told`, it `ended`
  * meanwhile, or it has to be `begun` again with the message. `cancel` stops what does not run in this process. `usage`
  * and `kept` are as they stand.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Session {
   readonly begin: (ask: Ask) => Effect.Effect<Effect.Effect<Ending, TaskError>, TaskError>
@@ -135,12 +103,7 @@ export interface Session {
   readonly kept: () => Json | undefined
 }
 
-/**
- * The supervisor. A task belongs to a `group`: those of one thread, which are bounded together.
- *
- * @category models
- * @since 0.1.0
- */
+/** The supervisor. A task belongs to a `group`: those of one thread, which are bounded together. */
 export interface Service {
   readonly start: (request: {
     readonly group: string

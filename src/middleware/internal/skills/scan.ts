@@ -15,35 +15,20 @@ export const limits = {
 /** The file that makes a directory a skill. */
 const fileName = "SKILL.md"
 
-/**
- * A skill that is there to be used. `path` is its `SKILL.md`; paths in its text are relative to `directory`.
- *
- * @category models
- * @since 0.1.0
- */
+/** A skill that is there to be used. `path` is its `SKILL.md`; paths in its text are relative to `directory`. */
 export interface Skill extends Manifest {
   readonly path: string
   readonly directory: string
 }
 
-/**
- * A problem of something in a source. `field` is the part of the frontmatter, empty for the whole.
- *
- * @category models
- * @since 0.1.0
- */
+/** A problem of something in a source. `field` is the part of the frontmatter, empty for the whole. */
 export interface Problem {
   readonly path: string
   readonly field: string
   readonly problem: string
 }
 
-/**
- * The skills that were found, by name; the problems in the order of the sources.
- *
- * @category models
- * @since 0.1.0
- */
+/** The skills that were found, by name; the problems in the order of the sources. */
 export interface Found {
   readonly skills: ReadonlyArray<Skill>
   readonly problems: ReadonlyArray<Problem>
@@ -114,12 +99,7 @@ const inSource = Effect.fnUntraced(function* (backend: Service, source: string):
     : [...found, wrong(source, `has more than can be looked at: the first ${limits.directories} directories at most`)]
 })
 
-/**
- * Looks for skills in all sources, the later ones before the earlier ones by name.
- *
- * @category constructors
- * @since 0.1.0
- */
+/** Looks for skills in all sources, the later ones before the earlier ones by name. */
 export const scan = Effect.fnUntraced(function* (
   sources: ReadonlyArray<string>
 ): Effect.fn.Return<Found, never, Backend> {

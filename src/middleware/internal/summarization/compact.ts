@@ -1,6 +1,4 @@
-/**
- * Makes what the model sees of a conversation shorter: the cheap steps first, then a summary, then harder ones.
- */
+/** Makes what the model sees of a conversation shorter: the cheap steps first, then a summary, then harder ones. */
 import * as Effect from "effect/Effect"
 import type * as Result from "effect/Result"
 import { defined } from "../../../support/defined.ts"
@@ -23,9 +21,7 @@ import { locate, type View, viewOf } from "./view.ts"
 /** The reason for a compaction: the trigger was reached, somebody asked for one, or the provider took no more. */
 export type Reason = "due" | "asked" | "overflow"
 
-/**
- * Share of the trigger that the cheap steps must come down to: else there is another one in a few rounds.
- */
+/** Share of the trigger that the cheap steps must come down to: else there is another one in a few rounds. */
 const relief = 0.7
 
 /** A request this near to the window may not be sent as it is. */

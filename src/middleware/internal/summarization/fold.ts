@@ -1,6 +1,4 @@
-/**
- * Puts a summary in the place of the old part of a conversation, with what must not be lost beside it.
- */
+/** Puts a summary in the place of the old part of a conversation, with what must not be lost beside it. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { IdGenerator } from "../../../core/IdGenerator.ts"

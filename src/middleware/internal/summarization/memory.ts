@@ -1,6 +1,4 @@
-/**
- * Memory of a run while it is under way: counts, the view, and how far the counts can be trusted.
- */
+/** Memory of a run while it is under way: counts, the view, and how far the counts can be trusted. */
 import type * as Fiber from "effect/Fiber"
 import type * as Result from "effect/Result"
 import type { ModelRequest } from "../../../core/ChatModel.ts"

@@ -1,6 +1,4 @@
-/**
- * Writes the folded part of a history to the backend, where the agent can read it again.
- */
+/** Writes the folded part of a history to the backend, where the agent can read it again. */
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"

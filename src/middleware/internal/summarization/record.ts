@@ -1,6 +1,4 @@
-/**
- * Decisions about the history of a thread, as a slot of the state.
- */
+/** Decisions about the history of a thread, as a slot of the state. */
 import * as Schema from "effect/Schema"
 import * as AgentState from "../../../core/AgentState.ts"
 

@@ -1,6 +1,4 @@
-/**
- * One request that may be too long, and what can be said of it.
- */
+/** One request that may be too long, and what can be said of it. */
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import type { Message } from "../../../core/Message.ts"

@@ -1,6 +1,4 @@
-/**
- * Has a model write a summary of messages, in as many requests as its window needs.
- */
+/** Has a model write a summary of messages, in as many requests as its window needs. */
 import * as Effect from "effect/Effect"
 import type * as ChatModel from "../../../core/ChatModel.ts"
 import * as Message from "../../../core/Message.ts"

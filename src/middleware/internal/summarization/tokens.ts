@@ -1,6 +1,4 @@
-/**
- * Counts the tokens of a text, a message or a request: an estimate, or a counter of the user's own.
- */
+/** Counts the tokens of a text, a message or a request: an estimate, or a counter of the user's own. */
 import type { ModelRequest, ToolDefinition } from "../../../core/ChatModel.ts"
 import type * as Content from "../../../core/Content.ts"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"

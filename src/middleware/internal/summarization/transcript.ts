@@ -1,6 +1,4 @@
-/**
- * Messages as text: for a model to summarise, and for a file that can be read again.
- */
+/** Messages as text: for a model to summarise, and for a file that can be read again. */
 import type * as Content from "../../../core/Content.ts"
 import type { Json } from "../../../core/Json.ts"
 import type * as Message from "../../../core/Message.ts"

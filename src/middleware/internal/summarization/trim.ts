@@ -1,6 +1,4 @@
-/**
- * Messages made shorter for the model to see; the transcript keeps them as they are.
- */
+/** Messages made shorter for the model to see; the transcript keeps them as they are. */
 import * as Content from "../../../core/Content.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"

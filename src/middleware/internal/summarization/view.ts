@@ -1,6 +1,4 @@
-/**
- * The model's view of a history: the whole of it, or what a record of compactions makes of it.
- */
+/** The model's view of a history: the whole of it, or what a record of compactions makes of it. */
 import * as Message from "../../../core/Message.ts"
 import type { Clip, Fold, Record, Ref, Trim } from "./record.ts"
 import type { Meter } from "./tokens.ts"

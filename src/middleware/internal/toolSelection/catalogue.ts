@@ -1,6 +1,4 @@
-/**
- * A catalogue of tools that can be searched by what they are called and what they do.
- */
+/** A catalogue of tools that can be searched by what they are called and what they do. */
 import MiniSearch from "minisearch"
 import type { ToolDefinition } from "../../../core/ChatModel.ts"
 

@@ -1,6 +1,4 @@
-/**
- * The settings of a call to a model of the AI SDK: those of its layer, overlaid by those of a request.
- */
+/** The settings of a call to a model of the AI SDK: those of its layer, overlaid by those of a request. */
 import type { LanguageModelV4ProviderTool } from "@ai-sdk/provider"
 import * as Result from "effect/Result"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"

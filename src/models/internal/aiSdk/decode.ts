@@ -1,6 +1,4 @@
-/**
- * Reads the parts of a stream of the AI SDK into those of a turn.
- */
+/** Reads the parts of a stream of the AI SDK into those of a turn. */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Block, Citation } from "../../../core/Content.ts"

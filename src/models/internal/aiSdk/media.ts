@@ -1,6 +1,4 @@
-/**
- * Images and files, to and from those of the AI SDK.
- */
+/** Images and files, to and from those of the AI SDK. */
 import type { LanguageModelV4FilePart } from "@ai-sdk/provider"
 import * as Base64 from "effect/encoding/Base64"
 import * as Content from "../../../core/Content.ts"

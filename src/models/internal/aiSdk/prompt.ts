@@ -1,6 +1,4 @@
-/**
- * Writes a history as a prompt of the AI SDK.
- */
+/** Writes a history as a prompt of the AI SDK. */
 import type { LanguageModelV4Message, LanguageModelV4Prompt, SharedV4ProviderOptions } from "@ai-sdk/provider"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import type { ReasoningBlock, TextBlock } from "../../../core/Content.ts"

@@ -1,6 +1,4 @@
-/**
- * One run's line to a model of the AI SDK: writes a call, makes it, reads the turn.
- */
+/** One run's line to a model of the AI SDK: writes a call, makes it, reads the turn. */
 import type {
   LanguageModelV3,
   LanguageModelV3CallOptions,

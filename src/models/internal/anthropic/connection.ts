@@ -1,6 +1,4 @@
-/**
- * Options of the SDK that the transports to Anthropic and to Bedrock share.
- */
+/** Options of the SDK that the transports to Anthropic and to Bedrock share. */
 import * as Duration from "effect/Duration"
 import type * as Redacted from "effect/Redacted"
 import { type GivenHeaders, revealed, secretsIn } from "../../../support/redacted.ts"

@@ -1,6 +1,4 @@
-/**
- * Text, images and documents, from the library's blocks to those of the Messages API.
- */
+/** Text, images and documents, from the library's blocks to those of the Messages API. */
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type { FileBlock, ImageBlock, TextBlock } from "../../../core/Content.ts"

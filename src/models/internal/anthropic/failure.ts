@@ -1,6 +1,4 @@
-/**
- * Makes errors of whatever the SDK rejects with: read by its shape, so that this needs no SDK.
- */
+/** Makes errors of whatever the SDK rejects with: read by its shape, so that this needs no SDK. */
 import * as Predicate from "effect/Predicate"
 import { ModelError } from "../../../core/ModelError.ts"
 import { defined } from "../../../support/defined.ts"

@@ -1,6 +1,4 @@
-/**
- * A finished answer of the Messages API as a message of the library.
- */
+/** A finished answer of the Messages API as a message of the library. */
 import * as Result from "effect/Result"
 import type { Block } from "../../../core/Content.ts"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"

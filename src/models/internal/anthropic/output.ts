@@ -1,6 +1,4 @@
-/**
- * An answer in a schema: by the API's own means where it accepts the schema, else by asking for it.
- */
+/** An answer in a schema: by the API's own means where it accepts the schema, else by asking for it. */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { targetOf } from "../../../support/jsonSchema.ts"
 import { adaptParameters, adaptSchema, type SchemaRules } from "../jsonSchema.ts"

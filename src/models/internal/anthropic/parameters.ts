@@ -1,6 +1,4 @@
-/**
- * Parameters of a request, over those of the layer: by the names of our options or by the API's own.
- */
+/** Parameters of a request, over those of the layer: by the names of our options or by the API's own. */
 import * as Result from "effect/Result"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { merge } from "../read.ts"

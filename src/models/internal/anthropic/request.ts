@@ -1,6 +1,4 @@
-/**
- * A request of the library as the body of a request to the Messages API.
- */
+/** A request of the library as the body of a request to the Messages API. */
 import * as Result from "effect/Result"
 import type { ModelRequest, ToolDefinition } from "../../../core/ChatModel.ts"
 import { isObject } from "../../../core/Json.ts"
@@ -110,9 +108,7 @@ const toolOf = (tool: ToolDefinition, names: ToolNames, isStrict: boolean): Tool
 const oneByOne = (choice: ToolChoice | undefined): ToolChoice =>
   choice?.type === "none" ? choice : { ...(choice ?? { type: "auto" }), disable_parallel_tool_use: true }
 
-/**
- * The container of a turn that goes on: what runs in it called a tool, and waits for the result.
- */
+/** The container of a turn that goes on: what runs in it called a tool, and waits for the result. */
 const containerOf = (turn: Turn | undefined): string | undefined => {
   if (turn?.role !== "ai" || (turn.calls.length === 0 && turn.stopReason !== "pause")) return undefined
   const container = turn.data?.["container"]

@@ -1,6 +1,4 @@
-/**
- * A Claude model as the service that the library knows, wherever it is served.
- */
+/** A Claude model as the service that the library knows, wherever it is served. */
 import * as Effect from "effect/Effect"
 import type { Service } from "../../../core/ChatModel.ts"
 import type { Overrides } from "../overrides.ts"

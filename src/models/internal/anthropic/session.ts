@@ -1,6 +1,4 @@
-/**
- * One run's line to a Claude model, over whatever transport.
- */
+/** One run's line to a Claude model, over whatever transport. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"

@@ -1,6 +1,4 @@
-/**
- * Settings of a Claude model, wherever it is served.
- */
+/** Settings of a Claude model, wherever it is served. */
 import type { JsonObject } from "../../../core/Json.ts"
 import type { ThinkingLevel } from "../thinking.ts"
 

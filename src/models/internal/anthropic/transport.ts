@@ -1,6 +1,4 @@
-/**
- * The official SDK, as the two requests that a model makes with it.
- */
+/** The official SDK, as the two requests that a model makes with it. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { ModelError } from "../../../core/ModelError.ts"

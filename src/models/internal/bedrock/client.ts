@@ -1,6 +1,4 @@
-/**
- * AWS's SDK, as the one request that a model makes with it: over our `fetch`, without retries of its own.
- */
+/** AWS's SDK, as the one request that a model makes with it: over our `fetch`, without retries of its own. */
 import type { ConverseCommandOutput, ConverseStreamCommandInput } from "@aws-sdk/client-bedrock-runtime"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

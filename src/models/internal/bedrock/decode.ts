@@ -1,6 +1,4 @@
-/**
- * Reads the events of Bedrock's Converse API into the parts of a turn.
- */
+/** Reads the events of Bedrock's Converse API into the parts of a turn. */
 import * as Base64 from "effect/encoding/Base64"
 import { identity } from "effect/Function"
 import * as Result from "effect/Result"

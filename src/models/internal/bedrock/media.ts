@@ -1,6 +1,4 @@
-/**
- * Images and documents for the Converse API: bytes, or their place in S3.
- */
+/** Images and documents for the Converse API: bytes, or their place in S3. */
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type { FileBlock, ImageBlock } from "../../../core/Content.ts"

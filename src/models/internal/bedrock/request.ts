@@ -1,6 +1,4 @@
-/**
- * Writes a request for Bedrock's Converse API.
- */
+/** Writes a request for Bedrock's Converse API. */
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type { ModelRequest, ToolDefinition } from "../../../core/ChatModel.ts"

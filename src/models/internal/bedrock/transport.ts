@@ -1,6 +1,4 @@
-/**
- * The official SDK for Bedrock: it signs requests or sends a bearer token, and reads AWS's event stream.
- */
+/** The official SDK for Bedrock: it signs requests or sends a bearer token, and reads AWS's event stream. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { ModelError } from "../../../core/ModelError.ts"

@@ -1,6 +1,4 @@
-/**
- * The Converse API as plain types: what a request is made of, with bytes where its JSON has base64.
- */
+/** The Converse API as plain types: what a request is made of, with bytes where its JSON has base64. */
 import type { Json } from "../../../core/Json.ts"
 
 export type Value = Json | Uint8Array | ReadonlyArray<Value> | { readonly [key: string]: Value }

@@ -1,6 +1,4 @@
-/**
- * An `effect/ai` prompt as messages of ours.
- */
+/** An `effect/ai` prompt as messages of ours. */
 import type * as AiPrompt from "effect/ai/Prompt"
 import { type Block, fromInput, toText } from "../../../core/Content.ts"
 import { isObject } from "../../../core/Json.ts"

@@ -1,6 +1,4 @@
-/**
- * Tool definitions, both ways: name, description, JSON Schema and annotations of an `effect/ai` tool.
- */
+/** Tool definitions, both ways: name, description, JSON Schema and annotations of an `effect/ai` tool. */
 import { defaultCodecTransformer } from "effect/ai/LanguageModel"
 import * as AiTool from "effect/ai/Tool"
 import * as Context from "effect/Context"

@@ -1,6 +1,4 @@
-/**
- * Messages of ours as an `effect/ai` prompt.
- */
+/** Messages of ours as an `effect/ai` prompt. */
 import * as AiPrompt from "effect/ai/Prompt"
 import type { ReasoningBlock, TextBlock } from "../../../core/Content.ts"
 import * as Content from "../../../core/Content.ts"

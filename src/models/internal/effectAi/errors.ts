@@ -1,6 +1,4 @@
-/**
- * Failures of a model, both ways: `AiError` and `ModelError`, reason by reason.
- */
+/** Failures of a model, both ways: `AiError` and `ModelError`, reason by reason. */
 import * as AiError from "effect/ai/AiError"
 import type * as Duration from "effect/Duration"
 import * as Predicate from "effect/Predicate"

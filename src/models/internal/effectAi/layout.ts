@@ -1,6 +1,4 @@
-/**
- * The pieces of one turn of `effect/ai`, in the order in which the model said them.
- */
+/** The pieces of one turn of `effect/ai`, in the order in which the model said them. */
 import * as AiPrompt from "effect/ai/Prompt"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"

@@ -1,6 +1,4 @@
-/**
- * Text, images and files as parts of an `effect/ai` prompt, both ways.
- */
+/** Text, images and files as parts of an `effect/ai` prompt, both ways. */
 import * as AiPrompt from "effect/ai/Prompt"
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"

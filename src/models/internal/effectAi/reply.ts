@@ -1,6 +1,4 @@
-/**
- * Assembles one turn of an `effect/ai` model: parts of a stream in, a message out.
- */
+/** Assembles one turn of an `effect/ai` model: parts of a stream in, a message out. */
 import type * as AiResponse from "effect/ai/Response"
 import * as DateTime from "effect/DateTime"
 import * as Result from "effect/Result"

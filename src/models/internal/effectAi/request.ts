@@ -1,6 +1,4 @@
-/**
- * Makes the options of an `effect/ai` call a request to a model of ours.
- */
+/** Makes the options of an `effect/ai` call a request to a model of ours. */
 import * as AiError from "effect/ai/AiError"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import * as AiTool from "effect/ai/Tool"

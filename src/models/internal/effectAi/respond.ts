@@ -1,6 +1,4 @@
-/**
- * A turn of a model of ours as the response of an `effect/ai` model.
- */
+/** A turn of a model of ours as the response of an `effect/ai` model. */
 import type * as AiResponse from "effect/ai/Response"
 import type { TurnPart } from "../../../core/ChatModel.ts"
 import type { Block, FileBlock, ImageBlock, ReasoningBlock, TextBlock } from "../../../core/Content.ts"

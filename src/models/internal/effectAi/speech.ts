@@ -1,6 +1,4 @@
-/**
- * Text and reasoning of a turn as they are said: pieces in, blocks out.
- */
+/** Text and reasoning of a turn as they are said: pieces in, blocks out. */
 import type * as AiResponse from "effect/ai/Response"
 import { isObject } from "../../../core/Json.ts"
 import { addBlock, reasoningBlock, type Sorted } from "./decode.ts"

@@ -1,6 +1,4 @@
-/**
- * The stream of an `effect/ai` model as a turn: array by array, and never a success when it broke.
- */
+/** The stream of an `effect/ai` model as a turn: array by array, and never a success when it broke. */
 import type * as AiError from "effect/ai/AiError"
 import type * as Array from "effect/Array"
 import * as Cause from "effect/Cause"

@@ -1,6 +1,4 @@
-/**
- * Token counts and stop reasons, both ways.
- */
+/** Token counts and stop reasons, both ways. */
 import type * as AiResponse from "effect/ai/Response"
 import type { TurnStop } from "../../../core/Message.ts"
 import * as Usage from "../../../core/Usage.ts"

@@ -1,6 +1,4 @@
-/**
- * Gemini's streaming request, at Google's own address and on Vertex AI: server-sent events, read without trust.
- */
+/** Gemini's streaming request, at Google's own address and on Vertex AI: server-sent events, read without trust. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"

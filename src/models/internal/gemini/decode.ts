@@ -1,6 +1,4 @@
-/**
- * Reads the events of Gemini's own API into the parts of a turn.
- */
+/** Reads the events of Gemini's own API into the parts of a turn. */
 import type { Block, Citation } from "../../../core/Content.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"

@@ -1,6 +1,4 @@
-/**
- * Facts about Gemini's models, from the table of Google's server.
- */
+/** Facts about Gemini's models, from the table of Google's server. */
 import { gemini } from "../servers/cloud.ts"
 import type { ModelFacts } from "../servers/Server.ts"
 import { factsAt } from "../servers/servers.ts"

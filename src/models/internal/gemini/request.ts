@@ -1,6 +1,4 @@
-/**
- * Writes a request for Gemini's own API.
- */
+/** Writes a request for Gemini's own API. */
 import * as Result from "effect/Result"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import type { FileBlock, ImageBlock, ReasoningBlock, TextBlock } from "../../../core/Content.ts"

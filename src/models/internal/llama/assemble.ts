@@ -1,6 +1,4 @@
-/**
- * Assembles a turn: parts of a stream, and the message in the end.
- */
+/** Assembles a turn: parts of a stream, and the message in the end. */
 import type { TurnPart } from "../../../core/ChatModel.ts"
 import * as Content from "../../../core/Content.ts"
 import * as Message from "../../../core/Message.ts"

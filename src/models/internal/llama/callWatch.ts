@@ -1,6 +1,4 @@
-/**
- * Notices a model that is offered tools and calls none: a small one may never have learned to.
- */
+/** Notices a model that is offered tools and calls none: a small one may never have learned to. */
 import type { TurnPart } from "../../../core/ChatModel.ts"
 import type { AiMessage } from "../../../core/Message.ts"
 import type { Origin } from "./errors.ts"

@@ -1,6 +1,4 @@
-/**
- * Turns by a codec of this library: it writes the prompt, the model is run token by token, it reads what comes.
- */
+/** Turns by a codec of this library: it writes the prompt, the model is run token by token, it reads what comes. */
 import type { LlamaContextSequence, LlamaGrammar, Token } from "node-llama-cpp"
 import { budgetOf } from "../thinking.ts"
 import type { Codec, Decoder, Delta } from "./codecs/Codec.ts"

@@ -1,6 +1,4 @@
-/**
- * A model in memory: loaded once, released with its Scope.
- */
+/** A model in memory: loaded once, released with its Scope. */
 import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

@@ -1,6 +1,4 @@
-/**
- * Failures of node-llama-cpp as a `ModelError`.
- */
+/** Failures of node-llama-cpp as a `ModelError`. */
 import { isModelError, ModelError, type Reason } from "../../../core/ModelError.ts"
 import { defined } from "../../../support/defined.ts"
 

@@ -1,6 +1,4 @@
-/**
- * A conversation as node-llama-cpp's chat wrappers know it: system, user and model items, results inside of calls.
- */
+/** A conversation as node-llama-cpp's chat wrappers know it: system, user and model items, results inside of calls. */
 import type { ChatHistoryItem, ChatModelResponse } from "node-llama-cpp"
 import type { ToolDefinition } from "../../../core/ChatModel.ts"
 import type { AiTurn, Turn } from "../normalize.ts"

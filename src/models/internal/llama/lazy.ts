@@ -1,6 +1,4 @@
-/**
- * A model that is loaded by the first turn that needs it, and given back when no turn did for a while.
- */
+/** A model that is loaded by the first turn that needs it, and given back when no turn did for a while. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as RcRef from "effect/RcRef"

@@ -1,6 +1,4 @@
-/**
- * One run's line to a model in memory.
- */
+/** One run's line to a model in memory. */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"

@@ -1,6 +1,4 @@
-/**
- * Settings of the choice of tokens, and of the length of a turn.
- */
+/** Settings of the choice of tokens, and of the length of a turn. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { JsonObject } from "../../../core/Json.ts"

@@ -1,6 +1,4 @@
-/**
- * Text to tokens and back, as they come.
- */
+/** Text to tokens and back, as they come. */
 import type { LlamaModel, Token } from "node-llama-cpp"
 import type { Piece } from "./codecs/Codec.ts"
 

@@ -1,6 +1,4 @@
-/**
- * One turn: what is asked, what it takes to generate it, and what came of it.
- */
+/** One turn: what is asked, what it takes to generate it, and what came of it. */
 import type { LlamaContextSequence, Token } from "node-llama-cpp"
 import type { ToolChoice, ToolDefinition } from "../../../core/ChatModel.ts"
 import type { JsonObject } from "../../../core/Json.ts"

@@ -1,6 +1,4 @@
-/**
- * The two requests that a model makes of an Ollama server: what a model can, and a turn as lines of JSON.
- */
+/** The two requests that a model makes of an Ollama server: what a model can, and a turn as lines of JSON. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"

@@ -1,6 +1,4 @@
-/**
- * Reads the lines of Ollama's chat API into the parts of a turn.
- */
+/** Reads the lines of Ollama's chat API into the parts of a turn. */
 import * as Result from "effect/Result"
 import * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"

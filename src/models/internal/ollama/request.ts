@@ -1,6 +1,4 @@
-/**
- * Writes a request for Ollama's chat API.
- */
+/** Writes a request for Ollama's chat API. */
 import * as Result from "effect/Result"
 import type { ModelRequest, ToolDefinition } from "../../../core/ChatModel.ts"
 import * as Content from "../../../core/Content.ts"

@@ -1,6 +1,4 @@
-/**
- * Puts the pieces of a streamed chat completion together to the message of a turn.
- */
+/** Puts the pieces of a streamed chat completion together to the message of a turn. */
 import * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"

@@ -1,6 +1,4 @@
-/**
- * OpenAI's SDK, wrapped: streams that can be left, errors that are values, and nothing read from the environment.
- */
+/** OpenAI's SDK, wrapped: streams that can be left, errors that are values, and nothing read from the environment. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"

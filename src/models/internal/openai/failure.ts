@@ -1,6 +1,4 @@
-/**
- * Reads failures in the many shapes of OpenAI and its imitators.
- */
+/** Reads failures in the many shapes of OpenAI and its imitators. */
 import * as Result from "effect/Result"
 import type { JsonObject } from "../../../core/Json.ts"
 import type { ProviderFailure } from "../errors.ts"

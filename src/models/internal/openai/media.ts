@@ -1,6 +1,4 @@
-/**
- * Images and files that OpenAI's APIs read, and their form on the wire.
- */
+/** Images and files that OpenAI's APIs read, and their form on the wire. */
 import type { FileBlock, ImageBlock, Source } from "../../../core/Content.ts"
 
 const pictures = /^image\/(?:png|jpe?g|gif|webp)$/

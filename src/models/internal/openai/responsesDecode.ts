@@ -1,6 +1,4 @@
-/**
- * Reads the events of OpenAI's Responses API into the parts of a turn.
- */
+/** Reads the events of OpenAI's Responses API into the parts of a turn. */
 import type { JsonObject } from "../../../core/Json.ts"
 import { ModelError } from "../../../core/ModelError.ts"
 import type { Sink, TurnDecoder } from "../decodeTurn.ts"

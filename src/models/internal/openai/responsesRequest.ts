@@ -1,6 +1,4 @@
-/**
- * Writes a request for OpenAI's Responses API.
- */
+/** Writes a request for OpenAI's Responses API. */
 import * as Result from "effect/Result"
 import type {
   FunctionTool,

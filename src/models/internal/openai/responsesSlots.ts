@@ -1,6 +1,4 @@
-/**
- * The output items of a response while it is streamed, each once, however a server numbers and names them.
- */
+/** The output items of a response while it is streamed, each once, however a server numbers and names them. */
 import type { JsonObject } from "../../../core/Json.ts"
 import { merge, objectOf, objectsOf, placeOf, stringOf } from "../read.ts"
 

@@ -1,6 +1,4 @@
-/**
- * Puts the items of OpenAI's Responses API together to the message of a turn.
- */
+/** Puts the items of OpenAI's Responses API together to the message of a turn. */
 import * as Content from "../../../core/Content.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"

@@ -1,6 +1,4 @@
-/**
- * Takes out of a structured answer what strict mode put into it.
- */
+/** Takes out of a structured answer what strict mode put into it. */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Block } from "../../../core/Content.ts"

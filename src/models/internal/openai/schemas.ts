@@ -1,6 +1,4 @@
-/**
- * Tools and answer schemas as OpenAI's APIs take them, made once and kept while they stay the same.
- */
+/** Tools and answer schemas as OpenAI's APIs take them, made once and kept while they stay the same. */
 import type { ToolDefinition } from "../../../core/ChatModel.ts"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import type { ToolCall } from "../../../core/ToolCall.ts"

@@ -1,6 +1,4 @@
-/**
- * One run's line to an OpenAI API: writes a request, sends it, reads the turn.
- */
+/** One run's line to an OpenAI API: writes a request, sends it, reads the turn. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"

@@ -1,6 +1,4 @@
-/**
- * The options of a layer that are parameters of a request.
- */
+/** The options of a layer that are parameters of a request. */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { objectOf } from "../read.ts"
 

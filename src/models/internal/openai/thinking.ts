@@ -1,6 +1,4 @@
-/**
- * A level of thinking as the fields of a request, for each way in which servers are told.
- */
+/** A level of thinking as the fields of a request, for each way in which servers are told. */
 import type { JsonObject } from "../../../core/Json.ts"
 import type { Ways } from "../servers/Server.ts"
 import { budgetOf, type Effort, effortOf, type ThinkingLevel } from "../thinking.ts"

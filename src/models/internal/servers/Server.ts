@@ -1,6 +1,4 @@
-/**
- * A server that speaks Chat Completions, as data: the parameters that it takes and refuses, and its models.
- */
+/** A server that speaks Chat Completions, as data: the parameters that it takes and refuses, and its models. */
 import type { Prices } from "../../../core/Usage.ts"
 import { defined } from "../../../support/defined.ts"
 import type { Dialect } from "../../ToolSchema.ts"

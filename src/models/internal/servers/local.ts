@@ -1,6 +1,4 @@
-/**
- * Servers on a machine of one's own, which hold any model: what it can is what its owner says.
- */
+/** Servers on a machine of one's own, which hold any model: what it can is what its owner says. */
 import { pictures, type Server, type Ways } from "./Server.ts"
 
 /** They write prompts by the model's own template, and pass on to it what it is to know. */

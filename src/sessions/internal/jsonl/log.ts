@@ -1,6 +1,4 @@
-/**
- * The file of a thread: a line for each change, of which the thread in memory is made.
- */
+/** The file of a thread: a line for each change, of which the thread in memory is made. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"

@@ -1,6 +1,4 @@
-/**
- * Names of the files of threads.
- */
+/** Names of the files of threads. */
 import * as Effect from "effect/Effect"
 import { fileNameOf } from "../../../support/hash.ts"
 

@@ -1,6 +1,4 @@
-/**
- * The lines of a JSONL file: decoded, and applied to a thread.
- */
+/** The lines of a JSONL file: decoded, and applied to a thread. */
 import type * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

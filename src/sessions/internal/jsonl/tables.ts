@@ -1,6 +1,4 @@
-/**
- * The tables of threads in JSONL files.
- */
+/** The tables of threads in JSONL files. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"

@@ -1,6 +1,4 @@
-/**
- * Encodes and decodes threads and entries in Redis.
- */
+/** Encodes and decodes threads and entries in Redis. */
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

@@ -1,6 +1,4 @@
-/**
- * The Lua scripts that read and write threads in Redis.
- */
+/** The Lua scripts that read and write threads in Redis. */
 import * as Redis from "effect/persistence/Redis"
 import { beginning } from "../moving.ts"
 

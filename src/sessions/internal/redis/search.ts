@@ -1,6 +1,4 @@
-/**
- * Finds messages in Redis, which has no index of them.
- */
+/** Finds messages in Redis, which has no index of them. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { text as messageText } from "../../../core/Message.ts"

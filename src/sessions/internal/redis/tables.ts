@@ -1,6 +1,4 @@
-/**
- * The tables of threads in Redis.
- */
+/** The tables of threads in Redis. */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { Redis, RedisError } from "effect/persistence/Redis"

@@ -1,6 +1,4 @@
-/**
- * The index of what waits, in Redis.
- */
+/** The index of what waits, in Redis. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Waiting } from "../../../core/SessionStore.ts"

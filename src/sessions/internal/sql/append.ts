@@ -1,6 +1,4 @@
-/**
- * Appends entries by SQL.
- */
+/** Appends entries by SQL. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"

@@ -1,6 +1,4 @@
-/**
- * Runs statements and transactions, and names their failures.
- */
+/** Runs statements and transactions, and names their failures. */
 import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,4 @@
-/**
- * Reads entries of threads by SQL.
- */
+/** Reads entries of threads by SQL. */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Row } from "effect/sql/SqlConnection"

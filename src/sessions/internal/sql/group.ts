@@ -1,6 +1,4 @@
-/**
- * Groups writes that come in one turn of the event loop, so that they cost one commit.
- */
+/** Groups writes that come in one turn of the event loop, so that they cost one commit. */
 import * as Effect from "effect/Effect"
 
 /** A write that waits, and the way to answer it. */

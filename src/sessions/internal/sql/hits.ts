@@ -1,6 +1,4 @@
-/**
- * Reads messages that were found from the rows of a SQL database.
- */
+/** Reads messages that were found from the rows of a SQL database. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Row } from "effect/sql/SqlConnection"

@@ -1,6 +1,4 @@
-/**
- * Lists threads by SQL.
- */
+/** Lists threads by SQL. */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { canonical } from "../../../core/Json.ts"

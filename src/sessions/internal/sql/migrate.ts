@@ -1,6 +1,4 @@
-/**
- * Brings the tables of a SQL database up to date.
- */
+/** Brings the tables of a SQL database up to date. */
 import * as Effect from "effect/Effect"
 import * as Migrator from "effect/sql/Migrator"
 import { SqlClient } from "effect/sql/SqlClient"

@@ -1,6 +1,4 @@
-/**
- * Decodes the rows of a SQL database.
- */
+/** Decodes the rows of a SQL database. */
 import * as Result from "effect/Result"
 import type { Row } from "effect/sql/SqlConnection"
 import type { Entry, Stored, Thread } from "../../../core/SessionStore.ts"

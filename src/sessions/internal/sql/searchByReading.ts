@@ -1,6 +1,4 @@
-/**
- * Finds messages in a file that can only be read, without an index: it reads all messages, the newest first.
- */
+/** Finds messages in a file that can only be read, without an index: it reads all messages, the newest first. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { SqlClient } from "effect/sql/SqlClient"

@@ -1,6 +1,4 @@
-/**
- * Finds messages by the full-text index of Postgres.
- */
+/** Finds messages by the full-text index of Postgres. */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Hit } from "../../../core/SessionStore.ts"

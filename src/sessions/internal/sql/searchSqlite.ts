@@ -1,6 +1,4 @@
-/**
- * Finds messages by the full-text index of SQLite.
- */
+/** Finds messages by the full-text index of SQLite. */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { key } from "../ids.ts"

@@ -1,6 +1,4 @@
-/**
- * The tables of threads in a SQL database.
- */
+/** The tables of threads in a SQL database. */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { canonical, type JsonObject } from "../../../core/Json.ts"

@@ -1,6 +1,4 @@
-/**
- * The index of what waits, in a SQL database. Nothing here reads threads, but for those that were there before it.
- */
+/** The index of what waits, in a SQL database. Nothing here reads threads, but for those that were there before it. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { SqlClient } from "effect/sql/SqlClient"

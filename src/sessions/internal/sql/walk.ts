@@ -1,6 +1,4 @@
-/**
- * Follows the parents of an entry.
- */
+/** Follows the parents of an entry. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Fault, Tables } from "../tables.ts"

@@ -1,6 +1,4 @@
-/**
- * Reads an SQLite file in a thread of its own: a statement that goes through much never stops the event loop.
- */
+/** Reads an SQLite file in a thread of its own: a statement that goes through much never stops the event loop. */
 import { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"

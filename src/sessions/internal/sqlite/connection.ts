@@ -1,6 +1,4 @@
-/**
- * Connects `effect/sql` to an SQLite file.
- */
+/** Connects `effect/sql` to an SQLite file. */
 import { closeSync, openSync, statSync } from "node:fs"
 import { resolve } from "node:path"
 import { DatabaseSync } from "node:sqlite"

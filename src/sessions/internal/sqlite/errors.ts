@@ -1,6 +1,4 @@
-/**
- * Classifies the errors of SQLite.
- */
+/** Classifies the errors of SQLite. */
 import * as Predicate from "effect/Predicate"
 import { classifySqliteError, ConnectionError, SqlError, SqlSyntaxError, UniqueViolation } from "effect/sql/SqlError"
 

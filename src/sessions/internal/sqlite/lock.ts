@@ -1,6 +1,4 @@
-/**
- * Waits for the lock of an SQLite file.
- */
+/** Waits for the lock of an SQLite file. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"

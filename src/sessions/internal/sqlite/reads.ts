@@ -1,6 +1,4 @@
-/**
- * Reads threads from an SQLite file past `effect/sql`.
- */
+/** Reads threads from an SQLite file past `effect/sql`. */
 import type { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"

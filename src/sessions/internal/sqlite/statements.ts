@@ -1,6 +1,4 @@
-/**
- * Prepares and runs the statements of an SQLite database.
- */
+/** Prepares and runs the statements of an SQLite database. */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from "node:sqlite"
 import * as Result from "effect/Result"
 import type { SqlError } from "effect/sql/SqlError"

@@ -1,6 +1,4 @@
-/**
- * The lines of a file of rows: decoded, and applied to rows.
- */
+/** The lines of a file of rows: decoded, and applied to rows. */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Rows from "../rows.ts"

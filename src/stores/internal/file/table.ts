@@ -1,6 +1,4 @@
-/**
- * A table of rows in files, a directory for each namespace.
- */
+/** A table of rows in files, a directory for each namespace. */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"

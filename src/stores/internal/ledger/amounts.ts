@@ -1,6 +1,4 @@
-/**
- * Amounts as they enter a ledger, and as its tables have them.
- */
+/** Amounts as they enter a ledger, and as its tables have them. */
 import * as Arr from "effect/Array"
 import * as Result from "effect/Result"
 import { type Amounts, kinds, type Reason, type Totals } from "../../../core/Ledger.ts"

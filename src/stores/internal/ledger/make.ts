@@ -1,6 +1,4 @@
-/**
- * The ledger over its tables: checks what enters, reserves and settles.
- */
+/** The ledger over its tables: checks what enters, reserves and settles. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"

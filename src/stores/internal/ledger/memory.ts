@@ -1,6 +1,4 @@
-/**
- * The tables of a ledger in memory.
- */
+/** The tables of a ledger in memory. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { add, type Entry, keptFor, none, openFor, type Place, type Row, settlesFor, type Tables } from "./tables.ts"

@@ -1,6 +1,4 @@
-/**
- * The periods of windows: a name for the one that a time is in, and its end.
- */
+/** The periods of windows: a name for the one that a time is in, and its end. */
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"

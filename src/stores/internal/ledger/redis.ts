@@ -1,6 +1,4 @@
-/**
- * The tables of a ledger in Redis. Every change is one Lua script.
- */
+/** The tables of a ledger in Redis. Every change is one Lua script. */
 import * as Effect from "effect/Effect"
 import * as Redis from "effect/persistence/Redis"
 import * as Predicate from "effect/Predicate"

@@ -1,6 +1,4 @@
-/**
- * The tables of a ledger in SQLite and Postgres.
- */
+/** The tables of a ledger in SQLite and Postgres. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,4 @@
-/**
- * Checks of several callers at once, and of interruptions: no update is lost, and nobody sees a half.
- */
+/** Checks of several callers at once, and of interruptions: no update is lost, and nobody sees a half. */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type { Service } from "../../../core/Backend.ts"

@@ -1,6 +1,4 @@
-/**
- * Checks of glob: the dialect, ignore files, limits.
- */
+/** Checks of glob: the dialect, ignore files, limits. */
 import * as Effect from "effect/Effect"
 import * as Permissions from "../../../backends/Permissions.ts"
 import type { GlobQuery, Service } from "../../../core/Backend.ts"

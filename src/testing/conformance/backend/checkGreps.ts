@@ -1,6 +1,4 @@
-/**
- * Checks of grep in each of its modes; no pattern makes it hang.
- */
+/** Checks of grep in each of its modes; no pattern makes it hang. */
 import * as Effect from "effect/Effect"
 import type { GrepQuery, GrepResult, Service } from "../../../core/Backend.ts"
 import { fails, assert, same, within } from "../assert.ts"

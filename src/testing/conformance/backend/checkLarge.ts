@@ -1,6 +1,4 @@
-/**
- * Checks of files and folders that are too large to be kept in memory as a whole.
- */
+/** Checks of files and folders that are too large to be kept in memory as a whole. */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"

@@ -1,6 +1,4 @@
-/**
- * Checks of paths: every operation refuses what leaves the root, and keeps odd names as they are.
- */
+/** Checks of paths: every operation refuses what leaves the root, and keeps odd names as they are. */
 import * as Effect from "effect/Effect"
 import type { Service, Transfer } from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"

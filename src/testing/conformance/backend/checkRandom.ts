@@ -1,6 +1,4 @@
-/**
- * Checks that any operations on a backend give what the reference gives.
- */
+/** Checks that any operations on a backend give what the reference gives. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"

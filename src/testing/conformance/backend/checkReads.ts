@@ -1,6 +1,4 @@
-/**
- * Checks of reading: windows of texts with their line numbers, whatever the line endings, and binary files.
- */
+/** Checks of reading: windows of texts with their line numbers, whatever the line endings, and binary files. */
 import * as Effect from "effect/Effect"
 import type { Service, TextFile, Window } from "../../../core/Backend.ts"
 import { fails, assert, same, within } from "../assert.ts"

@@ -1,6 +1,4 @@
-/**
- * Checks of commands: exit codes, output, input, time, and that nothing goes on afterwards.
- */
+/** Checks of commands: exit codes, output, input, time, and that nothing goes on afterwards. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

@@ -1,6 +1,4 @@
-/**
- * Checks of others that work on the same files: by another layer of this process, or in other processes.
- */
+/** Checks of others that work on the same files: by another layer of this process, or in other processes. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Service } from "../../../core/Backend.ts"

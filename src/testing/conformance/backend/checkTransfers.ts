@@ -1,6 +1,4 @@
-/**
- * Checks of upload and download: bytes as they are, each file with its own outcome, in the order of the request.
- */
+/** Checks of upload and download: bytes as they are, each file with its own outcome, in the order of the request. */
 import type { Service, Transfer } from "../../../core/Backend.ts"
 import { fails, assert, same } from "../assert.ts"
 import { allFiles, bytesAt, bytesOf, fill, rule, type Rules, sameBytes, textAt } from "./common.ts"

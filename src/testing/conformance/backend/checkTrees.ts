@@ -1,6 +1,4 @@
-/**
- * Checks of listing, deleting and moving files and folders.
- */
+/** Checks of listing, deleting and moving files and folders. */
 import * as Effect from "effect/Effect"
 import type { Service } from "../../../core/Backend.ts"
 import { fails, assert, same } from "../assert.ts"

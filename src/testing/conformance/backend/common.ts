@@ -1,6 +1,4 @@
-/**
- * Parts that checks of backends share: files in and out, and rules by name.
- */
+/** Parts that checks of backends share: files in and out, and rules by name. */
 import * as Effect from "effect/Effect"
 import type * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"

@@ -1,6 +1,4 @@
-/**
- * The reference for backends: a map from paths to bytes, without effects.
- */
+/** The reference for backends: a map from paths to bytes, without effects. */
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"
 import type { Reason } from "../../../core/BackendError.ts"

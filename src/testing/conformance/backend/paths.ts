@@ -1,6 +1,4 @@
-/**
- * The path rule of backends, as the reference has it, and the order in which paths are listed.
- */
+/** The path rule of backends, as the reference has it, and the order in which paths are listed. */
 import * as Result from "effect/Result"
 import type { Reason } from "../../../core/BackendError.ts"
 

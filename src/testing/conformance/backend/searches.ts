@@ -1,6 +1,4 @@
-/**
- * Searches in texts, as the reference has them: line by line, in linear time.
- */
+/** Searches in texts, as the reference has them: line by line, in linear time. */
 import * as Result from "effect/Result"
 import { RE2JS } from "re2js"
 import type { GrepMatch, GrepQuery } from "../../../core/Backend.ts"

@@ -1,28 +1,16 @@
-/**
- * Abilities of a subject beside those of a backend.
- */
+/** Abilities of a subject beside those of a backend. */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Service } from "../../../core/Backend.ts"
 import type { Absent } from "../assert.ts"
 
-/**
- * An entry at a path of the machine itself, links not followed; `mode` is its permission bits.
- *
- * @category models
- * @since 0.1.0
- */
+/** An entry at a path of the machine itself, links not followed; `mode` is its permission bits. */
 export interface Found {
   readonly kind: "file" | "directory" | "link" | "other"
   readonly mode: number
 }
 
-/**
- * The files behind a backend, for changes behind its back. All paths are absolute paths of the machine.
- *
- * @category models
- * @since 0.1.0
- */
+/** The files behind a backend, for changes behind its back. All paths are absolute paths of the machine. */
 export interface Host<out H> {
   /** The folder that is `/` of the backend, and one beside it in the same folder, which must never be reached. */
   readonly folders: Effect.Effect<{ readonly root: string; readonly outside: string }, never, H>
@@ -43,12 +31,7 @@ export interface Host<out H> {
   readonly resistsRaces: true | Absent
 }
 
-/**
- * Files that are too large to be uploaded, and how much memory the process has at the moment, in bytes.
- *
- * @category models
- * @since 0.1.0
- */
+/** Files that are too large to be uploaded, and how much memory the process has at the moment, in bytes. */
 export interface Huge<out H> {
   /** Puts a line (which has its ending) so many times into a file at a path of the backend. */
   readonly plant: (path: string, line: string, times: number) => Effect.Effect<void, never, H>
@@ -64,30 +47,19 @@ export type FillDisk<out H> = () => Effect.Effect<void, never, H | Scope.Scope>
 /**
  * The number of files that the checks of a large folder make: 20,000 if that takes seconds. They are uploaded, unless
  * `plant` can make them faster behind the back of the backend, by their paths in it.
- *
- * @category models
- * @since 0.1.0
  */
 export interface ManyFiles<out H> {
   readonly count: number
   readonly plant?: ((files: Readonly<Record<string, string>>) => Effect.Effect<void, never, H>) | undefined
 }
 
-/**
- * Another backend over the same files, as a second layer of this process has it, until the scope is closed.
- *
- * @category models
- * @since 0.1.0
- */
+/** Another backend over the same files, as a second layer of this process has it, until the scope is closed. */
 export type Again<H> = Effect.Effect<Service, never, H | Scope.Scope>
 
 /**
  * Another process, with a backend of its own over the same files, that counts: so many times it reads the number in a
  * file, and writes the next one on the condition that the file has still the version that was read; after a `Conflict`
  * it begins anew. `path` is one of the backend.
- *
- * @category models
- * @since 0.1.0
  */
 export type Counter<out H> = (path: string, times: number) => Effect.Effect<void, never, H | Scope.Scope>
 

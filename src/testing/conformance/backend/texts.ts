@@ -1,6 +1,4 @@
-/**
- * Texts of backends, as the reference has them: what is one, its lines, windows of it, and edits.
- */
+/** Texts of backends, as the reference has them: what is one, its lines, windows of it, and edits. */
 import * as Result from "effect/Result"
 import type { Replacement, Window } from "../../../core/Backend.ts"
 import type { Reason } from "../../../core/BackendError.ts"

@@ -1,6 +1,4 @@
-/**
- * Names, windows and marks; what another process sees, and what survives.
- */
+/** Names, windows and marks; what another process sees, and what survives. */
 import * as Effect from "effect/Effect"
 import type { Cap, LedgerError, LedgerFull, Service, Window } from "../../../core/Ledger.ts"
 import { assert, type NotConformant, same } from "../assert.ts"

@@ -1,6 +1,4 @@
-/**
- * Sums: what is reserved, settled, kept and given back, and that no cap is passed.
- */
+/** Sums: what is reserved, settled, kept and given back, and that no cap is passed. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"

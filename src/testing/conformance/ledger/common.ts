@@ -1,6 +1,4 @@
-/**
- * Parts that checks of ledgers share: clocks, and what is expected to be refused.
- */
+/** Parts that checks of ledgers share: clocks, and what is expected to be refused. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Amounts, Cap, LedgerError, LedgerFull, Service, Totals } from "../../../core/Ledger.ts"

@@ -1,6 +1,4 @@
-/**
- * Checks of turns that fail, are cut, or are interrupted.
- */
+/** Checks of turns that fail, are cut, or are interrupted. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

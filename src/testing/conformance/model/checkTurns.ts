@@ -1,6 +1,4 @@
-/**
- * Checks of turns that go well: texts, tool calls, histories of others, a whole run.
- */
+/** Checks of turns that go well: texts, tool calls, histories of others, a whole run. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Agent from "../../../core/Agent.ts"

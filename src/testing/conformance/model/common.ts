@@ -1,6 +1,4 @@
-/**
- * Parts that checks of chat models share: scenarios, requests and turns.
- */
+/** Parts that checks of chat models share: scenarios, requests and turns. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"

@@ -1,6 +1,4 @@
-/**
- * Appends: all or none, once, behind the leaf that is meant; whoever else writes.
- */
+/** Appends: all or none, once, behind the leaf that is meant; whoever else writes. */
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { Service } from "../../../core/SessionStore.ts"

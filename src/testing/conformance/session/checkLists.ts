@@ -1,6 +1,4 @@
-/**
- * Ids, metadata, lists and searches: hostile names, any script, long threads.
- */
+/** Ids, metadata, lists and searches: hostile names, any script, long threads. */
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"

@@ -1,6 +1,4 @@
-/**
- * The tree: pages, rewinding, forks, labels, archived and removed threads, exports.
- */
+/** The tree: pages, rewinding, forks, labels, archived and removed threads, exports. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Service } from "../../../core/SessionStore.ts"

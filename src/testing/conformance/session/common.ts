@@ -1,6 +1,4 @@
-/**
- * Parts that checks of session stores share: entries, and ways to read them back.
- */
+/** Parts that checks of session stores share: entries, and ways to read them back. */
 import * as Effect from "effect/Effect"
 import type { Entry } from "../../../core/Journal.ts"
 import * as Message from "../../../core/Message.ts"

@@ -1,6 +1,4 @@
-/**
- * Differences between a request and the recorded one that is most like it.
- */
+/** Differences between a request and the recorded one that is most like it. */
 import { canonical, isObject, type Json } from "../../../core/Json.ts"
 import type { Fingerprint } from "./fingerprint.ts"
 import type { Address, Recorded } from "./format.ts"

@@ -1,6 +1,4 @@
-/**
- * Fingerprints of requests: equal for requests that a provider would take for the same.
- */
+/** Fingerprints of requests: equal for requests that a provider would take for the same. */
 import * as Effect from "effect/Effect"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import { canonical, type Json } from "../../../core/Json.ts"

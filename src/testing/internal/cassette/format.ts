@@ -1,6 +1,4 @@
-/**
- * The file format of cassettes: one JSON line for the model, and one for each turn.
- */
+/** The file format of cassettes: one JSON line for the model, and one for each turn. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Json } from "../../../core/Json.ts"

@@ -1,6 +1,4 @@
-/**
- * Keeps secrets off cassettes: texts that look like keys are replaced before anything is written.
- */
+/** Keeps secrets off cassettes: texts that look like keys are replaced before anything is written. */
 import type { ModelRequest, TurnPart } from "../../../core/ChatModel.ts"
 import type * as Content from "../../../core/Content.ts"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"

@@ -1,6 +1,4 @@
-/**
- * Reads, plays and appends to cassettes.
- */
+/** Reads, plays and appends to cassettes. */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Semaphore from "effect/Semaphore"

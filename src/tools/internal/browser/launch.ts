@@ -1,6 +1,4 @@
-/**
- * Starts a Chromium whose pages reach the network by the proxy alone, and checks that WebRTC keeps to it.
- */
+/** Starts a Chromium whose pages reach the network by the proxy alone, and checks that WebRTC keeps to it. */
 import { createSocket } from "node:dgram"
 import { stripVTControlCharacters } from "node:util"
 import * as Effect from "effect/Effect"

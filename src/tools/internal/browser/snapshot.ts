@@ -1,6 +1,4 @@
-/**
- * Reads a page as a tree of elements, of which a page with too many shows the first ones.
- */
+/** Reads a page as a tree of elements, of which a page with too many shows the first ones. */
 import * as Effect from "effect/Effect"
 import type { Frame, Page } from "playwright-core"
 import type { BrowserError } from "../../Browser.ts"

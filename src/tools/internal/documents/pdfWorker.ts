@@ -1,6 +1,4 @@
-/**
- * The program that reads PDFs, in a thread of its own: a parser at work can't be interrupted otherwise.
- */
+/** The program that reads PDFs, in a thread of its own: a parser at work can't be interrupted otherwise. */
 import { parentPort } from "node:worker_threads"
 import type { Answer, Ask } from "./pdfMessages.ts"
 import { openPages, type Pages } from "./pdfPages.ts"

@@ -1,6 +1,4 @@
-/**
- * XML of the parts of documents: events as they come, and small parts as a whole.
- */
+/** XML of the parts of documents: events as they come, and small parts as a whole. */
 import * as Effect from "effect/Effect"
 import * as Xml from "effect/encoding/Xml"
 import * as Stream from "effect/Stream"

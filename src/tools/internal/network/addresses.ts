@@ -1,6 +1,4 @@
-/**
- * Addresses that are not of the public internet.
- */
+/** Addresses that are not of the public internet. */
 import * as IpNetwork from "effect/net/IpNetwork"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Result from "effect/Result"

@@ -1,6 +1,4 @@
-/**
- * Bodies of answers under their bounds: bytes as they come, bytes when they are unpacked, and time.
- */
+/** Bodies of answers under their bounds: bytes as they come, bytes when they are unpacked, and time. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Formatter from "effect/Formatter"

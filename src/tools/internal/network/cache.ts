@@ -1,6 +1,4 @@
-/**
- * A cache of answers that can be asked for again by their `ETag` or date.
- */
+/** A cache of answers that can be asked for again by their `ETag` or date. */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,4 @@
-/**
- * The reasons of failed requests, for a person or a model.
- */
+/** The reasons of failed requests, for a person or a model. */
 import type * as HttpClientError from "effect/http/HttpClientError"
 import * as Predicate from "effect/Predicate"
 import { oneLine } from "../../../support/untrusted.ts"

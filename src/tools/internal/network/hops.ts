@@ -1,6 +1,4 @@
-/**
- * The way of a request over redirects: each hop is judged, and what is secret stays with the first origin.
- */
+/** The way of a request over redirects: each hop is judged, and what is secret stays with the first origin. */
 import * as Context from "effect/Context"
 import * as Headers from "effect/http/Headers"
 import * as HttpBody from "effect/http/HttpBody"

@@ -1,6 +1,4 @@
-/**
- * The limits of a host: how often it is asked, and when it is left alone.
- */
+/** The limits of a host: how often it is asked, and when it is left alone. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

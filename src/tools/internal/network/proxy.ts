@@ -1,6 +1,4 @@
-/**
- * A forward proxy on loopback that keeps the rules: for programs that open URLs by themselves.
- */
+/** A forward proxy on loopback that keeps the rules: for programs that open URLs by themselves. */
 import { randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http"
 import { connect, type Socket } from "node:net"

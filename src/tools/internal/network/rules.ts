@@ -1,6 +1,4 @@
-/**
- * Rules of the network: their schema, and what they say of a URL and of an address.
- */
+/** Rules of the network: their schema, and what they say of a URL and of an address. */
 import * as IpNetwork from "effect/net/IpNetwork"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"

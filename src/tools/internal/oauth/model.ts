@@ -9,9 +9,6 @@ import type { OAuthError } from "../../OAuthError.ts"
 /**
  * The endpoints of a server that publishes no metadata. `issuer` tells servers apart, and is what a callback that names
  * one is checked with.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Endpoints {
   readonly issuer: string
@@ -24,9 +21,6 @@ export interface Endpoints {
 /**
  * A service to sign in to, and this application as its server knows it. `server` is the issuer, whose metadata are
  * read, or the endpoints. `parameters` are further ones of the authorisation request: `{ access_type: "offline" }`.
- *
- * @category models
- * @since 0.1.0
  */
 export interface Provider {
   /** The name that a person reads, and that tokens are kept by. */
@@ -45,9 +39,6 @@ export interface Provider {
 /**
  * The owner of a sign-in: `tenant` is the namespace of the store of credentials, `account` one of several of the same
  * service (`default` by default).
- *
- * @category models
- * @since 0.1.0
  */
 export interface Account {
   readonly tenant: string
@@ -57,9 +48,6 @@ export interface Account {
 /**
  * A sign-in that was begun: the page to open, whose it is, and the code to type in there, if it is a device's.
  * `finished` waits for its end, in this process.
- *
- * @category models
- * @since 0.1.0
  */
 export interface SignIn {
   readonly url: string
@@ -70,12 +58,7 @@ export interface SignIn {
   readonly finished: Effect.Effect<void, OAuthError | StoreError>
 }
 
-/**
- * The operations of `OAuth`.
- *
- * @category models
- * @since 0.1.0
- */
+/** The operations of `OAuth`. */
 export interface Service {
   readonly connect: (
     provider: Provider,

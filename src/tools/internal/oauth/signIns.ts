@@ -1,6 +1,4 @@
-/**
- * Sign-ins on their way, and the tokens that come of them.
- */
+/** Sign-ins on their way, and the tokens that come of them. */
 import * as Cache from "effect/Cache"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"

@@ -1,6 +1,4 @@
-/**
- * The article of a page, as Markdown: by Readability on a DOM of linkedom, and turndown.
- */
+/** The article of a page, as Markdown: by Readability on a DOM of linkedom, and turndown. */
 import { Readability } from "@mozilla/readability"
 import { parseHTML } from "linkedom"
 import TurndownService from "turndown"

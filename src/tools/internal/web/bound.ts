@@ -1,6 +1,4 @@
-/**
- * A page cut down to what a DOM can take: nested and endless pages make every extractor hang.
- */
+/** A page cut down to what a DOM can take: nested and endless pages make every extractor hang. */
 import { Parser } from "htmlparser2"
 
 const maxDepth = 200

@@ -1,6 +1,4 @@
-/**
- * Bytes of the web as text, and what kind of thing they are.
- */
+/** Bytes of the web as text, and what kind of thing they are. */
 import { decoderFor } from "../documents/charset.ts"
 
 export type Kind = "html" | "feed" | "sitemap" | "json" | "csv" | "text" | "document" | "image" | "binary"

@@ -1,6 +1,4 @@
-/**
- * Feeds (RSS, Atom) and sitemaps as text.
- */
+/** Feeds (RSS, Atom) and sitemaps as text. */
 import * as Effect from "effect/Effect"
 import * as Xml from "effect/encoding/Xml"
 import * as Stream from "effect/Stream"

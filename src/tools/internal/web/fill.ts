@@ -1,6 +1,4 @@
-/**
- * Secrets on their way out, in a request.
- */
+/** Secrets on their way out, in a request. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { inForm, inJson, type Used } from "../../../support/mask.ts"

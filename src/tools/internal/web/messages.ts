@@ -1,6 +1,4 @@
-/**
- * Messages to the reader of a page, and its answers.
- */
+/** Messages to the reader of a page, and its answers. */
 
 /** The article of a page. */
 export interface Article {

@@ -1,6 +1,4 @@
-/**
- * The text of a page in one pass, whatever is in it: for pages that no extractor reads.
- */
+/** The text of a page in one pass, whatever is in it: for pages that no extractor reads. */
 
 const entities: { readonly [name: string]: string } = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: " " }
 

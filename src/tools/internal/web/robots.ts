@@ -1,6 +1,4 @@
-/**
- * The wishes of a site for programs that read it: `robots.txt`, by RFC 9309.
- */
+/** The wishes of a site for programs that read it: `robots.txt`, by RFC 9309. */
 import { encodePart } from "../../../support/percent.ts"
 
 interface Rule {

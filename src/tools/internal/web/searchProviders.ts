@@ -1,6 +1,4 @@
-/**
- * The wire shapes of search providers.
- */
+/** The wire shapes of search providers. */
 import * as Effect from "effect/Effect"
 import type * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"

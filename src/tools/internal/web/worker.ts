@@ -1,6 +1,4 @@
-/**
- * The program that reads pages, in a thread of its own: what reads them can't be interrupted otherwise.
- */
+/** The program that reads pages, in a thread of its own: what reads them can't be interrupted otherwise. */
 import { parentPort } from "node:worker_threads"
 import { articleOf } from "./article.ts"
 import type { Answer, Ask } from "./messages.ts"

@@ -1,6 +1,4 @@
-/**
- * The calls of a turn on their way out: numbered, streamed, and closed in one of two ways.
- */
+/** The calls of a turn on their way out: numbered, streamed, and closed in one of two ways. */
 import * as Result from "effect/Result"
 import { isObject } from "../../../../core/Json.ts"
 import type { Delta } from "./Codec.ts"

@@ -1,6 +1,4 @@
-/**
- * ChatML, the frame of the LFM2, Hermes and Qwen families: `<|im_start|>role … <|im_end|>`.
- */
+/** ChatML, the frame of the LFM2, Hermes and Qwen families: `<|im_start|>role … <|im_end|>`. */
 import type { Shown } from "../../dialect.ts"
 import type { AiTurn, AnsweredCall } from "../../normalize.ts"
 import { type Ask, type Piece, plain, type Prompt, special } from "./Codec.ts"

@@ -1,6 +1,4 @@
-/**
- * Chooses the codec of a model by its chat template.
- */
+/** Chooses the codec of a model by its chat template. */
 import type { Codec } from "./Codec.ts"
 import { gemma } from "./gemma.ts"
 import { hermes } from "./hermes.ts"

@@ -1,6 +1,4 @@
-/**
- * Gemma 4: calls in a notation of its own, `<|tool_call>call:f{city:<|"|>Bern<|"|>,days:3}<tool_call|>`.
- */
+/** Gemma 4: calls in a notation of its own, `<|tool_call>call:f{city:<|"|>Bern<|"|>,days:3}<tool_call|>`. */
 import { isObject, type Json, type JsonObject } from "../../../../core/Json.ts"
 import type { AiTurn, Turn } from "../../normalize.ts"
 import { toolSchema } from "../../toolSchema.ts"

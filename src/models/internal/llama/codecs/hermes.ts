@@ -1,6 +1,4 @@
-/**
- * Hermes, Qwen 2.5 and 3, and many others: calls as JSON, `<tool_call>{"name": "f", "arguments": {…}}</tool_call>`.
- */
+/** Hermes, Qwen 2.5 and 3, and many others: calls as JSON, `<tool_call>{"name": "f", "arguments": {…}}</tool_call>`. */
 import type { AnsweredCall } from "../../normalize.ts"
 import type { OpenCalls } from "./calls.ts"
 import { chatml, chatStops, endOfTurn, textOf, thinkTags } from "./chatml.ts"

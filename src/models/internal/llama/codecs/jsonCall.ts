@@ -1,6 +1,4 @@
-/**
- * A call as a JSON object, `{"name": "f", "arguments": {…}}`, read as it comes.
- */
+/** A call as a JSON object, `{"name": "f", "arguments": {…}}`, read as it comes. */
 import * as Result from "effect/Result"
 import type { OpenCall } from "./calls.ts"
 import { at, type Cursor, expected, type Parser, type Problem, space } from "./cursor.ts"

@@ -1,6 +1,4 @@
-/**
- * LFM2: calls as a Python list, `<|tool_call_start|>[f(a=1, b=[{"c": "d"}])]<|tool_call_end|>`.
- */
+/** LFM2: calls as a Python list, `<|tool_call_start|>[f(a=1, b=[{"c": "d"}])]<|tool_call_end|>`. */
 import { isObject, type Json, type JsonObject } from "../../../../core/Json.ts"
 import type { AnsweredCall } from "../../normalize.ts"
 import type { OpenCall, OpenCalls } from "./calls.ts"

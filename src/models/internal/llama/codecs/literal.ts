@@ -1,6 +1,4 @@
-/**
- * Values in the notations that models use (JSON, Python, Gemma's), read as they come and written as JSON.
- */
+/** Values in the notations that models use (JSON, Python, Gemma's), read as they come and written as JSON. */
 import { at, type Cursor, expected, isSpace, type Parser, type Problem, run, space } from "./cursor.ts"
 import { type Out, quoted, tagged } from "./strings.ts"
 

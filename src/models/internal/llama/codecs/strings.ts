@@ -1,6 +1,4 @@
-/**
- * Quoted strings of JSON and Python, read as they come and written as JSON.
- */
+/** Quoted strings of JSON and Python, read as they come and written as JSON. */
 import { type Cursor, type Parser, type Problem, tag } from "./cursor.ts"
 
 /** Takes JSON text. */
