@@ -7,10 +7,11 @@ const rings = [
   ["support"],
   ["core"],
   ["models", "backends", "middleware", "profiles", "sessions", "stores"],
-  ["deep", "testing"],
-  ["durable", "mcp", "tools", "rag", "patterns"],
-  ["policy"],
-  ["server", "cli", "desktop"]
+  ["deep", "testing", "net", "documents"],
+  ["web", "workspace", "connect", "mcp", "durable", "code", "patterns", "evals", "rag"],
+  ["rules", "view", "agents"],
+  ["server", "acp"],
+  ["cli", "page"]
 ]
 
 const folders = rings.flat()

@@ -35,8 +35,8 @@ const optionalPeers = {
  */
 const started = [
   "./src/backends/internal/bash/child.ts",
-  "./src/tools/internal/documents/pdfWorker.ts",
-  "./src/tools/internal/web/worker.ts"
+  "./src/documents/internal/pdf/pdfWorker.ts",
+  "./src/web/internal/pages/worker.ts"
 ]
 
 /** Where the programs are in `dist/`, from the file that starts one: code of `src/` may lie in a shared file. */
@@ -45,10 +45,10 @@ const programs = {
   renderChunk: (code, chunk) => {
     const changed = started.reduce((text, file) => {
       const path = nameOf(file)
-      const name = path.split("/").slice(-2).join("/")
+      const name = basename(path)
       const target = relative(dirname(chunk.fileName), `${path}.js`)
       return text.replaceAll(
-        new RegExp(`"[.]/(?:[^"]*/)?${name.replace(/^documents[/]/, "(?:documents/)?")}[.]ts"`, "g"),
+        new RegExp(`"[.]/(?:[^"]*/)?${name}[.]ts"`, "g"),
         JSON.stringify(target.startsWith(".") ? target : `./${target}`)
       )
     }, new RolldownMagicString(code))
@@ -70,7 +70,7 @@ const single = (namespace, exports) => {
 }
 
 /** Modules that no barrel has, for the SDK they need or the machine they run on, are entries; so are those of the core. */
-const modules = globSync("src/*/[A-Z]*.ts").filter((file) => {
+const modules = globSync("src/{*,models/bridges,models/local,testing/conformance}/[A-Z]*.ts").filter((file) => {
   const barrel = `${dirname(file)}/index.ts`
   return !existsSync(barrel) || !readFileSync(barrel, "utf8").includes(`"./${basename(file)}"`)
 })

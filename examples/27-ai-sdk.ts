@@ -7,7 +7,7 @@ import { NodeRuntime } from "@effect/platform-node"
 import { MockLanguageModelV4, simulateReadableStream } from "ai/test"
 import { Console, Effect, Schema } from "effect"
 import { Agent, Sources, Tool } from "effect-deepagents"
-import * as AiSdkChatModel from "effect-deepagents/models/AiSdkChatModel"
+import * as AiSdkChatModel from "effect-deepagents/models/bridges/AiSdkChatModel"
 
 const answers: ReadonlyArray<Array<LanguageModelV4StreamPart>> = [
   [

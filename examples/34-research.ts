@@ -7,10 +7,10 @@ import { createServer } from "node:http"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect, Layer } from "effect"
 import { Agent } from "effect-deepagents"
+import * as NodeNetwork from "effect-deepagents/net/NodeNetwork"
 import { TestChatModel } from "effect-deepagents/testing"
-import { ResearchBrief, WebSearch } from "effect-deepagents/tools"
-import * as NodeNetwork from "effect-deepagents/tools/NodeNetwork"
-import * as NodeWebReader from "effect-deepagents/tools/NodeWebReader"
+import { ResearchBrief, WebSearch } from "effect-deepagents/web"
+import * as NodeWebReader from "effect-deepagents/web/NodeWebReader"
 
 const article = (title: string, text: string) =>
   `<!doctype html><html><head><title>${title}</title></head><body><nav>Home</nav><article><h1>${title}</h1>${`<p>${text}</p>`.repeat(5)}</article></body></html>`

@@ -8,7 +8,7 @@ import { Agent, Sandbox } from "effect-deepagents"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { DeepAgent } from "effect-deepagents/deep"
 import { TestChatModel } from "effect-deepagents/testing"
-import { Git, Worktrees } from "effect-deepagents/tools"
+import { Git, Worktrees } from "effect-deepagents/workspace"
 import { approvals } from "./shared/approvals.ts"
 import { main } from "./shared/run.ts"
 

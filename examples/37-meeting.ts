@@ -9,10 +9,10 @@ import { text } from "node:stream/consumers"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect, Layer, Redacted } from "effect"
 import { Agent, Approval, Checkpoint } from "effect-deepagents"
+import { Connection, GoogleCalendar, Slack } from "effect-deepagents/connect"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { CredentialKey, CredentialStore, Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
-import { Connection, GoogleCalendar, Slack } from "effect-deepagents/tools"
 import { FetchHttpClient } from "effect/http"
 
 /** What the services were asked to change. */

@@ -6,7 +6,7 @@ import assert from "node:assert/strict"
 import { Console, Effect, Layer, Schema, Stream } from "effect"
 import { Agent, Approval, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
-import { Audit, Inbox, Notify } from "effect-deepagents/policy"
+import { Audit, Inbox, Notify } from "effect-deepagents/rules"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 

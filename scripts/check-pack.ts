@@ -19,7 +19,7 @@ import { isFull } from "../test/scale.ts"
 import { codeBlocks } from "./markdown.ts"
 
 /** The modules that can't be imported without an optional peer. */
-const needPeers = ["./middleware/ToolSelection", "./tools/NodeNetwork"]
+const needPeers = ["./middleware/ToolSelection", "./net/NodeNetwork"]
 
 if (!existsSync("dist/index.js")) throw new Error("dist/ is missing: run `npm run build` first.")
 const blocks = codeBlocks(readFileSync("README.md", "utf8"))

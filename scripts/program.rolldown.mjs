@@ -67,14 +67,14 @@ const segmenters = {
 
 /** Programs that are run in threads, as files of their own beside the program. */
 const threads = {
-  "web-reader": "src/tools/internal/web/worker.ts",
-  "pdf-reader": "src/tools/internal/documents/pdfWorker.ts"
+  "web-reader": "src/web/internal/pages/worker.ts",
+  "pdf-reader": "src/documents/internal/pdf/pdfWorker.ts"
 }
 
 const inThreads = {
   name: "threads",
   transform(code, id) {
-    if (!/[/]src[/]tools[/]/.test(id)) return undefined
+    if (!/[/]src[/](documents|web)[/]/.test(id)) return undefined
     const folder = dirname(id)
     return Object.entries(threads).reduce((changed, [name, file]) => {
       const path = relative(folder, resolve(file)).replaceAll("\\", "/")

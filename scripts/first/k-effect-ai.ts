@@ -2,8 +2,8 @@
 import { Console, Effect, Layer, Schema } from "effect"
 import { Agent } from "effect-deepagents"
 import { ChatModels } from "effect-deepagents/models"
-import * as EffectAiToolkit from "effect-deepagents/models/EffectAiToolkit"
-import * as LanguageModelFromChatModel from "effect-deepagents/models/LanguageModelFromChatModel"
+import * as EffectAiToolkit from "effect-deepagents/models/bridges/EffectAiToolkit"
+import * as LanguageModelFromChatModel from "effect-deepagents/models/bridges/LanguageModelFromChatModel"
 import { LanguageModel, Tool, Toolkit } from "effect/ai"
 
 const clocks = Toolkit.make(

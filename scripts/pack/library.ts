@@ -49,7 +49,8 @@ import { Branch, Chat, JsonlSessions, MemorySessions, SessionStore } from "effec
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
 import { CredentialStore, MemoryStore, MemoryTools, Storage, TraceStore } from "effect-deepagents/stores"
-import { AgentTest, BackendConformance, TestBackend, TestChatModel } from "effect-deepagents/testing"
+import { AgentTest, TestBackend, TestChatModel } from "effect-deepagents/testing"
+import { BackendConformance } from "effect-deepagents/testing/conformance"
 
 export class Orders extends Context.Service<Orders, { readonly count: Effect.Effect<number> }>()("Orders") {}
 

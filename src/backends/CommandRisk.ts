@@ -12,8 +12,8 @@
  * // [{ kind: "deletes", detail: "build, with all that is in it" }, { kind: "reaches", detail: "example.com" }, …]
  * ```
  */
-import { cut } from "../support/text.ts"
-import { oneLine } from "../support/untrusted.ts"
+import { cut } from "../support/text/text.ts"
+import { oneLine } from "../support/text/untrusted.ts"
 import { parse, type Simple } from "./internal/risk/words.ts"
 
 /**

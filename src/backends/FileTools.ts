@@ -39,7 +39,7 @@ export { type Name, names } from "./internal/tools/kit.ts"
 /**
  * `only` narrows the file tools to these; `edit_file` brings `read_file` along, since only a file that was read can be
  * edited. `documents` are the formats that `read_file` gives as text, with marks of pages and sheets
- * (`effect-deepagents/tools/Documents` has them); without it there are none.
+ * (`effect-deepagents/documents/Documents` has them); without it there are none.
  */
 export interface Options {
   readonly only?: ReadonlyArray<Name> | undefined

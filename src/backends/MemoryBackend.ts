@@ -27,7 +27,7 @@ import { type Backend, layer as layerOf, type Service } from "../core/Backend.ts
 import * as BackendError from "../core/BackendError.ts"
 import type { InvalidEncoding } from "../core/InvalidEncoding.ts"
 import { CurrentRun } from "../core/Run.ts"
-import { once } from "../support/once.ts"
+import { once } from "../support/effect/once.ts"
 import * as Derive from "./internal/derive/backend.ts"
 import type { Primitives } from "./internal/derive/primitives.ts"
 import * as Locks from "./internal/files/locks.ts"

@@ -16,7 +16,7 @@ import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import type { SandboxCreateParams } from "modal"
-import { defined } from "../support/defined.ts"
+import { defined } from "../support/json/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 

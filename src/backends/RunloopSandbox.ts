@@ -15,7 +15,7 @@ import type { DevboxCreateParams } from "@runloop/api-client/resources/devboxes"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
-import { defined } from "../support/defined.ts"
+import { defined } from "../support/json/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 

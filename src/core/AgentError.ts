@@ -1,6 +1,6 @@
 /** Failures of a run itself, beside those of the model (`ModelError`) and the middleware (their own errors). */
 import * as Schema from "effect/Schema"
-import { cut } from "../support/text.ts"
+import { cut } from "../support/text/text.ts"
 import { SessionError } from "./SessionError.ts"
 import { StopReason } from "./StopReason.ts"
 

@@ -26,7 +26,7 @@ import type * as Effect from "effect/Effect"
 import { dual } from "effect/Function"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { at, brief, problems } from "../support/issues.ts"
+import { at, brief, problems } from "../support/text/issues.ts"
 import { InvalidEncoding } from "./InvalidEncoding.ts"
 import type { Json } from "./Json.ts"
 

@@ -17,9 +17,9 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { defined } from "../support/defined.ts"
-import { sha256Sync } from "../support/sha256.ts"
-import { cut } from "../support/text.ts"
+import { defined } from "../support/json/defined.ts"
+import { sha256Sync } from "../support/store/sha256.ts"
+import { cut } from "../support/text/text.ts"
 import * as AgentState from "./AgentState.ts"
 import { fromJsonSchema } from "./internal/arguments.ts"
 import { canonical, Json, JsonObject, stringify } from "./Json.ts"
@@ -67,7 +67,7 @@ export const byTime = "time"
 /**
  * Somebody who decides: a person, or a program in the place of one. Whoever takes the decision in (a page, a chat, a
  * terminal) vouches for it; what comes from elsewhere is as true as its signature (`Tamper` of
- * `effect-deepagents/policy`).
+ * `effect-deepagents/rules`).
  */
 export const Principal = Schema.Struct({ id: Schema.String, roles: Schema.optionalKey(Schema.Array(Schema.String)) })
 export interface Principal extends Schema.Schema.Type<typeof Principal> {}

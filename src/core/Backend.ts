@@ -20,7 +20,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import { wholeSpan } from "../support/span.ts"
+import { wholeSpan } from "../support/effect/span.ts"
 import type { BackendError } from "./BackendError.ts"
 
 /**

@@ -12,7 +12,7 @@
  */
 import { dual } from "effect/Function"
 import * as Schema from "effect/Schema"
-import { defined } from "../support/defined.ts"
+import { defined } from "../support/json/defined.ts"
 
 /**
  * The reason that an operation failed. Nothing was changed by it, unless the reason is `TimedOut` or `Unavailable` and

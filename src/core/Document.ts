@@ -3,7 +3,7 @@
  * whatever their format, whatever backend they lie in.
  *
  * A format gives a document as a stream of pieces, each of a part that has a name (a page, a sheet, a slide), so that a
- * reader can stop early, hold little, and say where a passage is. `effect-deepagents/tools/Documents` has formats.
+ * reader can stop early, hold little, and say where a passage is. `effect-deepagents/documents/Documents` has formats.
  *
  * ```ts
  * import { Stream } from "effect"
@@ -20,8 +20,8 @@ import * as Cause from "effect/Cause"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { boundaryBefore } from "../support/text.ts"
-import { oneLine } from "../support/untrusted.ts"
+import { boundaryBefore } from "../support/text/text.ts"
+import { oneLine } from "../support/text/untrusted.ts"
 
 /**
  * Some text of one part of a document. Parts are counted from 1; `label` names one (`page 3`, `sheet "Prices"`), and is

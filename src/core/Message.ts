@@ -12,8 +12,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { uuid } from "../support/uuid.ts"
-import { version } from "../support/version.ts"
+import { uuid } from "../support/store/uuid.ts"
+import { version } from "../support/store/version.ts"
 import * as Content from "./Content.ts"
 import { decodeVersioned } from "./internal/encoding.ts"
 import type { InvalidEncoding } from "./InvalidEncoding.ts"

@@ -19,7 +19,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { wholeSpan, wholeStreamSpan } from "../support/span.ts"
+import { wholeSpan, wholeStreamSpan } from "../support/effect/span.ts"
 import * as Backend from "./Backend.ts"
 import type { BackendError } from "./BackendError.ts"
 

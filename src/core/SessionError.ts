@@ -11,7 +11,7 @@ import * as Schema from "effect/Schema"
  * - `Archived`: the thread takes no more entries until it is unarchived
  * - `TooLarge`: `what` was to be stored has more bytes, as JSON, than `limit`; nothing was stored
  * - `Corrupt`: what is stored can't be read
- * - `Tampered`: what the thread waits for is not what was signed (see `Tamper` of `effect-deepagents/policy`)
+ * - `Tampered`: what the thread waits for is not what was signed (see `Tamper` of `effect-deepagents/rules`)
  * - `Moved`: the threads of the store were copied to another one (`to`), and this one takes no more changes
  * - `Unavailable`: the disk is full, the connection is lost; try again later
  */

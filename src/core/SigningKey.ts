@@ -1,6 +1,6 @@
 /**
  * The key that threads are signed with, where their store is in hands that are not trusted. `Tamper.layer` of
- * `effect-deepagents/policy` makes it of a secret.
+ * `effect-deepagents/rules` makes it of a secret.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"

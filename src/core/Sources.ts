@@ -23,8 +23,8 @@
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { cut } from "../support/text.ts"
-import { oneLine } from "../support/untrusted.ts"
+import { cut } from "../support/text/text.ts"
+import { oneLine } from "../support/text/untrusted.ts"
 import * as AgentState from "./AgentState.ts"
 
 /**

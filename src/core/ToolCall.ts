@@ -1,7 +1,7 @@
 /** A model's request to run a tool. */
 import * as Schema from "effect/Schema"
-import { cutMiddle } from "../support/text.ts"
-import { escaped } from "../support/untrusted.ts"
+import { cutMiddle } from "../support/text/text.ts"
+import { escaped } from "../support/text/untrusted.ts"
 import { isObject, type Json, JsonObject } from "./Json.ts"
 
 /**

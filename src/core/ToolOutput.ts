@@ -1,7 +1,7 @@
 /** The output of a tool: content for the model, details for people, and what it wants of the run. */
 import * as Schema from "effect/Schema"
-import { defined } from "../support/defined.ts"
-import { cutMiddle } from "../support/text.ts"
+import { defined } from "../support/json/defined.ts"
+import { cutMiddle } from "../support/text/text.ts"
 import type { Update } from "./AgentState.ts"
 import * as Content from "./Content.ts"
 import { fromUnknown, isObject, Json } from "./Json.ts"

@@ -2,7 +2,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { FetchLike } from "../support/fetchLike.ts"
+import type { FetchLike } from "../support/http/fetchLike.ts"
 import type { HttpServer } from "./McpConfig.ts"
 import type { McpError } from "./McpError.ts"
 

@@ -16,9 +16,9 @@ import * as CustomBackend from "../backends/CustomBackend.ts"
 import * as Backend from "../core/Backend.ts"
 import * as BackendError from "../core/BackendError.ts"
 import * as Taint from "../middleware/Taint.ts"
-import { decodePart } from "../support/percent.ts"
-import { sha256Sync } from "../support/sha256.ts"
-import { cut } from "../support/text.ts"
+import { sha256Sync } from "../support/store/sha256.ts"
+import { decodePart } from "../support/text/percent.ts"
+import { cut } from "../support/text/text.ts"
 import { McpServers, type Resource, type ResourceContent, type Service } from "./McpServers.ts"
 
 /** A part of a path: no separators, nothing that leads elsewhere. */

@@ -7,7 +7,7 @@
  * import { FetchHttpClient } from "effect/http"
  * import { McpOAuth, McpServers } from "effect-deepagents/mcp"
  * import { CredentialKey, CredentialStore, Storage } from "effect-deepagents/stores"
- * import * as LoopbackRedirect from "effect-deepagents/tools/LoopbackRedirect"
+ * import * as LoopbackRedirect from "effect-deepagents/net/LoopbackRedirect"
  *
  * const credentials = Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])
  *
@@ -27,23 +27,23 @@ import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { CredentialStore } from "../stores/CredentialStore.ts"
-import type { FetchLike } from "../support/fetchLike.ts"
-import { observed } from "../support/observed.ts"
-import { reveal } from "../support/redacted.ts"
-import type { Redirect } from "../support/redirect.ts"
-import type { Assertion } from "./internal/assertion.ts"
-import { isBound, make, type Token } from "./internal/oauth.ts"
-import type { Page } from "./internal/page.ts"
-import { load } from "./internal/sdk.ts"
+import { observed } from "../support/effect/observed.ts"
+import type { FetchLike } from "../support/http/fetchLike.ts"
+import type { Redirect } from "../support/http/redirect.ts"
+import { reveal } from "../support/store/redacted.ts"
+import type { Assertion } from "./internal/oauth/assertion.ts"
+import { isBound, make, type Token } from "./internal/oauth/oauth.ts"
+import type { Page } from "./internal/oauth/page.ts"
+import { load } from "./internal/wire/sdk.ts"
 import { type Authorize, McpAuthorization } from "./McpAuthorization.ts"
 import type { McpError } from "./McpError.ts"
 
-export { type Assertion, type Audience, byIdentityProvider, type IdentityProvider } from "./internal/assertion.ts"
+export { type Assertion, type Audience, byIdentityProvider, type IdentityProvider } from "./internal/oauth/assertion.ts"
 export type { Redirect }
 
 /**
  * `tenant` is the namespace of the tokens in the `CredentialStore`; in it they are kept by server. `redirect` is the
- * way back from the page (`LoopbackRedirect.redirect` of `effect-deepagents/tools`); without it, a code (`userCode`) is
+ * way back from the page (`LoopbackRedirect.redirect` of `effect-deepagents/net`); without it, a code (`userCode`) is
  * typed in at the page on any other device (RFC 8628), where the authorisation server gives such codes out. `open` shows
  * the page to a person, who has 300 seconds: give such a server a `connectTimeout` that is as long. `clientMetadataUrl` is
  * the address of a client metadata document, for servers that take one in the place of a registration. `assertion` gives

@@ -27,11 +27,12 @@ import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { JsonObject } from "../core/Json.ts"
-import { defined } from "../support/defined.ts"
-import { fetchLike } from "../support/fetchLike.ts"
-import { reveal } from "../support/redacted.ts"
-import { makeCatalog } from "./internal/catalog.ts"
-import * as Lists from "./internal/lists.ts"
+import { fetchLike } from "../support/http/fetchLike.ts"
+import { defined } from "../support/json/defined.ts"
+import { reveal } from "../support/store/redacted.ts"
+import { makeCatalog } from "./internal/catalog/catalog.ts"
+import * as Lists from "./internal/catalog/lists.ts"
+import { resultOf } from "./internal/catalog/results.ts"
 import type {
   CallOptions,
   Completable,
@@ -42,10 +43,9 @@ import type {
   ServerTool,
   Status
 } from "./internal/model.ts"
-import { resultOf } from "./internal/results.ts"
 import * as Secrets from "./internal/secrets.ts"
 import { serving } from "./internal/serve.ts"
-import * as Supervisor from "./internal/supervisor.ts"
+import * as Supervisor from "./internal/wire/supervisor.ts"
 import { McpAuthorization } from "./McpAuthorization.ts"
 import type { Secret, Server, Servers } from "./McpConfig.ts"
 import { McpError } from "./McpError.ts"

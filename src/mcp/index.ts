@@ -1,8 +1,8 @@
-/** Model Context Protocol: any server's tools in an agent, any agent behind a server. */
+/** Model Context Protocol: the tools of any server in an agent. */
 export * as Mcp from "./Mcp.ts"
-export * as McpAgent from "./McpAgent.ts"
 export * as McpAuthorization from "./McpAuthorization.ts"
 export * as McpBackend from "./McpBackend.ts"
+export * as McpCatalogue from "./McpCatalogue.ts"
 export * as McpConfig from "./McpConfig.ts"
 export * as McpConfigFile from "./McpConfigFile.ts"
 export * as McpError from "./McpError.ts"

@@ -30,8 +30,8 @@ import * as Approval from "../core/Approval.ts"
 import type { ChatModel } from "../core/ChatModel.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { CurrentRun, type Run } from "../core/Run.ts"
-import { cut } from "../support/text.ts"
-import { oneLine, quote } from "../support/untrusted.ts"
+import { cut } from "../support/text/text.ts"
+import { oneLine, quote } from "../support/text/untrusted.ts"
 
 /** The verdict on a request: the call runs, or it does not and the model is told why, or a person decides. */
 export type Verdict =
@@ -128,7 +128,7 @@ export const layer = <E, R>(options: {
 
 /**
  * Judges requests at once, 20 at a time, as {@link layer} does, and gives the decisions: none on what the classifier may
- * not decide on, and none on what it leaves to a person. `Inbox.classify` of `effect-deepagents/policy` does so for runs
+ * not decide on, and none on what it leaves to a person. `Inbox.classify` of `effect-deepagents/rules` does so for runs
  * that are suspended. Fails as `classify` does, and with a `TimeoutError` after a minute without an answer.
  */
 export const decisionsOn = <E, R>(

@@ -22,8 +22,8 @@ import * as Question from "../core/Question.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
-import { once } from "../support/once.ts"
-import { escaped } from "../support/untrusted.ts"
+import { once } from "../support/effect/once.ts"
+import { escaped } from "../support/text/untrusted.ts"
 
 /** The name of this middleware. */
 export const name = "AskUser"

@@ -28,9 +28,9 @@ import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
-import * as Attached from "../support/attached.ts"
-import { sha256 } from "../support/hash.ts"
-import { boundaryBefore, cut } from "../support/text.ts"
+import * as Attached from "../support/effect/attached.ts"
+import { sha256 } from "../support/store/hash.ts"
+import { boundaryBefore, cut } from "../support/text/text.ts"
 import { amountProblem, countProblem } from "./internal/limits.ts"
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */

@@ -27,7 +27,7 @@ import type { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
 import { ToolError } from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
-import * as Attached from "../support/attached.ts"
+import * as Attached from "../support/effect/attached.ts"
 import * as Guard from "./internal/guard.ts"
 import { pass, type Verdict } from "./internal/guard.ts"
 

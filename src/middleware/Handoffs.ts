@@ -38,7 +38,7 @@ import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
-import { defined } from "../support/defined.ts"
+import { defined } from "../support/json/defined.ts"
 import { before, conversation, type Spoken, slotPrefix, spoken, turnsIn } from "./internal/handoffs.ts"
 import { countProblem } from "./internal/limits.ts"
 

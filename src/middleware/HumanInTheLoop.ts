@@ -35,7 +35,7 @@ import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import type { Takes, Tool } from "../core/Tool.ts"
 import { describeArguments } from "../core/ToolCall.ts"
-import { approvalKey } from "../support/always.ts"
+import { approvalKey } from "../support/store/always.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */

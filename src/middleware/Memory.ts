@@ -25,8 +25,8 @@ import type { BackendError } from "../core/BackendError.ts"
 import { type ModelRequest, turnPurpose } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
-import * as Attached from "../support/attached.ts"
-import { head, oneLine, quote, visible } from "../support/untrusted.ts"
+import * as Attached from "../support/effect/attached.ts"
+import { head, oneLine, quote, visible } from "../support/text/untrusted.ts"
 import { countProblem } from "./internal/limits.ts"
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */

@@ -21,7 +21,7 @@ import type * as Layer from "effect/Layer"
 import type * as ChatModel from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { isModelError, ModelError } from "../core/ModelError.ts"
-import { defined } from "../support/defined.ts"
+import { defined } from "../support/json/defined.ts"
 import { makeOpenings } from "./internal/openModel.ts"
 import { type Again, reissue } from "./internal/reissue.ts"
 

@@ -21,7 +21,7 @@ import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
-import { cut } from "../support/text.ts"
+import { cut } from "../support/text/text.ts"
 import { countProblem } from "./internal/limits.ts"
 
 /** The name of this middleware. */

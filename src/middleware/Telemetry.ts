@@ -25,8 +25,8 @@ import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Usage from "../core/Usage.ts"
-import * as Attached from "../support/attached.ts"
-import { defined } from "../support/defined.ts"
+import * as Attached from "../support/effect/attached.ts"
+import { defined } from "../support/json/defined.ts"
 import * as GenAi from "./internal/genAi.ts"
 
 /** The name of this middleware. */

@@ -19,7 +19,7 @@ import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
-import { once } from "../support/once.ts"
+import { once } from "../support/effect/once.ts"
 import * as Given from "./internal/givenTodos.ts"
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */

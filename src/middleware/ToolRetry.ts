@@ -18,7 +18,7 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as Middleware from "../core/Middleware.ts"
 import type { ToolError } from "../core/ToolError.ts"
-import { cut } from "../support/text.ts"
+import { cut } from "../support/text/text.ts"
 
 /** The name of this middleware. */
 export const name = "ToolRetry"

@@ -26,7 +26,7 @@ import type { Run } from "../core/Run.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
-import * as Attached from "../support/attached.ts"
+import * as Attached from "../support/effect/attached.ts"
 import { countProblem } from "./internal/limits.ts"
 import * as Catalogue from "./internal/toolSelection/catalogue.ts"
 

@@ -25,8 +25,8 @@ import { bedrockFactor, profileOf } from "./internal/anthropic/models.ts"
 import { makeService } from "./internal/anthropic/service.ts"
 import type { Settings } from "./internal/anthropic/settings.ts"
 import * as transport from "./internal/bedrock/transport.ts"
-import { timeoutOf } from "./internal/guardedFetch.ts"
-import type { Overrides } from "./internal/overrides.ts"
+import { timeoutOf } from "./internal/wire/guardedFetch.ts"
+import type { Overrides } from "./internal/wire/overrides.ts"
 
 /**
  * Options of a layer. Only `model` is needed: a model id (`anthropic.claude-…-v1:0`), a cross-region inference

@@ -27,18 +27,18 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { ChatModel, type Service } from "../core/ChatModel.ts"
 import type { ModelError } from "../core/ModelError.ts"
-import { defined } from "../support/defined.ts"
-import { normaliseName } from "../support/names.ts"
+import { defined } from "../support/json/defined.ts"
+import { normaliseName } from "../support/text/names.ts"
 import { profileOf } from "./internal/anthropic/models.ts"
 import { factsOf as bedrockFacts } from "./internal/bedrock/models.ts"
-import { keyFrom } from "./internal/keys.ts"
 import { findModel } from "./internal/openai/models.ts"
-import type { Overrides } from "./internal/overrides.ts"
 import { gemini } from "./internal/servers/cloud.ts"
 import type { ModelFacts, Server } from "./internal/servers/Server.ts"
 import { factsAt, servers } from "./internal/servers/servers.ts"
-import type { ThinkingLevel } from "./internal/thinking.ts"
-import { makeWarner, warned } from "./internal/warned.ts"
+import type { ThinkingLevel } from "./internal/turn/thinking.ts"
+import { keyFrom } from "./internal/wire/keys.ts"
+import type { Overrides } from "./internal/wire/overrides.ts"
+import { makeWarner, warned } from "./internal/wire/warned.ts"
 import { parametersOf, type ProviderProfile, withParameters } from "./ProviderProfile.ts"
 
 /**
@@ -119,7 +119,7 @@ const llama: Provider = {
   layer: (model, { contextWindowTokens, structuredOutput, thinking }) =>
     Layer.unwrap(
       Effect.map(
-        Effect.promise(() => import("./LlamaChatModel.ts")),
+        Effect.promise(() => import("./local/LlamaChatModel.ts")),
         (LlamaChatModel) =>
           LlamaChatModel.layer({ model, contextSize: contextWindowTokens, structuredOutput, thinking })
       )

@@ -23,12 +23,12 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import type { ModelError } from "../core/ModelError.ts"
-import { defined } from "../support/defined.ts"
-import { type EmbeddingOptions, type Api, makeEmbedding } from "./internal/embedding.ts"
+import { defined } from "../support/json/defined.ts"
 import { errorOf } from "./internal/gemini/client.ts"
-import { keyFrom } from "./internal/keys.ts"
-import { countOf, objectOf, objectsOf, parse } from "./internal/read.ts"
-import type { Vertex } from "./internal/vertex.ts"
+import { type EmbeddingOptions, type Api, makeEmbedding } from "./internal/wire/embedding.ts"
+import { keyFrom } from "./internal/wire/keys.ts"
+import { countOf, objectOf, objectsOf, parse } from "./internal/wire/read.ts"
+import type { Vertex } from "./internal/wire/vertex.ts"
 
 /**
  * Options of a layer. Only `model` is needed.

@@ -19,7 +19,7 @@
  */
 import type { JsonObject } from "../core/Json.ts"
 import type { Message } from "../core/Message.ts"
-import { numberOf, objectOf, objectsOf, stringOf } from "./internal/read.ts"
+import { numberOf, objectOf, objectsOf, stringOf } from "./internal/wire/read.ts"
 
 /**
  * A token, the natural logarithm of its probability, and the tokens that could have stood there, as far as they were

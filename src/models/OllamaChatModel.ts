@@ -25,11 +25,11 @@ import { ChatModel } from "../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
-import { defined } from "../support/defined.ts"
+import { defined } from "../support/json/defined.ts"
 import { makeClient, secondsOf } from "./internal/ollama/client.ts"
 import { makeSessions } from "./internal/ollama/session.ts"
-import type { Overrides } from "./internal/overrides.ts"
-import type { ThinkingLevel } from "./internal/thinking.ts"
+import type { ThinkingLevel } from "./internal/turn/thinking.ts"
+import type { Overrides } from "./internal/wire/overrides.ts"
 
 /**
  * Options of a layer. Only `model` is needed.

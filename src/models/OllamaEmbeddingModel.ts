@@ -21,12 +21,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Configured, fromConfigured } from "../core/Configured.ts"
 import { ModelError } from "../core/ModelError.ts"
-import { defined } from "../support/defined.ts"
-import { bearer } from "../support/redacted.ts"
-import { type EmbeddingOptions, makeEmbedding } from "./internal/embedding.ts"
-import { providerError } from "./internal/errors.ts"
+import { defined } from "../support/json/defined.ts"
+import { bearer } from "../support/store/redacted.ts"
 import { addressOf, messageOf, secondsOf } from "./internal/ollama/client.ts"
-import { countOf, listOf } from "./internal/read.ts"
+import { type EmbeddingOptions, makeEmbedding } from "./internal/wire/embedding.ts"
+import { providerError } from "./internal/wire/errors.ts"
+import { countOf, listOf } from "./internal/wire/read.ts"
 
 /**
  * Options of a layer. Only `model` is needed.

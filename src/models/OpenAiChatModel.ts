@@ -32,8 +32,8 @@ import { makeResponsesDecoder } from "./internal/openai/responsesDecode.ts"
 import { makeResponsesWriter } from "./internal/openai/responsesRequest.ts"
 import { makeSessions } from "./internal/openai/session.ts"
 import { jsonOf } from "./internal/openai/settings.ts"
-import type { Overrides } from "./internal/overrides.ts"
-import type { ThinkingLevel } from "./internal/thinking.ts"
+import type { ThinkingLevel } from "./internal/turn/thinking.ts"
+import type { Overrides } from "./internal/wire/overrides.ts"
 
 /**
  * Connection and parameters of a model. Only parameters that are set are sent; those of a request win over them, and a

@@ -29,11 +29,11 @@ import { findModel } from "./internal/openai/models.ts"
 import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.ts"
 import { makeSessions } from "./internal/openai/session.ts"
 import { jsonOf } from "./internal/openai/settings.ts"
-import type { Overrides } from "./internal/overrides.ts"
 import { plain, type Ways } from "./internal/servers/Server.ts"
 import { factsAt, serverOf } from "./internal/servers/servers.ts"
-import type { ThinkingLevel } from "./internal/thinking.ts"
-import type { ThinkTags } from "./internal/thinkTags.ts"
+import type { ThinkingLevel } from "./internal/turn/thinking.ts"
+import type { ThinkTags } from "./internal/turn/thinkTags.ts"
+import type { Overrides } from "./internal/wire/overrides.ts"
 
 /**
  * Connection and parameters of a model. Only parameters that are set are sent; those of a request win over them, and a

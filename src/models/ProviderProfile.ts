@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { ChatModel } from "../core/ChatModel.ts"
 import { JsonObject } from "../core/Json.ts"
-import { normaliseName } from "../support/names.ts"
+import { normaliseName } from "../support/text/names.ts"
 
 /**
  * Parameters for every model of a provider, or (with `model`) for one exact model of it. They are the provider's own,

@@ -12,7 +12,7 @@
  * there the model is not told; the tool's own decoder still checks it.
  */
 import { isObject, type Json, type JsonObject } from "../core/Json.ts"
-import { geminiKeywords } from "./internal/geminiSchema.ts"
+import { geminiKeywords } from "./internal/schema/geminiSchema.ts"
 import {
   combinators,
   definitionOf,
@@ -22,8 +22,8 @@ import {
   notAtRoot,
   types,
   valueKeywords
-} from "./internal/orderedSchema.ts"
-import { anthropicKey, type Dialect, toolSchema } from "./internal/toolSchema.ts"
+} from "./internal/schema/orderedSchema.ts"
+import { anthropicKey, type Dialect, toolSchema } from "./internal/schema/toolSchema.ts"
 
 export type { Dialect }
 

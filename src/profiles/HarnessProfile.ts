@@ -18,10 +18,10 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { defined } from "../support/defined.ts"
-import { at, brief, problems } from "../support/issues.ts"
-import { normaliseName } from "../support/names.ts"
-import { parseYaml } from "../support/yaml.ts"
+import { defined } from "../support/json/defined.ts"
+import { at, brief, problems } from "../support/text/issues.ts"
+import { normaliseName } from "../support/text/names.ts"
+import { parseYaml } from "../support/text/yaml.ts"
 
 /**
  * `provider` without `model` is for all of its models; `model` fits its id, and ids that begin with it (`claude-opus`

@@ -21,7 +21,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
-import { oneLine, quote } from "../support/untrusted.ts"
+import { oneLine, quote } from "../support/text/untrusted.ts"
 import { type Fact, limits, MemoryStore, type NewFact, type Query, recall, remember } from "./MemoryStore.ts"
 import type { StoreError } from "./StoreError.ts"
 

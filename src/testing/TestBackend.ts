@@ -31,8 +31,8 @@ import * as Result from "effect/Result"
 import * as MemoryBackend from "../backends/MemoryBackend.ts"
 import * as Backend from "../core/Backend.ts"
 import { type BackendError, make as makeError, type Reason } from "../core/BackendError.ts"
-import { allFiles, bytesAt, bytesOf } from "./conformance/backend/common.ts"
-import { normalize } from "./conformance/backend/paths.ts"
+import { allFiles, bytesAt, bytesOf } from "./conformance/internal/backend/common.ts"
+import { normalize } from "./conformance/internal/backend/paths.ts"
 
 /** One operation as it was asked for. `path` is normalised, if it is valid; for a search it is where to look. */
 export type Request =

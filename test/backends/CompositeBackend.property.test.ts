@@ -2,7 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import type { Backend } from "effect-deepagents"
 import { CompositeBackend, MemoryBackend } from "effect-deepagents/backends"
-import { BackendConformance, type TestBackend } from "effect-deepagents/testing"
+import { type TestBackend } from "effect-deepagents/testing"
+import { BackendConformance } from "effect-deepagents/testing/conformance"
 import { files, outcome } from "./CompositeBackend.requests.ts"
 
 describe("routes don't show", () => {

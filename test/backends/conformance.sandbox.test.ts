@@ -7,7 +7,7 @@ import { Backend } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import * as Bash from "effect-deepagents/backends/Bash"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
-import { BackendConformance } from "effect-deepagents/testing"
+import { BackendConformance } from "effect-deepagents/testing/conformance"
 import { folder, holds, inFolder, inMemory, onDiskAgain, tenMebibytes } from "./conformance.ts"
 import * as subjects from "./subjects.ts"
 

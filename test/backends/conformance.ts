@@ -4,7 +4,7 @@
 import { describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
-import { BackendConformance } from "effect-deepagents/testing"
+import { BackendConformance } from "effect-deepagents/testing/conformance"
 import { sampled } from "../scale.ts"
 import * as subjects from "./subjects.ts"
 

@@ -10,7 +10,7 @@ import { Context, Effect, Layer, Queue, type Scope, Stream } from "effect"
 import { Sandbox } from "effect-deepagents"
 import { CustomSandbox } from "effect-deepagents/backends"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
-import type { BackendConformance } from "effect-deepagents/testing"
+import type { BackendConformance } from "effect-deepagents/testing/conformance"
 
 /** Runs a program of the machine. */
 const program = (name: string, args: ReadonlyArray<string>) => execFileSync(name, args, { stdio: "ignore" })

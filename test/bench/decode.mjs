@@ -1,7 +1,7 @@
 // The cost of decoding a provider's events beside that of parsing their JSON, in microseconds an event (median of 15).
 // node --conditions=@effect-deepagents/source test/bench/decode.mjs
 import { makeChatDecoder } from "../../src/models/internal/openai/chatDecode.ts"
-import { makeToolNames } from "../../src/models/internal/toolNames.ts"
+import { makeToolNames } from "../../src/models/internal/turn/toolNames.ts"
 
 const count = 5_000
 const piece = (delta, finish = null) =>

@@ -4,8 +4,8 @@ import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { keepKey, keptKey } from "../../src/cli/internal/credentials.ts"
-import type { Places } from "../../src/cli/internal/places.ts"
+import { keepKey, keptKey } from "../../src/cli/internal/config/credentials.ts"
+import type { Places } from "../../src/cli/internal/config/places.ts"
 
 const folder = Effect.acquireRelease(
   Effect.promise(() => mkdtemp(join(tmpdir(), "credentials-"))),

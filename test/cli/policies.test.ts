@@ -5,7 +5,7 @@ import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { compiled, readPolicies } from "../../src/cli/internal/policies.ts"
+import { compiled, readPolicies } from "../../src/cli/internal/config/policies.ts"
 import { answer, say, serve, stream } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
 

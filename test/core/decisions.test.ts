@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Result, Schema, Stream } from "effect"
 import { Agent, Approval, type Journal, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
-import { Policy } from "effect-deepagents/policy"
+import { Policy } from "effect-deepagents/rules"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 

@@ -1,5 +1,5 @@
 import { Content, type Json, Question, Tool, ToolContext, ToolOutput } from "effect-deepagents"
-import { McpAgent } from "effect-deepagents/mcp"
+import { McpAgent } from "effect-deepagents/server"
 import { McpSchema, McpServer } from "effect/ai"
 /**
  * The server that the protocol's conformance suite calls: tools of ours by `McpAgent`, and beside them, by Effect's

@@ -1,6 +1,7 @@
 import { type Cause, Context, Effect, type Layer, type Stdio } from "effect"
 import { Agent, type Approval, type ChatModel, type Middleware, Tool, type ToolContext } from "effect-deepagents"
-import { Mcp, McpAgent, McpOAuth, McpServers, type McpError } from "effect-deepagents/mcp"
+import { Mcp, McpOAuth, McpServers, type McpError } from "effect-deepagents/mcp"
+import { McpAgent } from "effect-deepagents/server"
 import type { CredentialStore } from "effect-deepagents/stores"
 import type { HttpClient } from "effect/http"
 import type { ChildProcessSpawner } from "effect/process"

@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Result, Stream } from "effect"
 import { Agent, Message } from "effect-deepagents"
 import { Mcp, McpServers } from "effect-deepagents/mcp"
-import { Policy } from "effect-deepagents/policy"
+import { Policy } from "effect-deepagents/rules"
 import { TestChatModel } from "effect-deepagents/testing"
 import { type Behaviour, plain, scripted } from "./scripted.ts"
 

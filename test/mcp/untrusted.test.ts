@@ -15,7 +15,7 @@ import * as Tracer from "effect/Tracer"
 import { Agent } from "../../src/index.ts"
 import { Mcp, type McpConfig, McpConfigFile, McpServers } from "../../src/mcp/index.ts"
 import { TestChatModel } from "../../src/testing/index.ts"
-import { serve } from "../tools/servers.ts"
+import { serve } from "../net/servers.ts"
 import { type Behaviour, scripted, turns } from "./scripted.ts"
 import { layer } from "./servers.ts"
 

@@ -11,7 +11,7 @@ import {
   ToolContext
 } from "effect-deepagents"
 import { ApprovalClassifier, HumanInTheLoop } from "effect-deepagents/middleware"
-import { Policy } from "effect-deepagents/policy"
+import { Policy } from "effect-deepagents/rules"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 

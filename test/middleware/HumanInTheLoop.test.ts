@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result, Schema } from "effect"
 import { Agent, Approval, Checkpoint, Message, Middleware, Tool } from "effect-deepagents"
 import { HumanInTheLoop, Taint } from "effect-deepagents/middleware"
-import { Policy } from "effect-deepagents/policy"
+import { Policy } from "effect-deepagents/rules"
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 

@@ -5,7 +5,8 @@ import { FileTools, MemoryBackend } from "effect-deepagents/backends"
 import { Taint, Todos } from "effect-deepagents/middleware"
 import { MemoryStore, MemoryTools, Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
-import { FetchUrl, Git } from "effect-deepagents/tools"
+import { FetchUrl } from "effect-deepagents/web"
+import { Git } from "effect-deepagents/workspace"
 
 const tool = (name: string, annotations: Tool.Annotations = {}) =>
   Tool.make(name, {

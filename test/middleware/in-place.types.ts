@@ -2,9 +2,9 @@
 import { Context, type Effect, Schema } from "effect"
 import { Agent, type ChatModel, Middleware, type ModelError, Tool, type ToolContext } from "effect-deepagents"
 import { DeepAgent } from "effect-deepagents/deep"
-import { McpAgent } from "effect-deepagents/mcp"
 import { BackgroundSubagents, type BackgroundTasks, Handoffs, Subagents } from "effect-deepagents/middleware"
-import { Inbox } from "effect-deepagents/policy"
+import { Inbox } from "effect-deepagents/rules"
+import { McpAgent } from "effect-deepagents/server"
 import { expectTypeOf } from "vitest"
 
 class Orders extends Context.Service<Orders, { readonly find: Effect.Effect<string> }>()("test/Orders") {}

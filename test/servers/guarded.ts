@@ -5,7 +5,8 @@ import { createServer } from "node:http"
 import { NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { Effect, Layer, Schema } from "effect"
 import { Tool } from "effect-deepagents"
-import { McpAgent, type McpConfig, McpOAuth, McpServers } from "effect-deepagents/mcp"
+import { type McpConfig, McpOAuth, McpServers } from "effect-deepagents/mcp"
+import { McpAgent } from "effect-deepagents/server"
 import { CredentialKey, CredentialStore, Storage } from "effect-deepagents/stores"
 import {
   FetchHttpClient,

@@ -1,5 +1,5 @@
 import { describe, it, layer } from "@effect/vitest"
-import { SessionConformance } from "effect-deepagents/testing"
+import { SessionConformance } from "effect-deepagents/testing/conformance"
 import { isFull } from "../scale.ts"
 import { hasRedis } from "../servers/redis.ts"
 import * as places from "./places.ts"

@@ -13,7 +13,7 @@ import { Suspension } from "../../src/core/internal/suspension.ts"
 import { Done } from "../../src/core/loop/records.ts"
 import { Decide, Send } from "../../src/durable/internal/protocol.ts"
 import { Stored } from "../../src/sessions/internal/codec.ts"
-import { version } from "../../src/support/version.ts"
+import { version } from "../../src/support/store/version.ts"
 
 type JsonSchema = { readonly [key: string]: unknown }
 

@@ -8,7 +8,7 @@ import * as fc from "fast-check"
 import * as codec from "../../src/sessions/internal/codec.ts"
 import { decodeBySchema, encode, usualAppend } from "../../src/sessions/internal/jsonl/record.ts"
 import { usual, usualNew } from "../../src/sessions/internal/usual.ts"
-import { version } from "../../src/support/version.ts"
+import { version } from "../../src/support/store/version.ts"
 
 const usage = Usage.make({ inputTokens: 3, outputTokens: 2, cost: 0.5 })
 const message = (one: Message.Message): Journal.Entry => ({ _tag: "Message", message: one })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Attached from "../../src/support/attached.ts"
+import * as Attached from "../../src/support/effect/attached.ts"
 
 describe("attached values", () => {
   it("are those of their kind and of their object alone", () => {

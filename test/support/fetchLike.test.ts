@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientError from "effect/http/HttpClientError"
-import { type FetchLike, fetchLike } from "../../src/support/fetchLike.ts"
+import { type FetchLike, fetchLike } from "../../src/support/http/fetchLike.ts"
 
 /** A server that says what it was asked, and when somebody left. */
 const server = Effect.gen(function* () {

@@ -3,8 +3,8 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { isEndless } from "../../src/core/internal/endless.ts"
-import { adapt } from "../../src/models/internal/llama/grammarSchema.ts"
-import { allowsNull, alternativesOf, resolve, targetOf } from "../../src/support/jsonSchema.ts"
+import { adapt } from "../../src/models/local/internal/grammarSchema.ts"
+import { allowsNull, alternativesOf, resolve, targetOf } from "../../src/support/json/jsonSchema.ts"
 
 /** Forty definitions, of which each is one of ten of the next: ten to the fortieth ways to the last. */
 const branching = {

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { fromPull, transformPull } from "../../src/support/pulled.ts"
+import { fromPull, transformPull } from "../../src/support/effect/pulled.ts"
 
 describe("a stream of pulls", () => {
   it.effect("begins anew each time, and closes its scope with how it ended", () =>

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { assert, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { sha256Sync } from "../../src/support/sha256.ts"
+import { sha256Sync } from "../../src/support/store/sha256.ts"
 
 it("SHA-256 is node's, for any text of any length", () => {
   const same = (text: string) => assert.strictEqual(sha256Sync(text), createHash("sha256").update(text).digest("hex"))

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { uuid } from "../../src/support/uuid.ts"
+import { uuid } from "../../src/support/store/uuid.ts"
 
 describe("uuid", () => {
   const many = Array.from({ length: 100_000 }, uuid)

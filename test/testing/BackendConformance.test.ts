@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Result, Stream } from "effect"
 import { Backend, BackendError, Sandbox } from "effect-deepagents"
-import { BackendConformance, TestBackend } from "effect-deepagents/testing"
+import { TestBackend } from "effect-deepagents/testing"
+import { BackendConformance } from "effect-deepagents/testing/conformance"
 import { TestClock } from "effect/testing"
 
 const inMemory = BackendConformance.absent("files for tests are in memory")

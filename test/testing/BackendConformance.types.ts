@@ -1,6 +1,7 @@
 import { Context, Effect, type Layer } from "effect"
 import type { Backend, BackendError, Sandbox } from "effect-deepagents"
-import { BackendConformance, TestBackend } from "effect-deepagents/testing"
+import { TestBackend } from "effect-deepagents/testing"
+import { BackendConformance } from "effect-deepagents/testing/conformance"
 import { expectTypeOf } from "vitest"
 
 class Folder extends Context.Service<Folder, { readonly root: string }>()("Folder") {}

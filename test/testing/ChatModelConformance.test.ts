@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Stream } from "effect"
 import { ChatModel, Message } from "effect-deepagents"
-import { ChatModelConformance, TestChatModel } from "effect-deepagents/testing"
+import { TestChatModel } from "effect-deepagents/testing"
+import { ChatModelConformance } from "effect-deepagents/testing/conformance"
 import { toTurn } from "./scenarios.ts"
 
 describe("the scripted model conforms", () => {

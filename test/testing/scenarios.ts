@@ -1,7 +1,8 @@
 /** The scenarios of the conformance suite, as turns of a scripted model. */
 import { Duration } from "effect"
 import type { ModelError } from "effect-deepagents"
-import { type ChatModelConformance, TestChatModel } from "effect-deepagents/testing"
+import { TestChatModel } from "effect-deepagents/testing"
+import { type ChatModelConformance } from "effect-deepagents/testing/conformance"
 
 const reasonOf = (status: number, retryAfter: number | undefined): ModelError.Reason => {
   if (status === 401) return { _tag: "Authentication" }

@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import type { Context } from "./app.ts"
 import { earlyPrompt } from "./chat/early.ts"
+import type { Context } from "./work/app.ts"
 
 /**
  * The terminal with a prompt on it, where a model is likely to be there: on a first run, a question comes before the chat.

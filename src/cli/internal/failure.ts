@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import { isPlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
 import type { StopReason } from "../../core/StopReason.ts"
-import { problemOf } from "../../support/disk.ts"
+import { problemOf } from "../../support/store/disk.ts"
 
 /**
  * The exit codes of `deepagents`, by what they say:

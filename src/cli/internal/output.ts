@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Sink from "effect/Sink"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
-import { escaped } from "../../support/untrusted.ts"
+import { escaped } from "../../support/text/untrusted.ts"
 import { Failure } from "./failure.ts"
 
 const closed = () => new Failure({ exit: "closed", message: "" })

@@ -10,11 +10,11 @@ import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import manifest from "../../../package.json" with { type: "json" }
-import { didYouMean } from "../../support/names.ts"
-import { visible } from "../../support/untrusted.ts"
-import { command } from "./commands.ts"
+import { didYouMean } from "../../support/text/names.ts"
+import { visible } from "../../support/text/untrusted.ts"
+import { command } from "./commands/commands.ts"
+import { sharedNames } from "./commands/flags.ts"
 import { exits, Failure } from "./failure.ts"
-import { sharedNames } from "./flags.ts"
 
 /** Ends when nobody reads the output any more: what is running is interrupted, as by Ctrl-C. */
 const closed = Effect.callback<never, Failure>((resume) => {

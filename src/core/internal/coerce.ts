@@ -1,7 +1,7 @@
 /** Mends the form of arguments by their JSON Schema. */
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import * as Schemas from "../../support/jsonSchema.ts"
+import * as Schemas from "../../support/json/jsonSchema.ts"
 import { isObject, isTooDeep, type Json, type JsonObject, maxDepth } from "../Json.ts"
 
 const { allows } = Schemas

@@ -3,8 +3,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { at, brief, render } from "../../support/issues.ts"
-import { cut } from "../../support/text.ts"
+import { at, brief, render } from "../../support/text/issues.ts"
+import { cut } from "../../support/text/text.ts"
 import type { Json } from "../Json.ts"
 
 /** A result, or an effect that gives one. */

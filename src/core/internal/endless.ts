@@ -1,5 +1,5 @@
 /** Finds JSON Schemas that can't be decoded by. */
-import { targetOf } from "../../support/jsonSchema.ts"
+import { targetOf } from "../../support/json/jsonSchema.ts"
 import { isObject, type Json, type JsonObject } from "../Json.ts"
 
 /** The schemas that hold for the very value that this one holds for. */

@@ -4,7 +4,7 @@
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { withDefaults } from "../../support/defaults.ts"
+import { withDefaults } from "../../support/json/defaults.ts"
 import { canonical, fromUnknown, isObject, type Json, type JsonObject } from "../Json.ts"
 
 /** Adds the keys that a value lacks and another one has, at any depth. */

@@ -3,7 +3,7 @@
  */
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Schema from "effect/Schema"
-import { pathOf } from "../../support/jsonSchema.ts"
+import { pathOf } from "../../support/json/jsonSchema.ts"
 import { isObject, type Json, type JsonObject } from "../Json.ts"
 
 /** `Schema.Struct({})` is anything but `null`; what is meant is an object. */

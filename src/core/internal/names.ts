@@ -1,5 +1,5 @@
 /** Finds the tool that a model means. */
-import { normaliseName } from "../../support/names.ts"
+import { normaliseName } from "../../support/text/names.ts"
 
 /**
  * The one tool that a model means: the exact name, else the only one that differs by case, `-` or `_`, else none. Done

@@ -4,9 +4,9 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { cut } from "../../support/text.ts"
-import { tunnel } from "../../support/tunnel.ts"
-import { visible } from "../../support/untrusted.ts"
+import { tunnel } from "../../support/effect/tunnel.ts"
+import { cut } from "../../support/text/text.ts"
+import { visible } from "../../support/text/untrusted.ts"
 import { AgentError } from "../AgentError.ts"
 import * as Approval from "../Approval.ts"
 import { resolveName } from "../internal/names.ts"

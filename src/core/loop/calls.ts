@@ -1,7 +1,7 @@
 /** A call on its way: resolved, decoded, put into its context, answered. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { once } from "../../support/once.ts"
+import { once } from "../../support/effect/once.ts"
 import * as Content from "../Content.ts"
 import type { Decoding } from "../internal/decoding.ts"
 import { neverBegun, recovery, unknownOutcome } from "../internal/history.ts"

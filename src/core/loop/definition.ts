@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
-import { didYouMean } from "../../support/names.ts"
+import { didYouMean } from "../../support/text/names.ts"
 import type { AnySlot } from "../AgentState.ts"
 import { decodeText, type Output } from "../Answer.ts"
 import type { TextCodec } from "../internal/textCodec.ts"

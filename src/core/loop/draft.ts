@@ -8,7 +8,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { boundaryBefore } from "../../support/text.ts"
+import { boundaryBefore } from "../../support/text/text.ts"
 import type { Part } from "../Journal.ts"
 import { type Live, offer } from "./live.ts"
 

@@ -1,8 +1,8 @@
 /** Runs one call: through every middleware, with the tool's failures and defects as outcomes. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { cut } from "../../support/text.ts"
-import { tunnel, tunnelled } from "../../support/tunnel.ts"
+import { tunnel, tunnelled } from "../../support/effect/tunnel.ts"
+import { cut } from "../../support/text/text.ts"
 import * as Content from "../Content.ts"
 import { toEffect } from "../internal/decoding.ts"
 import { suspended, suspendedRequests } from "../internal/suspension.ts"

@@ -1,7 +1,7 @@
 /** Asks every gate about the calls of a round before one of them runs, and carries out what was decided. */
 import * as Effect from "effect/Effect"
-import { defined } from "../../support/defined.ts"
-import { visible } from "../../support/untrusted.ts"
+import { defined } from "../../support/json/defined.ts"
+import { visible } from "../../support/text/untrusted.ts"
 import type { Choice, Decision, Request } from "../Approval.ts"
 import { choiceOf, mayDecide, problemOf, recorded } from "../Approval.ts"
 import { decisionOn, lastRequestOn, requestFor, suspension, toGate, waitingCalls } from "../internal/suspension.ts"

@@ -9,7 +9,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { sha256Sync } from "../../support/sha256.ts"
+import { sha256Sync } from "../../support/store/sha256.ts"
 import { AgentError } from "../AgentError.ts"
 import type { Snapshot } from "../AgentState.ts"
 import type { Request } from "../Approval.ts"

@@ -4,7 +4,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { cut } from "../../support/text.ts"
+import { cut } from "../../support/text/text.ts"
 import { AgentError, type Reason } from "../AgentError.ts"
 import { type Suspension, suspension } from "../internal/suspension.ts"
 import * as Message from "../Message.ts"

@@ -1,9 +1,9 @@
 /** Tools by name, and what each promises. */
 import { memoize } from "effect/Function"
-import { normaliseName } from "../../support/names.ts"
-import { once } from "../../support/once.ts"
-import { sha256Sync } from "../../support/sha256.ts"
-import { cut } from "../../support/text.ts"
+import { once } from "../../support/effect/once.ts"
+import { sha256Sync } from "../../support/store/sha256.ts"
+import { normaliseName } from "../../support/text/names.ts"
+import { cut } from "../../support/text/text.ts"
 import type { ToolDefinition } from "../ChatModel.ts"
 import { canonical, fromUnknown } from "../Json.ts"
 import type { Tool } from "../Tool.ts"

@@ -3,8 +3,8 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
-import { isPlain, plain, transformPull } from "../../support/pulled.ts"
-import { tunnel } from "../../support/tunnel.ts"
+import { isPlain, plain, transformPull } from "../../support/effect/pulled.ts"
+import { tunnel } from "../../support/effect/tunnel.ts"
 import {
   absent,
   incomplete,

@@ -2,7 +2,7 @@
  * The parts of a request that fill the model's context window, in tokens, estimated: what was counted once is not
  * counted again.
  */
-import { jsonTokens, mediaTokens, textTokens } from "../../support/tokens.ts"
+import { jsonTokens, mediaTokens, textTokens } from "../../support/text/tokens.ts"
 import type { ContextMeasured } from "../AgentEvent.ts"
 import type { ModelRequest, ToolDefinition } from "../ChatModel.ts"
 import type { Message } from "../Message.ts"

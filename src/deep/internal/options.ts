@@ -30,7 +30,7 @@ export interface SummaryOptions extends Pick<
  * - `prompt`: comes first; what fits the model, and what the middlewares say, comes after it
  * - `tools`: beside the file tools
  * - `files`: which file tools (default: all)
- * - `documents`: formats that `read_file` gives as text (`Documents.formats` of `effect-deepagents/tools`)
+ * - `documents`: formats that `read_file` gives as text (`Documents.formats` of `effect-deepagents/documents`)
  * - `execute`: also `execute`, which needs a `Sandbox`; how long a command may run, or `true`
  * - `middleware`: your own; one with the name of one of the `parts` takes its place
  * - `todos`: whether there is a list of todos (default `true`)

@@ -9,8 +9,8 @@ import * as Question from "../../core/Question.ts"
 import * as Tool from "../../core/Tool.ts"
 import { ToolContext } from "../../core/ToolContext.ts"
 import type { ToolError } from "../../core/ToolError.ts"
-import { cut } from "../../support/text.ts"
-import { oneLine, quote } from "../../support/untrusted.ts"
+import { cut } from "../../support/text/text.ts"
+import { oneLine, quote } from "../../support/text/untrusted.ts"
 import type { CallOptions, Reply, SampleRequest } from "./model.ts"
 
 const longest = 4_000

@@ -1,13 +1,13 @@
 /** Failures of the client of the protocol, as failures that say what to do. */
 import type { PlatformError } from "effect/PlatformError"
 import * as Predicate from "effect/Predicate"
-import { cut } from "../../support/text.ts"
-import { oneLine } from "../../support/untrusted.ts"
+import { cut } from "../../support/text/text.ts"
+import { oneLine } from "../../support/text/untrusted.ts"
 import type { StdioServer } from "../McpConfig.ts"
 import { McpError } from "../McpError.ts"
-import { badAnswerCode, noAnswerCode } from "./answers.ts"
-import { tooLongCode } from "./framing.ts"
-import type { Seen } from "./http.ts"
+import { badAnswerCode, noAnswerCode } from "./wire/answers.ts"
+import { tooLongCode } from "./wire/framing.ts"
+import type { Seen } from "./wire/http.ts"
 
 type Reason = McpError["reason"]
 

@@ -5,10 +5,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { fromUnknown, isObject } from "../../core/Json.ts"
 import type { Message } from "../../core/Message.ts"
-import { defined } from "../../support/defined.ts"
-import type { Inbound } from "./call.ts"
+import { defined } from "../../support/json/defined.ts"
+import { blockOf, messagesOf } from "./catalog/results.ts"
 import type { Asked, CallOptions, Logged, Progress, Reply, Sampled, SampleRequest } from "./model.ts"
-import { blockOf, messagesOf } from "./results.ts"
+import type { Inbound } from "./wire/call.ts"
 
 const declined: Reply = { action: "decline" }
 

@@ -17,7 +17,7 @@ import type { Run } from "../../core/Run.ts"
 import { ToolError } from "../../core/ToolError.ts"
 import type { ToolOutput } from "../../core/ToolOutput.ts"
 import { type Prices, totalTokens, type Usage } from "../../core/Usage.ts"
-import { jsonTokens, mediaTokens, textTokens } from "../../support/tokens.ts"
+import { jsonTokens, mediaTokens, textTokens } from "../../support/text/tokens.ts"
 
 /** The accounts that pay for a run. */
 export type Caps = Cap | ReadonlyArray<Cap>

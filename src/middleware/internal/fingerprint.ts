@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { ModelRequest } from "../../core/ChatModel.ts"
 import { canonical } from "../../core/Json.ts"
 import { anonymous, callIds, type Message } from "../../core/Message.ts"
-import { sha256 } from "../../support/hash.ts"
+import { sha256 } from "../../support/store/hash.ts"
 
 /** Facts of one list of messages: a run's own list grows at its end. */
 interface Chain {

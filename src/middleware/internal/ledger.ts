@@ -13,7 +13,7 @@ import type { Run } from "../../core/Run.ts"
 import type { ToolError } from "../../core/ToolError.ts"
 import type { ToolOutput } from "../../core/ToolOutput.ts"
 import { subtract, totalTokens, type Usage, zero } from "../../core/Usage.ts"
-import * as Attached from "../../support/attached.ts"
+import * as Attached from "../../support/effect/attached.ts"
 
 /** Kinds of limits. */
 export const kinds = ["tokens", "cost", "rounds", "time", "toolCalls"] as const

@@ -8,7 +8,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as ChatModel from "../../core/ChatModel.ts"
 import type { ModelError } from "../../core/ModelError.ts"
 import type { Run } from "../../core/Run.ts"
-import * as Attached from "../../support/attached.ts"
+import * as Attached from "../../support/effect/attached.ts"
 
 /** A model as a person reads it. */
 export const nameOf = ({ modelId, provider }: Pick<ChatModel.Service, "modelId" | "provider">): string =>

@@ -10,8 +10,8 @@ import type * as Stream from "effect/Stream"
 import type { TurnPart } from "../../core/ChatModel.ts"
 import type { AiMessage } from "../../core/Message.ts"
 import { isModelError, type ModelError } from "../../core/ModelError.ts"
-import { fromPull, plain } from "../../support/pulled.ts"
-import { tunnel } from "../../support/tunnel.ts"
+import { fromPull, plain } from "../../support/effect/pulled.ts"
+import { tunnel } from "../../support/effect/tunnel.ts"
 
 /** Another go at a turn, and why there is one. */
 export interface Again {

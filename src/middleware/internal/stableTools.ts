@@ -18,9 +18,9 @@ import type { Run } from "../../core/Run.ts"
 import * as Tool from "../../core/Tool.ts"
 import type { ToolCall } from "../../core/ToolCall.ts"
 import * as ToolError from "../../core/ToolError.ts"
-import * as Attached from "../../support/attached.ts"
-import { once } from "../../support/once.ts"
-import { sha256Sync } from "../../support/sha256.ts"
+import * as Attached from "../../support/effect/attached.ts"
+import { once } from "../../support/effect/once.ts"
+import { sha256Sync } from "../../support/store/sha256.ts"
 
 /** The name of the tool that calls what came later. */
 const callTool = "call_tool"

@@ -4,7 +4,7 @@ import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import * as Message from "../../core/Message.ts"
 import type { PreparedCall } from "../../core/Middleware.ts"
 import type { Run } from "../../core/Run.ts"
-import { normaliseName } from "../../support/names.ts"
+import { normaliseName } from "../../support/text/names.ts"
 
 /** Names that a developer gives. Each list is explained at `Taint.Options`. */
 export interface Words {

@@ -5,8 +5,8 @@ import * as Schema from "effect/Schema"
 import * as Journal from "../../core/Journal.ts"
 import { isObject, JsonObject } from "../../core/Json.ts"
 import type { Entry } from "../../core/SessionStore.ts"
-import { stringify } from "../../support/jsonPieces.ts"
-import { version, versionProblem } from "../../support/version.ts"
+import { stringify } from "../../support/json/jsonPieces.ts"
+import { version, versionProblem } from "../../support/store/version.ts"
 import { usual, usualNew } from "./usual.ts"
 
 /** Schema of a label. */

@@ -1,5 +1,5 @@
 /** Ids of threads and entries, as callers give them and as databases can have them. */
-import { nameProblem } from "../../support/names.ts"
+import { nameProblem } from "../../support/text/names.ts"
 
 /** Says why a text can't be the id of a thread, or the name of a label. */
 export const threadIdProblem = (id: string): string | undefined => nameProblem(id, 512)

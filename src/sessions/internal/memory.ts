@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import { canonical, type JsonObject } from "../../core/Json.ts"
 import type { Entry, Hit, Label, NewEntry, Stored, Thread, Waiting } from "../../core/SessionStore.ts"
-import { compareText } from "../../support/text.ts"
+import { compareText } from "../../support/text/text.ts"
 import type {
   Appended,
   Content,

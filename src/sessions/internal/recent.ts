@@ -9,7 +9,7 @@ import { isPartial, type Message } from "../../core/Message.ts"
 import type { Entry, Leaf, NewEntry, Service, Thread } from "../../core/SessionStore.ts"
 import type { ToolCall } from "../../core/ToolCall.ts"
 import * as Usage from "../../core/Usage.ts"
-import { boundOf } from "../../support/size.ts"
+import { boundOf } from "../../support/text/size.ts"
 
 /** The sum of the entries of a path, as far as they were added. */
 export interface Sum {

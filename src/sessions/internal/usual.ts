@@ -8,7 +8,7 @@ import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import { type Message, TurnStop } from "../../core/Message.ts"
 import type { ToolCall } from "../../core/ToolCall.ts"
 import type { Spent, Usage } from "../../core/Usage.ts"
-import { version } from "../../support/version.ts"
+import { version } from "../../support/store/version.ts"
 
 /** The keys of an object must be those that were looked at, and no more. */
 const has = (value: object, count: number): boolean => Object.keys(value).length === count

@@ -1,8 +1,8 @@
 /** Search in threads: phrases in texts, and the excerpt that is shown of a hit. */
 import { text } from "../../core/Message.ts"
 import type { Stored } from "../../core/SessionStore.ts"
-import { headOf } from "../../support/text.ts"
-import { words } from "../../support/words.ts"
+import { headOf } from "../../support/text/text.ts"
+import { words } from "../../support/text/words.ts"
 
 /** A query: each phrase is words in a row, the last of which may be the beginning of one. */
 export type Phrases = ReadonlyArray<ReadonlyArray<string>>

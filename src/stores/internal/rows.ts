@@ -1,5 +1,5 @@
 /** Rows in memory, in the order of their keys. */
-import { compareText } from "../../support/text.ts"
+import { compareText } from "../../support/text/text.ts"
 
 /** Rows by key that are read in the order of their keys. */
 export interface Rows<A> {

@@ -1,6 +1,6 @@
 /** Runs operations of stores on names that are checked first. */
 import * as Effect from "effect/Effect"
-import { nameProblem } from "../../support/names.ts"
+import { nameProblem } from "../../support/text/names.ts"
 import { make as failure, type Reason, type StoreError } from "../StoreError.ts"
 import type { Fault } from "./table.ts"
 

@@ -1,5 +1,5 @@
 /** Search in facts: which words a text has, and which hit is the best. */
-import { words } from "../../support/words.ts"
+import { words } from "../../support/text/words.ts"
 
 /** The indices of the wanted words that a text has, each as the beginning of one of its own. */
 export const found = (text: string, wanted: ReadonlyArray<string>): ReadonlyArray<number> => {

@@ -5,8 +5,8 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { JsonObject } from "../../../src/core/Json.ts"
 import { McpOAuth, McpServers } from "../../../src/mcp/index.ts"
+import * as LoopbackRedirect from "../../../src/net/LoopbackRedirect.ts"
 import { CredentialKey, CredentialStore, Storage } from "../../../src/stores/index.ts"
-import * as LoopbackRedirect from "../../../src/tools/LoopbackRedirect.ts"
 
 const url = process.argv.at(-1) ?? ""
 

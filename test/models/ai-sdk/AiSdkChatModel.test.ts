@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { MockLanguageModelV4 } from "ai/test"
 import { Deferred, Duration, Effect, Fiber, Redacted, Stream } from "effect"
 import { Agent, ChatModel, Content, Message, Sources } from "effect-deepagents"
-import * as AiSdkChatModel from "effect-deepagents/models/AiSdkChatModel"
+import * as AiSdkChatModel from "effect-deepagents/models/bridges/AiSdkChatModel"
 import { askAll, type Outcome, request } from "../openai/asking.ts"
 import { type Answer, call, finish, mock, mockV3, type Part, text } from "./models.ts"
 

@@ -6,7 +6,7 @@ import { createOpenAI } from "@ai-sdk/openai"
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import type { LanguageModelV3StreamPart, LanguageModelV4StreamPart, LanguageModelV4Usage } from "@ai-sdk/provider"
 import { MockLanguageModelV3, MockLanguageModelV4 } from "ai/test"
-import type { ChatModelConformance } from "effect-deepagents/testing"
+import type { ChatModelConformance } from "effect-deepagents/testing/conformance"
 
 export type Part = LanguageModelV4StreamPart
 

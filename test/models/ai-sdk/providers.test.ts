@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { Agent, Message, Tool } from "effect-deepagents"
-import * as AiSdkChatModel from "effect-deepagents/models/AiSdkChatModel"
+import * as AiSdkChatModel from "effect-deepagents/models/bridges/AiSdkChatModel"
 import { askAll, request } from "../openai/asking.ts"
 import { chunk, functionCall, message, reasoning, responseEvents, usageChunk } from "../openai/wire.ts"
 import * as Anthropic from "../servers/anthropic.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Array, Deferred, Duration, Effect, Fiber, Layer, Schema, Stream } from "effect"
 import { Agent, ChatModel, Content, Message, type ModelError, Tool } from "effect-deepagents"
-import * as EffectAiChatModel from "effect-deepagents/models/EffectAiChatModel"
+import * as EffectAiChatModel from "effect-deepagents/models/bridges/EffectAiChatModel"
 import { AiError, Model, type Response, Tool as AiTool } from "effect/ai"
 import { request } from "../openai/asking.ts"
 import { type Answer, call, finish, type Part, type Provider, reasoning, requests, script, text } from "./provider.ts"

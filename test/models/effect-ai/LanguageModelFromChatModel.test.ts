@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Deferred, Duration, Effect, Exit, Fiber, Layer, Schema, Stream } from "effect"
 import { ChatModel, Content, Message, ModelError } from "effect-deepagents"
-import * as LanguageModelFromChatModel from "effect-deepagents/models/LanguageModelFromChatModel"
+import * as LanguageModelFromChatModel from "effect-deepagents/models/bridges/LanguageModelFromChatModel"
 import { TestChatModel } from "effect-deepagents/testing"
 import { AiError, Chat, LanguageModel, Prompt, Tool as AiTool, Toolkit as AiToolkit } from "effect/ai"
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { Content, type Json, Message } from "effect-deepagents"
-import * as Prompt from "effect-deepagents/models/EffectAiPrompt"
+import * as Prompt from "effect-deepagents/models/bridges/EffectAiPrompt"
 import { Prompt as AiPrompt } from "effect/ai"
 import * as fc from "fast-check"
 

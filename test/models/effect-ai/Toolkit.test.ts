@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Array, Context, Deferred, Effect, Exit, Fiber, Layer, Ref, Schema, Stream } from "effect"
 import { Agent, Content, Message, Tool, ToolContext, ToolError, ToolOutput } from "effect-deepagents"
-import * as Toolkit from "effect-deepagents/models/EffectAiToolkit"
+import * as Toolkit from "effect-deepagents/models/bridges/EffectAiToolkit"
 import { TestChatModel } from "effect-deepagents/testing"
 import { LanguageModel, Prompt, Tool as AiTool, Toolkit as AiToolkit } from "effect/ai"
 import { call, finish, script, text } from "./provider.ts"

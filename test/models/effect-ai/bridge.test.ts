@@ -1,9 +1,9 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, Schema, Stream } from "effect"
 import { Agent, type AgentEvent, Content, Message, Tool } from "effect-deepagents"
-import * as EffectAiChatModel from "effect-deepagents/models/EffectAiChatModel"
-import * as Toolkit from "effect-deepagents/models/EffectAiToolkit"
-import * as LanguageModelFromChatModel from "effect-deepagents/models/LanguageModelFromChatModel"
+import * as EffectAiChatModel from "effect-deepagents/models/bridges/EffectAiChatModel"
+import * as Toolkit from "effect-deepagents/models/bridges/EffectAiToolkit"
+import * as LanguageModelFromChatModel from "effect-deepagents/models/bridges/LanguageModelFromChatModel"
 import { TestChatModel } from "effect-deepagents/testing"
 
 const twice = Tool.make("twice", {

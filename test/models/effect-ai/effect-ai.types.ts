@@ -1,8 +1,8 @@
 import { Context, type Effect, type Layer, Schema, type Stream } from "effect"
 import { Agent, type ChatModel, type ModelError, Tool, type ToolContext, type ToolError } from "effect-deepagents"
-import * as EffectAiChatModel from "effect-deepagents/models/EffectAiChatModel"
-import * as Toolkit from "effect-deepagents/models/EffectAiToolkit"
-import * as LanguageModelFromChatModel from "effect-deepagents/models/LanguageModelFromChatModel"
+import * as EffectAiChatModel from "effect-deepagents/models/bridges/EffectAiChatModel"
+import * as Toolkit from "effect-deepagents/models/bridges/EffectAiToolkit"
+import * as LanguageModelFromChatModel from "effect-deepagents/models/bridges/LanguageModelFromChatModel"
 import { type AiError, LanguageModel, Tool as AiTool, Toolkit as AiToolkit } from "effect/ai"
 import { expectTypeOf } from "vitest"
 

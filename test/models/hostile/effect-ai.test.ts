@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { Agent, Tool } from "effect-deepagents"
-import * as EffectAiChatModel from "effect-deepagents/models/EffectAiChatModel"
+import * as EffectAiChatModel from "effect-deepagents/models/bridges/EffectAiChatModel"
 import * as Provider from "../effect-ai/provider.ts"
 
 const runs = (parts: ReadonlyArray<Provider.Part>, finish = Provider.finish("tool-calls")) =>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
-import { makeThinkSplitter, type Said, thinkTags } from "../../../src/models/internal/thinkTags.ts"
+import { makeThinkSplitter, type Said, thinkTags } from "../../../src/models/internal/turn/thinkTags.ts"
 import { scaled } from "../../scale.ts"
 
 const split = (chunks: ReadonlyArray<string>, inside = false) => {

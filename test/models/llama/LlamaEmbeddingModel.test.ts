@@ -1,6 +1,6 @@
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Effect } from "effect"
-import * as LlamaEmbeddingModel from "effect-deepagents/models/LlamaEmbeddingModel"
+import * as LlamaEmbeddingModel from "effect-deepagents/models/local/LlamaEmbeddingModel"
 import { EmbeddingModel } from "effect/ai"
 import { file, real } from "./models.ts"
 import { buildTinyGguf } from "./tiny-gguf.mjs"

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Stream } from "effect"
 import { ChatModel, type Json, Message } from "effect-deepagents"
-import * as LlamaChatModel from "effect-deepagents/models/LlamaChatModel"
+import * as LlamaChatModel from "effect-deepagents/models/local/LlamaChatModel"
 import { buildTinyGguf } from "./tiny-gguf.mjs"
 
 /** A model to use in the place of the generated one: the suite is the same. */

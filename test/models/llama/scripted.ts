@@ -1,12 +1,12 @@
 import { Effect, Layer } from "effect"
 import { ChatModel } from "effect-deepagents"
-import type { ChatModelConformance } from "effect-deepagents/testing"
+import type { ChatModelConformance } from "effect-deepagents/testing/conformance"
 import type { LlamaContext, LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp"
-import type { Codec } from "../../../src/models/internal/llama/codecs/Codec.ts"
-import { makeCodecTurns } from "../../../src/models/internal/llama/codecTurn.ts"
-import type { Engine } from "../../../src/models/internal/llama/engine.ts"
-import * as Pool from "../../../src/models/internal/llama/pool.ts"
-import { open } from "../../../src/models/internal/llama/session.ts"
+import type { Codec } from "../../../src/models/local/internal/codecs/Codec.ts"
+import { makeCodecTurns } from "../../../src/models/local/internal/codecTurn.ts"
+import type { Engine } from "../../../src/models/local/internal/engine.ts"
+import * as Pool from "../../../src/models/local/internal/pool.ts"
+import { open } from "../../../src/models/local/internal/session.ts"
 import { answered, written } from "../internal/llama/codecs/decode.ts"
 
 type Scenario = ChatModelConformance.Scenario

@@ -1,5 +1,5 @@
 import { describe, it, layer } from "@effect/vitest"
-import { LedgerConformance } from "effect-deepagents/testing"
+import { LedgerConformance } from "effect-deepagents/testing/conformance"
 import { hasRedis } from "../../servers/redis.ts"
 import { Postgres, RedisServer } from "../../sessions/places.ts"
 import * as places from "./places.ts"

@@ -1,4 +1,4 @@
-import { Prompts } from "effect-deepagents/cli"
+import { Prompts } from "effect-deepagents/agents"
 import { DeepAgent } from "effect-deepagents/deep"
 
 const researcher = DeepAgent.subagent({

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
-import { defined } from "../../../support/defined.ts"
+import { defined } from "../../../support/json/defined.ts"
 import * as Path from "../files/path.ts"
 import { limitOf } from "../search/search.ts"
 

@@ -6,7 +6,7 @@
  */
 import * as Result from "effect/Result"
 import * as BackendError from "../../../core/BackendError.ts"
-import { cut } from "../../../support/text.ts"
+import { cut } from "../../../support/text/text.ts"
 import { utf8Length } from "../text/utf8.ts"
 
 /** The longest name, in bytes of UTF-8. */

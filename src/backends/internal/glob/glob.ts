@@ -9,7 +9,7 @@
  */
 import * as Result from "effect/Result"
 import type * as BackendError from "../../../core/BackendError.ts"
-import { cut } from "../../../support/text.ts"
+import { cut } from "../../../support/text/text.ts"
 import { readClass } from "./characterClass.ts"
 import * as Wildcard from "./wildcard.ts"
 

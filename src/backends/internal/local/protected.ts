@@ -8,7 +8,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
-import { isGitName } from "../../../support/gitNames.ts"
+import { isGitName } from "../../../support/text/gitNames.ts"
 import { type Fault, fault } from "./failure.ts"
 import * as Jail from "./jail.ts"
 import * as Many from "./many.ts"

@@ -6,7 +6,7 @@ import * as Approval from "../../../core/Approval.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import * as Question from "../../../core/Question.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
-import { defined } from "../../../support/defined.ts"
+import { defined } from "../../../support/json/defined.ts"
 import type { Access, Action, Answer, Policy, Request, Service } from "./model.ts"
 
 const refused = (message: string): Answer => ({ _tag: "Refused", message })

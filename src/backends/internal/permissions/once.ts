@@ -8,7 +8,7 @@ import * as Schema from "effect/Schema"
 import * as BackendError from "../../../core/BackendError.ts"
 import { canonical, type Json } from "../../../core/Json.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
-import { sha256 } from "../../../support/hash.ts"
+import { sha256 } from "../../../support/store/hash.ts"
 import type { Policy } from "./model.ts"
 
 /** Does an operation once in a tool call. */

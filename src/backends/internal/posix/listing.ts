@@ -3,7 +3,7 @@
  * names are not, put together by their order.
  */
 import type { Entry, Listing } from "../../../core/Backend.ts"
-import { compareText } from "../../../support/text.ts"
+import { compareText } from "../../../support/text/text.ts"
 import * as Path from "../files/path.ts"
 import type { Reader } from "./shell.ts"
 

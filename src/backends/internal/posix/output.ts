@@ -1,5 +1,5 @@
 /** The text that a remote command wrote: what is between its marks, its end, and as much of it as is kept. */
-import { boundaryAfter, boundaryBefore } from "../../../support/text.ts"
+import { boundaryAfter, boundaryBefore } from "../../../support/text/text.ts"
 
 /** The last characters of a text. */
 export const endOfText = (text: string, length: number): string =>

@@ -12,8 +12,8 @@ import type { Backend } from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import { type Configured, fromConfigured } from "../../../core/Configured.ts"
 import * as Sandbox from "../../../core/Sandbox.ts"
-import * as Peer from "../../../support/peer.ts"
-import { cut } from "../../../support/text.ts"
+import * as Peer from "../../../support/effect/peer.ts"
+import { cut } from "../../../support/text/text.ts"
 import type * as CustomSandbox from "../../CustomSandbox.ts"
 
 /**

@@ -1,7 +1,7 @@
 /** The content of a window: takes the text of a file from its first line on, and keeps no more than was asked for. */
 import type { Window } from "../../../core/Backend.ts"
-import { defined } from "../../../support/defined.ts"
-import { boundaryAfter } from "../../../support/text.ts"
+import { defined } from "../../../support/json/defined.ts"
+import { boundaryAfter } from "../../../support/text/text.ts"
 import { cr, lf } from "../text/endings.ts"
 import { takeBytes, utf8Length } from "../text/utf8.ts"
 

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { GrepQuery } from "../../../core/Backend.ts"
 import type * as BackendError from "../../../core/BackendError.ts"
-import { cut } from "../../../support/text.ts"
+import { cut } from "../../../support/text/text.ts"
 import { indexOf } from "./find.ts"
 import { type Re2, re2 } from "./re2.ts"
 

@@ -1,7 +1,7 @@
 /** Regular expressions in linear time: a large module, which a search for a text does not need. */
 import * as Effect from "effect/Effect"
 import type { RE2JS } from "re2js"
-import { onDemand } from "../../../support/once.ts"
+import { onDemand } from "../../../support/effect/once.ts"
 
 export type Re2 = typeof RE2JS
 

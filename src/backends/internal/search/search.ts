@@ -6,7 +6,7 @@
  * expressions. Bytes that are not UTF-8 are replacement characters. A binary file gives nothing.
  */
 import type { GrepFile, GrepQuery } from "../../../core/Backend.ts"
-import { boundaryAfter, boundaryBefore } from "../../../support/text.ts"
+import { boundaryAfter, boundaryBefore } from "../../../support/text/text.ts"
 import { makeSniffer } from "../files/mime.ts"
 import type { Matcher } from "./matcher.ts"
 

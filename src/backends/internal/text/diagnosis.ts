@@ -3,7 +3,7 @@
  *
  * All of it takes time proportional to the file, whatever is in it.
  */
-import { cut } from "../../../support/text.ts"
+import { cut } from "../../../support/text/text.ts"
 import { indexOf, forEachOccurrence } from "../search/find.ts"
 import { type Aspect, aspectNames, aspects, fold } from "./fold.ts"
 import { nearestLine } from "./nearest.ts"

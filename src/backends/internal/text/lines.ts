@@ -9,7 +9,7 @@
  * holds no more of it than the window and a chunk. Both give the same.
  */
 import type { Window } from "../../../core/Backend.ts"
-import { boundaryBefore } from "../../../support/text.ts"
+import { boundaryBefore } from "../../../support/text/text.ts"
 import { makeSniffer } from "../files/mime.ts"
 import { boundsOf, makeCollector, type TextWindow } from "../search/collector.ts"
 import { type Counter, countEndings, cr, lf } from "./endings.ts"

@@ -16,7 +16,7 @@ import type {
   TextFile,
   Window
 } from "../../../core/Backend.ts"
-import { boundaryAfter } from "../../../support/text.ts"
+import { boundaryAfter } from "../../../support/text/text.ts"
 import { showPath } from "../tools/text.ts"
 import { boundsOf } from "./lines.ts"
 

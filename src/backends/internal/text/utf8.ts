@@ -1,5 +1,5 @@
 /** Lengths and cuts of Unicode text, in bytes of UTF-8. */
-import { boundaryAfter } from "../../../support/text.ts"
+import { boundaryAfter } from "../../../support/text/text.ts"
 
 /** The length of a text in bytes of UTF-8. A lone surrogate counts as the replacement character that it becomes. */
 export const utf8Length = (text: string): number => {

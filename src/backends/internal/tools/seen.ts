@@ -4,7 +4,7 @@ import * as Schema from "effect/Schema"
 import * as AgentState from "../../../core/AgentState.ts"
 import type { Service } from "../../../core/Backend.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
-import * as Attached from "../../../support/attached.ts"
+import * as Attached from "../../../support/effect/attached.ts"
 import * as Locks from "../files/locks.ts"
 import * as Path from "../files/path.ts"
 

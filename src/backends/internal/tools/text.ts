@@ -2,7 +2,7 @@
 import * as Schema from "effect/Schema"
 import type { Listing } from "../../../core/Backend.ts"
 import type { Json } from "../../../core/Json.ts"
-import { defined } from "../../../support/defined.ts"
+import { defined } from "../../../support/json/defined.ts"
 
 /** A path in a line of text: quoted, if it has what would break the line or could pass for something else. */
 export const showPath = (path: string): string => (/[\p{Cc}\u2028\u2029]/u.test(path) ? JSON.stringify(path) : path)

@@ -1,6 +1,6 @@
 /** Forms of questions, from the JSON Schema of their answer. */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
-import { cleanLine } from "../view/clean.ts"
+import { cleanLine } from "../../../support/text/clean.ts"
 
 /** A field of a form. `json` is one that is written as JSON: its schema has no simpler form. */
 export interface Field {

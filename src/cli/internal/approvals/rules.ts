@@ -2,8 +2,8 @@
 import type { Request } from "../../../core/Approval.ts"
 import { canonical } from "../../../core/Json.ts"
 import { describeArguments } from "../../../core/ToolCall.ts"
-import { cut } from "../../../support/text.ts"
-import { marked } from "../view/clean.ts"
+import { marked } from "../../../support/text/clean.ts"
+import { cut } from "../../../support/text/text.ts"
 
 /** The calls that are alike: all of a tool, commands that begin so, files below a folder, or this very call. */
 export type Like =

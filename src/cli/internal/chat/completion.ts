@@ -1,5 +1,5 @@
 /** The menus below the draft, and what was said before. */
-import * as View from "../../View.ts"
+import * as View from "../../../view/View.ts"
 import type { Input } from "../input/input.ts"
 import { type Item, type Menu, pick } from "./menu.ts"
 

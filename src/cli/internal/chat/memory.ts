@@ -1,5 +1,5 @@
 /** Facts of the last turn, for commands that look back. */
-import type { Part } from "../view/model.ts"
+import type { Part } from "../../../view/View.ts"
 
 export interface Memory {
   lastOutput: string

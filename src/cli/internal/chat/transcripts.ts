@@ -1,9 +1,9 @@
 /** All that sub-agents said and did, from their events, for whoever wants to read it. */
 import type { AgentEvent } from "../../../core/AgentEvent.ts"
-import * as View from "../../View.ts"
+import { cleanLine } from "../../../support/text/clean.ts"
+import * as View from "../../../view/View.ts"
 import { partLines } from "../render/part.ts"
 import { styleOf } from "../render/style.ts"
-import { cleanLine } from "../view/clean.ts"
 
 interface Transcript {
   readonly name: string

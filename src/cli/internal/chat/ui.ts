@@ -4,7 +4,7 @@
  */
 import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import { priced, type Prices } from "../../../core/Usage.ts"
-import * as View from "../../View.ts"
+import * as View from "../../../view/View.ts"
 import type { Desk } from "../approvals/desk.ts"
 import type { Bindings } from "../input/bindings.ts"
 import { type Input, makeInput } from "../input/input.ts"

@@ -5,7 +5,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
-import { cut } from "../../../support/text.ts"
+import { cut } from "../../../support/text/text.ts"
 import type { Problem, Said } from "./options.ts"
 import type { Ui } from "./ui.ts"
 

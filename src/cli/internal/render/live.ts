@@ -1,8 +1,8 @@
 /** The live part of the screen, from top to bottom; always shorter than the screen. */
 import * as HashMap from "effect/HashMap"
-import { openText } from "../../View.ts"
+import type { Call, View } from "../../../view/View.ts"
+import { openText } from "../../../view/View.ts"
 import { renderLive, type Surface } from "../markdown/markdown.ts"
-import type { Call, View } from "../view/model.ts"
 import { fit } from "./style.ts"
 import { count, duration, money, plural } from "./words.ts"
 

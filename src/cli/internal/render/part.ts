@@ -1,7 +1,7 @@
 /** Finished parts as lines, which are appended to the terminal's scrollback and never touched again. */
 import { totalTokens } from "../../../core/Usage.ts"
+import type { Part } from "../../../view/View.ts"
 import { listing, render, type Surface } from "../markdown/markdown.ts"
-import type { Part } from "../view/model.ts"
 import { fit, type Style, wrap } from "./style.ts"
 import { count, duration, money } from "./words.ts"
 

@@ -2,8 +2,8 @@
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
+import { cleanLine } from "../../../support/text/clean.ts"
 import type { Command } from "../chat/options.ts"
-import { cleanLine } from "../view/clean.ts"
 
 /** The longest file that is a command, in characters. */
 const longest = 100_000

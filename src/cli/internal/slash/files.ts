@@ -2,8 +2,8 @@
 import * as Effect from "effect/Effect"
 import * as TextDiff from "effect/TextDiff"
 import type * as Backend from "../../../core/Backend.ts"
+import { clean, cleanLine } from "../../../support/text/clean.ts"
 import { problem, type Room, said } from "../chat/room.ts"
-import { clean, cleanLine } from "../view/clean.ts"
 
 const text = (bytes: Uint8Array | undefined): string => (bytes === undefined ? "" : new TextDecoder().decode(bytes))
 

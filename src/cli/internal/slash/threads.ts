@@ -11,10 +11,10 @@ import { isObject, Json } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import { SessionStore, type Stored } from "../../../core/SessionStore.ts"
 import * as Branch from "../../../sessions/Branch.ts"
-import { cut } from "../../../support/text.ts"
+import { cleanLine } from "../../../support/text/clean.ts"
+import { cut } from "../../../support/text/text.ts"
 import type { Item } from "../chat/menu.ts"
 import { choose, entriesOf, problem, replay, type Room, said } from "../chat/room.ts"
-import { cleanLine } from "../view/clean.ts"
 import { fileDiff } from "./files.ts"
 
 /** A message of a person, and the entry behind which it was said. */

@@ -11,7 +11,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Json } from "../../../core/Json.ts"
-import { revealed } from "../../../support/redacted.ts"
+import { revealed } from "../../../support/store/redacted.ts"
 import { RunAnswer, ThreadAnswer, ThreadCreated } from "./remoteWire.ts"
 
 /** The protocol of a server. */

@@ -2,7 +2,7 @@
 import * as Schema from "effect/Schema"
 import { isObject } from "../../../core/Json.ts"
 import { add, make, type Usage } from "../../../core/Usage.ts"
-import { visible } from "../../../support/untrusted.ts"
+import { visible } from "../../../support/text/untrusted.ts"
 
 /** An id that a server gave: it becomes a part of addresses, so it can't be a path of its own. */
 export const Id = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,128}$/))

@@ -5,7 +5,7 @@ import { IdGenerator } from "../../../core/IdGenerator.ts"
 import * as Message from "../../../core/Message.ts"
 import * as Middleware from "../../../core/Middleware.ts"
 import type { Run } from "../../../core/Run.ts"
-import { defined } from "../../../support/defined.ts"
+import { defined } from "../../../support/json/defined.ts"
 import { BackgroundTasks, isOpen, type Task, type Worker } from "../../BackgroundTasks.ts"
 import { absorb, change, type Known, known, type Record } from "./state.ts"
 

@@ -4,7 +4,7 @@ import * as Schema from "effect/Schema"
 import * as AgentState from "../../../core/AgentState.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import { canonical } from "../../../core/Json.ts"
-import { defined } from "../../../support/defined.ts"
+import { defined } from "../../../support/json/defined.ts"
 import { isOpen, lasting, type Task } from "./task.ts"
 
 /** Tasks that a thread remembers, at most; the oldest that is over goes first. */

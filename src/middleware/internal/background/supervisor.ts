@@ -11,7 +11,7 @@ import { type Decision, problemOf as problemWith } from "../../../core/Approval.
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import { fromUnknown } from "../../../core/ToolError.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
-import { defined } from "../../../support/defined.ts"
+import { defined } from "../../../support/json/defined.ts"
 import { type Ask, type Ending, type Reason, type Service, type Session, type Task, TaskError } from "./task.ts"
 
 /** Limits of supervision. `maxDuration` is in milliseconds. */

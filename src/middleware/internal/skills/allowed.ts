@@ -1,5 +1,5 @@
 /** Tools that a skill in use allows, under the names that published skills have for them. */
-import { normaliseName } from "../../../support/names.ts"
+import { normaliseName } from "../../../support/text/names.ts"
 import { isPattern } from "./scan.ts"
 
 /** Tools that a skill in use allows, by name. */

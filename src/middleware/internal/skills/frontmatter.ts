@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as SchemaIssue from "effect/SchemaIssue"
-import { at, problems } from "../../../support/issues.ts"
-import { type Yaml, yaml } from "../../../support/yaml.ts"
+import { at, problems } from "../../../support/text/issues.ts"
+import { type Yaml, yaml } from "../../../support/text/yaml.ts"
 
 /** Limits of the specification (agentskills.io), and those that keep a hostile file from costing much. */
 export const limits = {

@@ -1,7 +1,7 @@
 /** Makes what the model sees of a conversation shorter: the cheap steps first, then a summary, then harder ones. */
 import * as Effect from "effect/Effect"
 import type * as Result from "effect/Result"
-import { defined } from "../../../support/defined.ts"
+import { defined } from "../../../support/json/defined.ts"
 import { dropped, pinsOf, summarised, summaryBody } from "./fold.ts"
 import { lastGroupOf, tailOf } from "./limits.ts"
 import type { Record } from "./record.ts"

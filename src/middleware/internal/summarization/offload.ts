@@ -5,7 +5,7 @@ import type { BackendError } from "../../../core/BackendError.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import type { Message } from "../../../core/Message.ts"
 import type { Run } from "../../../core/Run.ts"
-import { defined } from "../../../support/defined.ts"
+import { defined } from "../../../support/json/defined.ts"
 import type { Offload, Ref } from "./record.ts"
 import { sectionOf } from "./transcript.ts"
 

@@ -3,7 +3,7 @@ import type { ModelRequest, ToolDefinition } from "../../../core/ChatModel.ts"
 import type * as Content from "../../../core/Content.ts"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import type { Message } from "../../../core/Message.ts"
-import { deepest, jsonTokens, mediaTokens, textTokens } from "../../../support/tokens.ts"
+import { deepest, jsonTokens, mediaTokens, textTokens } from "../../../support/text/tokens.ts"
 
 /** Counts tokens of a text, and of an image or a file that the model is shown. */
 export interface Counter {

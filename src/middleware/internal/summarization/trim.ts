@@ -2,7 +2,7 @@
 import * as Content from "../../../core/Content.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
-import { cutMiddle, headOf } from "../../../support/text.ts"
+import { cutMiddle, headOf } from "../../../support/text/text.ts"
 import type { Clip, Trim } from "./record.ts"
 import { sizeOf } from "./tokens.ts"
 

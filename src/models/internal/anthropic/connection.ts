@@ -1,9 +1,9 @@
 /** Options of the SDK that the transports to Anthropic and to Bedrock share. */
 import * as Duration from "effect/Duration"
 import type * as Redacted from "effect/Redacted"
-import { type GivenHeaders, revealed, secretsIn } from "../../../support/redacted.ts"
-import type { Origin } from "../errors.ts"
-import { guardedFetch } from "../guardedFetch.ts"
+import { type GivenHeaders, revealed, secretsIn } from "../../../support/store/redacted.ts"
+import type { Origin } from "../wire/errors.ts"
+import { guardedFetch } from "../wire/guardedFetch.ts"
 
 /** Settings of the connection to a server. */
 export interface Connection {

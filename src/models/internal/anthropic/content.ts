@@ -3,8 +3,8 @@ import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type { FileBlock, ImageBlock, TextBlock } from "../../../core/Content.ts"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
-import { dataOf, type Dialect, type Shown } from "../dialect.ts"
-import { inlineOf } from "../inline.ts"
+import { dataOf, type Dialect, type Shown } from "../turn/dialect.ts"
+import { inlineOf } from "../turn/inline.ts"
 import type { DocumentPart, ImagePart, ImageType, TextPart } from "./wire.ts"
 
 /** The key under which what Claude needs back verbatim is kept: the same on every platform that serves it. */

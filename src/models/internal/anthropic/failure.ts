@@ -1,7 +1,7 @@
 /** Makes errors of whatever the SDK rejects with: read by its shape, so that this needs no SDK. */
 import * as Predicate from "effect/Predicate"
 import { ModelError } from "../../../core/ModelError.ts"
-import { defined } from "../../../support/defined.ts"
+import { defined } from "../../../support/json/defined.ts"
 import {
   badResponse,
   connectionError,
@@ -10,8 +10,8 @@ import {
   providerError,
   stumbled,
   toldBy
-} from "../errors.ts"
-import { longestSaid } from "../secrets.ts"
+} from "../wire/errors.ts"
+import { longestSaid } from "../wire/secrets.ts"
 import type { Fault } from "./decode.ts"
 
 const stringOf = (value: unknown, key: string): string | undefined => {

@@ -3,9 +3,9 @@
  * in the turn behind their calls, thinking is where it was thought.
  */
 import { isObject, type JsonObject } from "../../../core/Json.ts"
-import { placeholders } from "../dialect.ts"
-import type { AiTurn, AnsweredCall, Turn } from "../normalize.ts"
-import type { ToolNames } from "../toolNames.ts"
+import { placeholders } from "../turn/dialect.ts"
+import type { AiTurn, AnsweredCall, Turn } from "../turn/normalize.ts"
+import type { ToolNames } from "../turn/toolNames.ts"
 import { ownData, saidPart, shownPart } from "./content.ts"
 import { answeredBy, askedBy, isVerbatim, type Layout, toLayout } from "./layout.ts"
 import type { Message, Part, RedactedThinkingPart, ThinkingPart, ToolResultPart } from "./wire.ts"

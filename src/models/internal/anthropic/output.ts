@@ -1,8 +1,8 @@
 /** An answer in a schema: by the API's own means where it accepts the schema, else by asking for it. */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
-import { targetOf } from "../../../support/jsonSchema.ts"
-import { adaptParameters, adaptSchema, type SchemaRules } from "../jsonSchema.ts"
-import { wellFormedObject } from "../wellFormed.ts"
+import { targetOf } from "../../../support/json/jsonSchema.ts"
+import { adaptParameters, adaptSchema, type SchemaRules } from "../schema/jsonSchema.ts"
+import { wellFormedObject } from "../turn/wellFormed.ts"
 
 /** Keywords that Claude's constrained output enforces. */
 const rules: SchemaRules = {

@@ -1,8 +1,8 @@
 /** Parameters of a request, over those of the layer: by the names of our options or by the API's own. */
 import * as Result from "effect/Result"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
-import { merge } from "../read.ts"
-import { wellFormedObject } from "../wellFormed.ts"
+import { wellFormedObject } from "../turn/wellFormed.ts"
+import { merge } from "../wire/read.ts"
 import type { Body } from "./wire.ts"
 
 /** Options whose names differ on the wire; a dot leads into an object. */

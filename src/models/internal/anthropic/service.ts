@@ -1,7 +1,7 @@
 /** A Claude model as the service that the library knows, wherever it is served. */
 import * as Effect from "effect/Effect"
 import type { Service } from "../../../core/ChatModel.ts"
-import type { Overrides } from "../overrides.ts"
+import type { Overrides } from "../wire/overrides.ts"
 import { pricing } from "./models.ts"
 import type { Encoding } from "./request.ts"
 import { makeSession, type Send, type Setup } from "./session.ts"

@@ -1,6 +1,6 @@
 /** Settings of a Claude model, wherever it is served. */
 import type { JsonObject } from "../../../core/Json.ts"
-import type { ThinkingLevel } from "../thinking.ts"
+import type { ThinkingLevel } from "../turn/thinking.ts"
 
 /**
  * Thinking before an answer: as much as it finds right, at a level, or within a budget (tokens). Models up to Claude 4.5

@@ -3,7 +3,7 @@
  */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { make, type Usage } from "../../../core/Usage.ts"
-import { countOf, objectsOf } from "../read.ts"
+import { countOf, objectsOf } from "../wire/read.ts"
 
 export interface Counts {
   input: number

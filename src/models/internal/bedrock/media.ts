@@ -2,7 +2,7 @@
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type { FileBlock, ImageBlock } from "../../../core/Content.ts"
-import { inlineOf } from "../inline.ts"
+import { inlineOf } from "../turn/inline.ts"
 import type { Part } from "./wire.ts"
 
 const images: { readonly [mimeType: string]: string } = {

@@ -4,10 +4,10 @@
  * From AWS's pages of November 2026. A model that isn't here works, as one of its family, or as one of which nothing is
  * known.
  */
-import { defined } from "../../../support/defined.ts"
+import { defined } from "../../../support/json/defined.ts"
 import { bedrockFactor, pricing, profileOf } from "../anthropic/models.ts"
+import type { Dialect } from "../schema/toolSchema.ts"
 import { type ModelFacts, row } from "../servers/Server.ts"
-import type { Dialect } from "../toolSchema.ts"
 
 /**
  * - `caches`: where there may be a cache point: everywhere, in prompt and texts, or nowhere

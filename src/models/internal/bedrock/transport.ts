@@ -5,8 +5,8 @@ import type { ModelError } from "../../../core/ModelError.ts"
 import { betaHeader, clientOptions, type Connection } from "../anthropic/connection.ts"
 import { requestError } from "../anthropic/failure.ts"
 import type { Send } from "../anthropic/session.ts"
-import type { Origin } from "../errors.ts"
-import { loadPeer } from "../peer.ts"
+import type { Origin } from "../wire/errors.ts"
+import { loadPeer } from "../wire/peer.ts"
 
 /** AWS credentials, written down. */
 export interface Credentials {

@@ -6,12 +6,12 @@ import * as Result from "effect/Result"
 import type * as Stream from "effect/Stream"
 import { fromAsyncIterable } from "../../../core/ChatModel.ts"
 import { isModelError, ModelError } from "../../../core/ModelError.ts"
-import { bearer, revealed, secretsIn } from "../../../support/redacted.ts"
-import { connectionError, type Origin, providerError } from "../errors.ts"
-import { guardedFetch, timeoutOf } from "../guardedFetch.ts"
-import { patiently } from "../patience.ts"
-import { countOf, listOf, objectOf, parse, stringOf } from "../read.ts"
-import { textsOf } from "../secrets.ts"
+import { bearer, revealed, secretsIn } from "../../../support/store/redacted.ts"
+import { connectionError, type Origin, providerError } from "../wire/errors.ts"
+import { guardedFetch, timeoutOf } from "../wire/guardedFetch.ts"
+import { patiently } from "../wire/patience.ts"
+import { countOf, listOf, objectOf, parse, stringOf } from "../wire/read.ts"
+import { textsOf } from "../wire/secrets.ts"
 
 /** Settings of the connection to a server. */
 export interface Connection {

@@ -15,14 +15,21 @@ import type {
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
-import { dataOf, type Dialect, placeholders, type Shown } from "../dialect.ts"
-import { type AiTurn, type AnsweredCall, makeNormalizer, mergeTurns, rememberTurns, type Turn } from "../normalize.ts"
-import { listOf, objectOf, stringOf } from "../read.ts"
 import type { Ways } from "../servers/Server.ts"
-import { textOfFile } from "../textFile.ts"
-import { type Effort, isUnheard, type ThinkingLevel, withThinking } from "../thinking.ts"
-import type { ToolNames } from "../toolNames.ts"
-import { wellFormed } from "../wellFormed.ts"
+import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.ts"
+import {
+  type AiTurn,
+  type AnsweredCall,
+  makeNormalizer,
+  mergeTurns,
+  rememberTurns,
+  type Turn
+} from "../turn/normalize.ts"
+import { textOfFile } from "../turn/textFile.ts"
+import { type Effort, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
+import type { ToolNames } from "../turn/toolNames.ts"
+import { wellFormed } from "../turn/wellFormed.ts"
+import { listOf, objectOf, stringOf } from "../wire/read.ts"
 import { inContent } from "./chatDecode.ts"
 import { audioFormat, fileName, imageUrl, isPdf, readsFileId, readsImage } from "./media.ts"
 import { commonNames, overlay, type WireNames } from "./parameters.ts"

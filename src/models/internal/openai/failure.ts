@@ -1,8 +1,8 @@
 /** Reads failures in the many shapes of OpenAI and its imitators. */
 import * as Result from "effect/Result"
 import type { JsonObject } from "../../../core/Json.ts"
-import type { ProviderFailure } from "../errors.ts"
-import { listOf, numberOf, objectOf, parse, stringOf } from "../read.ts"
+import type { ProviderFailure } from "../wire/errors.ts"
+import { listOf, numberOf, objectOf, parse, stringOf } from "../wire/read.ts"
 
 /** A code may be a number that is an HTTP status: proxies pass on what they got. */
 const statusOf = (code: unknown): number | undefined => {

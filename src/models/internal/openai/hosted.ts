@@ -5,8 +5,8 @@
 import * as Result from "effect/Result"
 import type { ToolDefinition } from "../../../core/ChatModel.ts"
 import { fromUnknown, type JsonObject } from "../../../core/Json.ts"
-import type { AnsweredCall } from "../normalize.ts"
-import { objectOf, parse, stringOf } from "../read.ts"
+import type { AnsweredCall } from "../turn/normalize.ts"
+import { objectOf, parse, stringOf } from "../wire/read.ts"
 
 interface Kind {
   /** The name of the agent's tool. */

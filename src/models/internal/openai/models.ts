@@ -6,8 +6,8 @@
  * layer win over this table.
  */
 import type { Prices } from "../../../core/Usage.ts"
-import { defined } from "../../../support/defined.ts"
-import type { Effort } from "../thinking.ts"
+import { defined } from "../../../support/json/defined.ts"
+import type { Effort } from "../turn/thinking.ts"
 
 /**
  * One model. Prices are those of the shorter context where a model has two: its window is then the one they hold for.

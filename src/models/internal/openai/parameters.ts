@@ -3,8 +3,8 @@
  */
 import * as Result from "effect/Result"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
-import { merge } from "../read.ts"
-import { wellFormedObject } from "../wellFormed.ts"
+import { wellFormedObject } from "../turn/wellFormed.ts"
+import { merge } from "../wire/read.ts"
 
 /** Effort of a reasoning model. Each model takes some of these values. */
 export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max"

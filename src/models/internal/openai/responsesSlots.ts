@@ -1,6 +1,6 @@
 /** The output items of a response while it is streamed, each once, however a server numbers and names them. */
 import type { JsonObject } from "../../../core/Json.ts"
-import { merge, objectOf, objectsOf, placeOf, stringOf } from "../read.ts"
+import { merge, objectOf, objectsOf, placeOf, stringOf } from "../wire/read.ts"
 
 /** An output item while it is streamed. Text is that of each content part, or of the reasoning, or the arguments. */
 export interface Slot {

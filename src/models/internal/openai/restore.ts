@@ -4,8 +4,8 @@ import * as Schema from "effect/Schema"
 import type { Block } from "../../../core/Content.ts"
 import type { Json } from "../../../core/Json.ts"
 import type { TurnStop } from "../../../core/Message.ts"
-import { isTooDeep } from "../nesting.ts"
-import { parse } from "../read.ts"
+import { isTooDeep } from "../schema/nesting.ts"
+import { parse } from "../wire/read.ts"
 
 const isJson = Schema.is(Schema.Json)
 

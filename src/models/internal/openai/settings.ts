@@ -1,6 +1,6 @@
 /** The options of a layer that are parameters of a request. */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
-import { objectOf } from "../read.ts"
+import { objectOf } from "../wire/read.ts"
 
 /** Every parameter that has an option; what else an option holds is not for the wire. */
 const parameters = new Set([

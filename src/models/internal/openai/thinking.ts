@@ -1,7 +1,7 @@
 /** A level of thinking as the fields of a request, for each way in which servers are told. */
 import type { JsonObject } from "../../../core/Json.ts"
 import type { Ways } from "../servers/Server.ts"
-import { budgetOf, type Effort, effortOf, type ThinkingLevel } from "../thinking.ts"
+import { budgetOf, type Effort, effortOf, type ThinkingLevel } from "../turn/thinking.ts"
 
 /** Google takes a level or a budget, not both. */
 const google = (level: ThinkingLevel, taken: ReadonlyArray<Effort> | undefined): JsonObject =>

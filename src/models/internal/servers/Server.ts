@@ -1,8 +1,8 @@
 /** A server that speaks Chat Completions, as data: the parameters that it takes and refuses, and its models. */
 import type { Prices } from "../../../core/Usage.ts"
-import { defined } from "../../../support/defined.ts"
+import { defined } from "../../../support/json/defined.ts"
 import type { Dialect } from "../../ToolSchema.ts"
-import { type Effort, efforts } from "../thinking.ts"
+import { type Effort, efforts } from "../turn/thinking.ts"
 
 /**
  * One model. `efforts` are those that it takes, least first: none where it does not reason, or can't be told how much.

@@ -1,5 +1,5 @@
 /** The servers that are known by name, found by it or by their address; and what is known of a model there. */
-import { normaliseName } from "../../../support/names.ts"
+import { normaliseName } from "../../../support/text/names.ts"
 import { profileOf } from "../anthropic/models.ts"
 import { findModel } from "../openai/models.ts"
 import { deepseek, gemini, mistral, xai } from "./cloud.ts"

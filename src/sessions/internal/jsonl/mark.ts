@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { makeId } from "../../../core/Message.ts"
-import { syncFolder, unless } from "../../../support/appendLog.ts"
+import { syncFolder, unless } from "../../../support/store/appendLog.ts"
 import type { Fault } from "../tables.ts"
 import { faulty, type Place } from "./log.ts"
 

@@ -1,6 +1,6 @@
 /** Names of the files of threads. */
 import * as Effect from "effect/Effect"
-import { fileNameOf } from "../../../support/hash.ts"
+import { fileNameOf } from "../../../support/store/hash.ts"
 
 /** The names that are remembered: to make one takes a thread of the pool. */
 const remembered = 4_096

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Hit } from "../../../core/SessionStore.ts"
-import { readable } from "../../../support/size.ts"
+import { readable } from "../../../support/text/size.ts"
 import { key } from "../ids.ts"
 import type { HitCursor } from "../tables.ts"
 import { matches, type Phrases } from "../words.ts"

@@ -11,8 +11,8 @@ import {
   type Reason,
   type Service
 } from "../../../core/Ledger.ts"
-import { nameProblem } from "../../../support/names.ts"
-import { uuid } from "../../../support/uuid.ts"
+import { uuid } from "../../../support/store/uuid.ts"
+import { nameProblem } from "../../../support/text/names.ts"
 import { amountAt, amountsOf, firstFull, type Limits, limitsOf, lowest, roomOf, rowOf } from "./amounts.ts"
 import { type Period, periodOf } from "./period.ts"
 import { type Entry, type Fault, none, type Place, type Row, subtract, type Sums, type Tables } from "./tables.ts"

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import { canonical, type Json } from "../../../core/Json.ts"
 import { anonymous, callIds, type Message } from "../../../core/Message.ts"
-import { sha256 } from "../../../support/hash.ts"
+import { sha256 } from "../../../support/store/hash.ts"
 import type { Address } from "./format.ts"
 
 /** A request as a cassette knows it: what tells it from others, and the values that its hashes stand for. */

@@ -3,7 +3,7 @@ import { Result } from "effect"
 import fc from "fast-check"
 import * as Path from "../../../../src/backends/internal/files/path.ts"
 import { takeBytes, utf8Length } from "../../../../src/backends/internal/text/utf8.ts"
-import { boundaryAfter, boundaryBefore, cut } from "../../../../src/support/text.ts"
+import { boundaryAfter, boundaryBefore, cut } from "../../../../src/support/text/text.ts"
 import { scaled } from "../../../scale.ts"
 
 const normalize = (path: string) =>

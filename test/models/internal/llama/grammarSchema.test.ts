@@ -1,7 +1,7 @@
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Effect, Result, Schema } from "effect"
 import { type Json, Message, Tool } from "effect-deepagents"
-import { adapt } from "../../../../src/models/internal/llama/grammarSchema.ts"
+import { adapt } from "../../../../src/models/local/internal/grammarSchema.ts"
 import { definition, layer, real, request, session, turn } from "../../llama/models.ts"
 
 vi.setConfig({ testTimeout: 60_000 })

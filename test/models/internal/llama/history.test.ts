@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { toHistory } from "../../../../src/models/internal/llama/history.ts"
+import { toHistory } from "../../../../src/models/local/internal/history.ts"
 import { definition } from "../../llama/models.ts"
 import { ai, answered, human } from "./codecs/decode.ts"
 

@@ -1,6 +1,6 @@
 import type { ChatModel, Json } from "effect-deepagents"
-import type { Ask, Codec, Delta } from "../../../../../src/models/internal/llama/codecs/Codec.ts"
-import type { AnsweredCall, Turn } from "../../../../../src/models/internal/normalize.ts"
+import type { AnsweredCall, Turn } from "../../../../../src/models/internal/turn/normalize.ts"
+import type { Ask, Codec, Delta } from "../../../../../src/models/local/internal/codecs/Codec.ts"
 
 export const tool = (name: string, properties: Json.JsonObject = {}): ChatModel.ToolDefinition => ({
   name,

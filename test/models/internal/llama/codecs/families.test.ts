@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { gemma } from "../../../../../src/models/internal/llama/codecs/gemma.ts"
-import { hermes } from "../../../../../src/models/internal/llama/codecs/hermes.ts"
-import { lfm2 } from "../../../../../src/models/internal/llama/codecs/lfm2.ts"
-import { qwenXml } from "../../../../../src/models/internal/llama/codecs/qwenXml.ts"
+import { gemma } from "../../../../../src/models/local/internal/codecs/gemma.ts"
+import { hermes } from "../../../../../src/models/local/internal/codecs/hermes.ts"
+import { lfm2 } from "../../../../../src/models/local/internal/codecs/lfm2.ts"
+import { qwenXml } from "../../../../../src/models/local/internal/codecs/qwenXml.ts"
 import { ai, answered, ask, decode, deltas, human, only, rendered, tool } from "./decode.ts"
 
 const inLfm = (calls: string) => only(lfm2, `<|tool_call_start|>${calls}<|tool_call_end|>`)

@@ -1,0 +1,284 @@
+/** The tree of commands. What a command does is loaded when it is called: `--help` is there at once. */
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { Context } from "../work/app.ts"
+import { json, off } from "./flags.ts"
+import type { Verdict } from "./inbox.ts"
+import { mcpCommand } from "./mcpTree.ts"
+import { contextFor, load, looking, root, running } from "./root.ts"
+import { session, sessionsCommand } from "./sessionsTree.ts"
+
+const inInbox = looking(() => import("./inbox.ts"))
+const inSetup = looking(() => import("./setupCommands.ts"))
+const inConfig = looking(() => import("./configCommand.ts"))
+const inDoctor = looking(() => import("./doctor.ts"))
+
+const run = Command.make(
+  "run",
+  {
+    words: Argument.String("prompt").pipe(
+      Argument.withDescription("The prompt; what is piped in goes with it, or is it; - reads the standard input"),
+      Argument.variadic()
+    ),
+    files: Flag.String("file").pipe(
+      Flag.withAlias("f"),
+      Flag.withMetavar("path"),
+      Flag.withDescription("A file that goes with the prompt: text, PDF, image"),
+      Flag.atLeast(0)
+    ),
+    images: Flag.String("image").pipe(
+      Flag.withMetavar("path"),
+      Flag.withDescription("An image that goes with the prompt"),
+      Flag.atLeast(0)
+    ),
+    json: Flag.Boolean("json").pipe(
+      Flag.withDescription("All events as lines of JSON; the last one is the result"),
+      off
+    ),
+    outputSchema: Flag.String("output-schema").pipe(
+      Flag.withMetavar("path"),
+      Flag.withDescription("A JSON Schema that the answer has to fit; it is printed as JSON"),
+      Flag.optional
+    ),
+    session: Flag.String("session").pipe(
+      Flag.withDescription("Goes on with a session; a new one by default"),
+      Flag.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ files, images, json: asJson, outputSchema, session: thread, words }) {
+    const Run = yield* load(() => import("./run.ts"))
+    return yield* Run.run(running, {
+      words,
+      files: [...files, ...images],
+      json: asJson,
+      outputSchema: Option.getOrUndefined(outputSchema),
+      thread: Option.getOrUndefined(thread)
+    })
+  })
+).pipe(
+  Command.withDescription("Runs one prompt, prints the answer, and ends"),
+  Command.withExamples([
+    { command: 'deepagents run "Why does the test fail?"', description: "Asks about this folder" },
+    { command: 'git diff | deepagents run "Review this" --agent reviewer', description: "Gives it what is piped in" },
+    { command: 'deepagents run "Which licenses?" --output-schema licenses.json', description: "Has it answer in JSON" }
+  ])
+)
+
+const request = Argument.String("id").pipe(Argument.withDescription("Of the request, or its beginning"))
+
+/** A decision on what waits, and the rest of its run. */
+const deciding = Effect.fnUntraced(function* (id: string, asJson: boolean, verdict: Verdict) {
+  const flags = yield* root
+  return yield* inInbox((Inbox, { places }) =>
+    Inbox.decide(places, id, verdict, {
+      json: asJson,
+      contextIn: (folder) => contextFor({ ...flags, cwd: folder }, true)
+    })
+  )
+})
+
+const events = Flag.Boolean("json").pipe(
+  Flag.withDescription("All events of the rest of the run as lines of JSON; the last one is the result"),
+  off
+)
+
+const approve = Command.make("approve", { request, events }, (options) =>
+  deciding(options.request, options.events, { _tag: "approve" })
+).pipe(Command.withDescription("Lets the call run, and goes on with its session"))
+
+const reject = Command.make(
+  "reject",
+  { request, reason: Argument.String("reason").pipe(Argument.variadic()), events },
+  (options) => {
+    const reason = options.reason.join(" ")
+    return deciding(options.request, options.events, {
+      _tag: "reject",
+      reason: reason === "" ? undefined : reason
+    })
+  }
+).pipe(Command.withDescription("Refuses the call, with a reason for the model, and goes on with its session"))
+
+const answer = Command.make(
+  "answer",
+  {
+    request,
+    text: Argument.String("answer").pipe(
+      Argument.withDescription("Words, or JSON by the names of the questions"),
+      Argument.variadic({ min: 1 })
+    ),
+    events
+  },
+  (options) => deciding(options.request, options.events, { _tag: "answer", text: options.text.join(" ") })
+).pipe(
+  Command.withDescription("Answers a question, and goes on with its session"),
+  Command.withExamples([
+    { command: "deepagents inbox answer 3f9a blue", description: "The only question" },
+    { command: `deepagents inbox answer 3f9a '{"color": "blue", "size": "L"}'`, description: "Several of them" }
+  ])
+)
+
+const waiting = Command.make("show", { request }, (options) =>
+  inInbox((Inbox, { places }) => Inbox.show(places, options.request))
+).pipe(Command.withDescription("Shows all of a request: its arguments, what may be decided, what an answer has"))
+
+const inbox = Command.make("inbox", { json }, (options) =>
+  inInbox((Inbox, { places }) => Inbox.list(places, options.json))
+).pipe(
+  Command.withDescription("What waits for a decision, over all sessions: show, approve, reject, answer"),
+  Command.withSubcommands([waiting, approve, reject, answer])
+)
+
+const login = Command.make("login", { provider: Argument.String("provider").pipe(Argument.optional) }, ({ provider }) =>
+  inSetup((Setup, context) => Setup.login(context, Option.getOrUndefined(provider)))
+).pipe(
+  Command.withDescription(
+    "Keeps the key of a provider: in the keychain, else sealed in a file. It is asked for, or piped in"
+  )
+)
+
+const logout = Command.make("logout", { provider: Argument.String("provider") }, ({ provider }) =>
+  inSetup((Setup, context) => Setup.logout(context, provider))
+).pipe(Command.withDescription("Forgets the key of a provider"))
+
+const models = Command.make("models", { json }, (options) =>
+  inSetup((Setup, context) => Setup.models(context, options.json))
+).pipe(
+  Command.withDescription("Models that can be asked here, and their keys"),
+  Command.withSubcommands([login, logout])
+)
+
+const agents = Command.make("agents", { name: Argument.String("name").pipe(Argument.optional), json }, (options) =>
+  inSetup((Setup, context) =>
+    Option.match(options.name, {
+      onNone: () => Setup.agents(context, options.json),
+      onSome: (name) => Setup.agent(context, name)
+    })
+  )
+).pipe(Command.withDescription("Agents that there are, with their files; or all of one of them"))
+
+const skills = Command.make("skills", { json }, (options) =>
+  inSetup((Setup, context) => Setup.skills(context, options.json))
+).pipe(Command.withDescription("Skills that agents find here, and what is wrong with those that they don't"))
+
+const explain = Command.make(
+  "explain",
+  {
+    name: Argument.String("name").pipe(Argument.withDescription("A setting, a tool, or a path from / of the folder")),
+    call: Argument.String("arguments").pipe(
+      Argument.withDescription("Those of a call of the tool, as JSON"),
+      Argument.optional
+    )
+  },
+  ({ call, name }) => inConfig((Config, context) => Config.explain(context, name, Option.getOrUndefined(call)))
+).pipe(
+  Command.withDescription("Says which value, or which rule of which policy, decides"),
+  Command.withExamples([
+    { command: "deepagents config explain model", description: "All places that set it" },
+    { command: `deepagents config explain execute '{"command": "git push"}'`, description: "A call" },
+    { command: "deepagents config explain /secrets/key", description: "A file" }
+  ])
+)
+
+const config = Command.make("config", { json }, (options) =>
+  inConfig((Config, context) => Config.config(context, options.json))
+).pipe(
+  Command.withDescription("All settings and rules of policies, and where each comes from"),
+  Command.withSubcommands([explain])
+)
+
+/** The chat; what is piped in where there is no terminal is its lines. Its prompt is there before all the rest is. */
+const talking = Effect.fnUntraced(function* (
+  context: Context,
+  options: { readonly resume: boolean; readonly id?: string | undefined; readonly first?: string | undefined }
+) {
+  const Early = yield* load(() => import("../early.ts"))
+  const terminal = yield* Early.promptOf(context)
+  const Talk = yield* load(() => import("../work/talk.ts"))
+  return yield* Talk.talk(context, { ...options, terminal })
+}, Effect.scoped)
+
+const chat = Command.make(
+  "chat",
+  { prompt: Argument.String("prompt").pipe(Argument.withDescription("What to begin with"), Argument.optional) },
+  ({ prompt }) =>
+    Effect.flatMap(running, (context) => talking(context, { resume: false, first: Option.getOrUndefined(prompt) }))
+).pipe(Command.withDescription("Talks with the agent; the same as deepagents alone"))
+
+const resume = Command.make(
+  "resume",
+  { session: session.pipe(Argument.optional) },
+  Effect.fnUntraced(function* (options) {
+    const context = yield* running
+    return yield* talking(context, { resume: true, id: Option.getOrUndefined(options.session) })
+  })
+).pipe(
+  Command.withDescription("Goes on with a session where it was: the last one of this folder, or the one that is named")
+)
+
+const doctor = Command.make(
+  "doctor",
+  {
+    live: Flag.Boolean("live").pipe(Flag.withDescription("Has the model say a word, too"), off),
+    format: Flag.Literals("format", ["text", "markdown", "json"]).pipe(
+      Flag.withDescription("Of the report"),
+      Flag.withDefault("text")
+    )
+  },
+  (options) => inDoctor((Doctor, context) => Doctor.doctor(context, options))
+).pipe(Command.withDescription("Checks the agent of this folder: model, key, tools, sessions, files, sandbox, servers"))
+
+const init = Command.make(
+  "init",
+  {
+    folder: Argument.String("folder").pipe(
+      Argument.withDescription("Of the project; this one by default"),
+      Argument.optional
+    ),
+    template: Flag.Literals("template", ["chat", "research", "coder", "http", "worker"]).pipe(
+      Flag.withAlias("t"),
+      Flag.withDescription("A whole project that uses the library"),
+      Flag.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ folder, template }) {
+    const { cwd } = yield* root
+    const Init = yield* load(() => import("./init.ts"))
+    const where = Option.getOrElse(folder, () => cwd)
+    return yield* Option.match(template, {
+      onNone: () => Init.initProject(where),
+      onSome: (name) => Init.initTemplate(where, name)
+    })
+  })
+).pipe(
+  Command.withDescription("Writes an agent as a file, settings and AGENTS.md; or a project from a template"),
+  Command.withExamples([
+    { command: "deepagents init", description: "Files for this folder" },
+    { command: "deepagents init my-agent --template chat", description: "A project of its own" }
+  ])
+)
+
+export const command = root.pipe(
+  Command.withHandler((flags) =>
+    Effect.flatMap(contextFor(flags, true), (context) => talking(context, { resume: false }))
+  ),
+  Command.withDescription(
+    "A deep agent in this folder: it plans, reads and changes files, runs commands, does research"
+  ),
+  Command.withSubcommands([
+    chat,
+    run,
+    resume,
+    sessionsCommand,
+    inbox,
+    models,
+    agents,
+    skills,
+    mcpCommand,
+    config,
+    doctor,
+    init
+  ])
+)

@@ -1,0 +1,103 @@
+/** `deepagents config`: each setting and rule with its origin, and which of them decides. */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Agent from "../../../core/Agent.ts"
+import { isObject, type JsonObject } from "../../../core/Json.ts"
+import { suggestion } from "../../../support/text/near.ts"
+import { projectSettings, userSettings } from "../config/places.ts"
+import { compiled, type Found, policyFiles, readPolicies } from "../config/policies.ts"
+import { keys, says, type Setting } from "../config/settings.ts"
+import { fail } from "../failure.ts"
+import { print, printJson, table } from "../output.ts"
+import { type Context, openApp } from "../work/app.ts"
+
+const originOf = ({ from, where }: Setting): string => from + (where === "" ? "" : ` (${where})`)
+
+/** The rules of a policy, by their places in its file. */
+const rowsOf = ({ file, from, policy: { name: _name, strict: _strict, ...rules } }: Found) => {
+  const row = (place: string, value: unknown) => [place, JSON.stringify(value), `policy ${from} (${file})`]
+  return Object.entries(rules).flatMap(([section, value]) =>
+    typeof value !== "object" || section === "default"
+      ? [row(section, value)]
+      : Object.entries(value).map(([name, one]) => row(`${section}.${name}`, one))
+  )
+}
+
+export const config = Effect.fnUntraced(function* ({ isTrusted, places, settings }: Context, asJson: boolean) {
+  const files = { user: userSettings(places), project: projectSettings(places) }
+  const policies = yield* readPolicies(policyFiles(places, isTrusted))
+  if (asJson) return yield* printJson({ settings, policies, files, isTrusted, data: places.data })
+  const rows = keys.map((key) => {
+    const found = settings[key]
+    return found === undefined
+      ? [key, "–", "", says[key]]
+      : [key, JSON.stringify(found.value), originOf(found), says[key]]
+  })
+  const rules = policies.flatMap(rowsOf)
+  return yield* print(
+    ...table(rows),
+    "",
+    ...(rules.length === 0 ? [] : [...table(rules), ""]),
+    ...table([
+      ["user", files.user],
+      ["project", files.project + (isTrusted ? "" : " (not read: the folder is not trusted)")],
+      ["data", places.data]
+    ])
+  )
+})
+
+/** All values of a setting, the one that counts first. */
+const settingOf = function* (setting: Setting | undefined): Generator<ReadonlyArray<string>> {
+  for (let one = setting; one !== undefined; one = one.before) yield [JSON.stringify(one.value), originOf(one)]
+}
+
+const argumentsOf = (given: string | undefined) => {
+  if (given === undefined) return Effect.succeed<JsonObject>({})
+  const read = Result.try((): unknown => JSON.parse(given))
+  return Result.isSuccess(read) && isObject(read.success)
+    ? Effect.succeed(read.success)
+    : fail("usage", `${JSON.stringify(given.slice(0, 40))} is no object of arguments; expected '{"command": "ls"}'`)
+}
+
+/** Says which setting or rule decides: about a setting, a call of a tool, or a path. */
+export const explain = Effect.fnUntraced(function* (context: Context, name: string, given: string | undefined) {
+  const { isTrusted, places, settings } = context
+  const key = keys.find((one) => one === name)
+  if (key !== undefined) {
+    const rows = [...settingOf(settings[key])]
+    return yield* print(says[key], ...table(rows.length === 0 ? [["not set"]] : rows))
+  }
+  // No model is asked, so none needs to be there.
+  const app = yield* openApp({ ...context, isDemo: true })
+  const found = yield* readPolicies(policyFiles(places, isTrusted))
+  const { tools } = Agent.describe(yield* app.agent({ mode: "ask" }))
+  const names = tools.map((tool) => tool.name)
+  const policy = yield* compiled(found, names)
+  if (name.startsWith("/")) {
+    const modeOf = (operation: "read" | "write") => policy?.explainPath(operation, name) ?? "allow"
+    return yield* print(
+      ...table([
+        ["read", modeOf("read")],
+        ["write", modeOf("write")]
+      ])
+    )
+  }
+  const server = app.servers.servers.find((one) => name.startsWith(`${one.name}__`))
+  const tool = tools.find((one) => one.name === name)
+  if (tool === undefined && server === undefined) {
+    return yield* fail(
+      "usage",
+      `There is no setting and no tool ${JSON.stringify(name)}. ${suggestion(name, [...keys, ...names])}`
+    )
+  }
+  const word = policy?.explain({
+    name,
+    arguments: yield* argumentsOf(given),
+    annotations: tool?.annotations ?? (server === undefined ? {} : { server: server.name }),
+    parameters: tool?.parameters
+  })
+  const fileOf = (from: string | undefined) => found.find((one) => one.from === from)?.file ?? ""
+  if (word?.rule === undefined) return yield* print("No policy speaks of it: the mode of approvals decides.")
+  const rows = [{ mode: word.mode, policy: word.policy, rule: word.rule }, ...word.overridden]
+  return yield* print(...table(rows.map((one) => [one.mode, one.rule, `${one.policy} (${fileOf(one.policy)})`])))
+})

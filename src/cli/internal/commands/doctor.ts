@@ -1,0 +1,79 @@
+/** `deepagents doctor`: the agent of this folder, and all that it needs here. */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import * as Doctor from "../../../agents/Doctor.ts"
+import { chooseModel, modelLayer } from "../config/providers.ts"
+import { serversLayer, tried } from "../config/servers.ts"
+import { fail } from "../failure.ts"
+import { print, printJson, table } from "../output.ts"
+import { type Context, files, openApp, sessions } from "../work/app.ts"
+import * as Demo from "../work/demo.ts"
+
+const marks = { ok: "✓", warning: "!", failure: "✗" }
+
+export const doctor = Effect.fnUntraced(function* (
+  context: Context,
+  options: { readonly live: boolean; readonly format: "text" | "markdown" | "json" }
+) {
+  // A model that can't be asked is a finding, and no reason not to look at all else.
+  const model = yield* Effect.result(
+    context.isDemo ? Effect.succeed("") : chooseModel(context.places, context.settings)
+  )
+  const app = yield* openApp(Result.isSuccess(model) ? context : { ...context, isDemo: true })
+  const agent = yield* app.agent({ mode: "ask" })
+  const { places, settings } = context
+  const folder = files(context, "doctor")
+  const { problems, servers } = app.servers
+  const found = servers.length === 0 ? [] : yield* Effect.provide(tried, serversLayer(places, servers))
+  const report = yield* Doctor.check(agent, {
+    live: options.live,
+    model: Result.isFailure(model)
+      ? Layer.effectContext(fail("noModel", "no provider has a key: deepagents models login"))
+      : context.isDemo
+        ? Demo.model
+        : modelLayer(places, settings, app.model),
+    sessions: sessions(places),
+    files: folder,
+    sandbox: folder,
+    servers: Object.fromEntries(
+      found.map(({ problem, status }) => [
+        status.name,
+        problem === undefined ? Effect.void : Effect.fail({ message: problem })
+      ])
+    )
+  })
+  const broken: ReadonlyArray<Doctor.Finding> = app.agents.problems.map(({ path, problem }) => ({
+    area: "agent",
+    name: path,
+    status: "failure",
+    detail: problem,
+    advice: "mend the file, or take it away"
+  }))
+  const unread = problems.map((detail): Doctor.Finding => ({
+    area: "servers",
+    name: "configuration",
+    status: "warning",
+    detail,
+    advice: "mend the file"
+  }))
+  const whole: Doctor.Report = {
+    ...report,
+    ok: report.ok && broken.length === 0,
+    findings: [...report.findings, ...broken, ...unread]
+  }
+  if (options.format === "json") yield* printJson(whole)
+  else if (options.format === "markdown") yield* print(Doctor.toMarkdown(whole))
+  else {
+    yield* print(
+      ...table(
+        whole.findings.map(({ advice, area, detail, name, status }) => [
+          marks[status],
+          `${area}: ${name}`,
+          status === "ok" || advice === undefined ? detail : `${detail} (${advice})`
+        ])
+      )
+    )
+  }
+  return whole.ok ? undefined : yield* fail("failed", "Not ready: see ✗ above.")
+})

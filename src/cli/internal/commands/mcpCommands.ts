@@ -1,0 +1,175 @@
+/** `deepagents mcp`: the servers that there are, one more, a sign-in, a try. */
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type * as Stdio from "effect/Stdio"
+import type * as McpConfig from "../../../mcp/McpConfig.ts"
+import { suggestion } from "../../../support/text/near.ts"
+import { visible } from "../../../support/text/untrusted.ts"
+import { userServers } from "../config/places.ts"
+import { findServers, type FoundServer, serversLayer, tried } from "../config/servers.ts"
+import { readRecord } from "../config/settings.ts"
+import { writePrivate } from "../config/trust.ts"
+import { fail } from "../failure.ts"
+import { print, printJson, table, tell } from "../output.ts"
+import type { Context } from "../work/app.ts"
+
+const found = Effect.fnUntraced(function* ({ isTrusted, places }: Context) {
+  const all = yield* findServers(places, isTrusted)
+  for (const problem of all.problems) yield* tell(`! ${visible(problem)}`)
+  return all.servers
+})
+
+const named = (servers: ReadonlyArray<FoundServer>, name: string) => {
+  const one = servers.find((server) => server.name === name)
+  return one === undefined
+    ? fail(
+        "usage",
+        servers.length === 0
+          ? "There is no server yet: deepagents mcp add"
+          : `There is no server ${JSON.stringify(name)}. ${suggestion(
+              name,
+              servers.map((server) => server.name)
+            )}`
+      )
+    : Effect.succeed(one)
+}
+
+/** The host of an address; of one that is a secret and can't be read, nothing. */
+const hostOf = (url: McpConfig.Secret): string => {
+  const host = URL.parse(Redacted.isRedacted(url) ? Redacted.value(url) : url)?.host
+  return host ?? (Redacted.isRedacted(url) ? "an address that can't be read" : url)
+}
+
+/** The place that a server is at. Arguments and addresses may have secrets in them that no schema knows. */
+const whereOf = ({ server }: FoundServer): string => (server.type === "stdio" ? server.command : hostOf(server.url))
+
+export const list = Effect.fnUntraced(function* (context: Context, asJson: boolean) {
+  const servers = yield* found(context)
+  if (asJson) {
+    return yield* printJson(
+      servers.map((one) => {
+        const { file, name, origin, server } = one
+        return { name, type: server.type, at: whereOf(one), enabled: server.enabled !== false, origin, file }
+      })
+    )
+  }
+  if (servers.length === 0) return yield* tell("There is no server: deepagents mcp add NAME -- COMMAND, or a URL")
+  return yield* print(
+    ...table(
+      servers.map((one) => [
+        one.name,
+        one.server.enabled === false ? "off" : one.server.type,
+        whereOf(one),
+        `${one.origin} (${one.file})`
+      ])
+    )
+  )
+})
+
+export interface Added {
+  readonly name: string
+  readonly at: string
+  readonly args: ReadonlyArray<string>
+  readonly env: ReadonlyArray<string>
+  readonly headers: ReadonlyArray<string>
+  readonly project: boolean
+}
+
+/** `NAME=value`, or `NAME` for what the environment has when the server is started. */
+const envOf = (given: string): readonly [string, string] => {
+  const at = given.indexOf("=")
+  return at < 0 ? [given, `\${${given}}`] : [given.slice(0, at), given.slice(at + 1)]
+}
+
+const headerOf = (given: string) => {
+  const at = given.indexOf(":")
+  return at < 1
+    ? fail("usage", `--header is ${JSON.stringify(given.slice(0, 40))}; expected "name: value"`)
+    : Effect.succeed([given.slice(0, at).trim(), given.slice(at + 1).trim()] as const)
+}
+
+export const add = Effect.fnUntraced(function* ({ places }: Context, { args, at, env, headers, name, project }: Added) {
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name)) {
+    return yield* fail("usage", `${JSON.stringify(name)} is no name of a server: letters, digits, ".", "_" and "-"`)
+  }
+  const isUrl = /^https?:\/\//.test(at)
+  if (isUrl && (args.length > 0 || env.length > 0)) return yield* fail("usage", "A URL has no arguments and no --env.")
+  if (!isUrl && headers.length > 0) return yield* fail("usage", "--header is for a server at a URL.")
+  const file = project ? join(places.project, ".mcp.json") : userServers(places)
+  const before = yield* readRecord(file)
+  const key = before["mcpServers"] === undefined && before["servers"] !== undefined ? "servers" : "mcpServers"
+  const listed = before[key] ?? {}
+  if (typeof listed !== "object" || listed === null || Array.isArray(listed)) {
+    return yield* fail("usage", `${file}: ${key} should be an object of servers by their names`)
+  }
+  if (Object.hasOwn(listed, name)) return yield* fail("usage", `${file} has a server ${name}; change it there`)
+  const pairs = yield* Effect.forEach(headers, headerOf)
+  const server = isUrl
+    ? { type: "http", url: at, ...(pairs.length > 0 ? { headers: Object.fromEntries(pairs) } : {}) }
+    : { type: "stdio", command: at, args, ...(env.length > 0 ? { env: Object.fromEntries(env.map(envOf)) } : {}) }
+  const after = { ...before, [key]: { ...listed, [name]: server } }
+  yield* writePrivate(file, `${JSON.stringify(after, null, 2)}\n`)
+  return yield* tell(`Added to ${file}. Try it: deepagents mcp test ${name}`)
+})
+
+/** Has the person sign in to a server by a page, which `show` tells them; the tokens are kept. */
+export const signIn = Effect.fnUntraced(function* (
+  context: Context,
+  name: string,
+  isDevice: boolean,
+  show: (lines: ReadonlyArray<string>) => Effect.Effect<void>
+) {
+  const { places } = context
+  const one = yield* Effect.flatMap(found(context), (servers) => named(servers, name))
+  if (one.server.type === "stdio") {
+    return yield* fail("usage", `${name} is a process: it wants no sign-in. Give it what it needs by "env".`)
+  }
+  const { signingIn } = yield* Effect.promise(() => import("../config/signIn.ts"))
+  // The person at the page has five minutes.
+  const patient = { ...one, server: { ...one.server, enabled: true, connectTimeout: 310_000 } }
+  const [result] = yield* Effect.provide(tried, serversLayer(places, [patient], signingIn(places, isDevice, show)))
+  return result?.status.state === "connected"
+    ? result
+    : yield* fail("failed", result?.problem ?? `${name} could not be reached`)
+})
+
+export const login = Effect.fnUntraced(function* (context: Context, name: string, isDevice: boolean) {
+  const stdio = yield* Effect.context<Stdio.Stdio>()
+  const result = yield* signIn(context, name, isDevice, (lines) => Effect.provideContext(tell(...lines), stdio))
+  return yield* tell(`${name} is connected: ${result.tools.length} tools.`)
+})
+
+export const test = Effect.fnUntraced(function* (context: Context, name: string | undefined, asJson: boolean) {
+  const servers = yield* found(context)
+  const chosen =
+    name === undefined
+      ? servers
+      : [yield* Effect.map(named(servers, name), (one) => ({ ...one, server: { ...one.server, enabled: true } }))]
+  if (chosen.length === 0) return yield* tell("There is no server: deepagents mcp add NAME -- COMMAND, or a URL")
+  const results = yield* Effect.provide(tried, serversLayer(context.places, chosen))
+  if (asJson) {
+    yield* printJson(
+      results.map(({ problem, status, tools }) => ({
+        name: status.name,
+        state: status.state,
+        problem: problem ?? null,
+        tools: tools.map((tool) => tool.name)
+      }))
+    )
+  } else {
+    const rows = results.map(({ problem, status, tools }) => [
+      problem === undefined ? "✓" : "✗",
+      status.name,
+      problem ?? `${tools.length} tools: ${tools.map(({ tool }) => tool).join(", ")}`
+    ])
+    yield* print(...table(rows))
+    for (const { problem, status } of results) {
+      if (problem !== undefined && status.log.trim() !== "")
+        yield* tell(`${status.name}: ${visible(status.log.trim())}`)
+    }
+  }
+  return results.every(({ problem }) => problem === undefined)
+    ? undefined
+    : yield* fail("failed", asJson ? "" : "Not all can be used: see ✗ above.")
+})

@@ -1,0 +1,24 @@
+/** The root of the tree of commands, with the flags that all share, and the context that they make. */
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import type { Context } from "../work/app.ts"
+import { type Shared, shared } from "./flags.ts"
+
+export const root = Command.make("deepagents").pipe(Command.withSharedFlags(shared))
+
+export const load = <Module>(module: () => Promise<Module>) => Effect.promise(module)
+
+export const contextFor = Effect.fnUntraced(function* (flags: Shared, asks: boolean) {
+  const { contextOf } = yield* load(() => import("../work/context.ts"))
+  return yield* contextOf(flags, asks)
+})
+
+/** The context of a command that runs an agent. */
+export const running = Effect.flatMap(root, (flags) => contextFor(flags, true))
+
+/** Does the work of a command that runs no agent, with the module that does it, which is loaded then. */
+export const looking = <Module>(module: () => Promise<Module>) =>
+  Effect.fnUntraced(function* <A, E, R>(work: (module: Module, context: Context) => Effect.Effect<A, E, R>) {
+    const context = yield* contextFor(yield* root, false)
+    return yield* work(yield* load(module), context)
+  })

@@ -1,0 +1,223 @@
+/** `deepagents run`: one prompt, its answer on the standard output, and an exit code that says what ended it. */
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FileSystem from "effect/FileSystem"
+import * as JsonSchema from "effect/JsonSchema"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as SchemaRepresentation from "effect/SchemaRepresentation"
+import * as Stdio from "effect/Stdio"
+import * as Stream from "effect/Stream"
+import * as Agent from "../../../core/Agent.ts"
+import { AgentError } from "../../../core/AgentError.ts"
+import * as AgentEvent from "../../../core/AgentEvent.ts"
+import type { AgentResult } from "../../../core/AgentResult.ts"
+import * as Approval from "../../../core/Approval.ts"
+import * as Checkpoint from "../../../core/Checkpoint.ts"
+import { isModelError } from "../../../core/ModelError.ts"
+import { SessionStore } from "../../../core/SessionStore.ts"
+import * as ToolCall from "../../../core/ToolCall.ts"
+import * as Sessions from "../../../sessions/SessionStore.ts"
+import { oneLine, visible } from "../../../support/text/untrusted.ts"
+import { type Exit, exitOf, exits, fail, Failure, orFail } from "../failure.ts"
+import { print, tell, write, writeAll } from "../output.ts"
+import { type App, type Context, openApp, sessions } from "../work/app.ts"
+import { hold } from "../work/hold.ts"
+import { readPrompt } from "../work/prompt.ts"
+import * as Threads from "../work/threads.ts"
+
+export interface RunOptions {
+  readonly words: ReadonlyArray<string>
+  readonly files: ReadonlyArray<string>
+  readonly json: boolean
+  readonly outputSchema: string | undefined
+  /** A thread to go on with; a new one by default. */
+  readonly thread: string | undefined
+}
+
+/** The schema in a file, as one that decodes. What it can't say is refused, with the place. */
+const readSchema = Effect.fnUntraced(function* (file: string) {
+  const fs = yield* FileSystem.FileSystem
+  const text = yield* orFail("usage", "--output-schema: ")(fs.readFileString(file))
+  const schema = Result.try({
+    try: () => {
+      const document: JsonSchema.JsonSchema = JSON.parse(text)
+      const { ast } = SchemaRepresentation.fromJsonSchemaDocument(JsonSchema.fromSchemaDraft2020_12(document), {
+        patterns: "apply"
+      })
+      return Schema.make<Schema.Codec<unknown>>(ast)
+    },
+    catch: (cause) => (cause instanceof Error ? cause.message : String(cause))
+  })
+  return Result.isSuccess(schema)
+    ? schema.success
+    : yield* fail("usage", `--output-schema: ${file} can't be used: ${schema.failure}`)
+})
+
+/** Decides without a person, where the settings say how. */
+const unattended = ({ isDemo, settings }: Context): Layer.Layer<Approval.Approvals> | undefined => {
+  const mode = settings.approvals?.value
+  const decide =
+    isDemo || mode === "yolo"
+      ? Approval.approve
+      : mode === "plan"
+        ? (request: Approval.Request) =>
+            Approval.reject(request, "Nothing is changed while a plan is made. Say what you would do instead.")
+        : undefined
+  return decide === undefined
+    ? undefined
+    : Layer.succeed(Approval.Approvals, { decide: (request) => Effect.succeed(decide(request)) })
+}
+
+/** Requests of a run that nobody answers are refused: it would wait for ever. The run is made to be suspended instead. */
+const nobody = Layer.succeed(Approval.Approvals, {
+  decide: (request) => Effect.succeed(Approval.reject(request, "Nobody is there to ask."))
+})
+
+/** A line for a person who looks on while the output goes elsewhere. */
+const progress = (event: AgentEvent.AgentEvent): string | undefined => {
+  const depth = "  ".repeat(event.path.length - 1)
+  if (event._tag === "ToolCalled") {
+    return `${depth}→ ${event.toolName} ${oneLine(ToolCall.describeArguments(event.arguments)).slice(0, 160)}`
+  }
+  if (event._tag === "ToolFailed") return `${depth}✗ ${event.toolName}: ${oneLine(event.text).slice(0, 200)}`
+  if (event._tag === "Warning") return `${depth}! ${oneLine(event.message)}`
+  return event._tag === "TurnRestarted" ? `${depth}↻ ${oneLine(event.reason)}` : undefined
+}
+
+const shape = (error: { readonly message: string }): Failure => {
+  if (error instanceof Failure) return error
+  const exit: Exit =
+    isModelError(error) && (error.reason._tag === "Authentication" || error.reason._tag === "Permission")
+      ? "noModel"
+      : error instanceof AgentError && error.reason._tag === "InvalidOutput"
+        ? "output"
+        : error instanceof AgentError && (error.reason._tag === "InvalidAgent" || error.reason._tag === "InvalidInput")
+          ? "usage"
+          : "failed"
+  const keys = "deepagents models says where the key comes from; deepagents models login keeps another one."
+  return new Failure({ exit, message: exit === "noModel" ? `${error.message}\n${keys}` : error.message })
+}
+
+const why: { readonly [E in Exit]?: string } = {
+  rounds: "The run came to its limit of rounds (--max-turns); this is the answer that was forced.",
+  budget: "The run came to its limit (--budget, --tokens); this is the answer that was forced.",
+  refused: "The model, or a filter of its provider, refused.",
+  cut: "The answer was cut by the model's limit of output."
+}
+
+const asText = (result: AgentResult<unknown>, isStructured: boolean): string =>
+  isStructured ? JSON.stringify(result.output) : visible(result.text)
+
+/** The end of a run that gave a result, with the words for a person. */
+interface Ended {
+  readonly exit: Exit
+  readonly message: string
+}
+
+/** Fails as the end says. What failed before there was a result is told as the last line, where events are lines. */
+const concluded =
+  (json: boolean) =>
+  <R>(work: Effect.Effect<Ended, Failure, R>) =>
+    work.pipe(
+      Effect.tapError(({ exit, message }) =>
+        json && exit !== "closed"
+          ? Effect.ignore(write(`${JSON.stringify({ _tag: "Result", exitCode: exits[exit], error: message })}\n`))
+          : Effect.void
+      ),
+      Effect.flatMap(({ exit, message }) => (exit === "done" ? Effect.void : fail(exit, message)))
+    )
+
+/** Runs the input on a thread, and writes what comes of it. */
+const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threadId: string, options: RunOptions) {
+  const stdio = yield* Stdio.Stdio
+  const isLooking = (yield* stdio.stderrIsTerminal) && !options.json
+  const output = options.outputSchema === undefined ? undefined : yield* readSchema(options.outputSchema)
+  const asked = unattended(app.context)
+  for (const problem of app.servers.problems) yield* tell(`! ${visible(problem)}`)
+  const agent = yield* app.agent({ mode: asked === undefined ? "suspend" : "ask", output })
+  const journal = Sessions.journalWith({ busy: "refuse", parts: true })
+  const result = yield* Effect.scoped(
+    Effect.gen(function* () {
+      yield* hold(app.context.places, threadId)
+      const handle = yield* Agent.start(agent, input, { threadId })
+      const shown = options.json
+        ? writeAll(Stream.map(handle.events, (event) => `${JSON.stringify(AgentEvent.encode(event))}\n`))
+        : Stream.runForEach(handle.events, (event) => {
+            const line = isLooking ? progress(event) : undefined
+            return line === undefined ? Effect.void : tell(line)
+          })
+      const watching = yield* Effect.forkScoped(shown)
+      const ended = yield* Effect.raceFirst(handle.await, Effect.andThen(Fiber.join(watching), Effect.never))
+      yield* Fiber.join(watching)
+      return ended
+    })
+  ).pipe(
+    Effect.mapError(shape),
+    Effect.provide([app.chatModel, app.files(threadId), asked ?? nobody, journal]),
+    Effect.onInterrupt(() => tell(`\nInterrupted. It is kept: deepagents resume ${threadId}`))
+  )
+  const exit = exitOf(result.stopReason)
+  if (options.json) {
+    const { output: value, pending, rounds, stopReason, text, usage } = result
+    const last = { _tag: "Result", exitCode: exits[exit], threadId, stopReason, rounds, usage, text, pending }
+    yield* write(`${JSON.stringify(output === undefined ? last : { ...last, output: value })}\n`)
+  } else if (exit !== "waiting") {
+    yield* print(asText(result, output !== undefined).trimEnd())
+  }
+  if (exit === "done" && isLooking) yield* tell(`(deepagents resume ${threadId} goes on)`)
+  const waiting = result.pending.map(
+    ({ description, id }) => `  ${id.slice(0, 8)}  ${oneLine(description).slice(0, 160)}`
+  )
+  const message =
+    exit === "waiting"
+      ? [
+          "It waits for a decision, and is kept:",
+          ...waiting,
+          `Decide: deepagents inbox approve ID (reject, answer), or in the terminal: deepagents resume ${threadId}`
+        ].join("\n")
+      : (why[exit] ?? "")
+  return { exit, message } satisfies Ended
+})
+
+/** Runs a prompt on a new thread, or on one that is there. */
+const start = Effect.fnUntraced(
+  function* (context: Context, options: RunOptions) {
+    const prompt = yield* readPrompt(options)
+    const app = yield* openApp(context)
+    const store = yield* SessionStore
+    const thread = options.thread === undefined ? undefined : yield* Threads.find(store, options.thread)
+    const threadId = thread?.threadId ?? (yield* Threads.newId)
+    if (thread === undefined) {
+      const metadata = Threads.metadataOf({
+        places: context.places,
+        title: prompt.title,
+        agent: app.name,
+        model: app.model
+      })
+      yield* orFail("failed")(store.create({ threadId, metadata }))
+    }
+    return yield* perform(app, prompt.message, threadId, options)
+  },
+  (effect, { places }) => Effect.provide(effect, sessions(places))
+)
+
+/** Runs a prompt in a context, and ends as it did. */
+export const run = <R>(context: Effect.Effect<Context, Failure, R>, options: RunOptions) =>
+  concluded(options.json)(Effect.flatMap(context, (ready) => start(ready, options)))
+
+/** Goes on with a thread whose requests were decided. */
+export const proceed = (
+  context: Context,
+  threadId: string,
+  decisions: ReadonlyArray<Approval.Decision>,
+  json: boolean
+) => {
+  const options: RunOptions = { words: [], files: [], json, outputSchema: undefined, thread: threadId }
+  return concluded(json)(
+    Effect.flatMap(openApp(context), (app) =>
+      perform(app, Checkpoint.resume(undefined, { decisions }), threadId, options)
+    )
+  )
+}

@@ -1,0 +1,28 @@
+/** The provider that searches the web: the one of the settings, else the first that has a key. */
+import * as Effect from "effect/Effect"
+import type { Settings } from "../config/settings.ts"
+import { fail } from "../failure.ts"
+
+const variables = {
+  tavily: "TAVILY_API_KEY",
+  brave: "BRAVE_API_KEY",
+  exa: "EXA_API_KEY",
+  serper: "SERPER_API_KEY"
+} as const
+
+type Keyed = keyof typeof variables
+
+/** A provider with its key, or the one that needs none. */
+export type Search = { readonly name: Keyed; readonly key: string } | { readonly name: "duckduckgo" }
+
+const providers: ReadonlyArray<Keyed> = ["tavily", "brave", "exa", "serper"]
+
+export const searchOf = (settings: Settings, env: { readonly [name: string]: string | undefined } = process.env) => {
+  const keyOf = (name: Keyed) => (env[variables[name]] ?? "").trim()
+  const chosen = settings.search?.value ?? providers.find((name) => keyOf(name) !== "") ?? "duckduckgo"
+  if (chosen === "duckduckgo") return Effect.succeed<Search>({ name: chosen })
+  const key = keyOf(chosen)
+  return key === ""
+    ? fail("usage", `search is ${chosen} (${settings.search?.where ?? ""}), and ${variables[chosen]} is not set`)
+    : Effect.succeed<Search>({ name: chosen, key })
+}

@@ -1,0 +1,134 @@
+/** Commands about what is set up: models and their keys, agents, skills, settings. */
+import * as Prompt from "effect/cli/Prompt"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Stdio from "effect/Stdio"
+import * as Stream from "effect/Stream"
+import * as Skills from "../../../middleware/Skills.ts"
+import { suggestion } from "../../../support/text/near.ts"
+import { oneLine, visible } from "../../../support/text/untrusted.ts"
+import * as Agents from "../config/agents.ts"
+import { forgetKey, keepKey } from "../config/credentials.ts"
+import * as Providers from "../config/providers.ts"
+import { fail, orFail } from "../failure.ts"
+import { print, printJson, table, tell } from "../output.ts"
+import { type Context, files, skillSources } from "../work/app.ts"
+
+export const models = Effect.fnUntraced(function* ({ places, settings }: Context, asJson: boolean) {
+  const all = yield* Providers.keyed(places)
+  const local = yield* Providers.ollama
+  const found = yield* Providers.ggufs(places)
+  if (asJson)
+    return yield* printJson({
+      providers: all,
+      ollama: local ?? null,
+      files: found,
+      model: settings.model?.value ?? null
+    })
+  const where = { environment: "key in the environment", kept: "key kept" }
+  const rows = all.map(({ key, model, variable }) => [
+    model,
+    key === undefined ? `no key (${variable}, or deepagents models login)` : where[key]
+  ])
+  const here = [
+    ...(local ?? []).map((name) => [`ollama:${name}`, "runs here"]),
+    ...found.map((file) => [`llama:${file}`, "a file here"])
+  ]
+  const chosen = settings.model?.value ?? all.find(({ key }) => key !== undefined)?.model
+  return yield* print(
+    ...table([...rows, ...here]),
+    "",
+    chosen === undefined
+      ? "No model can be asked yet."
+      : `Asked is ${chosen}. Any other model of these providers can be named: --model provider:model`
+  )
+})
+
+/** Reads a key where nobody sees it: hidden at a terminal, or from a pipe. It is never an argument. */
+const readKey = Effect.fnUntraced(function* (name: string) {
+  const stdio = yield* Stdio.Stdio
+  if (yield* stdio.stdinIsTerminal) {
+    const asked = Prompt.run(Prompt.Hidden({ message: `Key of ${name}` }))
+    return yield* Effect.catch(asked, () => fail("interrupted", "\nNo key was kept."))
+  }
+  return Redacted.make((yield* orFail("failed")(Stream.mkString(Stream.decodeText(stdio.stdin)))).trim())
+})
+
+export const login = Effect.fnUntraced(function* ({ places }: Context, given: string | undefined) {
+  const all = yield* Providers.keyed(places)
+  const names = all.map(({ name }) => name)
+  const stdio = yield* Stdio.Stdio
+  const canAsk = (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)
+  if (given === undefined && !canAsk) {
+    return yield* fail("usage", `Name a provider, and pipe its key in: deepagents models login ${names.join("|")}`)
+  }
+  const name =
+    given ??
+    (yield* Effect.catch(
+      Prompt.run(Prompt.Select({ message: "Provider", choices: names.map((value) => ({ title: value, value })) })),
+      () => fail("interrupted", "\nNo key was kept.")
+    ))
+  const found = all.find((one) => one.name === name)
+  if (found === undefined)
+    return yield* fail("usage", `No key is needed for ${JSON.stringify(name)}. ${suggestion(name, names)}`)
+  const key = yield* readKey(name)
+  const text = Redacted.value(key).trim()
+  if (text === "") return yield* fail("usage", "The key is empty; none was kept.")
+  if (!/^[!-~]+$/.test(text)) {
+    const problem = "it has a blank, or a character such as … or a quotation mark that no key has"
+    return yield* fail("usage", `That is no key: ${problem}. Copy it anew; none was kept.`)
+  }
+  yield* keepKey(places, name, key)
+  return yield* tell(`Kept. ${found.model} is asked when no other is named.`)
+})
+
+export const logout = Effect.fnUntraced(function* ({ places }: Context, name: string) {
+  const wasThere = yield* forgetKey(places, name)
+  return yield* tell(wasThere ? "Forgotten." : `No key was kept for ${name}.`)
+})
+
+export const agents = Effect.fnUntraced(function* ({ isTrusted, places }: Context, asJson: boolean) {
+  const found = yield* Agents.findAgents(places, isTrusted)
+  if (asJson) {
+    return yield* printJson({
+      agents: found.agents,
+      problems: found.problems.map(({ path, problem }) => ({ path, problem }))
+    })
+  }
+  yield* print(
+    ...table(found.agents.map(({ description, name, origin }) => [name, origin, oneLine(description).slice(0, 120)]))
+  )
+  for (const { message } of found.problems) yield* tell(`! ${visible(message)}`)
+  return undefined
+})
+
+export const agent = Effect.fnUntraced(function* ({ isTrusted, places }: Context, name: string) {
+  const found = yield* Agents.agentOf(yield* Agents.findAgents(places, isTrusted), name)
+  const { prompt, ...rest } = found
+  const fields = Object.entries(rest).map(([field, value]) => [
+    field,
+    typeof value === "string" ? value : JSON.stringify(value)
+  ])
+  return yield* print(...table(fields), "", visible(prompt))
+})
+
+/** The skills that an agent finds. */
+export const scanned = (context: Context) =>
+  orFail("failed")(Effect.provide(Skills.scan(skillSources(context)), files(context, "skills")))
+
+export const skills = Effect.fnUntraced(function* (context: Context, asJson: boolean) {
+  const found = yield* scanned(context)
+  if (asJson) return yield* printJson(found)
+  yield* print(
+    ...table(
+      found.skills.map(({ description, name, path }) => [
+        name,
+        path.startsWith("/.skills/") ? (path.split("/")[2] ?? "") : (path.split("/")[1] ?? ""),
+        oneLine(description).slice(0, 120)
+      ])
+    )
+  )
+  for (const { field, path, problem } of found.problems)
+    yield* tell(`! ${path}: ${field} ${problem}`.replace(":  ", ": "))
+  return undefined
+})

@@ -1,0 +1,95 @@
+/** The agents that there are: those of the program, the user's files, and a trusted project's. */
+import { homedir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Result from "effect/Result"
+import * as AgentFile from "../../../agents/AgentFile.ts"
+import * as Prompts from "../../../agents/Prompts.ts"
+import { suggestion } from "../../../support/text/near.ts"
+import { fail } from "../failure.ts"
+import type { Places } from "./places.ts"
+
+export type Origin = "program" | "user" | "project"
+
+export interface Agents {
+  readonly agents: ReadonlyArray<AgentFile.AgentFile & { readonly origin: Origin }>
+  readonly problems: ReadonlyArray<AgentFile.InvalidAgentFile>
+}
+
+const looking = ["ls", "read_file", "glob", "grep", "git_status", "git_diff", "git_log", "git_show", "git_blame"]
+const changing = ["write_file", "edit_file", "delete_file", "move_file", "git_commit", "git_branch", "git_worktree"]
+
+const own: ReadonlyArray<AgentFile.AgentFile & { readonly origin: Origin }> = [
+  {
+    name: "deep",
+    description: "Code and research: plans, reads and changes files, runs commands, gives parts to sub-agents.",
+    prompt: Prompts.deep,
+    subagents: ["researcher", "reviewer"]
+  },
+  {
+    name: "researcher",
+    description: "Answers one question by reading much: files, documents, pages. Changes nothing.",
+    prompt: Prompts.researcher,
+    disallowedTools: [...changing, "execute"],
+    generalPurpose: false
+  },
+  {
+    name: "reviewer",
+    description: "Reviews a change, and says what is wrong with it. Changes nothing.",
+    prompt: Prompts.reviewer,
+    disallowedTools: changing,
+    generalPurpose: false
+  },
+  {
+    name: "planner",
+    description: "Reads, and gives a plan in steps that somebody else can take. Changes nothing.",
+    prompt: Prompts.planner,
+    tools: looking,
+    generalPurpose: false
+  }
+].map((agent) => ({ ...agent, path: "effect-deepagents", origin: "program" }))
+
+const inFolder = Effect.fnUntraced(function* (folder: string, origin: Origin, claude: boolean) {
+  const fs = yield* FileSystem.FileSystem
+  const names = yield* Effect.orElseSucceed(fs.readDirectory(folder), (): ReadonlyArray<string> => [])
+  const files = names.filter((name) => name.endsWith(".md")).toSorted()
+  return yield* Effect.forEach(files, (name) => {
+    const path = join(folder, name)
+    const text = Effect.mapError(
+      fs.readFileString(path),
+      (error) => new AgentFile.InvalidAgentFile({ path, problem: error.message })
+    )
+    const read = Effect.flatMap(text, (found) => AgentFile.parse(found, { path, claude }))
+    return Effect.result(Effect.map(read, (agent) => ({ ...agent, origin })))
+  })
+})
+
+/** Of two agents of one name the later counts: the user's before the program's, a project's before the user's. */
+export const findAgents = Effect.fnUntraced(function* (places: Places, isTrusted: boolean) {
+  const folders = [
+    [join(homedir(), ".claude", "agents"), "user", true],
+    [join(places.config, "agents"), "user", false],
+    ...(isTrusted
+      ? ([
+          [join(places.project, ".claude", "agents"), "project", true],
+          [join(places.project, ".deepagents", "agents"), "project", false]
+        ] as const)
+      : [])
+  ] as const
+  const read = (yield* Effect.forEach(folders, ([folder, origin, claude]) => inFolder(folder, origin, claude))).flat()
+  const found = read.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
+  return {
+    agents: [...new Map([...own, ...found].map((agent) => [agent.name, agent])).values()],
+    problems: read.flatMap((one) => (Result.isFailure(one) ? [one.failure] : []))
+  } satisfies Agents
+})
+
+/** The agent of a name; a file that would be it, and is wrong, is told of. */
+export const agentOf = ({ agents, problems }: Agents, name: string) => {
+  const found = agents.find((agent) => agent.name === name)
+  if (found !== undefined) return Effect.succeed(found)
+  const broken = problems.find(({ path }) => path.endsWith(`/${name}.md`))
+  const names = agents.map((agent) => agent.name)
+  return fail("usage", broken?.message ?? `There is no agent ${JSON.stringify(name)}. ${suggestion(name, names)}`)
+}

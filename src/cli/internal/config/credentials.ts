@@ -1,0 +1,71 @@
+/** Keys of providers: in the keychain of the system, else in a file that is sealed with a key beside it. */
+import { join } from "node:path"
+import * as Config from "effect/Config"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import * as Effect from "effect/Effect"
+import * as Base64 from "effect/encoding/Base64"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as CredentialKey from "../../../stores/CredentialKey.ts"
+import * as CredentialStore from "../../../stores/CredentialStore.ts"
+import * as Storage from "../../../stores/Storage.ts"
+import { orFail } from "../failure.ts"
+import type { Places } from "./places.ts"
+import { makePrivate } from "./trust.ts"
+
+const namespace = "providers"
+
+const folderOf = ({ data }: Places): string => join(data, "credentials")
+
+/** The key in a file, which is made where there is no keychain; once it is there, it is the one. */
+const keyOf = (places: Places) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const file = join(folderOf(places), "key")
+      const inFile = orFail("failed")(Effect.map(fs.readFileString(file), (text) => sealedWith(text)))
+      if (yield* Effect.orElseSucceed(fs.exists(file), () => false)) return yield* inFile
+      const made = Effect.suspend(() =>
+        Effect.andThen(makePrivate(file, Base64.encode(SecureRandom.randomBytesUnsafe(32))), inFile)
+      )
+      const kept = CredentialKey.layerKeychain({ service: "deepagents" })
+      return Layer.catch(kept, () => Layer.unwrap(made))
+    })
+  )
+
+const sealedWith = (text: string) => CredentialKey.layerConfig(Config.succeed(Redacted.make(text.trim())))
+
+/** The store of the user's keys and tokens. */
+export const credentials = (places: Places) =>
+  CredentialStore.layer.pipe(
+    Layer.provide([keyOf(places), Storage.layerFile({ folder: join(folderOf(places), "sealed"), fsync: true })])
+  )
+
+const withStore = <A, E extends { readonly message: string }>(
+  places: Places,
+  use: (store: CredentialStore.Service) => Effect.Effect<A, E>
+) => orFail("failed")(Effect.provide(CredentialStore.CredentialStore.use(use), credentials(places)))
+
+/** Tells whether something was ever put in the store. It is not asked before, since that asks the keychain. */
+export const hasKept = Effect.fnUntraced(function* (places: Places) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* Effect.orElseSucceed(fs.exists(join(folderOf(places), "sealed")), () => false)
+})
+
+/** The key of a provider, if one is kept. */
+export const keptKey = Effect.fnUntraced(function* (places: Places, provider: string) {
+  if (!(yield* hasKept(places))) return undefined
+  const kept = yield* withStore(places, (store) => store.get(namespace, provider))
+  return kept?._tag === "ApiKey" ? kept.key : undefined
+})
+
+export const keptNames = Effect.fnUntraced(function* (places: Places) {
+  return (yield* hasKept(places)) ? yield* withStore(places, (store) => store.names(namespace)) : []
+})
+
+export const keepKey = (places: Places, provider: string, key: Redacted.Redacted) =>
+  withStore(places, (store) => store.set(namespace, provider, CredentialStore.ApiKey.make({ key })))
+
+export const forgetKey = (places: Places, provider: string) =>
+  withStore(places, (store) => store.remove(namespace, provider))

@@ -1,0 +1,109 @@
+/** Policies as files: an organisation's, the user's, a trusted project's. The stricter of all holds. */
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as AgentHome from "../../../backends/AgentHome.ts"
+import type * as Network from "../../../net/Network.ts"
+import type * as Policy from "../../../rules/Policy.ts"
+import { fail, type Failure, orFail } from "../failure.ts"
+import { type Places, textOf } from "./places.ts"
+
+type PolicyFrom = "organisation" | "user" | "project"
+
+interface PolicyFile {
+  readonly from: PolicyFrom
+  readonly file: string
+}
+
+/** A policy, and the file that it is of. */
+export interface Found extends PolicyFile {
+  readonly policy: Policy.Policy
+}
+
+/** The file of an organisation is where only those who administrate the machine write. */
+const organisation = "/etc/deepagents/policy.yaml"
+
+export const policyFiles = ({ config, project }: Places, isTrusted: boolean): ReadonlyArray<PolicyFile> => [
+  { from: "organisation", file: organisation },
+  { from: "user", file: join(config, "policy.yaml") },
+  ...(isTrusted ? [{ from: "project", file: join(project, ".deepagents", "policy.yaml") } as const] : [])
+]
+
+const readOne = Effect.fnUntraced(function* ({ file, from }: PolicyFile) {
+  const text = yield* textOf(file)
+  if (text === undefined) return []
+  // Most have no policy, and do not wait until this is loaded.
+  const { fromYaml } = yield* Effect.promise(() => import("../../../rules/Policy.ts"))
+  const read = yield* orFail("usage", `${file}: `)(fromYaml(text))
+  // Its name is told to the person who is asked, so it is not the file that says it. None loosens another.
+  return [{ from, file, policy: { ...read, name: from, strict: true } } satisfies Found]
+})
+
+/** Reads the files that are there; one with a mistake is refused, with what is near. */
+export const readPolicies = (
+  files: ReadonlyArray<PolicyFile>
+): Effect.Effect<ReadonlyArray<Found>, Failure, FileSystem.FileSystem> =>
+  Effect.map(Effect.forEach(files, readOne), (all) => all.flat())
+
+/** Rules of the network for all agents, which policies can only make narrower: public addresses, and so many bytes. */
+export const network: Network.Rules = { maxBytes: 20_000_000 }
+
+type FileRule = NonNullable<Policy.Policy["files"]>["rules"][number]
+
+/** Files that the program keeps for an agent: policies are about those of the project. */
+const own: FileRule = {
+  operations: ["read", "write"],
+  paths: [AgentHome.mountedAt, "/.skills", "/large_results", "/conversation_history"].flatMap((path) => [
+    path,
+    `${path}/**`
+  ]),
+  mode: "allow"
+}
+
+const nothingWritten: FileRule = { operations: ["write"], paths: ["/**"], mode: "deny" }
+
+const commands = ["execute", "git_*"]
+
+const hasCommands = ({ sandbox }: Policy.Policy): boolean => sandbox !== "readOnly" && sandbox !== "noCommands"
+
+const restricts = ({ files, sandbox }: Policy.Policy): boolean =>
+  sandbox === "readOnly" || files?.default === "deny" || files?.rules.some(({ mode }) => mode !== "allow") === true
+
+/** A policy as the parts that agents of the program hold to: those that run commands are gone where none may run. */
+const held = ({ policy }: Found): ReadonlyArray<Policy.Policy> => {
+  const { sandbox, ...rest } = policy
+  const { files, off } = rest
+  const rules = [...(sandbox === "readOnly" ? [nothingWritten] : []), ...(files?.rules ?? [])]
+  const whole: Policy.Policy = {
+    ...rest,
+    ...(restricts(policy) ? { files: { ...files, rules: [own, ...rules] } } : {}),
+    ...(hasCommands(policy)
+      ? {}
+      : { sandbox: "noCommands", off: { ...off, tools: [...(off?.tools ?? []), ...commands] } })
+  }
+  const asked: Policy.Policy = {
+    name: policy.name ?? "policy",
+    strict: true,
+    tools: { execute: { mode: "ask", reason: "sandbox: askForCommands" } }
+  }
+  return sandbox === "askForCommands" ? [whole, asked] : [whole]
+}
+
+/** All policies together; nothing where there is none. `known` are names of tools that some agent may have. */
+export const compiled = Effect.fnUntraced(function* (
+  found: ReadonlyArray<Found>,
+  known: ReadonlyArray<string>
+): Effect.fn.Return<Policy.Compiled | undefined, Failure> {
+  if (found.length === 0) return undefined
+  const around = found.find(({ policy }) => restricts(policy))
+  if (around !== undefined && found.every(({ policy }) => hasCommands(policy))) {
+    return yield* fail(
+      "usage",
+      `${around.file}: commands go around rules for files; have none run beside them (sandbox: noCommands)`
+    )
+  }
+  const { compile } = yield* Effect.promise(() => import("../../../rules/Policy.ts"))
+  return yield* orFail("usage")(
+    Effect.fromResult(compile([{ name: "program", strict: true, network }, ...found.flatMap(held)], { known }))
+  )
+})

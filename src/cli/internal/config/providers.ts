@@ -1,0 +1,149 @@
+/** Models that can be used here: by a key of the environment or a kept one, by a server on this machine, by a file. */
+import { homedir } from "node:os"
+import { join } from "node:path"
+import type { NodeServices } from "@effect/platform-node/NodeServices"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import type { ChatModel } from "../../../core/ChatModel.ts"
+import * as ChatModels from "../../../models/ChatModels.ts"
+import { defined } from "../../../support/json/defined.ts"
+import { normaliseName } from "../../../support/text/names.ts"
+import { suggestion } from "../../../support/text/near.ts"
+import { fail, type Failure, layerOrFail } from "../failure.ts"
+import { keptKey, keptNames } from "./credentials.ts"
+import type { Places } from "./places.ts"
+import type { Settings } from "./settings.ts"
+
+/** The model to begin with, of each provider that has one for everything. They are asked for a key in this order. */
+const first: { readonly [provider: string]: string } = {
+  anthropic: "claude-sonnet-5-5",
+  openai: "gpt-6-sol",
+  google: "gemini-3.1-pro-preview",
+  openrouter: "anthropic/claude-sonnet-5.5",
+  xai: "grok-4.3",
+  mistral: "mistral-medium-2604",
+  deepseek: "deepseek-v4-pro",
+  groq: "openai/gpt-oss-120b",
+  together: "moonshotai/Kimi-K2.6",
+  fireworks: "accounts/fireworks/models/kimi-k2p6",
+  cerebras: "zai-glm-4.7"
+}
+
+/** A provider that needs a key, whether it has one, and what to begin with there. */
+export interface Keyed {
+  readonly name: string
+  readonly variable: string
+  readonly key: "environment" | "kept" | undefined
+  readonly model: string
+}
+
+const setIn = (variable: string): boolean => (process.env[variable] ?? "").trim() !== ""
+
+export const keyed = Effect.fnUntraced(function* (places: Places) {
+  const kept = yield* keptNames(places)
+  return Object.entries(first).flatMap(([name, model]): ReadonlyArray<Keyed> => {
+    const variable = ChatModels.providers.find((one) => one.name === name)?.key
+    if (variable === undefined) return []
+    const key = setIn(variable) ? "environment" : kept.includes(name) ? "kept" : undefined
+    return [{ name, variable, key, model: `${name}:${model}` }]
+  })
+})
+
+/** The models of an Ollama server, `undefined` if none listens. */
+export const ollama: Effect.Effect<ReadonlyArray<string> | undefined> = Effect.gen(function* () {
+  const base = (process.env["OLLAMA_BASE_URL"] ?? "http://127.0.0.1:11434").replace(/\/+$/, "").replace(/\/v1$/, "")
+  const body: unknown = yield* Effect.tryPromise(async (signal) => {
+    const response = await fetch(`${base}/api/tags`, { signal })
+    return response.ok ? response.json() : undefined
+  })
+  const models = typeof body === "object" && body !== null && "models" in body ? body.models : undefined
+  return Array.isArray(models)
+    ? models.flatMap((one: unknown) =>
+        typeof one === "object" && one !== null && "name" in one && typeof one.name === "string" ? [one.name] : []
+      )
+    : undefined
+}).pipe(
+  Effect.timeoutOrElse({ duration: "400 millis", orElse: () => Effect.undefined }),
+  Effect.orElseSucceed(() => undefined)
+)
+
+/** Files of models (GGUF) in the folders where people put them. */
+export const ggufs = Effect.fnUntraced(function* ({ data }: Places) {
+  const fs = yield* FileSystem.FileSystem
+  const folders = [join(data, "models"), join(homedir(), "models"), join(homedir(), ".cache", "deepagents", "models")]
+  const found = yield* Effect.forEach(folders, (folder) =>
+    Effect.orElseSucceed(
+      Effect.map(fs.readDirectory(folder), (names) =>
+        names.filter((name) => name.toLowerCase().endsWith(".gguf")).map((name) => join(folder, name))
+      ),
+      (): ReadonlyArray<string> => []
+    )
+  )
+  return found.flat()
+})
+
+/** Remedies for having no model, in words. */
+const advice = Effect.fnUntraced(function* (places: Places) {
+  const models = yield* ollama
+  const files = yield* ggufs(places)
+  const all = yield* keyed(places)
+  return [
+    "No model can be asked: no provider has a key. Any of these will do:",
+    "",
+    "  deepagents models login              keep a key (in the keychain, else sealed in a file)",
+    ...all.slice(0, 3).map(({ name, variable }) => `  export ${variable}=…`.padEnd(39) + `a key of ${name}`),
+    `  ${all
+      .slice(3)
+      .map(({ variable }) => variable)
+      .join(", ")}`,
+    ...(models === undefined
+      ? []
+      : models.length === 0
+        ? ["  ollama pull qwen3:8b                 Ollama runs here, and has no model yet"]
+        : models.slice(0, 5).map((name) => `  --model ollama:${name}`.padEnd(39) + "of the Ollama that runs here")),
+    ...files.slice(0, 5).map((file) => `  --model llama:${file}`),
+    "  --demo                               a scripted model, to look around"
+  ].join("\n")
+})
+
+/** The name of the model that is to be asked. */
+export const chooseModel = Effect.fnUntraced(function* (places: Places, settings: Settings) {
+  if (settings.model !== undefined) return settings.model.value
+  const found = (yield* keyed(places)).find(({ key }) => key !== undefined)
+  return found === undefined ? yield* fail("noModel", yield* advice(places)) : found.model
+})
+
+/**
+ * The layer of a model: with a kept key, unless the environment has one, and with what the settings say of it. A key
+ * counts for the provider's own address only: settings that name another one need a key of the environment.
+ */
+export const modelLayer = (
+  places: Places,
+  settings: Settings,
+  spec: string,
+  thinking = settings.thinking?.value
+): Layer.Layer<ChatModel, Failure, NodeServices> =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const [name = ""] = spec.split(":")
+      const provider = ChatModels.providers.find((one) => normaliseName(one.name) === normaliseName(name))
+      const names = ChatModels.providers.map((one) => one.name)
+      if (provider === undefined || !spec.includes(":") || spec.endsWith(":")) {
+        const why = provider === undefined ? suggestion(name, names) : `Name a model of it: ${name}:…`
+        return yield* fail("noModel", `${JSON.stringify(spec)} names no model; write provider:model. ${why}`)
+      }
+      const facts = settings.models?.value[spec]
+      const apiKey: Redacted.Redacted | undefined =
+        provider.key === undefined || setIn(provider.key) || facts?.baseURL !== undefined
+          ? undefined
+          : yield* keptKey(places, provider.name)
+      if (provider.key !== undefined && !setIn(provider.key) && facts?.baseURL === undefined && apiKey === undefined) {
+        const kept = Object.hasOwn(first, provider.name) ? `deepagents models login ${provider.name}, or ` : ""
+        const how = `${kept}export ${provider.key}=…`
+        return yield* fail("noModel", `${spec} can't be asked: there is no key of ${provider.name}. Set one: ${how}`)
+      }
+      return layerOrFail("noModel")(ChatModels.resolve(spec, { ...facts, ...defined({ apiKey, thinking }) }))
+    })
+  )

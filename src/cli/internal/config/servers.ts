@@ -1,0 +1,145 @@
+/** The servers of the Model Context Protocol that there are: of the user's files, and of a trusted project's. */
+import { homedir } from "node:os"
+import { join } from "node:path"
+import type { NodeServices } from "@effect/platform-node/NodeServices"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import manifest from "../../../../package.json" with { type: "json" }
+import type { Server } from "../../../mcp/McpConfig.ts"
+import * as McpConfigFile from "../../../mcp/McpConfigFile.ts"
+import * as McpServers from "../../../mcp/McpServers.ts"
+import * as ToolSchema from "../../../models/ToolSchema.ts"
+import { oneLine } from "../../../support/text/untrusted.ts"
+import { type Places, userServers } from "./places.ts"
+import type { Authorization } from "./signIn.ts"
+
+export type Origin = "user" | "project"
+
+export interface FoundServer {
+  readonly name: string
+  readonly origin: Origin
+  readonly file: string
+  readonly server: Server
+}
+
+export interface FoundServers {
+  readonly servers: ReadonlyArray<FoundServer>
+  readonly problems: ReadonlyArray<string>
+}
+
+const isRecord = (value: unknown): value is { readonly [name: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** The servers in a file that Claude Code keeps much else in; nothing where it has none. */
+const serversOnly = (text: string): string | undefined => {
+  const file = Result.getOrElse(
+    Result.try((): unknown => JSON.parse(text)),
+    () => undefined
+  )
+  const listed = isRecord(file) ? file["mcpServers"] : undefined
+  return isRecord(listed) && Object.keys(listed).length > 0 ? JSON.stringify({ mcpServers: listed }) : undefined
+}
+
+/** A project can't take away questions: `--yolo` is a flag only. */
+const asking = (server: Server): Server => ({
+  ...server,
+  ...(server.approval === "never" ? { approval: "annotated" } : {}),
+  ...(server.sampling === "allow" ? { sampling: "ask" } : {})
+})
+
+/** Of two servers of one name the later counts. What is wrong with a file is a problem, never the end. */
+export const findServers = Effect.fnUntraced(function* (places: Places, isTrusted: boolean) {
+  const fs = yield* FileSystem.FileSystem
+  const files: ReadonlyArray<readonly [file: string, origin: Origin, isMixed: boolean]> = [
+    [join(homedir(), ".claude.json"), "user", true],
+    [join(homedir(), ".cursor", "mcp.json"), "user", false],
+    [userServers(places), "user", false],
+    ...(isTrusted
+      ? ([
+          [join(places.project, ".cursor", "mcp.json"), "project", false],
+          [join(places.project, ".vscode", "mcp.json"), "project", false],
+          [join(places.project, ".mcp.json"), "project", false]
+        ] as const)
+      : [])
+  ]
+  const found = new Map<string, FoundServer>()
+  const problems: Array<string> = []
+  for (const [file, origin, isMixed] of files) {
+    if (!(yield* Effect.orElseSucceed(fs.exists(file), () => false))) continue
+    const text = yield* Effect.orElseSucceed(fs.readFileString(file), () => "")
+    const given = isMixed ? serversOnly(text) : text
+    if (given === undefined) continue
+    const read = yield* Effect.result(McpConfigFile.parse(file, given, { workspace: places.project }))
+    if (Result.isFailure(read)) {
+      problems.push(read.failure.message)
+      continue
+    }
+    problems.push(...read.success.warnings.map((warning) => `${file}: ${warning}`))
+    for (const [name, server] of Object.entries(read.success.servers)) {
+      found.set(name, { name, origin, file, server: origin === "project" ? asking(server) : server })
+    }
+  }
+  return { servers: [...found.values()], problems } satisfies FoundServers
+})
+
+/** The tokens that `deepagents mcp login` kept. */
+const kept = (places: Places): Authorization =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() => import("./signIn.ts")),
+      ({ keptTokens }) => keptTokens(places)
+    )
+  )
+
+/** Connects to servers, which work in the folder of the project. */
+export const serversLayer = <E = never>(
+  places: Places,
+  servers: ReadonlyArray<FoundServer>,
+  authorization: Authorization<E> = servers.some(({ server }) => server.type !== "stdio") ? kept(places) : Layer.empty
+): Layer.Layer<McpServers.McpServers, E, NodeServices> =>
+  McpServers.layer(
+    Object.fromEntries(
+      servers.map(({ name, server }) => [
+        name,
+        server.type === "stdio" ? { ...server, cwd: server.cwd ?? places.project } : server
+      ])
+    ),
+    { roots: [places.project], client: { name: "deepagents", version: manifest.version } }
+  ).pipe(Layer.provide([FetchHttpClient.layer, authorization]))
+
+/** A server that was tried: its status, and what keeps an agent from using it. */
+export interface Tried {
+  readonly status: McpServers.Status
+  readonly tools: ReadonlyArray<McpServers.ServerTool>
+  readonly problem: string | undefined
+}
+
+const dialects: ReadonlyArray<ToolSchema.Dialect> = ["openai", "anthropic", "gemini"]
+
+const refusedOf = (tools: ReadonlyArray<McpServers.ServerTool>): ReadonlyArray<string> =>
+  tools.flatMap(({ name, parameters }) =>
+    dialects.flatMap((dialect) =>
+      ToolSchema.check(ToolSchema.fit(parameters, dialect), dialect).map(
+        (problem) => `${name} (${dialect}): ${problem}`
+      )
+    )
+  )
+
+/** Tries servers once each, and holds their tools against the rules of providers. */
+export const tried = Effect.gen(function* () {
+  const service = yield* McpServers.McpServers
+  const all = yield* service.tools
+  const states = yield* service.status
+  return states
+    .filter(({ state }) => state !== "disabled")
+    .map((status): Tried => {
+      const tools = all.filter(({ server }) => server === status.name)
+      const problems = [...status.problems, ...refusedOf(tools)]
+      const problem =
+        status.state === "connected" ? problems.join("; ") : (status.error?.message ?? "it is not connected")
+      return { status, tools, problem: problem === "" ? undefined : oneLine(problem) }
+    })
+})

@@ -1,0 +1,215 @@
+/** Settings: defaults < user < project < environment < flags, each value with where it comes from. */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { at, brief, problems } from "../../../support/text/issues.ts"
+import { suggestion } from "../../../support/text/near.ts"
+import { fail, type Failure } from "../failure.ts"
+import { actions, keyName } from "../input/bindings.ts"
+import { themes } from "../render/themes.ts"
+import { type Places, projectSettings, textOf, userSettings } from "./places.ts"
+
+const positive = Schema.Finite.check(Schema.isGreaterThan(0))
+const whole = Schema.Int.check(Schema.isGreaterThan(0))
+
+/** Facts of a model that no table knows, by its name as `provider:model`. */
+const Facts = Schema.Struct({
+  contextWindowTokens: Schema.optionalKey(whole),
+  supportsVision: Schema.optionalKey(Schema.Boolean),
+  prices: Schema.optionalKey(Schema.Struct({ input: Schema.Finite, output: Schema.Finite })),
+  baseURL: Schema.optionalKey(Schema.String)
+})
+
+const KeyName = Schema.String.check(Schema.isPattern(keyName, { expected: "a key such as ctrl+p" }))
+
+/** Keys of the chat, by what they do. */
+const Keys = Schema.Record(Schema.Literals(actions), Schema.optionalKey(Schema.Array(KeyName)))
+
+const schemas = {
+  model: Schema.String,
+  agent: Schema.String,
+  approvals: Schema.Literals(["ask", "auto-edit", "plan", "yolo"]),
+  thinking: Schema.Literals(["off", "low", "medium", "high"]),
+  maxTurns: whole,
+  budget: positive,
+  tokens: whole,
+  skills: Schema.Array(Schema.String),
+  models: Schema.Record(Schema.String, Facts),
+  search: Schema.Literals(["tavily", "brave", "exa", "serper", "duckduckgo"]),
+  plain: Schema.Boolean,
+  theme: Schema.Literals(themes),
+  keys: Keys
+} as const
+
+type Schemas = typeof schemas
+export type Key = keyof Schemas
+export type Values = { readonly [K in Key]?: Schemas[K]["Type"] | undefined }
+export type Approvals = NonNullable<Values["approvals"]>
+
+/** The names of settings, and what each is for. */
+export const says: { readonly [K in Key]: string } = {
+  model: "the model, as provider:model; without it, the first provider that has a key",
+  agent: "the agent, by its name (deepagents agents)",
+  approvals: "ask | auto-edit (edits need no answer) | plan (nothing is changed); yolo is a flag only",
+  thinking: "off | low | medium | high",
+  maxTurns: "rounds of a run, at most",
+  budget: "US dollars that a run may cost",
+  tokens: "tokens that a run may use, read and written",
+  skills: "further folders of skills",
+  models: `facts of models that no table knows, by provider:model: ${Object.keys(Facts.fields).join(", ")}`,
+  search: "tavily | brave | exa | serper | duckduckgo; without it, the first that has a key, else DuckDuckGo",
+  plain: "lines instead of a screen",
+  theme: `the colours of the chat: ${themes.join(" | ")}`,
+  keys: `keys of the chat, such as {"plan": ["ctrl+p"]}: ${actions.join(", ")}`
+}
+
+export const keys = Object.keys(says).filter((key): key is Key => Object.hasOwn(schemas, key))
+
+export type From = "default" | "user" | "project" | "environment" | "flag"
+
+/** A setting, the place that it comes from (a file, a variable, a flag), and what it took the place of. */
+export interface Setting<out A = unknown> {
+  readonly value: A
+  readonly from: From
+  readonly where: string
+  readonly before?: Setting | undefined
+}
+
+export type Settings = { readonly [K in Key]?: Setting<NonNullable<Values[K]>> | undefined }
+
+interface Layer {
+  readonly from: From
+  readonly where: (key: Key) => string
+  readonly values: Values
+}
+
+const defaults: Values = { agent: "deep", approvals: "ask" }
+
+const variable = (key: string): string =>
+  `DEEPAGENTS_${key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
+
+/** Settings that are more than a text. */
+const inFilesOnly: ReadonlySet<Key> = new Set<Key>(["models", "keys"])
+
+/** Variables of the program that are no settings. */
+const others = ["DEEPAGENTS_CACHE", "DEEPAGENTS_DEMO"]
+
+const decoders: { readonly [K in Key]: (value: unknown) => Result.Result<unknown, Schema.SchemaError> } = {
+  model: Schema.decodeUnknownResult(schemas.model),
+  agent: Schema.decodeUnknownResult(schemas.agent),
+  approvals: Schema.decodeUnknownResult(schemas.approvals),
+  thinking: Schema.decodeUnknownResult(schemas.thinking),
+  maxTurns: Schema.decodeUnknownResult(schemas.maxTurns),
+  budget: Schema.decodeUnknownResult(schemas.budget),
+  tokens: Schema.decodeUnknownResult(schemas.tokens),
+  skills: Schema.decodeUnknownResult(schemas.skills),
+  models: Schema.decodeUnknownResult(schemas.models, { onExcessProperty: "error" }),
+  search: Schema.decodeUnknownResult(schemas.search),
+  plain: Schema.decodeUnknownResult(schemas.plain),
+  theme: Schema.decodeUnknownResult(schemas.theme),
+  keys: Schema.decodeUnknownResult(schemas.keys, { onExcessProperty: "error" })
+}
+
+const isKey = (name: string): name is Key => Object.hasOwn(schemas, name)
+
+/** Reads the values of one place. Where one is wrong, says which, what it is, and what was expected. */
+const decoded = (
+  values: { readonly [name: string]: unknown },
+  place: (name: string) => string
+): Effect.Effect<Values, Failure> => {
+  const read: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(values)) {
+    if (name === "$schema") continue
+    if (!isKey(name)) {
+      return fail("usage", `${place("there is no setting")} ${brief(name)}. ${suggestion(name, keys)}`)
+    }
+    const found = decoders[name](value)
+    if (Result.isFailure(found)) {
+      const { expected = "another value", keys: inside = [], path = "" } = problems(found.failure.issue)[0] ?? {}
+      const where = path === "" ? place(name) : `${place(name)}.${path}`
+      return fail("usage", `${where} is ${brief(at(value, inside))}; expected ${expected} (${says[name]})`)
+    }
+    read[name] = found.success
+  }
+  return Effect.succeed(read)
+}
+
+const isRecord = (value: unknown): value is { readonly [name: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** The record in a JSON file, empty where there is no file. */
+export const readRecord = Effect.fnUntraced(function* (file: string) {
+  const text = yield* textOf(file)
+  const json = Result.try((): unknown => JSON.parse(text === undefined || text === "" ? "{}" : text))
+  if (Result.isFailure(json)) {
+    const why = json.failure instanceof Error ? json.failure.message : "it is no JSON"
+    return yield* fail("usage", `${file} is no JSON: ${why}`)
+  }
+  return isRecord(json.success) ? json.success : yield* fail("usage", `${file}: expected an object of settings`)
+})
+
+const fileLayer = Effect.fnUntraced(function* (from: "user" | "project", file: string) {
+  const values = yield* decoded(yield* readRecord(file), (name) => `${file}: ${name}`)
+  if (values.approvals === "yolo") {
+    return yield* fail("usage", `${file}: approvals can't be "yolo" in a file; give --yolo, each time that you mean it`)
+  }
+  return { from, where: () => file, values } satisfies Layer
+})
+
+const parsed = (key: Key, text: string): unknown => {
+  if (key === "maxTurns" || key === "budget" || key === "tokens") return text.trim() === "" ? text : Number(text)
+  if (key === "plain") return text === "1" || text === "true" ? true : text === "0" || text === "false" ? false : text
+  return key === "skills" ? text.split(":") : text
+}
+
+const environment = Effect.fnUntraced(function* (env: { readonly [name: string]: string | undefined }) {
+  const ours = Object.entries(env).filter(([name, value]) => name.startsWith("DEEPAGENTS_") && (value ?? "") !== "")
+  const read: Record<string, unknown> = {}
+  for (const [name, value = ""] of ours) {
+    const key = keys.find((one) => !inFilesOnly.has(one) && variable(one) === name)
+    if (key !== undefined) read[key] = parsed(key, value)
+    else if (!others.includes(name)) {
+      const known = [...keys.filter((one) => !inFilesOnly.has(one)).map(variable), ...others]
+      return yield* fail("usage", `The environment has ${name}, which is no variable of it. ${suggestion(name, known)}`)
+    }
+  }
+  if (read["approvals"] === "yolo") {
+    return yield* fail("usage", `DEEPAGENTS_APPROVALS can't be "yolo"; give --yolo, each time that you mean it`)
+  }
+  const values = yield* decoded(read, variable)
+  return { from: "environment", where: variable, values } satisfies Layer
+})
+
+const flag = (key: string): string => `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+
+/** The settings with a value that was chosen meanwhile. */
+export const choose = <K extends Key>(settings: Settings, key: K, value: NonNullable<Values[K]>): Settings => ({
+  ...settings,
+  [key]: { value, from: "flag", where: flag(key), before: settings[key] }
+})
+
+/** Puts all places together. The file of a project counts only once its folder is trusted. */
+export const readSettings = Effect.fnUntraced(function* (options: {
+  readonly places: Places
+  readonly flags: Values
+  readonly isTrusted: boolean
+}): Effect.fn.Return<Settings, Failure, FileSystem.FileSystem> {
+  const { flags, isTrusted, places } = options
+  const layers: ReadonlyArray<Layer> = [
+    { from: "default", where: () => "", values: defaults },
+    yield* fileLayer("user", userSettings(places)),
+    ...(isTrusted ? [yield* fileLayer("project", projectSettings(places))] : []),
+    yield* environment(process.env),
+    { from: "flag", where: flag, values: yield* decoded(flags, flag) }
+  ]
+  const settings: Record<string, Setting> = {}
+  for (const { from, values, where } of layers) {
+    for (const key of keys) {
+      if (values[key] !== undefined) {
+        settings[key] = { value: values[key], from, where: where(key), before: settings[key] }
+      }
+    }
+  }
+  return settings
+})

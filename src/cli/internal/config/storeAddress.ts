@@ -1,0 +1,99 @@
+/** Stores of sessions by their addresses: a file, a folder, a database, a server. */
+import { existsSync, statSync } from "node:fs"
+import { resolve } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type { SessionStore } from "../../../core/SessionStore.ts"
+import * as JsonlSessions from "../../../sessions/JsonlSessions.ts"
+import * as RedisSessions from "../../../sessions/RedisSessions.ts"
+import * as SqliteSessions from "../../../sessions/SqliteSessions.ts"
+import * as SqlSessions from "../../../sessions/SqlSessions.ts"
+import { Failure, wordsOf } from "../failure.ts"
+import type { Services } from "../work/app.ts"
+
+/** A store, and its address without a password. */
+export interface Address {
+  readonly name: string
+  readonly layer: Layer.Layer<SessionStore, Failure, Services>
+}
+
+const usage = (message: string) => new Failure({ exit: "usage", message })
+
+const forms =
+  "an SQLite file (threads.db), a folder of JSON lines (threads/), postgres://user:password@host/database or redis://host"
+
+/** Says nothing of a password, whatever the driver repeats of the address. */
+const withoutSecrets = (url: URL, text: string): string => {
+  const secrets = [url.href, url.password, decodeURIComponent(url.password)]
+  return secrets.reduce((left, secret) => (secret === "" ? left : left.replaceAll(secret, "…")), text)
+}
+
+const nameOf = (url: URL): string => {
+  const user = url.username === "" ? "" : `${url.username}@`
+  return `${url.protocol}//${user}${url.host}${url.pathname}`
+}
+
+/** Names the store in its failures, and its password nowhere. */
+const failing =
+  (show: (text: string) => string) =>
+  <E extends { readonly message: string }>(layer: Layer.Layer<SessionStore, E, Services>): Address["layer"] =>
+    Layer.catch(layer, (error) =>
+      Layer.effectContext(Effect.fail(new Failure({ exit: "failed", message: show(wordsOf(error)) })))
+    )
+
+/** Loads a driver, which the library does not bring. */
+const driver = <Module>(name: string, load: () => Promise<Module>): Effect.Effect<Module, Failure> =>
+  Effect.tryPromise({
+    try: load,
+    catch: () => new Failure({ exit: "failed", message: `The package ${name} is missing: npm install ${name}` })
+  })
+
+const ofServer = (url: URL): Address | undefined => {
+  const name = nameOf(url)
+  const named = failing((text) => `${name}: ${withoutSecrets(url, text)}`)
+  switch (url.protocol) {
+    case "postgres:":
+    case "postgresql:": {
+      const load = driver("@effect/sql-pg", () => import("@effect/sql-pg/PgClient"))
+      const client = Effect.map(load, (PgClient) => PgClient.layer({ url: Redacted.make(url.href) }))
+      return { name, layer: named(Layer.provide(SqlSessions.layer, Layer.unwrap(client))) }
+    }
+    case "redis:":
+    case "rediss:": {
+      const load = driver("redis", () => import("@effect/platform-node/NodeRedis"))
+      const client = Effect.map(load, (NodeRedis) => NodeRedis.layer({ url: url.href }))
+      return { name, layer: named(Layer.provide(RedisSessions.layer(), Layer.unwrap(client))) }
+    }
+    default:
+      return undefined
+  }
+}
+
+const local = failing((text) => text)
+
+/** Reads an address. A source must be there; a target is made. */
+export const addressOf = (text: string, role: "source" | "target"): Effect.Effect<Address, Failure> =>
+  Effect.suspend(() => {
+    if (/^[a-z]+:\/\//iu.test(text)) {
+      const server = URL.canParse(text) ? ofServer(new URL(text)) : undefined
+      return server === undefined
+        ? Effect.fail(usage(`This is no address of a store (it is not repeated here): give ${forms}`))
+        : Effect.succeed(server)
+    }
+    const path = resolve(text)
+    const isThere = existsSync(path)
+    if (!isThere && role === "source") {
+      return Effect.fail(usage(`There is no store at ${path}: give ${forms}`))
+    }
+    const isFolder = isThere ? statSync(path).isDirectory() : /[/\\]$/u.test(text)
+    if (!isFolder && !isThere && !/\.(?:db|sqlite|sqlite3)$/u.test(path)) {
+      return Effect.fail(
+        usage(`${path} is not there: name a file with .db at the end for SQLite, or a folder with / at the end`)
+      )
+    }
+    return Effect.succeed<Address>({
+      name: path,
+      layer: isFolder ? local(JsonlSessions.layer({ folder: path })) : local(SqliteSessions.layer({ file: path }))
+    })
+  })

@@ -1,0 +1,264 @@
+/** The agent of a folder with everything around it: model, files, shell, skills, memory, sessions. */
+import { join } from "node:path"
+import type { NodeServices } from "@effect/platform-node/NodeServices"
+import * as ContextOf from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import type * as HttpClient from "effect/http/HttpClient"
+import * as Layer from "effect/Layer"
+import type * as Schema from "effect/Schema"
+import * as AgentFile from "../../../agents/AgentFile.ts"
+import * as AgentHome from "../../../backends/AgentHome.ts"
+import * as CompositeBackend from "../../../backends/CompositeBackend.ts"
+import * as FilesystemBackend from "../../../backends/FilesystemBackend.ts"
+import * as FileTools from "../../../backends/FileTools.ts"
+import * as LocalShell from "../../../backends/LocalShell.ts"
+import * as Permissions from "../../../backends/Permissions.ts"
+import * as Agent from "../../../core/Agent.ts"
+import { Backend } from "../../../core/Backend.ts"
+import type { ChatModel } from "../../../core/ChatModel.ts"
+import type * as Middleware from "../../../core/Middleware.ts"
+import type { Sandbox } from "../../../core/Sandbox.ts"
+import type { SessionStore } from "../../../core/SessionStore.ts"
+import type * as DeepAgent from "../../../deep/DeepAgent.ts"
+import * as Documents from "../../../documents/Documents.ts"
+import * as Mcp from "../../../mcp/Mcp.ts"
+import type { McpError } from "../../../mcp/McpError.ts"
+import { McpServers } from "../../../mcp/McpServers.ts"
+import * as AskUser from "../../../middleware/AskUser.ts"
+import * as Budget from "../../../middleware/Budget.ts"
+import type * as Network from "../../../net/Network.ts"
+import * as SqliteSessions from "../../../sessions/SqliteSessions.ts"
+import * as FetchUrl from "../../../web/FetchUrl.ts"
+import type { WebReader } from "../../../web/WebReader.ts"
+import * as WebSearch from "../../../web/WebSearch.ts"
+import * as Git from "../../../workspace/Git.ts"
+import * as Assets from "../assets.ts"
+import { type Search, searchOf } from "../commands/search.ts"
+import { agentOf, type Agents, findAgents } from "../config/agents.ts"
+import { makeFolder, type Places, sessionsFile } from "../config/places.ts"
+import { compiled, network, policyFiles, readPolicies } from "../config/policies.ts"
+import { chooseModel, modelLayer } from "../config/providers.ts"
+import { findServers, type FoundServers, serversLayer } from "../config/servers.ts"
+import type { Approvals, Settings } from "../config/settings.ts"
+import { type Failure, layerOrFail, orFail } from "../failure.ts"
+import * as Demo from "./demo.ts"
+
+/** Words of the command line, and what the settings make of them. */
+export interface Context {
+  readonly places: Places
+  readonly settings: Settings
+  readonly isTrusted: boolean
+  readonly isDemo: boolean
+  /** Those that are connected already, for as long as somebody talks; else each run connects anew. */
+  readonly servers?: McpServers["Service"] | undefined
+}
+
+export type Services = NodeServices
+
+/** Services that tools need beside the files and whoever is asked. */
+type Needs = HttpClient.HttpClient | WebReader | WebSearch.WebSearch | McpServers | ChatModel | Sandbox
+
+type Failures = Failure | McpError | Budget.BudgetExceeded
+
+export type ProgramAgent = AgentFile.Compiled<Failures>
+
+/**
+ * `agent` is made anew for each way to be asked: `ask` while it runs, or `suspend`. `model` and `files` are what it needs
+ * but for who is asked; `talking` has its model in it.
+ */
+export interface App {
+  readonly context: Context
+  readonly agents: Agents
+  readonly servers: FoundServers
+  readonly name: string
+  readonly model: string
+  readonly agent: (options: {
+    readonly mode: "ask" | "suspend"
+    readonly output?: Schema.ConstraintCodec<unknown, unknown> | undefined
+  }) => Effect.Effect<ProgramAgent, Failure>
+  readonly chatModel: Layer.Layer<ChatModel, Failure>
+  readonly files: (threadId: string) => Layer.Layer<Backend | Sandbox, Failure, Services>
+}
+
+/** Calls that a person is asked about. The files that the agent keeps for itself are its own. */
+const rules = (mode: Approvals): NonNullable<DeepAgent.ApprovalOptions["tools"]> => {
+  const own = (path: unknown) => typeof path === "string" && path.startsWith(`${AgentHome.mountedAt}/`)
+  const changes =
+    mode === "auto-edit" ? false : { when: (args: { readonly file_path?: unknown }) => !own(args["file_path"]) }
+  return {
+    write_file: changes,
+    edit_file: changes,
+    move_file: mode !== "auto-edit",
+    delete_file: true,
+    // An address can carry away what was read.
+    fetch_url: { likeness: ({ url }) => hostOf(url) },
+    // So can a question, but it goes to one provider.
+    web_search: { likeness: () => "web_search" },
+    git_commit: true,
+    git_branch: true,
+    git_worktree: true,
+    execute: { likeness: ({ command }) => JSON.stringify(command) }
+  }
+}
+
+/** A folder that can be read and not written, and that searches of the project pass by. */
+const readOnly = (root: string) =>
+  Layer.effect(
+    Backend,
+    Effect.map(Backend, (backend) =>
+      Backend.of({
+        ...backend,
+        glob: () => Effect.succeed({ entries: [] }),
+        grep: () => Effect.succeed({ files: [] })
+      })
+    )
+  ).pipe(
+    Layer.provide(
+      Permissions.layer({ rules: [{ operations: ["write"], paths: ["/**"], mode: "deny" }], default: "allow" })
+    ),
+    Layer.provide(FilesystemBackend.layer({ root }))
+  )
+
+/** The network, search and the reader of pages, loaded when a run begins. */
+const web = (
+  search: Search,
+  rules: Network.Rules
+): Layer.Layer<HttpClient.HttpClient | WebReader | WebSearch.WebSearch> =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() => import("./web.ts")),
+      ({ layer }) => layer(search, rules)
+    )
+  )
+
+/** Connects to all servers, and keeps them until the scope ends: a chat has many runs. */
+export const connected = Effect.fnUntraced(function* (context: Context) {
+  const { servers } = yield* findServers(context.places, context.isTrusted)
+  if (servers.length === 0) return context
+  const built = yield* Layer.build(serversLayer(context.places, servers))
+  return { ...context, servers: ContextOf.get(built, McpServers) } satisfies Context
+})
+
+const hostOf = (url: unknown): string => (typeof url === "string" ? (URL.parse(url)?.host ?? url) : "")
+
+/** Folder in which skills are mounted: hidden, so that a search of the project does not find them. */
+const packaged = "/.skills/packaged"
+const users = "/.skills/user"
+
+/** The folders of skills of an agent, by the paths at which it finds them. */
+export const skillSources = ({ isTrusted, settings }: Context): ReadonlyArray<string> => [
+  packaged,
+  users,
+  ...(settings.skills?.value ?? []).map((_, index) => `/.skills/${index}`),
+  `${AgentHome.mountedAt}/skills`,
+  ...(isTrusted ? ["/.deepagents/skills"] : [])
+]
+
+/** The files of instructions and memory of an agent, by the paths at which it finds them. */
+export const memorySources = ({ isTrusted }: Context): ReadonlyArray<string> => [
+  `${AgentHome.mountedAt}/agent.md`,
+  ...(isTrusted ? ["/.deepagents/agent.md", "/AGENTS.md"] : [])
+]
+
+/** The files of a thread of an agent: the project's, its own, the skills, and what is put away for it. */
+export const files = (context: Context, threadId: string) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { places, settings } = context
+      const folder = (...names: ReadonlyArray<string>) => makeFolder(join(...names))
+      const home = yield* folder(places.data, "home")
+      const thread = yield* folder(places.data, "threads", threadId)
+      const large = yield* folder(thread, "large_results")
+      const history = yield* folder(thread, "conversation_history")
+      const own = yield* folder(places.config, "skills")
+      const more = (settings.skills?.value ?? []).map((root, index) => [`/.skills/${index}`, readOnly(root)] as const)
+      const output = context.isDemo
+        ? [[Demo.outputRoute, FilesystemBackend.layer({ root: yield* folder(thread, "output") })] as const]
+        : []
+      return layerOrFail("failed")(
+        CompositeBackend.layerSandbox({
+          default: LocalShell.layer({ root: places.project }),
+          routes: {
+            [AgentHome.mountedAt]: FilesystemBackend.layer({ root: home }),
+            [packaged]: readOnly(Assets.skills),
+            [users]: readOnly(own),
+            "/large_results": FilesystemBackend.layer({ root: large }),
+            "/conversation_history": FilesystemBackend.layer({ root: history }),
+            ...Object.fromEntries([...more, ...output])
+          }
+        })
+      )
+    })
+  )
+
+/** The sessions of the user. */
+export const sessions = (places: Places): Layer.Layer<SessionStore, Failure, FileSystem.FileSystem> =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      yield* makeFolder(places.data)
+      return layerOrFail("failed")(SqliteSessions.layer({ file: sessionsFile(places) }))
+    })
+  )
+
+export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn.Return<App, Failure, Services> {
+  const { isDemo, isTrusted, places, settings } = context
+  const agents = yield* findAgents(places, isTrusted)
+  const chosen = yield* agentOf(agents, settings.agent?.value ?? "deep")
+  const servers = yield* findServers(places, isTrusted)
+  const names = servers.servers.map(({ name }) => name)
+  // The agent of the program has whatever there is; those of files say what they want.
+  const file = chosen.origin === "program" && chosen.name === "deep" ? { ...chosen, mcp: names } : chosen
+  const search = yield* searchOf(settings)
+  const model = isDemo ? "demo:script" : (file.model ?? (yield* chooseModel(places, settings)))
+  const policies = yield* readPolicies(policyFiles(places, isTrusted))
+  const tools = [FetchUrl.make({ robots: true }), WebSearch.make(), ...Git.make()]
+  const policy = yield* compiled(policies, [...FileTools.names, "execute", ...tools.map(({ name }) => name)])
+  const { budget, tokens } = settings
+  const node = yield* Effect.context<Services>()
+  const layerOf = (spec: string, thinking: AgentFile.AgentFile["thinking"]) =>
+    isDemo ? Demo.model : Layer.provide(modelLayer(places, settings, spec, thinking), Layer.succeedContext(node))
+  const mcp =
+    context.servers === undefined
+      ? Layer.provide(serversLayer(places, servers.servers), Layer.succeedContext(node))
+      : Layer.succeed(McpServers, context.servers)
+  const limits: ReadonlyArray<Middleware.Middleware> =
+    budget === undefined && tokens === undefined
+      ? []
+      : [Budget.make({ cost: budget?.value, tokens: tokens?.value, onExhausted: "finalAnswer" })]
+  return {
+    context,
+    agents,
+    servers,
+    name: file.name,
+    model,
+    agent: ({ mode, output }) =>
+      orFail("usage")(
+        AgentFile.compile<Failures, Needs>(file, {
+          agents: agents.agents,
+          tools,
+          servers: { names, make: (some) => (mode === "ask" ? Mcp.make : Mcp.suspending)({ servers: some }) },
+          documents: Documents.formats,
+          memory: memorySources(context),
+          skills: skillSources(context),
+          maxRounds: settings.maxTurns?.value,
+          output,
+          model: layerOf,
+          // The one who is asked while it runs knows the mode, which may change meanwhile.
+          approvals: {
+            mode,
+            destructive: true,
+            tools: rules(mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"))
+          },
+          middleware: [...((mode === "ask" ? policy?.asking : policy?.suspending) ?? []), AskUser.make(), ...limits]
+        }).pipe(
+          Effect.map((made) => {
+            const held = policy === undefined ? made : Agent.provide(policy.apply(made), policy.files)
+            return held.pipe(Agent.provide(web(search, policy?.network ?? network)), Agent.provide(mcp))
+          })
+        )
+      ),
+    chatModel: layerOf(model, file.thinking ?? settings.thinking?.value),
+    files: (threadId) => files(context, threadId)
+  }
+})

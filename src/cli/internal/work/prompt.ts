@@ -1,0 +1,92 @@
+/** The message that a run begins with: the words of the command line, the standard input, files, images. */
+import { fstatSync } from "node:fs"
+import { basename, extname } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Base64 from "effect/encoding/Base64"
+import * as FileSystem from "effect/FileSystem"
+import * as Stdio from "effect/Stdio"
+import * as Stream from "effect/Stream"
+import * as Content from "../../../core/Content.ts"
+import * as Message from "../../../core/Message.ts"
+import { fail, orFail } from "../failure.ts"
+
+const images: { readonly [extension: string]: string } = {
+  ".png": "image/png",
+  ".jpg": "image/jpeg",
+  ".jpeg": "image/jpeg",
+  ".gif": "image/gif",
+  ".webp": "image/webp"
+}
+
+const documents: { readonly [extension: string]: string } = { ".pdf": "application/pdf" }
+
+const mostBytes = 20 * 1024 * 1024
+
+const bytesOf = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const { size } = yield* orFail("usage")(fs.stat(path))
+  if (size > mostBytes) {
+    return yield* fail("usage", `${path} has ${size} bytes; at most ${mostBytes} can be sent. Name it in the prompt.`)
+  }
+  return yield* orFail("usage")(fs.readFile(path))
+})
+
+const text = (name: string, value: string): Content.Block =>
+  Content.text(`<file name=${JSON.stringify(name)}>\n${value}\n</file>`)
+
+const attachment = Effect.fnUntraced(function* (path: string) {
+  const bytes = yield* bytesOf(path)
+  const extension = extname(path).toLowerCase()
+  const image = images[extension]
+  if (image !== undefined) return Content.image({ base64: Base64.encode(bytes), mimeType: image })
+  const document = documents[extension]
+  if (document !== undefined) {
+    return Content.file({ base64: Base64.encode(bytes), mimeType: document, name: basename(path) })
+  }
+  const decoded = new TextDecoder("utf-8").decode(bytes)
+  return decoded.includes("\u0000")
+    ? yield* fail("usage", `${path} is no text, no PDF and no image (${Object.keys(images).join(", ")})`)
+    : text(basename(path), decoded)
+})
+
+/**
+ * True if somebody pipes or redirects something in. A program that starts this one may leave its input open without
+ * ever writing to it, so what is neither a pipe of a shell nor a file is read only if it is asked for by `-`.
+ */
+const isPiped: Effect.Effect<boolean> = Effect.orElseSucceed(
+  Effect.try(() => {
+    const found = fstatSync(0)
+    return found.isFIFO() || (found.isFile() && found.size > 0)
+  }),
+  () => false
+)
+
+const stdin = Effect.fnUntraced(function* () {
+  const stdio = yield* Stdio.Stdio
+  return yield* orFail("failed", "The standard input can't be read: ")(Stream.mkString(Stream.decodeText(stdio.stdin)))
+})
+
+/** Without words the standard input is the prompt; with words it goes with them, as the files do. */
+export const readPrompt = Effect.fnUntraced(function* (options: {
+  readonly words: ReadonlyArray<string>
+  readonly files: ReadonlyArray<string>
+}) {
+  const { files, words } = options
+  const stdio = yield* Stdio.Stdio
+  const said = words
+    .filter((word) => word !== "-")
+    .join(" ")
+    .trim()
+  const wants = words.includes("-") || (said === "" ? !(yield* stdio.stdinIsTerminal) : yield* isPiped)
+  const piped = wants ? (yield* stdin()).trim() : ""
+  const attached = yield* Effect.forEach(files, attachment)
+  if (said === "" && piped === "") {
+    return yield* fail("usage", 'There is no prompt. Say it: deepagents run "…", or pipe it in: … | deepagents run')
+  }
+  const first =
+    said === "" ? [Content.text(piped)] : [Content.text(said), ...(piped === "" ? [] : [text("stdin", piped)])]
+  return {
+    title: (said === "" ? piped : said).replaceAll(/\s+/g, " ").slice(0, 80),
+    message: Message.human([...first, ...attached])
+  }
+})

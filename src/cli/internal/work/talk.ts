@@ -1,0 +1,157 @@
+/** `deepagents` and `deepagents resume`: the chat, on a thread that is new or goes on. */
+import { join } from "node:path"
+import * as Prompt from "effect/cli/Prompt"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import * as Stdio from "effect/Stdio"
+import * as Agent from "../../../core/Agent.ts"
+import { SessionStore } from "../../../core/SessionStore.ts"
+import { visible } from "../../../support/text/untrusted.ts"
+import { chat } from "../chat/open.ts"
+import { login } from "../commands/setupCommands.ts"
+import { userSettings } from "../config/places.ts"
+import { keyed, ollama } from "../config/providers.ts"
+import { choose, readRecord } from "../config/settings.ts"
+import { writePrivate } from "../config/trust.ts"
+import { fail, orFail } from "../failure.ts"
+import { bindingsWith } from "../input/bindings.ts"
+import { tell } from "../output.ts"
+import type { Theme } from "../render/themes.ts"
+import type { Terminal } from "../screen/terminal.ts"
+import { fileCommands } from "../slash/fileCommands.ts"
+import { type App, connected, type Context, openApp, type Services, sessions } from "./app.ts"
+import { hold } from "./hold.ts"
+import { mcpInChat } from "./mcpInChat.ts"
+import { setupInChat } from "./setupInChat.ts"
+import * as Threads from "./threads.ts"
+
+type Chosen =
+  | { readonly _tag: "key"; readonly name: string }
+  | { readonly _tag: "local"; readonly name: string }
+  | { readonly _tag: "demo" }
+
+type Choice = Prompt.SelectChoice<Chosen>
+
+/** Has the terminal for itself meanwhile. */
+type Aside = Terminal["lend"]
+
+/** A first run at a terminal: which provider, and its key, once. */
+const firstRun = Effect.fnUntraced(function* (context: Context, aside: Aside) {
+  const { isDemo, places, settings } = context
+  const stdio = yield* Stdio.Stdio
+  const canAsk = (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)
+  const all = yield* keyed(places)
+  if (isDemo || !canAsk || settings.model !== undefined || all.some(({ key }) => key !== undefined)) return context
+  const local = yield* ollama
+  const choices: ReadonlyArray<Choice> = [
+    ...all.map(({ name }): Choice => ({
+      title: `${name} (a key, kept on this machine)`,
+      value: { _tag: "key", name }
+    })),
+    ...(local ?? []).map((name): Choice => ({ title: `ollama: ${name} (runs here)`, value: { _tag: "local", name } })),
+    { title: "a demo (a scripted model, no key)", value: { _tag: "demo" } }
+  ]
+  const chosen = yield* Effect.catch(
+    aside(Prompt.run(Prompt.Select<Chosen>({ message: "Nothing is set up yet. Which model shall answer?", choices }))),
+    () => fail("interrupted", "\nNothing was set up.")
+  )
+  if (chosen._tag === "demo") return { ...context, isDemo: true }
+  if (chosen._tag === "local") return { ...context, settings: choose(settings, "model", `ollama:${chosen.name}`) }
+  yield* aside(login(context, chosen.name))
+  return context
+})
+
+/** The agent with its model: it is changed with it. */
+const setupOf = Effect.fnUntraced(function* ({ agent, chatModel, model, name }: App) {
+  const made = yield* agent({ mode: "ask" })
+  return { agent: Agent.provide(made, chatModel), name, model, chatModel }
+})
+
+/** Writes the colours to the user's settings, which keep all else that they have. */
+const keepTheme = Effect.fnUntraced(function* (places: Context["places"], theme: Theme) {
+  const file = userSettings(places)
+  const after = { ...(yield* readRecord(file)), theme }
+  yield* writePrivate(file, `${JSON.stringify(after, null, 2)}\n`)
+})
+
+/** Talks until the person leaves. `id` is the thread to go on with; without one, a new one begins. */
+export const talk = Effect.fnUntraced(
+  function* (
+    given: Context,
+    options: {
+      readonly resume: boolean
+      readonly id?: string | undefined
+      readonly first?: string | undefined
+      /** The terminal, if it has a prompt already. */
+      readonly terminal?: Terminal | undefined
+    }
+  ) {
+    const aside: Aside = (work) => (options.terminal === undefined ? work : options.terminal.lend(work))
+    const context = yield* connected(yield* firstRun(given, aside))
+    const { places, settings } = context
+    const store = yield* SessionStore
+    const thread = options.resume
+      ? yield* options.id === undefined ? Threads.lastOf(store, places) : Threads.find(store, options.id)
+      : undefined
+    const agent = thread === undefined || settings.agent?.from === "flag" ? undefined : Threads.agentOf(thread)
+    const app = yield* openApp(
+      agent === undefined || agent === "" ? context : { ...context, settings: choose(settings, "agent", agent) }
+    )
+    const threadId = thread?.threadId ?? (yield* Threads.newId)
+    if (thread === undefined) {
+      const title = options.first ?? ""
+      const metadata = Threads.metadataOf({ places, title, agent: app.name, model: app.model })
+      yield* orFail("failed")(store.create({ threadId, metadata }))
+    }
+    for (const problem of app.servers.problems) yield* aside(tell(`! ${visible(problem)}`))
+    const setup = Effect.fnUntraced(function* (chosen: { readonly agent?: string; readonly model?: string }) {
+      const named = chosen.agent === undefined ? settings : choose(settings, "agent", chosen.agent)
+      const other = chosen.model === undefined ? named : choose(named, "model", chosen.model)
+      const made = yield* openApp({ ...context, settings: other })
+      return yield* setupOf(made)
+    })
+    const node = yield* Effect.context<Services>()
+    const commands = yield* fileCommands([
+      join(places.config, "commands"),
+      ...(context.isTrusted
+        ? [join(places.project, ".claude", "commands"), join(places.project, ".deepagents", "commands")]
+        : [])
+    ])
+    const fixed = [...(yield* setupInChat(context)), ...commands]
+    const ofServers = yield* mcpInChat(context)
+    const all = yield* keyed(places)
+    const refused = new Set<string>()
+    yield* chat({
+      terminal: options.terminal,
+      threadId,
+      setup: yield* setupOf(app),
+      choose: (chosen) => Effect.provideContext(setup(chosen), node),
+      agents: app.agents.agents.map(({ description, name }) => ({ name, description })),
+      models: all.filter(({ key }) => key !== undefined).map(({ model }) => ({ name: model })),
+      commands: () => [...fixed, ...ofServers()],
+      limits: { cost: settings.budget?.value, tokens: settings.tokens?.value },
+      mode: settings.approvals?.value,
+      plain: settings.plain?.value,
+      theme: settings.theme?.value,
+      onTheme: (theme) => Effect.provideContext(keepTheme(places, theme), node),
+      bindings: bindingsWith(settings.keys?.value ?? {}),
+      resumes: thread !== undefined,
+      first: options.first,
+      folder: places.project,
+      history: join(places.data, "history"),
+      draft: join(places.data, "threads", threadId, "draft"),
+      // Until the end of the turn, not of the chat, whose scope is among the services.
+      hold: (id) =>
+        Effect.flatMap(Effect.scope, (scope) =>
+          hold(places, id, refused.has(id)).pipe(
+            Effect.onExit((exit) => Effect.sync(() => (Exit.isFailure(exit) ? refused.add(id) : refused.delete(id)))),
+            Effect.provideService(Scope.Scope, scope),
+            Effect.provideContext(node)
+          )
+        ),
+      resumeCommand: (id) => `deepagents resume ${id}`
+    }).pipe(Effect.provide(app.files(threadId)), orFail("failed"))
+  },
+  (effect, { places }) => Effect.scoped(Effect.provide(effect, sessions(places)))
+)

@@ -1,0 +1,58 @@
+/** The user's threads: made, found by the beginning of their id, described. */
+import * as Clock from "effect/Clock"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import * as Effect from "effect/Effect"
+import type { Service, Thread } from "../../../core/SessionStore.ts"
+import type { Places } from "../config/places.ts"
+import { fail, orFail } from "../failure.ts"
+
+const letters = "abcdefghijkmnpqrstuvwxyz23456789"
+
+/** An id that people can read and type: the day, and six characters. */
+export const newId = Effect.map(Clock.currentTimeMillis, (now) => {
+  const day = new Date(now).toISOString().slice(0, 10).replaceAll("-", "")
+  const random = [...SecureRandom.randomBytesUnsafe(6)].map((byte) => letters[byte % letters.length]).join("")
+  return `${day}-${random}`
+})
+
+export const metadataOf = (options: {
+  readonly places: Places
+  readonly title: string
+  readonly agent: string
+  readonly model: string
+}) => ({ title: options.title, folder: options.places.project, agent: options.agent, model: options.model })
+
+const textOf = ({ metadata }: Thread, key: string): string => {
+  const value = metadata[key]
+  return typeof value === "string" ? value : ""
+}
+
+export const titleOf = (thread: Thread): string => textOf(thread, "title")
+export const folderOf = (thread: Thread): string => textOf(thread, "folder")
+export const agentOf = (thread: Thread): string => textOf(thread, "agent")
+
+/** The last thread of the folder. */
+export const lastOf = Effect.fnUntraced(function* (store: Service, places: Places) {
+  const { items } = yield* orFail("failed")(store.list({ where: { folder: places.project }, limit: 1 }))
+  const [last] = items
+  return last ?? (yield* fail("usage", `There is no session of ${places.project} yet; deepagents begins one`))
+})
+
+/** The thread with this id, or with the only id that begins so, or ends so. */
+export const find = Effect.fnUntraced(function* (store: Service, id: string) {
+  const exact = yield* Effect.option(store.info(id))
+  if (exact._tag === "Some") return exact.value
+  const { items } = yield* orFail("failed")(store.list({ limit: 1000 }))
+  const found = items.filter(({ threadId }) => threadId.startsWith(id) || threadId.endsWith(id))
+  const [one] = found
+  if (one !== undefined && found.length === 1) return one
+  return yield* fail(
+    "usage",
+    found.length === 0
+      ? `There is no session ${JSON.stringify(id)}; deepagents sessions lists them`
+      : `${found.length} sessions begin or end with ${JSON.stringify(id)}: ${found
+          .slice(0, 5)
+          .map(({ threadId }) => threadId)
+          .join(", ")}`
+  )
+})

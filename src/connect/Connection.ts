@@ -1,0 +1,133 @@
+/**
+ * Connections: where a connector gets the credential of an account from, out of the model's sight.
+ *
+ * ```ts
+ * import { Connection, OpenApiTools } from "effect-deepagents/connect"
+ *
+ * const crm = OpenApiTools.fromUrl("https://crm.example.com/openapi.json", {
+ *   auth: Connection.stored({ service: "CRM", namespace: "tenant/acme", name: "crm/ada" })
+ * })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { ApiKey, type Credential, CredentialStore, OAuthToken } from "../stores/CredentialStore.ts"
+import { ServiceError } from "./ServiceError.ts"
+
+/**
+ * A way to the credential of one account. `credential` gives one that is valid; told of one that the service `refused`,
+ * a renewed one. `how` is the sentence that says how to connect.
+ */
+export interface Connection<out R = never> {
+  readonly service: string
+  readonly how: string
+  readonly credential: (refused?: Credential) => Effect.Effect<Credential, ServiceError, R>
+}
+
+/** The secret of a credential: its key, or its access token. */
+export const secretOf = (credential: Credential): Redacted.Redacted<string> =>
+  credential._tag === "ApiKey" ? credential.key : credential.accessToken
+
+const isSame = (one: Credential, other: Credential): boolean =>
+  Redacted.value(secretOf(one)) === Redacted.value(secretOf(other))
+
+/**
+ * A connection by the {@link CredentialStore}.
+ *
+ * - `service`: its name, for people
+ * - `namespace`: whose credential it is (the tenant, the user), or an effect that says so at each call
+ * - `name`: the account; by default the service's name in lower case, with `-` for spaces
+ * - `refresh`: renews a token, one at a time for all processes; without it, one that expired is not renewed
+ * - `how`: what to tell a person who is not connected
+ */
+export const stored = <E = never, R = never, E2 = never, R2 = never>(options: {
+  readonly service: string
+  readonly namespace: string | Effect.Effect<string, E, R>
+  readonly name?: string | undefined
+  readonly refresh?: ((credential: Credential) => Effect.Effect<Credential, E2, R2>) | undefined
+  readonly how?: string | undefined
+}): Connection<CredentialStore | R | R2> => {
+  const { namespace, refresh, service } = options
+  const name = options.name ?? service.toLowerCase().replaceAll(/\s+/g, "-")
+  const how =
+    options.how ??
+    `Ask the user to connect ${service}: the application stores a credential named "${name}" in the CredentialStore.`
+  const failure = (reason: "NotConnected" | "Unreachable", problem: string) =>
+    new ServiceError({ service, operation: "connect", reason, problem, isRetryable: reason === "Unreachable" })
+  const missing = failure("NotConnected", `${service} is not connected. ${how}`)
+  const space: Effect.Effect<string, E, R> = typeof namespace === "string" ? Effect.succeed(namespace) : namespace
+  return {
+    service,
+    how,
+    // Words of a store, an identity provider or the application may quote a secret: they go to the log, not the model.
+    credential: (refused) =>
+      Effect.gen(function* () {
+        const store = yield* CredentialStore
+        const owner = yield* space
+        const kept = yield* store.get(owner, name)
+        if (kept === undefined) return yield* missing
+        if (refresh === undefined) return kept
+        return yield* store.refreshed(owner, name, {
+          refresh,
+          ...(refused === undefined ? {} : { isExpired: (credential: Credential) => isSame(credential, refused) })
+        })
+      }).pipe(
+        Effect.catch((error) =>
+          error === missing
+            ? Effect.fail(missing)
+            : Effect.andThen(
+                Effect.logWarning(`The credential of ${service} can't be had`, error),
+                Effect.fail(failure("NotConnected", `the credential of ${service} can't be read or renewed. ${how}`))
+              )
+        )
+      )
+  }
+}
+
+/**
+ * A connection by an access token that another service gives, and renews when it is told of a `refused` one: that of
+ * `OAuth.accessToken`, or of `OAuth.connect`, which asks a person to sign in where nobody has yet. The model is told that
+ * there is no connection, and `how` to connect; the failure itself goes to the log.
+ */
+export const fromToken = <E, R>(options: {
+  readonly service: string
+  readonly token: (refused: Redacted.Redacted | undefined) => Effect.Effect<Redacted.Redacted, E, R>
+  readonly how?: string | undefined
+}): Connection<R> => {
+  const { service, token } = options
+  const how = options.how ?? `Ask the user to sign in to ${service}.`
+  return {
+    service,
+    how,
+    credential: (refused) =>
+      token(refused === undefined ? undefined : secretOf(refused)).pipe(
+        Effect.map((accessToken) => OAuthToken.make({ accessToken })),
+        Effect.catch((error) =>
+          Effect.andThen(
+            Effect.logWarning(`There is no token for ${service}`, error),
+            Effect.fail(
+              new ServiceError({
+                service,
+                operation: "connect",
+                reason: "NotConnected",
+                problem: `${service} is not connected. ${how}`,
+                isRetryable: false
+              })
+            )
+          )
+        )
+      )
+  }
+}
+
+/**
+ * A connection by one credential for everybody, from the configuration of the application: a key of its own, a bot's.
+ */
+export const fixed = (service: string, credential: Credential | Redacted.Redacted<string>): Connection => {
+  const made = Redacted.isRedacted(credential) ? ApiKey.make({ key: credential }) : credential
+  return {
+    service,
+    how: `The application's own credential for ${service} is to be replaced where the application is configured.`,
+    credential: () => Effect.succeed(made)
+  }
+}

@@ -1,0 +1,209 @@
+/**
+ * Tools from an OpenAPI document: any service that has one (3.0 or 3.1, JSON or YAML) becomes tools of an agent.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { Connection, OpenApiTools } from "effect-deepagents/connect"
+ *
+ * const program = Effect.gen(function* () {
+ *   const crm = yield* OpenApiTools.fromUrl("https://crm.example.com/openapi.json", {
+ *     include: (operation) => operation.tags.includes("contacts"),
+ *     auth: Connection.stored({ service: "CRM", namespace: "tenant/acme" })
+ *   })
+ *   return Agent.make({ name: "clerk", prompt: "You keep the contacts in order.", tools: crm.tools })
+ * })
+ * ```
+ *
+ * A call that only reads (GET, HEAD) runs at once; every other call asks for an approval. The credential never enters the
+ * arguments, the result or an error, and goes to the server of the document only.
+ */
+import * as Effect from "effect/Effect"
+import { FileSystem } from "effect/FileSystem"
+import type { HttpClient } from "effect/http/HttpClient"
+import { isObject } from "../core/Json.ts"
+import type * as Tool from "../core/Tool.ts"
+import { freeNames } from "../support/text/names.ts"
+import { cut } from "../support/text/text.ts"
+import { oneLine } from "../support/text/untrusted.ts"
+import { send, textOf } from "./internal/connectors/http.ts"
+import { type Document, listAt, objectAt, readDocument, resolved, textAt } from "./internal/openapi/document.ts"
+import { type Found, operationsOf, serverOf, toolName } from "./internal/openapi/operations.ts"
+import { makeSchemas } from "./internal/openapi/schemas.ts"
+import { nearest } from "./internal/openapi/search.ts"
+import { type Auth, namesOf, schemesOf } from "./internal/openapi/security.ts"
+import { type Made, makeTool, type Operation, pair } from "./internal/openapi/tools.ts"
+import { OpenApiError } from "./OpenApiError.ts"
+
+export type { Auth, Operation }
+
+/**
+ * - `name`: what the service is called: in errors, and before the names of the search pair; by default the document's
+ *   title
+ * - `include`: ids of operations, or a rule; all without it. An id that the document does not have is refused
+ * - `auth`: the credential, by one {@link Connection} or one for each security scheme; the document says how it is sent
+ * - `names`: another name for an operation's tool; it is made legal and unique
+ * - `as`: one tool an operation, or two for all (`search` and `call`); by default two for more than 40 operations
+ * - `baseUrl`: where the service is, in place of the document's first server
+ * - `origins`: origins (`https://uploads.example.com`) beside that of the service which get the credential too, where
+ *   an operation has a server of its own
+ * - `headers`: sent with every request to the service, and to `origins`
+ * - `outputLimit`: characters of an answer that the model is shown (30,000)
+ */
+export interface Options<R = never> {
+  readonly name?: string | undefined
+  readonly include?: ReadonlyArray<string> | ((operation: Operation) => boolean) | undefined
+  readonly auth?: Auth<R> | undefined
+  readonly names?: ((operation: Operation) => string) | undefined
+  readonly as?: "operations" | "search" | undefined
+  readonly baseUrl?: string | undefined
+  readonly origins?: ReadonlyArray<string> | undefined
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  readonly outputLimit?: number | undefined
+}
+
+/** A tool of an operation. One that writes has `needsApproval`. */
+export type OperationTool<R> = Tool.Tool<HttpClient | R> | Tool.NeedingApproval<HttpClient | R>
+
+/** The tools of a document, and the operations that they stand for. */
+export interface OpenApiTools<R = never> {
+  readonly tools: ReadonlyArray<OperationTool<R>>
+  readonly operations: ReadonlyArray<Operation>
+}
+
+const mostAlone = 40
+const shownCharacters = 30_000
+
+const chosen = (include: Options["include"], operation: Operation, found: Found): boolean => {
+  if (include === undefined) return true
+  return typeof include === "function" ? include(operation) : include.includes(found.id)
+}
+
+/** Ids that are named and are not there, each with one that is written alike. */
+const unknownIds = (include: Options["include"], all: ReadonlyArray<Found>): ReadonlyArray<string> => {
+  if (include === undefined || typeof include === "function") return []
+  const ids = all.map(({ id }) => id)
+  return include
+    .filter((id) => !ids.includes(id))
+    .map((id) => {
+      const alike = nearest(id, ids)
+      return alike === undefined ? JSON.stringify(id) : `${JSON.stringify(id)} (is it ${JSON.stringify(alike)}?)`
+    })
+}
+
+/** A reference of a path that leads to nothing in the document. */
+const pathElsewhere = (document: Document): string | undefined =>
+  Object.values(objectAt(document.root, "paths") ?? {})
+    .filter((item) => resolved(document, item) === undefined)
+    .map((item) => (isObject(item) ? textAt(item, "$ref") : undefined))
+    .find((ref) => ref !== undefined)
+
+const fromDocument = Effect.fnUntraced(function* <R>(
+  document: Document,
+  label: string,
+  from: string | undefined,
+  options: Options<R>
+) {
+  const fail = (problem: string) => new OpenApiError({ document: label, problem })
+  const { root } = document
+  const server = options.baseUrl ?? serverOf(listAt(root, "servers")) ?? (from === undefined ? undefined : "/")
+  const base = server === undefined ? null : URL.parse(server, from)
+  if (base === null || !/^https?:$/.test(base.protocol)) {
+    return yield* fail(`it does not say where the service is (${cut(server ?? "no servers", 100)}); give baseUrl`)
+  }
+  const variable = /\{[^{}]*\}/.exec(server ?? "")?.[0]
+  if (variable !== undefined) {
+    return yield* fail(`the address of its service has a part without a value, ${cut(variable, 60)}; give baseUrl`)
+  }
+  const trusted = new Set([base.origin])
+  for (const origin of options.origins ?? []) {
+    const url = URL.parse(origin)
+    if (url === null)
+      return yield* fail(`origins: ${JSON.stringify(origin)} is no URL, such as https://uploads.example.com`)
+    trusted.add(url.origin)
+  }
+  const schemes = Object.keys(schemesOf(document))
+  const strange = namesOf(options.auth).filter((name) => !schemes.includes(name))
+  if (strange.length > 0) {
+    return yield* fail(`auth: it has no security scheme ${strange.join(", ")}; it has ${schemes.join(", ") || "none"}`)
+  }
+  const service = oneLine(cut(options.name ?? textAt(objectAt(root, "info") ?? {}, "title") ?? "The service", 60))
+  const all = operationsOf(document)
+  const unknown = unknownIds(options.include, all)
+  if (unknown.length > 0) return yield* fail(`include: it has no operation ${unknown.slice(0, 5).join(", ")}`)
+  const setting = {
+    document,
+    schemas: makeSchemas(document),
+    service,
+    base: base.href,
+    trusted,
+    auth: options.auth,
+    isMoved: options.baseUrl !== undefined,
+    headers: options.headers ?? {},
+    outputLimit: options.outputLimit ?? shownCharacters
+  }
+  const free = freeNames()
+  const made = all.flatMap((found): ReadonlyArray<Made<R>> => {
+    const { id, isDeprecated, method, path, summary, tags } = found
+    const named = { id, name: id, method, path, tags, summary, isDeprecated }
+    if (!chosen(options.include, named, found)) return []
+    return [makeTool(setting, found, { ...named, name: toolName(options.names?.(named) ?? id, free) })]
+  })
+  if (made.length === 0) {
+    const elsewhere = all.length === 0 ? pathElsewhere(document) : undefined
+    return yield* fail(
+      elsewhere === undefined
+        ? "no operation of it is included, so there is no tool"
+        : `its paths are in other files (${cut(elsewhere, 100)}), which are not looked for; make one document of them first, with a bundler such as redocly bundle`
+    )
+  }
+  const isPair = options.as === "search" || (options.as === undefined && made.length > mostAlone)
+  const tools: ReadonlyArray<OperationTool<R>> = isPair
+    ? pair(made, service, toolName(options.name ?? service, freeNames()).slice(0, 50), setting.outputLimit)
+    : made.map(({ tool }) => tool())
+  return { tools, operations: made.map(({ operation }) => operation) }
+})
+
+/**
+ * Makes tools of a document: its value, or its text as JSON or YAML. Fails if it is no OpenAPI document, or if the
+ * options name what it does not have. A document of whatever form makes no other trouble: what can't be expressed is
+ * left open in the schema, and the parameters of a tool have 16,000 characters at most.
+ *
+ * Operations that send files take the paths of files of the run's `Backend`.
+ */
+export const make = <R = never>(
+  document: unknown,
+  options: Options<R> = {}
+): Effect.Effect<OpenApiTools<R>, OpenApiError> =>
+  Effect.flatMap(readDocument(document, options.name ?? "given"), (read) =>
+    fromDocument(read, options.name ?? "given", undefined, options)
+  )
+
+/** Makes tools of a document at a URL; its servers may be relative to it. */
+export const fromUrl = <R = never>(
+  url: string | URL,
+  options: Options<R> = {}
+): Effect.Effect<OpenApiTools<R>, OpenApiError, HttpClient> =>
+  Effect.gen(function* () {
+    const from = String(url)
+    const label = URL.parse(from)?.host ?? from
+    const answer = yield* Effect.mapError(
+      send<never>({ service: label, operation: "read the document", method: "GET", url: from }, undefined),
+      ({ problem }) => new OpenApiError({ document: label, problem })
+    )
+    return yield* fromDocument(yield* readDocument(textOf(answer), label), label, from, options)
+  })
+
+/** Makes tools of a document in a file. */
+export const fromFile = <R = never>(
+  path: string,
+  options: Options<R> = {}
+): Effect.Effect<OpenApiTools<R>, OpenApiError, FileSystem> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem
+    const text = yield* Effect.mapError(
+      fs.readFileString(path),
+      ({ message }) => new OpenApiError({ document: path, problem: message })
+    )
+    return yield* fromDocument(yield* readDocument(text, path), path, undefined, options)
+  })

@@ -1,0 +1,345 @@
+/**
+ * Requests to services: with the credential of a connection, repeated as the service asks, bounded in time and size.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { RequestInit } from "effect/http/FetchHttpClient"
+import * as Headers from "effect/http/Headers"
+import type { HttpBody } from "effect/http/HttpBody"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import type { HttpMethod } from "effect/http/HttpMethod"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import { isTooDeep, Json, maxDepth } from "../../../core/Json.ts"
+import type { Credential } from "../../../stores/CredentialStore.ts"
+import { beginning } from "../../../support/http/body.ts"
+import { untraced } from "../../../support/http/untraced.ts"
+import { defined } from "../../../support/json/defined.ts"
+import { problems } from "../../../support/text/issues.ts"
+import { mask } from "../../../support/text/mask.ts"
+import { cut } from "../../../support/text/text.ts"
+import { visible } from "../../../support/text/untrusted.ts"
+import { type Connection, secretOf } from "../../Connection.ts"
+import { type Reason, ServiceError } from "../../ServiceError.ts"
+
+/** Headers and parameters of the query by which a credential is shown. */
+export interface Shown {
+  readonly headers?: Readonly<Record<string, Redacted.Redacted<string>>> | undefined
+  readonly query?: Readonly<Record<string, Redacted.Redacted<string>>> | undefined
+}
+
+/** Shows a credential as most services want it. */
+export const bearer = (credential: Credential): Shown => ({
+  headers: { authorization: Redacted.make(`Bearer ${Redacted.value(secretOf(credential))}`) }
+})
+
+/** A request. `query` is in order; `isReading` says that it may be made again whatever came of it. */
+export interface Call {
+  readonly service: string
+  readonly operation: string
+  readonly method: HttpMethod
+  readonly url: string
+  readonly query?: ReadonlyArray<readonly [string, string]> | undefined
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  readonly body?: HttpBody | undefined
+  readonly isReading?: boolean | undefined
+  /** The words of the service for what it refused, from its answer; it may call an answer with status 200 refused. */
+  readonly refusal?: ((answer: Answer) => Refusal | undefined) | undefined
+}
+
+export interface Refusal {
+  readonly problem: string
+  readonly isRateLimit?: boolean | undefined
+  readonly isUnauthorised?: boolean | undefined
+}
+
+/** A connection, and how its credential is shown. */
+export interface Access<out R> {
+  readonly connection: Connection<R>
+  readonly show: (credential: Credential) => Shown
+}
+
+/** An answer that was read whole. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers.Headers
+  readonly bytes: Uint8Array
+}
+
+export const textOf = ({ bytes }: Pick<Answer, "bytes">): string => new TextDecoder().decode(bytes)
+
+const mostBytes = 10 * 1024 * 1024
+const mostOfFailure = 64 * 1024
+const timeout = "30 seconds"
+const mostRepeats = 3
+const mostWaitMillis = 60_000
+const mostRedirects = 5
+const shownOfFailure = 2_000
+
+export const failure = (
+  { operation, service }: Pick<Call, "service" | "operation">,
+  reason: Reason,
+  problem: string,
+  options?: { readonly status?: number | undefined; readonly isRetryable?: boolean | undefined }
+): ServiceError =>
+  new ServiceError({
+    service,
+    operation,
+    reason,
+    problem,
+    isRetryable: options?.isRetryable ?? false,
+    ...defined({ status: options?.status })
+  })
+
+const isText = ({ headers }: Answer): boolean =>
+  /json|text|xml|problem|^$/.test(Option.getOrElse(Headers.get(headers, "content-type"), () => ""))
+
+/** The part of a failing answer that is told: its text, cut; nothing of what is no text. */
+const told = (answer: Answer): string => {
+  if (!isText(answer)) return ""
+  const text = visible(textOf(answer)).trim()
+  return text === "" ? "" : ` It said: ${JSON.stringify(cut(text, shownOfFailure))}`
+}
+
+const hints: { readonly [status: number]: string } = {
+  400: "it does not accept the request as it is",
+  401: "it does not accept the credential",
+  403: "the account may not do this, or lacks a permission (scope)",
+  404: "there is no such thing, or the account may not see it",
+  409: "it conflicts with what is there",
+  410: "it is gone",
+  412: "it was changed meanwhile",
+  422: "it understands the request, and can't do it",
+  429: "it is asked too often"
+}
+
+const isRateLimit = ({ headers, status }: Answer): boolean =>
+  status === 429 ||
+  ((status === 403 || status === 503) && Option.isSome(Headers.get(headers, "retry-after"))) ||
+  (status === 403 && Option.getOrUndefined(Headers.get(headers, "x-ratelimit-remaining")) === "0")
+
+const positive = (millis: number): number | undefined => (millis > 0 && Number.isFinite(millis) ? millis : undefined)
+
+/**
+ * The milliseconds that the service wants to be left alone: `Retry-After` as seconds or a date, or GitHub's reset. Nothing
+ * where it says none, a time that is over, or what is neither.
+ */
+const wantedWait = (headers: Headers.Headers, now: number): number | undefined => {
+  const after = Option.getOrElse(Headers.get(headers, "retry-after"), () => "").trim()
+  if (/^\d+(?:\.\d+)?$/.test(after)) return Number(after) * 1_000
+  if (/^[a-z]+,? .*\d:\d/i.test(after)) return positive(Date.parse(after) - now)
+  if (Option.getOrUndefined(Headers.get(headers, "x-ratelimit-remaining")) !== "0") return undefined
+  return positive(Number(Option.getOrElse(Headers.get(headers, "x-ratelimit-reset"), () => "x")) * 1_000 - now)
+}
+
+const isReading = (call: Call): boolean => call.isReading ?? (call.method === "GET" || call.method === "HEAD")
+
+/** One request, without its repeats. A redirect is followed for what is read only, and away from home without secrets. */
+const once = Effect.fnUntraced(function* (call: Call, shown: Shown) {
+  const client = untraced(yield* HttpClient.HttpClient)
+  const home = URL.parse(call.url)
+  if (home === null || !/^https?:$/.test(home.protocol)) {
+    return yield* failure(call, "InvalidRequest", "the address of the service is no http or https URL")
+  }
+  if (home.username !== "" || home.password !== "") {
+    return yield* failure(
+      call,
+      "InvalidRequest",
+      "a password stands in the address of the service; give it by a connection"
+    )
+  }
+  for (const [name, value] of call.query ?? []) home.searchParams.append(name, value)
+  let url = home
+  let isHome = true
+  for (let hop = 0; ; hop++) {
+    // A request that another origin sends back to this one is that origin's, and gets no credential.
+    isHome = isHome && url.origin === home.origin
+    const secrets = isHome ? shown : {}
+    const target = new URL(url)
+    for (const [name, value] of Object.entries(secrets.query ?? {}))
+      target.searchParams.set(name, Redacted.value(value))
+    const headers: Record<string, string> = isHome ? { accept: "application/json", ...call.headers } : {}
+    for (const [name, value] of Object.entries(secrets.headers ?? {})) headers[name] = Redacted.value(value)
+    const request = HttpClientRequest.make(call.method)(target.href, {
+      headers,
+      ...defined({ body: call.body })
+    })
+    const response = yield* client.execute(request)
+    const location = Option.getOrUndefined(Headers.get(response.headers, "location"))
+    const next = response.status >= 300 && response.status < 400 ? URL.parse(location ?? "", url.href) : null
+    if (next !== null && call.method === "GET" && hop < mostRedirects) {
+      url = next
+      continue
+    }
+    const isFailure = response.status >= 400
+    const { bytes, isWhole } = yield* beginning(response, isFailure ? mostOfFailure : mostBytes)
+    if (!isWhole && !isFailure) {
+      return yield* failure(
+        call,
+        "TooLarge",
+        `the answer has more than ${mostBytes} bytes; ask for less at once (a page, fewer fields, a part)`
+      )
+    }
+    return { status: response.status, headers: response.headers, bytes } satisfies Answer
+  }
+})
+
+const redirectsByHand = { redirect: "manual" } as const
+
+const attempt = (call: Call, shown: Shown): Effect.Effect<Answer, ServiceError, HttpClient.HttpClient> =>
+  once(call, shown).pipe(
+    Effect.provideService(RequestInit, redirectsByHand),
+    Effect.catchTag("HttpClientError", (error) => {
+      const reason = error.reason._tag
+      const isRefused = reason === "InvalidUrlError"
+      const tail = isRefused
+        ? "description" in error.reason
+          ? (error.reason.description ?? "its address may not be reached")
+          : ""
+        : isReading(call)
+          ? "no answer came; try again later"
+          : "no answer came, so it is not known whether the change was made: look before you do it again"
+      return Effect.fail(
+        failure(call, isRefused ? "InvalidRequest" : "Unreachable", cut(tail, 300), { isRetryable: !isRefused })
+      )
+    }),
+    Effect.timeoutOrElse({
+      duration: timeout,
+      orElse: () =>
+        Effect.fail(
+          failure(
+            call,
+            "Unreachable",
+            isReading(call)
+              ? "it did not answer within 30 seconds; try again later"
+              : "it did not answer within 30 seconds, so it is not known whether the change was made: look before you do it again",
+            { isRetryable: isReading(call) }
+          )
+        )
+    })
+  )
+
+/** The shortest secret that is looked for in answers: a shorter one could be any word of them. */
+const leastOfSecret = 6
+
+/** An answer without the credential, which some services say again, above all when they refuse it. */
+const withoutSecrets = (answer: Answer, credential: Credential, shown: Shown): Answer => {
+  const sent = [...Object.values(shown.headers ?? {}), ...Object.values(shown.query ?? {})].map(Redacted.value)
+  const secrets = [Redacted.value(secretOf(credential)), ...sent.map((value) => value.slice(value.indexOf(" ") + 1))]
+  const used = new Set(secrets.filter((secret) => secret.length >= leastOfSecret))
+  const masked = (text: string): string =>
+    [...used].reduce((rest, secret) => mask(rest, new Map([["credential", secret]])), text)
+  // The address of the next page has what this one was asked for with.
+  const said = Object.entries(answer.headers)
+  const headers = said.map(([, value]) => value).join("\n")
+  const text = isText(answer) ? textOf(answer) : ""
+  const rest = masked(text)
+  return {
+    ...answer,
+    ...(masked(headers) === headers
+      ? {}
+      : { headers: Headers.fromInput(said.map(([name, value]): [string, string] => [name, masked(value)])) }),
+    ...(rest === text ? {} : { bytes: new TextEncoder().encode(rest) })
+  }
+}
+
+/** An answer of failure, in words. */
+export const judged = (answer: Answer): string => {
+  const hint = hints[answer.status] ?? (answer.status < 400 ? "it redirects, which is not followed" : "it failed")
+  return `it answered with status ${answer.status}: ${hint}.${told(answer)}`
+}
+
+/** Reason for which an answer was refused. */
+const judge = (call: Call, answer: Answer): Refusal | undefined => {
+  const own = call.refusal?.(answer)
+  if (own !== undefined) return own
+  if (answer.status < 300 || answer.status === 304) return undefined
+  return {
+    problem: judged(answer),
+    isRateLimit: isRateLimit(answer),
+    isUnauthorised: answer.status === 401
+  }
+}
+
+/**
+ * Sends a request, and gives its answer if that is no failure. Repeated up to three times: what the service puts off
+ * (`Retry-After`, or 1, 2 and 4 seconds), and what only reads if it fails on the way. A credential that is refused is
+ * renewed once.
+ */
+export const send = Effect.fnUntraced(function* <R>(call: Call, access: Access<R> | undefined) {
+  let credential = access === undefined ? undefined : yield* access.connection.credential()
+  let isRenewed = false
+  for (let repeats = 0; ;) {
+    const shown: Shown = access === undefined || credential === undefined ? {} : access.show(credential)
+    const backoff = 1_000 * 2 ** repeats
+    const outcome = yield* Effect.result(attempt(call, shown))
+    if (outcome._tag === "Failure") {
+      const canRepeat = outcome.failure.reason === "Unreachable" && isReading(call) && repeats < mostRepeats
+      if (!canRepeat) return yield* outcome.failure
+      yield* Effect.sleep(backoff)
+      repeats++
+      continue
+    }
+    const answer = credential === undefined ? outcome.success : withoutSecrets(outcome.success, credential, shown)
+    const refusal = judge(call, answer)
+    if (refusal === undefined) return answer
+    if (refusal.isUnauthorised === true && access !== undefined && credential !== undefined) {
+      if (!isRenewed) {
+        isRenewed = true
+        const renewed: Credential = yield* access.connection.credential(credential)
+        const isNew = Redacted.value(secretOf(renewed)) !== Redacted.value(secretOf(credential))
+        credential = renewed
+        if (isNew) continue
+      }
+      return yield* failure(call, "NotConnected", `${refusal.problem} ${access.connection.how}`, {
+        status: answer.status
+      })
+    }
+    const isPassing = refusal.isRateLimit === true || (isReading(call) && [500, 502, 503, 504].includes(answer.status))
+    if (isPassing) {
+      const wait = wantedWait(answer.headers, yield* Clock.currentTimeMillis) ?? backoff
+      if (wait <= mostWaitMillis && repeats < mostRepeats) {
+        yield* Effect.sleep(wait)
+        repeats++
+        continue
+      }
+      if (refusal.isRateLimit === true) {
+        const problem = `it is asked too often; ask again in ${Math.ceil(wait / 1_000)} seconds. ${refusal.problem}`
+        return yield* failure(call, "RateLimited", problem, { status: answer.status, isRetryable: true })
+      }
+    }
+    return yield* failure(call, "Refused", refusal.problem, { status: answer.status, isRetryable: isPassing })
+  }
+})
+
+const decodeJson = Schema.decodeOption(Schema.fromJsonString(Json))
+
+/** The JSON of an answer; `undefined` for what is none, or lies too deep. An empty one is `{}`. */
+export const jsonOf = ({ bytes }: Pick<Answer, "bytes">): Json | undefined =>
+  bytes.length === 0
+    ? {}
+    : Option.getOrUndefined(Option.filter(decodeJson(textOf({ bytes })), (json) => !isTooDeep(json)))
+
+/** An answer as its schema has it. */
+export const decode = <A>(
+  call: Pick<Call, "service" | "operation">,
+  schema: Schema.ConstraintDecoder<A>,
+  answer: Answer
+): Effect.Effect<A, ServiceError> => {
+  const json = jsonOf(answer)
+  if (json === undefined) {
+    return Effect.fail(
+      failure(call, "UnexpectedAnswer", `its answer is no JSON, or has more than ${maxDepth} levels`, {
+        status: answer.status
+      })
+    )
+  }
+  return Effect.mapError(Schema.decodeUnknownEffect(schema)(json), ({ issue }) => {
+    const where = problems(issue)
+      .slice(0, 3)
+      .map(({ expected, path }) => `${path === "" ? "the answer" : path} should be ${expected}`)
+    return failure(call, "UnexpectedAnswer", cut(`its answer is of another form: ${where.join("; ")}`, 500))
+  })
+}

@@ -1,0 +1,91 @@
+/** Reads OpenAPI documents, of JSON or YAML, whoever wrote them. */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import { follow, pathOf } from "../../../support/json/jsonSchema.ts"
+import { cut } from "../../../support/text/text.ts"
+import { yaml } from "../../../support/text/yaml.ts"
+import { OpenApiError } from "../../OpenApiError.ts"
+
+/** A document and what was looked up in it. */
+export interface Document {
+  readonly root: JsonObject
+  readonly found: Map<string, JsonObject | undefined>
+}
+
+const parse = (text: string): Effect.Effect<unknown> =>
+  Result.match(
+    Result.try(() => JSON.parse(text) as unknown),
+    {
+      onSuccess: Effect.succeed,
+      // The parser of YAML takes a document of JSON for one of its own, slowly: the first character tells them apart.
+      onFailure: () =>
+        /^\s*[{[]/.test(text.slice(0, 1_000))
+          ? Effect.undefined
+          : Effect.map(yaml, (parser) =>
+              Result.getOrElse(
+                Result.try((): unknown => parser.parse(text, { schema: "core", uniqueKeys: false })),
+                () => undefined
+              )
+            )
+    }
+  )
+
+/** A document from its text or its value. `name` is what it is called in errors. */
+export const readDocument = Effect.fnUntraced(function* (given: unknown, name: string) {
+  const fail = (problem: string) => new OpenApiError({ document: name, problem })
+  const value = typeof given === "string" ? yield* parse(given) : given
+  if (!isObject(value)) {
+    return yield* fail("it is neither JSON nor YAML of an object; give the document itself, or use fromUrl or fromFile")
+  }
+  // YAML reads `openapi: 3.1` as a number.
+  const said = value["openapi"] ?? value["swagger"]
+  const version = typeof said === "number" ? said.toFixed(1) : said
+  if (typeof version !== "string" || !/^3\.[01](?:\.|$)/.test(version)) {
+    const seen = typeof version === "string" ? JSON.stringify(cut(version, 40)) : "null"
+    return yield* fail(`it is of version ${seen}; tools are made of OpenAPI 3.0 and 3.1`)
+  }
+  if (!isObject(value["paths"])) return yield* fail("it has no paths, so there is nothing to call")
+  return { root: value, found: new Map() } satisfies Document
+})
+
+/** References lead on so often; more do only in a circle, or in a hostile document. */
+const stepLimit = 64
+
+/** The object that a reference leads to in the end, over others. */
+export const lookUp = ({ found, root }: Document, ref: string): JsonObject | undefined => {
+  if (found.has(ref)) return found.get(ref)
+  let at: string | undefined = ref
+  let target: JsonObject | undefined
+  for (let step = 0; at !== undefined && step < stepLimit; step++) {
+    const path = pathOf(at)
+    target = path === undefined ? undefined : follow(root, path)
+    const next: Json | undefined = target?.["$ref"]
+    at = typeof next === "string" ? next : undefined
+  }
+  const whole = at === undefined ? target : undefined
+  found.set(ref, whole)
+  return whole
+}
+
+/** An object of the document, or the one that it refers to. */
+export const resolved = (document: Document, given: Json | undefined): JsonObject | undefined => {
+  if (!isObject(given)) return undefined
+  const { $ref } = given
+  return typeof $ref === "string" ? lookUp(document, $ref) : given
+}
+
+export const textAt = (object: JsonObject, key: string): string | undefined => {
+  const value = Object.hasOwn(object, key) ? object[key] : undefined
+  return typeof value === "string" ? value : undefined
+}
+
+export const listAt = (object: JsonObject | undefined, key: string): ReadonlyArray<Json> => {
+  const value = object !== undefined && Object.hasOwn(object, key) ? object[key] : undefined
+  return Array.isArray(value) ? value : []
+}
+
+export const objectAt = (object: JsonObject | undefined, key: string): JsonObject | undefined => {
+  const value = object !== undefined && Object.hasOwn(object, key) ? object[key] : undefined
+  return isObject(value) ? value : undefined
+}

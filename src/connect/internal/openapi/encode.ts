@@ -1,0 +1,188 @@
+/** Arguments of a tool as a request: paths, queries by their style, forms with brackets, parts with files. */
+import * as Effect from "effect/Effect"
+import * as HttpBody from "effect/http/HttpBody"
+import { Backend } from "../../../core/Backend.ts"
+import { isObject, type Json, type JsonObject, stringify } from "../../../core/Json.ts"
+import { encodePart } from "../../../support/text/percent.ts"
+import type { ServiceError } from "../../ServiceError.ts"
+import type { Call } from "../connectors/http.ts"
+import type { Body, Parameter, Target } from "./operations.ts"
+
+type Pairs = ReadonlyArray<readonly [string, string]>
+
+/** Says that a value can't be sent where it belongs. */
+type Fail = (problem: string) => ServiceError
+
+const plain = (value: Json): string => (typeof value === "string" ? value : stringify(value))
+
+/** `a[b][0]=c`: the form of nested values that PHP, Rails and Stripe read. */
+const brackets = (name: string, value: Json): Pairs => {
+  const pairs: Array<readonly [string, string]> = []
+  const todo: Array<readonly [string, Json]> = [[name, value]]
+  for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
+    const [at, one] = next
+    if (Array.isArray(one)) todo.push(...one.map((item, index) => [`${at}[${index}]`, item] as const).reverse())
+    else if (isObject(one)) {
+      todo.push(
+        ...Object.entries(one)
+          .map(([key, item]) => [`${at}[${key}]`, item] as const)
+          .reverse()
+      )
+    } else pairs.push([at, one === null ? "" : plain(one)])
+  }
+  return pairs
+}
+
+const separators: { readonly [style: string]: string } = { spaceDelimited: " ", pipeDelimited: "|" }
+
+/** Lists and objects without what is nothing, which these styles have no word for (RFC 6570, 2.3). */
+const withoutNull = (value: Json): Json =>
+  Array.isArray(value)
+    ? value.filter((one) => one !== null)
+    : isObject(value)
+      ? Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null))
+      : value
+
+const isNothing = (value: Json): boolean =>
+  value === null || (Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0)
+
+const queryOf = ({ explode, isJson, name, style }: Parameter, given: Json): Pairs => {
+  if (isJson) return [[name, stringify(given)]]
+  if (style === "deepObject") return brackets(name, given)
+  const value = withoutNull(given)
+  if (isNothing(value)) return []
+  if (Array.isArray(value)) {
+    if (explode) return value.map((one) => [name, plain(one)])
+    return [[name, value.map(plain).join(separators[style] ?? ",")]]
+  }
+  if (!isObject(value)) return [[name, plain(value)]]
+  const entries = Object.entries(value).map(([key, one]): readonly [string, string] => [key, plain(one)])
+  return explode ? entries : [[name, entries.flat().join(separators[style] ?? ",")]]
+}
+
+/** A value of the styles `simple`, `label` and `matrix`, its parts written by `escape`. */
+const simple = ({ explode, name, style }: Parameter, value: Json, escape: (text: string) => string): string => {
+  const separator = style === "label" ? (explode ? "." : ",") : style === "matrix" && explode ? ";" : ","
+  const parts = Array.isArray(value)
+    ? value.map((one) => (style === "matrix" && explode ? `${name}=${escape(plain(one))}` : escape(plain(one))))
+    : isObject(value)
+      ? Object.entries(value).map(([key, one]) => `${escape(key)}${explode ? "=" : ","}${escape(plain(one))}`)
+      : [escape(plain(value))]
+  const joined = parts.join(separator)
+  if (style === "label") return `.${joined}`
+  if (style !== "matrix") return joined
+  const hasNames = explode && (Array.isArray(value) || isObject(value))
+  return hasNames ? `;${joined}` : `;${name}=${joined}`
+}
+
+/** A URL reads these as steps, however they are escaped. */
+const isStep = (segment: string): boolean => /^(?:\.|%2e){1,2}$/i.test(segment)
+
+const pathOf = (target: Target, args: JsonObject, fail: Fail): string | ServiceError => {
+  const values = new Map<string, string>()
+  for (const parameter of target.parameters) {
+    if (parameter.in !== "path") continue
+    const given = Object.hasOwn(args, parameter.argument) ? args[parameter.argument] : undefined
+    const value = given === undefined ? null : withoutNull(given)
+    if (value === "" || isNothing(value)) {
+      return fail(`the argument ${parameter.argument} is part of the address, so it can't be empty`)
+    }
+    values.set(parameter.name, simple(parameter, value, encodePart))
+  }
+  const segments = target.path
+    .split("/")
+    .map((part) => part.replaceAll(/\{([^{}]*)\}/g, (whole, name: string) => values.get(name) ?? whole))
+  const missing = segments.find((segment) => /[{}]/.test(segment))
+  if (missing !== undefined) return fail(`the document does not say what ${missing} of its path is`)
+  if (segments.some(isStep)) return fail('"." and ".." can\'t be a part of the address')
+  return segments.join("/")
+}
+
+const bytesOf = Effect.fnUntraced(function* (path: Json | undefined, fail: Fail) {
+  if (typeof path !== "string") return yield* fail("a file is given by its path, a text")
+  const backend = yield* Effect.serviceOption(Backend)
+  if (backend._tag === "None") return yield* fail("there are no files here: provide a Backend to the run")
+  const [file] = yield* backend.value.download([path])
+  if (file === undefined || !file.ok) {
+    return yield* fail(`the file ${path} can't be read: ${file === undefined ? "it is not there" : file.error.message}`)
+  }
+  return { bytes: file.value, name: path.slice(path.lastIndexOf("/") + 1) || "file" }
+})
+
+const multipart = Effect.fnUntraced(function* (body: Body, value: Json, fail: Fail) {
+  if (!isObject(value)) return yield* fail(`the argument ${body.argument} is an object with a property for each part`)
+  const form = new FormData()
+  for (const [key, given] of Object.entries(value)) {
+    for (const one of Array.isArray(given) ? given : [given]) {
+      if (!body.files.has(key)) {
+        form.append(key, plain(one))
+        continue
+      }
+      const { bytes, name } = yield* bytesOf(one, fail)
+      form.append(key, new Blob([new Uint8Array(bytes)]), name)
+    }
+  }
+  return HttpBody.formData(form)
+})
+
+const bodyOf = (body: Body, value: Json, fail: Fail): Effect.Effect<HttpBody.HttpBody, ServiceError> => {
+  switch (body.kind) {
+    case "json":
+      return Effect.succeed(HttpBody.text(stringify(value), body.contentType))
+    case "text":
+      return Effect.succeed(HttpBody.text(plain(value), body.contentType))
+    case "bytes":
+      return Effect.map(bytesOf(value, fail), ({ bytes }) => HttpBody.uint8Array(bytes, body.contentType))
+    case "multipart":
+      return multipart(body, value, fail)
+    case "form": {
+      if (!isObject(value)) return Effect.fail(fail(`the argument ${body.argument} is an object`))
+      const pairs = Object.entries(value).flatMap(([key, one]): Pairs => {
+        if (!Array.isArray(one) || body.bracketed.has(key) || one.some((item) => typeof item === "object")) {
+          return brackets(key, one)
+        }
+        return one.map((item) => [key, plain(item)])
+      })
+      const text = new URLSearchParams(pairs.map(([key, one]): [string, string] => [key, one])).toString()
+      return Effect.succeed(HttpBody.text(text, "application/x-www-form-urlencoded"))
+    }
+  }
+}
+
+/** The request of a call, but for the credential. */
+export const requestOf = Effect.fnUntraced(function* (
+  target: Target,
+  base: string,
+  args: JsonObject,
+  known: Pick<Call, "service" | "operation">,
+  fail: Fail
+) {
+  const path = pathOf(target, args, fail)
+  if (typeof path !== "string") return yield* path
+  const query: Array<readonly [string, string]> = []
+  const headers: Record<string, string> = {}
+  for (const parameter of target.parameters) {
+    const value = Object.hasOwn(args, parameter.argument) ? args[parameter.argument] : undefined
+    if (value === undefined || parameter.in === "path") continue
+    if (parameter.in === "query") query.push(...queryOf(parameter, value))
+    else {
+      const text = parameter.isJson ? stringify(value) : simple(parameter, value, (part) => part)
+      // A line break would begin another header; other characters no header has.
+      if (/[^\t\x20-\x7e]/.test(text))
+        return yield* fail(`the argument ${parameter.argument} has characters that a header can't have`)
+      headers[parameter.name] = text
+    }
+  }
+  const { body } = target
+  const given = body === undefined || !Object.hasOwn(args, body.argument) ? undefined : args[body.argument]
+  const sent = body === undefined || given === undefined ? undefined : yield* bodyOf(body, given, fail)
+  const call: Call = {
+    ...known,
+    method: target.method,
+    url: `${base.replace(/\/+$/, "")}${path}`,
+    query,
+    headers,
+    ...(sent === undefined ? {} : { body: sent })
+  }
+  return call
+})

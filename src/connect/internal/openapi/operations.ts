@@ -1,0 +1,262 @@
+/** The operations of a document: where each is, what it takes, and what it is called as a tool. */
+import type { HttpMethod } from "effect/http/HttpMethod"
+import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import { sha256Sync } from "../../../support/store/sha256.ts"
+import type { FreeName } from "../../../support/text/names.ts"
+import { cut } from "../../../support/text/text.ts"
+import { oneLine } from "../../../support/text/untrusted.ts"
+import { type Document, listAt, objectAt, resolved, textAt } from "./document.ts"
+import type { Field } from "./schemas.ts"
+
+/** A parameter outside of the body. `argument` is the name that the model knows it by. */
+export interface Parameter {
+  readonly argument: string
+  readonly name: string
+  readonly in: "path" | "query" | "header"
+  readonly style: string
+  readonly explode: boolean
+  readonly isJson: boolean
+  readonly isRequired: boolean
+}
+
+export interface Body {
+  readonly kind: "json" | "form" | "multipart" | "text" | "bytes"
+  readonly contentType: string
+  readonly argument: string
+  readonly isRequired: boolean
+  readonly files: ReadonlySet<string>
+  /** Properties of a form whose lists are written with brackets. */
+  readonly bracketed: ReadonlySet<string>
+}
+
+export interface Target {
+  readonly method: HttpMethod
+  readonly path: string
+  readonly parameters: ReadonlyArray<Parameter>
+  readonly body: Body | undefined
+  /** The server of this operation, where it has its own. */
+  readonly server: string | undefined
+  readonly security: ReadonlyArray<Json> | undefined
+}
+
+/** An operation as the document has it. */
+export interface Found {
+  readonly id: string
+  readonly method: HttpMethod
+  readonly path: string
+  readonly tags: ReadonlyArray<string>
+  readonly summary: string
+  readonly description: string
+  readonly isDeprecated: boolean
+  readonly fields: ReadonlyArray<Field>
+  readonly target: Target
+}
+
+const methods = ["get", "put", "post", "delete", "patch", "head"] as const
+const verbs = { get: "GET", put: "PUT", post: "POST", delete: "DELETE", patch: "PATCH", head: "HEAD" } as const
+
+/** Headers that are not the model's to choose: the credential's, those that HTTP itself lives by, and other methods. */
+const ownHeaders = new Set([
+  "accept",
+  "authorization",
+  "connection",
+  "content-length",
+  "content-type",
+  "cookie",
+  "expect",
+  "host",
+  "proxy-authorization",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "x-http-method",
+  "x-http-method-override",
+  "x-method-override"
+])
+
+const mostParameters = 500
+
+const isPlace = (place: string | undefined): place is Parameter["in"] =>
+  place === "path" || place === "query" || place === "header"
+
+/** A name that every provider takes for a parameter, and that is not taken. */
+const argumentName = (name: string, place: string, taken: Set<string>): string => {
+  const base = name.replaceAll(/[^A-Za-z0-9_.-]/g, "_").slice(0, 50) || "parameter"
+  let made = base
+  if (taken.has(made)) made = `${base}_${place}`
+  for (let count = 2; taken.has(made); count++) made = `${base}_${count}`
+  taken.add(made)
+  return made
+}
+
+const isFile = (schema: JsonObject | undefined): boolean =>
+  schema !== undefined &&
+  (schema["format"] === "binary" ||
+    schema["contentMediaType"] === "application/octet-stream" ||
+    schema["contentEncoding"] === "binary")
+
+const kinds: ReadonlyArray<readonly [Body["kind"], RegExp]> = [
+  ["json", /^application\/(?:[\w.+-]+\+)?json\b/i],
+  ["form", /^application\/x-www-form-urlencoded\b/i],
+  ["multipart", /^multipart\/form-data\b/i],
+  ["text", /^(?:text\/|application\/(?:sdp|xml|yaml|graphql))/i],
+  ["bytes", /./]
+]
+
+/** Stripe's document, and others, say of a file only that it is a text, and name it so. */
+const isNamedFile = (name: string, schema: JsonObject | undefined): boolean =>
+  name === "file" && schema?.["type"] === "string" && schema["format"] === undefined && schema["enum"] === undefined
+
+const filesOf = (document: Document, schema: JsonObject | undefined): ReadonlySet<string> =>
+  new Set(
+    Object.entries(objectAt(schema, "properties") ?? {}).flatMap(([name, given]) => {
+      const property = resolved(document, given)
+      const items = resolved(document, property?.["items"])
+      const members = [...listAt(property, "anyOf"), ...listAt(property, "oneOf")]
+      const isAny =
+        isFile(property) ||
+        isFile(items) ||
+        isNamedFile(name, property) ||
+        members.some((one) => isFile(resolved(document, one)))
+      return isAny ? [name] : []
+    })
+  )
+
+const bodyOf = (document: Document, operation: JsonObject, taken: Set<string>) => {
+  const body = resolved(document, operation["requestBody"])
+  const content = objectAt(body, "content")
+  if (content === undefined) return undefined
+  for (const [kind, pattern] of kinds) {
+    const contentType = Object.keys(content).find((type) => pattern.test(type))
+    if (contentType === undefined) continue
+    const media = objectAt(content, contentType)
+    const schema = media?.["schema"]
+    const encoding = objectAt(media, "encoding") ?? {}
+    const bracketed = Object.keys(encoding).filter((name) => objectAt(encoding, name)?.["style"] === "deepObject")
+    const files =
+      kind === "multipart" ? filesOf(document, resolved(document, schema)) : new Set(kind === "bytes" ? [""] : [])
+    const isRequired = body?.["required"] === true
+    const argument = argumentName("body", "request", taken)
+    const made: Body = {
+      kind,
+      contentType: contentType.includes("*") ? "application/octet-stream" : contentType,
+      argument,
+      isRequired,
+      files,
+      bracketed: new Set(bracketed)
+    }
+    const field: Field = {
+      name: argument,
+      schema: kind === "text" ? { type: "string" } : schema,
+      description: body === undefined ? undefined : textAt(body, "description"),
+      isRequired,
+      ...(kind === "multipart" || kind === "bytes" ? { files } : {})
+    }
+    return { body: made, field }
+  }
+  return undefined
+}
+
+const defaultStyles = { path: "simple", query: "form", header: "simple" } as const
+
+const parametersOf = (document: Document, item: JsonObject, operation: JsonObject, taken: Set<string>) => {
+  const byKey = new Map<string, JsonObject>()
+  for (const given of [...listAt(item, "parameters"), ...listAt(operation, "parameters")].slice(0, mostParameters)) {
+    const one = resolved(document, given)
+    if (one !== undefined) byKey.set(`${textAt(one, "in")}:${textAt(one, "name")}`, one)
+  }
+  return [...byKey.values()].flatMap((one) => {
+    const name = textAt(one, "name")
+    const place = textAt(one, "in")
+    if (name === undefined || !isPlace(place)) return []
+    if (place === "header" && (ownHeaders.has(name.toLowerCase()) || !/^[\w!#$%&'*+.^`|~-]+$/.test(name))) return []
+    const content = Object.values(objectAt(one, "content") ?? {})[0]
+    const style = textAt(one, "style") ?? defaultStyles[place]
+    const isRequired = one["required"] === true || place === "path"
+    const parameter: Parameter = {
+      argument: argumentName(name, place, taken),
+      name,
+      in: place,
+      style,
+      explode: typeof one["explode"] === "boolean" ? one["explode"] : style === "form",
+      isJson: content !== undefined,
+      isRequired
+    }
+    const field: Field = {
+      name: parameter.argument,
+      schema: content === undefined ? one["schema"] : isObject(content) ? content["schema"] : undefined,
+      description: textAt(one, "description"),
+      isRequired
+    }
+    return [{ field, parameter }]
+  })
+}
+
+/** The address of a server, with the defaults of its variables; `undefined` for none. */
+export const serverOf = (servers: ReadonlyArray<Json>): string | undefined => {
+  const [first] = servers
+  if (!isObject(first)) return undefined
+  const variables = objectAt(first, "variables")
+  return textAt(first, "url")
+    ?.slice(0, 2_000)
+    .replaceAll(/\{([^{}]*)\}/g, (whole, name: string) => textAt(objectAt(variables, name) ?? {}, "default") ?? whole)
+}
+
+/** All operations of a document, in its order. */
+export const operationsOf = (document: Document): ReadonlyArray<Found> => {
+  const { root } = document
+  const found: Array<Found> = []
+  for (const [path, given] of Object.entries(objectAt(root, "paths") ?? {})) {
+    const item = resolved(document, given)
+    if (item === undefined || !path.startsWith("/")) continue
+    for (const method of methods) {
+      const operation = objectAt(item, method)
+      if (operation === undefined) continue
+      const taken = new Set<string>()
+      const parameters = parametersOf(document, item, operation, taken)
+      const made = bodyOf(document, operation, taken)
+      const security = operation["security"] ?? root["security"]
+      found.push({
+        id: textAt(operation, "operationId") ?? `${method} ${path}`,
+        method: verbs[method],
+        path,
+        tags: listAt(operation, "tags").filter((tag) => typeof tag === "string"),
+        summary: oneLine(cut(textAt(operation, "summary") ?? "", 300)),
+        description: cut(textAt(operation, "description") ?? "", 4_000),
+        isDeprecated: operation["deprecated"] === true,
+        fields: [...parameters.map(({ field }) => field), ...(made === undefined ? [] : [made.field])],
+        target: {
+          method: verbs[method],
+          path,
+          parameters: parameters.map(({ parameter }) => parameter),
+          body: made?.body,
+          server: serverOf(listAt(operation, "servers")) ?? serverOf(listAt(item, "servers")),
+          security: Array.isArray(security) ? security : undefined
+        }
+      })
+    }
+  }
+  return found
+}
+
+const mostOfName = 64
+
+/** A text without `_` at its ends. (A pattern for it would go back over each run of them.) */
+const trimmed = (text: string): string => {
+  let from = 0
+  let to = text.length
+  while (text[from] === "_") from++
+  while (to > from && text[to - 1] === "_") to--
+  return text.slice(from, to)
+}
+
+/** A name that every provider takes for a tool, and that is not taken: letters, digits, `_` and `-`, 64 at most. */
+export const toolName = (id: string, free: FreeName): string => {
+  const clean = trimmed(id.replaceAll(/[^A-Za-z0-9_-]+/g, "_"))
+  const begun = /^[A-Za-z_]/.test(clean) ? clean : `op_${clean}`
+  return free(
+    begun.length <= mostOfName ? begun : `${begun.slice(0, mostOfName - 9)}_${sha256Sync(id).slice(0, 8)}`,
+    mostOfName
+  )
+}

@@ -1,0 +1,2 @@
+/** Readers of documents: PDF, office files, mail, books, tables. */
+export * as Documents from "./Documents.ts"

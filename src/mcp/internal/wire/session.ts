@@ -1,0 +1,307 @@
+/** One connection to a server, from its handshake to its end. */
+import type {
+  Client,
+  CreateMessageResult,
+  CreateMessageResultWithTools,
+  ElicitResult,
+  Transport
+} from "@modelcontextprotocol/client"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { PlatformError } from "effect/PlatformError"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Queue from "effect/Queue"
+import * as Scope from "effect/Scope"
+import type * as Semaphore from "effect/Semaphore"
+import { observed } from "../../../support/effect/observed.ts"
+import type { FetchLike } from "../../../support/http/fetchLike.ts"
+import { reveal } from "../../../support/store/redacted.ts"
+import { cut } from "../../../support/text/text.ts"
+import type { Authorize } from "../../McpAuthorization.ts"
+import type { HttpServer, Server, StdioServer } from "../../McpConfig.ts"
+import type { McpError } from "../../McpError.ts"
+import * as Errors from "../errors.ts"
+import type * as Secrets from "../secrets.ts"
+import type { Read } from "./answers.ts"
+import * as Call from "./call.ts"
+import * as Http from "./http.ts"
+import * as Listening from "./listening.ts"
+import * as Process from "./process.ts"
+import type { Sdk } from "./sdk.ts"
+import * as Send from "./send.ts"
+import { type Listed, siftTools } from "./sift.ts"
+import * as Subscriptions from "./subscriptions.ts"
+
+/** The surroundings of connections. */
+export interface Surroundings {
+  readonly fetch: FetchLike
+  readonly authorize: Authorize | undefined
+  readonly client: { readonly name: string; readonly version: string }
+  readonly roots: ReadonlyArray<{ readonly uri: string; readonly name?: string }>
+  readonly maxMessage: number
+  /**
+   * The system starts one process after the other in any case. Taken in turns, the first server is spoken to while the
+   * next one is started.
+   */
+  readonly starting: Semaphore.Semaphore
+}
+
+/** The server of a connection. */
+export interface Target {
+  readonly name: string
+  readonly config: Server
+  readonly log: { readonly add: (text: string) => void; readonly read: () => string }
+  readonly secrets: Secrets.Secrets
+  /** Set for a server that ended, or refused, when it was asked for the newer protocol, or the newer transport. */
+  readonly known: { isLegacy: boolean; isOldTransport: boolean }
+}
+
+/** The lists of a server that changed. */
+export type Changed = "tools" | "prompts" | "resources"
+
+const all: ReadonlyArray<Changed> = ["tools", "prompts", "resources"]
+
+/** A connection that stands. */
+export interface Session {
+  readonly client: Client
+  /** That of the process, where the server is one. */
+  readonly pid: number | undefined
+  /** Done when the connection is lost, with the reason. */
+  readonly lost: Deferred.Deferred<McpError>
+  /** The next list that changed. However often it does meanwhile, it is said once. */
+  readonly changed: Effect.Effect<Changed>
+  readonly listTools: Effect.Effect<Listed, McpError>
+  /** Asks the server for something. A connection that turns out to be lost is given up. */
+  readonly request: <A>(ask: (client: Client, signal: AbortSignal) => Promise<A>) => Effect.Effect<A, McpError>
+  readonly call: Call.Call
+  readonly subscribe: Subscriptions.Subscribe
+}
+
+/** The milliseconds that a server has for its start and its handshake, and for the list of its tools. */
+export const connectTimeoutOf = ({ connectTimeout }: Server): number => connectTimeout ?? 30_000
+
+/** Characters of what a server says in an attempt to connect to it. */
+const mostSaid = 4_000
+const unattributed = "this client can't tell which of its calls this belongs to"
+
+const answered = <A>(answer: Deferred.Deferred<A, string>): Promise<A> =>
+  observed(Effect.runPromise(Effect.mapError(Deferred.await(answer), (problem) => new Error(problem))))
+
+/** Makes the client, with the answers to what a server asks. */
+const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: ReadonlySet<Call.Open>) => {
+  const { config, known } = target
+  const news = Effect.runSync(Queue.unbounded<Changed>())
+  const untold = new Set<Changed>()
+  const hasChanged = (what: Changed): void => {
+    if (untold.has(what)) return
+    untold.add(what)
+    Queue.offerUnsafe(news, what)
+  }
+  const changed = Effect.tap(Queue.take(news), (what) => Effect.sync(() => untold.delete(what)))
+  const onChanged = (what: Changed) => ({
+    autoRefresh: false,
+    debounceMs: 50,
+    onChanged: () => hasChanged(what)
+  })
+  const samples = config.sampling !== undefined
+  const time = connectTimeoutOf(config)
+  const client = new sdk.Client(around.client, {
+    capabilities: {
+      elicitation: { form: { applyDefaults: true }, url: {} },
+      ...(around.roots.length > 0 ? { roots: { listChanged: false } } : {}),
+      ...(samples ? { sampling: {} } : {})
+    },
+    versionNegotiation: {
+      mode: known.isLegacy || config.type === "sse" ? "legacy" : "auto",
+      // A person may have to sign in before the first answer; a process that is silent knows the older protocol only.
+      probe: { timeoutMs: config.type === "stdio" ? Math.min(5_000, time / 3) : time }
+    },
+    listChanged: {
+      tools: onChanged("tools"),
+      prompts: onChanged("prompts"),
+      resources: onChanged("resources")
+    },
+    listMaxPages: 1_000
+  })
+  /** The call that something of the server belongs to: the only one that is open, or one of the only run. */
+  const ownerOf = (): Call.Open | undefined => {
+    const calls = [...open]
+    const [first] = calls
+    return first !== undefined && calls.every(({ owner }) => owner === first.owner) ? first : undefined
+  }
+  client.setRequestHandler("elicitation/create", ({ params }) => {
+    const call = ownerOf()
+    if (call === undefined) return { action: "cancel" as const }
+    const answer = Deferred.makeUnsafe<ElicitResult, string>()
+    call.tell({ _tag: "Elicit", params, answer })
+    return answered(answer)
+  })
+  if (around.roots.length > 0) {
+    client.setRequestHandler("roots/list", () => ({ roots: around.roots.map((root) => ({ ...root })) }))
+  }
+  if (samples) {
+    client.setRequestHandler("sampling/createMessage", ({ params }) => {
+      const call = ownerOf()
+      if (call === undefined) return Promise.reject(new Error(unattributed))
+      const answer = Deferred.makeUnsafe<CreateMessageResult | CreateMessageResultWithTools, string>()
+      call.tell({ _tag: "Sample", params, answer })
+      return answered(answer)
+    })
+  }
+  client.setNotificationHandler("notifications/message", ({ params }) => {
+    const call = ownerOf()
+    const { data, level, logger } = params
+    if (call !== undefined) call.tell({ _tag: "Log", level, logger, data })
+    else target.log.add(`[${level}] ${typeof data === "string" ? data : JSON.stringify(data)}\n`)
+  })
+  return { client, changed, hasChanged }
+}
+
+interface Opened {
+  readonly transport: Transport
+  readonly leave?: () => Promise<void>
+  readonly pid?: number
+}
+
+const openProcess = (target: Target, config: StdioServer, around: Surroundings, notes: Process.Notes, read: Read) =>
+  around.starting
+    .withPermits(1)(Process.open(config, around.maxMessage, notes, read))
+    .pipe(
+      Effect.map((transport): Opened => ({ transport, pid: transport.pid })),
+      Effect.mapError((error) => Errors.notStarted(target.name, config, error))
+    )
+
+const openHttp = (sdk: Sdk, target: Target, config: HttpServer, around: Surroundings, seen: Http.Seen, read: Read) =>
+  Effect.gen(function* () {
+    const address = reveal(config.url)
+    const url = URL.parse(address)
+    if (url === null || !/^https?:$/u.test(url.protocol)) {
+      // A password, or a token behind `?`, may stand in it whatever it begins with.
+      const place = (address.split(/[?#]/u)[0] ?? "").replace(/^.*@/su, "…@")
+      const shown = JSON.stringify(cut(place, 200))
+      return yield* Errors.unavailable(target.name, `${shown} is not an address of http or https`, undefined)
+    }
+    if (url.username !== "" || url.password !== "") {
+      return yield* Errors.unavailable(target.name, "a password stands in its address; give it by `headers`", undefined)
+    }
+    // Answers of an authorisation server are bounded, too.
+    const limited = Http.limited(Http.noting(around.fetch, target.secrets.add), around.maxMessage)
+    const authorized =
+      around.authorize === undefined ? limited : yield* around.authorize({ name: target.name, config }, limited)
+    const fetch = Http.watched(authorized, seen)
+    return Http.open(sdk, config, url, config.type === "sse" || target.known.isOldTransport, fetch, read)
+  })
+
+/** Tells whether a server is one of the older transport: it knows no `POST` at this address. */
+const isOldTransport = (seen: Http.Seen): boolean =>
+  seen.status !== undefined && seen.status >= 400 && seen.status < 500 && seen.status !== 401 && seen.status !== 403
+
+const attempt = (
+  sdk: Sdk,
+  target: Target,
+  around: Surroundings,
+  seen: Http.Seen
+): Effect.Effect<Session, McpError, ChildProcessSpawner | Scope.Scope> =>
+  Effect.gen(function* () {
+    const { config, log, name } = target
+    const time = connectTimeoutOf(config)
+    const calls = new Set<Call.Open>()
+    const { changed, client, hasChanged } = makeClient(sdk, target, around, calls)
+    const lost = Deferred.makeUnsafe<McpError>()
+    const giveUp = (error: McpError): void => void Deferred.doneUnsafe(lost, Effect.succeed(error))
+    let said = ""
+    const leftOut: Array<string> = []
+    const read: Read = (message) =>
+      siftTools(sdk, target.secrets.maskMessage(message), (problem) => leftOut.push(problem))
+    const note = (text: string): void => {
+      log.add(text)
+      said = `${said}${text}`.slice(-mostSaid)
+    }
+    const opened: Opened = yield* config.type === "stdio"
+      ? openProcess(target, config, around, { add: note }, read)
+      : openHttp(sdk, target, config, around, seen, read)
+    const { leave, pid, transport } = opened
+    client.onclose = () => giveUp(Errors.lost(name, "the connection ended"))
+    client.onerror = (error) => log.add(`${Errors.wordsOf(error)}\n`)
+    yield* Effect.addFinalizer(() => {
+      const ending = Effect.promise(async () => {
+        await leave?.().catch(() => undefined)
+        await client.close().catch(() => undefined)
+      })
+      return Effect.timeoutOption(ending, "1 second")
+    })
+    yield* Effect.tryPromise({
+      try: (signal) => client.connect(transport, { timeout: time, signal }),
+      catch: (error) => Errors.ofConnect(name, error, seen, said)
+    })
+    const failure = (cause: unknown): McpError => {
+      const error = target.secrets.seal(Errors.ofRequest(name, cause, seen))
+      if (error.reason === "Lost") giveUp(error)
+      return error
+    }
+    const request: Session["request"] = (ask) =>
+      Effect.tryPromise({ try: (signal) => ask(client, signal), catch: failure })
+    const sender = Send.make(sdk, client, config.type !== "stdio")
+    const listTools = request(async (asked, signal) => {
+      leftOut.length = 0
+      if (asked.getServerCapabilities()?.tools === undefined) return { tools: [], problems: [] }
+      const { tools } = await asked.listTools({}, { cacheMode: "refresh", signal, timeout: time })
+      sender.listed(tools)
+      return { tools, problems: [...leftOut] }
+    })
+    const subscribe = yield* Subscriptions.make(client, request)
+    const lists = Listening.listsOf(client)
+    if (client.getProtocolEra() === "modern" && Object.keys(lists).length > 0) {
+      const missed = () => all.forEach(hasChanged)
+      yield* Effect.forkScoped(Listening.keepOpen(client, lists, client.autoOpenedSubscription, missed))
+    }
+    const call = yield* Call.make({
+      server: name,
+      callTimeout: config.callTimeout,
+      maxCallTime: config.maxCallTime,
+      send: sender.send,
+      open: calls,
+      failure
+    })
+    return { client, pid, lost, changed, listTools, request, call, subscribe }
+  })
+
+/** Closes what was opened in vain. */
+const contained = <A, E, R>(effect: Effect.Effect<A, E, R | Scope.Scope>): Effect.Effect<A, E, R | Scope.Scope> =>
+  Effect.gen(function* () {
+    const inner = yield* Scope.fork(yield* Effect.scope)
+    return yield* Effect.onError(Effect.provideService(effect, Scope.Scope, inner), (cause) =>
+      Scope.close(inner, Exit.failCause(cause))
+    )
+  })
+
+/**
+ * Connects to a server: by the newer protocol and transport, if it has them. The connection lasts as long as the scope.
+ */
+export const open = (
+  sdk: Sdk,
+  target: Target,
+  around: Surroundings
+): Effect.Effect<Session, McpError, ChildProcessSpawner | Scope.Scope> => {
+  const seen: Http.Seen = {}
+  const { config, known, name } = target
+  const time = connectTimeoutOf(config)
+  const once = Effect.suspend(() => contained(attempt(sdk, target, around, seen)))
+  const again = Effect.catch(once, (error) => {
+    const hasBegun = !(error.cause instanceof PlatformError)
+    if (config.type === "stdio" && !known.isLegacy && hasBegun && error.reason === "Unavailable") {
+      known.isLegacy = true
+      return once
+    }
+    if (config.type === "http" && !known.isOldTransport && isOldTransport(seen)) {
+      known.isOldTransport = true
+      return Effect.tapError(once, () => Effect.sync(() => (known.isOldTransport = false)))
+    }
+    return Effect.fail(error)
+  })
+  return Effect.timeoutOrElse(Effect.mapError(again, target.secrets.seal), {
+    duration: time,
+    orElse: () => Effect.fail(Errors.tooSlowToConnect(name, time, "start and handshake"))
+  })
+}

@@ -1,0 +1,123 @@
+/**
+ * Any language model of the AI SDK as the model of an agent, so that each of its provider packages works.
+ *
+ * ```ts
+ * import { mistral } from "@ai-sdk/mistral"
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import * as AiSdkChatModel from "effect-deepagents/models/bridges/AiSdkChatModel"
+ *
+ * const helper = Agent.make({ name: "helper", prompt: "You help." })
+ *
+ * const answer = Agent.run(helper, "What is Effect?").pipe(
+ *   Effect.provide(AiSdkChatModel.layer(mistral("mistral-large-latest")))
+ * )
+ * ```
+ */
+import type { LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import { ChatModel } from "../../core/ChatModel.ts"
+import { ModelError } from "../../core/ModelError.ts"
+import { revealed, secretsIn } from "../../support/store/redacted.ts"
+import { baseModel, pricing, profileOf } from "../internal/anthropic/models.ts"
+import { findModel } from "../internal/openai/models.ts"
+import { factsAt, serverOf } from "../internal/servers/servers.ts"
+import { timeoutOf } from "../internal/wire/guardedFetch.ts"
+import type { Overrides } from "../internal/wire/overrides.ts"
+import { type ProviderTool, type Settings, settingsOf } from "./internal/aiSdk/call.ts"
+import { vendorOf } from "./internal/aiSdk/media.ts"
+import { makeSessions } from "./internal/aiSdk/session.ts"
+
+/**
+ * Settings of a model. All are optional.
+ *
+ * - `providerOptions`: what only one provider understands, by its name, as its package documents it
+ * - `providerTools`: tools of the provider's own, by the names under which the model calls them, as its package makes
+ *   them: `{ web_search: anthropic.tools.webSearch_20260209() }`
+ * - `headers`: sent with each request, by packages that use HTTP
+ * - `timeout`: until the model says something, and then until it says a next thing, ten minutes by default
+ * - `contextWindowTokens`, `prices`: known for models of providers that `ChatModels.resolve` names
+ * - `supportsVision`: `true` if left out. A model without vision refuses a request that holds an image
+ * - `structuredOutput`: `"native"` for models of OpenAI, Anthropic and Google that can, else `"tool"`
+ *
+ * A request's `parameters` are settings too, and win over those of the layer.
+ */
+export interface Options extends Settings, Overrides {
+  readonly providerTools?: { readonly [name: string]: ProviderTool } | undefined
+  readonly headers?: { readonly [name: string]: string | Redacted.Redacted } | undefined
+  readonly timeout?: Duration.Input | undefined
+}
+
+interface Facts extends Overrides {
+  readonly schemas: "openai" | "anthropic"
+}
+
+const factsOf = ({ modelId, provider }: Pick<LanguageModelV4, "modelId" | "provider">): Facts => {
+  const name = baseModel(modelId.slice(modelId.lastIndexOf("/") + 1))
+  if (name.startsWith("claude-")) {
+    const profile = profileOf(name)
+    return { ...profile, prices: pricing(profile, "5m")?.prices, schemas: "anthropic" }
+  }
+  const vendor = vendorOf(provider)
+  const isOpenAi = vendor === "openai" || vendor === "azure"
+  const server = serverOf(vendor === "google" ? "gemini" : vendor, undefined)
+  const known = isOpenAi ? findModel(modelId) : server === undefined ? undefined : factsAt(server, modelId)
+  if (known === undefined) return { schemas: "openai" }
+  const isNative = isOpenAi || (vendor === "google" && server?.ways.native?.test(modelId) === true)
+  return {
+    contextWindowTokens: known.contextWindowTokens,
+    prices: known.prices,
+    supportsVision: known.vision,
+    structuredOutput: isNative ? "native" : "tool",
+    schemas: "openai"
+  }
+}
+
+/**
+ * A model that asks a language model of the AI SDK (specification V3 or V4). Nothing of the AI SDK itself is needed but
+ * the package that made the model. Building the layer fails with `Unsupported` for a model of another specification.
+ *
+ * Text, reasoning, tool calls, images and files, sources, tools that the provider runs itself, usage, reasons to stop,
+ * errors with their `retryAfter`, and warnings are carried. What a provider attached to a text, thought or call goes
+ * back to it, in the order in which it came; what another one attached does not.
+ */
+export const layer = (
+  model: LanguageModelV3 | LanguageModelV4,
+  options: Options = {}
+): Layer.Layer<ChatModel, ModelError> =>
+  Layer.effect(
+    ChatModel,
+    Effect.gen(function* () {
+      const { modelId, provider } = model
+      const version: string = model.specificationVersion
+      if (version !== "v3" && version !== "v4") {
+        return yield* new ModelError({
+          provider,
+          model: modelId,
+          reason: { _tag: "Unsupported" },
+          detail: `a model of the AI SDK's specification v3 or v4 is needed, not ${version}: update the package that it is from`
+        })
+      }
+      const { headers = {}, providerTools = {} } = options
+      const facts = factsOf(model)
+      return ChatModel.of({
+        modelId,
+        provider,
+        supportsVision: options.supportsVision ?? facts.supportsVision ?? true,
+        contextWindowTokens: options.contextWindowTokens ?? facts.contextWindowTokens,
+        structuredOutput: options.structuredOutput ?? facts.structuredOutput ?? "tool",
+        prices: options.prices ?? facts.prices,
+        makeSession: makeSessions(model, {
+          settings: settingsOf(options),
+          providerTools,
+          headers: revealed(headers),
+          secrets: secretsIn(Object.values(headers)),
+          idle: timeoutOf(options.timeout),
+          schemas: facts.schemas
+        })
+      })
+    })
+  )

@@ -1,0 +1,145 @@
+/**
+ * Any `effect/ai` `LanguageModel` as the model of an agent, so that every provider package of that ecosystem works.
+ *
+ * ```ts
+ * import type { LanguageModel } from "effect/ai"
+ * import { Effect, Layer } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import * as EffectAiChatModel from "effect-deepagents/models/bridges/EffectAiChatModel"
+ *
+ * declare const provider: Layer.Layer<LanguageModel.LanguageModel> // OpenAiLanguageModel.layer({ model: "…" }) …
+ *
+ * const agent = Agent.make({ name: "greeter", prompt: "Greet whoever writes." })
+ * const answer = Agent.run(agent, "I am Ada").pipe(
+ *   Effect.provide(EffectAiChatModel.layer().pipe(Layer.provide(provider)))
+ * )
+ * ```
+ */
+import * as LanguageModel from "effect/ai/LanguageModel"
+import * as AiModel from "effect/ai/Model"
+import * as AiTool from "effect/ai/Tool"
+import * as AiToolkit from "effect/ai/Toolkit"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { ChatModel, type ModelRequest, type ModelSession, type ToolDefinition } from "../../core/ChatModel.ts"
+import { IdGenerator } from "../../core/IdGenerator.ts"
+import type { Prices } from "../../core/Usage.ts"
+import { toolSchema } from "../internal/schema/toolSchema.ts"
+import { wellFormed } from "../internal/turn/wellFormed.ts"
+import { makeWarner, warned } from "../internal/wire/warned.ts"
+import { toAnnotations } from "./internal/effectAi/definitions.ts"
+import { makeEncoder, wire } from "./internal/effectAi/encode.ts"
+import type { Origin } from "./internal/effectAi/errors.ts"
+import { makeReply } from "./internal/effectAi/reply.ts"
+import { toTurn } from "./internal/effectAi/turn.ts"
+
+/**
+ * Facts about the model: `effect/ai` tells neither window nor vision nor prices.
+ *
+ * `modelId` and `provider` are those of the `effect/ai` `Model`, where the provider's layer has one. `supportsVision`
+ * is `true` if left out: a provider without vision then fails with `InvalidRequest` when it is shown an image.
+ * `hostedTools` are tools that the provider runs itself (its web search …), offered beside the agent's own.
+ */
+export interface Options {
+  readonly modelId?: string | undefined
+  readonly provider?: string | undefined
+  readonly supportsVision?: boolean | undefined
+  readonly contextWindowTokens?: number | undefined
+  readonly prices?: Prices | undefined
+  readonly hostedTools?: ReadonlyArray<AiTool.AnyProviderDefined> | undefined
+}
+
+/** A tool that a model is told about and that nobody calls through `effect/ai`. */
+type Told = AiTool.Tool<
+  string,
+  {
+    readonly parameters: typeof Schema.Unknown
+    readonly success: typeof Schema.Unknown
+    readonly failure: typeof Schema.Never
+    readonly failureMode: "error"
+  }
+>
+
+const toTold = (tool: ToolDefinition): Told =>
+  AiTool.dynamic(tool.name, {
+    description: wellFormed(tool.description),
+    parameters: toolSchema(tool.parameters, "openai")
+  }).annotateMerge(toAnnotations(tool.annotations))
+
+/** Made anew only when the tools are others. */
+const makeToolkits = (hostedTools: Options["hostedTools"] = []) => {
+  // The needs of their schemas are needs of whoever calls them, and that is the provider.
+  const hosted = hostedTools as unknown as ReadonlyArray<Told>
+  let tools: ModelRequest["tools"] = []
+  let toolkit = AiToolkit.make(...hosted)
+  return (request: ModelRequest) => {
+    if (tools !== request.tools) {
+      tools = request.tools
+      toolkit = AiToolkit.make(...hosted, ...tools.map(toTold))
+    }
+    return toolkit
+  }
+}
+
+const makeSession = (
+  model: LanguageModel.LanguageModel,
+  origin: Origin,
+  hostedTools: Options["hostedTools"]
+): Effect.Effect<ModelSession> =>
+  Effect.map(model.supportsSystemMessagesInHistory ?? Effect.succeed(false), (systemInside) => {
+    const encode = makeEncoder(wire(systemInside))
+    const toolkitOf = makeToolkits(hostedTools)
+    // Parameters of a request have no way through `effect/ai`; whoever set them must hear of it.
+    const warn = makeWarner(
+      "parameters",
+      (names) => `effect/ai takes no parameters with a request. Set them on the provider's layer; ignored: ${names}`
+    )
+
+    const begin = Effect.fnUntraced(function* (request: ModelRequest) {
+      const parts = model.streamText({
+        prompt: encode(request.systemPrompt, request.messages),
+        toolkit: toolkitOf(request),
+        toolChoice: request.toolChoice,
+        disableToolCallResolution: true,
+        toolCallValidation: "deferred"
+      })
+      const turn = toTurn(parts, makeReply(origin, yield* IdGenerator), origin)
+      return warned(warn(Object.keys(request.parameters)), turn)
+    })
+
+    return { nextTurn: (request) => Stream.unwrap(begin(request)) }
+  })
+
+/**
+ * A model that asks the `LanguageModel` in context.
+ *
+ * Tools, reasoning with its signatures, images and files, usage, stop reasons, metadata of the provider and its errors
+ * are carried. A call that the model wrote wrong becomes a malformed call and does not end the stream. Structured
+ * answers are had by a tool, since `effect/ai` has no JSON mode for streams; parameters of requests (temperature …) and
+ * cache hints are set on the provider's layer instead.
+ */
+export const layer = (options?: Options): Layer.Layer<ChatModel, never, LanguageModel.LanguageModel> =>
+  Layer.effect(
+    ChatModel,
+    Effect.gen(function* () {
+      const model = yield* LanguageModel.LanguageModel
+      const name = yield* Effect.serviceOption(AiModel.ModelName)
+      const provider = yield* Effect.serviceOption(AiModel.ProviderName)
+      const origin = {
+        provider: options?.provider ?? Option.getOrElse(provider, () => "effect-ai"),
+        model: options?.modelId ?? Option.getOrElse(name, () => "unknown")
+      }
+      return ChatModel.of({
+        modelId: origin.model,
+        provider: origin.provider,
+        supportsVision: options?.supportsVision ?? true,
+        contextWindowTokens: options?.contextWindowTokens,
+        structuredOutput: "tool",
+        prices: options?.prices,
+        makeSession: makeSession(model, origin, options?.hostedTools)
+      })
+    })
+  )

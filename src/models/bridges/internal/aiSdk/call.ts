@@ -1,0 +1,94 @@
+/** The settings of a call to a model of the AI SDK: those of its layer, overlaid by those of a request. */
+import type { LanguageModelV4ProviderTool } from "@ai-sdk/provider"
+import * as Result from "effect/Result"
+import { isObject, type Json, type JsonObject } from "../../../../core/Json.ts"
+import { effortOf, type ThinkingLevel, withThinking } from "../../../internal/turn/thinking.ts"
+import { merge } from "../../../internal/wire/read.ts"
+
+/** Settings that the AI SDK has a name for. Only those that are set are given to the model. */
+export interface Settings {
+  readonly maxOutputTokens?: number | undefined
+  readonly temperature?: number | undefined
+  readonly topP?: number | undefined
+  readonly topK?: number | undefined
+  readonly presencePenalty?: number | undefined
+  readonly frequencyPenalty?: number | undefined
+  readonly stopSequences?: ReadonlyArray<string> | undefined
+  readonly seed?: number | undefined
+  /** Amount of thinking before an answer. Models of the specification V3 can't be told. */
+  readonly thinking?: ThinkingLevel | undefined
+  /** Options that only one provider understands, by its name: `{ anthropic: { thinking: { type: "adaptive" } } }`. */
+  readonly providerOptions?: { readonly [provider: string]: JsonObject } | undefined
+}
+
+/** Settings, as JSON, and those of a request that the AI SDK does not know. */
+export interface Overlaid {
+  readonly settings: JsonObject
+  readonly unknown: ReadonlyArray<string>
+}
+
+const names = new Set([
+  "maxOutputTokens",
+  "temperature",
+  "topP",
+  "topK",
+  "presencePenalty",
+  "frequencyPenalty",
+  "stopSequences",
+  "seed",
+  "reasoning",
+  "providerOptions"
+])
+
+const reserved = new Set([
+  "prompt",
+  "tools",
+  "toolChoice",
+  "responseFormat",
+  "abortSignal",
+  "includeRawChunks",
+  "headers"
+])
+
+/** Objects are joined two levels deep: the options of one provider, key by key. */
+const join = (before: Json | undefined, after: Json, depth = 2): Json =>
+  depth > 0 && isObject(before) && isObject(after)
+    ? Object.entries(after).reduce(
+        (all, [key, value]) => merge(all, { [key]: join(all[key], value, depth - 1) }),
+        before
+      )
+    : after
+
+const isJson = (value: unknown): value is Json => value !== undefined && typeof value !== "function"
+
+/** Picks the settings out of a layer's options. */
+export const settingsOf = (options: object): JsonObject =>
+  Object.fromEntries(
+    Object.entries(options).flatMap(([name, value]: readonly [string, unknown]) =>
+      (names.has(name) || name === "thinking") && isJson(value) ? [[name, value]] : []
+    )
+  )
+
+/** The settings with those of a request over them; `null` takes one out. Fails with a name that is not the caller's. */
+export const overlay = (settings: JsonObject, parameters: JsonObject): Result.Result<Overlaid, string> => {
+  const unknown: Array<string> = []
+  const all: Record<string, Json> = {}
+  const layers = withThinking([settings, parameters], (level) => ({ reasoning: effortOf(level) ?? "none" }))
+  for (const [name, value] of layers.flatMap((layer) => Object.entries(layer))) {
+    if (reserved.has(name)) return Result.fail(name)
+    if (!names.has(name)) unknown.push(name)
+    else if (value === null) delete all[name]
+    else all[name] = join(all[name], value)
+  }
+  return Result.succeed({ settings: all, unknown })
+}
+
+/**
+ * A tool of the provider's own, as its package makes it: `anthropic.tools.webSearch_20260209()`. One that the provider
+ * does not run itself (`isProviderExecuted: false`) takes the place of the agent's tool of its name.
+ */
+export interface ProviderTool {
+  readonly id: LanguageModelV4ProviderTool["id"]
+  readonly args: { readonly [name: string]: unknown }
+  readonly isProviderExecuted?: boolean | undefined
+}

@@ -1,0 +1,140 @@
+/** An `effect/ai` prompt as messages of ours. */
+import type * as AiPrompt from "effect/ai/Prompt"
+import { type Block, fromInput, toText } from "../../../../core/Content.ts"
+import { isObject } from "../../../../core/Json.ts"
+import * as Message from "../../../../core/Message.ts"
+import type { MalformedToolCall, ToolCall } from "../../../../core/ToolCall.ts"
+import { deepest, isTooDeep } from "../../../internal/schema/nesting.ts"
+import { malformedKey } from "./encode.ts"
+import { hosted, layoutOf, type Piece } from "./layout.ts"
+import { mediaBlock, shownBlocks } from "./media.ts"
+import { carriedBy, type Fields, isEmpty, provider, providerDataOf, toJson } from "./metadata.ts"
+
+/** Params as a call; those that are no JSON object, or are what was made of such, as a malformed one. */
+export const toCall = (part: {
+  readonly id: string
+  readonly name: string
+  readonly params: unknown
+  readonly options: AiPrompt.ProviderOptions
+}): { readonly call: ToolCall } | { readonly malformed: MalformedToolCall } => {
+  const { id, name } = part
+  if (isTooDeep(part.params)) {
+    return { malformed: { id, name, raw: "", problem: `the arguments are nested deeper than ${deepest} levels` } }
+  }
+  const params = part.params === undefined || part.params === null ? {} : toJson(part.params)
+  const raw = isObject(params) && Object.keys(params).length === 1 ? params[malformedKey] : undefined
+  if (isObject(params) && typeof raw !== "string") {
+    return { call: { id, name, arguments: params, ...providerDataOf(part.options) } }
+  }
+  const problem = "the arguments are not a JSON object"
+  const text = typeof part.params === "string" ? part.params : JSON.stringify(params)
+  return { malformed: { id, name, raw: typeof raw === "string" ? raw : text, problem } }
+}
+
+/** Sorts the pieces of a turn into a message. */
+export interface Sorted {
+  readonly content: Array<Block>
+  readonly toolCalls: Array<ToolCall>
+  readonly malformedToolCalls: Array<MalformedToolCall>
+  readonly pieces: Array<Piece>
+}
+
+export const sorted = (): Sorted => ({ content: [], toolCalls: [], malformedToolCalls: [], pieces: [] })
+
+export const addBlock = (to: Sorted, block: Block): void => {
+  to.content.push(block)
+  to.pieces.push({ _tag: "content", block })
+}
+
+export const addCall = (to: Sorted, call: ReturnType<typeof toCall>): void => {
+  if ("call" in call) to.toolCalls.push(call.call)
+  else to.malformedToolCalls.push(call.malformed)
+  to.pieces.push({ _tag: "call" })
+}
+
+/** Reasoning always says whose it is: what another provider thought is not sent to this one. */
+export const reasoningBlock = (text: string, options: AiPrompt.ProviderOptions): Block => {
+  const { providerData } = providerDataOf(options)
+  return { type: "reasoning", text, providerData: providerData ?? { [provider]: {} } }
+}
+
+const saidBlock = (part: AiPrompt.TextPart | AiPrompt.ReasoningPart): Block =>
+  part.type === "text"
+    ? { type: "text", text: part.text, ...providerDataOf(part.options) }
+    : reasoningBlock(part.text, part.options)
+
+const assistant = (message: AiPrompt.AssistantMessage): Message.AiMessage => {
+  const parts = sorted()
+  let providerData: Fields = {}
+  for (const part of message.content) {
+    const carried = carriedBy(part.options)
+    const message: Fields = carried.message ?? {}
+    providerData = { ...providerData, ...message }
+    switch (part.type) {
+      case "text":
+      case "reasoning":
+        for (const block of carried.blocks ?? [saidBlock(part)]) addBlock(parts, block)
+        break
+      case "file":
+        addBlock(parts, mediaBlock(part))
+        break
+      case "tool-call":
+        if (part.providerExecuted) parts.pieces.push(hosted(part, part.options))
+        else addCall(parts, toCall(part))
+        break
+      case "tool-result":
+        parts.pieces.push(hosted(part, part.options))
+        break
+      case "tool-approval-request":
+        break
+    }
+  }
+  const layout = layoutOf(parts.pieces)
+  if (layout !== undefined) providerData = { ...providerData, [provider]: { layout } }
+  return Message.ai(parts.content, {
+    toolCalls: parts.toolCalls,
+    malformedToolCalls: parts.malformedToolCalls,
+    providerData: isEmpty(providerData) ? undefined : providerData
+  })
+}
+
+const resultBlocks = (part: AiPrompt.ToolResultPart): ReadonlyArray<Block> => {
+  if (part.modelOutput !== undefined) return shownBlocks(part.modelOutput)
+  return fromInput(typeof part.result === "string" ? part.result : JSON.stringify(toJson(part.result)))
+}
+
+const decodeMessage = (message: AiPrompt.Message): ReadonlyArray<Message.Message> => {
+  switch (message.role) {
+    case "system":
+      return [Message.system(message.content)]
+    case "user":
+      return [Message.human(shownBlocks(message.content))]
+    case "assistant":
+      return [assistant(message)]
+    case "tool":
+      return message.content.flatMap((part) =>
+        part.type === "tool-result"
+          ? [Message.tool(resultBlocks(part), { toolCallId: part.id, toolName: part.name, isError: part.isFailure })]
+          : []
+      )
+  }
+}
+
+/** The messages of a prompt. */
+export const decode = (prompt: AiPrompt.Prompt): ReadonlyArray<Message.Message> => prompt.content.flatMap(decodeMessage)
+
+/** The instructions at the start of a prompt, and the conversation behind them. */
+export const decodeRequest = (
+  prompt: AiPrompt.Prompt
+): { readonly systemPrompt: string; readonly messages: ReadonlyArray<Message.Message> } => {
+  const messages = decode(prompt)
+  const start = messages.findIndex((message) => message.role !== "system")
+  const leading = start === -1 ? messages.length : start
+  return {
+    systemPrompt: messages
+      .slice(0, leading)
+      .map((message) => toText(message.content))
+      .join("\n\n"),
+    messages: messages.slice(leading)
+  }
+}

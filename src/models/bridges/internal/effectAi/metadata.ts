@@ -1,0 +1,85 @@
+/**
+ * Data that a provider needs back verbatim: `metadata` and `options` of `effect/ai` on one side, `providerData` on the
+ * other.
+ *
+ * A provider behind `effect/ai` names its metadata with a key of its own; all of it is kept under one key of
+ * `providerData`. What a model of ours attached travels through `effect/ai` under a key that no provider there reads.
+ */
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { Block } from "../../../../core/Content.ts"
+import { isObject, JsonObject } from "../../../../core/Json.ts"
+import { wellFormedObject } from "../../../internal/turn/wellFormed.ts"
+
+/** The key of `providerData` under which the metadata of `effect/ai` is. */
+export const provider = "effect-ai"
+
+/** The key of an `effect/ai` part's metadata under which `providerData` of ours is. */
+const ours = "effect-deepagents"
+
+/** The key for what else of a turn of ours has no place in parts. */
+const beside = "effect-deepagents/turn"
+
+/** The fields of a JSON object. */
+export type Fields = { readonly [key: string]: Schema.Json }
+
+/** Metadata or options of a part: an object for each provider that has something to say. */
+export type Metadata = { readonly [provider: string]: Schema.Json | null }
+
+const fieldsOf = (value: Schema.Json | undefined): Fields => (isObject(value) ? value : {})
+
+/** Reports whether an object has no keys. */
+export const isEmpty = (value: object): boolean => Object.keys(value).length === 0
+
+/** `providerData` as options or metadata of an `effect/ai` part. */
+export const optionsOf = (providerData: JsonObject | undefined): Metadata => {
+  if (providerData === undefined) return {}
+  const { [provider]: theirs, ...rest } = wellFormedObject(providerData)
+  const options = fieldsOf(theirs)
+  return isEmpty(rest) ? options : { ...options, [ours]: rest }
+}
+
+/** Options or metadata of an `effect/ai` part as a `providerData` field, which is left out when there are none. */
+export const providerDataOf = (options: Metadata): { readonly providerData?: JsonObject } => {
+  const { [beside]: _, [ours]: own, ...theirs } = options
+  const providerData = { ...fieldsOf(own), ...(isEmpty(theirs) ? {} : { [provider]: theirs }) }
+  return isEmpty(providerData) ? {} : { providerData }
+}
+
+const Carried = Schema.Struct({
+  message: Schema.optionalKey(JsonObject),
+  blocks: Schema.optionalKey(Schema.Array(Block))
+})
+
+/**
+ * Data of a turn that one of its parts carries: the `providerData` of the message, and the blocks that were streamed as
+ * one part since a stream does not say where one ends.
+ */
+export type Carried = typeof Carried.Type
+
+/** Metadata that carries this, if it is anything. */
+export const carry = (carried: Carried): Metadata => (isEmpty(carried) ? {} : { [beside]: encodeCarried(carried) })
+
+const encodeCarried = Schema.encodeSync(Carried)
+
+const decodeCarried = Schema.decodeUnknownOption(Carried)
+
+/** Reads the data in a part's options or metadata. */
+export const carriedBy = (options: Metadata): Carried =>
+  options[beside] === undefined ? {} : Option.getOrElse(decodeCarried(options[beside]), () => ({}))
+
+/** Joins what came in pieces: of what two pieces say about one provider, the later one counts, key by key. */
+export const mergeMetadata = (left: Metadata, right: Metadata): Metadata => {
+  if (isEmpty(right)) return left
+  const merged: { [provider: string]: Schema.Json | null } = { ...left }
+  for (const [key, value] of Object.entries(right)) {
+    const before = merged[key]
+    merged[key] = isObject(before) && isObject(value) ? { ...fieldsOf(before), ...fieldsOf(value) } : value
+  }
+  return merged
+}
+
+const isJson = Schema.is(Schema.Json)
+
+/** A value that should be JSON, as JSON: what is none is not kept. */
+export const toJson = (value: unknown): Schema.Json => (isJson(value) ? value : null)

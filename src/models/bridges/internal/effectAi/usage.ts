@@ -1,0 +1,79 @@
+/** Token counts and stop reasons, both ways. */
+import type * as AiResponse from "effect/ai/Response"
+import type { TurnStop } from "../../../../core/Message.ts"
+import * as Usage from "../../../../core/Usage.ts"
+import { countOf } from "../../../internal/wire/read.ts"
+
+/** Reads the usage that the provider counted; `undefined` if it counted nothing. */
+export const toUsage = ({ inputTokens, outputTokens }: AiResponse.Usage): Usage.Usage | undefined => {
+  const [cacheRead, cacheWrite, input, uncached] = [
+    inputTokens.cacheRead,
+    inputTokens.cacheWrite,
+    inputTokens.total,
+    inputTokens.uncached
+  ].map(countOf)
+  const [reasoning, text, output] = [outputTokens.reasoning, outputTokens.text, outputTokens.total].map(countOf)
+  const counts = [input, uncached, cacheRead, cacheWrite, output, text, reasoning]
+  if (counts.every((count) => count === undefined)) return undefined
+  return Usage.make({
+    inputTokens: input ?? (uncached ?? 0) + (cacheRead ?? 0) + (cacheWrite ?? 0),
+    outputTokens: output ?? (text ?? 0) + (reasoning ?? 0),
+    cacheReadTokens: cacheRead ?? 0,
+    cacheWriteTokens: cacheWrite ?? 0,
+    reasoningTokens: reasoning ?? 0
+  })
+}
+
+/** Counts of ours, as `effect/ai` tells them; it counts in whole tokens. */
+export const fromUsage = (usage: Usage.Usage | undefined): AiResponse.FinishPartEncoded["usage"] => {
+  if (usage === undefined) return { inputTokens: {}, outputTokens: {} }
+  const [input, cacheRead, cacheWrite] = [usage.inputTokens, usage.cacheReadTokens, usage.cacheWriteTokens].map(
+    Math.round
+  )
+  const [output, reasoning] = [usage.outputTokens, usage.reasoningTokens].map(Math.round)
+  const part = (whole: number | undefined, ...others: ReadonlyArray<number | undefined>) =>
+    Math.max(
+      0,
+      others.reduce<number>((left, other) => left - (other ?? 0), whole ?? 0)
+    )
+  return {
+    inputTokens: { total: input, uncached: part(input, cacheRead, cacheWrite), cacheRead, cacheWrite },
+    outputTokens: { total: output, text: part(output, reasoning), reasoning }
+  }
+}
+
+/** The end of a turn. Where the provider does not say, what it sent says it; a turn
+ * that ended in an error gets here with an error of its own. */
+export const toStop = (
+  reason: AiResponse.FinishReason,
+  turn: { readonly called: boolean; readonly refused: boolean }
+): TurnStop => {
+  if (turn.refused) return "refusal"
+  switch (reason) {
+    case "length":
+      return "length"
+    case "content-filter":
+      return "contentFilter"
+    case "pause":
+      return "pause"
+    case "tool-calls":
+    case "stop":
+    case "error":
+    case "other":
+    case "unknown":
+      return turn.called ? "toolCalls" : "stop"
+  }
+}
+
+const finishReasons: { readonly [Stop in TurnStop]: AiResponse.FinishReason } = {
+  stop: "stop",
+  toolCalls: "tool-calls",
+  length: "length",
+  contentFilter: "content-filter",
+  refusal: "content-filter",
+  pause: "pause",
+  interrupted: "other"
+}
+
+/** A stop reason of ours, as `effect/ai` tells it. */
+export const fromStop = (stop: TurnStop): AiResponse.FinishReason => finishReasons[stop]

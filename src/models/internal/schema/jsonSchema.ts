@@ -1,0 +1,206 @@
+/**
+ * Makes a JSON Schema fit what a provider's constrained output accepts, and says what got lost.
+ *
+ * A constraint that a provider can't enforce is taken out of the schema and told in the description instead: our own decoder still
+ * checks it. A schema of which the meaning would change is not adapted at all.
+ */
+import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import { allowsNull, definitionsOf, membersOf, resolve } from "../../../support/json/jsonSchema.ts"
+import { merge } from "../wire/read.ts"
+
+/**
+ * - `allRequired`: every property must be required, so an optional one is made nullable (and `restore` takes the nulls
+ *   out of the answer)
+ * - `keywords`: the constraints that may be sent, `formats` the values of `format`
+ */
+export interface SchemaRules {
+  readonly allRequired: boolean
+  readonly keywords: ReadonlySet<string>
+  readonly formats: ReadonlySet<string>
+}
+
+/** `removed` names what the provider will not enforce, as `path: keyword`. */
+export interface AdaptedSchema {
+  readonly schema: JsonObject
+  readonly removed: ReadonlyArray<string>
+  readonly restore: (answer: Json) => Json
+}
+
+const structural = new Set(["type", "description", "enum", "properties", "required", "items", "anyOf", "$defs"])
+
+/** Keywords that say nothing about which values are valid. */
+const annotations = new Set([
+  "$schema",
+  "$id",
+  "$comment",
+  "title",
+  "default",
+  "examples",
+  "deprecated",
+  "readOnly",
+  "writeOnly"
+])
+
+const refName = (ref: Json | undefined): string | undefined =>
+  typeof ref === "string" ? /^#\/(?:\$defs|definitions)\/([^/]+)$/.exec(ref)?.[1] : undefined
+
+/** A root that is a reference is what it refers to: providers want to see an object there. */
+export const inlineRoot = (schema: JsonObject): JsonObject => {
+  const target = "$ref" in schema ? resolve(schema, schema) : undefined
+  return target === undefined ? schema : merge(target, { $defs: definitionsOf(schema) })
+}
+
+const requiredOf = (schema: JsonObject): ReadonlyArray<Json> => {
+  const required = schema["required"]
+  return Array.isArray(required) ? required : []
+}
+
+const noted = (schema: JsonObject, notes: ReadonlyArray<string>): JsonObject => {
+  if (notes.length === 0) return schema
+  const before = typeof schema["description"] === "string" ? `${schema["description"]} ` : ""
+  return merge(schema, { description: `${before}(${notes.join(", ")})` })
+}
+
+/** Constraints that were put in an `allOf` of their own; anything else in one is beyond every provider. */
+const flattened = (schema: JsonObject): JsonObject | undefined => {
+  const { allOf, ...rest } = schema
+  if (allOf === undefined) return schema
+  if (!Array.isArray(allOf)) return undefined
+  let merged: JsonObject = rest
+  for (const member of allOf) {
+    if (!isObject(member)) return undefined
+    for (const [key, value] of Object.entries(member)) {
+      if (annotations.has(key)) continue
+      if (key in merged && JSON.stringify(merged[key]) !== JSON.stringify(value)) {
+        if (key !== "description") return undefined
+      } else merged = merge(merged, { [key]: value })
+    }
+  }
+  return merged
+}
+
+/** Makes a schema fit, or gives nothing when no schema that the provider accepts means the same. */
+export const adaptSchema = (given: JsonObject, rules: SchemaRules): AdaptedSchema | undefined => {
+  const root = inlineRoot(given)
+  const removed: Array<string> = []
+  let lost = false
+
+  const many = (schemas: Json | undefined, path: string): JsonObject =>
+    isObject(schemas)
+      ? Object.fromEntries(Object.entries(schemas).map(([key, value]) => [key, visit(value, `${path}.${key}`)]))
+      : {}
+
+  const object = (schema: JsonObject, path: string): JsonObject => {
+    const { additionalProperties, properties } = schema
+    const open = additionalProperties !== undefined && additionalProperties !== false
+    if ("patternProperties" in schema || isObject(additionalProperties) || (open && !isObject(properties))) lost = true
+    const required = requiredOf(schema)
+    const own = many(properties, path)
+    const adapted = Object.fromEntries(
+      Object.entries(own).map(([key, value]) => {
+        const optional = !required.includes(key) && rules.allRequired
+        const original = isObject(properties) ? properties[key] : undefined
+        if (!optional || allowsNull(original, root) || !isObject(value)) return [key, value]
+        return [key, { anyOf: [...(membersOf(value) ?? [value]), { type: "null" }] }]
+      })
+    )
+    return {
+      properties: adapted,
+      required: rules.allRequired ? Object.keys(adapted) : required,
+      additionalProperties: false
+    }
+  }
+
+  const visit = (node: Json, path: string): JsonObject => {
+    const schema = isObject(node) ? flattened(node) : undefined
+    if (schema === undefined || "prefixItems" in schema || "not" in schema || "if" in schema) {
+      lost = true
+      return {}
+    }
+    const name = refName(schema["$ref"])
+    if (name !== undefined) return { $ref: `#/$defs/${name}` }
+    if (schema["$ref"] === "#") return { $ref: "#" }
+    const notes: Array<string> = []
+    const kept: Record<string, Json> = {}
+    for (const [key, value] of Object.entries(schema)) {
+      if (structural.has(key) || rules.keywords.has(key)) kept[key] = value
+      else if (key === "format" && typeof value === "string" && rules.formats.has(value)) kept[key] = value
+      else if (key === "const") kept["enum"] = [value]
+      else if (!annotations.has(key) && !["additionalProperties", "oneOf", "definitions", "$ref"].includes(key)) {
+        removed.push(`${path}: ${key}`)
+        notes.push(`${key}: ${JSON.stringify(value)}`)
+      }
+    }
+    const union = membersOf(schema)
+    if (union !== undefined) kept["anyOf"] = union.map((member, index) => visit(member, `${path}[${index}]`))
+    if (schema["type"] === "array") kept["items"] = visit(schema["items"] ?? true, `${path}[]`)
+    if (schema["type"] === "object") Object.assign(kept, object(schema, path))
+    if (!["type", "anyOf", "enum"].some((key) => key in kept)) lost = true
+    delete kept["$defs"]
+    return noted(kept, notes)
+  }
+
+  const definitions = definitionsOf(root)
+  const schema = visit(root, "$")
+  const defs = many(definitions, "$defs")
+  if (lost || schema["type"] !== "object" || "anyOf" in schema) return undefined
+  return {
+    schema: Object.keys(defs).length === 0 ? schema : merge(schema, { $defs: defs }),
+    removed,
+    restore: rules.allRequired ? (answer) => withoutNulls(root, answer, root) : (answer) => answer
+  }
+}
+
+const fits = (schema: JsonObject | undefined, value: Json): boolean => {
+  if (schema === undefined) return false
+  const type = schema["type"]
+  if (Array.isArray(value)) return type === "array"
+  if (!isObject(value)) return type === (value === null ? "null" : typeof value)
+  const properties = schema["properties"]
+  if (type !== "object" || !isObject(properties)) return false
+  return (
+    Object.keys(value).every((key) => key in properties) &&
+    requiredOf(schema).every((key) => typeof key === "string" && key in value) &&
+    Object.entries(properties).every(([key, property]) => {
+      const only = isObject(property) ? (property["const"] ?? property["enum"]) : undefined
+      return only === undefined || (Array.isArray(only) ? only.includes(value[key] ?? null) : only === value[key])
+    })
+  )
+}
+
+const withoutNulls = (given: Json | undefined, value: Json, root: JsonObject): Json => {
+  const schema = resolve(given, root)
+  const union = schema === undefined ? undefined : membersOf(schema)
+  if (union !== undefined) {
+    const meant = union.find((member) => fits(resolve(member, root), value))
+    return meant === undefined ? value : withoutNulls(meant, value, root)
+  }
+  if (schema === undefined) return value
+  if (Array.isArray(value)) return value.map((item) => withoutNulls(schema["items"], item, root))
+  const properties = schema["properties"]
+  if (!isObject(value) || !isObject(properties)) return value
+  const required = requiredOf(schema)
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, item]) => {
+      const dropped = item === null && !required.includes(key) && !allowsNull(properties[key], root)
+      return dropped ? [] : [[key, withoutNulls(properties[key], item, root)]]
+    })
+  )
+}
+
+/** Reports whether a schema, at its root or below, takes properties of any name. */
+const isOpen = (value: Json): boolean => {
+  if (Array.isArray(value)) return value.some(isOpen)
+  if (!isObject(value)) return false
+  const { additionalProperties: more, patternProperties, properties, type } = value
+  const isBare = type === "object" && properties === undefined && more !== false
+  const isMap = more === true || isObject(more) || isObject(patternProperties)
+  return isBare || isMap || Object.values(value).some(isOpen)
+}
+
+/**
+ * The parameters of a tool as a provider can hold a model to them. Nothing where no such schema means the same, or where
+ * the tool takes properties of any name.
+ */
+export const adaptParameters = (schema: JsonObject, rules: SchemaRules): AdaptedSchema | undefined =>
+  isOpen(schema) ? undefined : adaptSchema(schema, rules)

@@ -1,0 +1,270 @@
+/**
+ * A JSON Schema in good order, whatever was given: only keywords that are known and of the right kind, and references
+ * only to definitions that are there.
+ *
+ * References that lead nowhere or into themselves, and nesting without end, are left out.
+ */
+import * as Result from "effect/Result"
+import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import { follow, pathOf } from "../../../support/json/jsonSchema.ts"
+import { wellFormed, wellFormedJson } from "../turn/wellFormed.ts"
+
+/** The greatest depth of a schema. Deeper down anything is valid. */
+export const depthLimit = 64
+
+export const types = new Set<Json>(["string", "number", "integer", "boolean", "object", "array", "null"])
+
+const isCount = (value: Json): boolean => Number.isSafeInteger(value) && Number(value) >= 0
+const isNumber = (value: Json): boolean => typeof value === "number" && Number.isFinite(value)
+const isText = (value: Json): boolean => typeof value === "string"
+const isPattern = (value: Json): boolean =>
+  typeof value === "string" && Result.isSuccess(Result.try(() => new RegExp(value, "u")))
+
+/** Keywords with a value of their own, and what the value must be. */
+export const valueKeywords: { readonly [keyword: string]: (value: Json) => boolean } = {
+  title: isText,
+  description: isText,
+  default: () => true,
+  examples: Array.isArray,
+  const: () => true,
+  enum: (value) => Array.isArray(value) && value.length > 0,
+  format: isText,
+  pattern: isPattern,
+  minimum: isNumber,
+  maximum: isNumber,
+  exclusiveMinimum: isNumber,
+  exclusiveMaximum: isNumber,
+  multipleOf: (value) => isNumber(value) && Number(value) > 0,
+  minLength: isCount,
+  maxLength: isCount,
+  minItems: isCount,
+  maxItems: isCount,
+  minProperties: isCount,
+  maxProperties: isCount,
+  uniqueItems: (value) => typeof value === "boolean",
+  contentEncoding: isText,
+  contentMediaType: isText
+}
+
+const nodeKeywords = ["items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"]
+const listKeywords = ["anyOf", "oneOf", "allOf", "prefixItems"]
+
+export const combinators = ["anyOf", "oneOf", "allOf"]
+
+/** Keywords that providers refuse at the root, which is to be nothing but an object. */
+export const notAtRoot: ReadonlyArray<string> = [...combinators, "$ref", "enum", "const", "not", "if", "then", "else"]
+
+/** All that a schema in good order may have. */
+export const keywords: ReadonlySet<string> = new Set([
+  "type",
+  "required",
+  "properties",
+  "patternProperties",
+  "$ref",
+  "$defs",
+  ...Object.keys(valueKeywords),
+  ...nodeKeywords,
+  ...listKeywords
+])
+
+export const without = (schema: JsonObject, ...keys: ReadonlyArray<string>): JsonObject =>
+  Object.fromEntries(Object.entries(schema).filter(([key]) => !keys.includes(key)))
+
+/** The schema with one more sentence in its description. */
+export const described = (schema: JsonObject, note: string): JsonObject => {
+  const before = schema["description"]
+  return { ...schema, description: typeof before === "string" && before !== "" ? `${before} ${note}` : note }
+}
+
+/** Gives the nodes right below a node: its reference, and the members of its combinators. */
+function* same(node: JsonObject): Iterable<JsonObject> {
+  for (const key of combinators) {
+    const members = node[key]
+    if (Array.isArray(members)) for (const member of members) if (isObject(member)) yield member
+  }
+}
+
+/** Steps through references and combinators that are followed: nobody means more. */
+const stepLimit = 1_000
+
+/** Definitions that a schema may have, at most. Nothing refers to further ones. */
+const definitionLimit = 500
+
+/**
+ * Reports whether a schema says that it is another one, or an alternative or a part of it, or goes on for so long that
+ * it can't be told. Where both are the same, nothing is said by that.
+ */
+export const leadsTo = (from: JsonObject, target: JsonObject, root: JsonObject): boolean => {
+  const seen = new Set<JsonObject>()
+  const todo = [from]
+  for (let node = todo.pop(); node !== undefined; node = todo.pop()) {
+    if (node === target || seen.size > stepLimit) return true
+    if (seen.has(node)) continue
+    seen.add(node)
+    const path = pathOf(node["$ref"])
+    const next = path === undefined ? undefined : follow(root, path)
+    if (next !== undefined) todo.push(next)
+    for (const member of same(node)) todo.push(member)
+  }
+  return false
+}
+
+const typeOf = (schema: JsonObject): Json | undefined => {
+  const { properties, type } = schema
+  const all = (Array.isArray(type) ? [...new Set(type)] : [type]).filter((one) => one !== undefined && types.has(one))
+  const nullable = schema["nullable"] === true && all.length > 0 && !all.includes("null") ? [...all, "null"] : all
+  if (nullable.length > 0) return nullable.length === 1 ? nullable[0] : nullable.filter((one) => one !== undefined)
+  return isObject(properties) ? "object" : undefined
+}
+
+/** Reports whether a value of this type may be an array. */
+const isList = (type: Json | undefined): boolean => type === "array" || (Array.isArray(type) && type.includes("array"))
+
+/** `Schema.Struct({})` of Effect: an object, and nothing is said of what is in it. */
+const isEmptyStruct = ({ not }: JsonObject): boolean =>
+  isObject(not) && not["type"] === "null" && Object.keys(not).length === 1
+
+export const stringsOf = (value: Json | undefined): ReadonlyArray<string> =>
+  Array.isArray(value) ? value.filter((item) => typeof item === "string") : []
+
+const isOpen = (schema: Json | undefined): boolean => isObject(schema) && Object.keys(schema).length === 0
+
+/** Reports whether a reordered schema says the same as before, no more and no less. Definitions are not looked at. */
+const saysAll = (before: Json, after: Json): boolean => {
+  if (before === true) return isOpen(after)
+  if (Array.isArray(before)) {
+    return (
+      Array.isArray(after) &&
+      after.length === before.length &&
+      before.every((one, index) => saysAll(one, after[index] ?? null))
+    )
+  }
+  if (!isObject(before) || !isObject(after)) return before === after
+  return (
+    Object.entries(after).every(([key, value]) => Object.hasOwn(before, key) || (key === "items" && isOpen(value))) &&
+    Object.entries(before).every(([key, value]) => {
+      if (!Object.hasOwn(after, key)) return false
+      return key === "$ref" || Object.hasOwn(valueKeywords, key) || saysAll(value, after[key] ?? null)
+    })
+  )
+}
+
+/** Reports whether a list allows nothing that its type allows: no provider takes that. */
+const isOnlyNull = (values: Json | undefined, type: Json | undefined): boolean =>
+  Array.isArray(values) && type !== undefined && ![type].flat().includes("null") && values.every((one) => one === null)
+
+/**
+ * A schema in good order: only keywords that are known, of the right kind, and references to definitions that are
+ * there.
+ */
+export const ordered = (root: JsonObject): { readonly schema: JsonObject; readonly definitions: JsonObject } => {
+  const names = new Map<JsonObject, string>()
+  const taken = new Set<string>()
+  const todo: Array<JsonObject> = []
+
+  const nameOf = (target: JsonObject, path: ReadonlyArray<string>): string => {
+    const known = names.get(target)
+    if (known !== undefined) return known
+    const base = (path.at(-1) ?? "root").replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, 48) || "schema"
+    let name = base
+    for (let number = 2; taken.has(name); number++) name = `${base}_${number}`
+    names.set(target, name)
+    taken.add(name)
+    todo.push(target)
+    return name
+  }
+
+  /**
+   * `of` is the definition that this node is a part of without anything in between. Gives nothing for a reference that
+   * says no more than that a schema is itself.
+   */
+  const visit = (node: Json | undefined, depth: number, of: JsonObject | undefined): JsonObject | undefined => {
+    if (!isObject(node) || depth > depthLimit) return {}
+    const path = pathOf(node["$ref"])
+    if (path === undefined) {
+      return nodeOf(isEmptyStruct(node) ? { type: "object", properties: {}, ...without(node, "not") } : node, depth, of)
+    }
+    const target = follow(root, path)
+    if (target !== undefined && leadsTo(target, of ?? node, root)) return undefined
+    const isTooMuch = target !== undefined && !names.has(target) && names.size >= definitionLimit
+    const { description } = node
+    const own = typeof description === "string" ? { description: wellFormed(description) } : {}
+    return target === undefined || isTooMuch ? own : { $ref: `#/$defs/${nameOf(target, path)}`, ...own }
+  }
+
+  const visitAll = (nodes: ReadonlyArray<Json>, depth: number, of: JsonObject | undefined): ReadonlyArray<JsonObject> =>
+    nodes.flatMap((node) => {
+      const made = node === false ? undefined : visit(node, depth, of)
+      return made === undefined ? [] : [made]
+    })
+
+  /** Keeps the place of each member: `false`, and what can't be told, become anything. */
+  const visitTuple = (nodes: ReadonlyArray<Json>, depth: number): ReadonlyArray<JsonObject> =>
+    nodes.map((node) => visit(node, depth, undefined) ?? {})
+
+  const visitNamed = (nodes: JsonObject, depth: number): JsonObject =>
+    Object.fromEntries(
+      Object.entries(nodes)
+        .filter(([, node]) => node !== false)
+        .map(([key, node]) => [wellFormed(key), visit(node, depth, undefined) ?? {}])
+    )
+
+  /**
+   * Drops `not` and `if`, and makes `oneOf` an `anyOf`, where less is left of their schemas: they would refuse more.
+   */
+  const keepTrue = (node: JsonObject, kept: Record<string, Json>): void => {
+    const isTrue = (key: string): boolean => kept[key] === undefined || saysAll(node[key] ?? null, kept[key])
+    if (!isTrue("not")) delete kept["not"]
+    if (!isTrue("if")) for (const key of ["if", "then", "else"]) delete kept[key]
+    if (isTrue("oneOf")) return
+    kept["anyOf"] ??= kept["oneOf"] ?? []
+    delete kept["oneOf"]
+  }
+
+  const nodeOf = (node: JsonObject, depth: number, of: JsonObject | undefined): JsonObject => {
+    const kept: Record<string, Json> = {}
+    const type = typeOf(node)
+    if (type !== undefined) kept["type"] = type
+    for (const [key, value] of Object.entries(node)) {
+      if (Object.hasOwn(valueKeywords, key) && valueKeywords[key]?.(value) === true) kept[key] = wellFormedJson(value)
+      else if (nodeKeywords.includes(key)) {
+        if (isObject(value)) kept[key] = visit(value, depth + 1, undefined) ?? {}
+        else if (key === "additionalProperties" && typeof value === "boolean") kept[key] = value
+      } else if (listKeywords.includes(key) && Array.isArray(value)) {
+        const members = key === "prefixItems" ? visitTuple(value, depth + 1) : visitAll(value, depth + 1, of)
+        if (members.length > 0) kept[key] = members
+      }
+    }
+    if (isOnlyNull(kept["enum"], type)) delete kept["enum"]
+    keepTrue(node, kept)
+    const { items, patternProperties, properties, required } = node
+    if (Array.isArray(items) && items.length > 0) kept["prefixItems"] = visitTuple(items, depth + 1)
+    if (isList(type)) kept["items"] ??= {}
+    if (isObject(patternProperties)) {
+      const sound = Object.entries(patternProperties).filter(([pattern]) => isPattern(pattern))
+      kept["patternProperties"] = visitNamed(Object.fromEntries(sound), depth + 1)
+    }
+    if (isObject(properties)) {
+      const own = visitNamed(properties, depth + 1)
+      const named = [...new Set(stringsOf(required).map(wellFormed))].filter((key) => Object.hasOwn(own, key))
+      kept["properties"] = own
+      if (named.length > 0) kept["required"] = named
+    }
+    return kept
+  }
+
+  const schema = visit(root, 0, root) ?? {}
+  const definitions: Record<string, Json> = {}
+  for (let target = todo.shift(); target !== undefined; target = todo.shift()) {
+    definitions[names.get(target) ?? ""] = visit(target, 1, target) ?? {}
+  }
+  return { schema, definitions }
+}
+
+export const refPrefix = "#/$defs/"
+
+export const definitionOf = (schema: JsonObject, definitions: JsonObject): JsonObject | undefined => {
+  const ref = schema["$ref"]
+  const target = typeof ref === "string" ? definitions[ref.slice(refPrefix.length)] : undefined
+  return isObject(target) ? target : undefined
+}

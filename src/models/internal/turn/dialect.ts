@@ -1,0 +1,129 @@
+/** The content that a provider's wire format can carry, and placeholders for the rest. */
+import {
+  type Block,
+  type FileBlock,
+  type ImageBlock,
+  type ReasoningBlock,
+  text,
+  type TextBlock
+} from "../../../core/Content.ts"
+import { isObject, type JsonObject } from "../../../core/Json.ts"
+import { isSound, unwrapped } from "./media.ts"
+import { wellFormed, wellFormedObject } from "./wellFormed.ts"
+
+/**
+ * - `provider`: the key of `providerData` under which this provider's own data is; what another one attached is foreign
+ * - `systemMessages`: those inside the history are kept, become human turns, or (`fold`) are given apart where they are
+ *   at the very start and become human turns elsewhere
+ * - `reasoning`: which reasoning is sent back: what this provider attached data to, all of it, or none
+ * - `media`: which images and files can be sent in a message of this role; for the others stands a note
+ * - `asText`: a file in the place of which its text can stand
+ * - `toolMedia`: images and files of tool results stay there, or come in a human turn behind the results
+ * - `humanFirst`, `humanLast`: the provider wants a human turn at the beginning, at the end
+ * - `callIdLength`: the longest call id that is accepted, in characters; with `callIdsExactly` so many letters and digits
+ */
+export interface Dialect {
+  readonly provider: string
+  readonly systemMessages: "keep" | "human" | "fold"
+  readonly reasoning: "own" | "all" | "none"
+  readonly media: (block: ImageBlock | FileBlock, role: "human" | "tool") => boolean
+  readonly asText?: ((block: FileBlock) => TextBlock | undefined) | undefined
+  readonly toolMedia: "inline" | "after"
+  readonly humanFirst: boolean
+  readonly humanLast: boolean
+  readonly callIdLength: number
+  readonly callIdsExactly?: boolean | undefined
+}
+
+/** Content of a person or a tool. */
+export type Shown = TextBlock | ImageBlock | FileBlock
+
+/** Gives the data of this provider in a block's, call's or message's `providerData`. */
+export const dataOf = (
+  providerData: JsonObject | undefined,
+  dialect: Pick<Dialect, "provider">
+): JsonObject | undefined => {
+  const own = providerData?.[dialect.provider]
+  return isObject(own) ? wellFormedObject(own) : undefined
+}
+
+/** Texts in the place of content that isn't there. */
+export const placeholders = {
+  emptyMessage: text("(This message was empty.)"),
+  emptyResult: text("(The tool gave no output.)"),
+  noResult: text("No result of this call is known: the run ended before it was recorded."),
+  mediaBelow: text("(What the tool gave is in the next message.)"),
+  resultsRead: text("(The results were read.)"),
+  cutHistory: text("(What was said before is not shown.)"),
+  goOn: text("Continue."),
+  movedMedia: (toolName: string) => text(`From the result of ${wellFormed(toolName)}:`),
+  systemAsHuman: (said: string) => text(`<system>\n${said}\n</system>`)
+}
+
+const place = (block: ImageBlock | FileBlock): string => {
+  const { source } = block
+  if (source.kind === "fileId") return ` (file id ${source.fileId})`
+  if (source.kind === "base64") return ` (${source.mimeType})`
+  return source.url.startsWith("data:") ? "" : ` (${source.url})`
+}
+
+const standIn = (block: ImageBlock | FileBlock): TextBlock => {
+  const name = block.type === "image" || block.name === undefined ? "" : `, ${block.name}`
+  const what = block.type === "image" ? "An image" : "A file"
+  const why = isSound(block) ? "It could not be passed on to this model." : "Its data is damaged."
+  return text(wellFormed(`[${what} was here${name}${place(block)}. ${why}]`))
+}
+
+const named = <B extends ImageBlock | FileBlock>(block: B): B => {
+  const name = block.type === "file" ? block.name : undefined
+  return name === undefined || name.isWellFormed() ? block : { ...block, name: wellFormed(name) }
+}
+
+const textOf = <B extends TextBlock | ReasoningBlock>(block: B): B =>
+  block.text.isWellFormed() ? block : { ...block, text: wellFormed(block.text) }
+
+const isBlank = (block: Block): boolean => block.type === "text" && block.text.trim() === ""
+
+const mediaOf = (block: ImageBlock | FileBlock, dialect: Dialect, role: "human" | "tool"): Shown =>
+  (block.type === "file" ? dialect.asText?.(unwrapped(block)) : undefined) ??
+  (dialect.media(block, role) ? named(unwrapped(block)) : standIn(block))
+
+/** Gives the content of a person, a system message or a tool as this provider can read it; never an empty block. */
+export const contentOf = (
+  blocks: ReadonlyArray<Block>,
+  dialect: Dialect,
+  role: "system" | "human" | "tool"
+): ReadonlyArray<Shown> => {
+  const content: Array<Shown> = []
+  for (const block of blocks) {
+    if (block.type === "reasoning" || isBlank(block)) continue
+    if (block.type === "text") content.push(textOf(block))
+    else content.push(role === "system" || !isSound(block) ? standIn(block) : mediaOf(block, dialect, role))
+  }
+  return content
+}
+
+/** Signed content goes back as it came or not at all. */
+const isMended = (block: ReasoningBlock, dialect: Dialect): boolean =>
+  !block.text.isWellFormed() && dataOf(block.providerData, dialect)?.["signature"] !== undefined
+
+const isSentBack = (block: ReasoningBlock, dialect: Dialect): boolean => {
+  if (isMended(block, dialect)) return false
+  if (dialect.reasoning === "all") return block.text !== ""
+  return dialect.reasoning === "own" && dataOf(block.providerData, dialect) !== undefined
+}
+
+/**
+ * Gives the content of the model as this provider can read it. No provider takes back images or files that a model
+ * made.
+ */
+export const saidOf = (blocks: ReadonlyArray<Block>, dialect: Dialect): ReadonlyArray<TextBlock | ReasoningBlock> => {
+  const said: Array<TextBlock | ReasoningBlock> = []
+  for (const block of blocks) {
+    if (block.type === "reasoning") {
+      if (isSentBack(block, dialect)) said.push(textOf(block))
+    } else if (block.type !== "text") said.push(standIn(block))
+    else if (!isBlank(block)) said.push(textOf(block))
+  }
+  return said
+}

@@ -1,0 +1,268 @@
+/**
+ * Any history, made valid for a provider by construction: every call has its answer beside it, nothing is empty,
+ * nothing is sent that the provider can't read.
+ *
+ * A codec gets turns instead of messages. An ai turn carries its calls zipped with their results, so an orphan answer
+ * or an unanswered call can't be written down.
+ */
+import type { ReasoningBlock, TextBlock } from "../../../core/Content.ts"
+import type { JsonObject } from "../../../core/Json.ts"
+import type { AiMessage, Message, TurnStop } from "../../../core/Message.ts"
+import { makeCallIds } from "./callIds.ts"
+import { contentOf, dataOf, type Dialect, placeholders, saidOf, type Shown } from "./dialect.ts"
+import { isSound, nameOf } from "./media.ts"
+import { wellFormed, wellFormedObject } from "./wellFormed.ts"
+
+/** The one answer to a call. `index` says where in the history it is; absent when there was none. */
+export interface Answer {
+  readonly content: ReadonlyArray<Shown>
+  readonly isError: boolean
+  readonly index?: number | undefined
+}
+
+/** A call and its answer. `raw` is there when the call was malformed: its arguments are then `{}`. */
+export interface AnsweredCall {
+  readonly id: string
+  readonly name: string
+  readonly arguments: JsonObject
+  readonly raw?: string | undefined
+  /** Data that this provider attached to the call. */
+  readonly data?: JsonObject | undefined
+  readonly answer: Answer
+}
+
+export interface SystemTurn {
+  readonly role: "system"
+  readonly text: string
+  readonly index: number
+}
+
+export interface HumanTurn {
+  readonly role: "human"
+  readonly content: ReadonlyArray<Shown>
+  readonly index: number
+}
+
+export interface AiTurn {
+  readonly role: "ai"
+  readonly content: ReadonlyArray<TextBlock | ReasoningBlock>
+  readonly calls: ReadonlyArray<AnsweredCall>
+  readonly stopReason: TurnStop
+  /** Data that this provider attached to the message. */
+  readonly data?: JsonObject | undefined
+  readonly index: number
+}
+
+/**
+ * A turn on the wire. It always has text, media or calls; only an ai turn that the provider paused may have none.
+ * `index` is that of its message in the history, for cache hints; -1 for a turn that was put in. A turn keeps its
+ * identity from one request to the next while the history around it is the same.
+ */
+export type Turn = SystemTurn | HumanTurn | AiTurn
+
+/**
+ * `system` is what system messages at the very start said, if the dialect folds them; `damaged` names images and files
+ * of the whole history, so far, that can't be sent.
+ */
+export interface Normalized {
+  readonly system: ReadonlyArray<string>
+  readonly damaged: ReadonlyArray<string>
+  readonly turns: ReadonlyArray<Turn>
+}
+
+type CallIds = ReturnType<typeof makeCallIds>
+
+/** An ai message with the answers behind it; media of the answers may have to go to a turn of their own. */
+const aiTurns = (
+  message: AiMessage,
+  index: number,
+  answers: Map<string, Answer>,
+  dialect: Dialect,
+  ids: CallIds
+): ReadonlyArray<Turn> => {
+  const moved: Array<Shown> = []
+  const take = (id: string, name: string): Answer => {
+    const answer = answers.get(id)
+    if (answer === undefined) return { content: [placeholders.noResult], isError: true }
+    answers.delete(id)
+    if (answer.content.length === 0) return { ...answer, content: [placeholders.emptyResult] }
+    const media = dialect.toolMedia === "after" ? answer.content.filter((block) => block.type !== "text") : []
+    if (media.length === 0) return answer
+    moved.push(placeholders.movedMedia(name), ...media)
+    const rest = answer.content.filter((block) => block.type === "text")
+    return { ...answer, content: [...rest, placeholders.mediaBelow] }
+  }
+  const calls: Array<AnsweredCall> = []
+  for (const { arguments: args, id, name, providerData } of message.toolCalls) {
+    const data = dataOf(providerData, dialect)
+    const own = data === undefined ? {} : { data }
+    calls.push({
+      id: ids.take(id),
+      name: wellFormed(name),
+      arguments: wellFormedObject(args),
+      ...own,
+      answer: take(id, name)
+    })
+  }
+  for (const { id, name = "unknown", raw } of message.malformedToolCalls) {
+    calls.push({
+      id: ids.take(id),
+      name: wellFormed(name),
+      arguments: {},
+      raw: wellFormed(raw),
+      answer: take(id, name)
+    })
+  }
+  const content = saidOf(message.content, dialect)
+  const turns: Array<Turn> = []
+  const says = calls.length > 0 || content.some((block) => block.type === "text")
+  if (says || message.stopReason === "pause") {
+    const data = dataOf(message.providerData, dialect)
+    const own = data === undefined ? {} : { data }
+    turns.push({ role: "ai", content, calls, stopReason: message.stopReason, ...own, index })
+  }
+  if (moved.length > 0) turns.push({ role: "human", content: moved, index: -1 })
+  return turns
+}
+
+/** The turns of one message, with its answers if it is an ai message, and where the next one begins. */
+const step = (
+  history: ReadonlyArray<Message>,
+  index: number,
+  leading: boolean,
+  dialect: Dialect,
+  ids: CallIds
+): { readonly turns: ReadonlyArray<Turn>; readonly to: number } => {
+  const message = history[index]
+  const to = index + 1
+  // An answer that no ai message claimed.
+  if (message === undefined || message.role === "tool") return { turns: [], to }
+  if (message.role === "human") {
+    const content = contentOf(message.content, dialect, "human")
+    return {
+      turns: [{ role: "human", content: content.length === 0 ? [placeholders.emptyMessage] : content, index }],
+      to
+    }
+  }
+  if (message.role === "system") {
+    const blocks = contentOf(message.content, dialect, "system")
+    const text = blocks.map((block) => (block.type === "text" ? block.text : "")).join("")
+    if (text === "") return { turns: [], to }
+    const asSystem = dialect.systemMessages === "keep" || (dialect.systemMessages === "fold" && leading)
+    return {
+      turns: [
+        asSystem
+          ? { role: "system", text, index }
+          : { role: "human", content: [placeholders.systemAsHuman(text)], index }
+      ],
+      to
+    }
+  }
+  const answers = new Map<string, Answer>()
+  let next = to
+  for (; next < history.length; next++) {
+    const answer = history[next]
+    if (answer?.role !== "tool") break
+    if (answers.has(answer.toolCallId)) continue
+    const content = contentOf(answer.content, dialect, "tool")
+    answers.set(answer.toolCallId, { content, isError: answer.isError, index: next })
+  }
+  return { turns: aiTurns(message, index, answers, dialect, ids), to: next }
+}
+
+/** The beginning of a step, and the number of turns and ids before it. */
+interface Mark {
+  readonly from: number
+  readonly turns: number
+  readonly ids: number
+}
+
+const filler = (content: Shown): HumanTurn => ({ role: "human", content: [content], index: -1 })
+
+/** Puts in the human turns that the provider insists on; a turn that the provider paused is continued as it is. */
+const bounded = (turns: ReadonlyArray<Turn>, dialect: Dialect): ReadonlyArray<Turn> => {
+  const first = turns.find((turn) => turn.role !== "system")
+  if (first === undefined) return [...turns, filler(placeholders.emptyMessage)]
+  const last = turns.at(-1)
+  const before = dialect.humanFirst && first.role === "ai" ? [filler(placeholders.cutHistory)] : []
+  const ends = last?.role !== "ai" || last.calls.length > 0 || last.stopReason === "pause"
+  const after = dialect.humanLast && !ends ? [filler(placeholders.goOn)] : []
+  const at = turns.indexOf(first)
+  return [...turns.slice(0, at), ...before, ...turns.slice(at), ...after]
+}
+
+/**
+ * Makes a normaliser for one session. It remembers what it made of the history, and does again only what is new or was
+ * rewritten since: the work of a round does not grow with the length of the history.
+ */
+export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Message>) => Normalized) => {
+  const seen: Array<Message> = []
+  const damaged: Array<{ readonly index: number; readonly name: string }> = []
+  const turns: Array<Turn> = []
+  const marks: Array<Mark> = []
+  const ids = makeCallIds(dialect.callIdLength, dialect.callIdsExactly)
+
+  /** Forgets what came of messages that changed, and the last step: answers to it may have come. */
+  const rewind = (history: ReadonlyArray<Message>): number => {
+    let same = 0
+    while (same < seen.length && seen[same] === history[same]) same++
+    let last = marks.pop()
+    while (last !== undefined && last.from >= same && marks.length > 0) last = marks.pop()
+    seen.length = same
+    while ((damaged.at(-1)?.index ?? -1) >= same) damaged.pop()
+    turns.length = last?.turns ?? 0
+    ids.rewind(last?.ids ?? 0)
+    return last?.from ?? 0
+  }
+
+  return (history) => {
+    for (let from = rewind(history); from < history.length;) {
+      marks.push({ from, turns: turns.length, ids: ids.count() })
+      const leading = turns.at(-1)?.role === "system" || turns.length === 0
+      const done = step(history, from, leading, dialect, ids)
+      turns.push(...done.turns)
+      from = done.to
+    }
+    for (let index = seen.length; index < history.length; index++) {
+      const message = history[index]
+      if (message === undefined) continue
+      seen.push(message)
+      for (const block of message.content) {
+        if ((block.type === "image" || block.type === "file") && !isSound(block)) {
+          damaged.push({ index, name: wellFormed(nameOf(block)) })
+        }
+      }
+    }
+    if (dialect.systemMessages !== "fold")
+      return { system: [], turns: bounded(turns, dialect), damaged: damaged.map(({ name }) => name) }
+    const system = turns.flatMap((turn) => (turn.role === "system" ? [turn.text] : []))
+    return { system, turns: bounded(turns.slice(system.length), dialect), damaged: damaged.map(({ name }) => name) }
+  }
+}
+
+/** Joins turns of one role that follow each other, for providers that want the roles to alternate. */
+export const mergeTurns = (turns: ReadonlyArray<Turn>): ReadonlyArray<Turn> => {
+  const merged: Array<Turn> = []
+  for (const turn of turns) {
+    const last = merged.at(-1)
+    if (last?.role === "human" && turn.role === "human") {
+      merged[merged.length - 1] = { ...last, content: [...last.content, ...turn.content] }
+    } else if (last?.role === "ai" && turn.role === "ai" && last.calls.length === 0) {
+      merged[merged.length - 1] = { ...turn, content: [...last.content, ...turn.content], index: last.index }
+    } else merged.push(turn)
+  }
+  return merged
+}
+
+/** Writes turns, and gives what it wrote again for as long as a turn and the names of the tools stay the same. */
+export const rememberTurns = <Names, A>(write: (turn: Turn, names: Names) => ReadonlyArray<A>) => {
+  let written = new WeakMap<Turn, ReadonlyArray<A>>()
+  let writtenFor: Names | undefined
+  return (turn: Turn, names: Names): ReadonlyArray<A> => {
+    if (writtenFor !== names) written = new WeakMap()
+    writtenFor = names
+    const parts = written.get(turn) ?? write(turn, names)
+    written.set(turn, parts)
+    return parts
+  }
+}

@@ -1,0 +1,87 @@
+/** The arguments of a tool call, from the text that a model wrote. */
+import { identity } from "effect/Function"
+import * as Result from "effect/Result"
+import { isObject, type JsonObject } from "../../../core/Json.ts"
+import type { MalformedToolCall, ToolCall } from "../../../core/ToolCall.ts"
+import { defined } from "../../../support/json/defined.ts"
+import { deepest, isTooDeep } from "../schema/nesting.ts"
+import { parse } from "../wire/read.ts"
+
+/** A call as it was streamed. `cut` says that the turn ended (by its length) while it may still have been written. */
+export interface StreamedCall {
+  readonly id: string
+  readonly name: string
+  readonly raw: string
+  readonly cut: boolean
+  readonly providerData?: JsonObject | undefined
+}
+
+const problemOf = (raw: string, cut: boolean): string =>
+  cut
+    ? `the arguments were cut off after ${raw.length} characters: the answer reached its length limit`
+    : "the arguments are not a JSON object"
+
+const malformed = ({ id, name, raw }: StreamedCall, problem: string): MalformedToolCall =>
+  defined({ id, raw, problem, name: name === "" ? undefined : name })
+
+/** A parser that throws costs ten times one that does not: what is not even the shape of an object never gets there. */
+const argumentsOf = (text: string, cut: boolean): unknown => {
+  if (text === "null" || (text === "" && !cut)) return {}
+  return text.startsWith("{") && text.endsWith("}") ? Result.getOrElse(parse(text), () => undefined) : undefined
+}
+
+/** No arguments at all are an empty object; what does not parse is kept raw. */
+export const toCall = (call: StreamedCall): Result.Result<ToolCall, MalformedToolCall> => {
+  const { cut, id, name, providerData, raw } = call
+  const value = argumentsOf(raw.trim(), cut)
+  const tooDeep = isTooDeep(value)
+  if (name !== "" && isObject(value) && !tooDeep) {
+    return Result.succeed(defined({ id, name, arguments: value, providerData }))
+  }
+  const problem =
+    name === ""
+      ? "the call names no tool"
+      : tooDeep
+        ? `the arguments are nested deeper than ${deepest} levels`
+        : problemOf(raw, cut)
+  return Result.fail(malformed(call, problem))
+}
+
+/**
+ * Reads the calls of one turn, one after the other. A call that is told again, with the id, the name and the arguments
+ * of one before it, is nothing: a server that says a call twice wants it once. One with only the id of another can't be
+ * told from it when it is answered, and is not executed.
+ */
+export const makeCallReader = () => {
+  const told = new Map<string, string>()
+  return (call: StreamedCall): Result.Result<ToolCall, MalformedToolCall> | undefined => {
+    const { id, name, raw } = call
+    const said = `${name} ${raw.trim()}`
+    const before = id === "" ? undefined : told.get(id)
+    if (before === said) return undefined
+    if (before === undefined) {
+      told.set(id, said)
+      return toCall(call)
+    }
+    return Result.fail(malformed(call, "another call of the same answer has its id"))
+  }
+}
+
+/** Sorts calls into those that can be executed (`settle` has the last word on them) and those that can't. */
+export const sortCalls = (
+  calls: ReadonlyArray<StreamedCall>,
+  settle: (call: ToolCall) => ToolCall = identity
+): { readonly toolCalls: ReadonlyArray<ToolCall>; readonly malformedToolCalls: ReadonlyArray<MalformedToolCall> } => {
+  const toolCalls: Array<ToolCall> = []
+  const malformedToolCalls: Array<MalformedToolCall> = []
+  const read = makeCallReader()
+  for (const call of calls) {
+    const one = read(call)
+    if (one === undefined) continue
+    Result.match(one, {
+      onSuccess: (good) => toolCalls.push(settle(good)),
+      onFailure: (bad) => malformedToolCalls.push(bad)
+    })
+  }
+  return { toolCalls, malformedToolCalls }
+}

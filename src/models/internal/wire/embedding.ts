@@ -1,0 +1,128 @@
+/** Texts as vectors, by any server that has a request for it. */
+import * as AiError from "effect/ai/AiError"
+import * as EmbeddingModel from "effect/ai/EmbeddingModel"
+import * as Arr from "effect/Array"
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type { JsonObject } from "../../../core/Json.ts"
+import { isModelError, type ModelError } from "../../../core/ModelError.ts"
+import { type GivenHeaders, revealed, secretsIn } from "../../../support/store/redacted.ts"
+import { toReason } from "../../bridges/internal/effectAi/errors.ts"
+import { wellFormed } from "../turn/wellFormed.ts"
+import { badResponse, connectionError, type Origin } from "./errors.ts"
+import { guardedFetch, timeoutOf } from "./guardedFetch.ts"
+import { silent } from "./patience.ts"
+import { listOf, objectOf, parse } from "./read.ts"
+
+/** Settings that every embedding model has. */
+export interface EmbeddingOptions {
+  readonly model: string
+  readonly baseURL?: string | undefined
+  readonly apiKey?: Redacted.Redacted | undefined
+  readonly dimensions?: number | undefined
+  readonly batchSize?: number | undefined
+  readonly headers?: GivenHeaders | undefined
+  readonly fetch?: typeof globalThis.fetch | undefined
+  readonly timeout?: Duration.Input | undefined
+}
+
+/** The words of a server: what it is asked, and where in its answer the vectors are, by the place of their text. */
+export interface Api {
+  readonly module: string
+  readonly provider: string
+  readonly url: string
+  /** Headers beside those of the caller; what is a secret is `Redacted`. */
+  readonly headers: GivenHeaders
+  /** The token of a bearer, where it is another one from time to time. */
+  readonly token?: Effect.Effect<Redacted.Redacted, ModelError> | undefined
+  readonly body: (texts: ReadonlyArray<string>) => object
+  readonly read: (answer: JsonObject) => {
+    readonly vectors: ReadonlyArray<readonly [place: number, vector: unknown]>
+    readonly tokens: number
+  }
+  readonly failure: (origin: Origin, text: string, response: Response) => ModelError
+  readonly batchSize: number
+}
+
+const isVector = Schema.is(Schema.Array(Schema.Finite))
+
+/** Vectors in the order of the texts, and the tokens that they were. */
+interface Embedded {
+  readonly vectors: ReadonlyArray<Array<number>>
+  readonly tokens: number
+}
+
+const read = (api: Api, origin: Origin, text: string, count: number): Result.Result<Embedded, ModelError> => {
+  const body = objectOf(Result.getOrUndefined(parse(text)))
+  if (body === undefined) return Result.fail(badResponse(origin, "the answer is not a JSON object"))
+  const { tokens, vectors } = api.read(body)
+  const placed = new Map<number, Array<number>>()
+  for (const [place, one] of vectors) {
+    const vector = listOf(one)
+    if (vector.length > 0 && isVector(vector)) placed.set(place, [...vector])
+  }
+  const ordered = Array.from({ length: count }, (_, index) => placed.get(index)).filter((one) => one !== undefined)
+  if (ordered.length < count || new Set(ordered.map(({ length }) => length)).size > 1) {
+    return Result.fail(badResponse(origin, `the answer has no vector of one length for each of ${count} texts`))
+  }
+  return Result.succeed({ vectors: ordered, tokens })
+}
+
+const makeClient = (options: EmbeddingOptions, api: Api) => {
+  const { model, timeout = "1 minute" } = options
+  const given = { "content-type": "application/json", ...api.headers, ...options.headers }
+  const headers = revealed(given)
+  const secrets = secretsIn(Object.values(given)).map((secret) => secret.replace(/^Bearer /, ""))
+  const embed = (
+    inputs: ReadonlyArray<string>,
+    token: Redacted.Redacted | undefined
+  ): Effect.Effect<Embedded, ModelError> => {
+    const texts = inputs.map(wellFormed)
+    const value = token === undefined ? [] : [Redacted.value(token)]
+    const origin: Origin = { provider: api.provider, model, secrets: [...secrets, ...value], said: () => texts }
+    const authorised = { ...headers, ...(value.length === 0 ? {} : { authorization: `Bearer ${value.join("")}` }) }
+    const fetch = guardedFetch(options.fetch ?? globalThis.fetch, origin, { timeout })
+    const ask = async (signal: AbortSignal): Promise<string> => {
+      const response = await fetch(api.url, {
+        method: "POST",
+        headers: authorised,
+        body: JSON.stringify(api.body(texts)),
+        signal
+      })
+      const text = await response.text()
+      return response.ok ? text : Promise.reject(api.failure(origin, text, response))
+    }
+    const idle = timeoutOf(timeout)
+    return Effect.tryPromise({
+      try: ask,
+      catch: (cause) => (isModelError(cause) ? cause : connectionError(origin, cause))
+    }).pipe(
+      Effect.timeoutOrElse({ duration: idle, orElse: () => Effect.fail(silent(origin, idle)) }),
+      Effect.flatMap((text) => Effect.fromResult(read(api, origin, text, inputs.length)))
+    )
+  }
+  return (inputs: ReadonlyArray<string>) =>
+    Effect.flatMap(api.token ?? Effect.undefined, (token) => embed(inputs, token))
+}
+
+/** Makes the model, and asks for one vector where nobody says how long they are. */
+export const makeEmbedding = Effect.fnUntraced(function* (options: EmbeddingOptions, api: Api) {
+  const batchSize = Math.max(1, Math.floor(options.batchSize ?? api.batchSize) || 1)
+  const embed = makeClient(options, api)
+  const dimensions = options.dimensions ?? (yield* embed(["length"])).vectors[0]?.length ?? 0
+  const service = yield* EmbeddingModel.make({
+    embedMany: ({ inputs }) =>
+      Effect.forEach(Arr.chunksOf(inputs, batchSize), embed).pipe(
+        Effect.map((batches) => ({
+          results: batches.flatMap(({ vectors }) => vectors),
+          usage: { inputTokens: batches.reduce((sum, { tokens }) => sum + tokens, 0) }
+        })),
+        Effect.mapError((error) => AiError.make({ module: api.module, method: "embedMany", reason: toReason(error) }))
+      )
+  })
+  return Context.make(EmbeddingModel.EmbeddingModel, service).pipe(Context.add(EmbeddingModel.Dimensions, dimensions))
+})

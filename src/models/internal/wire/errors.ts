@@ -1,0 +1,215 @@
+/**
+ * Failures of an HTTP provider: status, headers, code and message made into a `ModelError` that holds no
+ * secret and no part of the request.
+ */
+import * as Duration from "effect/Duration"
+import { ModelError, type Reason } from "../../../core/ModelError.ts"
+import { defined } from "../../../support/json/defined.ts"
+import { tooDeep } from "../schema/nesting.ts"
+import { overflowOf } from "./overflow.ts"
+import { type Confidential, hide, longestSaid } from "./secrets.ts"
+
+/** The model that a failure is of, and the texts that must not be in it: keys, secret headers, texts of the request. */
+export interface Origin extends Confidential {
+  readonly provider: string
+  readonly model: string
+}
+
+/** The common part of `Headers` and every SDK's headers. */
+export interface HeaderReader {
+  readonly get: (name: string) => string | null | undefined
+}
+
+/** A failure that the provider told. `code` and `type` are its own words for it; there is no status inside a stream. */
+export interface ProviderFailure {
+  readonly status?: number | undefined
+  readonly headers?: HeaderReader | undefined
+  readonly code?: string | undefined
+  readonly type?: string | undefined
+  readonly message?: string | undefined
+}
+
+/** The longest text of a provider that is passed on, in characters. */
+const longest = 600
+
+/** As much of a text as is passed on. */
+export const shortened = (text: string): string =>
+  text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text
+
+/** Gives the words of a provider, fit to be shown: nothing confidential, and no more than anybody reads. */
+export const toldBy = (origin: Origin, text: string): string => {
+  return shortened(hide(text, origin).trim())
+}
+
+const seconds = /^\d+(?:\.\d+)?$/
+
+const finite = (millis: number): Duration.Duration | undefined =>
+  Number.isFinite(millis) ? Duration.millis(Math.max(0, millis)) : undefined
+
+/**
+ * Reads the time to wait from `retry-after-ms` (milliseconds) or `retry-after` (seconds or a date, which is read
+ * against the response's own `date`, so that clocks need not agree).
+ */
+export const readRetryAfter = (headers: HeaderReader | undefined): Duration.Duration | undefined => {
+  const millis = headers?.get("retry-after-ms")?.trim()
+  if (millis !== undefined && seconds.test(millis)) return finite(Number(millis))
+  const after = headers?.get("retry-after")?.trim()
+  if (after === undefined || after === "") return undefined
+  if (seconds.test(after)) return finite(Number(after) * 1000)
+  return finite(Date.parse(after) - Date.parse(headers?.get("date") ?? ""))
+}
+
+/** The names that providers have for things, as one is found in a code or a type. */
+const words: ReadonlyArray<readonly [RegExp, Exclude<Reason["_tag"], "ContextOverflow">]> = [
+  [/insufficient_quota|billing|credit_balance|quota_exceeded|payment_required/, "QuotaExhausted"],
+  [/rate_?limit|too_many_requests|throttl/, "RateLimited"],
+  [
+    /content_?filter|content_policy|responsibleai|safety|(?:bio|misalignment)_policy|moderation|sensitive/,
+    "ContentFiltered"
+  ],
+  [/invalid_api_key|authentication|unauthorized/, "Authentication"],
+  [/permission|forbidden|access_denied|not_authorized/, "Permission"],
+  [/overloaded|unavailable|server_error|internal_error|api_error|engine_busy/, "Overloaded"],
+  [/timeout|timed_out/, "Timeout"],
+  [/invalid|unsupported|not_supported|too_(?:large|small)|parse_error|failed_to_download|not_found/, "InvalidRequest"]
+]
+
+const byStatus = (status: number): Reason["_tag"] => {
+  switch (status) {
+    case 401:
+      return "Authentication"
+    case 402:
+      return "QuotaExhausted"
+    case 403:
+      return "Permission"
+    case 408:
+    case 504:
+    case 524:
+      return "Timeout"
+    // A lock of another request is free soon; "too early" is the same.
+    case 409:
+    case 425:
+      return "Overloaded"
+    case 429:
+      return "RateLimited"
+    case 501:
+      return "Unsupported"
+    default:
+      return status >= 500 ? "Overloaded" : status >= 300 ? "InvalidRequest" : "Unknown"
+  }
+}
+
+const reasonOf = (failure: ProviderFailure): Reason => {
+  const { headers, status } = failure
+  const named = `${(failure.code ?? "").slice(0, longest)} ${(failure.type ?? "").slice(0, longest)}`.toLowerCase()
+  const overflow = overflowOf(named, (failure.message ?? "").slice(0, longestSaid), status)
+  if (overflow !== undefined) return overflow
+  const word = words.find(([pattern]) => pattern.test(named))?.[1]
+  const plain = status === undefined ? undefined : byStatus(status)
+  // A status says more than a word that many failures share: `invalid_request_error` is said of a missing key too.
+  const vague = word === undefined || word === "Overloaded" || word === "RateLimited" || word === "InvalidRequest"
+  const tag = plain === undefined || plain === "Unknown" ? (word ?? "Unknown") : vague ? plain : word
+  if (tag !== "RateLimited" && tag !== "Overloaded") return { _tag: tag }
+  const wait = readRetryAfter(headers)
+  return wait === undefined ? { _tag: tag } : { _tag: tag, retryAfter: wait }
+}
+
+const hints: { readonly [status: number]: string } = {
+  404: "is the base URL right, and the model's name?",
+  405: "is the base URL right?"
+}
+
+/** Makes the error of a failure that the provider told. */
+export const providerError = (origin: Origin, failure: ProviderFailure): ModelError => {
+  const { code, headers, message, status } = failure
+  const said = message === undefined ? "" : toldBy(origin, message)
+  const hint = status === undefined ? undefined : hints[status]
+  const named = code === undefined || said.includes(code) ? [] : [`[${toldBy(origin, code)}]`]
+  const detail = [...named, said, ...(hint === undefined ? [] : [`(${hint})`])].filter((text) => text !== "").join(" ")
+  const requestId =
+    headers?.get("x-request-id") ?? headers?.get("request-id") ?? headers?.get("apim-request-id") ?? undefined
+  return new ModelError(
+    defined({
+      provider: origin.provider,
+      model: origin.model,
+      reason: reasonOf(failure),
+      detail: detail === "" ? undefined : detail,
+      status,
+      requestId: requestId === undefined ? undefined : toldBy(origin, requestId)
+    })
+  )
+}
+
+/** The failure of a request that sets what is made from the run. */
+export const reservedParameter = (provider: string, model: string, name: string): ModelError =>
+  new ModelError({
+    provider,
+    model,
+    reason: { _tag: "InvalidRequest" },
+    detail: `parameters can't set "${name}": it is made from the run`
+  })
+
+/** Makes the error of an answer that is not what the protocol says. */
+export const badResponse = (origin: Origin, detail: string): ModelError =>
+  new ModelError({
+    provider: origin.provider,
+    model: origin.model,
+    reason: { _tag: "BadResponse" },
+    detail: toldBy(origin, detail)
+  })
+
+/** Words of `fetch` for a header that it refuses to send: those of Node, Bun, Deno and browsers differ. */
+const unsendable = /bytestring|header.{0,300}invalid|invalid.{0,40}header/is
+
+/**
+ * The error of what `fetch` refused to send, and of an answer that an SDK stumbled over: it reads fields of what is none,
+ * or ran out of stack. Failures of a connection are of the same kind, and have a cause.
+ */
+export const stumbled = (origin: Origin, cause: unknown): ModelError | undefined => {
+  if (cause instanceof RangeError) return badResponse(origin, tooDeep)
+  if (cause instanceof TypeError && unsendable.test(cause.message.slice(0, longest))) {
+    const { model, provider } = origin
+    const detail =
+      "a header, most likely the key's, has a character that can't be sent (such as … or a quotation mark); copy the key anew"
+    return new ModelError({ provider, model, reason: { _tag: "Authentication" }, detail })
+  }
+  if (cause instanceof TypeError && /invalid url/i.test(cause.message.slice(0, longest))) {
+    const { model, provider } = origin
+    const detail = "the base URL is none; begin it with https:// or http://"
+    return new ModelError({ provider, model, reason: { _tag: "InvalidRequest" }, detail })
+  }
+  return cause instanceof TypeError && cause.cause === undefined
+    ? badResponse(origin, "an event of the stream is not of the form of its protocol")
+    : undefined
+}
+
+const isTimeout = (code: string): boolean => /TIMEDOUT|TIMEOUT|TimeoutError/.test(code)
+
+/** The system's or the HTTP client's code at the bottom of an error's causes. */
+const codeOf = (cause: unknown): string | undefined => {
+  let found: string | undefined
+  let at = cause
+  for (let depth = 0; depth < 8 && typeof at === "object" && at !== null; depth++) {
+    if ("code" in at && typeof at.code === "string") found = at.code
+    else if ("name" in at && at.name === "TimeoutError") found = "TimeoutError"
+    at = "errors" in at && Array.isArray(at.errors) ? at.errors[0] : "cause" in at ? at.cause : undefined
+  }
+  return found
+}
+
+/**
+ * Makes the error of a connection that failed or broke. Of the cause only its code is kept: its message may quote a URL
+ * with credentials.
+ */
+export const connectionError = (
+  origin: Origin,
+  cause: unknown,
+  options?: { readonly timedOut?: boolean | undefined }
+): ModelError => {
+  const code = codeOf(cause)
+  const timedOut = options?.timedOut === true || (code !== undefined && isTimeout(code))
+  const { model, provider } = origin
+  return new ModelError(
+    defined({ provider, model, reason: { _tag: timedOut ? "Timeout" : "Transport" }, detail: code })
+  )
+}

@@ -1,0 +1,209 @@
+/**
+ * Reads the answers of a model server, under every SDK: no more than is meant as an answer, and from no other
+ * server than the one that was asked.
+ */
+import * as Duration from "effect/Duration"
+import * as Result from "effect/Result"
+import { isTooDeep } from "../schema/nesting.ts"
+import { badResponse, type Origin } from "./errors.ts"
+import { parse } from "./read.ts"
+
+type Fetch = typeof globalThis.fetch
+
+const mebibyte = 1024 * 1024
+
+/** The largest answer that is read, in bytes. The longest streams of real models are a third of that. */
+const largestBody = 128 * mebibyte
+
+/** The largest single event, in bytes: a response that repeats all its images at its end. */
+const largestEvent = 32 * mebibyte
+
+/** Bytes of the body of an error that are read, and the milliseconds that this may take. */
+const largestError = mebibyte
+const longestError = 10_000
+
+/** Milliseconds that an SDK waits for an answer, unless it is told otherwise. */
+const defaultTimeout = 600_000
+
+/** The timeout of a layer in milliseconds. */
+export const timeoutOf = (timeout: Duration.Input | undefined): number =>
+  timeout === undefined ? defaultTimeout : Duration.toMillis(timeout)
+
+/** Looks at a piece of a body and says what is wrong with it. */
+type Watch = (chunk: Uint8Array) => string | undefined
+
+const tooLarge = (what: string, limit: number): string => `${what} is larger than ${limit / mebibyte} MiB`
+
+/** Counts what an SDK holds in memory of server-sent events: it waits for the empty line behind one. */
+const watchEvents = (): Watch => {
+  let pending = 0
+  let isLineStart = true
+  let afterReturn = false
+  return (chunk) => {
+    for (const byte of chunk) {
+      if (byte === 10 && afterReturn) {
+        afterReturn = false
+        continue
+      }
+      afterReturn = byte === 13
+      const isEnd = byte === 10 || byte === 13
+      if (isEnd && isLineStart) pending = 0
+      isLineStart = isEnd
+      pending++
+    }
+    return pending > largestEvent ? tooLarge("an event of the stream", largestEvent) : undefined
+  }
+}
+
+/** Counts what is held of a line. */
+const watchLines = (): Watch => {
+  let pending = 0
+  return (chunk) => {
+    const end = chunk.lastIndexOf(10)
+    pending = end < 0 ? pending + chunk.length : chunk.length - end
+    return pending > largestEvent ? tooLarge("a line of the stream", largestEvent) : undefined
+  }
+}
+
+/** Reads the lengths of AWS's frames: the SDK allocates what they say. */
+const watchFrames = (): Watch => {
+  let left = 0
+  let length = 0
+  let digits = 0
+  return (chunk) => {
+    for (let at = 0; at < chunk.length;) {
+      if (left > 0) {
+        const taken = Math.min(left, chunk.length - at)
+        left -= taken
+        at += taken
+        continue
+      }
+      length = length * 256 + (chunk[at] ?? 0)
+      at++
+      if (++digits < 4) continue
+      if (length > largestEvent) return tooLarge("a frame of the stream", largestEvent)
+      left = Math.max(0, length - 4)
+      length = 0
+      digits = 0
+    }
+    return undefined
+  }
+}
+
+const watchAll = (watch: Watch): Watch => {
+  let total = 0
+  return (chunk) => {
+    total += chunk.length
+    return total > largestBody ? tooLarge("the answer", largestBody) : watch(chunk)
+  }
+}
+
+/** Copies a response but for its body. Statuses may be any, and their texts too: nobody reads those. */
+const headOf = ({ headers, status }: Response): ResponseInit => ({ headers, status: Math.min(status, 599) })
+
+/** The same response with a body that fails where it grows out of hand. */
+const bounded = (response: Response, origin: Origin): Response => {
+  // An SDK takes an answer without a body for a connection that failed.
+  if (response.body === null) return new Response("", { headers: response.headers })
+  const type = response.headers.get("content-type") ?? ""
+  const own = type.includes("vnd.amazon.eventstream")
+    ? watchFrames()
+    : type.includes("ndjson")
+      ? watchLines()
+      : watchEvents()
+  const watch = watchAll(own)
+  const reader = response.body.getReader()
+  const leave = (reason: unknown): Promise<void> => reader.cancel(reason).then(undefined, () => undefined)
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull: (controller) =>
+        reader.read().then(
+          ({ done, value }) => {
+            if (done) return controller.close()
+            const problem = watch(value)
+            if (problem === undefined) return controller.enqueue(value)
+            void leave(problem)
+            return controller.error(badResponse(origin, problem))
+          },
+          (cause: unknown) => controller.error(cause)
+        ),
+      cancel: leave
+    },
+    { highWaterMark: 0 }
+  )
+  return new Response(body, headOf(response))
+}
+
+/** Reads the body of an error, as far as it came in a time that is worth waiting for. */
+const textOf = async (response: Response, timeout: number): Promise<string> => {
+  if (response.body === null) return ""
+  const reader = response.body.getReader()
+  const decoder = new TextDecoder()
+  const leave = (): Promise<void> => reader.cancel().then(undefined, () => undefined)
+  const timer = setTimeout(() => void leave(), Math.min(timeout, longestError))
+  let text = ""
+  for (let size = 0; size < largestError;) {
+    // The status says what went wrong, also where the body breaks off.
+    const { done, value } = await reader.read().then(
+      (one) => one,
+      () => ({ done: true, value: undefined }) as const
+    )
+    if (done) break
+    size += value.length
+    text += decoder.decode(value.subarray(0, largestError), { stream: true })
+  }
+  clearTimeout(timer)
+  void leave()
+  const parsed = parse(text)
+  return Result.isSuccess(parsed) && isTooDeep(parsed.success) ? "" : text
+}
+
+const redirects = new Set([301, 302, 303, 307, 308])
+
+const isRedirect = ({ status, type }: Response): boolean => redirects.has(status) || type === "opaqueredirect"
+
+/** Redirects that are followed on one server, at most. */
+const mostRedirects = 5
+
+/**
+ * Sends a request, and sends it again where its own server says that it should go elsewhere there. Whatever server is
+ * elsewhere does not get it: its headers are not for others.
+ */
+const sent = async (fetch: Fetch, input: Parameters<Fetch>[0], init: RequestInit, left: number): Promise<Response> => {
+  const response = await fetch(input, { ...init, redirect: "manual" })
+  if (!isRedirect(response)) return response
+  await response.body?.cancel()
+  const from = URL.parse(input instanceof Request ? input.url : String(input))
+  const to = URL.parse(response.headers.get("location") ?? "", from?.href)
+  const isRepeatable = response.status >= 307 && !(input instanceof Request) && typeof init.body === "string"
+  if (left > 0 && isRepeatable && to !== null && to.origin === from?.origin) return sent(fetch, to, init, left - 1)
+  const where = to === null || to.origin === "null" ? "elsewhere" : `to ${to.origin}`
+  const message = `the server redirects ${where}, which is not followed: give the URL that it redirects to as the base URL`
+  return Response.json(
+    { error: { type: "redirect", message } },
+    { status: redirects.has(response.status) ? response.status : 302 }
+  )
+}
+
+/**
+ * A `fetch` for an SDK. `readError` makes of the body of an error what the SDK understands. An answer that is too large
+ * fails with a `ModelError`, which SDKs let through; a redirect to another server is an error response.
+ */
+export const guardedFetch =
+  (
+    fetch: Fetch,
+    origin: Origin,
+    options: {
+      readonly timeout?: Duration.Input | undefined
+      readonly readError?: ((text: string) => string) | undefined
+    }
+  ): Fetch =>
+  async (input, init) => {
+    const response = await sent(fetch, input, init ?? {}, mostRedirects)
+    if (response.ok) return bounded(response, origin)
+    const { status } = response
+    if (status < 300) return response
+    const text = await textOf(response, timeoutOf(options.timeout))
+    const isBodiless = status === 304
+    return new Response(isBodiless ? null : (options.readError?.(text) ?? text), headOf(response))
+  }

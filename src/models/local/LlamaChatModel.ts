@@ -1,0 +1,156 @@
+/**
+ * A model on this machine, from a GGUF file, run by llama.cpp in this process. Needs the package `node-llama-cpp`.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import * as LlamaChatModel from "effect-deepagents/models/local/LlamaChatModel"
+ *
+ * const helper = Agent.make({ name: "helper", prompt: "You help." })
+ *
+ * const answer = Agent.run(helper, "What is Effect?").pipe(
+ *   Effect.provide(LlamaChatModel.layer({ model: "models/qwen3-4b.gguf", contextSize: 8192 }))
+ * )
+ * ```
+ */
+import type * as Config from "effect/Config"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import type { LlamaContext } from "node-llama-cpp"
+import { ChatModel, type Service } from "../../core/ChatModel.ts"
+import { type Configured, fromConfigured } from "../../core/Configured.ts"
+import type { ModelError } from "../../core/ModelError.ts"
+import { makeCallWatch } from "./internal/callWatch.ts"
+import { choose, type CodecChoice } from "./internal/codecs/detect.ts"
+import { makeCodecTurns } from "./internal/codecTurn.ts"
+import { type Engine, load, nameOf, type Source, trainedFor } from "./internal/engine.ts"
+import { loadError } from "./internal/errors.ts"
+import * as Lazy from "./internal/lazy.ts"
+import * as Pool from "./internal/pool.ts"
+import * as Prefixes from "./internal/prefixes.ts"
+import { open } from "./internal/session.ts"
+import type { Settings } from "./internal/settings.ts"
+import { makeWrapperTurns } from "./internal/wrapperTurn.ts"
+
+/**
+ * Options of a layer. Only `model` is needed.
+ *
+ * - `contextSize`: how many tokens the model sees at once; by default as many as it was made for and memory allows, at
+ *   most 32,768
+ * - `sequences`: how many turns are generated at the same time, each with memory for a whole context; 1 by default.
+ *   Others wait. With as many as agents that take turns, none has to read its conversation again
+ * - `idle`: with it, the model is loaded by the first turn, not with the layer, and given back when there was no turn
+ *   for so long. A file that is not there fails the layer all the same; what else is wrong with it fails the turn
+ * - `cacheDirectory`: a folder in which the beginnings of prompts are kept (system prompt and tools, computed: some
+ *   kB a token), so that the first turn of a process does not read them anew. Files of 6 beginnings a model and 4 GiB are
+ *   kept. Nobody else may write there: such a file is as trusted as a program
+ * - `structuredOutput`: an answer in a schema is held to it by a grammar (`native`, the default: an agent with tools is
+ *   asked for it once more, without them), or comes by a call of a tool
+ * - `codec`: how the model is spoken to. By default the chat template in its file decides
+ *
+ * A request's `parameters` may hold `temperature`, `topK`, `topP`, `minP`, `seed`, `repeatPenalty`, `maxTokens` and
+ * `thinking`, over those of the layer.
+ */
+export interface Options extends Source, Settings {
+  readonly contextSize?: number | undefined
+  readonly sequences?: number | undefined
+  readonly idle?: Duration.Input | undefined
+  readonly cacheDirectory?: string | undefined
+  readonly codec?: CodecChoice | undefined
+  readonly structuredOutput?: "native" | "tool" | undefined
+}
+
+const provider = "llama"
+
+const contextLimit = 32_768
+
+const factsOf = (options: Options, contextWindowTokens: number) => ({
+  modelId: nameOf(options.model),
+  provider,
+  supportsVision: false,
+  contextWindowTokens,
+  structuredOutput: options.structuredOutput ?? "native"
+})
+
+/** The folder of beginnings, for a model as it is loaded. Without it everything works, and is read anew. */
+const prefixesIn = (directory: string, { library, llama, path }: Engine, context: LlamaContext) =>
+  Effect.tryPromise(async () => {
+    const { contextSize, flashAttention } = context
+    const terms = [await library.getModuleVersion(), llama.llamaCppRelease.release, String(llama.gpu)]
+    return Prefixes.make(directory, path, [...terms, contextSize, String(flashAttention)])
+  }).pipe(
+    Effect.catch(({ cause }) =>
+      Effect.as(Effect.logWarning(`"${directory}" can't keep the beginnings of prompts`, cause), undefined)
+    )
+  )
+
+/**
+ * Loads the model and makes the service. Fails with `Unsupported` when the package or a binary for this machine is not
+ * there, with `InvalidRequest` when the file is not one, with `Transport` when a download fails.
+ */
+export const make = Effect.fn("LlamaChatModel.make")(function* (
+  options: Options
+): Effect.fn.Return<Service, ModelError, Scope.Scope> {
+  const { contextSize, idle } = options
+  if (idle === undefined) return yield* loaded(options)
+  const trained = yield* trainedFor({ provider, model: nameOf(options.model) }, options)
+  return yield* Lazy.make(
+    loaded(options),
+    idle,
+    factsOf(options, contextSize ?? Math.min(contextLimit, trained ?? contextLimit))
+  )
+})
+
+const loaded = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError, Scope.Scope> {
+  const origin = { provider, model: nameOf(options.model) }
+  const engine = yield* load(origin, options)
+  const { library, model, threads } = engine
+  const template = model.fileInfo.metadata.tokenizer?.chat_template ?? ""
+  const codec = choose(options.codec ?? "auto", template)
+  const context = yield* Effect.acquireRelease(
+    Effect.tryPromise({
+      try: (createSignal) =>
+        model.createContext({
+          contextSize: options.contextSize ?? { max: Math.min(contextLimit, model.trainContextSize) },
+          sequences: options.sequences ?? 1,
+          threads,
+          createSignal
+        }),
+      catch: loadError(origin, "model")
+    }),
+    (held) => Effect.promise(() => held.dispose()),
+    { interruptible: true }
+  )
+  const pool = Pool.make(context)
+  yield* Effect.addFinalizer(() => Effect.promise(() => pool.close()))
+  // Trying templates takes a second of computing: once a model, and only if it is needed.
+  const wrapper = codec === undefined ? library.resolveChatWrapper(model, { warningLogs: false }) : undefined
+  const makePrepare = () =>
+    codec !== undefined
+      ? makeCodecTurns(engine, codec, template)
+      : makeWrapperTurns(engine, wrapper ?? new library.GeneralChatWrapper())
+  const restore =
+    options.cacheDirectory === undefined ? undefined : yield* prefixesIn(options.cacheDirectory, engine, context)
+  return {
+    ...factsOf(options, context.contextSize),
+    makeSession: open({
+      origin,
+      engine,
+      context,
+      pool,
+      settings: options,
+      callWatch: makeCallWatch(origin, template),
+      restore,
+      makePrepare
+    })
+  }
+})
+
+/** A layer of the model: loaded when the layer is built, released when its scope closes. */
+export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
+
+/** The same, with any option read from `Config`. */
+export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
+  Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

@@ -1,0 +1,193 @@
+/**
+ * A way out of a sandbox that fills in secrets: commands write `{{secret:NAME}}`, and never get the value.
+ *
+ * Commands send a request to `EGRESS_URL/https://host/path` in place of `https://host/path`. What is said in headers, in
+ * the query and in the body is filled in here, for the hosts that a secret is meant for, and taken out of the answer.
+ * Other programs use the proxy of `HTTPS_PROXY`, which keeps the rules of the network and fills nothing in.
+ *
+ * ```ts
+ * import { Effect, Layer, Redacted } from "effect"
+ * import * as LocalShell from "effect-deepagents/backends/LocalShell"
+ * import { Secrets } from "effect-deepagents/net"
+ * import * as NodeEgress from "effect-deepagents/net/NodeEgress"
+ * import * as NodeNetwork from "effect-deepagents/net/NodeNetwork"
+ *
+ * const rules = { allow: ["api.example.com"] }
+ * const secrets = Secrets.layer({ API_KEY: { value: Redacted.make("…"), hosts: ["api.example.com"] } })
+ *
+ * // curl -H 'authorization: Bearer {{secret:API_KEY}}' "$EGRESS_URL/https://api.example.com/orders"
+ * const shell = Layer.unwrap(
+ *   Effect.map(NodeEgress.start({ rules }), ({ env }) => LocalShell.layer({ root: "./work", env }))
+ * ).pipe(Layer.provide(Layer.merge(NodeNetwork.layer(rules), secrets)))
+ * ```
+ */
+import { randomBytes } from "node:crypto"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
+import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as HttpMethod from "effect/http/HttpMethod"
+import type * as Scope from "effect/Scope"
+import type { Resolve } from "../support/http/connect.ts"
+import { describe } from "../support/http/describe.ts"
+import * as fills from "../support/http/fill.ts"
+import { Tied } from "../support/http/hops.ts"
+import * as proxy from "../support/http/proxy.ts"
+import * as judging from "../support/http/rules.ts"
+import { mask } from "../support/text/mask.ts"
+import type * as Network from "./Network.ts"
+import { Secrets } from "./Secrets.ts"
+
+export type { Resolve }
+
+/**
+ * The rules that the proxy keeps; `maxBytes` of a request that is filled in: 10,000,000. `resolve` takes the place of
+ * `dns.lookup`.
+ */
+export interface Options {
+  readonly rules: Network.Rules
+  readonly maxBytes?: number | undefined
+  readonly resolve?: Resolve | undefined
+}
+
+/**
+ * A way out: its address, and the environment for the commands of a sandbox. Both have a password for this way in them,
+ * and no secret.
+ */
+export interface Egress {
+  readonly url: string
+  readonly env: { readonly [name: string]: string }
+}
+
+/** Headers that are of the way to the proxy, or that the client writes itself. */
+const dropped = new Set("host content-length accept-encoding expect".split(" "))
+
+/** A request that can't be sent on: the status of the answer, and why. */
+interface Refusal {
+  readonly status: number
+  readonly message: string
+}
+
+const refuse = (status: number, message: string): Effect.Effect<never, Refusal> => Effect.fail({ status, message })
+
+const bodyOf = (request: IncomingMessage, most: number): Effect.Effect<Buffer, Refusal> =>
+  Effect.callback((resume) => {
+    const chunks: Array<Buffer> = []
+    let length = 0
+    request
+      .on("data", (chunk: Buffer) => {
+        length += chunk.length
+        if (length > most) resume(refuse(413, `the request is longer than ${most} bytes`))
+        else chunks.push(chunk)
+      })
+      .on("end", () => resume(Effect.succeed(Buffer.concat(chunks))))
+      .on("error", () => resume(refuse(400, "the request broke off")))
+  })
+
+const answer = (request: IncomingMessage, path: string, most: number) =>
+  Effect.gen(function* () {
+    const method = (request.method ?? "GET").toUpperCase()
+    if (!HttpMethod.isHttpMethod(method) || !URL.canParse(path) || !/^https?:\/\//i.test(path)) {
+      return yield* refuse(400, "write the whole address behind EGRESS_URL, as in $EGRESS_URL/https://example.com/path")
+    }
+    const url = new URL(path)
+    const bytes = yield* bodyOf(request, most)
+    const headers = Object.entries(proxy.endToEnd(request.headers)).flatMap(([name, value]): Array<[string, string]> =>
+      dropped.has(name) ? [] : [[name, Array.isArray(value) ? value.join(", ") : value]]
+    )
+    const type = headers.find(([name]) => name === "content-type")?.[1] ?? "application/octet-stream"
+    const encoding = fills.isEscaped(type) ? "utf8" : "latin1"
+    const body = bytes.toString(encoding)
+    const query = [...url.searchParams]
+    const values = [...headers, ...query].map(([, value]) => value)
+    const used = yield* Effect.mapError(
+      fills.lookUp(yield* Secrets, [...fills.textsOf(body, type), ...values], url),
+      (message): Refusal => ({ status: 403, message })
+    )
+    if (query.some(([, value]) => fills.fill(value, used) !== value)) {
+      url.search = ""
+      for (const [name, value] of query) url.searchParams.append(name, fills.fill(value, used))
+    }
+    const known = yield* fills.knownTo(yield* Secrets, url)
+    if (known.size > 0 && headers.some(([name]) => name === "range")) {
+      return yield* refuse(403, "the header range is not sent to a host that a secret is for; leave it out")
+    }
+    // A body of bytes stays as it is: a value is put in as the bytes of its text.
+    const inBytes = (text: string) => Buffer.from(text).toString("latin1")
+    const filled = fills.fillBody(
+      body,
+      type,
+      encoding === "utf8" ? used : new Map([...used].map(([name, value]) => [name, inBytes(value)]))
+    )
+    const { filled: sent, tied } = fills.fillHeaders(headers, used)
+    const bare = HttpClientRequest.setHeaders(HttpClientRequest.make(method)(url), sent)
+    const content = filled === body ? bytes : Buffer.from(filled, encoding)
+    const onward = content.length === 0 ? bare : HttpClientRequest.bodyUint8Array(bare, new Uint8Array(content), type)
+    return yield* HttpClient.execute(onward).pipe(
+      Effect.flatMap((response) => Effect.map(response.arrayBuffer, (content) => ({ response, content }))),
+      Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+      Effect.provideService(Tied, tied),
+      Effect.provideService(HttpClient.TracerPropagationEnabled, false),
+      Effect.provideService(HttpClient.TracerDisabledWhen, () => used.size > 0),
+      Effect.mapBoth({
+        onFailure: (error): Refusal => ({ status: 502, message: mask(describe(error), known) }),
+        onSuccess: ({ content, response }) => ({
+          status: response.status,
+          headers: Object.entries(response.headers).flatMap(([name, value]): Array<[string, string]> =>
+            value === undefined || ["transfer-encoding", "connection", "content-length"].includes(name)
+              ? []
+              : [[name, mask(value, known)]]
+          ),
+          content: Buffer.from(mask(Buffer.from(content).toString("latin1"), known, inBytes), "latin1")
+        })
+      })
+    )
+  })
+
+/**
+ * Starts a way out on loopback, which ends with the scope. It sends by the `HttpClient` at hand: give it one that keeps
+ * rules (`NodeNetwork.layer`), the same as `rules`.
+ */
+export const start = (options: Options): Effect.Effect<Egress, never, Scope.Scope | HttpClient.HttpClient | Secrets> =>
+  Effect.gen(function* () {
+    const run = yield* FiberSet.makeRuntime<HttpClient.HttpClient | Secrets>()
+    const word = randomBytes(24).toString("base64url")
+    const most = options.maxBytes ?? 10_000_000
+    const own = (request: IncomingMessage, response: ServerResponse) => {
+      const [, given = "", path = ""] = /^\/([^/]+)\/(.+)$/.exec(request.url ?? "") ?? []
+      if (given !== word) {
+        response.writeHead(403, { "content-type": "text/plain" }).end("this way out is not yours")
+        return
+      }
+      const fiber = run(
+        Effect.match(answer(request, path, most), {
+          onFailure: ({ message, status }) => {
+            response.writeHead(status, { "content-type": "text/plain; charset=utf-8" }).end(message)
+          },
+          onSuccess: ({ content, headers, status }) => {
+            response.writeHead(status, Object.fromEntries(headers)).end(content)
+          }
+        })
+      )
+      response.on("close", () => fiber.interruptUnsafe())
+    }
+    const judge = judging.judge(options.rules)
+    const { port, token } = yield* proxy.start({ judge, own, resolve: options.resolve })
+    const url = `http://127.0.0.1:${port}/${word}`
+    const through = `http://egress:${token}@127.0.0.1:${port}`
+    return {
+      url,
+      env: {
+        EGRESS_URL: url,
+        HTTP_PROXY: through,
+        HTTPS_PROXY: through,
+        http_proxy: through,
+        https_proxy: through,
+        // The way out itself is on loopback, and needs no proxy.
+        NO_PROXY: "127.0.0.1",
+        no_proxy: "127.0.0.1"
+      }
+    }
+  })

@@ -1,0 +1,76 @@
+/** The limits of a host: how often it is asked, and when it is left alone. */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as HttpClientError from "effect/http/HttpClientError"
+import type { HttpClientRequest } from "effect/http/HttpClientRequest"
+import type { HttpClientResponse } from "effect/http/HttpClientResponse"
+import * as Layer from "effect/Layer"
+import * as CircuitBreaker from "effect/persistence/CircuitBreaker"
+import * as RateLimiter from "effect/persistence/RateLimiter"
+import * as Scope from "effect/Scope"
+import { refused, type Rules } from "../../support/http/rules.ts"
+
+type Sent<R> = Effect.Effect<HttpClientResponse, HttpClientError.HttpClientError, R>
+
+/** A host has failed when it can't be reached, or says that it failed. */
+const outcome = (exit: Exit.Exit<HttpClientResponse, HttpClientError.HttpClientError>): CircuitBreaker.Outcome =>
+  Exit.isSuccess(exit)
+    ? exit.value.status >= 500 || exit.value.status === 429
+      ? CircuitBreaker.failure()
+      : CircuitBreaker.success
+    : Exit.hasInterrupts(exit)
+      ? CircuitBreaker.ignored
+      : CircuitBreaker.failure()
+
+/** Makes the limits: a function that sends a request to a host under them. */
+export const hostLimits = ({
+  breaker,
+  rate
+}: Rules): Effect.Effect<<R>(request: HttpClientRequest, host: string, send: Sent<R>) => Sent<R>, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const limiter =
+      rate === undefined
+        ? undefined
+        : Context.get(
+            yield* Layer.build(Layer.provide(RateLimiter.layer, RateLimiter.layerStoreMemory)),
+            RateLimiter.RateLimiter
+          )
+    const circuit =
+      breaker === undefined
+        ? undefined
+        : yield* Effect.provideContext(
+            CircuitBreaker.make({
+              tripPolicy: CircuitBreaker.consecutive(breaker.failures),
+              openDuration: breaker.openFor
+            }),
+            Context.add(yield* Layer.build(CircuitBreaker.layerStoreMemory()), Scope.Scope, yield* Effect.scope)
+          )
+    return (request, host, send) => {
+      const waited =
+        limiter === undefined || rate === undefined
+          ? send
+          : limiter
+              .consume({
+                algorithm: "token-bucket",
+                onExceeded: "delay",
+                key: host,
+                limit: rate.requests,
+                window: rate.window
+              })
+              .pipe(
+                // Its store is memory, which does not fail.
+                Effect.orDie,
+                Effect.flatMap(({ delay }) => Effect.delay(send, delay))
+              )
+      return circuit === undefined
+        ? waited
+        : Effect.mapError(circuit.execute(waited, { key: host, classify: outcome }), (error) => {
+            if (HttpClientError.isHttpClientError(error)) return error
+            const why = refused("breaker", `${host} failed several times in a row, and is left alone for a while`)
+            return new HttpClientError.HttpClientError({
+              reason: new HttpClientError.InvalidUrlError({ request, cause: why, description: why.message })
+            })
+          })
+    }
+  })

@@ -1,0 +1,140 @@
+/**
+ * Export who decided what, when, by which rule, and on what: the requests and decisions that threads keep.
+ *
+ * ```ts
+ * import { Console, Stream } from "effect"
+ * import { Audit } from "effect-deepagents/rules"
+ *
+ * const program = Stream.runForEach(Audit.lines({ since: Date.UTC(2026, 0, 1) }), Console.log)
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as Approval from "../core/Approval.ts"
+import type { SessionError } from "../core/SessionError.ts"
+import { SessionStore, type Thread } from "../core/SessionStore.ts"
+import { defined } from "../support/json/defined.ts"
+import { cut } from "../support/text/text.ts"
+import { bookId } from "./internal/book.ts"
+
+/**
+ * A request of a thread, and the decision on it if there is one: also where the thread was rewound since. `at` is when
+ * it was asked. `isAsShown` is `false` for a decision whose digest is not the request's.
+ */
+export const Record = Schema.Struct({
+  threadId: Schema.String,
+  at: Schema.Finite,
+  request: Approval.Request,
+  decision: Schema.optionalKey(Approval.Decision),
+  isAsShown: Schema.optionalKey(Schema.Boolean)
+})
+export interface Record extends Schema.Schema.Type<typeof Record> {}
+
+const Line = Schema.fromJsonString(
+  Schema.Struct({
+    entry: Schema.Union([
+      Schema.TaggedStruct("Request", { request: Approval.Request }),
+      Schema.TaggedStruct("Decision", { decision: Approval.Decision })
+    ])
+  })
+)
+const decodeLine = Schema.decodeUnknownResult(Line)
+/** The part of a line that says whether it is meant to be a request or a decision. */
+const decodeTag = Schema.decodeUnknownResult(
+  Schema.fromJsonString(Schema.Struct({ entry: Schema.Struct({ _tag: Schema.Literals(["Request", "Decision"]) }) }))
+)
+const encode = Schema.encodeSync(Schema.fromJsonString(Record))
+
+const recordOf = (threadId: string, request: Approval.Request, decision: Approval.Decision | undefined): Record => ({
+  threadId,
+  at: request.at,
+  request,
+  ...defined({
+    decision,
+    isAsShown: decision?.digest === undefined ? undefined : decision.digest === Approval.digest(request)
+  })
+})
+
+const ofThread = (threadId: string): Stream.Stream<Record, SessionError, SessionStore> =>
+  Stream.unwrap(
+    SessionStore.useSync((store) => {
+      const requests = new Map<string, Approval.Request>()
+      const decisions = new Map<string, Approval.Decision>()
+      const read = (line: string): Effect.Effect<void> => {
+        // Most lines are messages, and long.
+        if (!line.includes('"_tag":"Request"') && !line.includes('"_tag":"Decision"')) return Effect.void
+        const decoded = decodeLine(line)
+        if (Result.isFailure(decoded)) {
+          return Result.isFailure(decodeTag(line))
+            ? Effect.void
+            : Effect.logWarning(
+                `The audit leaves out a request or a decision of the thread ${JSON.stringify(threadId)}, which can't be read: ${cut(decoded.failure.message, 500)}`
+              )
+        }
+        const { entry } = decoded.success
+        return Effect.sync(() => {
+          if (entry._tag === "Request") requests.set(entry.request.id, entry.request)
+          else decisions.set(entry.decision.id, entry.decision)
+        })
+      }
+      return Stream.concat(
+        Stream.drain(Stream.mapEffect(store.export(threadId), read)),
+        Stream.suspend(() =>
+          Stream.fromIterable(
+            [...requests.values()].map((request) => recordOf(threadId, request, decisions.get(request.id)))
+          )
+        )
+      )
+    })
+  )
+
+const threads = (archived: boolean): Stream.Stream<Thread, SessionError, SessionStore> =>
+  Stream.unwrap(
+    SessionStore.useSync((store) =>
+      Stream.paginate(undefined as string | undefined, (cursor) =>
+        Effect.map(
+          store.list({ archived, limit: 200, ...defined({ cursor }) }),
+          ({ items, next }) => [items, Option.map(Option.fromNullOr(next), (to): string | undefined => to)] as const
+        )
+      )
+    )
+  )
+
+/** Options of an export: of one thread, or all, archived ones too; since a time in milliseconds since the epoch. */
+export interface Options {
+  readonly threadId?: string | undefined
+  readonly since?: number | undefined
+}
+
+/**
+ * Reads the requests of threads and what was decided on them, thread by thread. What is there and can't be read is logged
+ * as a warning. A thread that was forked has what it
+ * shares with the other one, too: the `id` of the request is the same.
+ */
+export const records = (options: Options = {}): Stream.Stream<Record, SessionError, SessionStore> => {
+  const { since = 0, threadId } = options
+  const every = Stream.suspend(() => {
+    // One that is archived meanwhile is in both lists, and one that is deleted in neither of them any more.
+    const seen = new Set([bookId])
+    const isNew = (id: string): boolean => !seen.has(id) && seen.add(id).has(id)
+    return Stream.concat(threads(false), threads(true)).pipe(
+      Stream.filter((thread) => thread.updatedAt >= since && isNew(thread.threadId)),
+      Stream.flatMap((thread) =>
+        Stream.catchIf(
+          ofThread(thread.threadId),
+          ({ reason }) => reason._tag === "NotFound",
+          () => Stream.empty
+        )
+      )
+    )
+  })
+  const all = threadId === undefined ? every : ofThread(threadId)
+  return Stream.filter(all, ({ at, decision }) => Math.max(at, decision?.at ?? 0) >= since)
+}
+
+/** Writes {@link records} as lines of JSON. */
+export const lines = (options?: Options): Stream.Stream<string, SessionError, SessionStore> =>
+  Stream.map(records(options), (record) => encode(record))

@@ -1,0 +1,241 @@
+/**
+ * Tell people that something waits for them: at the terminal, by a webhook, in Slack, in Telegram.
+ *
+ * Each way is a layer of `Notify`; {@link all} uses several at once, {@link only} lets through what is of some kinds, or
+ * severe enough. By mail: `SmtpNotify`.
+ *
+ * ```ts
+ * import { Config, Effect, Layer } from "effect"
+ * import { FetchHttpClient } from "effect/http"
+ * import { Notify } from "effect-deepagents/rules"
+ *
+ * const ways = Layer.unwrap(
+ *   Effect.map(Config.Redacted("SLACK_WEBHOOK"), (url) =>
+ *     Notify.all([Notify.terminal, Notify.only(Notify.slack({ url }), { severity: "high" })])
+ *   )
+ * ).pipe(Layer.provide(FetchHttpClient.layer))
+ * ```
+ */
+import * as Console from "effect/Console"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Headers from "effect/http/Headers"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import type { Json } from "../core/Json.ts"
+import { cut } from "../support/text/text.ts"
+import { escaped } from "../support/text/untrusted.ts"
+
+/** Urgency of a notice. */
+export const Severity = Schema.Literals(["low", "normal", "high"])
+export type Severity = typeof Severity.Type
+
+/** The kind of what waits: a call, a question of a tool. */
+export const Kind = Schema.Literals(["approval", "question"])
+export type Kind = typeof Kind.Type
+
+/**
+ * A notification. `id` is that of the request, so that whoever gets it twice can tell. `text` may quote a model, or what
+ * it read.
+ */
+export const Notification = Schema.Struct({
+  id: Schema.String,
+  kind: Kind,
+  severity: Severity,
+  title: Schema.String,
+  text: Schema.String,
+  threadId: Schema.optionalKey(Schema.String),
+  at: Schema.Finite
+})
+export interface Notification extends Schema.Schema.Type<typeof Notification> {}
+
+/** A notification could not be sent. `way` says by what; no secret is in it. */
+export class NotifyError extends Schema.TaggedError<NotifyError>()("NotifyError", {
+  way: Schema.String,
+  problem: Schema.String
+}) {
+  override get message(): string {
+    return `The notification by ${this.way} was not sent: ${this.problem}`
+  }
+}
+
+/** See {@link Notify}. */
+export interface Service {
+  readonly send: (notification: Notification) => Effect.Effect<void, NotifyError>
+}
+
+/** Sends notifications. */
+export class Notify extends Context.Service<Notify, Service>()("effect-deepagents/Notify") {}
+
+/**
+ * The lines of a notification, made fit for a terminal or a chat: what nobody would see is written out, and long texts
+ * are cut.
+ */
+export const lines = ({ severity, text, threadId, title }: Notification): ReadonlyArray<string> => [
+  `${severity === "high" ? "[!] " : ""}${escaped(cut(title, 200))}`,
+  ...cut(text, 2000).split("\n").map(escaped),
+  ...(threadId === undefined ? [] : [`thread ${escaped(cut(threadId, 200))}`])
+]
+
+/** Writes notifications to the console, on standard error. */
+export const terminal: Layer.Layer<Notify> = Layer.succeed(Notify, {
+  send: (notification) => Console.error(lines(notification).join("\n"))
+})
+
+const seconds = 10
+
+/** Posts JSON; the address may be a secret, so no failure quotes it, and the tracer does not see it. */
+const post = (
+  way: string,
+  client: HttpClient.HttpClient,
+  url: Redacted.Redacted<string>,
+  headers: { readonly [name: string]: Redacted.Redacted<string> },
+  body: Json
+): Effect.Effect<void, NotifyError> => {
+  const plain = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Redacted.value(value)]))
+  const request = HttpClientRequest.bodyJsonUnsafe(
+    HttpClientRequest.post(Redacted.value(url), { headers: plain }),
+    body
+  )
+  return HttpClient.withScope(client)
+    .execute(request)
+    .pipe(
+      Effect.mapError(() => new NotifyError({ way, problem: "the address can't be reached" })),
+      Effect.flatMap(({ status }) =>
+        status >= 200 && status < 300
+          ? Effect.void
+          : Effect.fail(new NotifyError({ way, problem: `the server answered with status ${status}` }))
+      ),
+      Effect.timeoutOrElse({
+        duration: seconds * 1000,
+        orElse: () => Effect.fail(new NotifyError({ way, problem: `no answer came in ${seconds} seconds` }))
+      }),
+      Effect.scoped,
+      Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
+      Effect.updateService(Headers.CurrentRedactedNames, (names) => [...names, ...Object.keys(headers)])
+    )
+}
+
+const over = (
+  way: string,
+  send: (
+    post: (
+      url: Redacted.Redacted<string>,
+      headers: { readonly [name: string]: Redacted.Redacted<string> },
+      body: Json
+    ) => Effect.Effect<void, NotifyError>,
+    notification: Notification
+  ) => Effect.Effect<void, NotifyError>
+): Layer.Layer<Notify, never, HttpClient.HttpClient> =>
+  Layer.effect(
+    Notify,
+    Effect.map(HttpClient.HttpClient, (client) => ({
+      send: (notification: Notification) =>
+        send((url, headers, body) => post(way, client, url, headers, body), notification)
+    }))
+  )
+
+/** Posts notifications as JSON (see {@link Notification}) to an address, with headers that may be secrets. */
+export const webhook = (options: {
+  readonly url: Redacted.Redacted<string>
+  readonly headers?: { readonly [name: string]: Redacted.Redacted<string> } | undefined
+}): Layer.Layer<Notify, never, HttpClient.HttpClient> =>
+  over("webhook", (post, notification) => post(options.url, options.headers ?? {}, { ...notification }))
+
+/** Mentions and links that a chat would act on are written out. */
+const plainSlack = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
+
+/** Posts notifications to an incoming webhook of Slack. */
+export const slack = (options: {
+  readonly url: Redacted.Redacted<string>
+}): Layer.Layer<Notify, never, HttpClient.HttpClient> =>
+  over("Slack", (post, notification) =>
+    post(
+      options.url,
+      {},
+      { text: plainSlack(lines(notification).join("\n")), unfurl_links: false, unfurl_media: false }
+    )
+  )
+
+/** Sends notifications by a bot of Telegram. `chatId` is the chat that it writes to; `baseUrl` that of the API. */
+export const telegram = (options: {
+  readonly token: Redacted.Redacted<string>
+  readonly chatId: string
+  readonly baseUrl?: string | undefined
+}): Layer.Layer<Notify, never, HttpClient.HttpClient> => {
+  const { baseUrl = "https://api.telegram.org", chatId, token } = options
+  const url = Redacted.make(`${baseUrl.replace(/\/+$/, "")}/bot${Redacted.value(token)}/sendMessage`)
+  return over("Telegram", (post, notification) =>
+    post(
+      url,
+      {},
+      {
+        chat_id: chatId,
+        text: lines(notification).join("\n"),
+        link_preview_options: { is_disabled: true }
+      }
+    )
+  )
+}
+
+/** Beyond so many notifications that some way failed to send, the oldest are forgotten. */
+const mostOpen = 1000
+
+/**
+ * Sends by every one of these ways. It fails if one of them does, once all were tried; a notification that is sent again
+ * then goes only by those that failed, told by its `id` (of the last 1,000, in this process).
+ */
+export const all = <E, R>(ways: ReadonlyArray<Layer.Layer<Notify, E, R>>): Layer.Layer<Notify, E, R> =>
+  Layer.effect(
+    Notify,
+    Effect.map(
+      Effect.forEach(ways, (way) => Effect.map(Layer.build(way), (context) => Context.get(context, Notify))),
+      (services) => {
+        /** The ways by which a notification went that did not go by all of them. */
+        const open = new Map<string, Set<Service>>()
+        const sendBy = (notification: Notification, done: Set<Service>) => (service: Service) =>
+          Effect.exit(Effect.tap(service.send(notification), () => Effect.sync(() => done.add(service))))
+        return {
+          send: (notification: Notification) =>
+            Effect.gen(function* () {
+              const { id } = notification
+              const done = open.get(id) ?? new Set()
+              open.set(id, done)
+              const [oldest] = open.keys()
+              if (open.size > mostOpen && oldest !== undefined) open.delete(oldest)
+              const left = services.filter((service) => !done.has(service))
+              const exits = yield* Effect.forEach(left, sendBy(notification, done), { concurrency: "unbounded" })
+              const failed = exits.find(Exit.isFailure)
+              if (failed !== undefined) return yield* failed
+              open.delete(id)
+            })
+        }
+      }
+    )
+  )
+
+const ranks: { readonly [S in Severity]: number } = { low: 0, normal: 1, high: 2 }
+
+/** Lets only some notifications through: of these kinds, and at least so severe. */
+export const only = <E, R>(
+  way: Layer.Layer<Notify, E, R>,
+  filter: { readonly kinds?: ReadonlyArray<Kind> | undefined; readonly severity?: Severity | undefined }
+): Layer.Layer<Notify, E, R> =>
+  Layer.effect(
+    Notify,
+    Effect.map(Layer.build(way), (context) => {
+      const { send } = Context.get(context, Notify)
+      const { kinds, severity = "low" } = filter
+      return {
+        send: (notification: Notification) =>
+          (kinds === undefined || kinds.includes(notification.kind)) && ranks[notification.severity] >= ranks[severity]
+            ? send(notification)
+            : Effect.void
+      }
+    })
+  )

@@ -1,0 +1,105 @@
+/** Folds texts, so that what restricts holds for all forms of a text that a tool may take for the same. */
+import { normaliseName } from "../../support/text/names.ts"
+import { decodePart } from "../../support/text/percent.ts"
+
+/** Characters that nobody sees, but for those that separate words. */
+const unseen = /(?!\s)[\p{Cc}\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu
+
+const plain = /^[\u0020-\u007e]*$/
+
+const spaced = (text: string): string => text.replaceAll(/\s+/g, " ").trim()
+
+/**
+ * One form for a text in any case, width and composition, with any white space and with characters that nobody sees. It
+ * joins forms of a letter, and not letters that look alike (a Latin and a Cyrillic `a`).
+ */
+export const fold = (text: string): string => {
+  if (plain.test(text)) return spaced(text.toLowerCase())
+  const letters = text.replaceAll(unseen, "").normalize("NFKC").replaceAll("\u3002", ".")
+  // Upper case joins what lower case leaves apart: "ß" and "ss", the two forms of a small sigma.
+  const lower = letters.toUpperCase().toLowerCase().normalize("NFKC").replaceAll("i\u0307", "i").replaceAll("ς", "σ")
+  return spaced(lower.replaceAll(unseen, ""))
+}
+
+/** The dots at the end of a word: a host with one is the same host, and a file on Windows the same file. */
+const trailingDots = /(?<=[\p{L}\p{N}])\.+(?=$|[\s/:;,>)\]"'#])/gu
+
+const withoutDots = (text: string): string => (text.includes(".") ? text.replaceAll(trailingDots, "") : text)
+
+const patterns = new Map<string, ReadonlyArray<string>>()
+
+/** The forms of a pattern's text: its wildcards stay. */
+export const patternForms = (pattern: string): ReadonlyArray<string> => {
+  const known = patterns.get(pattern)
+  if (known !== undefined) return known
+  const folded = fold(pattern)
+  const forms = [...new Set([folded, withoutDots(folded)])]
+  if (patterns.size < 10_000) patterns.set(pattern, forms)
+  return forms
+}
+
+/** What separates the items of a list in a text, or the commands of a line. */
+const separators = /[,;&|\n\r\u2028\u2029\u060c\u3001]+/
+
+/** What can't be a part of an address, if not between quotes. */
+const aroundAddresses = /[^\p{L}\p{N}.@_%+-]+/u
+
+const escapes = /(?:%[0-9a-f]{2})+/gi
+
+/** The forms of a text that a restricting pattern is tried on: whole, the items of a list, the addresses in it. */
+export interface Forms {
+  readonly whole: ReadonlyArray<string>
+  readonly items: ReadonlyArray<string>
+  readonly addresses: ReadonlyArray<string>
+}
+
+const addressesIn = (text: string): ReadonlyArray<string> => {
+  if (!text.includes("@")) return []
+  // Comments and spaces beside the signs of an address are no part of it.
+  const bare = text.replaceAll(/\([^()]*\)/g, "").replaceAll(/ ?([@.]) ?/g, "$1")
+  return [text, bare].flatMap((one) => one.split(aroundAddresses)).filter((word) => word.includes("@"))
+}
+
+const withDots = (texts: Iterable<string>): ReadonlyArray<string> => [
+  ...new Set([...texts].flatMap((text) => [text, withoutDots(text)]))
+]
+
+/** What leads nowhere in a path, at its begin, within it, and at its end. */
+const roundabout = /^\.\/|\/\.{0,2}(?:\/|$)|\\/
+
+/** A path without what leads nowhere: `./a//b/../c/` is `a/c`. */
+const straight = (text: string): string => {
+  const [first = "", ...others] = text.replaceAll("\\", "/").split("/")
+  const parts = first === "." ? [] : [first]
+  for (const part of others) {
+    if (part === "" || part === ".") continue
+    // There is nothing above the root, nor above what is not known.
+    const last = parts.at(-1)
+    if (part !== ".." || last === undefined || last === "..") parts.push(part)
+    else if (last !== "") parts.pop()
+  }
+  return parts.join("/")
+}
+
+/** The forms of a text: folded, as a shell reads its quotes, as a URL and as a path is read. */
+export const formsOf = (text: string): Forms => {
+  const folded = fold(text)
+  const whole = withDots([
+    folded,
+    ...(text.includes("%") ? [fold(text.replaceAll(escapes, decodePart))] : []),
+    ...(/["'\\]/.test(folded) ? [fold(folded.replaceAll(/["'\\]/g, ""))] : []),
+    ...(roundabout.test(folded) ? [straight(folded)] : [])
+  ])
+  // A line break is one in the text alone, and a comma of another width one in the folded text alone.
+  const items = new Set(separators.test(text) ? text.split(separators).map(fold) : [])
+  for (const form of whole) if (separators.test(form)) for (const item of form.split(separators)) items.add(item.trim())
+  items.delete("")
+  return {
+    whole,
+    items: withDots(items),
+    addresses: [...new Set(whole.flatMap(addressesIn).map(withoutDots))]
+  }
+}
+
+/** A name without case, width, spaces, `-` and `_`. */
+export const foldName = (name: string): string => normaliseName(fold(name)).replaceAll(" ", "")

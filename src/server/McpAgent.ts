@@ -1,0 +1,224 @@
+/**
+ * Agents and tools as a server of the Model Context Protocol, for whatever client calls them: an editor, a desktop
+ * program, another agent.
+ *
+ * ```ts
+ * import { NodeRuntime, NodeStdio } from "@effect/platform-node"
+ * import { Layer } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { McpAgent } from "effect-deepagents/server"
+ * import { TestChatModel } from "effect-deepagents/testing"
+ *
+ * const writer = Agent.make({ name: "writer", description: "Writes a text", prompt: "You write." })
+ *
+ * const server = McpAgent.layerStdio({ name: "office", version: "1.0.0", agents: [writer] }).pipe(
+ *   Layer.provide([NodeStdio.layer, TestChatModel.script([])])
+ * )
+ *
+ * const main = () => NodeRuntime.runMain(Layer.launch(server))
+ * ```
+ *
+ * Each agent and each tool is a tool of the server. What a run asks a person goes to the client's user, as an
+ * elicitation, or as `InputRequired` from protocol 2026-07-28 on; so `Approvals` is not needed from outside. A client
+ * that cannot ask gets a rejection in the place of an answer.
+ */
+import * as McpProtocol from "effect/ai/McpProtocol"
+import * as McpSchema from "effect/ai/McpSchema"
+import * as McpServer from "effect/ai/McpServer"
+import type { IllegalArgumentError } from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type { HttpRouter, PathInput } from "effect/http/HttpRouter"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Schema from "effect/Schema"
+import type { Scope } from "effect/Scope"
+import type { Stdio } from "effect/Stdio"
+import type * as Agent from "../core/Agent.ts"
+import type { Approvals } from "../core/Approval.ts"
+import type { Service as BackendService } from "../core/Backend.ts"
+import type * as Tool from "../core/Tool.ts"
+import type { ToolContext } from "../core/ToolContext.ts"
+import { defined } from "../support/json/defined.ts"
+import * as Calls from "./internal/mcp/calls.ts"
+import { offerFiles, offerSkills } from "./internal/mcp/files.ts"
+import { hosts } from "./internal/mcp/hosts.ts"
+import { ofAgent, ofTool, type Work } from "./internal/mcp/work.ts"
+
+/**
+ * The server can't be made as it is described: `name` is the agent, the tool or the option, `problem` what is wrong.
+ */
+export class McpAgentError extends Schema.TaggedError<McpAgentError>()("McpAgentError", {
+  name: Schema.String,
+  problem: Schema.String
+}) {
+  override get message(): string {
+    return `${JSON.stringify(this.name)} can't be offered by an MCP server: ${this.problem}`
+  }
+}
+
+type AnyAgent = Agent.Agent<unknown, unknown, unknown>
+type AnyTool = Tool.Tool<unknown>
+
+/**
+ * The agents and tools that are offered. With a `backend` its files are resources (`backend:///path`), the first 1,000
+ * of them listed; its own rules hold. `skills` are directories of it, each skill a prompt. With a `Journal` in the
+ * context, agents take an argument `thread`, the name of a conversation to go on with: whoever knows it may.
+ */
+export interface Options<
+  Agents extends ReadonlyArray<AnyAgent> = ReadonlyArray<AnyAgent>,
+  Tools extends ReadonlyArray<AnyTool> = ReadonlyArray<AnyTool>
+> {
+  readonly agents?: Agents | undefined
+  readonly tools?: Tools | undefined
+  readonly backend?: BackendService | undefined
+  readonly skills?: { readonly sources: ReadonlyArray<string> } | undefined
+}
+
+/** The server's own name, as clients show it, and what it says about its use. */
+export interface Server {
+  readonly name: string
+  readonly version: string
+  readonly instructions?: string | undefined
+}
+
+/** The services that agents and tools of a server need from outside. */
+export type Services<Agents extends ReadonlyArray<AnyAgent>, Tools extends ReadonlyArray<AnyTool>> = Exclude<
+  Agent.Services<Agents[number]> | Tool.Services<Tools[number]>,
+  Approvals | ToolContext
+>
+
+const legal = /^[A-Za-z0-9_.-]{1,128}$/
+
+const decodeSchema = Schema.decodeUnknownEffect(McpSchema.ToolJson)
+
+const described = Effect.fnUntraced(function* ({ annotations, description, name, parameters }: Work) {
+  if (!legal.test(name)) {
+    const problem = "a name has 1 to 128 letters, digits, `_`, `-` and `.`"
+    return yield* new McpAgentError({ name, problem })
+  }
+  const inputSchema = yield* Effect.mapError(
+    decodeSchema(parameters),
+    ({ message }) => new McpAgentError({ name, problem: `its parameters are no JSON Schema of an object: ${message}` })
+  )
+  const { destructive, idempotent, openWorld, readOnly } = annotations
+  return new McpSchema.Tool({
+    name,
+    description,
+    inputSchema,
+    annotations: defined({
+      readOnlyHint: readOnly,
+      destructiveHint: destructive,
+      idempotentHint: idempotent,
+      openWorldHint: openWorld
+    })
+  })
+})
+
+const offer = Effect.fnUntraced(function* ({ agents = [], backend, skills, tools = [] }: Options) {
+  const server = yield* McpServer.McpServer
+  const context = yield* Effect.context<never>()
+  const works = [...agents.map((agent) => ofAgent(agent, context)), ...tools.map((tool) => ofTool(tool, context))]
+  const names = works.map(({ name }) => name)
+  const twice = names.find((name, index) => names.indexOf(name) < index)
+  if (twice !== undefined) return yield* new McpAgentError({ name: twice, problem: "there are two of this name" })
+  if (skills !== undefined && backend === undefined) {
+    return yield* new McpAgentError({ name: "skills", problem: "they are read from a backend; give `backend` too" })
+  }
+  const call = yield* Calls.make
+  const listAgain = backend === undefined ? Effect.void : yield* offerFiles(server, backend)
+  yield* listAgain
+  if (backend !== undefined && skills !== undefined) yield* offerSkills(server, backend, skills.sources)
+  for (const work of works) {
+    yield* server.addTool({
+      tool: yield* described(work),
+      annotations: Context.empty(),
+      handle: (args: unknown) => Effect.ensuring(work.run(args, call), listAgain)
+    })
+  }
+})
+
+/** Captures its context as a whole, and gives it to the runs: what they need is in the types of the layers below. */
+const registered = (options: Options) => Layer.effectDiscard(offer(options))
+
+/** Offers agents and tools by an `McpServer` that is there: one of Effect's, beside what else it has. */
+export const layer = <
+  const Agents extends ReadonlyArray<AnyAgent> = readonly [],
+  const Tools extends ReadonlyArray<AnyTool> = readonly []
+>(
+  options: Options<Agents, Tools>
+): Layer.Layer<never, McpAgentError, McpServer.McpServer | Exclude<Services<Agents, Tools>, Scope>> =>
+  registered(options)
+
+const protocols = [
+  McpProtocol.v2026_07_28,
+  McpProtocol.v2025_11_25,
+  McpProtocol.v2025_06_18,
+  McpProtocol.v2025_03_26
+] as const
+
+const toStderr = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
+
+/** Sends to stderr what tools print by themselves: a line of theirs on stdout would be none of the protocol. */
+const quiet = Layer.effectDiscard(
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const { debug, dir, dirxml, error, info, log } = console
+      const shown = (value: unknown) => error(value)
+      Object.assign(console, { debug: error, dir: shown, dirxml: error, info: error, log: error })
+      return { debug, dir, dirxml, info, log }
+    }),
+    (before) => Effect.sync(() => Object.assign(console, before))
+  )
+)
+
+/**
+ * A server on standard input and output, as clients start one. Nothing but the protocol goes to stdout: logs, and what
+ * tools print by `console`, go to stderr.
+ */
+export const layerStdio = <
+  const Agents extends ReadonlyArray<AnyAgent> = readonly [],
+  const Tools extends ReadonlyArray<AnyTool> = readonly []
+>(
+  options: Server & Options<Agents, Tools>
+): Layer.Layer<
+  never,
+  McpAgentError | IllegalArgumentError,
+  Stdio | Exclude<Services<Agents, Tools>, McpServer.McpServer | Scope>
+> =>
+  McpServer.layerStdio({ ...named(options), protocols, registrations: registered(options) }).pipe(
+    Layer.provide([toStderr, quiet])
+  )
+
+const named = ({ instructions, name, version }: Server) => defined({ name, version, instructions })
+
+/**
+ * A server by streamable HTTP, at a path of an `HttpRouter`. Requests whose `Host` is not one of `allowedHosts` are
+ * refused: those of this machine (`localhost`, `127.0.0.1`, `[::1]`) unless you say otherwise, so that no page can reach
+ * a server on loopback by a name of its own; so are requests with an `Origin` that is neither the server's own nor one
+ * of `allowedOrigins` (none). Whoever may call is for the router's middleware to say. What Effect's `McpServer` registers
+ * beside (a prompt, a resource) is provided with this layer.
+ */
+export const layerHttp = <
+  const Agents extends ReadonlyArray<AnyAgent> = readonly [],
+  const Tools extends ReadonlyArray<AnyTool> = readonly []
+>(
+  options: Server &
+    Options<Agents, Tools> & {
+      readonly path: PathInput
+      readonly allowedHosts?: ReadonlyArray<string> | undefined
+      readonly allowedOrigins?: ReadonlyArray<string> | undefined
+    }
+): Layer.Layer<
+  McpServer.McpServer,
+  McpAgentError | IllegalArgumentError,
+  HttpRouter | Exclude<Services<Agents, Tools>, McpServer.McpServer | Scope>
+> =>
+  McpServer.layerHttp({
+    ...named(options),
+    path: options.path,
+    protocols,
+    allowSessionTermination: true,
+    allowedOrigins: options.allowedOrigins ?? [],
+    registrations: registered(options)
+  }).pipe(Layer.provide(hosts(options.allowedHosts)))

@@ -1,0 +1,2 @@
+/** Agents behind servers. */
+export * as McpAgent from "./McpAgent.ts"

@@ -1,0 +1,203 @@
+/**
+ * Calls from outside on their way: a run that tells how far it is, and asks for what a person must say. What waits for a
+ * person outlives the request, where the protocol has it so.
+ */
+import * as McpSchema from "effect/ai/McpSchema"
+import { McpServer } from "effect/ai/McpServer"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as Schema from "effect/Schema"
+import type { AgentEvent } from "../../../core/AgentEvent.ts"
+import * as Approval from "../../../core/Approval.ts"
+import type { Json, JsonObject } from "../../../core/Json.ts"
+import { makeId } from "../../../core/Message.ts"
+import { cut } from "../../../support/text/text.ts"
+import { oneLine } from "../../../support/text/untrusted.ts"
+import { failed } from "./content.ts"
+import { type Answered, decisionOf, formOf } from "./forms.ts"
+import * as Seal from "./seal.ts"
+
+/** A question that nobody has answered yet. */
+interface Ask {
+  readonly id: string
+  readonly request: Approval.Request
+  readonly answer: Deferred.Deferred<Approval.Decision>
+}
+
+type Signal =
+  | { readonly _tag: "Note"; readonly message: string }
+  | { readonly _tag: "Ask"; readonly ask: Ask }
+  | { readonly _tag: "Done"; readonly result: McpSchema.CallToolResult }
+
+/** A run from outside: what it signals, and what it waits for. */
+interface Live {
+  readonly id: string
+  readonly signals: Queue.Queue<Signal>
+  readonly fiber: Fiber.Fiber<void>
+  asked: Ask | undefined
+}
+
+/** The way from a run to whoever called: to ask, and to tell. */
+export interface Line {
+  readonly decide: (request: Approval.Request) => Effect.Effect<Approval.Decision>
+  readonly tell: (event: AgentEvent) => Effect.Effect<void>
+}
+
+/** Beyond so many that nobody has read, notes on progress are left out. */
+const mostNotes = 200
+const mostWaiting = 1000
+const patience = 600_000
+
+const said = (progress: Json): string =>
+  cut(oneLine(typeof progress === "string" ? progress : JSON.stringify(progress)), 200)
+
+/** The line of a person who looks on; `undefined` for what is no step. */
+const noteOf = (event: AgentEvent): string | undefined => {
+  if (event._tag === "RoundStarted") return `${event.path.at(-1) ?? "the agent"}: round ${event.round}`
+  if (event._tag === "ToolCalled") return `${event.toolName}: called`
+  if (event._tag === "ToolProgress") return `${event.toolName}: ${said(event.progress)}`
+  if (event._tag === "ToolCompleted") return `${event.toolName}: done`
+  return event._tag === "ToolFailed" ? `${event.toolName}: failed` : undefined
+}
+
+const isStateless = (version: string): boolean => version >= "2026-07-28"
+
+const decodeForm = Schema.decodeUnknownEffect(McpSchema.ElicitRequestFormParams)
+
+/** Asks the client while the call waits, as the protocols before 2026-07-28 have it. */
+const elicit = Effect.fnUntraced(function* (request: Approval.Request) {
+  const client = yield* Effect.serviceOption(McpSchema.McpServerClient)
+  if (Option.isNone(client)) return Approval.reject(request, "the client can't be asked")
+  const asked = Effect.gen(function* () {
+    const reverse = yield* client.value.getClient
+    return yield* reverse.elicit(yield* Effect.orDie(decodeForm({ mode: "form", ...formOf(request) })))
+  })
+  const answered = yield* Effect.scoped(Effect.option(Effect.map(asked, (given): Answered => given)))
+  return Option.match(answered, {
+    onNone: () => Approval.reject(request, "the client did not ask its user"),
+    onSome: (given) => decisionOf(request, given)
+  })
+})
+
+/** Makes the table of the runs that are on their way. They end with the scope. */
+export const make = Effect.gen(function* () {
+  const seals = yield* Seal.make
+  const server = yield* McpServer
+  const scope = yield* Effect.scope
+  const lives = new Map<string, Live>()
+
+  const begin = Effect.fnUntraced(function* (work: (line: Line) => Effect.Effect<McpSchema.CallToolResult>) {
+    const signals = yield* Queue.unbounded<Signal>()
+    const id = makeId()
+    const decide: Line["decide"] = Effect.fnUntraced(function* (request) {
+      const answer = yield* Deferred.make<Approval.Decision>()
+      yield* Queue.offer(signals, { _tag: "Ask", ask: { id: makeId(), request, answer } })
+      const late = Approval.reject(request, "nobody answered in time")
+      return yield* Effect.timeoutOrElse(Deferred.await(answer), {
+        duration: patience,
+        orElse: () => Effect.as(Deferred.succeed(answer, late), late)
+      })
+    })
+    const tell: Line["tell"] = (event) =>
+      Effect.sync(() => {
+        const message = Queue.sizeUnsafe(signals) < mostNotes ? noteOf(event) : undefined
+        if (message !== undefined) Queue.offerUnsafe(signals, { _tag: "Note", message })
+      })
+    const fiber = yield* work({ decide, tell }).pipe(
+      Effect.catchDefect((defect) =>
+        Effect.as(
+          Effect.logError("A tool of an MCP server died", defect),
+          failed("The tool failed inside; see the log.")
+        )
+      ),
+      Effect.flatMap((result) => Queue.offer(signals, { _tag: "Done", result })),
+      Effect.ensuring(Effect.sync(() => lives.delete(id))),
+      Effect.asVoid,
+      Effect.forkIn(scope)
+    )
+    const live: Live = { id, signals, fiber, asked: undefined }
+    return live
+  })
+
+  const progress = (context: McpSchema.McpRequestContext["Service"]) => {
+    const token = context.requestMetadata?.["progressToken"]
+    let count = 0
+    return (message: string): Effect.Effect<void> =>
+      typeof token === "string" || typeof token === "number"
+        ? Effect.ignore(
+            server.notifications["notifications/progress"]({ progressToken: token, progress: ++count, message })
+          )
+        : Effect.void
+  }
+
+  /** Follows a run, up to its end or a question that only another request can bring the answer to. */
+  const follow = Effect.fnUntraced(function* (live: Live, tool: string, args: JsonObject) {
+    const context = yield* McpSchema.McpRequestContext
+    const note = progress(context)
+    const canAsk = context.clientCapabilities.elicitation !== undefined
+    for (;;) {
+      const signal = yield* Queue.take(live.signals)
+      if (signal._tag === "Done") return signal.result
+      if (signal._tag === "Note") {
+        yield* note(signal.message)
+        continue
+      }
+      const { answer, id, request } = signal.ask
+      if (!canAsk) {
+        yield* Deferred.succeed(answer, Approval.reject(request, "the client has no way to ask its user"))
+      } else if (!isStateless(context.protocolVersion)) {
+        // A client that never answers is waited for as long as the run waits.
+        yield* Deferred.succeed(answer, yield* Effect.raceFirst(elicit(request), Deferred.await(answer)))
+      } else if (lives.size >= mostWaiting && !lives.has(live.id)) {
+        yield* Deferred.succeed(answer, Approval.reject(request, "too many calls wait for a person"))
+      } else {
+        lives.set(live.id, live)
+        live.asked = signal.ask
+        const until = (yield* Clock.currentTimeMillis) + patience
+        const requestState = yield* seals.seal({ run: live.id, ask: id }, tool, args, until)
+        const { message, requestedSchema } = formOf(request)
+        return new McpSchema.InputRequired({
+          inputRequests: { [id]: { method: "elicitation/create", params: { mode: "form", message, requestedSchema } } },
+          requestState
+        })
+      }
+    }
+  })
+
+  const invalid = new McpSchema.InvalidParams({
+    message: "requestState is not of this call, was used already, or is too old; call the tool again without it"
+  })
+
+  /** The run that a client comes back to, with the answer given to it. */
+  const again = Effect.fnUntraced(function* (sealed: string, tool: string, args: JsonObject) {
+    const context = yield* McpSchema.McpRequestContext
+    const state = yield* seals.open(sealed, tool, args)
+    const live = state === undefined ? undefined : lives.get(state.run)
+    const asked = live?.asked
+    if (live === undefined || asked === undefined || asked.id !== state?.ask) return yield* invalid
+    const given = context.inputResponses?.[asked.id]
+    // Without an answer the same is asked again.
+    if (given === undefined || !("action" in given)) {
+      yield* Queue.offer(live.signals, { _tag: "Ask", ask: asked })
+      return live
+    }
+    live.asked = undefined
+    yield* Deferred.succeed(asked.answer, decisionOf(asked.request, given))
+    return live
+  })
+
+  /** Makes a call: begins a run, or goes on with the one that the client comes back to. Its end is the run's end. */
+  return Effect.fnUntraced(function* (
+    tool: string,
+    args: JsonObject,
+    work: (line: Line) => Effect.Effect<McpSchema.CallToolResult>
+  ) {
+    const { requestState } = yield* McpSchema.McpRequestContext
+    const live = yield* requestState === undefined ? begin(work) : again(requestState, tool, args)
+    return yield* Effect.onInterrupt(follow(live, tool, args), () => Fiber.interrupt(live.fiber))
+  })
+})

@@ -1,0 +1,111 @@
+/** Approvals and questions as the flat forms of the protocol, and the decisions that their answers are. */
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Approval from "../../../core/Approval.ts"
+import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import { cut } from "../../../support/text/text.ts"
+import { quote, visible } from "../../../support/text/untrusted.ts"
+
+/** A form: what is asked, and the fields of the answer. */
+export interface Form {
+  readonly message: string
+  readonly requestedSchema: {
+    readonly type: "object"
+    readonly properties: { readonly [name: string]: JsonObject }
+    readonly required: ReadonlyArray<string>
+  }
+}
+
+/** The answer of a client, as either side of 2026-07-28 has it. */
+export interface Answered {
+  readonly action?: unknown
+  readonly content?: unknown
+}
+
+const primitives = new Set(["string", "number", "integer", "boolean"])
+
+/** A field that a client can show. */
+const fieldOf = (schema: Json | undefined): JsonObject | undefined => {
+  if (!isObject(schema)) return undefined
+  const { default: preset, description, title, type } = schema
+  const said = {
+    ...(preset === undefined || typeof preset === "object" ? {} : { default: preset }),
+    ...(typeof title === "string" ? { title } : {}),
+    ...(typeof description === "string" ? { description } : {})
+  }
+  const options = schema["enum"]
+  if (Array.isArray(options) && options.every(Predicate.isString)) return { ...said, type: "string", enum: options }
+  return typeof type === "string" && primitives.has(type) ? { ...said, type } : undefined
+}
+
+const fieldsOf = (schema: JsonObject): Form["requestedSchema"] | undefined => {
+  const { properties, required, type } = schema
+  if (type !== "object" || !isObject(properties)) return undefined
+  const fields = Object.entries(properties).map(([name, each]) => [name, fieldOf(each)] as const)
+  const known = fields.flatMap(([name, field]) => (field === undefined ? [] : [[name, field] as const]))
+  if (known.length === 0 || known.length < fields.length) return undefined
+  const needed = Array.isArray(required) ? required.filter(Predicate.isString) : []
+  return { type: "object", properties: Object.fromEntries(known), required: needed }
+}
+
+const one = (field: JsonObject): Form["requestedSchema"] => ({
+  type: "object",
+  properties: { answer: field },
+  required: ["answer"]
+})
+
+const asJson: JsonObject = { type: "string", description: "the answer, as JSON if it has parts" }
+
+const decision: Form["requestedSchema"] = {
+  type: "object",
+  properties: {
+    decision: { type: "string", enum: ["approve", "reject"], description: "whether this may be done" },
+    reason: { type: "string", description: "for a rejection: why, for the model" }
+  },
+  required: ["decision"]
+}
+
+const shown = 4_000
+
+const isQuestion = ({ allow, answer }: Approval.Request): boolean => answer !== undefined || !allow.includes("approve")
+
+/** The form of a request. What a model wrote is quoted in it. */
+export const formOf = (request: Approval.Request): Form => {
+  const { answer, arguments: given, description, toolName } = request
+  const details = cut(JSON.stringify(given, null, 2), shown)
+  if (!isQuestion(request)) {
+    const message = `${visible(description)}\nMay the tool ${toolName} be called with this?\n${quote(details)}`
+    return { message, requestedSchema: decision }
+  }
+  const { answer: _, question: __, ...rest } = given
+  const more = Object.keys(rest).length === 0 ? "" : `\n${quote(cut(JSON.stringify(rest, null, 2), shown))}`
+  const schema = answer ?? {}
+  return {
+    message: `${visible(description)}${more}`,
+    requestedSchema: fieldsOf(schema) ?? one(fieldOf(schema) ?? asJson)
+  }
+}
+
+const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
+
+/** The value of a text that is JSON, and any other text as it is. */
+const parsed = (said: string): Json => Result.getOrElse(decodeJson(said), () => said)
+
+/** The decision that an answer is. */
+export const decisionOf = (request: Approval.Request, { action, content }: Answered): Approval.Decision => {
+  if (action !== "accept")
+    return Approval.reject(request, action === "decline" ? "the person declined" : "nobody answered")
+  const fields = isObject(content) ? content : {}
+  if (!isQuestion(request)) {
+    const { decision: said, reason } = fields
+    return said === "approve"
+      ? Approval.approve(request)
+      : Approval.reject(request, typeof reason === "string" && reason !== "" ? reason : undefined)
+  }
+  const schema = request.answer ?? {}
+  if (fieldsOf(schema) !== undefined) return Approval.respond(request, fields)
+  const said = fields["answer"] ?? null
+  const isText = fieldOf(schema) !== undefined || typeof said !== "string"
+  return Approval.respond(request, isText ? said : parsed(said))
+}

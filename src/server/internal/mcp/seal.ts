@@ -1,0 +1,64 @@
+/**
+ * State that a client carries from one request to the next: sealed, so that it can't be made up, changed, or used for another
+ * call.
+ */
+import * as Clock from "effect/Clock"
+import * as Mac from "effect/crypto/Mac"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import * as Effect from "effect/Effect"
+import * as Base64Url from "effect/encoding/Base64Url"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { canonical, type JsonObject } from "../../../core/Json.ts"
+import { sha256 } from "../../../support/store/hash.ts"
+
+const State = Schema.fromJsonString(
+  Schema.Struct({
+    run: Schema.String,
+    ask: Schema.String,
+    tool: Schema.String,
+    arguments: Schema.String,
+    until: Schema.Finite
+  })
+)
+const decode = Schema.decodeUnknownResult(State)
+
+/** The run that waits, and the question of it. */
+export interface Waiting {
+  readonly run: string
+  readonly ask: string
+}
+
+/** Makes seals with a key of its own: no other process can use them, as none has the runs. */
+export const make = Effect.gen(function* () {
+  const mac = yield* Mac.Mac
+  const key = yield* Effect.orDie(Mac.key(Mac.hmacSha256, SecureRandom.randomBytesUnsafe(32)))
+  const bytes = (text: string) => new TextEncoder().encode(text)
+
+  /** Seals a question of a call. */
+  const seal = Effect.fnUntraced(function* (waiting: Waiting, tool: string, args: JsonObject, until: number) {
+    const text = JSON.stringify({ ...waiting, tool, arguments: yield* sha256(canonical(args)), until })
+    const tag = yield* Effect.orDie(mac.sign(key, bytes(text)))
+    return `${Base64Url.encode(text)}.${Base64Url.encode(tag)}`
+  })
+
+  /** Opens what was sealed for this call; `undefined` for anything else. */
+  const open = Effect.fnUntraced(function* (sealed: string, tool: string, args: JsonObject) {
+    const [body = "", tag = ""] = sealed.split(".")
+    const text = Result.getOrUndefined(Base64Url.decodeString(body))
+    const signature = Result.getOrUndefined(Base64Url.decode(tag))
+    if (text === undefined || signature === undefined) return undefined
+    // The last sign of a text has bits that say nothing: one seal has one spelling.
+    if (Base64Url.encode(text) !== body || Base64Url.encode(signature) !== tag) return undefined
+    if (!(yield* Effect.orElseSucceed(mac.verify(key, signature, bytes(text)), () => false))) return undefined
+    const state = Result.getOrUndefined(decode(text))
+    const isOurs =
+      state !== undefined &&
+      state.tool === tool &&
+      state.arguments === (yield* sha256(canonical(args))) &&
+      state.until > (yield* Clock.currentTimeMillis)
+    return isOurs ? { run: state.run, ask: state.ask } : undefined
+  })
+
+  return { seal, open }
+}).pipe(Effect.provide(Mac.layerWebCrypto), Effect.provide(SecureRandom.layerWebCrypto))

@@ -1,0 +1,88 @@
+/**
+ * The `fetch` of other libraries, over Effect's `HttpClient`: its rules, limits and spans hold for what they request.
+ * Headers of traces are not sent.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { identity } from "effect/Function"
+import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as HttpBody from "effect/http/HttpBody"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as HttpMethod from "effect/http/HttpMethod"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { observed } from "../effect/observed.ts"
+import { untraced } from "./untraced.ts"
+
+/** The function that libraries take as `fetch`. */
+export type FetchLike = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
+
+/** Answers that have no body; `Response` refuses one for them. */
+const withoutBody = new Set([101, 103, 204, 205, 304])
+
+const encode = (given: Request): Effect.Effect<HttpClientRequest.HttpClientRequest, unknown> =>
+  Effect.gen(function* () {
+    const { headers, method, url } = given
+    if (!HttpMethod.isHttpMethod(method)) return yield* Effect.fail(new TypeError(`there is no HTTP method ${method}`))
+    const request = HttpClientRequest.make(method)(url, { headers: Object.fromEntries(headers) })
+    if (given.body === null) return request
+    const bytes = yield* Effect.tryPromise({ try: () => given.arrayBuffer(), catch: identity })
+    const type = headers.get("content-type") ?? "application/octet-stream"
+    return HttpClientRequest.setBody(request, HttpBody.uint8Array(new Uint8Array(bytes), type))
+  })
+
+/** Redirects are followed as the client does, unless they are not wanted: for a client that asks `FetchHttpClient`. */
+const redirecting = <A, E, R>(effect: Effect.Effect<A, E, R>, { redirect }: Request): Effect.Effect<A, E, R> =>
+  redirect === "follow"
+    ? effect
+    : Effect.flatMap(Effect.serviceOption(FetchHttpClient.RequestInit), (init) =>
+        Effect.provideService(effect, FetchHttpClient.RequestInit, { ...Option.getOrUndefined(init), redirect })
+      )
+
+/** A request is aborted by its signal, by its reader, and when its scope is closed. */
+const exchange = (given: Request, scope: Scope.Closeable) =>
+  Effect.gen(function* () {
+    const client = HttpClient.withScope(untraced(yield* HttpClient.HttpClient))
+    const response = yield* redirecting(client.execute(yield* encode(given)), given)
+    const headers = new Headers({ ...response.headers })
+    const { status } = response
+    if (withoutBody.has(status)) {
+      yield* Scope.close(scope, Exit.void)
+      return new Response(null, { status, headers })
+    }
+    const body = Stream.ensuring(response.stream, Scope.close(scope, Exit.void))
+    return new Response(yield* Stream.toReadableStreamEffect(body), { status, headers })
+  })
+
+/**
+ * Makes a `fetch` of the client at hand. As with `fetch`, it is rejected with the reason of the signal, or with a
+ * `TypeError` whose `cause` is what the client failed with.
+ */
+export const fetchLike: Effect.Effect<FetchLike, never, HttpClient.HttpClient> = Effect.map(
+  Effect.context<HttpClient.HttpClient>(),
+  (context): FetchLike =>
+    async (input, init) => {
+      // A `Request` passes a signal on only as long as somebody holds it.
+      const given = new Request(input, { ...init, signal: null })
+      const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined)
+      const scope = Scope.makeUnsafe()
+      const close = () => void Effect.runForkWith(context)(Scope.close(scope, Exit.void))
+      const program = exchange(given, scope).pipe(
+        Effect.provideService(Scope.Scope, scope),
+        Effect.onError(() => Scope.close(scope, Exit.void))
+      )
+      const exit = await observed(Effect.runPromiseExitWith(context)(program, { signal }))
+      if (Exit.isFailure(exit)) {
+        const failed = () => new TypeError("fetch failed", { cause: Cause.squash(exit.cause) })
+        return Promise.reject(signal?.aborted === true ? signal.reason : failed())
+      }
+      if (signal?.aborted === true) close()
+      signal?.addEventListener("abort", close, { once: true })
+      const forget = Effect.sync(() => signal?.removeEventListener("abort", close))
+      Effect.runSyncWith(context)(Scope.addFinalizer(scope, forget))
+      return exit.value
+    }
+)

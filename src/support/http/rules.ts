@@ -1,0 +1,195 @@
+/** Rules of the network: their schema, and what they say of a URL and of an address. */
+import * as IpNetwork from "effect/net/IpNetwork"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { defined } from "../json/defined.ts"
+import { at, brief, problems } from "../text/issues.ts"
+import { escaped } from "../text/untrusted.ts"
+import * as addresses from "./addresses.ts"
+
+/** Says why a request was refused, or its answer given up. */
+export class Refused extends Schema.TaggedError<Refused>("effect-deepagents/Network/Refused")("NetworkRefused", {
+  rule: Schema.Literals([
+    "rules",
+    "scheme",
+    "host",
+    "port",
+    "address",
+    "credentials",
+    "redirect",
+    "upgrade",
+    "bytes",
+    "encoding",
+    "time",
+    "rate",
+    "breaker"
+  ]),
+  message: Schema.String
+}) {}
+
+export const refused = (rule: Refused["rule"], message: string): Refused => new Refused({ rule, message })
+
+/** A host without the brackets of an address and the dot behind a whole name. */
+const bare = (host: string): string => host.replace(/^\[|\]$|\.$/g, "")
+
+/** A host as a URL has it: in lower case, in punycode, an address in its normal form. */
+const hostOf = (text: string): { readonly host: string; readonly port: number | undefined } | undefined => {
+  // An address of version 6 without brackets has no port. (The default port of a scheme is left out of a URL, so the
+  // port is read here.)
+  const isPlain6 = /^[^[]*:.*:/.test(text)
+  const port = isPlain6 ? undefined : /:(\d{1,5})$/.exec(text)?.[1]
+  const name = isPlain6 ? `[${text}]` : port === undefined ? text : text.slice(0, -port.length - 1)
+  const url = Result.getOrUndefined(Result.try(() => new URL(`http://${name}/`)))
+  return url === undefined || url.pathname !== "/" || url.username !== "" || url.port !== "" || url.search !== ""
+    ? undefined
+    : { host: bare(url.hostname), port: port === undefined ? undefined : Number(port) }
+}
+
+interface Pattern {
+  readonly host: string
+  readonly port: number | undefined
+  /** It stands for all names below it. */
+  readonly below: boolean
+}
+
+const patternOf = (text: string): Pattern | undefined => {
+  const below = text.startsWith("*.")
+  const parsed = hostOf(below ? text.slice(2) : text)
+  return parsed === undefined || parsed.host.includes("*") ? undefined : { ...parsed, below }
+}
+
+const networkOf = (text: string): IpNetwork.IpNetwork | undefined =>
+  text.includes("/") ? Result.getOrUndefined(IpNetwork.fromString(text)) : undefined
+
+const Host = Schema.String.check(
+  Schema.makeFilter((text) =>
+    text === "*" || patternOf(text) !== undefined
+      ? undefined
+      : 'a host, as in "example.com", "*.example.com" or "example.com:8443"'
+  )
+)
+
+const Private = Schema.String.check(
+  Schema.makeFilter((text) =>
+    networkOf(text) !== undefined || patternOf(text) !== undefined
+      ? undefined
+      : 'a host, an address or a network, as in "localhost:3000", "127.0.0.1" or "10.0.0.0/8"'
+  )
+)
+
+const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const Positive = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
+const Port = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 65_535 }))
+
+export const Rules = Schema.Struct({
+  schemes: Schema.optionalKey(Schema.Array(Schema.Literals(["https", "http"]))),
+  allow: Schema.optionalKey(Schema.Array(Host)),
+  deny: Schema.optionalKey(Schema.Array(Host)),
+  ports: Schema.optionalKey(Schema.Array(Port)),
+  allowPrivate: Schema.optionalKey(Schema.Array(Private)),
+  keepHeaders: Schema.optionalKey(Schema.Array(Schema.String)),
+  maxRedirects: Schema.optionalKey(Count),
+  maxBytes: Schema.optionalKey(Positive),
+  maxRawBytes: Schema.optionalKey(Positive),
+  timeout: Schema.optionalKey(Positive),
+  streams: Schema.optionalKey(Schema.Boolean),
+  rate: Schema.optionalKey(Schema.Struct({ requests: Positive, window: Positive })),
+  breaker: Schema.optionalKey(Schema.Struct({ failures: Positive, openFor: Positive }))
+})
+
+export type Rules = typeof Rules.Type
+
+/** Rules, read once. */
+export interface Judge {
+  /** Judges a URL by itself: before anything is sent there. */
+  readonly url: (url: URL) => Refused | undefined
+  /** Judges the address that a connection is about to be made to, for a host of that name. */
+  readonly address: (address: string, host: string, port: number) => Refused | undefined
+}
+
+const matches = (pattern: Pattern, host: string, port: number): boolean =>
+  (pattern.port === undefined || pattern.port === port) &&
+  (pattern.below ? host.endsWith(`.${pattern.host}`) : host === pattern.host)
+
+const patternsOf = (given: ReadonlyArray<string> | undefined): ReadonlyArray<Pattern> | undefined =>
+  given?.flatMap((text) => (text === "*" ? [] : Option.toArray(Option.fromUndefinedOr(patternOf(text)))))
+
+const decodeRules = Schema.decodeUnknownResult(Rules)
+
+/** The fault of rules that nobody has read by their schema; `undefined` if there is none. */
+const faultOf = (rules: Rules): Refused | undefined => {
+  const found = decodeRules(defined(rules))
+  if (Result.isSuccess(found)) return undefined
+  const [first] = problems(found.failure.issue)
+  const said =
+    first === undefined ? "" : `: ${first.path} is ${brief(at(rules, first.keys))}, but should be ${first.expected}`
+  return refused("rules", `the rules of the network can't be kept${said}`)
+}
+
+const schemePort = (url: URL): number => (url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port))
+
+/** Reports whether a URL is of one of some hosts. */
+export const matchesHost = (hosts: ReadonlyArray<string>, url: URL): boolean =>
+  (patternsOf(hosts) ?? []).some((pattern) => matches(pattern, bare(url.hostname), schemePort(url)))
+
+/** Reads rules. Those that say what no rule can be let nothing through: one that is left out would let all through. */
+export const judge = (rules: Rules): Judge => {
+  const fault = faultOf(rules)
+  if (fault !== undefined) return { url: () => fault, address: () => fault }
+  const schemes = rules.schemes ?? ["https", "http"]
+  const allow = rules.allow?.includes("*") === true ? undefined : patternsOf(rules.allow)
+  const deniesAll = rules.deny?.includes("*") === true
+  const deny = patternsOf(rules.deny) ?? []
+  const privateNetworks = (rules.allowPrivate ?? []).flatMap((text) => networkOf(text) ?? [])
+  const privateHosts = patternsOf((rules.allowPrivate ?? []).filter((text) => networkOf(text) === undefined)) ?? []
+
+  const address: Judge["address"] = (text, name, port) => {
+    const host = bare(name)
+    const parsed = addresses.parse(text)
+    if (parsed !== undefined && !addresses.isPrivate(parsed)) return undefined
+    const isAllowed =
+      privateHosts.some((pattern) => matches(pattern, host, port)) ||
+      (parsed !== undefined && privateNetworks.some((network) => IpNetwork.contains(network, parsed)))
+    return isAllowed
+      ? undefined
+      : refused(
+          "address",
+          parsed === undefined
+            ? `${escaped(host)} is a name of this machine or of the network around it`
+            : host === text
+              ? `${text} is an address of this machine, of the network around it, or reserved`
+              : `${escaped(host)} leads to ${text}, an address of this machine, of the network around it, or reserved`
+        )
+  }
+
+  return {
+    address,
+    url: (url) => {
+      const scheme = url.protocol.slice(0, -1)
+      if (!schemes.some((one) => one === scheme)) {
+        return refused("scheme", `the scheme "${escaped(scheme)}" is not allowed, only ${schemes.join(" and ")}`)
+      }
+      if (url.username !== "" || url.password !== "") {
+        return refused("credentials", "a URL may not have a user and a password in it")
+      }
+      const host = bare(url.hostname)
+      const port = schemePort(url)
+      const isAny = (patterns: ReadonlyArray<Pattern>) => patterns.some((pattern) => matches(pattern, host, port))
+      // Nobody can be called so; a resolver might leave the empty parts out.
+      if (host.startsWith(".") || host.endsWith(".") || host.includes("..")) {
+        return refused("host", `"${escaped(url.hostname)}" is no name of a host`)
+      }
+      if (host === "" || deniesAll || isAny(deny)) return refused("host", `the host "${escaped(host)}" is denied`)
+      if (allow !== undefined && !isAny(allow)) {
+        return refused("host", `the host "${escaped(host)}" is not among those that are allowed`)
+      }
+      if (rules.ports !== undefined && !rules.ports.includes(port)) {
+        return refused("port", `the port ${port} is not allowed, only ${rules.ports.join(", ")}`)
+      }
+      const literal = addresses.parse(host)
+      if (literal === undefined && !addresses.isPrivateName(host)) return undefined
+      return address(literal === undefined ? "" : host, host, port)
+    }
+  }
+}

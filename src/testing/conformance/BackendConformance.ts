@@ -1,0 +1,170 @@
+/**
+ * Checks that every backend must pass, to be run against a layer of your own.
+ *
+ * A subject is the layer and its abilities: plant links behind its back, fill its disk … An ability that it lacks is
+ * {@link absent}: the checks that need it are listed with the reason, and do nothing.
+ *
+ * ```ts
+ * import { it } from "@effect/vitest"
+ * import type { Layer } from "effect"
+ * import type { Backend } from "effect-deepagents"
+ * import { BackendConformance } from "effect-deepagents/testing/conformance"
+ *
+ * declare const layer: Layer.Layer<Backend.Backend>
+ *
+ * const none = BackendConformance.absent("there are no files of this machine behind it")
+ * const subject: BackendConformance.Subject<never, never, never> = {
+ *   layer,
+ *   host: none,
+ *   deny: none,
+ *   fillDisk: none,
+ *   huge: none,
+ *   maxFileSize: 10 * 1024 * 1024,
+ *   manyFiles: { count: 20_000 },
+ *   atomicWrites: true,
+ *   distinctNames: true
+ * }
+ *
+ * for (const check of BackendConformance.suite(subject))
+ *   (check.absent === undefined ? it.live : it.live.skip)(check.name, () => check.run)
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import { Backend, type Service } from "../../core/Backend.ts"
+import type { BackendError } from "../../core/BackendError.ts"
+import { Sandbox } from "../../core/Sandbox.ts"
+import type { Request } from "../TestBackend.ts"
+import { type Absent, absent, NotConformant } from "./internal/assert.ts"
+import { atomicRules, concurrencyRules } from "./internal/backend/checkConcurrency.ts"
+import { globRules } from "./internal/backend/checkGlobs.ts"
+import { grepRules } from "./internal/backend/checkGreps.ts"
+import { denyRules, diskRules, hostRules } from "./internal/backend/checkHost.ts"
+import { hugeRules, manyRules } from "./internal/backend/checkLarge.ts"
+import { linkRules, raceRules } from "./internal/backend/checkLinks.ts"
+import { foldingRules, pathRules } from "./internal/backend/checkPaths.ts"
+import * as random from "./internal/backend/checkRandom.ts"
+import { readRules } from "./internal/backend/checkReads.ts"
+import { type Pair, processRules, sandboxRules, secretRules, streamRules } from "./internal/backend/checkSandbox.ts"
+import { againRules, counterRules } from "./internal/backend/checkShared.ts"
+import { sizeRules, transferRules } from "./internal/backend/checkTransfers.ts"
+import { treeRules } from "./internal/backend/checkTrees.ts"
+import { writeRules } from "./internal/backend/checkWrites.ts"
+import type { Rules } from "./internal/backend/common.ts"
+import type { Abilities } from "./internal/backend/subject.ts"
+
+export type { Again, Counter, Found, Host, Huge, ManyFiles } from "./internal/backend/subject.ts"
+export { type Absent, absent, NotConformant }
+
+/** A backend under test. The layer is built anew for each check, and empty; `H` is what it gives beside the backend. */
+export interface Subject<H, E, R> extends Abilities<H> {
+  readonly layer: Layer.Layer<Backend | H, E, R>
+}
+
+/** A sandbox under test. Its layer is built anew for each check, and has no files. */
+export interface SandboxSubject<E, R> {
+  readonly layer: Layer.Layer<Sandbox | Backend, E, R>
+  /** A variable that is set in the environment of this process, and that no command may see. */
+  readonly secret: string | Absent
+  /** Commands are processes of a system: they run in the background, and can be ended by signals. */
+  readonly processes: true | Absent
+  /** Output comes while a command runs, and stderr is told from stdout. */
+  readonly streams: true | Absent
+}
+
+/**
+ * One check: run it under any test runner, with a live clock. With `absent` it does not apply, for that reason, and
+ * running it does nothing.
+ */
+export interface Check<out E, out R> {
+  readonly name: string
+  readonly absent?: string | undefined
+  readonly run: Effect.Effect<void, E | BackendError | NotConformant, R>
+}
+
+const isAbsent = (value: unknown): value is Absent =>
+  typeof value === "object" && value !== null && "_tag" in value && value._tag === "Absent"
+
+type Body<A, R> = (ability: A) => Effect.Effect<void, BackendError | NotConformant, R>
+
+/** The checks of an ability, run by what a layer gives; or only listed, if the subject does not have it. */
+const checksOf = <A, S, E, R>(
+  ability: A | Absent,
+  rules: ReadonlyArray<readonly [name: string, body: Body<A, S | Scope.Scope>]>,
+  layer: Layer.Layer<S, E, R>
+): ReadonlyArray<Check<E, R>> =>
+  rules.map(([name, body]) =>
+    isAbsent(ability)
+      ? { name, absent: ability.reason, run: Effect.void }
+      : { name, run: Effect.provide(Effect.scoped(body(ability)), Layer.fresh(layer)) }
+  )
+
+/** The checks of a backend, to be run one by one. */
+export const suite = <H = never, E = never, R = never>(subject: Subject<H, E, R>): ReadonlyArray<Check<E, R>> => {
+  const group = <A>(ability: A | Absent, rules: Rules<Service, A, H | Scope.Scope>): ReadonlyArray<Check<E, R>> =>
+    checksOf<A, Backend | H, E, R>(
+      ability,
+      rules.map(([name, body]) => [name, (able) => Backend.use((backend) => body(backend, able))] as const),
+      subject.layer
+    )
+  return [
+    ...group(true, [
+      ...pathRules,
+      ...readRules,
+      ...writeRules,
+      ...treeRules,
+      ...grepRules,
+      ...globRules,
+      ...transferRules,
+      ...concurrencyRules,
+      ...random.randomRules
+    ]),
+    ...group(subject.distinctNames, foldingRules),
+    ...group(subject.maxFileSize, sizeRules),
+    ...group(subject.manyFiles, manyRules<H>()),
+    ...group(subject.atomicWrites, atomicRules),
+    ...(subject.again === undefined ? [] : group(subject.again, againRules<H>())),
+    ...(subject.counter === undefined ? [] : group(subject.counter, counterRules<H>())),
+    ...group(subject.host, [...linkRules<H>(), ...hostRules<H>()]),
+    ...group(
+      isAbsent(subject.host) || !isAbsent(subject.host.resistsRaces) ? subject.host : subject.host.resistsRaces,
+      raceRules<H>()
+    ),
+    ...group(subject.deny, denyRules<H>()),
+    ...group(subject.fillDisk, diskRules<H>()),
+    ...group(subject.huge, hugeRules<H>())
+  ]
+}
+
+/** The checks of what a sandbox adds to a backend: run those of {@link suite} too. */
+export const sandboxSuite = <E, R>(subject: SandboxSubject<E, R>): ReadonlyArray<Check<E, R>> => {
+  const group = <A>(ability: A | Absent, rules: Rules<Pair, A>): ReadonlyArray<Check<E, R>> =>
+    checksOf<A, Backend | Sandbox, E, R>(
+      ability,
+      rules.map(
+        ([name, body]) =>
+          [
+            name,
+            (able) => Sandbox.use((sandbox) => Backend.use((backend) => body({ sandbox, backend }, able)))
+          ] as const
+      ),
+      subject.layer
+    )
+  return [
+    ...group(true, sandboxRules),
+    ...group(subject.processes, processRules),
+    ...group(subject.streams, streamRules),
+    ...group(subject.secret, secretRules)
+  ]
+}
+
+/**
+ * Does these operations on the backend, which must be empty, and on the reference, and compares what each gives, and
+ * what there is at the end. In the place of a `version`, `"current"` is the one that the file has.
+ */
+export const agrees = (requests: ReadonlyArray<Request>): Effect.Effect<void, BackendError | NotConformant, Backend> =>
+  Backend.use((backend) => random.agrees(backend, requests))
+
+/** Operations for {@link agrees} that get in each other's way: the same ones for the same seed. */
+export const randomRequests: (seed: number, count: number) => ReadonlyArray<Request> = random.randomRequests

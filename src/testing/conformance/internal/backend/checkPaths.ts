@@ -1,0 +1,230 @@
+/** Checks of paths: every operation refuses what leaves the root, and keeps odd names as they are. */
+import * as Effect from "effect/Effect"
+import type { Service, Transfer } from "../../../../core/Backend.ts"
+import type { BackendError } from "../../../../core/BackendError.ts"
+import { fails, assert, same } from "../assert.ts"
+import { allFiles, bytesOf, fill, pathsIn, pathsOf, readText, rule, type Rules, textAt } from "./common.ts"
+import { byteLength, comparePaths } from "./paths.ts"
+
+const one = <A>(transfers: ReadonlyArray<Transfer<A>>): Effect.Effect<A, BackendError> => {
+  const [first] = transfers
+  if (first === undefined) return Effect.die(new Error("a transfer of one file gives one outcome"))
+  return first.ok ? Effect.succeed(first.value) : Effect.fail(first.error)
+}
+
+/** Every operation on a path, so that none of them may forget a rule. */
+export const everyOperation = (
+  backend: Service,
+  path: string
+): ReadonlyArray<readonly [operation: string, run: Effect.Effect<unknown, BackendError>]> => [
+  ["ls", backend.ls(path)],
+  ["read", backend.read(path)],
+  ["write", backend.write(path, "written")],
+  ["edit", backend.edit(path, [{ old: "a", new: "b" }])],
+  ["delete", backend.delete(path, { recursive: true })],
+  ["move", backend.move(path, "/elsewhere")],
+  ["move", backend.move("/there.txt", path)],
+  ["grep", backend.grep({ pattern: "a", path })],
+  ["glob", backend.glob({ pattern: "**", path })],
+  ["upload", Effect.flatMap(backend.upload([{ path, content: bytesOf("uploaded") }]), one)],
+  ["download", Effect.flatMap(backend.download([path]), one)]
+]
+
+const refused = (paths: ReadonlyArray<string>, tag: "OutsideRoot" | "InvalidPath") =>
+  Effect.fnUntraced(function* (backend: Service) {
+    yield* fill(backend, { "/there.txt": "here" })
+    for (const path of paths) {
+      for (const [operation, run] of everyOperation(backend, path)) {
+        yield* fails(run, `${operation} of ${JSON.stringify(path.slice(0, 60))}`, tag)
+        const error = yield* Effect.flip(run).pipe(Effect.orDie)
+        yield* same(error.operation, operation, "an error names its operation")
+        if (operation !== "move" && path.length < 1000)
+          yield* same(error.path, path, "an error has the path as it was given")
+      }
+    }
+    yield* same(yield* allFiles(backend), ["/there.txt"], "nothing was changed")
+  })
+
+const traversals = [
+  "..", "../x", "/..", "/../x", "a/../../x", "/a/../x", "a/..", "/a/b/../..", "./../x", "//../x", "/a//../x",
+  "/a/./../x", "../../../../../../../etc/passwd", "~", "~/x", "~root/x", "/~", "/~/x"
+] // prettier-ignore
+
+const invalids = [
+  "a\0b", "\0", "/x/\0/y", "C:/x", "c:", "Z:", "C:\\x", "..\\x", "\\", "/a\\..\\b", "\\\\host\\share", "a\ud800b",
+  "\udc00", "x".repeat(256), `/d/${"é".repeat(128)}`, `${"x".repeat(300)}/y`, "/0123456789".repeat(400)
+] // prettier-ignore
+
+/** Names that shells, patterns, templates, records, decoders or sort orders trip over. */
+const oddNames: ReadonlyArray<string> = [
+  "new\nline", "\n", "carriage\rreturn", "tab\t", "a'b", 'a"b', "'", "`id`", "$(id)", "$HOME", "$&", "$$", "%s%n",
+  "a:b", "12:34:text", "*", "?.txt", "[a]", "{a,b}", "!x", "#x", "(x)", "a|b", "a&b", "a;b", "<x>", " lead", "trail ",
+  " ", "-", "-n", "--", "-rf", "--help", ".hidden", "...", "a..b", "a.", "x~", "%2e%2e", "%2F", "%00", "&amp;", "+",
+  "\u0001", "\u007f", "\u2028", "\u202etxt", "é", "日本語", "\uff5e", "\u{1F600}", "\u{1F468}\u200D\u{1F469}",
+  "__proto__", "constructor", "toString", "hasOwnProperty", "CON", "x".repeat(255), "é".repeat(127), "null", "0"
+] // prettier-ignore
+
+/** Names that look like `..` or `/` and are not. */
+const lookalikes = [
+  "%2e%2e", "%2E%2E", "%2e%2e%2f", "..%2f", "..%5c", "\uff0e\uff0e", "\u2025", "..\u200b", " ..", ".. ", "...",
+  "\u2024\u2024", "..\n", "&#46;&#46;", "\uff0f", "\u2215", "\u29f5", "x..", "..x"
+] // prettier-ignore
+
+const inOrder = (paths: ReadonlyArray<string>): ReadonlyArray<string> => [...paths].sort(comparePaths)
+
+const keepsNames = Effect.fnUntraced(function* (backend: Service) {
+  const files = oddNames.map((name) => `/as files/${name}`)
+  const inside = oddNames.map((name) => `/as folders/${name}/f`)
+  yield* fill(backend, Object.fromEntries([...files, ...inside].map((path) => [path, `in ${path}\nneedle`])))
+
+  const listed = yield* backend.ls("/as files")
+  yield* same(pathsOf(listed), inOrder(files), "ls gives the names as they are, in order")
+  const folders = yield* backend.ls("/as folders")
+  yield* same(
+    folders.entries.map(({ kind, path }) => [path, kind]),
+    inOrder(oddNames.map((name) => `/as folders/${name}`)).map((path) => [path, "directory"]),
+    "ls gives the folders as they are, in order"
+  )
+  yield* same(yield* allFiles(backend), inOrder([...files, ...inside]), "glob gives the paths as they are, in order")
+  const found = yield* backend.grep({ pattern: "needle", mode: "files" })
+  yield* same(
+    found.files.map(({ path }) => path),
+    inOrder([...files, ...inside]),
+    "grep gives the paths as they are"
+  )
+  const lines = yield* backend.grep({ pattern: "needle", path: "/as files", mode: "content" })
+  yield* same(
+    lines.files.map(({ matches, path }) => [path, matches.map(({ text }) => text)]),
+    inOrder(files).map((path) => [path, ["needle"]]),
+    "grep gives the lines of each"
+  )
+  const all = yield* backend.download([...files, ...inside])
+  for (const got of all) {
+    if (!got.ok) return yield* Effect.fail(got.error)
+    yield* same(new TextDecoder().decode(got.value), `in ${got.path}\nneedle`, `${got.path} has its own content`)
+  }
+})
+
+/** The number of odd names in one path: a check of each alone would take too long. */
+const perPath = 6
+
+const worksOnNames = Effect.fnUntraced(function* (backend: Service) {
+  for (let at = 0; at < oddNames.length; at += perPath) {
+    const names = oddNames.slice(at, at + perPath)
+    const [top = ""] = names
+    const folder = `/${top}/${names.join("/")}`
+    const path = `${folder}/${names.at(-1) ?? top}`
+    const label = JSON.stringify(names.map((name) => name.slice(0, 20)))
+    const written = yield* backend.write(path, "one\ntwo $&\n")
+    yield* same([written.path, written.created], [path, true], `write makes ${label}`)
+    const edited = yield* backend.edit(path, [{ old: "two $&", new: `$& ${top}` }], { version: written.version })
+    const text = `one\n$& ${top}\n`
+    const read = yield* readText(backend, path)
+    yield* same(
+      [read.path, read.version, read.size],
+      [path, edited.version, byteLength(text)],
+      `read gives what edit left at ${label}`
+    )
+    yield* backend.move(path, `${folder}/moved`)
+    yield* same(yield* textAt(backend, `${folder}/moved`), text, `move keeps the text of ${label}`)
+    const entries = yield* pathsIn(backend, folder)
+    yield* same(entries, [`${folder}/moved`], `move leaves nothing at ${label}`)
+    yield* backend.delete(top, { recursive: true })
+    yield* fails(backend.ls(top), `ls of ${label} after it was deleted`, "NotFound")
+  }
+  yield* same((yield* backend.ls("/")).entries, [], "all of it is gone")
+})
+
+/** Checks of paths. */
+export const pathRules: Rules<Service> = [
+  ["no operation leaves the root by .. or ~", refused(traversals, "OutsideRoot")],
+  ["no operation takes a path that can't be meant", refused(invalids, "InvalidPath")],
+  rule("what only looks like .. or / is a name", function* (backend) {
+    const paths = lookalikes.map((name) => `/a/${name}/b`)
+    yield* fill(backend, Object.fromEntries(paths.map((path) => [path, path])))
+    yield* same(yield* allFiles(backend), inOrder(paths), "each is where it was put")
+    const names = yield* pathsIn(backend, "/")
+    yield* same(names, ["/a"], "nothing is elsewhere")
+    for (const path of paths) yield* same(yield* textAt(backend, path), path, "each has its own content")
+  }),
+  rule("a path has one spelling in results, whatever it was given as", function* (backend) {
+    yield* fill(backend, { "/a/b.txt": "text" })
+    for (const path of ["a/b.txt", "/a/b.txt", "//a///b.txt", "./a/./b.txt", "/a/b.txt/", "/a/b.txt/."]) {
+      const read = yield* backend.read(path)
+      yield* same(read.path, "/a/b.txt", `read of ${path}`)
+      yield* same((yield* backend.write(path, "text")).path, "/a/b.txt", `write of ${path}`)
+      const edited = yield* backend.edit(path, [{ old: "text", new: `${path} text` }])
+      yield* same(edited.path, "/a/b.txt", `edit of ${path}`)
+      const [got] = yield* backend.download([path])
+      yield* assert(got?.ok === true && got.path === "/a/b.txt", `download of ${path} gives /a/b.txt`, got)
+      const [put] = yield* backend.upload([{ path, content: bytesOf("text") }])
+      yield* assert(
+        put?.ok === true && put.path === "/a/b.txt" && put.value.path === put.path,
+        `upload of ${path} gives /a/b.txt`,
+        put
+      )
+    }
+    for (const path of ["a", "/a", "a/", "//a//", "./a/."]) {
+      yield* same(yield* pathsIn(backend, path), ["/a/b.txt"], `ls of ${path}`)
+      const globbed = yield* backend.glob({ pattern: "*", path })
+      yield* same(pathsOf(globbed), ["/a/b.txt"], `glob in ${path}`)
+      const found = yield* backend.grep({ pattern: "t", path, mode: "files" })
+      yield* same(
+        found.files.map((file) => file.path),
+        ["/a/b.txt"],
+        `grep in ${path}`
+      )
+    }
+    for (const path of ["", ".", "/", "//", "./", "/."]) {
+      yield* same(yield* pathsIn(backend, path), ["/a"], `ls of "${path}"`)
+    }
+  }),
+  ["odd names are kept by listings, searches and transfers", keepsNames],
+  ["odd names are kept by write, edit, read, move and delete", worksOnNames],
+  rule("a deep path works", function* (backend) {
+    const path = "/0123456789".repeat(270)
+    yield* backend.write(path, "deep")
+    yield* backend.edit(path, [{ old: "deep", new: "deeper" }])
+    yield* same(yield* textAt(backend, path), "deeper", "what is deep is read")
+    yield* same(yield* allFiles(backend), [path], "it is found")
+  }),
+  rule("results are sorted by the code points of names, folder by folder", function* (backend) {
+    const paths = [
+      "/a",
+      "/B",
+      "/a.txt",
+      "/a b/x",
+      "/dir/b",
+      "/dir.txt",
+      "/dir/a/z",
+      "/\uff5e",
+      "/\u{1F600}",
+      "/é",
+      "/e\u0301x"
+    ]
+    const made = paths.map((path) => (path === "/a" ? "/a/inside" : path))
+    yield* fill(backend, Object.fromEntries([...made].reverse().map((path) => [path, "x"])))
+    const expected = [
+        "/B", "/a/inside", "/a b/x", "/a.txt", "/dir/a/z", "/dir/b", "/dir.txt", "/e\u0301x", "/é", "/\uff5e", "/\u{1F600}"
+      ] // prettier-ignore
+    yield* same(yield* allFiles(backend), expected, "the order of glob")
+    const found = yield* backend.grep({ pattern: "x", mode: "files" })
+    yield* same(
+      found.files.map(({ path }) => path),
+      expected,
+      "the order of grep"
+    )
+    const top = ["/B", "/a", "/a b", "/a.txt", "/dir", "/dir.txt", "/e\u0301x", "/é", "/\uff5e", "/\u{1F600}"]
+    yield* same(yield* pathsIn(backend, "/"), top, "the order of ls")
+  })
+]
+
+/** Names that only a host that folds them takes for one. */
+export const foldingRules: Rules<Service> = [
+  rule("NFC and NFD, upper and lower case are different names", function* (backend) {
+    const paths = ["/README", "/Readme", "/e\u0301", "/\u00e9"]
+    yield* fill(backend, Object.fromEntries(paths.map((path) => [path, path])))
+    yield* same(yield* allFiles(backend), paths, "there are four files")
+    for (const path of paths) yield* same(yield* textAt(backend, path), path, "each has its own content")
+  })
+]

@@ -1,0 +1,64 @@
+/** Searches in texts, as the reference has them: line by line, in linear time. */
+import * as Result from "effect/Result"
+import { RE2JS } from "re2js"
+import type { GrepMatch, GrepQuery } from "../../../../core/Backend.ts"
+import { toLines } from "./texts.ts"
+
+type Find = (line: string) => readonly [start: number, end: number] | undefined
+
+const shown = 1000
+
+/** A line as it is shown: a long one is cut around what was found. */
+const cutAround = (line: string, start: number): string =>
+  line.length <= 2 * shown ? line : line.slice(Math.max(0, start - shown), start + shown)
+
+/** Compiles a query to what finds it in a line. Fails with what is wrong with it. */
+export const compileSearch = (query: GrepQuery): Result.Result<Find, string> => {
+  const { pattern } = query
+  if (pattern === "" || /[\n\r]/.test(pattern)) return Result.fail("nothing that could be in a line")
+  if (query.regex !== true && query.ignoreCase !== true) {
+    return Result.succeed((line) => {
+      const start = line.indexOf(pattern)
+      return start < 0 ? undefined : [start, start + pattern.length]
+    })
+  }
+  return Result.try({
+    try: (): Find => {
+      const source = query.regex === true ? pattern : RE2JS.quote(pattern)
+      const compiled = RE2JS.compile(source, query.ignoreCase === true ? RE2JS.CASE_INSENSITIVE : 0)
+      return (line) => {
+        const matcher = compiled.matcher(line)
+        return matcher.find() ? [matcher.start(), matcher.end()] : undefined
+      }
+    },
+    catch: (problem) => (problem instanceof Error ? problem.message : String(problem))
+  })
+}
+
+/**
+ * The lines of a text in which something is found, at most `limit`, with so many around them. Each line is given once:
+ * after the match before it, if that reaches so far, else before the next one.
+ */
+export const searchText = (text: string, find: Find, context: number, limit: number): ReadonlyArray<GrepMatch> => {
+  const lines = toLines(text.replace(/^\uFEFF/, ""))
+  const around = Math.max(0, Math.floor(Math.min(context, 20)) || 0)
+  const found: Array<readonly [index: number, start: number]> = []
+  for (const [index, line] of lines.entries()) {
+    if (found.length > limit) break
+    const range = find(line)
+    if (range !== undefined) found.push([index, range[0]])
+  }
+  const cut = (line: string) => cutAround(line, 0)
+  let given = 0
+  return found.slice(0, limit).map(([index, start], match) => {
+    const next = found[match + 1]?.[0] ?? lines.length
+    const before = lines.slice(Math.max(given, index - around), index)
+    given = Math.min(next, index + 1 + around)
+    return {
+      line: index + 1,
+      text: cutAround(lines[index] ?? "", start),
+      before: before.map(cut),
+      after: lines.slice(index + 1, given).map(cut)
+    }
+  })
+}

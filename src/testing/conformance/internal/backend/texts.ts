@@ -1,0 +1,179 @@
+/** Texts of backends, as the reference has them: what is one, its lines, windows of it, and edits. */
+import * as Result from "effect/Result"
+import type { Replacement, Window } from "../../../../core/Backend.ts"
+import type { Reason } from "../../../../core/BackendError.ts"
+import { defined } from "../../../../support/json/defined.ts"
+import { byteLength } from "./paths.ts"
+
+const sniffed = 8192
+
+const fatal = new TextDecoder("utf-8", { fatal: true })
+const lossy = new TextDecoder("utf-8", { ignoreBOM: true })
+
+/** The text of a file as it is, with its byte order mark if it has one. */
+export const decode = (bytes: Uint8Array): string => lossy.decode(bytes)
+
+/** Says whether all of these bytes are UTF-8. */
+export const isUtf8 = (bytes: Uint8Array): boolean =>
+  Result.isSuccess(Result.try({ try: () => fatal.decode(bytes), catch: () => undefined }))
+
+/** Says whether a file is binary, by its first bytes. */
+export const isBinary = (bytes: Uint8Array): boolean => {
+  const head = bytes.subarray(0, sniffed)
+  if (head.includes(0)) return true
+  if (bytes.length <= sniffed) return !isUtf8(bytes)
+  // A character may be cut by the end of what is looked at.
+  return ![0, 1, 2, 3].some((cut) => isUtf8(head.subarray(0, sniffed - cut)))
+}
+
+const mimeTypes: Readonly<Record<string, string>> = {
+  gif: "image/gif",
+  jpeg: "image/jpeg",
+  jpg: "image/jpeg",
+  pdf: "application/pdf",
+  png: "image/png",
+  webp: "image/webp"
+}
+
+/** The media type of a binary file, by its name. */
+export const mimeType = (path: string): string =>
+  mimeTypes[path.slice(path.lastIndexOf(".") + 1).toLowerCase()] ?? "application/octet-stream"
+
+/** The lines of a text, without their endings. A final ending begins no line. */
+export const toLines = (text: string): ReadonlyArray<string> => {
+  if (text === "") return []
+  const lines = text.split(/\r\n|\n|\r/)
+  return lines.at(-1) === "" ? lines.slice(0, -1) : lines
+}
+
+/** The most bytes of text that a window has. */
+const maxWindowBytes = 256 * 1024
+
+const whole = (value: number | undefined, least: number, otherwise: number): number =>
+  value === undefined || Number.isNaN(value) ? otherwise : Math.max(least, Math.floor(value))
+
+/** As much of the beginning of a line as has at most so many bytes. */
+const cutTo = (line: string, bytes: number): string => {
+  let end = Math.min(line.length, bytes)
+  while (byteLength(line.slice(0, end)) > bytes)
+    end -= Math.max(1, Math.floor((byteLength(line.slice(0, end)) - bytes) / 3))
+  return line.slice(0, end).isWellFormed() ? line.slice(0, end) : line.slice(0, end - 1)
+}
+
+/** A window of a text. */
+export const windowOf = (text: string, window: Window) => {
+  const lines = toLines(text.replace(/^\uFEFF/, ""))
+  const startLine = whole(window.offset, 1, 1)
+  const column = whole(window.column, 0, 0)
+  const shown: Array<string> = []
+  let room = maxWindowBytes
+  let nextColumn: number | undefined
+  for (const [index, line] of lines.slice(startLine - 1, startLine - 1 + whole(window.limit, 0, 2000)).entries()) {
+    const skipped = index === 0 ? column : 0
+    const rest = line.slice(skipped)
+    const part = cutTo(rest, room)
+    if (part.length < rest.length && part === "" && index > 0) break
+    shown.push(part)
+    room -= byteLength(part) + 1
+    if (part.length < rest.length) nextColumn = skipped + part.length
+    if (part.length < rest.length || room <= 0) break
+  }
+  return defined({
+    text: shown.join("\n"),
+    startLine,
+    endLine: startLine + shown.length - 1,
+    totalLines: lines.length,
+    nextColumn
+  })
+}
+
+/** The lines, counted from 1, of positions that are in order. */
+const linesAt = (text: string, positions: ReadonlyArray<number>): ReadonlyArray<number> => {
+  const ending = /\r\n|\n|\r/g
+  let line = 1
+  let next = ending.exec(text)
+  return positions.map((position) => {
+    while (next !== null && next.index + next[0].length <= position) {
+      line++
+      next = ending.exec(text)
+    }
+    return line
+  })
+}
+
+/** Moves places that were replaced before to where they are once others are replaced; both are in order. */
+const shift = (
+  starts: ReadonlyArray<number>,
+  found: ReadonlyArray<number>,
+  length: number,
+  grown: number
+): ReadonlyArray<number> => {
+  let passed = 0
+  return starts.map((start) => {
+    while ((found[passed] ?? Infinity) < start) passed++
+    const last = found[passed - 1] ?? -Infinity
+    return start < last + length ? last + grown * (passed - 1) : start + grown * passed
+  })
+}
+
+const places = (text: string, old: string): ReadonlyArray<number> => {
+  const found: Array<number> = []
+  for (let at = text.indexOf(old); at >= 0; at = text.indexOf(old, at + old.length)) found.push(at)
+  return found
+}
+
+const kinds: ReadonlyArray<readonly [name: string, fold: (line: string) => string]> = [
+  ["trailing space", (line) => line.trimEnd()],
+  ["indentation", (line) => line.trim()],
+  ["quotes", (line) => line.replace(/[‘’]/g, "'").replace(/[“”]/g, '"')],
+  ["case", (line) => line.toLowerCase()]
+]
+
+/** The line nearest to a text that is not in a file, and in what it differs. */
+const diagnose = (text: string, old: string): string => {
+  const lines = toLines(text)
+  const wanted = toLines(old).find((line) => line.trim() !== "") ?? old
+  for (const [name, fold] of kinds) {
+    const line = lines.findIndex((one) => fold(one).includes(fold(wanted)))
+    if (line >= 0) return `it is at line ${line + 1} but for its line endings or ${name}`
+  }
+  const words = new Set(wanted.toLowerCase().match(/\w+/g))
+  const scores = lines.map((line) => (line.toLowerCase().match(/\w+/g) ?? []).filter((word) => words.has(word)).length)
+  const best = scores.reduce((most, score) => Math.max(most, score), 0)
+  return best === 0 ? "nothing in it is alike" : `the nearest is line ${scores.indexOf(best) + 1}`
+}
+
+const noMatch = (hint: string): Result.Result<never, Reason> => Result.fail({ _tag: "NoMatch", hint })
+
+/** A text with replacements made, one after the other; or why one of them can't be. */
+export const applyEdits = (
+  original: string,
+  replacements: ReadonlyArray<Replacement>
+): Result.Result<
+  { readonly text: string; readonly replaced: number; readonly lines: ReadonlyArray<number> },
+  Reason
+> => {
+  const crlf = original.includes("\r\n") && !/(?<!\r)\n/.test(original)
+  const ended = (text: string) => (crlf ? text.replace(/(?<!\r)\n/g, "\r\n") : text)
+  let text = original
+  let starts: ReadonlyArray<number> = []
+  let replaced = 0
+  for (const replacement of replacements) {
+    if (replacement.old === "") return noMatch("`old` must not be empty; to write a whole file, use write")
+    if (replacement.old === replacement.new) return noMatch("`old` and `new` are the same")
+    const old = replacement.old.includes("\r\n") ? replacement.old : ended(replacement.old)
+    const found = places(text, old)
+    if (found.length === 0) return noMatch(diagnose(text, old))
+    if (found.length > 1 && replacement.replaceAll !== true) {
+      return Result.fail({ _tag: "NotUnique", count: found.length, lines: linesAt(text, found) })
+    }
+    const put = ended(replacement.new)
+    const grown = put.length - old.length
+    const added = found.map((at, index) => at + grown * index)
+    starts = [...shift(starts, found, old.length, grown), ...added].sort((left, right) => left - right)
+    replaced += found.length
+    text = text.split(old).join(put)
+  }
+  const lines = [...new Set(linesAt(text, starts))]
+  return Result.succeed({ text, replaced, lines })
+}

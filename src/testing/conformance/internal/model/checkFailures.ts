@@ -1,0 +1,97 @@
+/** Checks of turns that fail, are cut, or are interrupted. */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { ChatModel, open } from "../../../../core/ChatModel.ts"
+import type { ModelError, Reason } from "../../../../core/ModelError.ts"
+import { assert, broken } from "../assert.ts"
+import { doneOf, hello, requestOf, type Rule, type Scenario, turn } from "./common.ts"
+
+const failing = (
+  name: string,
+  scenario: Scenario,
+  rule: string,
+  ...accepted: ReadonlyArray<Reason["_tag"] | ((error: ModelError) => boolean)>
+): Rule => [
+  name,
+  [scenario],
+  Effect.matchEffect(turn(), {
+    onSuccess: (parts) => broken(rule, parts),
+    onFailure: (error) =>
+      assert(
+        accepted.some((one) => (typeof one === "function" ? one(error) : one === error.reason._tag)),
+        rule,
+        { reason: error.reason._tag, detail: error.detail }
+      )
+  })
+]
+
+const status = (code: number, retryAfter?: number): Scenario => ({ _tag: "Status", status: code, retryAfter })
+
+/** Checks of turns that fail. */
+export const failureRules: ReadonlyArray<Rule> = [
+  [
+    "arguments cut by the output limit are malformed, not executable",
+    [{ _tag: "LengthInArguments", name: "note", partial: '{"text": "half a no' }],
+    Effect.flatMap(Effect.flatMap(turn(), doneOf), (message) =>
+      assert(
+        message.toolCalls.length === 0 && message.stopReason === "length",
+        "a cut call is not in toolCalls, and the stop reason is `length`",
+        message
+      )
+    )
+  ],
+  failing(
+    "a connection that is cut is a failure that may be retried",
+    { _tag: "Cut", text: "I was going to say" },
+    "a cut stream fails with BadResponse or Transport",
+    "BadResponse",
+    "Transport"
+  ),
+  failing(
+    "429 is RateLimited, with the wait that was asked for",
+    status(429, 7),
+    "429 is RateLimited with retryAfter of 7 s",
+    (error) => error.reason._tag === "RateLimited" && Duration.toMillis(error.retryAfter ?? Duration.zero) === 7000
+  ),
+  failing("401 is Authentication", status(401), "401", "Authentication"),
+  failing("403 is Permission", status(403), "403", "Permission"),
+  failing("400 is InvalidRequest", status(400), "400", "InvalidRequest"),
+  ...[500, 503, 529].map((code) =>
+    failing(`${code} may be retried`, status(code), `${code} is retryable`, (error) => error.isRetryable)
+  )
+]
+
+const interrupted = Effect.fnUntraced(function* (closed: Effect.Effect<boolean> | undefined) {
+  const session = yield* open(yield* ChatModel)
+  const seen = yield* Effect.forkScoped(Stream.runHead(session.nextTurn(requestOf(hello))))
+  const first = yield* Fiber.join(seen)
+  yield* assert(Option.isSome(first), "what came before the silence is streamed at once", "nothing")
+  const reading = yield* Effect.forkScoped(
+    Stream.runDrain(Stream.unwrap(Effect.succeed(session.nextTurn(requestOf(hello)))))
+  )
+  yield* Effect.sleep("50 millis")
+  yield* Effect.timeoutOrElse(Fiber.interrupt(reading), {
+    duration: "1 second",
+    orElse: () => broken("an interruption returns at once", "it did not")
+  })
+  if (closed === undefined) return
+  let gone = false
+  for (let tries = 0; !gone && tries < 20; tries++) {
+    yield* Effect.sleep("50 millis")
+    gone = yield* closed
+  }
+  yield* assert(gone, "an interruption closes the connection within a second", "it is still open")
+})
+
+/** The check of an interruption; `closed` says whether the other side has seen it. */
+export const interruptionRule = (closed: Effect.Effect<boolean> | undefined): Rule => [
+  "an interruption ends the request",
+  [
+    { _tag: "Hang", text: "Well" },
+    { _tag: "Hang", text: "Well" }
+  ],
+  interrupted(closed)
+]

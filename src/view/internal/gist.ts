@@ -1,0 +1,89 @@
+/** Calls and results of tools in a few words. */
+import { isObject, type Json, type JsonObject, stringify } from "../../core/Json.ts"
+import { describeArguments } from "../../core/ToolCall.ts"
+import { clean, cleanLine } from "../../support/text/clean.ts"
+import { cut } from "../../support/text/text.ts"
+
+const longest = 400
+
+/** The argument that says what a call is about, by the names that the library's tools have. */
+const telling = ["command", "file_path", "path", "pattern", "query", "url", "question"]
+
+/** Gist of a call, on one line. */
+export const gist = (args: JsonObject): string => {
+  const agent = args["subagent_type"]
+  const task = args["description"]
+  if (typeof agent === "string" && typeof task === "string") return cut(cleanLine(`${agent}: ${task}`), longest)
+  if (Array.isArray(args["todos"])) return `${args["todos"].length} items`
+  const [about] = telling.flatMap((name) => (typeof args[name] === "string" ? [args[name]] : []))
+  return cut(cleanLine(about ?? describeArguments(args)), longest)
+}
+
+/** The part of a result that is kept: enough to look at, not enough to fill the memory. */
+const keptOutput = 4_000
+
+/** A result for people: a summary on one line, a diff if it changed something, and the beginning of its text. */
+export interface Told {
+  readonly summary: string
+  readonly diff: string | undefined
+  readonly output: string
+}
+
+const number = (value: Json | undefined): number => (typeof value === "number" ? value : 0)
+const text = (value: Json | undefined): string => (typeof value === "string" ? cleanLine(value) : "")
+
+const counted = (details: JsonObject): string | undefined => {
+  switch (text(details["kind"])) {
+    case "read":
+      return details["totalLines"] === undefined
+        ? `${number(details["size"])} bytes`
+        : `lines ${number(details["startLine"])}–${number(details["endLine"])} of ${number(details["totalLines"])}`
+    case "command":
+      return typeof details["exitCode"] === "number" ? `exit code ${details["exitCode"]}` : "ended without an exit code"
+    case "listing":
+      return `${number(details["count"])} found`
+    case "matches":
+      return `${number(details["count"])} files match`
+    case "write":
+      return `${details["created"] === true ? "created" : "written"}${changes(details)}`
+    case "edit":
+      return `edited${changes(details)}`
+    case "delete":
+      return "deleted"
+    case "move":
+      return `moved to ${text(details["to"])}`
+    case "patch":
+      return `${Array.isArray(details["files"]) ? details["files"].length : 0} files changed`
+    default:
+      return undefined
+  }
+}
+
+const changes = (details: JsonObject): string => {
+  const { added, removed } = details
+  return typeof added === "number" && typeof removed === "number" ? ` (+${added} −${removed})` : ""
+}
+
+const diffOf = (details: JsonObject): string | undefined => {
+  if (typeof details["diff"] === "string") return clean(details["diff"])
+  const files = details["files"]
+  if (details["kind"] !== "patch" || !Array.isArray(files)) return undefined
+  const diffs = files.flatMap((file) =>
+    isObject(file) && typeof file["diff"] === "string" ? [`${text(file["path"])}\n${file["diff"]}`] : []
+  )
+  return diffs.length === 0 ? undefined : clean(diffs.join("\n"))
+}
+
+/** Outcome of a call. */
+export const told = (result: string, details: Json | undefined): Told => {
+  const output = clean(cut(result, keptOutput))
+  const facts = isObject(details) ? details : {}
+  const first = output.split("\n").find((line) => line.trim() !== "") ?? ""
+  return { summary: counted(facts) ?? cut(cleanLine(first), 200), diff: diffOf(facts), output }
+}
+
+/** The last lines that a running tool said. */
+export const progressOf = (progress: Json): string => {
+  const said = isObject(progress) ? (progress["output"] ?? progress["message"]) : progress
+  return clean(typeof said === "string" ? said.slice(-2_000) : stringify(said ?? progress).slice(0, 400)).trimEnd()
+}

@@ -1,0 +1,379 @@
+/** The reducer of `View`: events of all runs of a tree, told apart by the ids of their runs. */
+import * as HashMap from "effect/HashMap"
+import * as Option from "effect/Option"
+import type { AgentEvent, Of } from "../../core/AgentEvent.ts"
+import { isObject, type Json } from "../../core/Json.ts"
+import { text as textOf } from "../../core/Message.ts"
+import { add, totalTokens, zero } from "../../core/Usage.ts"
+import { defined } from "../../support/json/defined.ts"
+import { clean, cleanLine } from "../../support/text/clean.ts"
+import { cut } from "../../support/text/text.ts"
+import * as Blocks from "./blocks.ts"
+import { gist, progressOf, told } from "./gist.ts"
+import type { Call, Part, Subagent, View } from "./model.ts"
+import { partOf, userPart } from "./replay.ts"
+
+type Step = readonly [View, ReadonlyArray<Part>]
+
+const just = (view: View): Step => [view, []]
+
+/** Length of thoughts, in characters. */
+const keptThoughts = 2_000
+
+const keyOf = (event: { readonly runId: string; readonly callId: string }): string => `${event.runId}/${event.callId}`
+
+const note = (level: "info" | "warning" | "error", text: string): Part => ({
+  kind: "note",
+  level,
+  text: cleanLine(text)
+})
+
+/** Ends the open text and the open thoughts. */
+const flush = (view: View, at: number): Step => {
+  const [quiet, thoughts] = endThinking(view, at)
+  const blocks = Blocks.end(quiet.text)
+  return [{ ...quiet, text: Blocks.empty }, [...thoughts, ...blocks.map(partOf)]]
+}
+
+const endThinking = (view: View, at: number): Step => {
+  const { thinking } = view
+  if (thinking === undefined) return just(view)
+  const { characters, startedAt, text } = thinking
+  const rest: View = { ...view, thinking: undefined }
+  if (characters === 0) return just(rest)
+  return [rest, [{ kind: "thinking", text: clean(text), characters, millis: Math.max(0, at - startedAt) }]]
+}
+
+const callOf = (view: View, key: string): Call | undefined => Option.getOrUndefined(HashMap.get(view.calls, key))
+
+const withCall = (
+  view: View,
+  event: { readonly runId: string; readonly callId: string },
+  change: (call: Call | undefined) => Omit<Call, "key" | "order" | "runId">
+): View => {
+  const key = keyOf(event)
+  const call = callOf(view, key)
+  const changed: Call = { ...change(call), key, order: call?.order ?? view.begun, runId: event.runId }
+  return {
+    ...view,
+    calls: HashMap.set(view.calls, key, changed),
+    begun: call === undefined ? view.begun + 1 : view.begun
+  }
+}
+
+const withoutCall = (view: View, key: string): View => ({ ...view, calls: HashMap.remove(view.calls, key) })
+
+const withSubagent = (view: View, runId: string, change: (agent: Subagent) => Subagent): View => {
+  const index = view.subagents.findIndex((agent) => agent.runId === runId)
+  const agent = view.subagents[index]
+  return agent === undefined ? view : { ...view, subagents: view.subagents.with(index, change(agent)) }
+}
+
+const word = (value: Json | undefined): string => (typeof value === "string" ? value : "")
+
+const todosOf = (value: Json): View["todos"] =>
+  Array.isArray(value)
+    ? value.flatMap((todo) =>
+        isObject(todo) ? [{ content: cleanLine(word(todo["content"])), status: cleanLine(word(todo["status"])) }] : []
+      )
+    : []
+
+const tasksOf = (value: Json): View["tasks"] => {
+  const tasks = isObject(value) ? value["tasks"] : undefined
+  if (!Array.isArray(tasks)) return []
+  return tasks.flatMap((task) =>
+    isObject(task)
+      ? [
+          {
+            id: cleanLine(word(task["id"])),
+            agent: cleanLine(word(task["agent"])),
+            task: cleanLine(word(task["description"])),
+            status: cleanLine(word(task["status"]))
+          }
+        ]
+      : []
+  )
+}
+
+const begin = (view: View, event: Of<"RunStarted">): View => ({
+  ...view,
+  runId: event.runId,
+  status: "working",
+  agent: cleanLine(event.agent),
+  model: event.model === undefined ? view.model : cleanLine(event.model),
+  startedAt: event.at,
+  round: 0,
+  text: Blocks.empty,
+  thinking: undefined,
+  calls: HashMap.empty(),
+  begun: 0,
+  subagents: [],
+  pending: [],
+  sources: [],
+  usage: zero
+})
+
+/** Calls of the outermost run that had no answer when it ended, with what they said so far. */
+const cutOff = (view: View, event: Of<"RunFailed" | "RunInterrupted">): ReadonlyArray<Part> =>
+  HashMap.toValues(view.calls)
+    .filter(({ isWritten, runId }) => isWritten && runId === event.runId)
+    .toSorted((left, right) => left.order - right.order)
+    .map(({ gist, name, output, startedAt }) => ({
+      kind: "tool",
+      name,
+      gist,
+      isError: true,
+      ...told(output, undefined),
+      summary: "It was interrupted. Whether it had an effect is not known.",
+      millis: Math.max(0, event.at - startedAt)
+    }))
+
+/** The end of the outermost run: nothing of it is open any more. */
+const settle = (
+  view: View,
+  event: Of<"RunCompleted" | "RunFailed" | "RunInterrupted">,
+  notes: ReadonlyArray<Part>
+): Step => {
+  const [done, parts] = flush(view, event.at)
+  const stopReason =
+    event._tag === "RunCompleted" ? event.stopReason : event._tag === "RunFailed" ? "failed" : "interrupted"
+  const sources: ReadonlyArray<Part> = done.sources.length === 0 ? [] : [{ kind: "sources", sources: done.sources }]
+  const millis = Math.max(0, event.at - done.startedAt)
+  return [
+    {
+      ...done,
+      status: "idle",
+      calls: HashMap.empty(),
+      subagents: [],
+      pending: [],
+      sources: [],
+      usage: event.usage,
+      total: add(done.total, event.usage)
+    },
+    [
+      ...parts,
+      ...(event._tag === "RunCompleted" ? [] : cutOff(done, event)),
+      ...notes,
+      ...sources,
+      { kind: "turnEnd", stopReason, usage: event.usage, millis }
+    ]
+  ]
+}
+
+const toolDone = (view: View, event: Of<"ToolCompleted" | "ToolFailed">): Step => {
+  const key = keyOf(event)
+  const call = callOf(view, key)
+  const rest = withoutCall(view, key)
+  // Calls of a tool itself belong to its own line.
+  if (event.parent !== undefined) return just(rest)
+  return [
+    rest,
+    [
+      {
+        kind: "tool",
+        name: cleanLine(event.toolName),
+        gist: call?.gist ?? "",
+        isError: event._tag === "ToolFailed",
+        ...told(event.text, event.details),
+        millis: event.durationMillis
+      }
+    ]
+  ]
+}
+
+const heard = (view: View, event: Of<"MessageAppended">): Step => {
+  const { message } = event
+  if (message.role === "tool" || message.role === "system") return just(view)
+  const isSaid = message.role === "human" && message.source === undefined
+  if (message.role === "human" && !isSaid) return just(view)
+  const [rest, parts] = flush(view, event.at)
+  return [rest, message.role === "human" ? [...parts, userPart(message)] : parts]
+}
+
+const thought = (view: View, event: Of<"ReasoningDelta">): View => {
+  const thinking = view.thinking ?? { text: "", characters: 0, startedAt: event.at }
+  const text = cut(thinking.text + event.text, keptThoughts, "")
+  return { ...view, thinking: { ...thinking, text, characters: thinking.characters + event.text.length } }
+}
+
+const spoke = (view: View, event: Of<"TextDelta">): Step => {
+  const [spoken, thoughts] = endThinking(view, event.at)
+  const [text, blocks] = Blocks.feed(spoken.text, event.text)
+  return [{ ...spoken, text }, blocks.length === 0 ? thoughts : [...thoughts, ...blocks.map(partOf)]]
+}
+
+const restarted = (view: View, event: Of<"TurnRestarted">): Step => {
+  const [rest, parts] = flush({ ...view, calls: HashMap.filter(view.calls, ({ isWritten }) => isWritten) }, event.at)
+  return [rest, [...parts, note("warning", `↻ the answer starts again: ${event.reason}`)]]
+}
+
+const found = (view: View, event: Of<"SourcesFound">): View => ({
+  ...view,
+  sources: [
+    ...view.sources,
+    ...event.sources.map(({ number, source }) => ({
+      number,
+      title: cleanLine(source.title ?? source.key),
+      url: cleanLine(source.url ?? "")
+    }))
+  ]
+})
+
+const delegated = (view: View, event: Of<"SubagentStarted">): View => {
+  const call = callOf(view, keyOf(event))
+  const agent: Subagent = {
+    runId: event.childRunId,
+    path: [...event.path, event.agent].slice(1).map(cleanLine),
+    task: call?.gist ?? "",
+    last: "",
+    calls: 0,
+    tokens: 0,
+    startedAt: event.at
+  }
+  return { ...view, subagents: [...view.subagents, agent] }
+}
+
+const returned = (view: View, event: Of<"SubagentCompleted">): Step => {
+  const agent = view.subagents.find(({ runId }) => runId === event.childRunId)
+  if (agent === undefined) return just(view)
+  const { calls, path, startedAt, task } = agent
+  const rest = { ...view, subagents: view.subagents.filter((one) => one !== agent) }
+  const millis = Math.max(0, event.at - startedAt)
+  return [
+    rest,
+    [{ kind: "subagent", path, task, outcome: cleanLine(event.outcome), calls, usage: event.usage, millis }]
+  ]
+}
+
+const asked = (view: View, event: Of<"ApprovalRequested">): View => {
+  const { allow, answer, arguments: args, description, expiresAt, id, path, runId, toolName } = event
+  const names = { path: path.map(cleanLine), toolName: cleanLine(toolName) }
+  return {
+    ...view,
+    pending: [...view.pending, { id, runId, ...names, description, arguments: args, answer, allow, expiresAt }]
+  }
+}
+
+/** A call that the model is writing. A sub-agent's is not shown before it runs. */
+const written = (view: View, event: Of<"ToolCallDelta">): Step => {
+  const [quiet, parts] = event.delta === "" ? flush(view, event.at) : just(view)
+  const next = withCall(quiet, event, (call) => ({
+    name: cleanLine(event.toolName),
+    gist: "",
+    output: "",
+    startedAt: call?.startedAt ?? event.at,
+    isWritten: false
+  }))
+  return [next, parts]
+}
+
+/** A sub-agent's calls are kept for what they begin in their turn, and shown as the last thing that it did. */
+const called = (view: View, event: Of<"ToolCalled">, isRoot: boolean): Step => {
+  const about = gist(event.arguments)
+  const [quiet, parts] = isRoot ? flush(view, event.at) : just(view)
+  const next = withCall(quiet, event, () => ({
+    name: cleanLine(event.toolName),
+    gist: about,
+    output: "",
+    startedAt: event.at,
+    isWritten: true
+  }))
+  const last = `${cleanLine(event.toolName)} ${about}`.trim()
+  return [withSubagent(next, event.runId, (agent) => ({ ...agent, calls: agent.calls + 1, last })), parts]
+}
+
+const progressed = (view: View, event: Of<"ToolProgress">): View =>
+  HashMap.has(view.calls, keyOf(event))
+    ? withCall(view, event, (call) => ({
+        name: cleanLine(event.toolName),
+        gist: call?.gist ?? "",
+        startedAt: call?.startedAt ?? event.at,
+        output: progressOf(event.progress),
+        isWritten: true
+      }))
+    : view
+
+const slotChanged = (view: View, event: Of<"StateChanged">): View => {
+  if (event.slot === "todos") return { ...view, todos: todosOf(event.value) }
+  return event.slot === "backgroundTasks" ? { ...view, tasks: tasksOf(event.value) } : view
+}
+
+const compacted = ({ tokensAfter, tokensBefore }: Of<"Compacted">): Part =>
+  note("info", `The conversation was compacted: ${tokensBefore} → ${tokensAfter} tokens (estimated)`)
+
+/** Events of any run: of the outermost one, or of a sub-agent, which has a line and no words of its own. */
+export const reduce = (before: View, event: AgentEvent): Step => {
+  const view: View = event.at > before.lastAt ? { ...before, lastAt: event.at } : before
+  const isRoot = event.path.length <= 1
+  switch (event._tag) {
+    case "TextDelta":
+      return isRoot ? spoke(view, event) : just(view)
+    case "RunStarted":
+      return just(isRoot ? begin(view, event) : view)
+    case "RoundStarted":
+      return just(isRoot ? { ...view, round: event.round } : view)
+    case "ContextMeasured": {
+      const { parts, total, window } = event
+      return just(isRoot ? { ...view, context: { parts, total, ...defined({ window }) } } : view)
+    }
+    case "ReasoningStarted":
+      return just(isRoot ? { ...view, thinking: { text: "", characters: 0, startedAt: event.at } } : view)
+    case "ReasoningDelta":
+      return just(isRoot ? thought(view, event) : view)
+    case "ReasoningCompleted":
+      return isRoot ? endThinking(view, event.at) : just(view)
+    case "TurnRestarted":
+      return isRoot ? restarted(view, event) : just(view)
+    case "MessageAppended":
+      return isRoot ? heard(view, event) : just(view)
+    case "Compacted":
+      return [view, isRoot ? [compacted(event)] : []]
+    case "CheckpointLoaded":
+      return isRoot && event.partial !== undefined
+        ? [view, [note("info", `The last answer was cut off after: ${cut(cleanLine(textOf(event.partial)), 80)}`)]]
+        : just(view)
+    case "SourcesFound":
+      return just(isRoot ? found(view, event) : view)
+    case "RunCompleted":
+      return isRoot ? settle(view, event, []) : just(view)
+    case "RunFailed":
+      return isRoot ? settle(view, event, [note("error", event.error.message)]) : just(view)
+    case "RunInterrupted":
+      return isRoot ? settle(view, event, [note("warning", "interrupted; what was said is kept")]) : just(view)
+    case "SubagentStarted":
+      return just(delegated(view, event))
+    case "SubagentCompleted":
+      return returned(view, event)
+    case "ApprovalRequested":
+      return just(asked(view, event))
+    case "ApprovalResolved":
+      return [
+        { ...view, pending: view.pending.filter(({ id }) => id !== event.id) },
+        [{ kind: "decision", toolName: cleanLine(event.toolName), decision: event.decision }]
+      ]
+    case "Warning":
+      return [view, [note("warning", event.message)]]
+    case "ToolCallDelta":
+      return isRoot ? written(view, event) : just(view)
+    case "ToolCalled":
+      return called(view, event, isRoot)
+    case "ToolProgress":
+      return just(progressed(view, event))
+    case "ToolCompleted":
+    case "ToolFailed":
+      return isRoot ? toolDone(view, event) : just(withoutCall(view, keyOf(event)))
+    case "RoundCompleted": {
+      const tokens = totalTokens(event.usage)
+      const spent = { ...view, usage: add(view.usage, event.usage) }
+      return just(
+        isRoot ? spent : withSubagent(spent, event.runId, (agent) => ({ ...agent, tokens: agent.tokens + tokens }))
+      )
+    }
+    case "StateChanged":
+      return just(isRoot ? slotChanged(view, event) : view)
+    case "Steered":
+    case "CheckpointSaved":
+    case "Custom":
+      return just(view)
+  }
+}

@@ -1,0 +1,54 @@
+/** The parts of a stored conversation. */
+import * as Message from "../../core/Message.ts"
+import { clean, cleanLine } from "../../support/text/clean.ts"
+import * as Blocks from "./blocks.ts"
+import { gist, told } from "./gist.ts"
+import type { Part } from "./model.ts"
+
+export const partOf = (block: Blocks.Block): Part => {
+  if (block.kind === "text") return { kind: "text", markdown: clean(block.text) }
+  const { isFirst, language, more, text } = block
+  return { kind: "code", language: cleanLine(language), text: clean(text), isFirst, more }
+}
+
+export const userPart = (message: Message.HumanMessage): Part => ({
+  kind: "user",
+  text: clean(Message.text(message)),
+  attachments: message.content.filter(({ type }) => type === "image" || type === "file").length
+})
+
+const ofText = (text: string): ReadonlyArray<Part> => {
+  const [rest, blocks] = Blocks.feed(Blocks.empty, text)
+  return [...blocks, ...Blocks.end(rest)].map(partOf)
+}
+
+export const partsOf = (messages: Iterable<Message.Message>): ReadonlyArray<Part> => {
+  const parts: Array<Part> = []
+  const calls = new Map<string, { readonly name: string; readonly gist: string }>()
+  for (const message of messages) {
+    if (message.role === "human" && message.source === undefined) parts.push(userPart(message))
+    if (message.role === "ai") {
+      for (const part of ofText(Message.text(message))) parts.push(part)
+      for (const call of message.toolCalls) {
+        calls.set(call.id, { name: cleanLine(call.name), gist: gist(call.arguments) })
+      }
+      if (Message.isPartial(message)) {
+        parts.push({ kind: "note", level: "warning", text: "the answer was cut off here" })
+      }
+    }
+    if (message.role === "tool") {
+      parts.push({
+        kind: "tool",
+        name: cleanLine(message.toolName),
+        gist: calls.get(message.toolCallId)?.gist ?? "",
+        isError: message.isError,
+        ...told(Message.text(message), undefined),
+        millis: 0
+      })
+      calls.delete(message.toolCallId)
+    }
+  }
+  // Calls without an answer: the run was cut off, or waits for a decision.
+  for (const { gist, name } of calls.values()) parts.push({ kind: "note", level: "info", text: `→ ${name} ${gist}` })
+  return parts
+}

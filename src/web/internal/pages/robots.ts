@@ -1,0 +1,64 @@
+/** The wishes of a site for programs that read it: `robots.txt`, by RFC 9309. */
+import { encodePart } from "../../../support/text/percent.ts"
+
+interface Rule {
+  readonly allows: boolean
+  readonly pattern: string
+}
+
+/** A path or a pattern as all are written that mean the same (RFC 9309, 2.2.2): only what must be escaped is. */
+const normal = (text: string): string =>
+  text.replaceAll(/[^\x21-\x7e]+/g, encodePart).replaceAll(/%[\da-f]{2}/gi, (code) => {
+    const one = String.fromCharCode(Number.parseInt(code.slice(1), 16))
+    return /[\w.~-]/.test(one) ? one : code.toUpperCase()
+  })
+
+/** Reports whether a pattern (`*` for anything, `$` for the end) fits the beginning of a path. */
+const fits = (pattern: string, path: string): boolean => {
+  const isWhole = pattern.endsWith("$")
+  const parts = (isWhole ? pattern.slice(0, -1) : pattern).split("*")
+  const [head = "", ...rest] = parts
+  if (!path.startsWith(head)) return false
+  let at = head.length
+  for (const [index, part] of rest.entries()) {
+    if (isWhole && index === rest.length - 1) return path.length - part.length >= at && path.endsWith(part)
+    const found = path.indexOf(part, at)
+    if (found === -1) return false
+    at = found + part.length
+  }
+  return !isWhole || at === path.length
+}
+
+/** Reports whether a path may be read by a program of that name. */
+export const allows = (robots: string, agent: string, path: string): boolean => {
+  const name = agent.toLowerCase()
+  const own: Array<Rule> = []
+  const common: Array<Rule> = []
+  let groups = new Set<Array<Rule>>()
+  let isOwnGroup = false
+  let inRules = true
+  for (const line of robots.slice(0, 500_000).split(/\r?\n|\r/)) {
+    const [key = "", ...more] = (line.split("#")[0] ?? "").split(":")
+    const value = more.join(":").trim()
+    const field = key.trim().toLowerCase()
+    if (field === "user-agent") {
+      if (inRules) groups = new Set()
+      inRules = false
+      if (value === "*") groups.add(common)
+      else if (name.includes(value.toLowerCase()) && value !== "") {
+        isOwnGroup = true
+        groups.add(own)
+      }
+    } else if (field === "allow" || field === "disallow") {
+      inRules = true
+      const pattern = normal(value)
+      if (value !== "") for (const group of groups) group.push({ allows: field === "allow", pattern })
+    }
+  }
+  const asked = normal(path)
+  const fitting = (isOwnGroup ? own : common).filter(({ pattern }) => fits(pattern, asked))
+  // The longest rule counts, and of two of a length the one that allows.
+  const longest = fitting.reduce((most, { pattern }) => Math.max(most, pattern.length), -1)
+  const strongest = fitting.filter(({ pattern }) => pattern.length === longest)
+  return strongest.length === 0 || strongest.some((rule) => rule.allows)
+}

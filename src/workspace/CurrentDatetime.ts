@@ -1,0 +1,42 @@
+/**
+ * The tool `current_datetime`: the time of the `Clock`, in a time zone.
+ *
+ * ```ts
+ * import { Agent } from "effect-deepagents"
+ * import { CurrentDatetime } from "effect-deepagents/workspace"
+ *
+ * const clerk = Agent.make({ name: "clerk", prompt: "You plan meetings.", tools: [CurrentDatetime.make({ zone: "Europe/Berlin" })] })
+ * ```
+ */
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Tool from "../core/Tool.ts"
+import * as ToolError from "../core/ToolError.ts"
+
+/** `zone` is the time zone if the model names none (default `UTC`). */
+export interface Options {
+  readonly zone?: string | undefined
+}
+
+const days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+
+/** Makes the tool. */
+export const make = ({ zone: usual = "UTC" }: Options = {}): Tool.Tool =>
+  Tool.make("current_datetime", {
+    description: "Tells the date, the time and the day of the week.",
+    parameters: {
+      zone: Schema.optionalKey(
+        Schema.String.annotate({ description: `A time zone such as Europe/Berlin; ${usual} if left out` })
+      )
+    },
+    annotations: { readOnly: true, volatile: true },
+    execute: Effect.fnUntraced(function* ({ zone = usual }) {
+      const zoned = Option.getOrUndefined(DateTime.makeZoned(yield* Clock.currentTimeMillis, { timeZone: zone }))
+      return zoned === undefined
+        ? yield* ToolError.make(`${JSON.stringify(zone.slice(0, 100))} is no time zone; give one such as Europe/Berlin`)
+        : `${days[DateTime.getPart(zoned, "weekDay")] ?? ""}, ${DateTime.formatIsoZoned(zoned)}`
+    })
+  })

@@ -1,0 +1,264 @@
+/**
+ * Version control for agents: git in a sandbox, by tools for what is asked of it. Reading is free, changing asks.
+ *
+ * Git gets a list of arguments, never a text of the model's; names that begin with "-" are refused, paths are taken
+ * literally and stay within the repository. A command ends after 30 seconds at the latest.
+ *
+ * Git works on the repository that was there when the tools were first used, and runs no program that the repository
+ * names (hooks, filters, drivers). A file that needs such a filter shows as changed. A commit runs hooks and filters, a
+ * check-out filters, after a person was asked about those very programs (see `Permissions.Approver`).
+ *
+ * ```ts
+ * import { Agent } from "effect-deepagents"
+ * import { FileTools } from "effect-deepagents/backends"
+ * import { Git } from "effect-deepagents/workspace"
+ *
+ * // Its runs need a Sandbox for git, and Approvals for what changes the repository.
+ * const coder = Agent.make({
+ *   name: "coder",
+ *   prompt: "You mend bugs, and commit what you did.",
+ *   tools: [...FileTools.make(), ...Git.make()]
+ * })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { Sandbox } from "../core/Sandbox.ts"
+import * as Tool from "../core/Tool.ts"
+import * as ToolError from "../core/ToolError.ts"
+import * as ToolOutput from "../core/ToolOutput.ts"
+import * as Commands from "./internal/git/commands.ts"
+import * as Names from "./internal/git/names.ts"
+import * as Programs from "./internal/git/programs.ts"
+import * as Repository from "./internal/git/repository.ts"
+import type { Answer } from "./internal/git/run.ts"
+
+/** `repository` is the folder of the sandbox that git works in (default its root). */
+export interface Options {
+  readonly repository?: string | undefined
+}
+
+/** The most characters that a model is shown. */
+const shownLength = 30_000
+
+const text = (description: string) => Schema.String.annotate({ description })
+
+const optional = (description: string) => Schema.optionalKey(text(description))
+
+const revisionText = "A branch, a tag, a commit, or a range such as main..work"
+
+const pathText = "A file or folder, from the root of the repository"
+
+const outputOf = (answer: Answer, none: string): ToolOutput.ToolOutput => {
+  const said = answer.stdout.trimEnd()
+  const whole = said === "" ? none : ToolOutput.truncateText(said, shownLength)
+  return ToolOutput.make(answer.truncated ? `${whole}\n[git wrote more than is kept]` : whole)
+}
+
+/** Submodules as the commits that they are at: to look at their files, git would keep to their own settings. */
+const closed = "--ignore-submodules=dirty"
+
+/** Diffs as git makes them itself: programs that the repository names are not run. */
+const plain = ["--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", closed]
+
+const orNone = <A, E>(
+  given: string | undefined,
+  check: (name: string) => Effect.Effect<A, E>
+): Effect.Effect<ReadonlyArray<A>, E> =>
+  given === undefined ? Effect.succeed([]) : Effect.map(check(given), (one) => [one])
+
+const behind = (paths: ReadonlyArray<string>): ReadonlyArray<string> => (paths.length === 0 ? [] : ["--", ...paths])
+
+const clamp = (value: number | undefined, usual: number, most: number): number =>
+  Math.max(1, Math.min(most, Math.trunc(value ?? usual) || usual))
+
+/**
+ * Makes the tools that only read: `git_status`, `git_diff`, `git_log`, `git_show`, `git_blame`, `git_branches`,
+ * `git_worktrees`.
+ */
+export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<Tool.Tool<Sandbox>> => {
+  const git = (args: ReadonlyArray<string>, none: string) =>
+    Effect.map(Commands.look(cwd, args), (answer) => outputOf(answer, none))
+  const annotations = { readOnly: true, idempotent: true, volatile: true }
+  // What others wrote comes back: files, messages of commits, names.
+  const quoting = { ...annotations, untrusted: true }
+  return [
+    Tool.make("git_status", {
+      description: "Shows the branch and which files of the repository are changed, staged or not tracked.",
+      parameters: {},
+      annotations,
+      execute: () => git(["status", "--short", "--branch", closed], "nothing is changed")
+    }),
+    Tool.make("git_diff", {
+      description:
+        "Shows what is changed and not staged; with staged, what is; with revision, against that, or in that range.",
+      parameters: {
+        staged: Schema.optionalKey(Schema.Boolean.annotate({ description: "What is staged for the next commit" })),
+        revision: optional(revisionText),
+        path: optional(pathText)
+      },
+      annotations: quoting,
+      execute: Effect.fnUntraced(function* ({ path, revision, staged }) {
+        const paths = yield* orNone(path, Names.path)
+        const revisions = yield* orNone(revision, Names.revision)
+        const args = ["diff", ...plain, ...(staged === true ? ["--staged"] : []), ...revisions, ...behind(paths)]
+        return yield* git(args, "no differences")
+      })
+    }),
+    Tool.make("git_log", {
+      description: "Lists commits, the newest first: a line each.",
+      parameters: {
+        limit: Schema.optionalKey(Schema.Finite.annotate({ description: "How many, at most 200; 20 if left out" })),
+        revision: optional(revisionText),
+        path: optional(pathText)
+      },
+      annotations: quoting,
+      execute: Effect.fnUntraced(function* ({ limit, path, revision }) {
+        const paths = yield* orNone(path, Names.path)
+        const revisions = yield* orNone(revision, Names.revision)
+        const format = ["-n", String(clamp(limit, 20, 200)), "--no-color", "--no-show-signature", "--date=short"]
+        const args = ["log", ...format, "--format=%h %ad %an: %s", ...revisions, ...behind(paths)]
+        return yield* git(args, "no commits")
+      })
+    }),
+    Tool.make("git_show", {
+      description: "Shows a commit and what it changed, or a file as it was (revision main:src/a.ts).",
+      parameters: { revision: optional("A branch, a tag or a commit; HEAD if left out") },
+      annotations: quoting,
+      execute: Effect.fnUntraced(function* ({ revision = "HEAD" }) {
+        const name = yield* Names.revision(revision)
+        return yield* git(["show", ...plain, "--no-show-signature", "--stat", "--patch", name], "it is empty")
+      })
+    }),
+    Tool.make("git_blame", {
+      description: "Says of each line of a file which commit it is from, whose that was, and when.",
+      parameters: {
+        path: text(pathText),
+        first: Schema.optionalKey(Schema.Finite.annotate({ description: "The first line, counted from 1" })),
+        last: Schema.optionalKey(Schema.Finite.annotate({ description: "The last line" }))
+      },
+      annotations: quoting,
+      execute: Effect.fnUntraced(function* ({ first = 1, last, path }) {
+        const name = yield* Names.path(path)
+        const end = last === undefined ? "" : String(clamp(last, 1, 10_000_000))
+        const lines = `${clamp(first, 1, 10_000_000)},${end}`
+        return yield* git(["blame", "--no-textconv", "--date=short", "-L", lines, "--", name], "the file is empty")
+      })
+    }),
+    Tool.make("git_branches", {
+      description: "Lists the branches, with their last commits; * is before the one that is checked out.",
+      parameters: {},
+      annotations: quoting,
+      execute: () => git(["branch", "--all", "--no-color", "-v"], "no branches")
+    }),
+    Tool.make("git_worktrees", {
+      description: "Lists the folders in which branches of the repository are checked out.",
+      parameters: {},
+      annotations,
+      execute: () => git(["worktree", "list"], "none")
+    })
+  ]
+}
+
+/**
+ * Makes the tools that change the repository, each call of which needs a decision: `git_commit`, `git_branch`,
+ * `git_worktree`.
+ */
+export const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<Tool.NeedingApproval<Sandbox>> => {
+  const opened = Effect.flatMap(Repository.open(cwd), Commands.harmless)
+  /** Runs git with the programs of the repository that were approved for a check-out. */
+  const checkingOut = (doing: string) =>
+    Effect.gen(function* () {
+      const repository = yield* Repository.open(cwd)
+      const { env } = yield* Programs.approved(repository, "checkout", doing)
+      return { repository, env }
+    })
+  return [
+    Tool.make("git_commit", {
+      description: "Commits these files as they are, or with all every change of the repository.",
+      parameters: {
+        message: text("What was changed and why: a short line, then more if needed"),
+        paths: Schema.optionalKey(Schema.Array(text(pathText))),
+        all: Schema.optionalKey(Schema.Boolean.annotate({ description: "All that is changed, new or deleted" }))
+      },
+      needsApproval: true,
+      execute: Effect.fnUntraced(function* ({ all = false, message, paths = [] }) {
+        if (message.trim() === "") return yield* ToolError.make("message is empty: say what was changed")
+        if (all === paths.length > 0) {
+          return yield* ToolError.make("say what is committed: give paths, or set all to true, not both")
+        }
+        const names = yield* Effect.forEach(paths, Names.path)
+        const repository = yield* Repository.open(cwd)
+        const { env, hooks } = yield* Programs.approved(repository, "commit", "git commit")
+        const git = { repository, env }
+        const fromTop = names.map((name) => Commands.fromTop(git, name))
+        const what = all ? "all" : fromTop
+        yield* Commands.stage(git, what)
+        // Git would look into the repositories in this one to tell that there is nothing.
+        if (!(yield* Commands.hasStaged(git, what))) {
+          return yield* ToolError.make("there is nothing to commit: nothing is changed there, or git ignores it")
+        }
+        const args = ["-C", repository.top, "commit", "--quiet", "--no-status", "-F", "-", ...behind(fromTop)]
+        yield* Commands.run(git, args, { hooks, stdin: message })
+        const shown = ["log", "-n", "1", "--stat", "--no-color", "--no-show-signature", "--format=%h %s"]
+        return outputOf(yield* Commands.look(cwd, shown), "committed")
+      })
+    }),
+    Tool.make("git_branch", {
+      description:
+        "Makes a branch, switches to one, or deletes one whose commits are all in another. Switching takes along what is changed, or fails.",
+      parameters: {
+        action: Schema.Literals(["create", "switch", "delete"]),
+        name: text("The name of the branch"),
+        from: optional("create: the revision that it begins at; the current one if left out")
+      },
+      needsApproval: true,
+      execute: Effect.fnUntraced(function* ({ action, from, name }) {
+        const branch = yield* Names.branch(name)
+        const start = yield* orNone(from, Names.revision)
+        const args = {
+          create: ["switch", "--quiet", "--create", branch, ...start],
+          switch: ["switch", "--quiet", "--no-guess", branch],
+          delete: ["branch", "--delete", branch]
+        }
+        const changesFiles = action === "switch" || (action === "create" && from !== undefined)
+        const git = yield* changesFiles ? checkingOut(`git ${args[action].join(" ")}`) : opened
+        yield* Commands.run(git, args[action])
+        return outputOf(yield* Commands.look(cwd, ["status", "--short", "--branch", closed]), "done")
+      })
+    }),
+    Tool.make("git_worktree", {
+      description:
+        "Checks a branch out in a folder of its own, so that it can be worked on beside the others; or removes such a folder, if nothing in it is uncommitted.",
+      parameters: {
+        action: Schema.Literals(["add", "remove"]),
+        path: text("The folder, from the root of the repository"),
+        branch: optional("add: the branch; one that there is not is made")
+      },
+      needsApproval: true,
+      execute: Effect.fnUntraced(function* ({ action, branch, path }) {
+        const folder = yield* Names.path(path)
+        if (action === "remove") {
+          yield* Commands.run(yield* opened, ["worktree", "remove", "--", folder])
+          return `${path} is removed; its branch is still there.`
+        }
+        if (branch === undefined) return yield* ToolError.make("branch is missing: which branch is checked out?")
+        const name = yield* Names.branch(branch)
+        const git = yield* checkingOut(`git worktree add ${folder} ${name}`)
+        const known = yield* Commands.run(git, ["branch", "--list", "--format=%(refname:short)", name])
+        const what = known.stdout.trim() === "" ? ["-b", name, "--", folder] : ["--", folder, name]
+        yield* Commands.run(git, ["worktree", "add", ...what])
+        return `${name} is checked out in ${path}.`
+      })
+    })
+  ]
+}
+
+/**
+ * Makes all tools. An agent that has them needs `Approvals`, or a middleware that suspends runs, for those that change
+ * something; a rule of approvals for one of them takes the place of the question.
+ */
+export const make = (options: Options = {}): ReadonlyArray<Tool.Tool<Sandbox> | Tool.NeedingApproval<Sandbox>> => [
+  ...reading(options),
+  ...changing(options)
+]

@@ -1,0 +1,88 @@
+/**
+ * The tool `run_code`: a program in JavaScript, TypeScript, Python or shell, run in the sandbox of the agent.
+ *
+ * The sandbox must isolate: one whose commands run on this machine with all its rights (`LocalShell`) is refused, unless
+ * it is allowed by name. The sandbox must have the interpreters: Node (22.18 or later runs TypeScript), Python 3, a
+ * shell.
+ *
+ * ```ts
+ * import { Agent } from "effect-deepagents"
+ * import { RunCode } from "effect-deepagents/workspace"
+ *
+ * const analyst = Agent.make({ name: "analyst", prompt: "You compute.", tools: [RunCode.make()] })
+ * // On your own machine, knowingly: RunCode.make({ allow: ["LocalShell"] })
+ * ```
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { Sandbox } from "../core/Sandbox.ts"
+import * as Tool from "../core/Tool.ts"
+import { ToolContext } from "../core/ToolContext.ts"
+import * as ToolError from "../core/ToolError.ts"
+import * as ToolOutput from "../core/ToolOutput.ts"
+import { sha256 } from "../support/store/hash.ts"
+
+/**
+ * `languages` narrows what may be run. `timeout` is how long a program may run (default 1 minute). `allow` names
+ * sandboxes that do not isolate, and may be used all the same.
+ */
+export interface Options {
+  readonly languages?: ReadonlyArray<Language> | undefined
+  readonly timeout?: Duration.Input | undefined
+  readonly allow?: ReadonlyArray<"LocalShell"> | undefined
+}
+
+/** A language that programs are run in. */
+export type Language = "javascript" | "typescript" | "python" | "shell"
+
+const programs: { readonly [Key in Language]: { readonly run: string; readonly extension: string } } = {
+  javascript: { run: "node", extension: "mjs" },
+  typescript: { run: "node --disable-warning=ExperimentalWarning", extension: "mts" },
+  python: { run: "python3", extension: "py" },
+  shell: { run: "sh", extension: "sh" }
+}
+
+const all: ReadonlyArray<Language> = ["javascript", "typescript", "python", "shell"]
+
+const shownLength = 30_000
+
+const folder = "/.code"
+
+/** Makes the tool. */
+export const make = (options: Options = {}): Tool.Tool<Sandbox | ToolContext> => {
+  const { allow = [], languages = all } = options
+  const timeout = Duration.fromInputUnsafe(options.timeout ?? "1 minute")
+  return Tool.make("run_code", {
+    description: `Runs a program in the sandbox, in the folder of your files, and gives what it prints. It begins anew each time, and ends after ${Duration.toSeconds(timeout)} seconds.`,
+    parameters: {
+      language: Schema.Literals(languages),
+      code: Schema.NonEmptyString.annotate({ description: "The whole program: print what you want to know" }),
+      input: Schema.optionalKey(Schema.String.annotate({ description: "What it reads from its standard input" }))
+    },
+    annotations: { destructive: true, openWorld: true, volatile: true },
+    execute: Effect.fnUntraced(function* ({ code, input, language }) {
+      const sandbox = yield* Sandbox
+      if (sandbox.onHost === true && !allow.includes("LocalShell")) {
+        return yield* ToolError.make(
+          'run_code is refused here: this sandbox does not isolate, its programs have all rights of this machine. Whoever set this up can give the agent a sandbox that does, or allow it: RunCode.make({ allow: ["LocalShell"] })'
+        )
+      }
+      const { callId, runId } = yield* ToolContext
+      const { extension, run } = programs[language]
+      // Ids of calls are the model's: two runs in one sandbox may have the same.
+      const name = `${(yield* sha256(`${runId}\n${callId}`)).slice(0, 40)}.${extension}`
+      const answer = yield* Effect.acquireUseRelease(
+        sandbox.write(`${folder}/${name}`, code),
+        () => sandbox.execute(`${run} .code/${name}`, { timeout, stdin: input }),
+        () => Effect.ignore(sandbox.delete(`${folder}/${name}`))
+      )
+      const output = ToolOutput.truncateText(answer.output.trimEnd(), shownLength)
+      const end = answer.exitCode === 0 ? [] : [`[the program failed with exit code ${answer.exitCode}]`]
+      return ToolOutput.make([output === "" ? "[it printed nothing]" : output, ...end].join("\n"), {
+        isError: answer.exitCode !== 0,
+        details: { kind: "code", language, exitCode: answer.exitCode }
+      })
+    })
+  })
+}

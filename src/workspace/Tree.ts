@@ -1,0 +1,89 @@
+/**
+ * The tool `tree`: folders and files below one, as an indented list, so that a model sees at once how a project lies.
+ *
+ * ```ts
+ * import { Agent } from "effect-deepagents"
+ * import { Tree } from "effect-deepagents/workspace"
+ *
+ * const guide = Agent.make({ name: "guide", prompt: "You explain projects.", tools: [Tree.make()] })
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { Backend, type Entry, type Service } from "../core/Backend.ts"
+import type { BackendError } from "../core/BackendError.ts"
+import * as Tool from "../core/Tool.ts"
+import { escaped } from "../support/text/untrusted.ts"
+
+/**
+ * `entries` is how many are listed at most (default 500). `closed` are names of folders that are listed and not gone
+ * into (default `.git`, `node_modules`).
+ */
+export interface Options {
+  readonly entries?: number | undefined
+  readonly closed?: ReadonlyArray<string> | undefined
+}
+
+const maxDepth = 10
+
+const nameOf = (path: string): string => escaped(path.slice(path.lastIndexOf("/", path.length - 2) + 1))
+
+interface Listed {
+  readonly rows: Array<string>
+  readonly room: number
+  readonly closed: ReadonlySet<string>
+  more: boolean
+}
+
+const list = (
+  backend: Service,
+  path: string,
+  level: number,
+  depth: number,
+  into: Listed
+): Effect.Effect<void, BackendError> =>
+  Effect.flatMap(backend.ls(path), ({ entries, truncated }) => {
+    if (truncated !== undefined) into.more = true
+    return Effect.forEach(
+      entries,
+      (entry: Entry) =>
+        Effect.suspend(() => {
+          if (into.rows.length >= into.room) {
+            into.more = true
+            return Effect.void
+          }
+          const name = nameOf(entry.path).replace(/\/$/, "")
+          const isFolder = entry.kind === "directory"
+          into.rows.push(`${"  ".repeat(level)}${name}${isFolder ? "/" : ""}`)
+          return isFolder && level + 1 < depth && !into.closed.has(name)
+            ? Effect.catch(list(backend, entry.path, level + 1, depth, into), (error) =>
+                // One folder that may not be seen, or is gone, hides none of the others.
+                Effect.sync(() => void into.rows.push(`${"  ".repeat(level + 1)}[${escaped(error.message)}]`))
+              )
+            : Effect.void
+        }),
+      { discard: true }
+    )
+  })
+
+/** Makes the tool. */
+export const make = ({ closed = [".git", "node_modules"], entries = 500 }: Options = {}): Tool.Tool<Backend> =>
+  Tool.make("tree", {
+    description: `Lists the folders and files below a folder, as an indented list of at most ${entries}, 3 levels deep.`,
+    parameters: {
+      path: Schema.optionalKey(Schema.String.annotate({ description: "The folder; the root if left out" })),
+      depth: Schema.optionalKey(
+        Schema.Finite.annotate({ description: `How many levels, at most ${maxDepth}; 3 if left out` })
+      )
+    },
+    annotations: { readOnly: true, idempotent: true },
+    execute: Effect.fnUntraced(function* ({ depth = 3, path = "/" }) {
+      const backend = yield* Backend
+      const into: Listed = { rows: [], room: entries, closed: new Set(closed), more: false }
+      yield* list(backend, path, 0, Math.max(1, Math.min(maxDepth, Math.trunc(depth))), into)
+      if (into.rows.length === 0) return "[the directory is empty]"
+      return [...into.rows, ...(into.more ? [`[the first ${into.rows.length}; ask for a folder in it]`] : [])].join(
+        "\n"
+      )
+    })
+  })

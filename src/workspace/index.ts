@@ -1,0 +1,11 @@
+/** Tools for work on files: version control, processes, code, diagnostics. */
+export * as Artifacts from "./Artifacts.ts"
+export * as Calculator from "./Calculator.ts"
+export * as CurrentDatetime from "./CurrentDatetime.ts"
+export * as Diff from "./Diff.ts"
+export * as Git from "./Git.ts"
+export * as LspDiagnostics from "./LspDiagnostics.ts"
+export * as Processes from "./Processes.ts"
+export * as RunCode from "./RunCode.ts"
+export * as Tree from "./Tree.ts"
+export * as Worktrees from "./Worktrees.ts"

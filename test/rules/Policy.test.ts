@@ -1,0 +1,453 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Result, Schema, Stream } from "effect"
+import { Agent, Approval, Backend, type AgentEvent, Message, Middleware, Tool } from "effect-deepagents"
+import { MemoryBackend } from "effect-deepagents/backends"
+import { Policy } from "effect-deepagents/rules"
+import { TestChatModel } from "effect-deepagents/testing"
+import * as fc from "fast-check"
+import { scaled } from "../scale.ts"
+
+const compile = (...policies: ReadonlyArray<Policy.Policy>) => Result.getOrThrow(Policy.compile(policies))
+
+const explain = (policies: ReadonlyArray<Policy.Policy>, call: Policy.Call) => {
+  const { mode, policy, rule } = compile(...policies).explain(call)
+  return [mode, policy, rule]
+}
+
+const shell = (command: string): Policy.Call => ({ name: "execute", arguments: { command } })
+
+describe("Policy as data", () => {
+  it.effect("is read from YAML and JSON, and is the same value after its schema wrote it", () =>
+    Effect.gen(function* () {
+      const policy = yield* Policy.fromYaml(`
+        name: organisation
+        strict: [tools]
+        off: { tools: ["browser_*"], middleware: [Memory] }
+        tools:
+          execute:
+            - { mode: allow, arguments: { command: ["git status", "npm test*"] } }
+            - { mode: deny, arguments: { command: "*rm -rf*" }, reason: "never" }
+            - ask
+        servers: { github: { default: ask, tools: { search: allow } } }
+        annotations: { destructive: ask }
+        files: { rules: [{ operations: [write], paths: ["/secrets/**"], mode: deny }] }
+        sandbox: askForCommands
+        budget: { tokens: 1000 }
+      `)
+      const json = JSON.stringify(Schema.encodeSync(Policy.Policy)(policy))
+      assert.deepStrictEqual(yield* Policy.fromYaml(json), policy)
+    })
+  )
+
+  it.effect("a field that there is not, or a word, is refused with what is near", () =>
+    Effect.gen(function* () {
+      for (const [text, path, hint] of [
+        ["tolls: { pay: ask }", "tolls", 'Did you mean "tools"?'],
+        ["tools: { pay: { mode: ask, argumnets: { n: 1 } } }", "tools.pay", ""],
+        ["annotations: { destructiv: ask }", "annotations.destructiv", 'Did you mean "destructive"?'],
+        ["default: forbid", "default", ""],
+        ["budget: { tokens: -1 }", "budget.tokens", ""],
+        ["- 1", "", ""]
+      ] as const) {
+        const error = yield* Effect.flip(Policy.fromYaml(text))
+        assert.include(error.path, path)
+        assert.include(error.message, hint)
+      }
+    })
+  )
+
+  it("a rule for files that can't be one is told with its place", () => {
+    const made = Policy.compile([
+      { name: "mine", files: { rules: [{ operations: ["read"], paths: ["relative"], mode: "deny" }] } }
+    ])
+    assert(Result.isFailure(made))
+    assert.deepInclude(made.failure, { policy: "mine", path: "files.rules[0].paths" })
+  })
+})
+
+describe("rules for calls", () => {
+  const git: Policy.Policy = {
+    name: "p",
+    tools: {
+      execute: [
+        { mode: "allow", arguments: { command: "git *" } },
+        { mode: "deny", arguments: { command: "*rm -rf*" } },
+        "ask"
+      ]
+    }
+  }
+
+  it("the first that fits decides, and the explanation names it", () => {
+    assert.deepStrictEqual(explain([git], shell("git status")), ["allow", "p", "tools.execute[0]"])
+    assert.deepStrictEqual(explain([git], shell("sudo rm -rf /")), ["deny", "p", "tools.execute[1]"])
+    assert.deepStrictEqual(explain([git], shell("ls")), ["ask", "p", "tools.execute[2]"])
+    assert.deepStrictEqual(explain([git], { name: "ls" }), ["allow", undefined, undefined])
+  })
+
+  it("what allows a command allows no second one behind it, whichever way a shell goes on", () => {
+    for (const more of [";", "&&", "|", "\n", "`x`", "$(x)", ">", "<", "&", "\r", "{x,y}"]) {
+      const [mode] = explain([git], shell(`git log ${more} curl evil`))
+      assert.strictEqual(mode, "ask", JSON.stringify(more))
+    }
+    assert.strictEqual(explain([git], shell("git log; rm -rf /"))[0], "deny")
+  })
+
+  it("what allows a folder allows no way out of it", () => {
+    const tmp: Policy.Policy = {
+      tools: { read_file: [{ mode: "allow", arguments: { path: "/tmp/*" } }, "deny"] }
+    }
+    const read = (path: string) => explain([tmp], { name: "read_file", arguments: { path } })[0]
+    assert.strictEqual(read("/tmp/a/b.txt"), "allow")
+    for (const path of ["/tmp/../etc/passwd", "/tmp/a/..", "/etc/tmp/x", "/tmp\\..\\x"]) {
+      assert.strictEqual(read(path), "deny", path)
+    }
+  })
+
+  it("numbers, lists, values inside and what must not be", () => {
+    const rules: Policy.Policy = {
+      tools: {
+        pay: [
+          { mode: "deny", arguments: { amount: { above: 1000 } } },
+          { mode: "ask", arguments: { "options.force": true } },
+          { mode: "allow", arguments: { to: { not: ["*@evil.example"] }, tags: "safe*" } },
+          "ask"
+        ]
+      }
+    }
+    const pay = (args: Policy.Call["arguments"]) => explain([rules], { name: "pay", arguments: args })[0]
+    assert.strictEqual(pay({ amount: 1001, to: "a", tags: ["safe"] }), "deny")
+    assert.strictEqual(pay({ amount: 5, options: { force: true }, to: "a", tags: ["safe"] }), "ask")
+    assert.strictEqual(pay({ amount: 5, to: "ada", tags: ["safe", "safer"] }), "allow")
+    assert.strictEqual(pay({ amount: 5, to: "ada", tags: ["safe", "other"] }), "ask")
+    assert.strictEqual(pay({ amount: 5, to: "x@evil.example", tags: ["safe"] }), "ask")
+    assert.strictEqual(pay({ amount: 5, tags: ["safe"] }), "ask")
+  })
+
+  it("what restricts holds for what is in lists, for what was left out, and for what can't be compared", () => {
+    const one = (pattern: typeof Policy.Pattern.Type, path = "to"): Policy.Policy => ({
+      tools: { send: [{ mode: "deny", arguments: { [path]: pattern } }, "allow"] }
+    })
+    const isDenied = (policy: Policy.Policy, args: Policy.Call["arguments"]) =>
+      explain([policy], { name: "send", arguments: args })[0] === "deny"
+    const ours = one({ not: "*@ours.example" })
+    assert.isFalse(isDenied(ours, { to: "ada@ours.example" }))
+    assert.isFalse(isDenied(ours, { to: ["ada@ours.example", "bob@ours.example"] }))
+    for (const to of ["x@evil.example", ["ada@ours.example", "x@evil.example"], [], 5, null, {}, [[]]]) {
+      assert.isTrue(isDenied(ours, { to }), JSON.stringify(to))
+    }
+    assert.isTrue(isDenied(ours, {}))
+    const most = one({ above: 100 })
+    for (const to of [101, [5, 101], "101", { amount: 101 }]) assert.isTrue(isDenied(most, { to }), JSON.stringify(to))
+    for (const to of [100, [5, 100], []]) assert.isFalse(isDenied(most, { to }), JSON.stringify(to))
+    assert.isFalse(isDenied(most, {}))
+    const inside = one("*@evil.example", "to.address")
+    assert.isTrue(isDenied(inside, { to: [{ address: "ada@ours.example" }, { address: "x@evil.example" }] }))
+    assert.isFalse(isDenied(inside, { to: [{ address: "ada@ours.example" }, "x"] }))
+    for (const to of [true, "true"]) assert.isTrue(isDenied(one(true), { to }))
+    assert.isFalse(isDenied(one(true), { to: "false" }))
+  })
+
+  it("an argument whose name is that of a path does not hide what is at the path", () => {
+    const rule = (mode: Policy.Mode, force: boolean): Policy.Policy => ({
+      tools: { remove: [{ mode, arguments: { "options.force": force } }, "ask"] }
+    })
+    const mode = (policy: Policy.Policy, args: Policy.Call["arguments"]) =>
+      explain([policy], { name: "remove", arguments: args })[0]
+    const hidden = { options: { force: true }, "options.force": false }
+    assert.strictEqual(mode(rule("deny", true), hidden), "deny")
+    assert.strictEqual(mode(rule("deny", false), hidden), "deny")
+    assert.strictEqual(mode(rule("allow", false), hidden), "ask")
+    assert.strictEqual(mode(rule("allow", false), { "options.force": false }), "allow")
+    assert.strictEqual(mode(rule("allow", false), { options: { force: false } }), "allow")
+  })
+
+  it("what allows a list allows values that fit any of its patterns, and nothing that is not there", () => {
+    const allowing = (pattern: typeof Policy.Pattern.Type): Policy.Policy => ({
+      tools: { tag: [{ mode: "allow", arguments: { "tags.name": pattern } }, "deny"] }
+    })
+    const tag = (pattern: typeof Policy.Pattern.Type, ...names: ReadonlyArray<string>) =>
+      explain([allowing(pattern)], { name: "tag", arguments: { tags: names.map((name) => ({ name })) } })[0]
+    assert.strictEqual(tag(["safe", "ok"], "safe", "ok"), "allow")
+    assert.strictEqual(tag(["safe", "ok"], "safe", "other"), "deny")
+    assert.strictEqual(tag({ not: "evil" }, "safe", "evil"), "deny")
+    assert.strictEqual(tag({ not: "evil" }), "deny")
+    assert.strictEqual(
+      explain([allowing("safe")], { name: "tag", arguments: { tags: [{ name: "safe" }, {}] } })[0],
+      "deny"
+    )
+  })
+
+  it("a name before a pattern, a server by what the tool says of itself, the strictest annotation, the default", () => {
+    const policy: Policy.Policy = {
+      name: "p",
+      tools: { "git_*": "ask", git_status: "allow" },
+      servers: { github: { default: "ask", tools: { search: "allow" } } },
+      annotations: { readOnly: "allow", openWorld: "ask" },
+      default: "deny"
+    }
+    const at = (name: string, annotations: Tool.Annotations = {}) => explain([policy], { name, annotations })
+    assert.deepStrictEqual(at("Git-Status"), ["allow", "p", "tools.git_status"])
+    assert.deepStrictEqual(at("git_push"), ["ask", "p", "tools.git_*"])
+    assert.deepStrictEqual(at("github__search", { server: "github" }), ["allow", "p", "servers.github.tools.search"])
+    assert.deepStrictEqual(at("github__push", { server: "github" }), ["ask", "p", "servers.github.default"])
+    // Another server that calls its tool so is not that server.
+    assert.deepStrictEqual(at("github__search", { server: "evil" }), ["deny", "p", "default"])
+    assert.deepStrictEqual(at("look", { readOnly: true }), ["allow", "p", "annotations.readOnly"])
+    assert.deepStrictEqual(at("fetch", { readOnly: true, openWorld: true }), ["ask", "p", "annotations.openWorld"])
+    assert.deepStrictEqual(at("constructor"), ["deny", "p", "default"])
+  })
+
+  it("an argument that the tool does not have: what restricts holds for all calls, what allows for none", () => {
+    const parameters = { type: "object", properties: { command: { type: "string" } }, additionalProperties: false }
+    const policy: Policy.Policy = {
+      tools: { execute: [{ mode: "deny", arguments: { comand: "rm *" } }, "allow"] }
+    }
+    const call = { ...shell("ls"), parameters }
+    assert.strictEqual(explain([policy], call)[0], "deny")
+    const allowing: Policy.Policy = { tools: { execute: [{ mode: "allow", arguments: { comand: "ls" } }, "ask"] } }
+    assert.strictEqual(explain([allowing], call)[0], "ask")
+  })
+})
+
+const modes: fc.Arbitrary<Policy.Mode> = fc.constantFrom("allow", "ask", "deny")
+const aPolicy: fc.Arbitrary<Policy.Policy> = fc.record(
+  {
+    tools: fc.dictionary(fc.constantFrom("a", "b", "a*", "*"), modes, { maxKeys: 3 }),
+    annotations: fc.record({ destructive: modes, readOnly: modes }, { requiredKeys: [] }),
+    default: modes,
+    off: fc.record({ tools: fc.subarray(["a", "b"]) })
+  },
+  { requiredKeys: [] }
+)
+const aCall = fc.record({
+  name: fc.constantFrom("a", "b", "ab", "c"),
+  annotations: fc.record({ destructive: fc.boolean(), readOnly: fc.boolean() }, { requiredKeys: [] })
+})
+const rank = { allow: 0, ask: 1, deny: 2 }
+
+describe("policies put together", () => {
+  it("a strict one is never loosened, by whatever comes after it, and tightened by whatever is stricter", () => {
+    fc.assert(
+      fc.property(aPolicy, fc.array(aPolicy, { maxLength: 3 }), aCall, (first, after, call) => {
+        const strict = { ...first, strict: true }
+        const own = compile(strict).explain(call)
+        const all = compile(strict, ...after).explain(call)
+        if (own.rule !== undefined) assert.isAtLeast(rank[all.mode], rank[own.mode])
+        const last = compile(...after).explain(call)
+        if (last.mode === "deny" && after.length === 1) assert.strictEqual(all.mode, "deny")
+      }),
+      { numRuns: scaled(2000) }
+    )
+  })
+
+  it("who may decide can be narrowed after a strict one that asks, and not widened", () => {
+    const call = { name: "drop", annotations: { destructive: true } }
+    const org: Policy.Policy = {
+      name: "org",
+      strict: true,
+      annotations: { destructive: { mode: "ask", expiresIn: 5 } }
+    }
+    const admins: Policy.Policy = { name: "p", tools: { drop: { mode: "ask", deciders: ["role:dba"], expiresIn: 9 } } }
+    const anybody: Policy.Policy = { name: "u", tools: { drop: { mode: "ask", deciders: ["x"] } } }
+    const { deciders, overridden, policy } = compile(org, admins, anybody).explain(call)
+    assert.deepStrictEqual([policy, deciders], ["p", ["role:dba"]])
+    assert.deepStrictEqual(
+      overridden.map((one) => one.policy),
+      ["u", "org"]
+    )
+    assert.deepStrictEqual(compile({ ...admins, strict: true }, anybody).explain(call).deciders, ["role:dba"])
+  })
+
+  it("a later one overrides one that is not strict, but what is off stays off", () => {
+    const off: Policy.Policy = { name: "org", off: { tools: ["b"] }, tools: { a: "deny" } }
+    const user: Policy.Policy = { name: "user", tools: { a: "allow", b: "allow" } }
+    assert.deepStrictEqual(explain([off, user], { name: "a" }), ["allow", "user", "tools.a"])
+    assert.deepStrictEqual(explain([off, user], { name: "b" }), ["deny", "org", "off.tools (b)"])
+    assert.deepStrictEqual(compile(off, user).explain({ name: "a" }).overridden, [
+      { policy: "org", rule: "tools.a", mode: "deny" }
+    ])
+  })
+
+  it("budgets and reach: the last word, and the lower one where it is strict", () => {
+    const org: Policy.Policy = { strict: ["budget"], budget: { tokens: 100, rounds: 5 }, sandbox: "noCommands" }
+    const user: Policy.Policy = { budget: { tokens: 500, rounds: 3, cost: 1 }, sandbox: "open" }
+    const { budget, reach } = compile(org, user)
+    assert.deepStrictEqual([budget, reach], [{ tokens: 100, rounds: 3, cost: 1 }, "open"])
+    assert.strictEqual(compile({ ...org, strict: true }, user).reach, "noCommands")
+  })
+
+  it("network: fields of a later one count, and after a strict one only what both allow", () => {
+    const org: Policy.Policy = {
+      strict: ["network"],
+      network: { allow: ["*.example.com", "api.test"], deny: ["evil.example.com"], maxBytes: 100, ports: [443, 80] }
+    }
+    const user: Policy.Policy = {
+      network: {
+        allow: ["a.example.com", "*", "other.test", "api.test:8443", "example.com"],
+        allowPrivate: ["localhost"],
+        maxBytes: 500,
+        ports: [443],
+        streams: true
+      }
+    }
+    assert.deepStrictEqual(compile(org, user).network, {
+      allow: ["a.example.com", "api.test:8443", "*.example.com", "api.test"],
+      deny: ["evil.example.com"],
+      ports: [443],
+      allowPrivate: [],
+      keepHeaders: [],
+      maxBytes: 100,
+      streams: false
+    })
+    const paced = { rate: { requests: 10, window: 1_000 }, breaker: { failures: 5, openFor: 1_000 } }
+    const slow = { rate: { requests: 60, window: 60_000 }, breaker: { failures: 9, openFor: 30_000 } }
+    const both = { rate: slow.rate, breaker: { failures: 5, openFor: 30_000 } }
+    for (const [first, second] of [
+      [paced, slow],
+      [slow, paced]
+    ] as const) {
+      assert.deepInclude(compile({ strict: ["network"], network: first }, { network: second }).network, both)
+    }
+    assert.deepStrictEqual(compile({ network: { maxBytes: 1, timeout: 5 } }, { network: { maxBytes: 9 } }).network, {
+      maxBytes: 9,
+      timeout: 5
+    })
+  })
+
+  it("permissions: a strict one stands, another one gives way", () => {
+    const secrets = { rules: [{ operations: ["read" as const], paths: ["/secrets/**"], mode: "deny" as const }] }
+    const open = { rules: [{ operations: ["read" as const], paths: ["/**"], mode: "allow" as const }] }
+    assert.strictEqual(compile({ files: secrets }, { files: open }).explainPath("read", "/secrets/a"), "allow")
+    assert.strictEqual(
+      compile({ strict: true, files: secrets }, { files: open }).explainPath("read", "/secrets/a"),
+      "deny"
+    )
+    assert.strictEqual(compile({ sandbox: "readOnly" }).explainPath("write", "/a"), "deny")
+  })
+})
+
+const ran: Array<string> = []
+const tool = (name: string, annotations: Tool.Annotations = {}) =>
+  Tool.make(name, {
+    description: name,
+    parameters: { n: Schema.optionalKey(Schema.Int) },
+    annotations,
+    execute: () => Effect.sync(() => (ran.push(name), "ok"))
+  })
+const tools = [tool("look", { readOnly: true }), tool("pay"), tool("wipe", { destructive: true })]
+const turn = (...names: ReadonlyArray<string>) =>
+  TestChatModel.calls(names.map((name) => ({ name, arguments: { n: 1 } })))
+
+describe("policies at work", () => {
+  it.effect("calls are allowed, asked about and refused; the rule is in the request; what is off is not offered", () =>
+    Effect.gen(function* () {
+      ran.length = 0
+      const { suspending } = compile({
+        name: "p",
+        off: { tools: ["look"] },
+        tools: { pay: { mode: "ask", reason: "money", deciders: ["ada"] }, wipe: { mode: "deny", reason: "no" } }
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools, middleware: suspending })
+      const offered: Array<string> = []
+      const model = TestChatModel.reactive((request) => {
+        offered.push(...request.tools.map(({ name }) => name))
+        return request.messages.some(({ role }) => role === "tool") ? "done" : turn("look", "pay", "wipe")
+      })
+      const first = yield* Effect.provide(Agent.run(agent, "go"), model)
+      const [request] = first.pending
+      assert(request !== undefined && first.pending.length === 1)
+      assert.deepInclude(request, { toolName: "pay", rule: "p: tools.pay", deciders: ["ada"] })
+      assert.include(request.description, "money")
+      assert.deepStrictEqual(ran, [])
+      const decision = Approval.decidedBy(Approval.approve(request), request, { by: { id: "ada" } })
+      const result = yield* Effect.provide(Agent.resume(agent, { checkpoint: first, decisions: [decision] }), model)
+      assert.deepStrictEqual(ran, ["pay"])
+      assert.notInclude(offered, "look")
+      const told = result.messages.filter(({ role }) => role === "tool").map(Message.text)
+      assert.include(told[2], "a policy does not allow it (p: tools.wipe): no")
+    })
+  )
+
+  it.effect("a name that no tool has fails the runs, and says what is near; known ones and wildcards don't", () =>
+    Effect.gen(function* () {
+      const run = (policy: Policy.Policy, known: ReadonlyArray<string> = []) =>
+        Agent.run(
+          Agent.make({
+            name: "a",
+            prompt: "",
+            tools,
+            middleware: Result.getOrThrow(Policy.compile([policy], { known })).suspending
+          }),
+          "go"
+        )
+      const error = yield* Effect.flip(run({ name: "p", tools: { wip: "deny" } }))
+      assert.include(error.message, 'the policy "p" is for "wip"')
+      assert.include(error.message, 'Did you mean "wipe"?')
+      assert.include((yield* Effect.flip(run({ off: { tools: ["lok"] } }))).message, '"look"')
+      assert.strictEqual((yield* run({ tools: { execute: "deny", "git_*": "deny" } }, ["execute"])).text, "done")
+    }).pipe(Effect.provide(TestChatModel.reactive(() => "done")))
+  )
+
+  it.effect("holds in sub-agents, and warns of an argument that the tool does not have", () =>
+    Effect.gen(function* () {
+      ran.length = 0
+      const child = Agent.make({ name: "child", prompt: "", tools })
+      const { asking } = compile({
+        name: "p",
+        tools: { pay: { mode: "deny", arguments: { m: 1 } } },
+        annotations: { destructive: "ask" }
+      })
+      const agent = Agent.make({
+        name: "a",
+        prompt: "",
+        tools: [Agent.asTool(child, { name: "child", description: "" })],
+        middleware: asking
+      })
+      const model = TestChatModel.reactive(({ messages, tools: offered }) =>
+        messages.some(({ role }) => role === "tool")
+          ? "done"
+          : offered.some(({ name }) => name === "child")
+            ? TestChatModel.calls([{ name: "child", arguments: { task: "x" } }])
+            : turn("pay", "wipe")
+      )
+      const asked: Array<string> = []
+      const approvals = Layer.succeed(Approval.Approvals, {
+        decide: (request) => Effect.sync(() => (asked.push(request.toolName), Approval.reject(request)))
+      })
+      const events: Array<AgentEvent.AgentEvent> = []
+      yield* Stream.runForEach(Agent.stream(agent, "go"), (event) => Effect.sync(() => events.push(event))).pipe(
+        Effect.provide([model, approvals])
+      )
+      assert.deepStrictEqual([asked, ran], [["wipe"], []])
+      assert.isTrue(events.some((event) => event._tag === "Warning" && event.message.includes('Did you mean "n"?')))
+    })
+  )
+
+  it.effect("files: permissions and reach stand before the backend", () =>
+    Effect.gen(function* () {
+      const { files } = compile(
+        { strict: true, files: { rules: [{ operations: ["read"], paths: ["/secrets/**"], mode: "deny" }] } },
+        { sandbox: "readOnly" }
+      )
+      const layer = files.pipe(Layer.provide(MemoryBackend.layer({ files: { "/secrets/a": "x", "/b": "y" } })))
+      const backend = yield* Effect.provide(Backend.Backend, layer)
+      assert.strictEqual((yield* Effect.flip(backend.read("/secrets/a"))).reason._tag, "PermissionDenied")
+      assert.strictEqual((yield* Effect.flip(backend.write("/b", "z"))).reason._tag, "PermissionDenied")
+      yield* backend.read("/b")
+    })
+  )
+
+  it.effect("middleware that is off is taken out; not one that guards, and not one that there is not", () =>
+    Effect.gen(function* () {
+      const seen: Array<string> = []
+      const note = Middleware.make({ name: "Note", beforeModel: () => Effect.sync(() => void seen.push("note")) })
+      const { suspending } = compile({})
+      const agent = Agent.make({ name: "a", prompt: "", middleware: [note, ...suspending] })
+      const run = (middleware: ReadonlyArray<string>) => Agent.run(compile({ off: { middleware } }).apply(agent), "go")
+      assert.strictEqual((yield* run(["Note"])).text, "done")
+      assert.deepStrictEqual(seen, [])
+      assert.include((yield* Effect.flip(run(["Policy"]))).message, "guards the agent")
+      assert.include((yield* Effect.flip(run(["Not"]))).message, 'Did you mean "Note"?')
+    }).pipe(Effect.provide(TestChatModel.reactive(() => "done")))
+  )
+})

@@ -1,0 +1,26 @@
+/** Starts a background process that ends by no signal but the last, and is killed itself: `node crash.child.mjs FOLDER`. */
+import { Agent, Tool } from "effect-deepagents"
+import * as LocalShell from "effect-deepagents/backends/LocalShell"
+import { TestChatModel } from "effect-deepagents/testing"
+import { Processes } from "effect-deepagents/workspace"
+import * as Effect from "effect/Effect"
+
+const [root = ""] = process.argv.slice(2)
+
+const crash = Tool.make("crash", {
+  description: "Ends without a word",
+  parameters: {},
+  execute: () => Effect.sync(() => process.kill(process.pid, "SIGKILL")).pipe(Effect.andThen(Effect.never))
+})
+
+const command = "trap '' TERM; echo $$ >pid; while true; do sleep 1; done"
+
+const model = TestChatModel.script([
+  TestChatModel.calls([{ name: "start_process", arguments: { command } }]),
+  TestChatModel.calls([{ name: "crash" }])
+])
+
+await Agent.run(
+  Agent.make({ name: "tested", prompt: "You are tested.", tools: [...Processes.make(), crash] }),
+  "Go"
+).pipe(Effect.provide(model), Effect.provide(LocalShell.layer({ root })), Effect.runPromise)
