@@ -1,0 +1,62 @@
+/**
+ * Checks the words of `src/`: comments have subject, verb and object, and functions are named by a verb and a noun.
+ * `npm run words` checks all of it, `npm run words src/core` one folder or file.
+ */
+import { globSync, readFileSync, statSync } from "node:fs"
+
+/** At most so many of the `riddles` in 1,000 words of the comments of a file. One is free. */
+const most = 3
+
+const riddles = [
+  // "what it is given", "how it was had"; not "what to do", "how many".
+  /\b(?:what|how|where|who|whoever|whatever|whichever) (?:is|are|was|were|has|have|had|it|they|he|she|the|an?|one|each|came|comes?|goes|there|this|that) (?!\?)/gi,
+  // "one that", "those of which", "nothing that"
+  /\b(?:one|ones|those|that|nothing|something|everything) (?:that|of which|whom?|of (?=the|them|these|it)|who|from|with)\b/gi,
+  // "there is none"
+  /\b(?:is|are|was|were) (?:none|nothing)\b/gi
+]
+
+/** Participles and adverbs that say no type and can't be searched for. */
+const bare = new Set(
+  "again alone apart added allowed asked away before begun beside between checked closed counted cut done else ended far found given gone had held here joined kept known laid late left listed made marked meant merged named near now once opened ours owed past put read refused said seen sent set shared shown split started still taken theirs then there together told tried used wanted within without written yet".split(
+    " "
+  )
+)
+
+const textOf = (comment: string): string =>
+  comment
+    .replaceAll(/```[^]*?```/g, " ")
+    .replaceAll(/^\s*\*?\s*@.*$/gm, " ")
+    .replaceAll(/\/\*\*|\*\/|^\s*\* ?|^\s*\/\/ /gm, " ")
+    .replaceAll(/`[^`]*`/g, "X")
+    .replaceAll(/\{@link ([^}]*)\}/g, "X")
+
+const declared =
+  /(?:const|let) ([a-z]\w*)(?:: [^=\n]+)? = (?:async )?(?:<[^>]*>)?\(|function\*? ([a-z]\w*)|const ([a-z]\w*) = Effect\.fn\w*\(|const ([a-z]\w*) = (?:async )?\w+ =>/g
+
+const problemsOf = (file: string): ReadonlyArray<string> => {
+  const source = readFileSync(file, "utf8")
+  const lineOf = (index: number) => source.slice(0, index).split("\n").length
+  const comments = [...source.matchAll(/\/\*\*[^]*?\*\/|(?<=^|\s)\/\/ [^\n]*/gm)]
+  const words = comments.reduce((sum, [text]) => sum + textOf(text).trim().split(/\s+/).length, 0)
+  const found = comments.flatMap((comment) =>
+    riddles.flatMap((riddle) =>
+      [...textOf(comment[0]).matchAll(riddle)].map(([text]) => `${file}:${lineOf(comment.index)} "${text.trim()}"`)
+    )
+  )
+  const names = [...source.matchAll(declared)].flatMap((match) => {
+    const name = match.slice(1).find((one) => one !== undefined) ?? ""
+    return bare.has(name) ? [`${file}:${lineOf(match.index)} function "${name}": name it by a verb and a noun`] : []
+  })
+  return [...(found.length > Math.max(1, (most * words) / 1000) ? found : []), ...names]
+}
+
+const paths = process.argv.length > 2 ? process.argv.slice(2) : ["src"]
+const files = paths.flatMap((path) => (statSync(path).isDirectory() ? globSync(`${path}/**/*.ts`) : [path]))
+const problems = files.flatMap(problemsOf)
+if (problems.length > 0) {
+  throw new Error(
+    `Say it with subject, verb and object (more than ${most} in 1,000 words, or a bare name):\n${problems.join("\n")}\n${problems.length} problems`
+  )
+}
+console.log(`words: ${files.length} files are in plain English`)
