@@ -4,6 +4,7 @@
  */
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as PgClient from "@effect/sql-pg/PgClient"
+import { ShardCount } from "effect-deepagents/durable"
 import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
 import { ClusterWorkflowEngine, RunnerAddress } from "effect/cluster"
 import * as Layer from "effect/Layer"
@@ -25,7 +26,7 @@ const settings = {
 /** Cluster, workflow engine and threads. Without a port it takes part as a client only. */
 export const cluster = (url: string, port?: number) => {
   const address = port === undefined ? Option.none() : Option.some(RunnerAddress.make("127.0.0.1", port))
-  return ClusterWorkflowEngine.layer.pipe(
+  return Layer.merge(ClusterWorkflowEngine.layer, ShardCount.layer).pipe(
     Layer.provideMerge(
       NodeClusterSocket.layer({
         storage: "sql",
