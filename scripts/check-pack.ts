@@ -188,13 +188,7 @@ const fewPackages = () => {
   assert.deepEqual(names.toSorted(), ["effect", manifest.name, "re2js", "yaml"].toSorted())
   assert.ok(Object.values(packages).every(({ hasInstallScript }) => hasInstallScript !== true))
   const shipped = (file: string) => existsSync(join(folder, "node_modules", manifest.name, file))
-  for (const file of [
-    ...globSync("docs/*.md"),
-    ...globSync("examples/*.ts"),
-    "AGENTS.md",
-    "llms.txt",
-    "CHANGELOG.md"
-  ]) {
+  for (const file of [...globSync("docs/*.md"), ...globSync("examples/*.ts"), "llms.txt", "CHANGELOG.md"]) {
     assert.ok(shipped(file), `${file} is not in the package`)
   }
   assert.ok(!shipped("test"))

@@ -13,7 +13,7 @@ writeFileSync(
 
 > Deep agents (plan, files, sub-agents, long context) as values on Effect 4, in TypeScript.
 
-AGENTS.md has the rules for coding agents. Pages are in docs/, examples in examples/, sources in src/.
+docs/coding-agents.md has the rules for coding agents. Pages are in docs/, examples in examples/, sources in src/.
 
 ## Pages
 

@@ -64,7 +64,7 @@ writeFileSync(".site/examples/index.md", index.replaceAll(/\[(cluster|demo)\]\([
 cpSync("llms.txt", ".site/public/llms.txt")
 writeFileSync(
   ".site/public/llms-full.txt",
-  ["README.md", "AGENTS.md", ...pages].map((page) => readFileSync(page, "utf8")).join("\n\n")
+  ["README.md", ...pages].map((page) => readFileSync(page, "utf8")).join("\n\n")
 )
 
 run("scripts/site/node_modules/.bin/vitepress", "build", ".site")
