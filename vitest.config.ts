@@ -55,7 +55,7 @@ export default defineConfig({
   ssr: { resolve: { conditions } },
   test: {
     environment: "node",
-    include: ["test/**/*.test.ts"],
+    include: ["test/**/*.test.ts", "scripts/new/*.test.ts"],
     exclude: ["test/bench/**"],
     globalSetup: ["test/announce.ts"],
     // Loading Effect and the sources is most of what a small file costs: files of a worker share what it has loaded.

@@ -11,7 +11,7 @@ const riddles = [
   // "what it is given", "how it was had"; not "what to do", "how many".
   /\b(?:what|how|where|who|whoever|whatever|whichever) (?:is|are|was|were|has|have|had|it|they|he|she|the|an?|one|each|came|comes?|goes|there|this|that) (?!\?)/gi,
   // "one that", "those of which", "nothing that"
-  /\b(?:one|ones|those|that|nothing|something|everything) (?:that|of which|whom?|of (?=the|them|these|it)|who|from|with)\b/gi,
+  /\b(?:(?:one|ones|those|that|nothing|something|everything) (?:that|of which|whom?|who|from|with)|those of)\b/gi,
   // "there is none"
   /\b(?:is|are|was|were) (?:none|nothing)\b/gi
 ]
