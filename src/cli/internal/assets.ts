@@ -1,12 +1,12 @@
-/** Files that come with the program: beside its sources, and beside what is built of them. */
+/** Files that come with the program. Their place differs between the sources and the build. */
 import { fileURLToPath } from "node:url"
 
 const here = import.meta.url
 
-/** A folder with a `SKILL.md` in each of its folders. */
+/** The folder of skills: each has a folder with a `SKILL.md`. */
 export const skills = fileURLToPath(new URL("../skills", here))
 
-/** A folder with a template in each of its folders. */
+/** The folder of templates: each has a folder. */
 export const templates = fileURLToPath(
   new URL(here.endsWith(".ts") ? "../../../examples/templates" : "../templates", here)
 )

@@ -1,13 +1,11 @@
-/** Tells whether the chat begins with a prompt at once. */
+/** Decides whether the chat shows its prompt before anything else is loaded. */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { earlyPrompt } from "./chat/early.ts"
 import type { Context } from "./work/app.ts"
 
-/**
- * The terminal with a prompt on it, where a model is likely to be there: on a first run, a question comes before the chat.
- */
+/** Shows a prompt at once where a model is probably set up. A first run asks a question first. */
 export const promptOf = ({ isDemo, places, settings }: Context) =>
   Effect.suspend(() => {
     const hasModel =

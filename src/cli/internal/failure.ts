@@ -7,19 +7,19 @@ import type { StopReason } from "../../core/StopReason.ts"
 import { problemOf } from "../../support/store/disk.ts"
 
 /**
- * The exit codes of `deepagents`, by what they say:
+ * The exit codes of `deepagents`:
  *
  * - `done`: the answer is complete
- * - `failed`: the run, or the command, failed
- * - `usage`: a flag, an argument, a file of settings or of an agent is wrong
- * - `noModel`: there is no model to ask: no key, a key that is refused, a provider that is not known
- * - `rounds`, `budget`: a limit ended the run; what was printed is the answer that was forced
+ * - `failed`: the run or the command failed
+ * - `usage`: a flag, an argument, a settings file or an agent file is wrong
+ * - `noModel`: no model answers: the key is missing or refused, or the provider is unknown
+ * - `rounds`, `budget`: a limit ended the run, and the output is the forced answer
  * - `waiting`: calls wait for a decision, see `deepagents inbox`
  * - `refused`: the model, its provider's filter or a guardrail refused
- * - `cut`: the answer was cut by the model's output limit
+ * - `cut`: the model's output limit cut the answer
  * - `output`: the answer does not fit `--output-schema`
- * - `hungUp`, `interrupted`, `terminated`: the terminal was closed; Ctrl-C; SIGTERM
- * - `closed`: nobody reads the output any more
+ * - `hungUp`, `interrupted`, `terminated`: the terminal closed; Ctrl-C; SIGTERM
+ * - `closed`: the reader of the output left
  */
 export const exits = {
   done: 0,
@@ -57,7 +57,7 @@ const names = [
   "terminated"
 ] as const satisfies ReadonlyArray<Exit>
 
-/** Ends the program with an exit code, and with words for a person unless all was said before. */
+/** Ends the program with an exit code, and with a message unless it was already written. */
 export class Failure extends Schema.TaggedError<Failure>()("Failure", {
   exit: Schema.Literals(names),
   message: Schema.String
@@ -66,11 +66,11 @@ export class Failure extends Schema.TaggedError<Failure>()("Failure", {
 export const fail = (exit: Exit, message: string): Effect.Effect<never, Failure> =>
   Effect.fail(new Failure({ exit, message }))
 
-/** The words of a failure: those of the disk are said as people say them. */
+/** The message of a failure. Errors of the disk get a message for people. */
 export const wordsOf = (error: { readonly message: string }): string =>
   isPlatformError(error) ? problemOf(error) : error.message
 
-/** Makes whatever has a message a failure of the program. */
+/** Turns an error with a message into a failure of the program. */
 export const orFail =
   (exit: Exit, before = "") =>
   <A, E extends { readonly message: string }, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Failure, R> =>
@@ -82,7 +82,7 @@ export const layerOrFail =
   <A, E extends { readonly message: string }, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, Failure, R> =>
     Layer.catch(layer, (error) => Layer.effectContext(fail(exit, wordsOf(error))))
 
-/** The exit that a run's end is. */
+/** The exit code for the end of a run. */
 export const exitOf = (reason: StopReason): Exit => {
   switch (reason) {
     case "completed":

@@ -1,4 +1,4 @@
-/** Output of the program: lines, tables, JSON. Texts of others are made harmless for the terminal. */
+/** Writes lines, tables and JSON. Text of others is made harmless for the terminal. */
 import * as Effect from "effect/Effect"
 import * as Sink from "effect/Sink"
 import * as Stdio from "effect/Stdio"
@@ -6,27 +6,27 @@ import * as Stream from "effect/Stream"
 import { escaped } from "../../support/text/untrusted.ts"
 import { Failure } from "./failure.ts"
 
-const closed = () => new Failure({ exit: "closed", message: "" })
+const toClosed = () => new Failure({ exit: "closed", message: "" })
 
-/** Writes to the standard output, as fast as it is read. Fails with `closed` if nobody reads it any more. */
+/** Writes to the standard output at the reader's pace. Fails with `closed` when the reader left. */
 export const write = (text: string) =>
-  Stdio.Stdio.use((stdio) => Stream.run(Stream.make(text), Sink.mapError(stdio.stdout(), closed)))
+  Stdio.Stdio.use((stdio) => Stream.run(Stream.make(text), Sink.mapError(stdio.stdout(), toClosed)))
 
-/** Writes texts one after the other. */
+/** Writes a stream of texts. */
 export const writeAll = <E, R>(texts: Stream.Stream<string, E, R>) =>
-  Stdio.Stdio.use((stdio) => Stream.run(texts, Sink.mapError(stdio.stdout(), closed)))
+  Stdio.Stdio.use((stdio) => Stream.run(texts, Sink.mapError(stdio.stdout(), toClosed)))
 
 export const print = (...lines: ReadonlyArray<string>) => write(lines.map((line) => `${line}\n`).join(""))
 
 export const printJson = (value: unknown) => write(`${JSON.stringify(value, null, 2)}\n`)
 
-/** Tells the person something that is no part of the output. Nobody may be there to read it. */
+/** Writes to the standard error, for a person. Ignores a missing reader. */
 export const tell = (...lines: ReadonlyArray<string>) =>
   Stdio.Stdio.use((stdio) =>
     Effect.ignore(Stream.run(Stream.make(lines.map((line) => `${line}\n`).join("")), stdio.stderr()))
   )
 
-/** Rows with columns below each other; the last one has no end. */
+/** Aligns columns. The last column has no padding. */
 export const table = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
   const clean = rows.map((row) => row.map(escaped))
   const widths = (clean[0] ?? []).map((_, column) => Math.max(...clean.map((row) => (row[column] ?? "").length)))
@@ -38,7 +38,7 @@ export const table = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray
   )
 }
 
-/** A time as people say it, from milliseconds. */
+/** Formats a past time, such as "2 hours ago", from milliseconds. */
 export const ago = (millis: number): string => {
   const minutes = Math.floor(millis / 60_000)
   if (minutes < 1) return "now"

@@ -1,4 +1,4 @@
-/** Runs the command, and ends with the exit code that says what became of it. */
+/** Runs the command, and exits with the code of its outcome. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Cause from "effect/Cause"
 import * as CliError from "effect/cli/CliError"
@@ -16,7 +16,7 @@ import { command } from "./commands/commands.ts"
 import { sharedNames } from "./commands/flags.ts"
 import { exits, Failure } from "./failure.ts"
 
-/** Ends when nobody reads the output any more: what is running is interrupted, as by Ctrl-C. */
+/** Fails when the reader of the output leaves. The running work is interrupted, as by Ctrl-C. */
 const closed = Effect.callback<never, Failure>((resume) => {
   const onError = (error: NodeJS.ErrnoException) => {
     const isClosed = error.code === "EPIPE" || error.code === "ERR_STREAM_DESTROYED"
@@ -26,10 +26,7 @@ const closed = Effect.callback<never, Failure>((resume) => {
   process.stdout.on("error", onError)
 })
 
-/**
- * Ends when the terminal is closed, which is told more than once: what is running is interrupted, so that no command of
- * it runs on.
- */
+/** Fails when the terminal closes, so that no command keeps running. The system may report it several times. */
 const hungUp = Effect.callback<never, Failure>((resume) => {
   process.on("SIGHUP", () => resume(Effect.fail(new Failure({ exit: "hungUp", message: "" }))))
 })
@@ -44,22 +41,22 @@ const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   return CliError.isCliError(error) ? exits.usage : exits.failed
 }
 
-/** A guess at what was meant where the parser has none: it knows the flags of the command alone. */
-const meant = (error: CliError.CliError): string => {
+/** Suggests a flag or command for a typo. The parser itself knows the flags of one command only. */
+const suggestFlag = (error: CliError.CliError): string => {
   if (error._tag === "UnrecognizedOption" && error.suggestions.length === 0)
     return didYouMean(error.option, sharedNames)
-  // Words for the agent were taken for a command.
+  // A prompt was taken for a command.
   return error._tag === "UnknownSubcommand" && error.suggestions.length === 0
     ? ` To ask the agent: deepagents run ${JSON.stringify(error.subcommand)}`
     : ""
 }
 
-/** Says what is wrong with a command line without its help, which would be on the standard output: that is for answers. */
+/** Reports a wrong command line without the help text, since the standard output is for answers. */
 const presenter = CliOutput.layerPresenter({
   present: (event) =>
     event._tag === "InvalidInvocation"
       ? Effect.sync(() => {
-          const problems = event.errors.map((error) => visible(`${error.message}\n\n ${meant(error)}`).trimEnd())
+          const problems = event.errors.map((error) => visible(`${error.message}\n\n ${suggestFlag(error)}`).trimEnd())
           process.stderr.write(`${problems.join("\n")}\n\nAll flags: ${event.commandPath.join(" ")} --help\n`)
         })
       : CliOutput.defaultPresenter.present(event)
@@ -69,7 +66,7 @@ const explained = (cause: Cause.Cause<unknown>) =>
   Effect.sync(() => {
     if (Cause.hasInterruptsOnly(cause)) return
     const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-    // Errors of the command line were said when it was read.
+    // The presenter reported errors of the command line already.
     if (CliError.isCliError(error)) return
     const text = error instanceof Failure ? error.message : Cause.pretty(cause)
     if (text !== "") process.stderr.write(`${text}\n`)

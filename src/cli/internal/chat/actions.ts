@@ -1,5 +1,5 @@
 import type { Desk } from "../approvals/desk.ts"
-/** The keys of a chat beside those of the editor. */
+/** The keys of a chat that the editor does not handle. */
 import type { Bindings } from "../input/bindings.ts"
 import type { Input } from "../input/input.ts"
 import { actionOf } from "../input/keys.ts"
@@ -14,7 +14,7 @@ const rewindWithin = 800
 
 const nextMode = { ask: "auto-edit", "auto-edit": "plan", plan: "ask", yolo: "ask" } as const
 
-/** What the keys change. */
+/** The parts of a chat that keys change. */
 export interface Target {
   readonly state: UiState
   readonly input: Input
@@ -39,7 +39,7 @@ const queueDraft = ({ completion, input, intend, state }: Target, data: string):
   return true
 }
 
-/** Drops the draft; without one, interrupts, and leaves the second time. */
+/** Drops the draft. Without a draft, interrupts, and leaves at the second press. */
 const cancel = ({ completion, input, intend, now, request, state }: Target): boolean => {
   const text = input.text()
   if (text !== "") {

@@ -1,4 +1,4 @@
-/** The question that is on the screen: when it takes keys, and what becomes of the draft meanwhile. */
+/** The open question of a chat: when it takes keys, and the draft it sets aside. */
 import * as Approval from "../../../core/Approval.ts"
 import type { Desk } from "../approvals/desk.ts"
 import * as Dialog from "../approvals/dialog.ts"
@@ -10,11 +10,11 @@ export interface Asking {
   readonly isOpen: () => boolean
   readonly expiresAt: () => number
   readonly lines: () => ReadonlyArray<string>
-  /** Looks at what waits. */
+  /** Updates the question from the pending requests. */
   readonly refresh: () => void
-  /** Takes a key; `false` if it is for the draft. */
+  /** Takes a key. `false` if the draft should have it. */
   readonly key: (data: string) => boolean
-  /** Takes what was written; `false` if it was no answer. */
+  /** Takes the text of the editor as the answer. `false` if no question is open. */
   readonly submit: (text: string) => boolean
   readonly typed: () => void
   readonly draft: () => string
@@ -35,9 +35,9 @@ export const makeAsking = (options: {
 }): Asking => {
   const { desk, input, paint, style } = options
   let dialog: Dialog.Dialog | undefined
-  /** The requests that were shown in full: only they can be approved. */
+  /** The requests that were shown in full. Only they can be approved. */
   let shown = new Set<string>()
-  /** The draft as it was when the question took the editor. */
+  /** The draft from before the question took the editor. */
   let stashed: string | undefined
   let isArmed = false
   let timer: NodeJS.Timeout | undefined
@@ -50,7 +50,7 @@ export const makeAsking = (options: {
     if (stashed !== undefined) input().set(stashed)
     stashed = undefined
   }
-  /** The dialog takes keys when none was pressed for a while: who is typing is not asked yet. */
+  /** Arms the dialog after a pause without keys: a person who types must not answer by accident. */
   const arm = (): void => {
     isArmed = false
     clearTimeout(timer)
@@ -75,7 +75,7 @@ export const makeAsking = (options: {
       leaveEditor()
       dialog = first === undefined ? undefined : Dialog.dialogOf(first)
     }
-    // A request that came a moment ago is answered by no key that was meant for something else.
+    // Keys pressed before the request came must not answer it.
     if (dialog !== undefined && (!isSame || fresh.length > 0)) arm()
     options.onChange()
   }
@@ -116,7 +116,7 @@ export const makeAsking = (options: {
       if (dialog === undefined) return false
       if (!isArmed) {
         arm()
-        // Neither sent nor interrupted by who was typing when the question came.
+        // A person who was typing must neither send nor interrupt.
         return data === "\r" || data === "\u001b"
       }
       if (actionOf(data) === "cancel") {
@@ -124,7 +124,7 @@ export const makeAsking = (options: {
         return true
       }
       const outcome = Dialog.press(dialog, data)
-      // The beginning of something else, such as a command: what follows it answers nothing.
+      // The key begins something else, such as a command, which must not answer.
       if (outcome._tag === "Stay" && outcome.dialog === dialog && pressed(data) === "other") {
         arm()
         return false

@@ -1,4 +1,4 @@
-/** Files of the machine that a message names: images go along with it. */
+/** Attaches the images that a message names. */
 import * as Effect from "effect/Effect"
 import * as Base64 from "effect/encoding/Base64"
 import * as FileSystem from "effect/FileSystem"
@@ -12,15 +12,15 @@ const types: { readonly [extension: string]: string } = {
   webp: "image/webp"
 }
 
-/** Words as a shell has them: in quotes, or with their spaces escaped; a file is picked with an `@` before it. */
+/** Words as a shell splits them: quoted, or with escaped spaces. `@` picks a file. */
 const words = /@?(?:"[^"\n]*"|'[^'\n]*'|(?:\\ |\S)+)/g
 
 const image = /\.(png|jpe?g|gif|webp)$/i
 
-/** The longest path that a system takes, in characters. */
+/** The longest path that systems accept, in characters. */
 const longest = 4_096
 
-/** The largest image that is sent along, in bytes. */
+/** The largest image that is sent, in bytes. */
 const largest = 20_000_000
 
 const unquoted = (word: string): string =>
@@ -29,7 +29,7 @@ const unquoted = (word: string): string =>
     .replace(/^(["'])(.*)\1$/, "$2")
     .replaceAll("\\ ", " ")
 
-/** A message with the images that its text names and that are there. */
+/** Makes a message with the existing images that its text names. */
 export const withImages = Effect.fnUntraced(function* (text: string, id: string) {
   const fs = yield* FileSystem.FileSystem
   const images: Array<{ readonly base64: string; readonly mimeType: string }> = []

@@ -1,4 +1,4 @@
-/** The menus below the draft, and what was said before. */
+/** The menus below the draft, and the earlier inputs. */
 import * as View from "../../../view/View.ts"
 import type { Input } from "../input/input.ts"
 import { type Item, type Menu, pick } from "./menu.ts"
@@ -6,12 +6,12 @@ import { type Item, type Menu, pick } from "./menu.ts"
 export interface Completion {
   readonly menu: () => Menu | undefined
   readonly set: (menu: Menu | undefined) => void
-  /** Files for what is written behind an `@`, unless something else is written there by now. */
+  /** Offers files for the text behind an `@`, unless the text has changed. */
   readonly offer: (text: string, items: ReadonlyArray<Item>) => void
   readonly changed: () => void
   readonly search: () => void
   readonly remember: (texts: ReadonlyArray<string>) => void
-  /** Takes a key, if a menu is open and it is for that. */
+  /** Takes a key of an open menu. */
   readonly key: (data: string) => boolean
 }
 
@@ -26,11 +26,11 @@ export const makeCompletion = (options: {
   let menu: Menu | undefined
   let history: ReadonlyArray<string> = []
 
-  const before = (): string => {
+  const textBeforeCursor = (): string => {
     const { column, line, lines } = input.shown()
     return (lines[line] ?? "").slice(0, column)
   }
-  const fileText = (): string | undefined => /(?:^|\s)@([^\s@]*)$/.exec(before())?.[1]
+  const fileText = (): string | undefined => /(?:^|\s)@([^\s@]*)$/.exec(textBeforeCursor())?.[1]
 
   const commandsFor = (text: string): ReadonlyArray<Item> => {
     const wanted = text.toLowerCase()
@@ -55,7 +55,7 @@ export const makeCompletion = (options: {
   const changed = (): void => {
     if (menu?.kind === "pick") return
     if (menu?.kind === "history") return search()
-    const command = input.shown().line === 0 ? /^\/([\w:-]*)$/.exec(before())?.[1] : undefined
+    const command = input.shown().line === 0 ? /^\/([\w:-]*)$/.exec(textBeforeCursor())?.[1] : undefined
     if (command !== undefined) {
       const items = commandsFor(command)
       menu = items.length === 0 ? undefined : { kind: "command", title: "", items, at: 0 }
@@ -69,7 +69,7 @@ export const makeCompletion = (options: {
     if (from.kind === "pick") return options.onPick(item.value)
     if (from.kind === "history") input.set(item.value)
     else if (from.kind === "command") {
-      // A command that takes nothing is meant when it is chosen.
+      // A command without arguments runs when it is chosen.
       const isMeant = isEnter && item.isWhole
       input.set(isMeant ? "" : item.isWhole ? item.value : `${item.value} `)
       if (isMeant) options.submit(item.value)
@@ -102,7 +102,7 @@ export const makeCompletion = (options: {
         menu = undefined
         if (taken._tag === "Picked") {
           picked(from, taken.item, taken.isEnter)
-          // An item that was taken opens no menu again.
+          // The inserted text must not open a menu.
           if (from.kind !== "pick") menu = undefined
         } else if (from.kind === "pick") options.onPick(undefined)
       }

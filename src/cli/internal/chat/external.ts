@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 
-/** Runs a program that has the terminal; gives its exit code, or `undefined` if it is not there. */
+/** Runs a program with the terminal. Returns its exit code, or `undefined` if the program does not exist. */
 const inTerminal = (command: string, args: ReadonlyArray<string>, stdin: string | undefined) =>
   Effect.callback<number | undefined>((resume) => {
     const child = spawn(command, args, {
@@ -14,7 +14,7 @@ const inTerminal = (command: string, args: ReadonlyArray<string>, stdin: string 
     })
     child.on("error", () => resume(Effect.succeed(undefined)))
     child.on("exit", (code) => resume(Effect.succeed(code ?? 1)))
-    // A pager that is left before it read everything closes its end.
+    // A pager that exits early closes its end.
     child.stdin?.on("error", () => {})
     child.stdin?.end(stdin)
     return Effect.sync(() => {
@@ -22,10 +22,10 @@ const inTerminal = (command: string, args: ReadonlyArray<string>, stdin: string 
     })
   })
 
-/** A command with its arguments, as `$EDITOR` has them. */
+/** Splits `$EDITOR` into a command and its arguments. */
 const wordsOf = (line: string): ReadonlyArray<string> => line.split(/\s+/).filter((word) => word !== "")
 
-/** Lets a person change a text in their editor; `undefined` if it could not be opened. */
+/** Opens a text in the person's editor. Returns `undefined` if no editor could be opened. */
 export const editText = (text: string): Effect.Effect<string | undefined> => {
   const [command = "vi", ...args] = wordsOf(process.env["VISUAL"] ?? process.env["EDITOR"] ?? "vi")
   const file = join(tmpdir(), `deepagents-${globalThis.crypto.randomUUID()}.md`)
@@ -39,13 +39,13 @@ export const editText = (text: string): Effect.Effect<string | undefined> => {
   )
 }
 
-/** Shows a text in the pager; `false` if there is none. */
+/** Shows a text in the pager. Returns `false` without a pager. */
 export const page = (text: string): Effect.Effect<boolean> => {
   const [command = "less", ...args] = wordsOf(process.env["PAGER"] ?? "less -R")
   return Effect.map(inTerminal(command, args, text), (code) => code !== undefined)
 }
 
-/** Programs that give the image of the clipboard, by platform. */
+/** Programs that print the image of the clipboard, by platform. */
 const clipboards: ReadonlyArray<readonly [command: string, args: ReadonlyArray<string>]> =
   process.platform === "darwin"
     ? [["pngpaste", ["-"]]]
@@ -61,7 +61,7 @@ const bytesOf = (command: string, args: ReadonlyArray<string>) =>
     )
   })
 
-/** Writes the image that is in the clipboard to a file, and gives its path; `undefined` if there is none. */
+/** Writes the image of the clipboard to a file, and returns its path. */
 export const clipboardImage: Effect.Effect<string | undefined> = Effect.gen(function* () {
   for (const [command, args] of clipboards) {
     const bytes = yield* bytesOf(command, args)

@@ -1,4 +1,4 @@
-/** Facts of the terminal that the process was started in. */
+/** Facts about the terminal of the process. */
 
 /** Facts about the terminal that the process was started in. */
 interface Facts {
@@ -19,5 +19,5 @@ export const facts = (): Facts => {
   }
 }
 
-/** The line about keys while a person is waited for. */
+/** The line about keys while the chat is idle. */
 export const idleHints = "/ commands · @ files · ! shell"

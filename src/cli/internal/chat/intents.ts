@@ -1,4 +1,4 @@
-/** What a chat does about each key, line and choice of a person. */
+/** Handles each key, line and choice of a person. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
@@ -9,7 +9,7 @@ import { shell } from "./shell.ts"
 import type { Intent } from "./state.ts"
 import { interrupt, leave, queueMessage, say, sendQueue, showFacts, type Talk } from "./turns.ts"
 
-/** Background work ended; `next` is what it leaves to do. */
+/** Background work ended; `next` follows it. */
 export interface Over {
   readonly _tag: "Over"
   readonly next: Said | undefined
@@ -153,7 +153,7 @@ const completeFile = Effect.fnUntraced(function* <E, R>({ room: { backend, ui } 
   )
 })
 
-/** Does what an intent asks for. Work that takes time goes on in the background. */
+/** Handles an intent. Work that takes time goes on in the background. */
 export const handleIntent = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, intent: Intent | Over) {
   switch (intent._tag) {
     case "Say":

@@ -1,4 +1,4 @@
-/** Things that outlive the process beside the conversation: earlier inputs, and the draft. */
+/** The input history and the draft, which outlive the process. */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 import type { Options } from "./options.ts"
 import type { Ui } from "./ui.ts"
 
-/** Lines of the history that are read, and the longest of them, in characters. */
+/** The most lines of the history that are read, and the longest line in characters. */
 const most = { lines: 1_000, length: 10_000 } as const
 
 const readText = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.String))
@@ -16,7 +16,7 @@ export interface Kept {
   readonly said: (text: string) => void
 }
 
-/** Reads the history and the draft, and writes what comes: the draft when it was left alone for a moment. */
+/** Restores the history and the draft, and stores both. The draft is written after a short pause. */
 export const keep = Effect.fnUntraced(function* (
   options: Pick<Options<unknown, unknown>, "draft" | "history">,
   ui: Ui
@@ -42,9 +42,9 @@ export const keep = Effect.fnUntraced(function* (
   }
   if (draft !== undefined) {
     yield* folder(draft)
-    const left = (yield* readFile(draft)).trimEnd()
-    if (left !== "") ui.input.set(left)
-    let written = left
+    const stored = (yield* readFile(draft)).trimEnd()
+    if (stored !== "") ui.input.set(stored)
+    let written = stored
     const write = Effect.suspend(() => {
       const text = ui.draft()
       if (text === written) return Effect.void

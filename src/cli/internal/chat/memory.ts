@@ -1,17 +1,17 @@
-/** Facts of the last turn, for commands that look back. */
+/** Facts of the last turn, for commands such as `/copy`. */
 import type { Part } from "../../../view/View.ts"
 
 export interface Memory {
   lastOutput: string
   answer: string
   listings: Array<string>
-  /** The input has arrived in the conversation. */
+  /** True once the input is part of the conversation. */
   hasSaid: boolean
 }
 
 export const makeMemory = (): Memory => ({ lastOutput: "", answer: "", listings: [], hasSaid: false })
 
-/** Takes note of a part that is shown. */
+/** Remembers a part that was shown. */
 export const note = (memory: Memory, part: Part): void => {
   if (part.kind === "tool") {
     memory.lastOutput = part.diff === undefined ? part.output : `${part.diff}\n\n${part.output}`

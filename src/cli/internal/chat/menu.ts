@@ -1,17 +1,17 @@
-/** The menu below the draft: slash commands, files behind an `@`, what was said before. */
+/** The menu below the draft: slash commands, files behind an `@`, earlier inputs. */
 import { pressed } from "../input/keys.ts"
 import type { Style } from "../render/style.ts"
 
 export interface Item {
-  /** Text that takes the place of what was written. */
+  /** The text that replaces the typed one. */
   readonly value: string
   readonly label: string
   readonly about: string
-  /** Nothing needs to be written behind it. */
+  /** True if the item takes no argument. */
   readonly isWhole: boolean
 }
 
-/** `from` is where in the line what was written begins. */
+/** An open menu. `from` is the column where the typed text begins. */
 export interface Menu {
   readonly kind: "command" | "file" | "history" | "pick"
   readonly title: string
@@ -26,7 +26,7 @@ export type Picked =
   | { readonly _tag: "Picked"; readonly item: Item; readonly isEnter: boolean }
   | { readonly _tag: "Closed" }
 
-/** Effect of a key on the menu; `undefined` if it is for the draft. */
+/** Applies a key to the menu. Returns `undefined` if the draft should have it. */
 export const pick = (menu: Menu, data: string): Picked | undefined => {
   const { at, items } = menu
   const key = pressed(data)

@@ -1,15 +1,15 @@
 /**
- * The one door of the chat: with a terminal it has a screen of its own, else it is lines.
+ * Opens the chat: a screen at a terminal, lines elsewhere.
  *
- * Needs a `SessionStore`, the `Backend` of the agent, and what the agent needs beside the `Approvals`, the `Journal` and
- * the `Backend` that its runs are given here.
+ * Needs a `SessionStore`, the `Backend` of the agent, and the services of the agent except `Approvals`, `Journal` and
+ * `Backend`, which the chat provides.
  */
 import * as Effect from "effect/Effect"
 import type { Terminal } from "../screen/terminal.ts"
 import { facts } from "./facts.ts"
 import type { Options } from "./options.ts"
 
-/** Chats until the person leaves; gives the thread that the chat was in last. */
+/** Chats until the person leaves. Returns the last thread. */
 export const chat = Effect.fnUntraced(function* <E, R>(
   options: Options<E, R> & { readonly terminal?: Terminal | undefined }
 ) {

@@ -1,4 +1,4 @@
-/** The door of the chat: what the program gives it, and what it gives back. */
+/** The options and the result of a chat. */
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
@@ -11,19 +11,19 @@ import type { Bindings } from "../input/bindings.ts"
 import type { Theme } from "../render/themes.ts"
 
 /**
- * The treatment of calls that ask: a person is asked about all of them (`ask`), about all but changes of files
- * (`auto-edit`), none of them may run until the plan is accepted (`plan`), or all of them run (`yolo`).
+ * How calls that need approval are decided: ask about all (`ask`), about all but file changes (`auto-edit`), run none
+ * until the plan is accepted (`plan`), run all (`yolo`).
  */
 export type Mode = "ask" | "auto-edit" | "plan" | "yolo"
 
-/** Something that went wrong, and what to do about it, for a person. */
+/** A problem, with a message that tells a person what to do. */
 export interface Problem {
   readonly message: string
 }
 
 /**
- * The agent that talks, by the names that people know, and the facts about its model. `chatModel` writes summaries; else
- * the one of the context does.
+ * The agent of a chat, with names and prices to show. `chatModel` writes summaries (default: the model of the
+ * context).
  */
 export interface Setup<out E, out R> {
   readonly agent: Agent.Agent<unknown, E, R>
@@ -33,15 +33,14 @@ export interface Setup<out E, out R> {
   readonly chatModel?: Layer.Layer<ChatModel, Problem> | undefined
 }
 
-/** Effect of a slash command: it shows Markdown, or says something to the agent. */
+/** The outcome of a slash command: Markdown to show, or a message to the agent. */
 export type Said =
   | { readonly _tag: "Show"; readonly markdown: string }
   | { readonly _tag: "Send"; readonly input: string | HumanMessage }
 
 /**
- * A slash command beside those of the chat: of a file, of an MCP server's prompts, of the program. One with the name of
- * a command of the chat takes its place. `argument` says what stands behind the name, if anything; `note` tells the
- * person something meanwhile.
+ * A slash command from a file, an MCP prompt or the program. It replaces a command of the chat with the same name.
+ * `argument` describes the text behind the name. `note` shows a line while the command runs.
  */
 export interface Command {
   readonly name: string
@@ -50,7 +49,7 @@ export interface Command {
   readonly run: (argument: string, note: (text: string) => void) => Effect.Effect<Said, Problem>
 }
 
-/** A model or an agent that can be chosen. */
+/** A model or an agent to choose from. */
 export interface Choice {
   readonly name: string
   readonly description?: string | undefined
@@ -59,10 +58,11 @@ export interface Choice {
 /**
  * The options of a chat.
  *
- * `setup` is who talks first; `choose` makes another one, with another agent or model. The agent should take `Backend`
- * from its context, so that `/undo` can keep what files were, and ask the `Approvals` of its context, which the chat
- * provides. `resumes` goes on with what the thread was at. `first` is said at once. `history` is a file of what was said
- * before, `draft` one that keeps what is being written. `resumeCommand` is printed at the end.
+ * `setup` is the first agent; `choose` makes another one. The agent should take `Backend` and `Approvals` from its
+ * context:
+ * `/undo` records files there, and the chat answers there. `resumes` continues the stored run of the thread. `first`
+ * is the
+ * first message. `history` and `draft` are files. `resumeCommand` is printed at the end.
  */
 export interface Options<out E, out R> {
   readonly threadId: string
@@ -72,13 +72,13 @@ export interface Options<out E, out R> {
     | undefined
   readonly agents?: ReadonlyArray<Choice> | undefined
   readonly models?: ReadonlyArray<Choice> | undefined
-  /** Those that there are at the moment. */
+  /** The current commands. They may change while the chat runs. */
   readonly commands?: (() => ReadonlyArray<Command>) | undefined
   readonly mode?: Mode | undefined
-  /** The limits of a run: US dollars, tokens. */
+  /** The limits of a run: US dollars and tokens. */
   readonly limits?: { readonly cost?: number | undefined; readonly tokens?: number | undefined } | undefined
   readonly theme?: Theme | undefined
-  /** Keeps a theme for the chats to come. */
+  /** Stores a theme for later chats. */
   readonly onTheme?: ((theme: Theme) => Effect.Effect<void, Problem>) | undefined
   readonly bindings?: Bindings | undefined
   readonly plain?: boolean | undefined
@@ -88,12 +88,12 @@ export interface Options<out E, out R> {
   readonly history?: string | undefined
   readonly draft?: string | undefined
   readonly principal?: Principal | undefined
-  /** Keeps other processes from the thread until the scope of a turn ends. */
+  /** Locks the thread against other processes until the scope of a turn ends. */
   readonly hold?: ((threadId: string) => Effect.Effect<unknown, Problem, Scope.Scope>) | undefined
   readonly resumeCommand?: ((threadId: string) => string) | undefined
 }
 
-/** The end of a chat: the thread that it was in last. */
+/** The result of a chat: its last thread. */
 export interface Left {
   readonly threadId: string
 }

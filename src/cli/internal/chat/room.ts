@@ -1,4 +1,4 @@
-/** Things that every part of a chat has at hand. */
+/** The parts of a chat that its commands use. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
@@ -22,7 +22,7 @@ export interface Room<E, R> {
   readonly options: Options<E, R>
   readonly copy: (text: string) => void
   readonly page: (text: string) => Effect.Effect<unknown>
-  /** Folder, thread and agent of the chat; commands change it. */
+  /** The current thread, agent and theme. Commands change them. */
   readonly at: {
     threadId: string
     setup: Setup<E, R>
@@ -33,11 +33,12 @@ export interface Room<E, R> {
 
 export const problem = (message: string): Problem => ({ message })
 
-/** Failures of stores as people read them. */
-export const said = <A, R>(work: Effect.Effect<A, { readonly message: string }, R>): Effect.Effect<A, Problem, R> =>
-  Effect.mapError(work, ({ message }) => problem(message))
+/** Turns a failure of a store into a problem for a person. */
+export const toProblem = <A, R>(
+  work: Effect.Effect<A, { readonly message: string }, R>
+): Effect.Effect<A, Problem, R> => Effect.mapError(work, ({ message }) => problem(message))
 
-/** Lets a person choose from a list; `undefined` if they did not. */
+/** Lets a person choose from a list. Returns `undefined` if they cancel. */
 export const choose = Effect.fnUntraced(function* <E, R>(
   { at, ui }: Room<E, R>,
   title: string,
@@ -54,7 +55,7 @@ export const choose = Effect.fnUntraced(function* <E, R>(
   )
 })
 
-/** The thread, if it is there already. */
+/** Reads the thread. Returns `undefined` before its first message. */
 export const threadOf = <E, R>({ at, store }: Room<E, R>): Effect.Effect<Thread | undefined, SessionError> =>
   Effect.catchIf(
     store.info(at.threadId),
@@ -62,7 +63,7 @@ export const threadOf = <E, R>({ at, store }: Room<E, R>): Effect.Effect<Thread 
     () => Effect.undefined
   )
 
-/** The newest entries of the thread on its path, the oldest first. */
+/** Reads the entries on the path of the thread, oldest first. */
 export const entriesOf = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
   const thread = yield* threadOf(room)
   if (thread === undefined || thread.leaf.id === null) return []
@@ -86,7 +87,7 @@ export const historyOf = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
   return { messages: checkpoint?.messages ?? [], ended }
 })
 
-/** Shows the end of a conversation that is stored: enough to know where one is. */
+/** Shows the last parts of a stored conversation. */
 export const replay = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, most: number) {
   const { ended, messages } = yield* historyOf(room)
   const parts = View.ofMessages(messages)

@@ -1,17 +1,17 @@
-/** Commands that a person runs: `!git status`. What came of one is told to the agent with what is said next. */
+/** Commands of the person: `!git status`. The agent reads their output with the next message. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { Sandbox } from "../../../core/Sandbox.ts"
 import { clean } from "../../../support/text/clean.ts"
 import { cutMiddle } from "../../../support/text/text.ts"
-import { problem, said } from "./room.ts"
+import { problem, toProblem } from "./room.ts"
 import type { Ui } from "./ui.ts"
 
-/** Characters of output that the agent is told. */
+/** The most characters of output for the agent. */
 const most = 20_000
 
-/** Lines of output that are shown while it comes. */
+/** Lines of output that are shown while the command runs. */
 const shownAtOnce = 5
 
 export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
@@ -21,7 +21,7 @@ export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
   if (command === "") return yield* Effect.fail(problem("Say the command: !git status"))
   let output = ""
   let exitCode = 0
-  const told = (end: ReadonlyArray<string>): string => {
+  const concludeOutput = (end: ReadonlyArray<string>): string => {
     const text = cutMiddle(clean(output).trimEnd(), most, (left) => `\n… ${left} characters left out …\n`)
     ui.parts([
       { kind: "note", level: "info", text: `$ ${clean(command)}` },
@@ -30,7 +30,7 @@ export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
     ])
     return text
   }
-  yield* said(
+  yield* toProblem(
     Stream.runForEach(sandbox.value.executeStream(command), (event) =>
       Effect.sync(() => {
         if (event._tag === "Exited") exitCode = event.exitCode
@@ -44,7 +44,7 @@ export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
         }
       })
     )
-  ).pipe(Effect.onInterrupt(() => Effect.sync(() => told(["interrupted"]))))
-  const text = told(exitCode === 0 ? [] : [`exit code ${exitCode}`])
+  ).pipe(Effect.onInterrupt(() => Effect.sync(() => concludeOutput(["interrupted"]))))
+  const text = concludeOutput(exitCode === 0 ? [] : [`exit code ${exitCode}`])
   return `I ran \`${command}\` (exit code ${exitCode}):\n\n${text}`
 })

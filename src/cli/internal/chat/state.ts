@@ -1,9 +1,9 @@
-/** The state of the screen of a chat, and what a person can ask of the chat. */
+/** The state of the screen of a chat, and the wishes of a person. */
 import type * as View from "../../../view/View.ts"
 import type { Highlight } from "../markdown/highlight.ts"
 import type { Queued } from "../render/live.ts"
 
-/** What a person asks of the chat. */
+/** A wish of the person. */
 export type Intent =
   | { readonly _tag: "Say"; readonly text: string; readonly kind: "send" | "steer" | "followUp" }
   | { readonly _tag: "Picked"; readonly value: string | undefined }

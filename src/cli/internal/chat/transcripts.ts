@@ -1,4 +1,4 @@
-/** All that sub-agents said and did, from their events, for whoever wants to read it. */
+/** Transcripts of sub-agents, from their events. */
 import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
 import * as View from "../../../view/View.ts"
@@ -13,13 +13,13 @@ interface Transcript {
 
 export interface Transcripts {
   readonly take: (event: AgentEvent) => void
-  /** Their names, the oldest first. */
+  /** The names of the sub-agents, oldest first. */
   readonly names: () => ReadonlyArray<string>
-  /** One of them, by its place in the list. */
+  /** The transcript at a place in the list. */
   readonly text: (index: number) => string | undefined
 }
 
-/** Sub-agents that are kept, and parts of each: the newest. */
+/** The most sub-agents that are kept, and the most parts of each. */
 const most = { agents: 50, parts: 2_000 } as const
 
 const surface = { columns: 100, style: styleOf(false), highlight: undefined }

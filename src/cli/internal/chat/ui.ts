@@ -47,13 +47,13 @@ export interface Ui {
   readonly forget: () => void
   /** Earlier inputs, the newest last. */
   readonly remember: (texts: ReadonlyArray<string>) => void
-  /** The draft, whoever has the editor. */
+  /** The draft, also while a question uses the editor. */
   readonly draft: () => string
   readonly key: (data: string) => void
   readonly paste: (text: string) => void
   readonly focus: (isFocused: boolean) => void
   readonly resized: () => void
-  /** While another program has the terminal, nothing is painted. */
+  /** Pauses painting while another program has the terminal. */
   readonly setAway: (isAway: boolean) => void
   readonly close: () => void
 }
@@ -130,7 +130,7 @@ const makeState = (): UiState => ({
   escapeAt: 0
 })
 
-/** What a frame shows. */
+/** The inputs of a frame. */
 interface Scene {
   readonly state: UiState
   readonly input: Input

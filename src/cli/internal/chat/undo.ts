@@ -1,10 +1,10 @@
-/** Files as they were before a turn changed them, so that the turn can be taken back as one act with its words. */
+/** Records files before a turn changes them, so that `/undo` restores files and conversation together. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
 
-/** The bytes of a file before the turn; `undefined` if there was none, or it could not be read. */
+/** The bytes of a file before the turn. `undefined` if the file did not exist, or could not be read. */
 interface Before {
   readonly path: string
   readonly was: Uint8Array | undefined
@@ -13,23 +13,23 @@ interface Before {
 
 export interface Turn {
   readonly threadId: string
-  /** Leaf of the thread before it. */
+  /** The leaf of the thread before the turn. */
   readonly leaf: string | null
   readonly said: string
   readonly files: Map<string, Before>
 }
 
 export interface Recorder {
-  /** The backend, as the runs of the chat get it. */
+  /** Wraps the backend for the runs of the chat. */
   readonly wrap: <S extends Backend.Service>(backend: S) => S
   readonly begin: (threadId: string, leaf: string | null, said: string) => void
   readonly turns: () => ReadonlyArray<Turn>
-  /** Writes the files of the last turn as they were; gives what could not be. */
+  /** Restores the files of a turn. Returns the paths that could not be restored. */
   readonly restore: (backend: Backend.Service, turn: Turn) => Effect.Effect<ReadonlyArray<string>>
   readonly forget: (turn: Turn) => void
 }
 
-/** Turns that can be taken back, and the size of a file that is kept for it. */
+/** The most turns that can be undone, and the largest file that is kept, in bytes. */
 const most = { turns: 50, bytes: 5_000_000 } as const
 
 export const makeRecorder = (): Recorder => {

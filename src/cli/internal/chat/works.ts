@@ -1,4 +1,4 @@
-/** Things that a chat does beside taking keys: a turn of the agent, and commands. */
+/** Background work of a chat: a turn of the agent, and commands. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -10,7 +10,7 @@ import type { Problem, Said } from "./options.ts"
 import type { Ui } from "./ui.ts"
 
 export interface Works {
-  /** Begins something; `doing` says what, for as long as it takes. What is wrong with it is shown. */
+  /** Begins work. `doing` is shown while it runs. A failure is shown. */
   readonly begin: <R>(
     doing: string | undefined,
     work: Effect.Effect<Said | undefined, Problem, R>
@@ -19,10 +19,10 @@ export interface Works {
   readonly interrupt: Effect.Effect<void>
 }
 
-/** The longest message that is shown, in characters: it may repeat what was written. */
+/** The longest message that is shown, in characters. A failure may quote its input. */
 const longest = 4_000
 
-/** Failures and defects as people read them. */
+/** The message of a failure or a defect. */
 export const messageOf = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
   const said = Predicate.hasProperty(error, "message") ? error.message : error
@@ -60,7 +60,7 @@ export const makeWorks = (options: {
             onOver(Exit.isSuccess(exit) ? exit.value : undefined)
           })
         ),
-        // One that is interrupted before it has begun has its end, too.
+        // Work that is interrupted before it begins must end too.
         Effect.forkScoped({ startImmediately: true })
       )
     }),

@@ -1,4 +1,4 @@
-/** The tree of commands. What a command does is loaded when it is called: `--help` is there at once. */
+/** The tree of commands. The code of a command loads when it is called, so that `--help` is fast. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -69,7 +69,7 @@ const run = Command.make(
 
 const request = Argument.String("id").pipe(Argument.withDescription("Of the request, or its beginning"))
 
-/** A decision on what waits, and the rest of its run. */
+/** Decides a request, and continues its run. */
 const deciding = Effect.fnUntraced(function* (id: string, asJson: boolean, verdict: Verdict) {
   const flags = yield* root
   return yield* inInbox((Inbox, { places }) =>
@@ -189,7 +189,7 @@ const config = Command.make("config", { json }, (options) =>
   Command.withSubcommands([explain])
 )
 
-/** The chat; what is piped in where there is no terminal is its lines. Its prompt is there before all the rest is. */
+/** Starts the chat. Piped input becomes its lines. The prompt appears before the rest loads. */
 const talking = Effect.fnUntraced(function* (
   context: Context,
   options: { readonly resume: boolean; readonly id?: string | undefined; readonly first?: string | undefined }

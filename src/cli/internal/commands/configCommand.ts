@@ -13,7 +13,7 @@ import { type Context, openApp } from "../work/app.ts"
 
 const originOf = ({ from, where }: Setting): string => from + (where === "" ? "" : ` (${where})`)
 
-/** The rules of a policy, by their places in its file. */
+/** Lists the rules of a policy by their places in its file. */
 const rowsOf = ({ file, from, policy: { name: _name, strict: _strict, ...rules } }: Found) => {
   const row = (place: string, value: unknown) => [place, JSON.stringify(value), `policy ${from} (${file})`]
   return Object.entries(rules).flatMap(([section, value]) =>
@@ -46,7 +46,7 @@ export const config = Effect.fnUntraced(function* ({ isTrusted, places, settings
   )
 })
 
-/** All values of a setting, the one that counts first. */
+/** Lists all values of a setting. The effective one comes first. */
 const settingOf = function* (setting: Setting | undefined): Generator<ReadonlyArray<string>> {
   for (let one = setting; one !== undefined; one = one.before) yield [JSON.stringify(one.value), originOf(one)]
 }
@@ -59,7 +59,7 @@ const argumentsOf = (given: string | undefined) => {
     : fail("usage", `${JSON.stringify(given.slice(0, 40))} is no object of arguments; expected '{"command": "ls"}'`)
 }
 
-/** Says which setting or rule decides: about a setting, a call of a tool, or a path. */
+/** Explains which setting or rule decides about a setting, a tool call or a path. */
 export const explain = Effect.fnUntraced(function* (context: Context, name: string, given: string | undefined) {
   const { isTrusted, places, settings } = context
   const key = keys.find((one) => one === name)
@@ -67,7 +67,7 @@ export const explain = Effect.fnUntraced(function* (context: Context, name: stri
     const rows = [...settingOf(settings[key])]
     return yield* print(says[key], ...table(rows.length === 0 ? [["not set"]] : rows))
   }
-  // No model is asked, so none needs to be there.
+  // No model is called, so none has to be set up.
   const app = yield* openApp({ ...context, isDemo: true })
   const found = yield* readPolicies(policyFiles(places, isTrusted))
   const { tools } = Agent.describe(yield* app.agent({ mode: "ask" }))

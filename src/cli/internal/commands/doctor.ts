@@ -1,4 +1,4 @@
-/** `deepagents doctor`: the agent of this folder, and all that it needs here. */
+/** `deepagents doctor`: checks the agent of this folder and its needs. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
@@ -16,7 +16,7 @@ export const doctor = Effect.fnUntraced(function* (
   context: Context,
   options: { readonly live: boolean; readonly format: "text" | "markdown" | "json" }
 ) {
-  // A model that can't be asked is a finding, and no reason not to look at all else.
+  // A missing model is a finding. The other checks still run.
   const model = yield* Effect.result(
     context.isDemo ? Effect.succeed("") : chooseModel(context.places, context.settings)
   )

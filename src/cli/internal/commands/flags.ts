@@ -4,7 +4,7 @@ import type * as Option from "effect/Option"
 
 export const off = Flag.withDefault(false)
 
-/** The flag of commands that list something. */
+/** The flag of commands that list. */
 export const json = Flag.Boolean("json").pipe(Flag.withDescription("JSON, for programs"), off)
 
 export const shared = {
@@ -53,7 +53,7 @@ export const shared = {
   )
 }
 
-/** Their names, as they are written. */
+/** The names of the shared flags on the command line. */
 export const sharedNames: ReadonlyArray<string> = Object.keys(shared).map(
   (name) => `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 )

@@ -1,4 +1,4 @@
-/** `deepagents inbox`: what waits for a person, over all sessions of the user, and decisions on it. */
+/** `deepagents inbox`: pending requests of all sessions, and decisions on them. */
 import { userInfo } from "node:os"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -21,16 +21,16 @@ import { type Context, sessions } from "../work/app.ts"
 import * as Threads from "../work/threads.ts"
 import { proceed } from "./run.ts"
 
-/** Decision on a request. */
+/** A decision on a request. */
 export type Verdict =
   | { readonly _tag: "approve" }
   | { readonly _tag: "reject"; readonly reason: string | undefined }
   | { readonly _tag: "answer"; readonly text: string }
 
-/** The inbox for those who only look. */
+/** An inbox that only reads. */
 const looking = Inbox.layer({ deliver: () => Effect.void })
 
-/** The first characters of an id, as it is shown. */
+/** Shortens an id for display. */
 const brief = (id: string): string => id.slice(0, 8)
 
 const lineage = ({ path }: Approval.Request): string => path.join(" › ")
@@ -60,7 +60,7 @@ export const list = (places: Places, asJson: boolean) =>
     )
   }).pipe(Effect.provide(looking), Effect.provide(sessions(places)))
 
-/** The item with this id, or with the only id that begins so. */
+/** Finds a request by its id, or by a unique beginning. */
 const find = Effect.fnUntraced(function* (id: string) {
   const { list: waiting } = yield* Inbox.Inbox
   const items = yield* orFail("failed")(waiting())
@@ -105,7 +105,7 @@ const jsonIn = Schema.decodeUnknownOption(Schema.fromJsonString(Json))
 
 const parsed = (text: string): Json | undefined => Option.getOrUndefined(jsonIn(text))
 
-/** The answer to a question: JSON, or the words themselves where it has a single field. */
+/** Reads the answer to a question: JSON, or plain text for a single field. */
 const answered = (request: Approval.Request, text: string): Effect.Effect<Json, Failure> => {
   if (request.answer === undefined) return Effect.succeed(text)
   const fields = fieldsOf(request.answer, oneLine(request.description))
@@ -117,22 +117,22 @@ const answered = (request: Approval.Request, text: string): Effect.Effect<Json, 
   }
   const value = read(field, text, parsed)
   if ("problem" in value) return fail("usage", visible(value.problem))
-  // Of a list of options, one may be named without brackets.
+  // A single option of a list needs no brackets.
   const whole = field.kind === "many" ? (Array.isArray(given) ? given : [text]) : value.value
   const boolean = field.kind === "boolean" ? text === "yes" || text === "true" : whole
   return Effect.succeed(answerOf(fields, new Map([[field.id, boolean]])))
 }
 
-/** The user of this machine, who decides. */
+/** The user of this machine, as the decider. */
 const me = Effect.sync((): Approval.Principal => {
-  // A user without an entry in the table of users has no name.
+  // A user without an entry in the user table has no name.
   const name = Result.try(() => userInfo().username)
   return { id: Result.isSuccess(name) ? name.success : `uid ${process.getuid?.() ?? "unknown"}` }
 })
 
 /**
- * Decides, and goes on with the run as `deepagents run` would: the answer is printed, and the exit code says what ended
- * it. `contextIn` gives the context of the folder in which the session began.
+ * Decides, and continues the run as `deepagents run` does: prints the answer, and exits with its code. `contextIn`
+ * gives the context of the session's folder.
  */
 export const decide = <E, R>(
   places: Places,
@@ -159,7 +159,7 @@ export const decide = <E, R>(
           : Approval.respond(request, yield* answered(request, verdict.text))
     let ended: Result.Result<void, Failure> | undefined
     const inbox = Inbox.layer({
-      // The exit code tells the end of the run, which is no failure of the inbox.
+      // The exit code reports the end of the run, which is not a failure of the inbox.
       deliver: (thread, decisions) =>
         Effect.map(
           Effect.result(proceed({ ...context, settings: chosen }, thread, decisions, options.json)),

@@ -1,4 +1,4 @@
-/** `deepagents init`: the files of a project, or a whole project from a template. What is there is never overwritten. */
+/** `deepagents init`: the files of a project, or a project from a template. Existing files stay. */
 import { basename, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -33,7 +33,7 @@ export type TemplateName = keyof typeof templates
 
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
-/** The files that all templates share. */
+/** The files of all templates. */
 const around = (name: string, template: TemplateName): { readonly [path: string]: string } => ({
   "package.json": json({
     name:

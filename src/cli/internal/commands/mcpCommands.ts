@@ -1,4 +1,4 @@
-/** `deepagents mcp`: the servers that there are, one more, a sign-in, a try. */
+/** `deepagents mcp`: lists, adds, signs in to and tests servers. */
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -14,13 +14,13 @@ import { fail } from "../failure.ts"
 import { print, printJson, table, tell } from "../output.ts"
 import type { Context } from "../work/app.ts"
 
-const found = Effect.fnUntraced(function* ({ isTrusted, places }: Context) {
+const loadServers = Effect.fnUntraced(function* ({ isTrusted, places }: Context) {
   const all = yield* findServers(places, isTrusted)
   for (const problem of all.problems) yield* tell(`! ${visible(problem)}`)
   return all.servers
 })
 
-const named = (servers: ReadonlyArray<FoundServer>, name: string) => {
+const findByName = (servers: ReadonlyArray<FoundServer>, name: string) => {
   const one = servers.find((server) => server.name === name)
   return one === undefined
     ? fail(
@@ -35,17 +35,17 @@ const named = (servers: ReadonlyArray<FoundServer>, name: string) => {
     : Effect.succeed(one)
 }
 
-/** The host of an address; of one that is a secret and can't be read, nothing. */
+/** The host of an address. A secret address that can't be read has no host. */
 const hostOf = (url: McpConfig.Secret): string => {
   const host = URL.parse(Redacted.isRedacted(url) ? Redacted.value(url) : url)?.host
   return host ?? (Redacted.isRedacted(url) ? "an address that can't be read" : url)
 }
 
-/** The place that a server is at. Arguments and addresses may have secrets in them that no schema knows. */
+/** The display address of a server. Arguments and addresses may contain secrets, so they are left out. */
 const whereOf = ({ server }: FoundServer): string => (server.type === "stdio" ? server.command : hostOf(server.url))
 
 export const list = Effect.fnUntraced(function* (context: Context, asJson: boolean) {
-  const servers = yield* found(context)
+  const servers = yield* loadServers(context)
   if (asJson) {
     return yield* printJson(
       servers.map((one) => {
@@ -76,7 +76,7 @@ export interface Added {
   readonly project: boolean
 }
 
-/** `NAME=value`, or `NAME` for what the environment has when the server is started. */
+/** Parses `NAME=value`, or `NAME` for the value of the environment at start. */
 const envOf = (given: string): readonly [string, string] => {
   const at = given.indexOf("=")
   return at < 0 ? [given, `\${${given}}`] : [given.slice(0, at), given.slice(at + 1)]
@@ -113,7 +113,7 @@ export const add = Effect.fnUntraced(function* ({ places }: Context, { args, at,
   return yield* tell(`Added to ${file}. Try it: deepagents mcp test ${name}`)
 })
 
-/** Has the person sign in to a server by a page, which `show` tells them; the tokens are kept. */
+/** Signs the person in by a page that `show` announces, and stores the tokens. */
 export const signIn = Effect.fnUntraced(function* (
   context: Context,
   name: string,
@@ -121,12 +121,12 @@ export const signIn = Effect.fnUntraced(function* (
   show: (lines: ReadonlyArray<string>) => Effect.Effect<void>
 ) {
   const { places } = context
-  const one = yield* Effect.flatMap(found(context), (servers) => named(servers, name))
+  const one = yield* Effect.flatMap(loadServers(context), (servers) => findByName(servers, name))
   if (one.server.type === "stdio") {
     return yield* fail("usage", `${name} is a process: it wants no sign-in. Give it what it needs by "env".`)
   }
   const { signingIn } = yield* Effect.promise(() => import("../config/signIn.ts"))
-  // The person at the page has five minutes.
+  // The person has five minutes at the page.
   const patient = { ...one, server: { ...one.server, enabled: true, connectTimeout: 310_000 } }
   const [result] = yield* Effect.provide(tried, serversLayer(places, [patient], signingIn(places, isDevice, show)))
   return result?.status.state === "connected"
@@ -141,11 +141,11 @@ export const login = Effect.fnUntraced(function* (context: Context, name: string
 })
 
 export const test = Effect.fnUntraced(function* (context: Context, name: string | undefined, asJson: boolean) {
-  const servers = yield* found(context)
+  const servers = yield* loadServers(context)
   const chosen =
     name === undefined
       ? servers
-      : [yield* Effect.map(named(servers, name), (one) => ({ ...one, server: { ...one.server, enabled: true } }))]
+      : [yield* Effect.map(findByName(servers, name), (one) => ({ ...one, server: { ...one.server, enabled: true } }))]
   if (chosen.length === 0) return yield* tell("There is no server: deepagents mcp add NAME -- COMMAND, or a URL")
   const results = yield* Effect.provide(tried, serversLayer(context.places, chosen))
   if (asJson) {

@@ -1,4 +1,4 @@
-/** The part of the tree of commands that is about servers. */
+/** The commands about servers. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"

@@ -1,4 +1,4 @@
-/** The root of the tree of commands, with the flags that all share, and the context that they make. */
+/** The root of the commands, with the shared flags and the context they make. */
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import type { Context } from "../work/app.ts"
@@ -16,7 +16,7 @@ export const contextFor = Effect.fnUntraced(function* (flags: Shared, asks: bool
 /** The context of a command that runs an agent. */
 export const running = Effect.flatMap(root, (flags) => contextFor(flags, true))
 
-/** Does the work of a command that runs no agent, with the module that does it, which is loaded then. */
+/** Runs a command without an agent. Its module loads on call. */
 export const looking = <Module>(module: () => Promise<Module>) =>
   Effect.fnUntraced(function* <A, E, R>(work: (module: Module, context: Context) => Effect.Effect<A, E, R>) {
     const context = yield* contextFor(yield* root, false)

@@ -1,4 +1,4 @@
-/** `deepagents run`: one prompt, its answer on the standard output, and an exit code that says what ended it. */
+/** `deepagents run`: one prompt, its answer on the standard output, and an exit code for the end of the run. */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
@@ -32,11 +32,11 @@ export interface RunOptions {
   readonly files: ReadonlyArray<string>
   readonly json: boolean
   readonly outputSchema: string | undefined
-  /** A thread to go on with; a new one by default. */
+  /** The thread to continue; a new one by default. */
   readonly thread: string | undefined
 }
 
-/** The schema in a file, as one that decodes. What it can't say is refused, with the place. */
+/** Reads a JSON Schema file. Unsupported parts fail with their place. */
 const readSchema = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* orFail("usage", "--output-schema: ")(fs.readFileString(file))
@@ -55,7 +55,7 @@ const readSchema = Effect.fnUntraced(function* (file: string) {
     : yield* fail("usage", `--output-schema: ${file} can't be used: ${schema.failure}`)
 })
 
-/** Decides without a person, where the settings say how. */
+/** Decides requests by the settings, without a person. */
 const unattended = ({ isDemo, settings }: Context): Layer.Layer<Approval.Approvals> | undefined => {
   const mode = settings.approvals?.value
   const decide =
@@ -70,12 +70,12 @@ const unattended = ({ isDemo, settings }: Context): Layer.Layer<Approval.Approva
     : Layer.succeed(Approval.Approvals, { decide: (request) => Effect.succeed(decide(request)) })
 }
 
-/** Requests of a run that nobody answers are refused: it would wait for ever. The run is made to be suspended instead. */
+/** Refuses requests of a run that nobody answers, which would wait forever. */
 const nobody = Layer.succeed(Approval.Approvals, {
   decide: (request) => Effect.succeed(Approval.reject(request, "Nobody is there to ask."))
 })
 
-/** A line for a person who looks on while the output goes elsewhere. */
+/** Formats progress for a person while the output goes elsewhere. */
 const progress = (event: AgentEvent.AgentEvent): string | undefined => {
   const depth = "  ".repeat(event.path.length - 1)
   if (event._tag === "ToolCalled") {
@@ -110,13 +110,13 @@ const why: { readonly [E in Exit]?: string } = {
 const asText = (result: AgentResult<unknown>, isStructured: boolean): string =>
   isStructured ? JSON.stringify(result.output) : visible(result.text)
 
-/** The end of a run that gave a result, with the words for a person. */
+/** The end of a run with a result, and its message. */
 interface Ended {
   readonly exit: Exit
   readonly message: string
 }
 
-/** Fails as the end says. What failed before there was a result is told as the last line, where events are lines. */
+/** Fails with the exit code of the end. With output as events, an early failure is the last line. */
 const concluded =
   (json: boolean) =>
   <R>(work: Effect.Effect<Ended, Failure, R>) =>
@@ -129,7 +129,7 @@ const concluded =
       Effect.flatMap(({ exit, message }) => (exit === "done" ? Effect.void : fail(exit, message)))
     )
 
-/** Runs the input on a thread, and writes what comes of it. */
+/** Runs the input on a thread, and writes the output. */
 const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threadId: string, options: RunOptions) {
   const stdio = yield* Stdio.Stdio
   const isLooking = (yield* stdio.stderrIsTerminal) && !options.json
@@ -181,7 +181,7 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
   return { exit, message } satisfies Ended
 })
 
-/** Runs a prompt on a new thread, or on one that is there. */
+/** Runs a prompt on a new or a stored thread. */
 const start = Effect.fnUntraced(
   function* (context: Context, options: RunOptions) {
     const prompt = yield* readPrompt(options)
@@ -203,11 +203,11 @@ const start = Effect.fnUntraced(
   (effect, { places }) => Effect.provide(effect, sessions(places))
 )
 
-/** Runs a prompt in a context, and ends as it did. */
+/** Runs a prompt, and exits with its code. */
 export const run = <R>(context: Effect.Effect<Context, Failure, R>, options: RunOptions) =>
   concluded(options.json)(Effect.flatMap(context, (ready) => start(ready, options)))
 
-/** Goes on with a thread whose requests were decided. */
+/** Continues a thread after decisions. */
 export const proceed = (
   context: Context,
   threadId: string,

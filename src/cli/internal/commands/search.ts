@@ -1,4 +1,4 @@
-/** The provider that searches the web: the one of the settings, else the first that has a key. */
+/** Chooses the web search provider: the one of the settings, else the first with a key. */
 import * as Effect from "effect/Effect"
 import type { Settings } from "../config/settings.ts"
 import { fail } from "../failure.ts"
@@ -12,7 +12,7 @@ const variables = {
 
 type Keyed = keyof typeof variables
 
-/** A provider with its key, or the one that needs none. */
+/** A search provider with its key. DuckDuckGo needs no key. */
 export type Search = { readonly name: Keyed; readonly key: string } | { readonly name: "duckduckgo" }
 
 const providers: ReadonlyArray<Keyed> = ["tavily", "brave", "exa", "serper"]

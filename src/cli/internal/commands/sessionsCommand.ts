@@ -1,4 +1,4 @@
-/** `deepagents sessions`: the threads that are kept. */
+/** `deepagents sessions`: the stored threads. */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -107,13 +107,13 @@ export const archive = (places: Places, id: string, undo: boolean) =>
     places,
     Effect.gen(function* () {
       const store = yield* SessionStore
-      // One that is archived is in no list, so it is named in full to have it back.
+      // Archived threads are in no list, so restoring one needs the full id.
       const threadId = undo ? id : (yield* Threads.find(store, id)).threadId
       return yield* orFail("failed")(undo ? store.unarchive(threadId) : store.archive(threadId))
     })
   )
 
-/** Markdown, as people read it; or all entries as lines of JSON, which `SessionStore.import` takes. */
+/** Exports a thread as Markdown, or as lines of JSON for `SessionStore.import`. */
 export const exported = (places: Places, id: string, format: "markdown" | "jsonl") =>
   withStore(
     places,
@@ -159,15 +159,15 @@ export const search = (places: Places, words: ReadonlyArray<string>, asJson: boo
     })
   )
 
-/** A store that is open for as long as the scope. */
-const opened = ({ layer }: Address) =>
+/** Opens a store until the scope ends. */
+const openStore = ({ layer }: Address) =>
   Effect.map(Layer.build(Layer.fresh(layer)), (services) => Context.get(services, SessionStore))
 
 export const copy = (source: string, target: string, asJson: boolean) =>
   Effect.gen(function* () {
     const from = yield* addressOf(source, "source")
     const to = yield* addressOf(target, "target")
-    const stores = [yield* opened(from), yield* opened(to)] as const
+    const stores = [yield* openStore(from), yield* openStore(to)] as const
     const result = yield* orFail("failed")(Sessions.copy(...stores, { name: to.name }))
     if (asJson) return yield* printJson({ ...result, from: from.name, to: to.name })
     const { bytes, copied, entries, threads } = result
@@ -180,7 +180,7 @@ export const copy = (source: string, target: string, asJson: boolean) =>
 export const reopen = (source: string) =>
   Effect.gen(function* () {
     const from = yield* addressOf(source, "source")
-    const place = yield* orFail("failed")(Sessions.reopen(yield* opened(from)))
+    const place = yield* orFail("failed")(Sessions.reopen(yield* openStore(from)))
     return yield* print(
       place === undefined
         ? `${from.name} was not moved, and takes changes.`

@@ -1,4 +1,4 @@
-/** The part of the tree of commands that is about sessions. */
+/** The commands about sessions. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -11,7 +11,7 @@ export const session = Argument.String("session").pipe(
 
 const inSessions = looking(() => import("./sessionsCommand.ts"))
 
-/** `sessions` alone is the same as `sessions list`. */
+/** `sessions` alone means `sessions list`. */
 const listing = <const Name extends string>(name: Name) =>
   Command.make(
     name,

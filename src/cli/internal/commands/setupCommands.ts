@@ -1,4 +1,4 @@
-/** Commands about what is set up: models and their keys, agents, skills, settings. */
+/** Commands about the setup: models and keys, agents, skills, settings. */
 import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -44,7 +44,7 @@ export const models = Effect.fnUntraced(function* ({ places, settings }: Context
   )
 })
 
-/** Reads a key where nobody sees it: hidden at a terminal, or from a pipe. It is never an argument. */
+/** Reads a key without echo at a terminal, or from a pipe. It is never an argument. */
 const readKey = Effect.fnUntraced(function* (name: string) {
   const stdio = yield* Stdio.Stdio
   if (yield* stdio.stdinIsTerminal) {
@@ -112,7 +112,7 @@ export const agent = Effect.fnUntraced(function* ({ isTrusted, places }: Context
   return yield* print(...table(fields), "", visible(prompt))
 })
 
-/** The skills that an agent finds. */
+/** Lists the skills of an agent. */
 export const scanned = (context: Context) =>
   orFail("failed")(Effect.provide(Skills.scan(skillSources(context)), files(context, "skills")))
 

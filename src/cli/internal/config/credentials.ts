@@ -1,4 +1,4 @@
-/** Keys of providers: in the keychain of the system, else in a file that is sealed with a key beside it. */
+/** Keys of providers: in the keychain of the system, else in a sealed file with its key beside it. */
 import { join } from "node:path"
 import * as Config from "effect/Config"
 import * as SecureRandom from "effect/crypto/SecureRandom"
@@ -18,7 +18,7 @@ const namespace = "providers"
 
 const folderOf = ({ data }: Places): string => join(data, "credentials")
 
-/** The key in a file, which is made where there is no keychain; once it is there, it is the one. */
+/** Reads or makes the key of the sealed file. An existing key is never replaced. */
 const keyOf = (places: Places) =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -47,13 +47,13 @@ const withStore = <A, E extends { readonly message: string }>(
   use: (store: CredentialStore.Service) => Effect.Effect<A, E>
 ) => orFail("failed")(Effect.provide(CredentialStore.CredentialStore.use(use), credentials(places)))
 
-/** Tells whether something was ever put in the store. It is not asked before, since that asks the keychain. */
+/** Reports whether the store has any entry. Opening it would ask the keychain. */
 export const hasKept = Effect.fnUntraced(function* (places: Places) {
   const fs = yield* FileSystem.FileSystem
   return yield* Effect.orElseSucceed(fs.exists(join(folderOf(places), "sealed")), () => false)
 })
 
-/** The key of a provider, if one is kept. */
+/** The stored key of a provider. */
 export const keptKey = Effect.fnUntraced(function* (places: Places, provider: string) {
   if (!(yield* hasKept(places))) return undefined
   const kept = yield* withStore(places, (store) => store.get(namespace, provider))

@@ -1,20 +1,20 @@
-/** The folders of the program, as the XDG base directories have them. */
+/** The folders of the program, by the XDG base directory specification. */
 import { homedir } from "node:os"
 import { isAbsolute, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import { Failure, orFail, wordsOf } from "../failure.ts"
 
-/** A folder of the environment; one that is not absolute counts as not set, as the specification says. */
+/** A folder from the environment. The specification ignores relative paths. */
 const xdg = (variable: string, otherwise: string): string => {
   const value = process.env[variable] ?? ""
   return isAbsolute(value) ? value : join(homedir(), otherwise)
 }
 
 /**
- * - `config`: what the user wrote: settings, agents, skills, servers
- * - `data`: what the program keeps: sessions, credentials, memory, files of threads
- * - `project`: the folder that the agent works in
+ * - `config`: settings, agents, skills and servers that the user wrote
+ * - `data`: sessions, credentials, memory and thread files that the program writes
+ * - `project`: the working folder of the agent
  */
 export interface Places {
   readonly config: string
@@ -34,7 +34,7 @@ export const userServers = ({ config }: Places): string => join(config, "mcp.jso
 export const sessionsFile = ({ data }: Places): string => join(data, "sessions.db")
 export const trustFile = ({ config }: Places): string => join(config, "trusted.json")
 
-/** The text of a file of settings, `undefined` where there is none. */
+/** Reads a text file. Returns `undefined` if the file does not exist. */
 export const textOf = (file: string): Effect.Effect<string | undefined, Failure, FileSystem.FileSystem> =>
   FileSystem.FileSystem.use((fs) =>
     fs.readFileString(file).pipe(
@@ -46,7 +46,7 @@ export const textOf = (file: string): Effect.Effect<string | undefined, Failure,
     )
   )
 
-/** Makes a folder of the program's own, which nobody but its user reads, with those above it. */
+/** Makes a private folder of the program, with its parents. */
 export const makeFolder = (path: string): Effect.Effect<string, Failure, FileSystem.FileSystem> =>
   FileSystem.FileSystem.use((fs) =>
     Effect.mapError(

@@ -1,4 +1,4 @@
-/** Policies as files: an organisation's, the user's, a trusted project's. The stricter of all holds. */
+/** Policy files of the organisation, the user and a trusted project. The strictest rule holds. */
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -15,12 +15,12 @@ interface PolicyFile {
   readonly file: string
 }
 
-/** A policy, and the file that it is of. */
+/** A policy with its file. */
 export interface Found extends PolicyFile {
   readonly policy: Policy.Policy
 }
 
-/** The file of an organisation is where only those who administrate the machine write. */
+/** The policy of an organisation, in a folder that only administrators write. */
 const organisation = "/etc/deepagents/policy.yaml"
 
 export const policyFiles = ({ config, project }: Places, isTrusted: boolean): ReadonlyArray<PolicyFile> => [
@@ -32,25 +32,25 @@ export const policyFiles = ({ config, project }: Places, isTrusted: boolean): Re
 const readOne = Effect.fnUntraced(function* ({ file, from }: PolicyFile) {
   const text = yield* textOf(file)
   if (text === undefined) return []
-  // Most have no policy, and do not wait until this is loaded.
+  // Most users have no policy, so the module loads late.
   const { fromYaml } = yield* Effect.promise(() => import("../../../rules/Policy.ts"))
   const read = yield* orFail("usage", `${file}: `)(fromYaml(text))
-  // Its name is told to the person who is asked, so it is not the file that says it. None loosens another.
+  // A person reads the policy's name when asked, so the program sets it. No policy loosens another.
   return [{ from, file, policy: { ...read, name: from, strict: true } } satisfies Found]
 })
 
-/** Reads the files that are there; one with a mistake is refused, with what is near. */
+/** Reads the existing policy files. A mistake fails with a suggestion. */
 export const readPolicies = (
   files: ReadonlyArray<PolicyFile>
 ): Effect.Effect<ReadonlyArray<Found>, Failure, FileSystem.FileSystem> =>
   Effect.map(Effect.forEach(files, readOne), (all) => all.flat())
 
-/** Rules of the network for all agents, which policies can only make narrower: public addresses, and so many bytes. */
+/** The network rules for all agents: public addresses, at most so many bytes. Policies can only restrict them. */
 export const network: Network.Rules = { maxBytes: 20_000_000 }
 
 type FileRule = NonNullable<Policy.Policy["files"]>["rules"][number]
 
-/** Files that the program keeps for an agent: policies are about those of the project. */
+/** Files that the program keeps for an agent. Policies are about files of the project. */
 const own: FileRule = {
   operations: ["read", "write"],
   paths: [AgentHome.mountedAt, "/.skills", "/large_results", "/conversation_history"].flatMap((path) => [
@@ -69,8 +69,8 @@ const hasCommands = ({ sandbox }: Policy.Policy): boolean => sandbox !== "readOn
 const restricts = ({ files, sandbox }: Policy.Policy): boolean =>
   sandbox === "readOnly" || files?.default === "deny" || files?.rules.some(({ mode }) => mode !== "allow") === true
 
-/** A policy as the parts that agents of the program hold to: those that run commands are gone where none may run. */
-const held = ({ policy }: Found): ReadonlyArray<Policy.Policy> => {
+/** Splits a policy into the parts that agents enforce. Commands go where none may run. */
+const partsOf = ({ policy }: Found): ReadonlyArray<Policy.Policy> => {
   const { sandbox, ...rest } = policy
   const { files, off } = rest
   const rules = [...(sandbox === "readOnly" ? [nothingWritten] : []), ...(files?.rules ?? [])]
@@ -89,7 +89,7 @@ const held = ({ policy }: Found): ReadonlyArray<Policy.Policy> => {
   return sandbox === "askForCommands" ? [whole, asked] : [whole]
 }
 
-/** All policies together; nothing where there is none. `known` are names of tools that some agent may have. */
+/** Combines all policies. Returns `undefined` without any. `known` are the names of all tools. */
 export const compiled = Effect.fnUntraced(function* (
   found: ReadonlyArray<Found>,
   known: ReadonlyArray<string>
@@ -104,6 +104,6 @@ export const compiled = Effect.fnUntraced(function* (
   }
   const { compile } = yield* Effect.promise(() => import("../../../rules/Policy.ts"))
   return yield* orFail("usage")(
-    Effect.fromResult(compile([{ name: "program", strict: true, network }, ...found.flatMap(held)], { known }))
+    Effect.fromResult(compile([{ name: "program", strict: true, network }, ...found.flatMap(partsOf)], { known }))
   )
 })

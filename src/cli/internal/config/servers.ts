@@ -1,4 +1,4 @@
-/** The servers of the Model Context Protocol that there are: of the user's files, and of a trusted project's. */
+/** MCP servers from the files of the user and of a trusted project. */
 import { homedir } from "node:os"
 import { join } from "node:path"
 import type { NodeServices } from "@effect/platform-node/NodeServices"
@@ -33,7 +33,7 @@ export interface FoundServers {
 const isRecord = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The servers in a file that Claude Code keeps much else in; nothing where it has none. */
+/** Extracts the servers from Claude Code's settings file. */
 const serversOnly = (text: string): string | undefined => {
   const file = Result.getOrElse(
     Result.try((): unknown => JSON.parse(text)),
@@ -43,14 +43,17 @@ const serversOnly = (text: string): string | undefined => {
   return isRecord(listed) && Object.keys(listed).length > 0 ? JSON.stringify({ mcpServers: listed }) : undefined
 }
 
-/** A project can't take away questions: `--yolo` is a flag only. */
+/** A project must not switch questions off. Only the flag `--yolo` does. */
 const asking = (server: Server): Server => ({
   ...server,
   ...(server.approval === "never" ? { approval: "annotated" } : {}),
   ...(server.sampling === "allow" ? { sampling: "ask" } : {})
 })
 
-/** Of two servers of one name the later counts. What is wrong with a file is a problem, never the end. */
+/**
+ * Finds all servers. The later of two servers with one name counts. A wrong file is a problem that is reported, not a
+ * failure.
+ */
 export const findServers = Effect.fnUntraced(function* (places: Places, isTrusted: boolean) {
   const fs = yield* FileSystem.FileSystem
   const files: ReadonlyArray<readonly [file: string, origin: Origin, isMixed: boolean]> = [
@@ -85,8 +88,8 @@ export const findServers = Effect.fnUntraced(function* (places: Places, isTruste
   return { servers: [...found.values()], problems } satisfies FoundServers
 })
 
-/** The tokens that `deepagents mcp login` kept. */
-const kept = (places: Places): Authorization =>
+/** The tokens stored by `deepagents mcp login`. */
+const storedTokens = (places: Places): Authorization =>
   Layer.unwrap(
     Effect.map(
       Effect.promise(() => import("./signIn.ts")),
@@ -94,11 +97,13 @@ const kept = (places: Places): Authorization =>
     )
   )
 
-/** Connects to servers, which work in the folder of the project. */
+/** Connects to the servers. They run in the folder of the project. */
 export const serversLayer = <E = never>(
   places: Places,
   servers: ReadonlyArray<FoundServer>,
-  authorization: Authorization<E> = servers.some(({ server }) => server.type !== "stdio") ? kept(places) : Layer.empty
+  authorization: Authorization<E> = servers.some(({ server }) => server.type !== "stdio")
+    ? storedTokens(places)
+    : Layer.empty
 ): Layer.Layer<McpServers.McpServers, E, NodeServices> =>
   McpServers.layer(
     Object.fromEntries(
@@ -110,7 +115,7 @@ export const serversLayer = <E = never>(
     { roots: [places.project], client: { name: "deepagents", version: manifest.version } }
   ).pipe(Layer.provide([FetchHttpClient.layer, authorization]))
 
-/** A server that was tried: its status, and what keeps an agent from using it. */
+/** A tested server: its status, and the problems with its tools. */
 export interface Tried {
   readonly status: McpServers.Status
   readonly tools: ReadonlyArray<McpServers.ServerTool>
@@ -128,7 +133,7 @@ const refusedOf = (tools: ReadonlyArray<McpServers.ServerTool>): ReadonlyArray<s
     )
   )
 
-/** Tries servers once each, and holds their tools against the rules of providers. */
+/** Connects once to each server, and checks its tools against the rules of providers. */
 export const tried = Effect.gen(function* () {
   const service = yield* McpServers.McpServers
   const all = yield* service.tools

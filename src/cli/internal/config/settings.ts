@@ -1,4 +1,4 @@
-/** Settings: defaults < user < project < environment < flags, each value with where it comes from. */
+/** Settings: defaults < user < project < environment < flags. Each value knows its origin. */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Result from "effect/Result"
@@ -13,7 +13,7 @@ import { type Places, projectSettings, textOf, userSettings } from "./places.ts"
 const positive = Schema.Finite.check(Schema.isGreaterThan(0))
 const whole = Schema.Int.check(Schema.isGreaterThan(0))
 
-/** Facts of a model that no table knows, by its name as `provider:model`. */
+/** Facts of a model without known facts, by `provider:model`. */
 const Facts = Schema.Struct({
   contextWindowTokens: Schema.optionalKey(whole),
   supportsVision: Schema.optionalKey(Schema.Boolean),
@@ -23,7 +23,7 @@ const Facts = Schema.Struct({
 
 const KeyName = Schema.String.check(Schema.isPattern(keyName, { expected: "a key such as ctrl+p" }))
 
-/** Keys of the chat, by what they do. */
+/** Keys of the chat, by action. */
 const Keys = Schema.Record(Schema.Literals(actions), Schema.optionalKey(Schema.Array(KeyName)))
 
 const schemas = {
@@ -47,7 +47,7 @@ export type Key = keyof Schemas
 export type Values = { readonly [K in Key]?: Schemas[K]["Type"] | undefined }
 export type Approvals = NonNullable<Values["approvals"]>
 
-/** The names of settings, and what each is for. */
+/** The names and descriptions of settings. */
 export const says: { readonly [K in Key]: string } = {
   model: "the model, as provider:model; without it, the first provider that has a key",
   agent: "the agent, by its name (deepagents agents)",
@@ -68,7 +68,7 @@ export const keys = Object.keys(says).filter((key): key is Key => Object.hasOwn(
 
 export type From = "default" | "user" | "project" | "environment" | "flag"
 
-/** A setting, the place that it comes from (a file, a variable, a flag), and what it took the place of. */
+/** A setting with its origin (a file, a variable, a flag) and the values that it overrides. */
 export interface Setting<out A = unknown> {
   readonly value: A
   readonly from: From
@@ -89,10 +89,10 @@ const defaults: Values = { agent: "deep", approvals: "ask" }
 const variable = (key: string): string =>
   `DEEPAGENTS_${key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
 
-/** Settings that are more than a text. */
+/** Settings with a structure. Flags and variables can't set them. */
 const inFilesOnly: ReadonlySet<Key> = new Set<Key>(["models", "keys"])
 
-/** Variables of the program that are no settings. */
+/** Variables of the program that are not settings. */
 const others = ["DEEPAGENTS_CACHE", "DEEPAGENTS_DEMO"]
 
 const decoders: { readonly [K in Key]: (value: unknown) => Result.Result<unknown, Schema.SchemaError> } = {
@@ -113,7 +113,7 @@ const decoders: { readonly [K in Key]: (value: unknown) => Result.Result<unknown
 
 const isKey = (name: string): name is Key => Object.hasOwn(schemas, name)
 
-/** Reads the values of one place. Where one is wrong, says which, what it is, and what was expected. */
+/** Decodes the settings of one origin. A failure names the setting, its value and the expected form. */
 const decoded = (
   values: { readonly [name: string]: unknown },
   place: (name: string) => string
@@ -138,7 +138,7 @@ const decoded = (
 const isRecord = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The record in a JSON file, empty where there is no file. */
+/** Reads the record of a JSON file. A missing file is empty. */
 export const readRecord = Effect.fnUntraced(function* (file: string) {
   const text = yield* textOf(file)
   const json = Result.try((): unknown => JSON.parse(text === undefined || text === "" ? "{}" : text))
@@ -183,13 +183,13 @@ const environment = Effect.fnUntraced(function* (env: { readonly [name: string]:
 
 const flag = (key: string): string => `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 
-/** The settings with a value that was chosen meanwhile. */
+/** Overrides a setting with a choice of the person. */
 export const choose = <K extends Key>(settings: Settings, key: K, value: NonNullable<Values[K]>): Settings => ({
   ...settings,
   [key]: { value, from: "flag", where: flag(key), before: settings[key] }
 })
 
-/** Puts all places together. The file of a project counts only once its folder is trusted. */
+/** Reads and merges all settings. The file of a project counts only in a trusted folder. */
 export const readSettings = Effect.fnUntraced(function* (options: {
   readonly places: Places
   readonly flags: Values

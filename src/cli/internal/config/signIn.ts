@@ -1,4 +1,4 @@
-/** Signing in to servers: at a terminal by a page, in a run by the tokens that were kept. */
+/** Sign-ins to servers: by a page at a terminal, by stored tokens in a run. */
 import type { NodeServices } from "@effect/platform-node/NodeServices"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -16,22 +16,22 @@ import { type Failure, layerOrFail } from "../failure.ts"
 import { credentials, hasKept } from "./credentials.ts"
 import type { Places } from "./places.ts"
 
-/** Authorisation of servers that are reached by HTTP. */
+/** The authorisation of servers over HTTP. */
 export type Authorization<E = never> = Layer.Layer<never, E, NodeServices>
 
 const shared = { tenant: "mcp", clientName: "deepagents" }
 
-/** Nobody is sent to a page in the middle of a run. */
+/** A run never opens a page. */
 const nowhere: Redirect = {
   open: () => Effect.fail("it wants a sign-in: deepagents mcp login, or /mcp login in the chat")
 }
 
-/** A store without anything in it. */
+/** An empty store. */
 const nothing = CredentialStore.layer.pipe(Layer.provide([Storage.layerMemory, CredentialKey.layerRandom]), Layer.orDie)
 
 /**
- * The keychain is not asked before something was ever kept, which is looked at for each connection: a sign-in may have
- * come since. A store that can't be opened has no tokens.
+ * Reads the stored tokens. The keychain is asked only if a token was ever stored. Each connection looks again, since a
+ * sign-in may have happened since. An unreadable store has no tokens.
  */
 export const keptTokens = (places: Places): Authorization =>
   Layer.effect(
@@ -51,10 +51,10 @@ export const keptTokens = (places: Places): Authorization =>
     )
   )
 
-/** A browser on another machine can't come back to this one. */
+/** A browser on another machine can't redirect to this one. */
 const isRemote = Effect.map(Effect.option(Config.String("SSH_CONNECTION")), Option.isSome)
 
-/** Shows the page to the person, with a code for another device where that is wanted, and keeps the tokens. */
+/** Shows the sign-in page, with a code for another device where needed, and stores the tokens. */
 export const signingIn = (
   places: Places,
   isDevice: boolean,

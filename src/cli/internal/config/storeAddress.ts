@@ -1,4 +1,4 @@
-/** Stores of sessions by their addresses: a file, a folder, a database, a server. */
+/** Session stores by address: a file, a folder, a database, a server. */
 import { existsSync, statSync } from "node:fs"
 import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
@@ -12,7 +12,7 @@ import * as SqlSessions from "../../../sessions/SqlSessions.ts"
 import { Failure, wordsOf } from "../failure.ts"
 import type { Services } from "../work/app.ts"
 
-/** A store, and its address without a password. */
+/** A store, with its address for display. */
 export interface Address {
   readonly name: string
   readonly layer: Layer.Layer<SessionStore, Failure, Services>
@@ -23,7 +23,7 @@ const usage = (message: string) => new Failure({ exit: "usage", message })
 const forms =
   "an SQLite file (threads.db), a folder of JSON lines (threads/), postgres://user:password@host/database or redis://host"
 
-/** Says nothing of a password, whatever the driver repeats of the address. */
+/** Removes the password from a text of a driver. */
 const withoutSecrets = (url: URL, text: string): string => {
   const secrets = [url.href, url.password, decodeURIComponent(url.password)]
   return secrets.reduce((left, secret) => (secret === "" ? left : left.replaceAll(secret, "…")), text)
@@ -34,7 +34,7 @@ const nameOf = (url: URL): string => {
   return `${url.protocol}//${user}${url.host}${url.pathname}`
 }
 
-/** Names the store in its failures, and its password nowhere. */
+/** Adds the store to its failures, without the password. */
 const failing =
   (show: (text: string) => string) =>
   <E extends { readonly message: string }>(layer: Layer.Layer<SessionStore, E, Services>): Address["layer"] =>
@@ -42,7 +42,7 @@ const failing =
       Layer.effectContext(Effect.fail(new Failure({ exit: "failed", message: show(wordsOf(error)) })))
     )
 
-/** Loads a driver, which the library does not bring. */
+/** Loads the driver of a database, an optional package. */
 const driver = <Module>(name: string, load: () => Promise<Module>): Effect.Effect<Module, Failure> =>
   Effect.tryPromise({
     try: load,
@@ -72,7 +72,7 @@ const ofServer = (url: URL): Address | undefined => {
 
 const local = failing((text) => text)
 
-/** Reads an address. A source must be there; a target is made. */
+/** Reads an address. A source must exist; a target is created. */
 export const addressOf = (text: string, role: "source" | "target"): Effect.Effect<Address, Failure> =>
   Effect.suspend(() => {
     if (/^[a-z]+:\/\//iu.test(text)) {

@@ -1,4 +1,4 @@
-/** Folders that the user trusts: only there a project's own agents, instructions, skills and settings are read. */
+/** Trusted folders: only there the program reads agents, instructions, skills and settings of a project. */
 import { randomUUID } from "node:crypto"
 import { dirname, join } from "node:path"
 import * as Effect from "effect/Effect"
@@ -7,7 +7,7 @@ import { orFail } from "../failure.ts"
 import { type Places, trustFile } from "./places.ts"
 import { readRecord } from "./settings.ts"
 
-/** Things of a project that an agent would follow. */
+/** Files of a project that influence an agent. */
 const brought = [
   ".deepagents",
   "AGENTS.md",
@@ -17,13 +17,13 @@ const brought = [
   ".cursor/mcp.json"
 ] as const
 
-/** The real path of the folder: a link to it is no other folder. */
+/** The real path of the folder, so that a link is the same folder. */
 const real = Effect.fnUntraced(function* ({ project }: Places) {
   const fs = yield* FileSystem.FileSystem
   return yield* orFail("usage")(fs.realPath(project))
 })
 
-/** Files of the folder that count only once it is trusted. */
+/** Lists the files of the folder that need trust. */
 export const bringsOf = Effect.fnUntraced(function* ({ project }: Places) {
   const fs = yield* FileSystem.FileSystem
   return yield* Effect.filter(brought, (name) => Effect.orElseSucceed(fs.exists(join(project, name)), () => false))
@@ -40,8 +40,8 @@ export const trust = Effect.fnUntraced(function* (places: Places) {
   yield* writePrivate(file, `${JSON.stringify(folders, null, 2)}\n`)
 })
 
-/** Puts a text into a file of its own, for its owner only, and has it brought to its place. */
-const written = Effect.fnUntraced(function* <E extends { readonly message: string }, R>(
+/** Writes a private temporary file, and moves it into place. */
+const writeBeside = Effect.fnUntraced(function* <E extends { readonly message: string }, R>(
   file: string,
   text: string,
   place: (beside: string) => Effect.Effect<void, E, R>
@@ -54,13 +54,13 @@ const written = Effect.fnUntraced(function* <E extends { readonly message: strin
     .pipe(Effect.andThen(place(beside)), Effect.ensuring(Effect.ignore(fs.remove(beside, { force: true }))))
 }, orFail("failed"))
 
-/** Writes a file wholly or not at all, for its owner only. */
+/** Writes a private file atomically. */
 export const writePrivate = (file: string, text: string) =>
-  written(file, text, (beside) => FileSystem.FileSystem.use((fs) => fs.rename(beside, file)))
+  writeBeside(file, text, (beside) => FileSystem.FileSystem.use((fs) => fs.rename(beside, file)))
 
-/** Makes a file for its owner only, unless it is there: of several processes at once, the first one's stays. */
+/** Creates a private file. An existing file stays, also among processes that race. */
 export const makePrivate = (file: string, text: string) =>
-  written(file, text, (beside) =>
+  writeBeside(file, text, (beside) =>
     FileSystem.FileSystem.use((fs) =>
       Effect.catchIf(
         fs.link(beside, file),

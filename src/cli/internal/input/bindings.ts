@@ -1,6 +1,6 @@
-/** The keys of the chat, in one table: what they do, and when. */
+/** The key bindings of the chat, as one table. */
 
-/** All that a key can do, beside editing. */
+/** The actions of keys, beside editing. */
 export const actions = [
   "queue",
   "interrupt",
@@ -27,7 +27,7 @@ interface Binding {
 
 export type Bindings = ReadonlyArray<Binding>
 
-/** The keys that are bound unless the settings say otherwise. */
+/** The default key bindings. */
 export const bindings: Bindings = [
   { action: "queue", keys: ["tab", "alt+enter"], does: "while it works: say it after the answer" },
   {
@@ -48,15 +48,15 @@ export const bindings: Bindings = [
   { action: "suspend", keys: ["ctrl+z"], does: "suspend the program" }
 ]
 
-/** A key as the settings name it: what is held with it, and itself. */
+/** The name of a key in the settings: modifiers and key. */
 export const keyName =
   /^(?:(?:ctrl|shift|alt|super)\+)*(?:[a-z0-9]|escape|enter|tab|space|backspace|delete|home|end|pageup|pagedown|up|down|left|right|f(?:[1-9]|1[0-2]))$/
 
-/** The table with keys of a person's own in the place of those that were there. */
+/** Replaces default bindings with the person's own. */
 export const bindingsWith = (own: { readonly [A in Action]?: ReadonlyArray<string> | undefined }): Bindings =>
   bindings.map((binding) => ({ ...binding, keys: own[binding.action] ?? binding.keys }))
 
-/** Keys that are not in the table, for people. */
+/** Keys outside of the table, for the help text. */
 export const others: ReadonlyArray<readonly [keys: string, does: string]> = [
   ["enter", "send; while it works: tell it now"],
   ["shift+enter, ctrl+j, alt+enter, \\ and enter", "a new line"],

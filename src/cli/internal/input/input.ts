@@ -1,6 +1,6 @@
 /**
- * The line that a person writes: editing with undo, a kill ring, words, history, and long pastes as chips. It is the
- * editor of `@earendil-works/pi-tui`, behind what the chat needs of it.
+ * The draft: editing with undo, a kill ring, words, history, and long pastes as chips. Wraps the editor of
+ * `@earendil-works/pi-tui`.
  */
 import { Editor } from "@earendil-works/pi-tui/dist/components/editor.js"
 import { CURSOR_MARKER, type TUI } from "@earendil-works/pi-tui/dist/tui.js"
@@ -8,13 +8,13 @@ import type { Caret } from "../render/live.ts"
 import { fit, widthOf } from "../render/style.ts"
 
 export interface Input {
-  /** Takes one key, as the terminal sent it. */
+  /** Takes one key in the terminal's encoding. */
   readonly press: (data: string) => void
   readonly paste: (text: string) => void
   readonly insert: (text: string) => void
-  /** The text with its chips as what they stand for. */
+  /** The text, with chips replaced by the pasted text. */
   readonly text: () => string
-  /** The text as it is shown, and the place of the cursor in it. */
+  /** The shown lines and the cursor position. */
   readonly shown: () => { readonly lines: ReadonlyArray<string>; readonly line: number; readonly column: number }
   readonly set: (text: string) => void
   readonly remember: (text: string) => void
@@ -42,7 +42,7 @@ export const makeInput = (options: {
   readonly onSubmit: (text: string) => void
   readonly onChange: () => void
 }): Input => {
-  // All that the editor asks of the interface it was made for.
+  // The part of the interface that the editor uses.
   const tui = {
     requestRender: () => {},
     terminal: {
@@ -56,7 +56,7 @@ export const makeInput = (options: {
   editor.focused = true
   editor.onSubmit = options.onSubmit
   editor.onChange = options.onChange
-  /** Drawn lines are the same until something is written, or the screen is another one. */
+  /** Caches the drawn lines until the text or the screen changes. */
   let last: { readonly columns: number; readonly rows: number; readonly value: Drawn } | undefined
   const changing =
     (change: (text: string) => void) =>
@@ -76,12 +76,12 @@ export const makeInput = (options: {
       const rows = options.rows()
       if (last?.columns === columns && last.rows === rows) return last.value
       const width = Math.max(4, columns - prompt.length)
-      // Its first line and its last one are borders.
+      // The first and the last line are borders.
       const drawn = editor.render(width).slice(1, -1)
       let caret: Caret = { row: 0, column: prompt.length }
       const lines = drawn.map((line, row) => {
         const at = line.indexOf(CURSOR_MARKER)
-        // The real cursor stands there, so the drawn one goes.
+        // The terminal's own cursor replaces the drawn one.
         const text = line.replace(CURSOR_MARKER, "").replace(drawnCursor, "$1").trimEnd()
         const shown = `${row === 0 ? prompt : "  "}${text}`
         if (at >= 0) caret = { row, column: prompt.length + widthOf(line.slice(0, at)) }

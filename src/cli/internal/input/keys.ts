@@ -1,4 +1,4 @@
-/** Keys as the terminal sends them, by what they mean. */
+/** Decodes keys of the terminal. */
 import { type KeyId, matchesKey, parseKey } from "@earendil-works/pi-tui/dist/keys.js"
 import { type Action, type Bindings, bindings, keyName } from "./bindings.ts"
 
@@ -6,11 +6,11 @@ const isName = (key: string): key is KeyId => keyName.test(key)
 
 const isKey = (data: string, key: string): boolean => isName(key) && matchesKey(data, key)
 
-/** The action that a key is bound to. */
+/** Returns the action bound to a key. */
 export const actionOf = (data: string, table: Bindings = bindings): Action | undefined =>
   table.find(({ keys }) => keys.some((key) => isKey(data, key)))?.action
 
-/** Keys that lists and dialogs know. */
+/** The keys of lists and dialogs. */
 export type Pressed = "up" | "down" | "enter" | "escape" | "tab" | "backspace" | "space" | "other"
 
 export const pressed = (data: string): Pressed => {
@@ -24,7 +24,7 @@ export const pressed = (data: string): Pressed => {
   return "other"
 }
 
-/** The letter that a key is, if it is one and nothing is held with it. */
+/** Returns the letter of a key without modifiers. */
 export const letterOf = (data: string): string | undefined => {
   if (/^[a-z0-9]$/i.test(data)) return data
   const key = parseKey(data)

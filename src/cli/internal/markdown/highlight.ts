@@ -1,7 +1,7 @@
-/** Colours of listings, by a highlighter that is loaded when the first one comes. */
+/** Colours listings. The highlighter loads with the first listing. */
 import type { Style } from "../render/style.ts"
 
-/** A piece of a listing and what it is, such as `keyword`; a tree as `lowlight` makes it. */
+/** A node of the tree that `lowlight` makes: a text, or a class such as `keyword` with children. */
 interface Node {
   readonly type: string
   readonly value?: string
@@ -9,7 +9,7 @@ interface Node {
   readonly children?: ReadonlyArray<Node>
 }
 
-/** Colours a listing in a language; `undefined` where the language is not known. */
+/** Colours a listing. Returns `undefined` for an unknown language. */
 export type Highlight = (code: string, language: string, style: Style) => string | undefined
 
 const markOf = (style: Style, name: string): ((text: string) => string) | undefined => {
@@ -49,7 +49,7 @@ const markOf = (style: Style, name: string): ((text: string) => string) | undefi
   }
 }
 
-/** Colours end with their line: a terminal, and who copies, take lines. */
+/** Ends colours at each line end: terminals and copies work by line. */
 const perLine = (text: string, mark: (text: string) => string): string =>
   text
     .split("\n")
@@ -64,12 +64,12 @@ const write = (node: Node, style: Style): string => {
 }
 
 /**
- * The longest listing that is coloured, the most of it that is read at once, and its longest line, in characters:
- * grammars look ahead from each place, so what is twice as long may take them four times as long.
+ * The longest listing that is coloured, the longest piece per call, and the longest line, in characters. Grammars look
+ * ahead, so twice the length can take four times as long.
  */
 const longest = { listing: 50_000, piece: 4_000, line: 400 } as const
 
-/** Whole lines, at most so many characters of them together. */
+/** Groups lines into pieces below a number of characters. */
 const pieces = (code: string): ReadonlyArray<string> => {
   const all: Array<string> = []
   let piece: Array<string> = []

@@ -1,4 +1,4 @@
-/** `lowlight` with a dozen languages, and without the hundred others that it has beside them. */
+/** `lowlight` with a dozen languages. */
 import bash from "highlight.js/lib/languages/bash"
 import css from "highlight.js/lib/languages/css"
 import diff from "highlight.js/lib/languages/diff"

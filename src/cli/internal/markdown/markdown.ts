@@ -1,9 +1,9 @@
-/** Markdown as lines for a terminal, one block at a time. */
+/** Renders Markdown for a terminal, block by block. */
 import { lexer, type Token, type Tokens } from "marked"
 import { fit, type Style, widthOf, wrap } from "../render/style.ts"
 import type { Highlight } from "./highlight.ts"
 
-/** `columns` is what prose is broken to; listings are never broken. */
+/** The target of rendering. Prose wraps at `columns`; listings never wrap. */
 export interface Surface {
   readonly columns: number
   readonly style: Style
@@ -15,11 +15,11 @@ const entities: { readonly [name: string]: string } = { amp: "&", lt: "<", gt: "
 const plain = (text: string): string =>
   text.replaceAll(/&(amp|lt|gt|quot|#39|nbsp);/g, (_, name: string) => entities[name] ?? "")
 
-/** Tokens come from a lexer that lets extensions add kinds, so theirs is an open type. */
-const known = (token: Token): Tokens.Generic => token
+/** Extensions add kinds of tokens, so the type of the lexer is open. */
+const toGeneric = (token: Token): Tokens.Generic => token
 
 const inline = (tokens: ReadonlyArray<Token> | undefined, surface: Surface): string =>
-  (tokens ?? []).map((token) => inlineOne(known(token), surface)).join("")
+  (tokens ?? []).map((token) => inlineOne(toGeneric(token), surface)).join("")
 
 const inlineOne = (token: Tokens.Generic, surface: Surface): string => {
   const { style } = surface
@@ -55,8 +55,8 @@ const inlineOne = (token: Tokens.Generic, surface: Surface): string => {
 const broken = (text: string, columns: number): ReadonlyArray<string> =>
   text.split("\n").flatMap((line) => wrap(line, columns))
 
-/** Lines behind a mark in front of the first one. */
-const behind = (lines: ReadonlyArray<string>, first: string, rest: string): ReadonlyArray<string> =>
+/** Indents lines behind a mark on the first one. */
+const indentBehind = (lines: ReadonlyArray<string>, first: string, rest: string): ReadonlyArray<string> =>
   lines.map((line, index) => (line === "" ? line : `${index === 0 ? first : rest}${line}`))
 
 const narrower = (surface: Surface, by: number): Surface => ({
@@ -64,7 +64,7 @@ const narrower = (surface: Surface, by: number): Surface => ({
   columns: Math.max(10, surface.columns - by)
 })
 
-/** A listing, as it is: neither broken nor indented, so that a copy of it is clean. */
+/** Renders a listing without wrapping or indenting, so that a copy is exact. */
 export const listing = (code: string, language: string, { highlight, style }: Surface): ReadonlyArray<string> =>
   (highlight?.(code, language, style) ?? code).split("\n")
 
@@ -80,11 +80,11 @@ const list = (token: Tokens.Generic, surface: Surface): ReadonlyArray<string> =>
       narrower(surface, first.length),
       !item.loose
     )
-    return behind(inner.length === 0 ? [" "] : inner, surface.style.dim(mark) + box, " ".repeat(mark.length))
+    return indentBehind(inner.length === 0 ? [" "] : inner, surface.style.dim(mark) + box, " ".repeat(mark.length))
   })
 }
 
-/** A table: columns as wide as they must be; where there is no room for that, a record for each row. */
+/** Renders a table. A table that is too wide becomes one record a row. */
 const table = (token: Tokens.Generic, surface: Surface): ReadonlyArray<string> => {
   const { style } = surface
   const cell = (one: Tokens.TableCell): string => inline(one.tokens, surface).replaceAll("\n", " ")
@@ -150,23 +150,23 @@ const block = (token: Tokens.Generic, surface: Surface): ReadonlyArray<string> =
   }
 }
 
-/** Definitions of links are shown if what refers to them is elsewhere: nobody could see where it leads. */
+/** Shows definitions of links whose text is in another block: a person must see where a link leads. */
 const isShown = (tokens: ReadonlyArray<Token>): ((token: Token) => boolean) => {
   const texts = tokens.flatMap(({ raw, type }) => (type === "def" ? [] : [...raw.matchAll(/\[([^[\]]{1,200})\]/g)]))
   const used = new Set(texts.map(([, label = ""]) => label.toLowerCase()))
-  return (token) => token.type !== "space" && (token.type !== "def" || !used.has(String(known(token)["tag"])))
+  return (token) => token.type !== "space" && (token.type !== "def" || !used.has(String(toGeneric(token)["tag"])))
 }
 
 const blocks = (tokens: ReadonlyArray<Token>, surface: Surface, isTight: boolean): ReadonlyArray<string> =>
   tokens.filter(isShown(tokens)).flatMap((token, index, all) => {
     const isClose = index === 0 || isTight || (token.type === "def" && all[index - 1]?.type === "def")
-    return [...(isClose ? [] : [""]), ...block(known(token), surface)]
+    return [...(isClose ? [] : [""]), ...block(toGeneric(token), surface)]
   })
 
-/** The longest source, and the longest line of one, that is read as Markdown, in characters: more is no prose. */
+/** The longest source and the longest line that are read as Markdown, in characters. */
 const longest = { source: 20_000, line: 4_000 } as const
 
-/** Quotes and lists in each other, so deep that nobody meant them: each of them is read anew for each around it. */
+/** Deeply nested quotes and lists. The lexer reads each level again for each outer level. */
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]))){32}/m
 
 const isProse = (source: string): boolean =>
@@ -174,10 +174,10 @@ const isProse = (source: string): boolean =>
   source.split("\n").every(({ length }) => length <= longest.line) &&
   !tooDeep.test(source)
 
-/** Renders Markdown: no line of prose is wider than `columns`. */
+/** Renders Markdown. No line of prose is wider than `columns`. */
 export const render = (source: string, surface: Surface): ReadonlyArray<string> =>
   isProse(source) ? blocks(lexer(source, { gfm: true }), surface, false) : broken(source, surface.columns)
 
-/** The same, with no line wider than `columns`: for what is drawn again. */
+/** Renders Markdown for the live area. No line is wider than `columns`. */
 export const renderLive = (source: string, surface: Surface): ReadonlyArray<string> =>
   render(source, surface).map((line) => fit(line, surface.columns))

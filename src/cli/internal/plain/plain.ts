@@ -1,4 +1,4 @@
-/** The chat as lines: what is said is a line, and so is each answer to a question. */
+/** The chat as lines, for pipes and screen readers: each input and each answer is one line. */
 import { createInterface } from "node:readline"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -28,7 +28,7 @@ import type { Left, Options } from "../chat/options.ts"
 import { styleOf } from "../render/style.ts"
 import { makePrinter, print } from "./printer.ts"
 
-/** Lines as they come in; `undefined` when there are none any more. */
+/** Reads lines of the standard input. Returns `undefined` at its end. */
 const lines = Effect.gen(function* () {
   const queue = yield* Queue.unbounded<string | undefined>()
   yield* Effect.acquireRelease(
@@ -51,7 +51,7 @@ const lines = Effect.gen(function* () {
   )
 })
 
-/** Chats by lines, until there are none any more or `/quit`. */
+/** Chats by lines until the input ends or `/quit`. */
 export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> & { readonly colours: boolean }) {
   const store = yield* SessionStore
   const backend = yield* Backend
@@ -64,7 +64,7 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
   const printer = makePrinter({ write, columns: process.stdout.columns ?? 100, colours: options.colours })
   let rules: ReadonlyArray<Rule> = []
 
-  /** A choice by its number; `undefined` at the end of input. */
+  /** Asks for one of several choices by number. Returns `undefined` at the end of the input. */
   const number = Effect.fnUntraced(function* (choices: ReadonlyArray<string>) {
     for (const [index, choice] of choices.entries()) say(`  ${index + 1}. ${choice}`)
     for (;;) {
@@ -128,7 +128,7 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
     return Approval.respond(request, answerOf(fields, values))
   })
 
-  // Behind the "^C" of a terminal, too.
+  // Below the "^C" of a terminal.
   yield* Effect.addFinalizer((exit) =>
     Effect.sync(() => {
       const again = options.resumeCommand?.(options.threadId)
@@ -165,7 +165,7 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
       Effect.provideService(Backend, backend)
     )
 
-  const told = Effect.fnUntraced(function* (input: string | Message.HumanMessage) {
+  const sendMessage = Effect.fnUntraced(function* (input: string | Message.HumanMessage) {
     const text = typeof input === "string" ? input : Message.text(input)
     const metadata = { title: cut(cleanLine(text), 80), agent: options.setup.name, folder: options.folder ?? "" }
     yield* Effect.catchIf(
@@ -176,16 +176,16 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
     yield* turn(typeof input === "string" ? yield* withImages(input, Message.makeId()) : input)
   })
 
-  const heard = Effect.fnUntraced(function* (line: string) {
+  const handleLine = Effect.fnUntraced(function* (line: string) {
     const [, name = "", argument = ""] = /^\/([\w:-]+)\s*([^]*)$/.exec(line) ?? []
-    if (name === "") return yield* told(line)
+    if (name === "") return yield* sendMessage(line)
     const commands = options.commands?.() ?? []
     const own = commands.find((one) => one.name === name)
     if (own === undefined)
       return say(`In this mode there are /quit${commands.map((one) => `, /${one.name}`).join("")}.`)
     const answer = yield* Effect.result(own.run(argument, say))
     if (answer._tag === "Failure") return say(`failed: ${answer.failure.message}`)
-    if (answer.success._tag === "Send") return yield* told(answer.success.input)
+    if (answer.success._tag === "Send") return yield* sendMessage(answer.success.input)
     printer.parts([{ kind: "text", markdown: answer.success.markdown }])
   })
 
@@ -197,12 +197,12 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
     printer.parts(parts.slice(parts.findLastIndex(({ kind }) => kind === "user") + 1))
     if (ended === undefined && checkpoint !== undefined) yield* turn(Checkpoint.resume(undefined))
   }
-  if (options.first !== undefined) yield* told(options.first)
+  if (options.first !== undefined) yield* sendMessage(options.first)
   for (;;) {
     write("> ")
     const line = (yield* readLine)?.trim()
     if (line === undefined || line === "/quit" || line === "/exit") break
-    if (line !== "") yield* heard(line)
+    if (line !== "") yield* handleLine(line)
   }
   return { threadId: options.threadId } satisfies Left
 }, Effect.scoped)

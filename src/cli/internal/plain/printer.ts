@@ -1,4 +1,4 @@
-/** Runs as lines that are only appended: for pipes, dumb terminals and screen readers. */
+/** Prints runs as lines that are only appended: for pipes, dumb terminals and screen readers. */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as HashMap from "effect/HashMap"
@@ -15,7 +15,7 @@ export interface Printer {
   readonly view: () => View.View
 }
 
-/** Signs are words here: a screen reader reads them all. */
+/** Replaces signs with words, for screen readers. */
 const spoken = (line: string): string =>
   line
     .replace(/^✓ /, "done: ")
@@ -28,9 +28,9 @@ export const makePrinter = (options: {
   readonly write: (text: string) => void
   readonly columns: number
   readonly colours: boolean
-  /** Leaves out everything but the answer. */
+  /** Prints only the answer. */
   readonly answerOnly?: boolean | undefined
-  /** The person's words are on the screen already. */
+  /** True if the terminal already shows the input. */
   readonly echoes?: boolean | undefined
 }): Printer => {
   const surface = { columns: options.columns, style: styleOf(options.colours), highlight: undefined }
@@ -53,12 +53,12 @@ export const makePrinter = (options: {
   }
 }
 
-/** Time after which a silent run says that it is at work. */
+/** A silent run reports that it is at work this often. */
 const every = "30 seconds"
 
 /**
- * Prints the events of a run as lines, and says now and then that it is still at work; gives the view that it came to.
- * Nothing that is printed is ever taken back.
+ * Prints the events of a run as lines, with a sign of life now and then. Returns the last view. Printed lines never
+ * change.
  */
 export const print = Effect.fnUntraced(function* <E, R>(
   events: Stream.Stream<AgentEvent, E, R>,

@@ -1,4 +1,4 @@
-/** The live part of the screen, from top to bottom; always shorter than the screen. */
+/** Renders the live area at the bottom of the screen. It is always shorter than the screen. */
 import * as HashMap from "effect/HashMap"
 import type { Call, View } from "../../../view/View.ts"
 import { openText } from "../../../view/View.ts"
@@ -6,7 +6,7 @@ import { renderLive, type Surface } from "../markdown/markdown.ts"
 import { fit } from "./style.ts"
 import { count, duration, money, plural } from "./words.ts"
 
-/** Something that a person said and that waits for its turn. */
+/** A message of the person that waits for its turn. */
 export interface Queued {
   readonly kind: "steer" | "followUp"
   readonly text: string
@@ -17,7 +17,7 @@ export interface Caret {
   readonly column: number
 }
 
-/** Things shown beside the view. `panel` is a question, a menu or a list, as lines. */
+/** What the live area shows beside the view. `panel` has the lines of a question, a menu or a list. */
 export interface Around {
   readonly now: number
   readonly frame: number
@@ -39,7 +39,7 @@ const spinner = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", 
 
 const boxes: { readonly [status: string]: string } = { pending: "☐", in_progress: "▸", completed: "☑", cancelled: "☒" }
 
-/** Seconds of silence after which it is said. */
+/** After so many seconds of silence, a line says how long the model has been silent. */
 const silent = 10
 
 const most = { calls: 5, subagents: 6, plan: 8, queue: 3 } as const
@@ -49,7 +49,7 @@ const more = (left: number, dim: (text: string) => string): ReadonlyArray<string
 
 const since = (now: number, at: number): string => duration(Math.max(0, Math.floor((now - at) / 1_000) * 1_000))
 
-/** The calls of the outermost run that began first, and how many there are. Those of sub-agents are on their lines. */
+/** The first running calls of the main agent, and their number. Sub-agents have lines of their own. */
 const ownCalls = ({ calls, runId }: View): { readonly first: ReadonlyArray<Call>; readonly count: number } => {
   const first: Array<Call> = []
   let own = 0
@@ -148,7 +148,7 @@ const queued = ({ queue }: Around, { style }: Surface): ReadonlyArray<string> =>
   ...more(queue.length - most.queue, style.dim)
 ]
 
-/** Share of the model's window that is full. */
+/** The used share of the context window. */
 export const contextOf = ({ context }: View): string | undefined =>
   context === undefined
     ? undefined
@@ -165,7 +165,7 @@ const footer = (view: View, { facts, hints }: Around, { columns, style }: Surfac
   return style.dim(fit(hints === "" ? line : `${line} · ${hints}`, columns))
 }
 
-/** Lines of an open text, which are the same until more of it came: a spinner turns meanwhile. */
+/** Rendered lines of the open text. A spinner repaints far more often than the text changes. */
 const drawn = new WeakMap<View["text"], { readonly surface: Surface; readonly lines: ReadonlyArray<string> }>()
 
 const openLines = (view: View, { columns, style }: Surface): ReadonlyArray<string> => {
@@ -178,7 +178,7 @@ const openLines = (view: View, { columns, style }: Surface): ReadonlyArray<strin
   return lines
 }
 
-/** The end of the text that is being written. */
+/** The last lines of the open text. */
 const tail = (view: View, rows: number, surface: Surface): ReadonlyArray<string> => {
   if (rows <= 0) return []
   const lines = openLines(view, surface)
@@ -188,12 +188,12 @@ const tail = (view: View, rows: number, surface: Surface): ReadonlyArray<string>
     : [surface.style.dim(`… ${lines.length - shown.length + 1} lines above`), ...shown.slice(1)]
 }
 
-/** Everything that still changes. No line is wider than `columns`; there are at most `rows` of them. */
+/** Renders the live area: at most `rows` lines, each at most `columns` wide. */
 export const frameOf = (view: View, around: Around, surface: Surface, rows: number): Frame => {
   const { columns } = surface
-  const cut = (lines: ReadonlyArray<string>): ReadonlyArray<string> => lines.map((line) => fit(line, columns))
-  const bottom = [...cut(around.panel), ...around.editor, footer(view, around, surface)]
-  const middle = cut([
+  const fitAll = (lines: ReadonlyArray<string>): ReadonlyArray<string> => lines.map((line) => fit(line, columns))
+  const bottom = [...fitAll(around.panel), ...around.editor, footer(view, around, surface)]
+  const middle = fitAll([
     ...work(view, around, surface),
     ...tasks(view, surface),
     ...plan(view, around, surface),

@@ -1,17 +1,17 @@
-/** Finished parts as lines, which are appended to the terminal's scrollback and never touched again. */
+/** Renders finished parts for the scrollback. */
 import { totalTokens } from "../../../core/Usage.ts"
 import type { Part } from "../../../view/View.ts"
 import { listing, render, type Surface } from "../markdown/markdown.ts"
 import { fit, type Style, wrap } from "./style.ts"
 import { count, duration, money } from "./words.ts"
 
-/** Lines of prose are no longer than can be read. */
+/** The widest line of prose, for readability. */
 const readable = 120
 
-/** Lines of a change that are shown at once; `Ctrl+O` shows all of it. */
+/** The most lines of a diff. `Ctrl+O` shows all. */
 const shownDiff = 40
 
-/** The colours of a change, line by line; not broken, so that it can be copied. */
+/** Colours a diff line by line. Lines don't wrap, so that a copy is exact. */
 const diffLines = (diff: string, style: Style): ReadonlyArray<string> =>
   diff
     .split("\n")
@@ -28,7 +28,7 @@ const diffLines = (diff: string, style: Style): ReadonlyArray<string> =>
 const bounded = (lines: ReadonlyArray<string>, most: number, style: Style): ReadonlyArray<string> =>
   lines.length <= most ? lines : [...lines.slice(0, most), style.dim(`… ${lines.length - most} more lines (Ctrl+O)`)]
 
-/** The last lines of what went wrong. */
+/** The most lines of an error. */
 const shownError = 6
 
 const tool = (part: Extract<Part, { readonly kind: "tool" }>, columns: number, style: Style): ReadonlyArray<string> => {
@@ -76,7 +76,7 @@ const usageOf = (part: Extract<Part, { readonly kind: "turnEnd" }>): string => {
   ].join(" · ")
 }
 
-/** Lines of a part at this width. Listings, commands and changes may be longer: the terminal breaks them softly. */
+/** Renders a part. Listings, commands and diffs may be wider: the terminal wraps them softly. */
 export const partLines = (part: Part, surface: Surface): ReadonlyArray<string> => {
   const { style } = surface
   const columns = surface.columns
@@ -106,7 +106,7 @@ export const partLines = (part: Part, surface: Surface): ReadonlyArray<string> =
       return [fit(`${mark} ${style.bold(path.join(" › "))} ${task}`, columns), fit(style.dim(`  ${facts}`), columns)]
     }
     case "decision":
-      return [fit(style.dim(`  ${said(part.decision)} ${part.toolName}`), columns)]
+      return [fit(style.dim(`  ${nameDecision(part.decision)} ${part.toolName}`), columns)]
     case "note": {
       const mark = part.level === "error" ? style.red : part.level === "warning" ? style.yellow : style.dim
       return wrap(part.text, prose.columns).map((line) => mark(line))
@@ -126,7 +126,7 @@ export const partLines = (part: Part, surface: Surface): ReadonlyArray<string> =
   }
 }
 
-const said = (decision: string): string => {
+const nameDecision = (decision: string): string => {
   switch (decision) {
     case "approve":
       return "✓ approved:"

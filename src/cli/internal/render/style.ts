@@ -3,7 +3,7 @@ import stringWidth from "string-width"
 import wrapAnsi from "wrap-ansi"
 import type { Theme } from "./themes.ts"
 
-/** Marks of texts; every mark is the identity where there are no colours. */
+/** Text styles. Without colours each style returns its text. */
 export interface Style {
   readonly bold: (text: string) => string
   readonly dim: (text: string) => string
@@ -16,11 +16,11 @@ export interface Style {
   readonly blue: (text: string) => string
   readonly magenta: (text: string) => string
   readonly cyan: (text: string) => string
-  /** A link that can be clicked where the terminal knows how, and reads as `label` elsewhere. */
+  /** Makes a clickable link. Terminals without links show the label. */
   readonly link: (label: string, url: string) => string
 }
 
-/** Colours by their codes of the terminal's own palette; a theme without one leaves the text as it is. */
+/** Colour codes of the terminal's own palette. A theme without a code leaves the text as it is. */
 type Palette = Readonly<Record<"red" | "green" | "yellow" | "blue" | "magenta" | "cyan", number | undefined>>
 
 const plain: Palette = {
@@ -32,7 +32,7 @@ const plain: Palette = {
   cyan: undefined
 }
 
-/** `bright` is for dark backgrounds on which blue and red can't be read; `mono` is bold, dim and underlined only. */
+/** `bright` is for dark backgrounds that make blue and red unreadable. `mono` has only bold, dim and underline. */
 const palettes = {
   auto: { red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36 },
   bright: { red: 91, green: 92, yellow: 93, blue: 94, magenta: 95, cyan: 96 },
@@ -42,19 +42,19 @@ const palettes = {
 
 const same = (text: string): string => text
 
-/** Web addresses that may be put behind a text. */
+/** Addresses that a link may have. */
 const linkable = /^(?:https?|file):[\x21-\x7e]+$/
 
-/** A theme may change meanwhile: it is asked for each time. */
+/** Makes the styles. The theme may change, so each call reads it. */
 export const styleOf = (hasColours: boolean, theme: () => Theme = () => "auto"): Style => {
-  const marked = (text: string, on: number, off: number): string => `\u001b[${on}m${text}\u001b[${off}m`
+  const markText = (text: string, on: number, off: number): string => `\u001b[${on}m${text}\u001b[${off}m`
   const mark = (on: number, off: number) =>
-    hasColours ? (text: string) => (theme() === "none" ? text : marked(text, on, off)) : same
+    hasColours ? (text: string) => (theme() === "none" ? text : markText(text, on, off)) : same
   const colour = (name: keyof Palette) =>
     hasColours
       ? (text: string) => {
           const code = palettes[theme()][name]
-          return code === undefined ? text : marked(text, code, 39)
+          return code === undefined ? text : markText(text, code, 39)
         }
       : same
   return {
@@ -78,10 +78,10 @@ export const styleOf = (hasColours: boolean, theme: () => Theme = () => "auto"):
 
 const ascii = /^[\x20-\x7e]*$/
 
-/** Columns that a line takes. */
+/** Measures a line in columns. */
 export const widthOf = (line: string): number => (ascii.test(line) ? line.length : stringWidth(line))
 
-/** Breaks a line at words, to so many columns. */
+/** Wraps a line at words. */
 export const wrap = (text: string, columns: number): ReadonlyArray<string> =>
   widthOf(text) <= columns ? [text] : wrapAnsi(text, Math.max(1, columns), { hard: true, trim: true }).split("\n")
 
@@ -89,7 +89,7 @@ const segments = new Intl.Segmenter(undefined, { granularity: "grapheme" })
 const ends = /^\u001b\[(?:2[2-9]|39|0)m$/
 const escapes = /(\u001b\[[0-9;]*m|\u001b\]8;;[^\u001b]*\u001b\\)/
 
-/** The beginning of a line that fits, with a mark if that is not all. Its colours end with it. */
+/** Cuts a line to a width, with a mark, and ends its colours. */
 export const fit = (line: string, columns: number): string => {
   if (widthOf(line) <= columns) return line
   let room = columns - 1
@@ -97,7 +97,7 @@ export const fit = (line: string, columns: number): string => {
   let isOver = false
   for (const [index, piece] of line.split(escapes).entries()) {
     if (index % 2 === 1) {
-      // Codes that were begun are ended.
+      // Ends the codes that are still open.
       if (!isOver || piece.endsWith(";;\u001b\\") || ends.test(piece)) out += piece
       continue
     }

@@ -1,4 +1,4 @@
-/** The names of the colours of the chat. */
+/** The themes of the chat. */
 
 export const themes = ["auto", "bright", "mono", "none"] as const
 

@@ -1,4 +1,4 @@
-/** Numbers in words. */
+/** Formats a duration from milliseconds. */
 
 export const duration = (millis: number): string =>
   millis < 1_000

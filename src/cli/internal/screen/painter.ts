@@ -1,12 +1,12 @@
 /**
- * Times to paint: at once for a key, at most thirty times a second for what streams, and never while the terminal has not
- * taken the last frame. Nobody waits for it.
+ * Schedules painting: at once for a key, at most thirty times a second for streams, and never before the terminal took
+ * the last frame.
  */
 import type { Terminal } from "./terminal.ts"
 
 export interface Painter {
   readonly request: () => void
-  /** For what a person did. */
+  /** Paints for a key, as soon as possible. */
   readonly now: () => void
   readonly pause: () => void
   readonly resume: () => void
@@ -21,10 +21,10 @@ export const makePainter = (paint: () => void, terminal: Pick<Terminal, "isBusy"
   let timer: NodeJS.Timeout | undefined
   let soon: NodeJS.Immediate | undefined
   let last = 0
-  /** A line that is slow to take frames is left free for as long as it took: keys go before what streams. */
+  /** A slow terminal stays free for as long as it took the last frame, so that keys go first. */
   let notBefore = 0
   let isStopped = false
-  /** Work that is left for when the terminal has taken the last frame: something, and for a key. */
+  /** The frame to paint once the terminal took the last one. */
   let wanted: "frame" | "key" | undefined
 
   const run = (): void => {
@@ -48,7 +48,7 @@ export const makePainter = (paint: () => void, terminal: Pick<Terminal, "isBusy"
     }
     timer = setTimeout(run, Math.max(0, Math.max(last + every, notBefore) - performance.now()))
   }
-  const now = (): void => {
+  const paintNow = (): void => {
     if (isStopped || soon !== undefined) return
     if (terminal.isBusy()) wanted = "key"
     else soon = setImmediate(run)
@@ -57,12 +57,12 @@ export const makePainter = (paint: () => void, terminal: Pick<Terminal, "isBusy"
     notBefore = took > slow ? performance.now() + Math.min(longest, took) : 0
     const what = wanted
     wanted = undefined
-    if (what === "key") now()
+    if (what === "key") paintNow()
     if (what === "frame") request()
   })
   return {
     request,
-    now,
+    now: paintNow,
     pause: () => {
       isStopped = true
     },

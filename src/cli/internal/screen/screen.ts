@@ -1,11 +1,11 @@
 /**
- * A screen that leaves the scrollback to the terminal: finished lines are appended once, and a few live ones below them
- * are drawn again by their difference. It moves relative to where it is, and never clears what it did not draw.
+ * A screen without an alternate buffer. Finished lines are appended once to the scrollback; a few live lines below
+ * them are redrawn by difference. All movement is relative, and nothing foreign is cleared.
  */
 import type { Frame } from "../render/live.ts"
 import { fit, widthOf } from "../render/style.ts"
 
-/** A terminal, as the screen needs it. */
+/** The part of a terminal that the screen uses. */
 export interface Output {
   readonly write: (text: string) => void
   readonly columns: () => number
@@ -13,15 +13,15 @@ export interface Output {
 }
 
 export interface Screen {
-  /** Appends lines above the live ones, for good. */
+  /** Appends lines above the live ones, permanently. */
   readonly commit: (lines: ReadonlyArray<string>) => void
-  /** Draws what changed. */
+  /** Draws the difference to the last frame. */
   readonly paint: () => void
-  /** Draws everything again, after the terminal broke its lines anew. */
+  /** Redraws after the terminal changed its width. */
   readonly resized: () => void
-  /** Takes the live lines away, and leaves the cursor behind what was appended. */
+  /** Removes the live lines, and puts the cursor below the scrollback. */
   readonly close: () => void
-  /** Forgets what is drawn: somebody else wrote to the terminal. */
+  /** Drops the knowledge of the screen, after another program wrote to it. */
   readonly forget: () => void
 }
 
@@ -35,11 +35,11 @@ const toColumn = (column: number): string => (column === 0 ? "\r" : `\r\u001b[${
 
 export const makeScreen = (out: Output, view: (columns: number, rows: number) => Frame): Screen => {
   let live: ReadonlyArray<string> = []
-  /** The line of `live` that the cursor is in. */
+  /** The live line with the cursor. */
   let row = 0
   let pending: Array<string> = []
 
-  /** One column and one row stay free: terminals disagree about what happens in the last cell. */
+  /** Leaves one column and one row free: terminals disagree about the last cell. */
   const next = (): Frame => {
     const columns = Math.max(2, out.columns() - 1)
     const rows = Math.max(1, out.rows() - 1)
@@ -73,11 +73,11 @@ export const makeScreen = (out: Output, view: (columns: number, rows: number) =>
     return text
   }
 
-  /** A line that may be longer than the screen: the terminal breaks it, and what was under it goes away. */
+  /** Writes a line that may be longer than the screen. The terminal wraps it, and old text below is erased. */
   const whole = (line: string): string => {
     const width = widthOf(line)
     const columns = Math.max(1, out.columns())
-    // Behind the last cell of a row, an erasure would take that cell.
+    // After the last cell of a row, an erase would take that cell.
     const after = width > 0 && width % columns === 0 ? "" : eraseLine
     return `${width < columns ? "" : eraseLine}${line}${after}\r\n`
   }
@@ -109,7 +109,7 @@ export const makeScreen = (out: Output, view: (columns: number, rows: number) =>
 
   return {
     commit: (lines) => {
-      // Not by spreading: there may be very many.
+      // A spread would overflow the stack with very many lines.
       for (const line of lines) pending.push(line)
     },
     paint,

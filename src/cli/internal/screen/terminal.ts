@@ -1,4 +1,4 @@
-/** The terminal of the process: keys as they come in, and how it is left. */
+/** The terminal of the process: its keys, its modes, and their restoration. */
 import { setKittyProtocolActive } from "@earendil-works/pi-tui/dist/keys.js"
 import { StdinBuffer } from "@earendil-works/pi-tui/dist/stdin-buffer.js"
 import * as Effect from "effect/Effect"
@@ -14,31 +14,31 @@ export interface Listener {
 }
 
 export interface Terminal extends Output, Pick<Writer, "isBusy" | "onTaken"> {
-  /** Takes the terminal over, until the scope is closed. */
+  /** Takes the terminal over until the scope closes. */
   readonly listen: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
-  /** Waits until everything is taken; not for a terminal that takes nothing. */
+  /** Waits until the terminal took all output, unless it is stuck. */
   readonly taken: Effect.Effect<void>
-  /** Runs something that has the terminal for itself. */
+  /** Runs a program that needs the terminal for itself. */
   readonly lend: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
 /**
- * Bracketed paste, focus events, and keys that can be told apart where the terminal knows how: it is asked for the
- * protocol of kitty, then for what every terminal answers.
+ * Bracketed paste, focus events, and distinct keys by the kitty protocol. The last query is answered by every
+ * terminal.
  */
 const on = "\u001b[?2004h\u001b[?1004h\u001b[>1u\u001b[?u\u001b[c"
 const off = "\u001b[>4;0m\u001b[<u\u001b[?1004l\u001b[?2004l\u001b[?25h"
 
-/** The older way to tell keys apart, of xterm and tmux. */
+/** Distinct keys by the older protocol of xterm and tmux. */
 const otherKeys = "\u001b[>4;2m"
 
 const knowsKeys = /^\u001b\[\?\d+u$/
 const isThere = /^\u001b\[\?[\d;]*c$/
 
-/** The terminal that the process was started in. */
+/** Opens the terminal of the process. */
 export const processTerminal = (): Terminal => {
   const { stdin, stdout } = process
-  // The console of Windows takes other bytes than those of the text, and only node's own stream knows which.
+  // The console of Windows needs an encoding that only node's stream knows.
   const put: Put =
     process.platform === "win32"
       ? (bytes, done) => void stdout.write(bytes, (error) => done(error, bytes.length))
@@ -58,13 +58,13 @@ export const processTerminal = (): Terminal => {
   }
   const taken = Effect.callback<void>((resume) => {
     if (!writer.isBusy()) return resume(Effect.void)
-    const done = (): void => {
+    const finish = (): void => {
       forget()
       clearTimeout(timer)
       resume(Effect.void)
     }
-    const forget = writer.onTaken(done)
-    const timer = setTimeout(done, stuckAfter)
+    const forget = writer.onTaken(finish)
+    const timer = setTimeout(finish, stuckAfter)
   })
   const exit = Effect.suspend(() => {
     writer.write(off)
@@ -98,11 +98,11 @@ export const processTerminal = (): Terminal => {
           })
           buffer.on("paste", onPaste)
           const feed = (data: string): void => buffer.process(data)
-          // A character may come in two chunks.
+          // A character may be split over two chunks.
           stdin.setEncoding("utf8")
           stdin.on("data", feed)
           stdout.on("resize", onResize)
-          // The shell gets its terminal back, whatever ends the process.
+          // Restores the terminal for the shell, however the process ends.
           process.on("exit", crash)
           enter()
           return Effect.suspend(() => {

@@ -1,35 +1,35 @@
 /**
- * Writes to a terminal that may stop reading: a slow line, Ctrl-S. Node's own stream of a terminal would hold up the whole
- * process then, and with it the agent; here one write is on its way at a time, and nobody waits for it.
+ * Writes to a terminal that may stop reading (a slow line, Ctrl-S). Node's own stream would block the process, and
+ * with it the agent. This writer has one write in flight and never waits.
  */
 import { write as writeFile } from "node:fs"
 
 export interface Writer {
   readonly write: (text: string) => void
-  /** Tells whether something that was written is not taken yet. */
+  /** Reports whether output is still in flight. */
   readonly isBusy: () => boolean
-  /** Is called, with the time that it took in milliseconds, whenever everything was taken. */
+  /** Calls the listener when all output was taken, with the milliseconds it took. */
   readonly onTaken: (listener: (millis: number) => void) => () => void
-  /** Gives what is left, for the end of the process; nothing where the terminal takes nothing. */
+  /** Takes the unwritten output, for the end of the process. Returns `undefined` if the terminal is stuck. */
   readonly rest: () => string | undefined
 }
 
-/** Writes some of the bytes, and says how many. */
+/** Writes a part of the bytes, and reports how many. */
 export type Put = (
   bytes: Buffer,
   done: (error: NodeJS.ErrnoException | null | undefined, written: number) => void
 ) => void
 
-/** Writes to a file in a thread of its own. */
+/** Writes to a file in a thread. */
 export const putTo =
   (fd: number): Put =>
   (bytes, done) =>
     writeFile(fd, bytes, 0, bytes.length, null, done)
 
-/** A file that can't be written to at the moment says so. */
+/** Milliseconds between attempts on a file that is not writable at the moment. */
 const retryAfter = 5
 
-/** A terminal that takes nothing for so long, in milliseconds, is not waited for at the end. */
+/** A terminal that takes nothing for so many milliseconds is stuck. */
 export const stuckAfter = 1_000
 
 export const makeWriter = (put: Put, onError: (error: Error) => void): Writer => {

@@ -1,17 +1,17 @@
-/** Slash commands of a person's own: Markdown files, whose text is said to the agent. */
+/** Slash commands from Markdown files. Their text becomes a message to the agent. */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import { cleanLine } from "../../../support/text/clean.ts"
 import type { Command } from "../chat/options.ts"
 
-/** The longest file that is a command, in characters. */
+/** The longest command file, in characters. */
 const longest = 100_000
 
 const field = (front: string, name: string): string | undefined =>
   new RegExp(`^${name}:\\s*(.+)$`, "m").exec(front)?.[1]?.replace(/^["'](.*)["']$/, "$1")
 
-/** `$ARGUMENTS` is all that stands behind the name, `$1` its first word. */
+/** Fills in `$ARGUMENTS` (all words) and `$1`, `$2` … (single words). */
 const filled = (body: string, argument: string): string => {
   const words = argument.split(/\s+/).filter((word) => word !== "")
   const isTaken = /\$(?:ARGUMENTS|\d)/.test(body)
@@ -32,8 +32,8 @@ const commandOf = (name: string, source: string): Command => {
 }
 
 /**
- * Reads the commands of these folders: a Markdown file each, with `description` and `argument-hint` in its front matter.
- * Of two with one name, that of the later folder counts. A folder that is not there has none.
+ * Reads the command files of folders, with `description` and `argument-hint` in their front matter. The later folder
+ * wins. A missing folder has no commands.
  */
 export const fileCommands = Effect.fnUntraced(function* (folders: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem

@@ -1,16 +1,16 @@
-/** Commands that look at files, by the backend of the agent. */
+/** Slash commands about files, by the backend of the agent. */
 import * as Effect from "effect/Effect"
 import * as TextDiff from "effect/TextDiff"
 import type * as Backend from "../../../core/Backend.ts"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
-import { problem, type Room, said } from "../chat/room.ts"
+import { problem, type Room, toProblem } from "../chat/room.ts"
 
 const text = (bytes: Uint8Array | undefined): string => (bytes === undefined ? "" : new TextDecoder().decode(bytes))
 
 /** The longest text that is compared, in characters. */
 const comparable = 1_000_000
 
-/** Difference of a file from what it was before a turn: as it was changed, or as taking it back would change it. */
+/** Compares a file with its state before a turn, in the direction of the change or of its undo. */
 export const fileDiff = (
   backend: Backend.Service,
   path: string,
@@ -48,16 +48,16 @@ export const diff = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
 export const files = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
   const pattern = argument.trim()
   const listing = pattern.includes("*")
-    ? yield* said(room.backend.glob({ pattern, limit: 200 }))
-    : yield* said(room.backend.ls(pattern === "" ? "/" : pattern))
+    ? yield* toProblem(room.backend.glob({ pattern, limit: 200 }))
+    : yield* toProblem(room.backend.ls(pattern === "" ? "/" : pattern))
   const lines = listing.entries.map(({ kind, path }) => `${cleanLine(path)}${kind === "directory" ? "/" : ""}`)
   room.ui.show(`\`\`\`\n${lines.length === 0 ? "(nothing)" : lines.join("\n")}\n\`\`\``)
 })
 
-export const read = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
+export const showFile = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
   const path = argument.trim()
   if (path === "") return yield* Effect.fail(problem("Say which file: /read src/index.ts"))
-  const file = yield* said(room.backend.read(path))
+  const file = yield* toProblem(room.backend.read(path))
   if (file.kind === "binary") return yield* Effect.fail(problem(`${path} is no text (${file.mimeType})`))
   room.ui.parts([
     { kind: "code", language: path.split(".").at(-1) ?? "", text: clean(file.text), isFirst: true, more: false }

@@ -11,7 +11,7 @@ import * as View from "../../../view/View.ts"
 import { wordsOf } from "../approvals/rules.ts"
 import type { Item } from "../chat/menu.ts"
 import type { Choice, Mode } from "../chat/options.ts"
-import { choose, historyOf, problem, type Room, said } from "../chat/room.ts"
+import { choose, historyOf, problem, type Room, toProblem } from "../chat/room.ts"
 import { bindings, others } from "../input/bindings.ts"
 import { contextOf } from "../render/live.ts"
 import { themes } from "../render/themes.ts"
@@ -219,7 +219,7 @@ const agents = <E, R>({ ui }: Room<E, R>): string => {
 }
 
 const transcript = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
-  const { messages } = yield* said(historyOf(room))
+  const { messages } = yield* toProblem(historyOf(room))
   return messages
     .map((message) => {
       const text = View.harmless(Message.text(message))
@@ -246,7 +246,7 @@ const exported = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: 
   if (yield* Effect.orElseSucceed(fs.exists(file), () => false)) {
     return yield* Effect.fail(problem(`${file} is there already; name another file: /export notes.md`))
   }
-  yield* said(fs.writeFileString(file, `${yield* transcript(room)}\n`))
+  yield* toProblem(fs.writeFileString(file, `${yield* transcript(room)}\n`))
   room.ui.note("info", `written to ${file}`)
 })
 
@@ -329,7 +329,7 @@ export const run = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, name: st
     case "files":
       return yield* Files.files(room, argument)
     case "read":
-      return yield* Files.read(room, argument)
+      return yield* Files.showFile(room, argument)
     case "diff":
       return yield* Files.diff(room)
     case "undo":

@@ -1,4 +1,4 @@
-/** Commands that move in the tree of a conversation: back, aside, over to another one. */
+/** Slash commands that move in the tree of a conversation. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -14,10 +14,10 @@ import * as Branch from "../../../sessions/Branch.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
 import { cut } from "../../../support/text/text.ts"
 import type { Item } from "../chat/menu.ts"
-import { choose, entriesOf, problem, replay, type Room, said } from "../chat/room.ts"
+import { choose, entriesOf, problem, replay, type Room, toProblem } from "../chat/room.ts"
 import { fileDiff } from "./files.ts"
 
-/** A message of a person, and the entry behind which it was said. */
+/** A message of the person, and the entry before it. */
 interface Said {
   readonly before: string | null
   readonly text: string
@@ -26,7 +26,7 @@ interface Said {
 const saidBy = (entries: ReadonlyArray<Stored>): ReadonlyArray<Said> =>
   entries.flatMap(({ entry }, index) => {
     if (entry._tag !== "Message" || entry.message.role !== "human" || entry.message.source !== undefined) return []
-    // A run begins before its input is stored, and a turn ends before that.
+    // The leaf before the message is the end of the run before it.
     const end = entries.slice(0, index).findLast((one) => one.entry._tag === "RunSettled" || one.entry._tag === "Step")
     return [{ before: end?.id ?? null, text: cleanLine(Message.text(entry.message)) }]
   })
@@ -41,9 +41,9 @@ const itemsOf = (turns: ReadonlyArray<Said>): ReadonlyArray<Item> =>
     }))
     .toReversed()
 
-/** Chooses a turn: by its number, or from a list. */
+/** Chooses a turn by its number or from a list. */
 const turnOf = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string, title: string) {
-  const turns = saidBy(yield* said(entriesOf(room)))
+  const turns = saidBy(yield* toProblem(entriesOf(room)))
   if (turns.length === 0) return yield* Effect.fail(problem("Nothing was said yet."))
   const number = argument.trim() === "" ? yield* choose(room, title, itemsOf(turns)) : String(Number(argument) - 1)
   if (number === undefined) return undefined
@@ -56,7 +56,7 @@ const turnOf = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: st
 export const rewind = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
   const turn = yield* turnOf(room, argument, "go back to before …; what came after stays as a branch (/tree)")
   if (turn === undefined) return
-  yield* said(room.store.rewind(room.at.threadId, turn.before))
+  yield* toProblem(room.store.rewind(room.at.threadId, turn.before))
   room.ui.note("info", `── back to before: ${turn.text}; files are as they are (/undo takes back both)`)
   if (room.ui.input.text() === "") room.ui.input.set(turn.text)
 })
@@ -64,7 +64,7 @@ export const rewind = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argum
 export const fork = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
   const turn = argument.trim() === "" ? undefined : yield* turnOf(room, argument, "")
   const from = room.at.threadId
-  const thread = yield* said(room.store.fork(from, turn === undefined ? {} : { at: turn.before }))
+  const thread = yield* toProblem(room.store.fork(from, turn === undefined ? {} : { at: turn.before }))
   room.at.threadId = thread.threadId
   room.ui.note("info", `── a copy of the conversation, ${thread.threadId}; the other one is ${from}`)
 })
@@ -91,7 +91,7 @@ export const undo = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
   ])
   if (answer !== "yes") return
   const left = yield* room.recorder.restore(room.backend, turn)
-  yield* said(room.store.rewind(room.at.threadId, turn.leaf))
+  yield* toProblem(room.store.rewind(room.at.threadId, turn.leaf))
   room.recorder.forget(turn)
   room.ui.note("info", `── taken back: ${turn.said}`)
   if (left.length > 0) room.ui.note("error", `These files could not be restored: ${left.join(", ")}`)
@@ -126,10 +126,10 @@ const nodeOf = (line: string): ReadonlyArray<Node> => {
   ]
 }
 
-/** All turns of a thread with the branches that were left, each below the one that it answers to. */
+/** Shows all turns of a thread with their branches. */
 export const tree = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
-  const nodes = (yield* said(Stream.runCollect(room.store.export(room.at.threadId)))).flatMap(nodeOf)
-  const current = new Set((yield* said(entriesOf(room))).map(({ id }) => id))
+  const nodes = (yield* toProblem(Stream.runCollect(room.store.export(room.at.threadId)))).flatMap(nodeOf)
+  const current = new Set((yield* toProblem(entriesOf(room))).map(({ id }) => id))
   const parents = new Map(nodes.map((node) => [node.id, node]))
   const depths = new Map<string, number>()
   const lines: Array<string> = []
@@ -154,12 +154,12 @@ export const tree = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
   const id = yield* choose(room, "go over to the branch of …", left)
   const end = id === undefined ? undefined : lastBelow(nodes, parents, id)
   if (end === undefined) return
-  yield* said(room.store.rewind(room.at.threadId, end))
+  yield* toProblem(room.store.rewind(room.at.threadId, end))
   room.ui.note("info", "── on another branch")
-  yield* said(replay(room, 12))
+  yield* toProblem(replay(room, 12))
 })
 
-/** The newest entry that comes behind another one: the end of its branch. */
+/** The newest entry below another one: the end of its branch. */
 const lastBelow = (nodes: ReadonlyArray<Node>, parents: ReadonlyMap<string, Node>, id: string): string | undefined =>
   nodes.findLast((node) => {
     let at: Node | undefined = node
@@ -168,7 +168,7 @@ const lastBelow = (nodes: ReadonlyArray<Node>, parents: ReadonlyMap<string, Node
   })?.id
 
 export const sessions = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
-  const { items } = yield* said(room.store.list({ limit: 100 }))
+  const { items } = yield* toProblem(room.store.list({ limit: 100 }))
   const title = ({ metadata, threadId }: (typeof items)[number]): string =>
     cut(cleanLine(typeof metadata["title"] === "string" ? metadata["title"] : threadId), 60)
   const named = argument.trim()
@@ -190,18 +190,18 @@ export const sessions = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, arg
   room.at.threadId = chosen
   room.ui.forget()
   room.ui.note("info", `── ${chosen}`)
-  yield* said(replay(room, 30))
+  yield* toProblem(replay(room, 30))
 })
 
 export const save = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
   const name = argument.trim()
   if (name === "") return yield* Effect.fail(problem("Say the name: /save before the rewrite"))
-  const { id } = yield* said(room.store.leaf(room.at.threadId))
-  yield* said(room.store.label(room.at.threadId, name, id))
+  const { id } = yield* toProblem(room.store.leaf(room.at.threadId))
+  yield* toProblem(room.store.label(room.at.threadId, name, id))
   room.ui.note("info", `This place of the conversation is named ${JSON.stringify(name)} (/rewind and /tree lead back)`)
 })
 
-/** Has a summary take the place of the conversation so far. */
+/** Replaces the conversation so far with a summary. */
 export const compact = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
   const focus = argument.trim()
   const summarizer =
@@ -216,7 +216,7 @@ export const compact = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argu
   const model = Option.getOrUndefined(yield* Effect.serviceOption(ChatModel))
   const layer = chatModel ?? (model === undefined ? undefined : Layer.succeed(ChatModel, model))
   if (layer === undefined) return yield* Effect.fail(problem("There is no model here that could write a summary."))
-  const { summary } = yield* said(
+  const { summary } = yield* toProblem(
     Effect.provide(Branch.leave(room.at.threadId, { to: null, summarizer }), [
       layer,
       Layer.succeed(SessionStore, room.store)

@@ -13,7 +13,10 @@ import { fail, orFail } from "../failure.ts"
 import { tell } from "../output.ts"
 import type { Context } from "./app.ts"
 
-/** Asks once for each folder that brings something; where nobody can be asked, it is left alone, and that is said. */
+/**
+ * Asks once whether to trust a folder that has settings, agents or instructions. Without a terminal it is not trusted,
+ * and a line says so.
+ */
 const trusted = Effect.fnUntraced(function* (places: Context["places"], flag: boolean, asks: boolean) {
   if (yield* isTrusted(places)) return true
   if (flag) return yield* Effect.as(trust(places), true)
@@ -34,7 +37,7 @@ const trusted = Effect.fnUntraced(function* (places: Context["places"], flag: bo
   return isYes ? yield* Effect.as(trust(places), true) : false
 })
 
-/** Settings and trust, for a command. `asks` is false for those that run no agent. */
+/** Reads settings and trust for a command. Commands that run no agent pass `asks: false`. */
 export const contextOf = Effect.fnUntraced(function* (flags: Shared, asks = true) {
   const fs = yield* FileSystem.FileSystem
   const isFolder = Effect.map(fs.stat(flags.cwd), ({ type }) => type === "Directory")

@@ -1,6 +1,6 @@
 /**
- * The model of `--demo`: a script. It understands nothing, but whatever it names or counts it has from the tools that it
- * called; agents, tools, files and approvals are the real ones.
+ * The scripted model of `--demo`. It understands nothing: its names and numbers come from tool results. Agents, tools,
+ * files and approvals are real.
  */
 import type * as Layer from "effect/Layer"
 import type { ChatModel, ModelRequest } from "../../../core/ChatModel.ts"
@@ -8,7 +8,7 @@ import type { JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import * as TestChatModel from "../../../testing/TestChatModel.ts"
 
-/** The folder that the demo writes to: it is gone afterwards. */
+/** The folder for the demo's output. It is deleted afterwards. */
 export const outputRoute = "/output"
 const report = `${outputRoute}/report.md`
 
@@ -32,7 +32,7 @@ const plan = (done: number): readonly [string, JsonObject] => [
   }
 ]
 
-/** The results of a tool since the person spoke last, the oldest first. */
+/** The results of a tool since the last message of the person, oldest first. */
 const results = (messages: Messages, tool: string): ReadonlyArray<string> =>
   messages.flatMap((message) =>
     message.role === "tool" && message.toolName === tool && !message.isError ? [Message.text(message)] : []

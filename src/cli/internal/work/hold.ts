@@ -1,21 +1,20 @@
-/** One run at a time on a session, over all processes. */
+/** Allows one run at a time on a session, over all processes. */
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
 import { makeFolder, type Places } from "../config/places.ts"
 import { Failure } from "../failure.ts"
 
-/** The code of SQLite for a file that somebody else has locked. */
+/** SQLite's code for a locked file. */
 const busy = 5
 
 /**
- * Holds a session until the scope ends. It is the lock of an SQLite file, which the system takes back however a process
- * ends; a file that says who is at work would outlive a `kill -9`. One that can't be had is explained, unless that was
- * told already.
+ * Locks a session until the scope ends. The lock is one of an SQLite file: the system releases it however the process
+ * ends, while a file with a process id would outlive a `kill -9`. A failure says which process is at work, once.
  */
 export const hold = Effect.fnUntraced(function* ({ data }: Places, threadId: string, isToldAlready = false) {
   const folder = yield* makeFolder(join(data, "threads", threadId))
-  const refused = (cause: unknown) => {
+  const toFailure = (cause: unknown) => {
     const isBusy = cause instanceof Error && "errcode" in cause && cause.errcode === busy
     const elsewhere = isToldAlready
       ? "The other process is still at work on it."
@@ -26,8 +25,8 @@ export const hold = Effect.fnUntraced(function* ({ data }: Places, threadId: str
     })
   }
   const file = yield* Effect.acquireRelease(
-    Effect.try({ try: () => new DatabaseSync(join(folder, "lock")), catch: refused }),
+    Effect.try({ try: () => new DatabaseSync(join(folder, "lock")), catch: toFailure }),
     (opened) => Effect.sync(() => opened.close())
   )
-  yield* Effect.try({ try: () => file.exec("BEGIN EXCLUSIVE"), catch: refused })
+  yield* Effect.try({ try: () => file.exec("BEGIN EXCLUSIVE"), catch: toFailure })
 })

@@ -1,4 +1,4 @@
-/** Servers in the chat: `/mcp`, and their prompts as commands. */
+/** MCP servers in the chat: `/mcp`, and their prompts as commands. */
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
@@ -27,7 +27,7 @@ const toolOf = ({ annotations, description, tool }: ServerTool): string =>
 
 const actions = ["tools", "reconnect", "login"]
 
-/** `told` is done before it is said how servers are: what they bring can be asked for at once. */
+/** Shows the servers. `told` runs first, so that new prompts are available at once. */
 const mcp = (context: Context, servers: Server, note: (text: string) => void, told: Effect.Effect<unknown>) =>
   Effect.fnUntraced(function* (argument: string): Effect.fn.Return<Said, Problem, Services> {
     const [action = "", name = "", flag = ""] = argument.trim().split(/\s+/)
@@ -63,7 +63,7 @@ const mcp = (context: Context, servers: Server, note: (text: string) => void, to
     return show((yield* servers.status).filter((status) => status.name === name))
   })
 
-/** The words behind a command by the names of a prompt's arguments; the last of them takes what is left. */
+/** Assigns the words of a command to the arguments of a prompt. The last argument takes the rest. */
 const filled = ({ arguments: wanted, name, server }: Prompt, argument: string) => {
   const values = new Map<string, string>()
   let rest = argument.trim()
@@ -83,11 +83,11 @@ const usage = (server: string, name: string): string => `/${commandName(server, 
 const hint = (wanted: Prompt["arguments"]): string =>
   wanted.map(({ isRequired, name }) => (isRequired ? `<${oneLine(name)}>` : `[${oneLine(name)}]`)).join(" ")
 
-/** A name as the line of a chat takes it. */
+/** Makes a name fit for a slash command. */
 const commandName = (server: string, name: string): string =>
   [server, name].map((part) => part.replaceAll(/[^\w-]+/g, "-")).join(":")
 
-/** Turns of a server's prompt become one message of the person, told as such. */
+/** Joins the turns of a prompt into one message of the person, marked as coming from a server. */
 const asOne = (messages: ReadonlyArray<Message.Message>): Message.HumanMessage =>
   Message.human(
     messages.flatMap((message) =>
@@ -107,12 +107,12 @@ const promptCommand = (prompt: Prompt): Command => ({
     })
 })
 
-/** The commands, which come and go with what servers have; as long as the scope. */
+/** Gives the commands, which follow the prompts of the servers until the scope ends. */
 export const mcpInChat = Effect.fnUntraced(function* (context: Context) {
   const { servers } = context
   const node = yield* Effect.context<Services>()
   let prompts: ReadonlyArray<Command> = []
-  // One at a time, so that none puts back what an earlier one found.
+  // One listing at a time: an older result must not replace a newer one.
   const listed = Semaphore.makeUnsafe(1).withPermit(
     Effect.suspend(() =>
       servers === undefined

@@ -1,4 +1,4 @@
-/** The message that a run begins with: the words of the command line, the standard input, files, images. */
+/** Builds the first message of a run from the command line, the standard input, files and images. */
 import { fstatSync } from "node:fs"
 import { basename, extname } from "node:path"
 import * as Effect from "effect/Effect"
@@ -50,8 +50,8 @@ const attachment = Effect.fnUntraced(function* (path: string) {
 })
 
 /**
- * True if somebody pipes or redirects something in. A program that starts this one may leave its input open without
- * ever writing to it, so what is neither a pipe of a shell nor a file is read only if it is asked for by `-`.
+ * Reports whether a pipe or a file is on the standard input. A parent process may leave the input open without
+ * writing, so other kinds are read only for `-`.
  */
 const isPiped: Effect.Effect<boolean> = Effect.orElseSucceed(
   Effect.try(() => {
@@ -66,7 +66,7 @@ const stdin = Effect.fnUntraced(function* () {
   return yield* orFail("failed", "The standard input can't be read: ")(Stream.mkString(Stream.decodeText(stdio.stdin)))
 })
 
-/** Without words the standard input is the prompt; with words it goes with them, as the files do. */
+/** Reads the prompt. Without words the standard input is the prompt; with words it is appended, as files are. */
 export const readPrompt = Effect.fnUntraced(function* (options: {
   readonly words: ReadonlyArray<string>
   readonly files: ReadonlyArray<string>

@@ -1,4 +1,4 @@
-/** Slash commands about what the program found for the agent: skills, and files that it remembers by. */
+/** Slash commands about the setup of the agent: its skills and its memory files. */
 import * as Effect from "effect/Effect"
 import { Backend } from "../../../core/Backend.ts"
 import { cut } from "../../../support/text/text.ts"
@@ -7,7 +7,7 @@ import type { Command, Problem, Said } from "../chat/options.ts"
 import { scanned } from "../commands/setupCommands.ts"
 import { type Context, files, memorySources, type Services } from "./app.ts"
 
-/** Length of a file that is shown, in characters. */
+/** Characters of a file that are shown. */
 const shown = 4_000
 
 const show = (markdown: string): Said => ({ _tag: "Show", markdown })
@@ -39,7 +39,7 @@ const memory = Effect.fnUntraced(function* (context: Context) {
   return show(parts.join("\n\n"))
 })
 
-/** The commands, for the folder and the agent of this chat. */
+/** Gives the commands for the folder and the agent of this chat. */
 export const setupInChat = Effect.fnUntraced(function* (context: Context) {
   const services = yield* Effect.context<Services>()
   const run = (effect: Effect.Effect<Said, { readonly message: string }, Services>): Effect.Effect<Said, Problem> =>

@@ -1,4 +1,4 @@
-/** `deepagents` and `deepagents resume`: the chat, on a thread that is new or goes on. */
+/** `deepagents` and `deepagents resume`: the chat on a new or a stored thread. */
 import { join } from "node:path"
 import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
@@ -33,10 +33,10 @@ type Chosen =
 
 type Choice = Prompt.SelectChoice<Chosen>
 
-/** Has the terminal for itself meanwhile. */
+/** Runs work that needs the terminal for itself. */
 type Aside = Terminal["lend"]
 
-/** A first run at a terminal: which provider, and its key, once. */
+/** Asks for a provider and its key on the first run at a terminal. */
 const firstRun = Effect.fnUntraced(function* (context: Context, aside: Aside) {
   const { isDemo, places, settings } = context
   const stdio = yield* Stdio.Stdio
@@ -62,20 +62,20 @@ const firstRun = Effect.fnUntraced(function* (context: Context, aside: Aside) {
   return context
 })
 
-/** The agent with its model: it is changed with it. */
+/** Combines the agent with its model. */
 const setupOf = Effect.fnUntraced(function* ({ agent, chatModel, model, name }: App) {
   const made = yield* agent({ mode: "ask" })
   return { agent: Agent.provide(made, chatModel), name, model, chatModel }
 })
 
-/** Writes the colours to the user's settings, which keep all else that they have. */
+/** Stores the theme in the user's settings, and keeps all other settings. */
 const keepTheme = Effect.fnUntraced(function* (places: Context["places"], theme: Theme) {
   const file = userSettings(places)
   const after = { ...(yield* readRecord(file)), theme }
   yield* writePrivate(file, `${JSON.stringify(after, null, 2)}\n`)
 })
 
-/** Talks until the person leaves. `id` is the thread to go on with; without one, a new one begins. */
+/** Chats until the person leaves. `id` names the thread to resume. */
 export const talk = Effect.fnUntraced(
   function* (
     given: Context,
@@ -83,7 +83,7 @@ export const talk = Effect.fnUntraced(
       readonly resume: boolean
       readonly id?: string | undefined
       readonly first?: string | undefined
-      /** The terminal, if it has a prompt already. */
+      /** The terminal, if it already shows a prompt. */
       readonly terminal?: Terminal | undefined
     }
   ) {
@@ -141,7 +141,7 @@ export const talk = Effect.fnUntraced(
       folder: places.project,
       history: join(places.data, "history"),
       draft: join(places.data, "threads", threadId, "draft"),
-      // Until the end of the turn, not of the chat, whose scope is among the services.
+      // The lock lasts for the turn. The scope among the services is the one of the chat.
       hold: (id) =>
         Effect.flatMap(Effect.scope, (scope) =>
           hold(places, id, refused.has(id)).pipe(

@@ -1,4 +1,4 @@
-/** The user's threads: made, found by the beginning of their id, described. */
+/** Creates, finds and describes the threads of the user. */
 import * as Clock from "effect/Clock"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
@@ -8,7 +8,7 @@ import { fail, orFail } from "../failure.ts"
 
 const letters = "abcdefghijkmnpqrstuvwxyz23456789"
 
-/** An id that people can read and type: the day, and six characters. */
+/** Makes an id that people can read and type: the day and six characters. */
 export const newId = Effect.map(Clock.currentTimeMillis, (now) => {
   const day = new Date(now).toISOString().slice(0, 10).replaceAll("-", "")
   const random = [...SecureRandom.randomBytesUnsafe(6)].map((byte) => letters[byte % letters.length]).join("")
@@ -31,14 +31,14 @@ export const titleOf = (thread: Thread): string => textOf(thread, "title")
 export const folderOf = (thread: Thread): string => textOf(thread, "folder")
 export const agentOf = (thread: Thread): string => textOf(thread, "agent")
 
-/** The last thread of the folder. */
+/** Finds the last thread of the folder. */
 export const lastOf = Effect.fnUntraced(function* (store: Service, places: Places) {
   const { items } = yield* orFail("failed")(store.list({ where: { folder: places.project }, limit: 1 }))
   const [last] = items
   return last ?? (yield* fail("usage", `There is no session of ${places.project} yet; deepagents begins one`))
 })
 
-/** The thread with this id, or with the only id that begins so, or ends so. */
+/** Finds a thread by its id, or by a unique beginning or end of it. */
 export const find = Effect.fnUntraced(function* (store: Service, id: string) {
   const exact = yield* Effect.option(store.info(id))
   if (exact._tag === "Some") return exact.value

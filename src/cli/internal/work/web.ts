@@ -1,4 +1,4 @@
-/** The network as an agent of the program may use it: public addresses only, no more than a few megabytes at once. */
+/** The network rules for agents of the program: public addresses only, a few megabytes per answer. */
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Network from "../../../net/Network.ts"
