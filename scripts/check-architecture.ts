@@ -71,7 +71,7 @@ for (const { folder, ring } of listed) {
   assert.ok(rings[Number(ring)]?.includes(folder.split("/")[1] ?? ""), `${folder} is not on ring ${ring}`)
 }
 
-const columns = { rules: 0, core: 1, "core/loop": 0, "core/internal": 0 }
+const columns = { rules: 0, core: 1, "core/loop": 0, "core/schema": 0, "core/thread": 0 }
 const named = (table: keyof typeof columns): ReadonlyArray<string> =>
   sorted(
     cells(table).flatMap((row) => [...(row[columns[table]] ?? "").matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name))
@@ -84,7 +84,7 @@ assert.deepEqual(
   sorted(cruiser.forbidden.map(({ name }) => name.replace(/^inward-only-.*/, "inward-only-<folder>"))),
   "docs/architecture.md lists other rules than .dependency-cruiser.mjs"
 )
-for (const folder of ["core", "core/loop", "core/internal"] as const) {
+for (const folder of ["core", "core/loop", "core/schema", "core/thread"] as const) {
   assert.deepEqual(named(folder), modules(folder), `docs/architecture.md lists other modules than src/${folder} has`)
 }
 assert.deepEqual(

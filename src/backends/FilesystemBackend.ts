@@ -41,7 +41,7 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Backend from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
-import { type Configured, fromConfigured } from "../core/Configured.ts"
+import { type Configured, fromConfigured } from "../core/configured.ts"
 import * as Files from "./internal/local/files.ts"
 import type { Options } from "./internal/local/options.ts"
 

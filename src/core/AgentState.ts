@@ -27,8 +27,8 @@ import { dual } from "effect/Function"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { at, brief, problems } from "../support/text/issues.ts"
-import { InvalidEncoding } from "./InvalidEncoding.ts"
 import type { Json } from "./Json.ts"
+import { InvalidEncoding } from "./schema/encoding.ts"
 
 /**
  * A named, typed place in the state. `initial` is where every run starts. `merge` is there when the slot is shared: a

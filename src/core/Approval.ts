@@ -21,8 +21,9 @@ import { defined } from "../support/json/defined.ts"
 import { sha256Sync } from "../support/store/sha256.ts"
 import { cut } from "../support/text/text.ts"
 import * as AgentState from "./AgentState.ts"
-import { fromJsonSchema } from "./internal/arguments.ts"
-import { canonical, Json, JsonObject, stringify } from "./Json.ts"
+import { Json, JsonObject, stringify } from "./Json.ts"
+import { fromJsonSchema } from "./schema/arguments.ts"
+import { canonical } from "./schema/jsonTree.ts"
 
 /** A possible decision: let the call run, run it with other arguments, refuse it, or answer in its place. */
 export const Choice = Schema.Literals(["approve", "edit", "reject", "respond"])

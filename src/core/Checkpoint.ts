@@ -27,13 +27,13 @@ import { defined } from "../support/json/defined.ts"
 import { version } from "../support/store/version.ts"
 import * as AgentState from "./AgentState.ts"
 import type { Decision, Request } from "./Approval.ts"
-import { decodeVersioned } from "./internal/encoding.ts"
-import { isOpen } from "./internal/history.ts"
-import { openRequests, suspension } from "./internal/suspension.ts"
-import type { InvalidEncoding } from "./InvalidEncoding.ts"
 import { Json } from "./Json.ts"
 import { Message } from "./Message.ts"
 import type { PreparedCall } from "./Middleware.ts"
+import { decodeVersioned } from "./schema/encoding.ts"
+import type { InvalidEncoding } from "./schema/encoding.ts"
+import { isOpen } from "./thread/history.ts"
+import { openRequests, suspension } from "./thread/suspension.ts"
 import type { ToolOutput } from "./ToolOutput.ts"
 import { Spent, Usage } from "./Usage.ts"
 
@@ -74,9 +74,6 @@ export const pending = (checkpoint: Checkpoint): Effect.Effect<ReadonlyArray<Req
       value === null || !isOpen(checkpoint.messages, value) ? [] : openRequests(value)
     )
   )
-
-/** True for the names of the slots that have a value only while a call, or a program, is open. */
-export const isOpenCallSlot = (slot: string): boolean => slot === suspension.name || slot.startsWith("inside/")
 
 /**
  * The treatment of a call that was begun before a crash and can't be repeated: the model is told that its outcome is

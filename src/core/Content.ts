@@ -59,9 +59,6 @@ export interface FileBlock extends Schema.Schema.Type<typeof FileBlock> {}
 export const Block: Schema.Codec<Block, JsonObject> = Schema.Union([TextBlock, ReasoningBlock, ImageBlock, FileBlock])
 export type Block = TextBlock | ReasoningBlock | ImageBlock | FileBlock
 
-/** The block types that this version of the encoding knows. */
-export const blockTypes: ReadonlyArray<Block["type"]> = ["text", "reasoning", "image", "file"]
-
 /** Content as constructors accept it: a string is one text block. */
 export type Input = string | ReadonlyArray<Block>
 

@@ -15,9 +15,9 @@ import * as Schema from "effect/Schema"
 import { uuid } from "../support/store/uuid.ts"
 import { version } from "../support/store/version.ts"
 import * as Content from "./Content.ts"
-import { decodeVersioned } from "./internal/encoding.ts"
-import type { InvalidEncoding } from "./InvalidEncoding.ts"
 import { type Json, JsonObject } from "./Json.ts"
+import { decodeVersioned } from "./schema/encoding.ts"
+import type { InvalidEncoding } from "./schema/encoding.ts"
 import { MalformedToolCall, ToolCall } from "./ToolCall.ts"
 import { Usage } from "./Usage.ts"
 
@@ -192,28 +192,6 @@ export const callIds = (message: AiMessage): ReadonlyArray<string> => [
   ...message.toolCalls.map((call) => call.id),
   ...message.malformedToolCalls.map((call) => call.id)
 ]
-
-/**
- * A message as a provider gets it, with its calls named by `callName`: ids of messages and calls, usage and labels
- * differ from run to run, and no answer depends on them. For fingerprints of requests.
- */
-export const anonymous = (message: Message, callName: (id: string) => string): JsonObject => {
-  const { content, providerData, role } = message
-  const common = { role, content, ...(providerData === undefined ? {} : { providerData }) }
-  switch (message.role) {
-    case "ai":
-      return {
-        ...common,
-        toolCalls: message.toolCalls.map((call) => ({ ...call, id: callName(call.id) })),
-        malformedToolCalls: message.malformedToolCalls.map((call) => ({ ...call, id: callName(call.id) }))
-      }
-    case "tool":
-      return { ...common, answers: callName(message.toolCallId), toolName: message.toolName, isError: message.isError }
-    case "human":
-    case "system":
-      return common
-  }
-}
 
 const encodeMessage = Schema.encodeSync(Message)
 const decodeMessage = decodeVersioned("message", Message)

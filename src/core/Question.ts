@@ -20,13 +20,13 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { lenient } from "./internal/arguments.ts"
-import { toEffect } from "./internal/decoding.ts"
-import { withFiniteNumbers } from "./internal/finiteNumbers.ts"
-import { jsonSchemaOf } from "./internal/jsonSchema.ts"
-import * as standard from "./internal/standard.ts"
 import type { Json, JsonObject } from "./Json.ts"
-import type { StandardSchema } from "./StandardSchema.ts"
+import { lenient } from "./schema/arguments.ts"
+import { toEffect } from "./schema/decoding.ts"
+import { withFiniteNumbers } from "./schema/finiteNumbers.ts"
+import { jsonSchemaOf } from "./schema/jsonSchema.ts"
+import * as standard from "./schema/standard.ts"
+import type { StandardSchema } from "./schema/standard.ts"
 
 /**
  * A question with an answer of type `A`. `text` is what the person reads, `details` what helps to decide, `jsonSchema`

@@ -22,31 +22,12 @@
  * ```
  */
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import { cut } from "../support/text/text.ts"
 import { oneLine } from "../support/text/untrusted.ts"
 import * as AgentState from "./AgentState.ts"
+import { type Cited, type Numbered, slot } from "./sourceList.ts"
 
-/**
- * A source that can be cited. `key` tells it from others: {@link keyOf} its URL, or an id of the document. `snippet` is
- * what it says about the matter, in its own words.
- */
-export const Cited = Schema.Struct({
-  key: Schema.String,
-  title: Schema.optionalKey(Schema.String),
-  url: Schema.optionalKey(Schema.String),
-  snippet: Schema.optionalKey(Schema.String)
-})
-export interface Cited extends Schema.Schema.Type<typeof Cited> {}
-
-/** A source and its number in the run, from 1. */
-export interface Numbered {
-  readonly number: number
-  readonly source: Cited
-}
-
-/** A run knows so many sources at most; those that come later are not numbered. */
-export const limit = 500
+export { Cited } from "./sourceList.ts"
 
 /**
  * The key of a URL: scheme and host in lower case, without a fragment, a default port or credentials. Query and path
@@ -81,44 +62,6 @@ export const make = (
     ...(url === undefined ? {} : { url: cut(url, 2_000) }),
     ...(snippet === undefined ? {} : { snippet: cut(snippet, 500) })
   }
-}
-
-/**
- * Adds sources to those that are there, by key, in the order in which they come. A number never changes, and the first
- * to give a field is believed: a source that comes later can't rename one that is cited already.
- */
-export const union = (current: ReadonlyArray<Cited>, incoming: ReadonlyArray<Cited>): ReadonlyArray<Cited> => {
-  const places = new Map(current.map(({ key }, index) => [key, index]))
-  let all = current
-  for (const source of incoming) {
-    const place = places.get(source.key)
-    const known = place === undefined ? undefined : all[place]
-    if (place === undefined || known === undefined) {
-      if (all.length >= limit) continue
-      places.set(source.key, all.length)
-      all = [...all, source]
-    } else if (Object.keys(source).some((field) => !Object.hasOwn(known, field))) {
-      all = all.with(place, { ...source, ...known })
-    }
-  }
-  return all
-}
-
-/** The sources of a run and all of its sub-agents. The number of one is its place, from 1. */
-export const slot: AgentState.Slot<ReadonlyArray<Cited>> = AgentState.slot("sources", {
-  schema: Schema.Array(Cited),
-  initial: [],
-  shared: { merge: union }
-})
-
-/** The numbers of some sources among all that a run knows, each once, in the order of `some`. */
-export const numbered = (all: ReadonlyArray<Cited>, some: ReadonlyArray<Cited>): ReadonlyArray<Numbered> => {
-  const wanted = new Map(some.map(({ key }) => [key, 0]))
-  for (const [index, { key }] of all.entries()) if (wanted.has(key)) wanted.set(key, index + 1)
-  return [...wanted.values()].flatMap((number) => {
-    const source = all[number - 1]
-    return source === undefined ? [] : [{ number, source }]
-  })
 }
 
 /** The sources of a run, numbered: of its result, or of a checkpoint. Sources that can't be read are none. */

@@ -16,17 +16,18 @@
  * })
  * ```
  */
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { identity, memoize } from "effect/Function"
+import * as Predicate from "effect/Predicate"
 import type * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Approvals } from "./Approval.ts"
-import { type Decoder, fromJsonSchema, fromSchema, fromStandard } from "./internal/arguments.ts"
-import { mapBoth, toEffect } from "./internal/decoding.ts"
-import { broken, question } from "./internal/ownWork.ts"
-import { isCodec, isStandard } from "./internal/standard.ts"
 import type { JsonObject } from "./Json.ts"
-import type { StandardSchema } from "./StandardSchema.ts"
+import { type Decoder, fromJsonSchema, fromSchema, fromStandard } from "./schema/arguments.ts"
+import { mapBoth, toEffect } from "./schema/decoding.ts"
+import { isCodec, isStandard } from "./schema/standard.ts"
+import type { StandardSchema } from "./schema/standard.ts"
 import { fromUnknown, type ToolError } from "./ToolError.ts"
 import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts"
 
@@ -223,6 +224,47 @@ export interface Options {
   readonly describe?: ((args: JsonObject) => string) | undefined
 }
 
+/**
+ * Ends a call whose tool broke its type, with a message for its author. A promise that nobody awaits must not end the
+ * process.
+ */
+const dieOfType = (what: string, name: string, given: unknown, wanted: string): Effect.Effect<never> => {
+  const isPromise = Predicate.isPromiseLike(given)
+  if (isPromise) given.then(undefined, () => undefined)
+  const hint = isPromise ? "; wrap the promise in Effect.tryPromise" : ""
+  return Effect.die(new TypeError(`${what} of the tool "${name}" gave ${nameOf(given)}, not ${wanted}${hint}`))
+}
+
+const nameOf = (given: unknown): string =>
+  Predicate.isPromiseLike(given)
+    ? "a promise"
+    : given === null
+      ? "null"
+      : Array.isArray(given)
+        ? "an array"
+        : typeof given
+
+/** Asks a tool whether a call needs a decision. What gives no clear `false` needs one. */
+const askTool = <A>(name: string, need: (args: A) => unknown, args: A): Effect.Effect<boolean> =>
+  Effect.suspend(() => {
+    const answer: unknown = need(args)
+    return Effect.isEffect(answer)
+      ? (answer as Effect.Effect<unknown>)
+      : typeof answer === "boolean"
+        ? Effect.succeed(answer)
+        : dieOfType("needsApproval", name, answer, "a boolean or an Effect")
+  }).pipe(
+    Effect.map((answer) => answer !== false),
+    Effect.catchCauseIf(
+      (cause) => !Cause.hasInterrupts(cause),
+      (cause) =>
+        Effect.as(
+          Effect.logError(`needsApproval of the tool "${name}" failed, so its call is asked about`, cause),
+          true
+        )
+    )
+  )
+
 const assemble = <A, E, R, Always, Answer>(
   name: string,
   options: Options,
@@ -247,7 +289,7 @@ const assemble = <A, E, R, Always, Answer>(
         onSuccess: (decoded) => ({
           arguments: decoded.json,
           given: decoded.given,
-          needsApproval: typeof need === "function" ? question(name, need, decoded.value) : undefined,
+          needsApproval: typeof need === "function" ? askTool(name, need, decoded.value) : undefined,
           reconcile:
             reconcile === undefined
               ? undefined
@@ -258,13 +300,13 @@ const assemble = <A, E, R, Always, Answer>(
           execute: Effect.matchEffect(
             Effect.suspend((): Effect.Effect<unknown, E, R> => {
               const work = execute(decoded.value)
-              return Effect.isEffect(work) ? work : broken("execute", name, work, "an Effect")
+              return Effect.isEffect(work) ? work : dieOfType("execute", name, work, "an Effect")
             }),
             {
               onSuccess: (given) => {
                 const output = fromResult(given)
                 return output === undefined
-                  ? broken("execute", name, given, "a text or a ToolOutput; give data as JSON.stringify(data)")
+                  ? dieOfType("execute", name, given, "a text or a ToolOutput; give data as JSON.stringify(data)")
                   : Effect.succeed(output)
               },
               onFailure: (error) => Effect.fail(fromUnknown(error))

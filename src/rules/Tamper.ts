@@ -38,9 +38,10 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Approval from "../core/Approval.ts"
 import * as Checkpoint from "../core/Checkpoint.ts"
-import type { InvalidEncoding } from "../core/InvalidEncoding.ts"
-import { canonical, Json } from "../core/Json.ts"
-import { SigningKey } from "../core/SigningKey.ts"
+import { Json } from "../core/Json.ts"
+import type { InvalidEncoding } from "../core/schema/encoding.ts"
+import { canonical } from "../core/schema/jsonTree.ts"
+import { SigningKey } from "../core/thread/signingKey.ts"
 
 export { SigningKey }
 

@@ -21,7 +21,7 @@
 import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type Configured, fromConfigured } from "../core/Configured.ts"
+import { type Configured, fromConfigured } from "../core/configured.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
 import type { SessionStore } from "../core/SessionStore.ts"
 import { toFault } from "./internal/sql/client.ts"

@@ -27,7 +27,7 @@ import * as Agent from "../core/Agent.ts"
 import type { AgentError } from "../core/AgentError.ts"
 import type { ChatModel } from "../core/ChatModel.ts"
 import type { ModelError } from "../core/ModelError.ts"
-import * as Sources from "../core/Sources.ts"
+import { numbered, slot } from "../core/sourceList.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
@@ -159,9 +159,9 @@ export const make = (
           )
         )
       }
-      const known = yield* state.get(Sources.slot)
+      const known = yield* state.get(slot)
       const read: ReadonlyArray<Read> = useful.flatMap(({ notes, source, url }) =>
-        Sources.numbered(known, [source]).map(({ number }) => ({ number, title: source.title, url, notes }))
+        numbered(known, [source]).map(({ number }) => ({ number, title: source.title, url, notes }))
       )
       const notes = render(read)
       const checked =

@@ -8,7 +8,6 @@ import {
   type Approval,
   ChatModel,
   type Checkpoint,
-  type InvalidEncoding,
   type Json,
   Message,
   Middleware,
@@ -20,6 +19,7 @@ import {
   type ToolOutput
 } from "effect-deepagents"
 import { expectTypeOf } from "vitest"
+import type { InvalidEncoding } from "../../src/core/schema/encoding.ts"
 
 class OrderNotFound extends Schema.TaggedError<OrderNotFound>()("OrderNotFound", { orderId: Schema.String }) {}
 class Orders extends Context.Service<Orders, { readonly find: (id: string) => Effect.Effect<string, OrderNotFound> }>()(
@@ -341,9 +341,7 @@ AgentState.assign(slot, "2")
 // @ts-expect-error not a value of this slot
 pipe(slot, AgentState.assign("2"))
 declare const snapshot: AgentState.Snapshot
-expectTypeOf(pipe(snapshot, AgentState.read(slot))).toEqualTypeOf<
-  Result.Result<number, InvalidEncoding.InvalidEncoding>
->()
+expectTypeOf(pipe(snapshot, AgentState.read(slot))).toEqualTypeOf<Result.Result<number, InvalidEncoding>>()
 
 const fails = () => Effect.fail(new Denied())
 const needs = () => Audit.use((audit) => Effect.as(audit.note, true))

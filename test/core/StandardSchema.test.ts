@@ -7,7 +7,6 @@ import {
   type ChatModel,
   Message,
   type ModelError,
-  type StandardSchema,
   type Json,
   Tool
 } from "effect-deepagents"
@@ -16,6 +15,7 @@ import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import * as v from "valibot"
 import { expectTypeOf } from "vitest"
 import { z } from "zod"
+import type { StandardSchema } from "../../src/core/schema/standard.ts"
 
 const answers = (messages: ReadonlyArray<Message.Message>) =>
   messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
@@ -24,7 +24,7 @@ const answers = (messages: ReadonlyArray<Message.Message>) =>
 const withJsonSchema = <O>(
   schema: v.GenericSchema<unknown, O>,
   jsonSchema: { readonly [key: string]: unknown }
-): StandardSchema.StandardSchema<O> => ({
+): StandardSchema<O> => ({
   "~standard": {
     version: 1,
     vendor: "valibot",
@@ -131,7 +131,7 @@ describe("parameters in a schema of another library", () => {
           description: "",
           parameters: {
             "~standard": { version: 1, vendor: "own", validate, jsonSchema: { input: () => ({ type: "object" }) } }
-          } satisfies StandardSchema.StandardSchema,
+          } satisfies StandardSchema,
           execute: () => Effect.succeed("never")
         })
       for (const validate of [
@@ -178,7 +178,7 @@ describe("parameters in a schema of another library", () => {
 
   it.effect("one that can't be written as JSON Schema, or is no object, is refused as well", () =>
     Effect.gen(function* () {
-      const of = (parameters: StandardSchema.StandardSchema<{}>) =>
+      const of = (parameters: StandardSchema<{}>) =>
         problemOf(
           Agent.make({
             name: "a",

@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Message } from "effect-deepagents"
 import * as fc from "fast-check"
-import { mend } from "../../src/core/internal/history.ts"
+import { mend } from "../../src/core/thread/history.ts"
 
 const ids = fc.constantFrom("1", "2", "3")
 const messages = fc.oneof(

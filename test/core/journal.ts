@@ -3,6 +3,7 @@
  */
 import { Effect, Layer } from "effect"
 import { type AgentState, type Checkpoint, Journal, type Message, SessionError, Usage } from "effect-deepagents"
+import { applyState } from "../../src/core/thread/parts.ts"
 
 /** What is in a thread, and the appends that brought it there. */
 export interface Stored {
@@ -21,7 +22,7 @@ export const checkpointOf = (entries: ReadonlyArray<Journal.Entry>): Checkpoint.
   let step: Pick<Checkpoint.Checkpoint, "usage" | "rounds" | "spent"> = { usage: Usage.zero, rounds: 0 }
   for (const entry of entries) {
     if (entry._tag === "Message") messages.push(entry.message)
-    if (entry._tag === "State") Journal.applyState(state, entry)
+    if (entry._tag === "State") applyState(state, entry)
     if (entry._tag === "Step") step = { usage: entry.usage, rounds: entry.rounds, spent: entry.spent }
   }
   return { messages, state: Object.fromEntries(state), ...step }

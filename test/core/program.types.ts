@@ -9,7 +9,6 @@ import {
   type ModelError,
   Question,
   type Run,
-  type StandardSchema,
   Tool,
   ToolContext,
   type ToolError,
@@ -17,6 +16,7 @@ import {
 } from "effect-deepagents"
 import { Rubric } from "effect-deepagents/middleware"
 import { expectTypeOf } from "vitest"
+import type { StandardSchema } from "../../src/core/schema/standard.ts"
 
 class Orders extends Context.Service<Orders, { readonly find: (id: string) => Effect.Effect<string> }>()(
   "test/Orders"
@@ -84,7 +84,7 @@ Agent.program({
 // @ts-expect-error without a schema it is a text
 Agent.program({ name: "wrong", run: () => Effect.succeed(1) })
 
-declare const standard: StandardSchema.StandardSchema<{ readonly city: string }>
+declare const standard: StandardSchema<{ readonly city: string }>
 expectTypeOf(Agent.program({ name: "s", input: standard, output: standard, run: Effect.succeed })).toEqualTypeOf<
   Agent.Program<{ readonly city: string }, { readonly city: string }, never, never>
 >()

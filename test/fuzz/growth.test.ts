@@ -21,11 +21,11 @@ import { usesCrlf } from "../../src/backends/internal/text/endings.ts"
 import { aspects, fold } from "../../src/backends/internal/text/fold.ts"
 import { windowOf } from "../../src/backends/internal/text/lines.ts"
 import { nearestLine } from "../../src/backends/internal/text/nearest.ts"
-import { coerce } from "../../src/core/internal/coerce.ts"
-import { mend } from "../../src/core/internal/history.ts"
-import { resolveName } from "../../src/core/internal/names.ts"
-import { decisionOn, requestFor } from "../../src/core/internal/suspension.ts"
-import { canonical } from "../../src/core/Json.ts"
+import { resolveName } from "../../src/core/loop/toolset.ts"
+import { coerce } from "../../src/core/schema/coerce.ts"
+import { canonical } from "../../src/core/schema/jsonTree.ts"
+import { mend } from "../../src/core/thread/history.ts"
+import { decisionOn, requestFor } from "../../src/core/thread/suspension.ts"
 import { parse as parseFrontmatter } from "../../src/middleware/internal/skills/frontmatter.ts"
 import { pieceOf, sectionOf } from "../../src/middleware/internal/summarization/transcript.ts"
 import { detailOf, overflowOf as aiOverflowOf } from "../../src/models/bridges/internal/effectAi/failures.ts"
@@ -162,7 +162,7 @@ const parsers: Readonly<Record<string, Parser>> = {
   },
   "names of tools": (text) => {
     const tools = new Map(inPieces(text, 13).map((name) => [name, name]))
-    return resolveName(tools, () => new Map(), text)
+    return resolveName({ tools, folded: () => new Map() }, text)
   },
   nesting: (text) => isTooDeep(inPieces(text, 13).reduceRight<unknown>((inner, piece) => [piece, inner], null)),
   "canonical JSON": (text) => canonical({ [text]: text, list: [...inPieces(text, 13)] }),

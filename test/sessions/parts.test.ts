@@ -3,11 +3,12 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Result, Schema, Stream } from "effect"
-import { Agent, type AgentEvent, Checkpoint, Journal, Message, SessionError, Tool } from "effect-deepagents"
+import { Agent, type AgentEvent, Checkpoint, Message, SessionError, Tool } from "effect-deepagents"
 import { Chat, MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as FastCheck from "fast-check"
+import { type Part, partial } from "../../src/core/thread/parts.ts"
 import { scaled } from "../scale.ts"
 
 const words = Array.from({ length: 60 }, (_, n) => `word${n} `)
@@ -387,7 +388,7 @@ describe("parts as they are read", () => {
     const back = (text: string, length: number) => text.slice(text.length - length)
     FastCheck.assert(
       FastCheck.property(pieces, pieces, (text, args) => {
-        const parts: Array<Journal.Part> = []
+        const parts: Array<Part> = []
         let [said, raw] = ["", ""]
         for (let n = 0; n < Math.max(text.length, args.length); n++) {
           const overlap = Math.min(said.length, n % 3)
@@ -400,7 +401,7 @@ describe("parts as they are read", () => {
           said += more
           raw += written
         }
-        const message = Journal.partial(parts)
+        const message = partial(parts)
         assert.strictEqual(message === undefined ? "" : Message.text(message), said)
         assert.strictEqual(message?.malformedToolCalls[0]?.raw ?? "", raw)
       }),

@@ -3,8 +3,9 @@ import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
-import { Agent, Approval, Checkpoint, Middleware, Question, ToolContext } from "effect-deepagents"
+import { Agent, Approval, Middleware, Question, ToolContext } from "effect-deepagents"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
+import { isOpenCallSlot } from "../../src/core/thread/suspension.ts"
 import { sampled } from "../scale.ts"
 import { folder } from "./places.ts"
 
@@ -88,7 +89,7 @@ describe("a program that waits", () => {
       const first = yield* Agent.run(program, "go", { threadId: "t" })
       const store = yield* SessionStore.SessionStore
       const { entries } = yield* store.load("t", { limit: 100 })
-      const begun = entries.findIndex(({ entry }) => entry._tag === "State" && Checkpoint.isOpenCallSlot(entry.slot))
+      const begun = entries.findIndex(({ entry }) => entry._tag === "State" && isOpenCallSlot(entry.slot))
       assert.isAbove(begun, 0)
       for (const [index, { id }] of entries.entries()) {
         const fork = yield* Effect.result(store.fork("t", { at: id }))

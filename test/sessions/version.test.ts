@@ -8,9 +8,10 @@ import { DatabaseSync } from "node:sqlite"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
-import { AgentEvent, Checkpoint, type InvalidEncoding, Message, Usage } from "effect-deepagents"
+import { AgentEvent, Checkpoint, Message, Usage } from "effect-deepagents"
 import { JsonlSessions, MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
+import type { InvalidEncoding } from "../../src/core/schema/encoding.ts"
 import { folder } from "./places.ts"
 
 /** Numbers that no version writes, and texts that are none. */
@@ -37,7 +38,7 @@ describe("a record of another version", () => {
   const values: {
     readonly [what: string]: readonly [
       encoded: unknown,
-      decode: (input: unknown) => Effect.Effect<unknown, InvalidEncoding.InvalidEncoding>
+      decode: (input: unknown) => Effect.Effect<unknown, InvalidEncoding>
     ]
   } = {
     message: [Message.encode(Message.human("a")), Message.decode],

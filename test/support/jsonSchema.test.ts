@@ -2,7 +2,7 @@
  * Schemas that others wrote: what refers to itself, leads nowhere, or branches without end.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { isEndless } from "../../src/core/internal/endless.ts"
+import { isEndless } from "../../src/core/schema/endless.ts"
 import { adapt } from "../../src/models/local/internal/grammarSchema.ts"
 import { allowsNull, alternativesOf, resolve, targetOf } from "../../src/support/json/jsonSchema.ts"
 

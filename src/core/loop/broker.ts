@@ -9,14 +9,16 @@ import { cut } from "../../support/text/text.ts"
 import { visible } from "../../support/text/untrusted.ts"
 import { AgentError } from "../AgentError.ts"
 import * as Approval from "../Approval.ts"
-import { resolveName } from "../internal/names.ts"
-import { decisionOn, requestFor } from "../internal/suspension.ts"
-import { canonical, Json, type JsonObject } from "../Json.ts"
+import { Json, type JsonObject } from "../Json.ts"
 import type { Question } from "../Question.ts"
-import { type Cited, union } from "../Sources.ts"
+import { canonical } from "../schema/jsonTree.ts"
+import { union } from "../sourceList.ts"
+import { type Cited } from "../Sources.ts"
+import { fromStored, toStored } from "../thread/storedOutput.ts"
+import { decisionOn, requestFor } from "../thread/suspension.ts"
 import type { Tool } from "../Tool.ts"
 import { ToolError } from "../ToolError.ts"
-import { fromStored, type ToolOutput, toStored } from "../ToolOutput.ts"
+import { type ToolOutput } from "../ToolOutput.ts"
 import { type Call, resolve } from "./calls.ts"
 import { execute } from "./execute.ts"
 import { judge } from "./gate.ts"
@@ -25,6 +27,7 @@ import * as Inside from "./inside.ts"
 import { type Attempt, countWork, type Doors, emit, type Live, note, type OpenCall, save, waitingIn } from "./live.ts"
 import type { DoneOf } from "./records.ts"
 import { register } from "./sources.ts"
+import { resolveName } from "./toolset.ts"
 
 const rejected = (message: string): ToolError => new ToolError({ reason: "Rejected", message })
 
@@ -43,9 +46,8 @@ export const call: Doors["call"] = (attempt, target, args) =>
 
 const made = Effect.fnUntraced(function* (attempt: Attempt, target: string | Tool<unknown>, args: JsonObject) {
   const { live } = attempt
-  const { folded, tools } = live.toolset
   const asked = typeof target === "string" ? target : target.name
-  const name = resolveName(tools, folded, asked) ?? asked
+  const name = resolveName(live.toolset, asked) ?? asked
   const place = Inside.isKept(live) ? Inside.claim(attempt, "call", name, args) : undefined
   const found = place === undefined ? undefined : yield* Effect.fromResult(Inside.find(attempt, place, "Call"))
   // The digest in a place is a key, and no proof.

@@ -9,7 +9,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { boundaryBefore } from "../../support/text/text.ts"
-import type { Part } from "../Journal.ts"
+import type { Part } from "../thread/parts.ts"
 import { type Live, offer } from "./live.ts"
 
 /** The time that is said until a part is stored; it leaves a store the rest of 100 ms. */

@@ -1,10 +1,10 @@
 /** Asks for an answer in a schema, and has it repaired. */
 import * as Effect from "effect/Effect"
 import { AgentError } from "../AgentError.ts"
-import { type Answer, answerCall, type Output, readCall, readText } from "../Answer.ts"
 import type { ModelRequest, ToolDefinition } from "../ChatModel.ts"
 import type { JsonObject } from "../Json.ts"
 import * as Message from "../Message.ts"
+import { type Answer, answerCall, type Output, readCall, readText } from "../schema/answer.ts"
 import { finalAnswer } from "../Tool.ts"
 import { make as say } from "../ToolOutput.ts"
 import { append, type Live } from "./live.ts"

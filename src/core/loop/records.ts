@@ -2,8 +2,8 @@
 import * as Schema from "effect/Schema"
 import { Json, JsonObject } from "../Json.ts"
 import { StopReason } from "../StopReason.ts"
+import { Stored } from "../thread/storedOutput.ts"
 import { ToolError } from "../ToolError.ts"
-import { Stored } from "../ToolOutput.ts"
 import { Spent, Usage } from "../Usage.ts"
 
 /** One answer of a sub-agent: to which input, in which of its messages, and what it had used by then. */

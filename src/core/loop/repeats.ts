@@ -1,6 +1,6 @@
 /** Recognises a round that calls the same as the round before, and answers the calls that need not be made again. */
-import { canonical } from "../Json.ts"
 import type { AiMessage } from "../Message.ts"
+import { canonical } from "../schema/jsonTree.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import { make as say, type ToolOutput } from "../ToolOutput.ts"
 import type { Live } from "./live.ts"

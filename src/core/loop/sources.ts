@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Content from "../Content.ts"
 import type { AiMessage } from "../Message.ts"
+import { numbered, slot } from "../sourceList.ts"
 import * as Sources from "../Sources.ts"
 import type { ToolOutput } from "../ToolOutput.ts"
 import { emit, type Live, type OpenCall } from "./live.ts"
@@ -14,8 +15,8 @@ const none: ReadonlyArray<Sources.Cited> = []
 /** Numbers sources in the run. */
 export const register = Effect.fnUntraced(function* (live: Live, given: ReadonlyArray<Sources.Cited>, callId?: string) {
   const sources = given.slice(0, most).map(Sources.make)
-  yield* live.run.state.set(Sources.slot, sources)
-  const found = Sources.numbered(yield* live.run.state.get(Sources.slot), sources)
+  yield* live.run.state.set(slot, sources)
+  const found = numbered(yield* live.run.state.get(slot), sources)
   if (found.length > 0) {
     yield* emit(live, { _tag: "SourcesFound", ...(callId === undefined ? {} : { callId }), sources: found })
   }
@@ -33,10 +34,10 @@ export const withSources = Effect.fnUntraced(function* (
 ) {
   const own = output.sources ?? none
   if (own.length + inner.length === 0) return output
-  const numbered = own.length === 0 ? [] : yield* register(live, own, id)
-  const others = inner.length === 0 ? [] : Sources.numbered(yield* live.run.state.get(Sources.slot), inner)
-  const numbers = new Set(numbered.map(({ number }) => number))
-  const all = [...numbered, ...others.filter(({ number }) => !numbers.has(number))].slice(0, most)
+  const given = own.length === 0 ? [] : yield* register(live, own, id)
+  const others = inner.length === 0 ? [] : numbered(yield* live.run.state.get(slot), inner)
+  const numbers = new Set(given.map(({ number }) => number))
+  const all = [...given, ...others.filter(({ number }) => !numbers.has(number))].slice(0, most)
   return all.length === 0
     ? output
     : { ...output, content: [...output.content, Content.text(`\nSources:\n${Sources.render(all)}`)] }

@@ -2,8 +2,8 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { AnySlot, Slot, Snapshot, Store } from "../AgentState.ts"
-import type { InvalidEncoding } from "../InvalidEncoding.ts"
 import type { Json } from "../Json.ts"
+import type { InvalidEncoding } from "../schema/encoding.ts"
 
 interface Cell {
   readonly slot: AnySlot

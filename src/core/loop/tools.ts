@@ -1,8 +1,8 @@
 /** Runs the calls of a round, and answers them in the history. */
 import * as Effect from "effect/Effect"
 import type { Request } from "../Approval.ts"
-import { type Suspension, suspension } from "../internal/suspension.ts"
 import type * as Message from "../Message.ts"
+import { type Suspension, suspension } from "../thread/suspension.ts"
 import type * as ToolOutput from "../ToolOutput.ts"
 import { answer, type Call, malformed, resolve, untouched } from "./calls.ts"
 import { execute } from "./execute.ts"

@@ -5,7 +5,8 @@ import { sha256Sync } from "../../support/store/sha256.ts"
 import { normaliseName } from "../../support/text/names.ts"
 import { cut } from "../../support/text/text.ts"
 import type { ToolDefinition } from "../ChatModel.ts"
-import { canonical, fromUnknown } from "../Json.ts"
+import { fromUnknown } from "../Json.ts"
+import { canonical } from "../schema/jsonTree.ts"
 import type { Tool } from "../Tool.ts"
 
 /** Tools by name, as a model is offered them, and by the names that small models make of theirs. */
@@ -64,6 +65,15 @@ export const extend = (
   definitions: [...fixed.definitions, ...more.map((tool) => known(tool) ?? define(tool))],
   asks: fixed.asks || more.some(needsApproval)
 })
+
+/**
+ * Finds the tool that a model means: the exact name, else the only name that differs by case, `-` or `_`. It runs once,
+ * before any gate, so everything after it sees the canonical name.
+ */
+export const resolveName = (
+  { folded, tools }: Pick<Toolset, "folded"> & { readonly tools: { has(name: string): boolean } },
+  name: string
+): string | undefined => (tools.has(name) ? name : folded().get(normaliseName(name)))
 
 const nameRule = /^[A-Za-z0-9_-]{1,64}$/
 

@@ -13,16 +13,17 @@ import {
   type ToolDefinition,
   type TurnPart
 } from "../ChatModel.ts"
-import { resolveName } from "../internal/names.ts"
-import { partial } from "../Journal.ts"
-import { isTooDeep, maxDepth, stringify } from "../Json.ts"
+import { stringify } from "../Json.ts"
 import type * as Message from "../Message.ts"
 import { isModelError, type ModelError } from "../ModelError.ts"
 import type { Run } from "../Run.ts"
+import { isTooDeep, maxDepth } from "../schema/jsonTree.ts"
+import { partial } from "../thread/parts.ts"
 import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
 import type { Compiled } from "./definition.ts"
 import { draftOf } from "./draft.ts"
 import { count, type Live, offer, offerDelta, type OwnRun, settleReaders } from "./live.ts"
+import { resolveName } from "./toolset.ts"
 
 type Next = ModelSession["nextTurn"]
 
@@ -100,7 +101,6 @@ const canonical = (
   message: Message.AiMessage,
   started: ReadonlyMap<string, Started> | undefined
 ): Message.AiMessage => {
-  const { folded, tools } = live.toolset
   if (message.toolCalls.length + message.malformedToolCalls.length === 0) return message
   const deep = message.toolCalls.filter((call) => isTooDeep(call.arguments))
   const calls = deep.length === 0 ? message.toolCalls : message.toolCalls.filter((call) => !deep.includes(call))
@@ -115,7 +115,7 @@ const canonical = (
     return own
   }
   const toolCalls = calls.map((call) => {
-    const name = resolveName(tools, folded, call.name) ?? call.name
+    const name = resolveName(live.toolset, call.name) ?? call.name
     const id = freshId(call.id)
     if (name === call.name && id === call.id) return call
     changed = true

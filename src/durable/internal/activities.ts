@@ -7,8 +7,9 @@ import * as Activity from "effect/workflow/Activity"
 import type { WorkflowEngine, WorkflowInstance } from "effect/workflow/WorkflowEngine"
 import { AiMessage } from "../../core/Message.ts"
 import { isModelError, ModelError } from "../../core/ModelError.ts"
+import { fromStored, Stored, toStored } from "../../core/thread/storedOutput.ts"
 import { isToolError, ToolError } from "../../core/ToolError.ts"
-import { fromStored, Stored, type ToolOutput, toStored } from "../../core/ToolOutput.ts"
+import { type ToolOutput } from "../../core/ToolOutput.ts"
 import { isStorable } from "./limits.ts"
 
 /**

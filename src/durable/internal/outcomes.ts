@@ -1,10 +1,10 @@
 /** Outcomes read from what a thread says, for inputs that were settled before. */
 import * as Effect from "effect/Effect"
 import { AgentError } from "../../core/AgentError.ts"
-import { fromSchema, readAgain } from "../../core/Answer.ts"
 import type { Request } from "../../core/Approval.ts"
 import type { Checkpoint } from "../../core/Checkpoint.ts"
 import { type Message, text as textOf } from "../../core/Message.ts"
+import { fromSchema, readAgain } from "../../core/schema/answer.ts"
 import type { StopReason } from "../../core/StopReason.ts"
 import type { Outcome } from "../Outcome.ts"
 import type { Codecs } from "./codecs.ts"

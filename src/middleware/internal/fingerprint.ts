@@ -1,8 +1,9 @@
 /** Fingerprints of requests, equal for those that a model would take for the same. */
 import * as Effect from "effect/Effect"
+import { anonymous } from "../../core/anonymousMessage.ts"
 import type { ModelRequest } from "../../core/ChatModel.ts"
-import { canonical } from "../../core/Json.ts"
-import { anonymous, callIds, type Message } from "../../core/Message.ts"
+import { callIds, type Message } from "../../core/Message.ts"
+import { canonical } from "../../core/schema/jsonTree.ts"
 import { sha256 } from "../../support/store/hash.ts"
 
 /** Facts of one list of messages: a run's own list grows at its end. */

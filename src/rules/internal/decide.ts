@@ -1,6 +1,7 @@
 /** The decision of policies on a call: which rule speaks, and which policy has the last word. */
-import { canonical, fromUnknown, isObject, type Json, type JsonObject } from "../../core/Json.ts"
+import { fromUnknown, isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import { names } from "../../core/Middleware.ts"
+import { canonical } from "../../core/schema/jsonTree.ts"
 import type { Annotations } from "../../core/Tool.ts"
 import { once } from "../../support/effect/once.ts"
 import { withDefaults } from "../../support/json/defaults.ts"

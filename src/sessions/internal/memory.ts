@@ -1,6 +1,7 @@
 /** A thread in memory, as a value that changes are applied to. */
 import * as Effect from "effect/Effect"
-import { canonical, type JsonObject } from "../../core/Json.ts"
+import { type JsonObject } from "../../core/Json.ts"
+import { canonical } from "../../core/schema/jsonTree.ts"
 import type { Entry, Hit, Label, NewEntry, Stored, Thread, Waiting } from "../../core/SessionStore.ts"
 import { compareText } from "../../support/text/text.ts"
 import type {

@@ -1,9 +1,9 @@
 /** Decides which entries of a thread a run may resume from. */
 import * as Effect from "effect/Effect"
-import { isOpenCallSlot } from "../../core/Checkpoint.ts"
 import { isObject } from "../../core/Json.ts"
 import { callIds } from "../../core/Message.ts"
 import type { Stored } from "../../core/SessionStore.ts"
+import { isOpenCallSlot } from "../../core/thread/suspension.ts"
 
 const window = 64
 

@@ -3,10 +3,10 @@
  * them begins without reading it.
  */
 import type { Checkpoint } from "../../core/Checkpoint.ts"
-import { applyState, type Part, partial } from "../../core/Journal.ts"
 import type { Json } from "../../core/Json.ts"
 import { isPartial, type Message } from "../../core/Message.ts"
 import type { Entry, Leaf, NewEntry, Service, Thread } from "../../core/SessionStore.ts"
+import { applyState, type Part, partial } from "../../core/thread/parts.ts"
 import type { ToolCall } from "../../core/ToolCall.ts"
 import * as Usage from "../../core/Usage.ts"
 import { boundOf } from "../../support/text/size.ts"

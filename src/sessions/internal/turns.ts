@@ -2,9 +2,9 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
-import { Held } from "../../core/Journal.ts"
 import { make as failure, type SessionError } from "../../core/SessionError.ts"
 import type { Service } from "../../core/SessionStore.ts"
+import { Held } from "../../core/thread/parts.ts"
 
 /** Decides about a run while another one of this process is at work on its thread. */
 export type Busy = "queue" | "refuse"

@@ -15,6 +15,7 @@ import {
 } from "effect-deepagents"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
+import { canonical, isTooDeep, maxDepth } from "../../../src/core/schema/jsonTree.ts"
 
 const quiet = Effect.provide(Logger.layer([]))
 
@@ -97,10 +98,10 @@ describe("arguments that lie deep in each other (invariants 10 and 13)", () => {
   )
 
   it("up to the limit they are arguments like all others", () => {
-    assert.isFalse(Json.isTooDeep(nested(Json.maxDepth)))
-    assert.isTrue(Json.isTooDeep(nested(Json.maxDepth + 1)))
-    assert.strictEqual(Json.canonical(nested(2, "x")), '{"a":["x"]}')
-    assert.strictEqual(Json.canonical(nested(100_000)).length, 50_000 * 2 + 50_000 * 6 + 1)
+    assert.isFalse(isTooDeep(nested(maxDepth)))
+    assert.isTrue(isTooDeep(nested(maxDepth + 1)))
+    assert.strictEqual(canonical(nested(2, "x")), '{"a":["x"]}')
+    assert.strictEqual(canonical(nested(100_000)).length, 50_000 * 2 + 50_000 * 6 + 1)
   })
 })
 
@@ -132,7 +133,7 @@ describe("schemas that lead back to themselves", () => {
         const tool = Tool.dynamic("t", {
           description: "",
           parameters: { type: "object", properties: { x: { $ref: "#/$defs/A" } }, $defs },
-          execute: (args) => Effect.succeed(Json.canonical(args))
+          execute: (args) => Effect.succeed(canonical(args))
         })
         assert.strictEqual(ToolOutput.text(yield* Tool.run(tool, { x: null, y: [1] })), '{"x":null,"y":[1]}')
       }

@@ -13,6 +13,7 @@ import {
 } from "effect-deepagents"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
+import { limit, numbered, slot, union } from "../../../src/core/sourceList.ts"
 import * as TestJournal from "../journal.ts"
 
 const cited = fc.record(
@@ -49,7 +50,6 @@ describe("sources", () => {
   it("the union is associative and idempotent, keeps numbers, and believes who came first", () => {
     fc.assert(
       fc.property(lists, lists, lists, (a, b, c) => {
-        const { union } = Sources
         assert.deepStrictEqual(union(union(a, b), c), union(a, union(b, c)))
         const ab = union(union([], a), b)
         assert.strictEqual(union(ab, b), ab)
@@ -67,7 +67,7 @@ describe("sources", () => {
 
   it("a run knows a bounded number of them, each of a bounded size", () => {
     const many = Array.from({ length: 2_000 }, (_, index) => Sources.make({ key: `${index}` }))
-    assert.strictEqual(Sources.union([], many).length, Sources.limit)
+    assert.strictEqual(union([], many).length, limit)
     const long = "\ud83d\ude00".repeat(1_000_000)
     const source = Sources.make({ url: `https://example.com/${long}`, title: long, snippet: long })
     assert.isBelow(JSON.stringify(source).length, 12_000)
@@ -106,7 +106,7 @@ describe("sources", () => {
             const { call, state } = yield* ToolContext.ToolContext
             yield* call(find, { topic: "towns" })
             const { sources = [] } = yield* call(find, { topic: "rivers" })
-            const numbers = Sources.numbered(yield* state.get(Sources.slot), sources).map(({ number }) => number)
+            const numbers = numbered(yield* state.get(slot), sources).map(({ number }) => number)
             return `rivers are ${numbers.join(" and ")}`
           })
       })

@@ -1,6 +1,6 @@
 /** Meaning of "always": a rule in words, for the calls of one tool by one agent, that holds as long as the chat. */
 import type { Request } from "../../../core/Approval.ts"
-import { canonical } from "../../../core/Json.ts"
+import { canonical } from "../../../core/schema/jsonTree.ts"
 import { describeArguments } from "../../../core/ToolCall.ts"
 import { marked } from "../../../support/text/clean.ts"
 import { cut } from "../../../support/text/text.ts"

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as AgentState from "../../../core/AgentState.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
-import { canonical } from "../../../core/Json.ts"
+import { canonical } from "../../../core/schema/jsonTree.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { isOpen, lasting, type Task } from "./task.ts"
 

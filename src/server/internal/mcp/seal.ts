@@ -9,7 +9,8 @@ import * as Effect from "effect/Effect"
 import * as Base64Url from "effect/encoding/Base64Url"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { canonical, type JsonObject } from "../../../core/Json.ts"
+import { type JsonObject } from "../../../core/Json.ts"
+import { canonical } from "../../../core/schema/jsonTree.ts"
 import { sha256 } from "../../../support/store/hash.ts"
 
 const State = Schema.fromJsonString(

@@ -10,16 +10,16 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Agent from "../../../core/Agent.ts"
 import type { AgentResult } from "../../../core/AgentResult.ts"
-import type { Input } from "../../../core/AgentRun.ts"
 import { Approvals } from "../../../core/Approval.ts"
 import * as Checkpoint from "../../../core/Checkpoint.ts"
 import { Journal } from "../../../core/Journal.ts"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { human } from "../../../core/Message.ts"
+import type { Input } from "../../../core/runOptions.ts"
+import { Stored, toStored } from "../../../core/thread/storedOutput.ts"
 import type { Tool } from "../../../core/Tool.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
 import * as ToolError from "../../../core/ToolError.ts"
-import * as ToolOutput from "../../../core/ToolOutput.ts"
 import type { make as makeCalls, Line } from "./calls.ts"
 import { answerOf, failed, resultOf } from "./content.ts"
 
@@ -134,9 +134,9 @@ export const ofTool = (tool: Tool<unknown>, context: Context_): Work => {
   const program = Agent.program({
     name: tool.name,
     input: Schema.Record(Schema.String, Schema.Json),
-    output: ToolOutput.Stored,
+    output: Stored,
     tools: [tool],
-    run: (args) => Effect.flatMap(ToolContext, ({ call }) => Effect.map(call(tool.name, args), ToolOutput.toStored))
+    run: (args) => Effect.flatMap(ToolContext, ({ call }) => Effect.map(call(tool.name, args), toStored))
   })
   const run: Work["run"] = (given, call) =>
     call(tool.name, objectOf(given), (line) =>

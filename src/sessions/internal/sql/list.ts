@@ -1,7 +1,7 @@
 /** Lists threads by SQL. */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { canonical } from "../../../core/Json.ts"
+import { canonical } from "../../../core/schema/jsonTree.ts"
 import { key } from "../ids.ts"
 import type { Tables } from "../tables.ts"
 import { decoded, rows } from "./client.ts"

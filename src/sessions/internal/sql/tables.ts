@@ -1,7 +1,8 @@
 /** The tables of threads in a SQL database. */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { canonical, type JsonObject } from "../../../core/Json.ts"
+import { type JsonObject } from "../../../core/Json.ts"
+import { canonical } from "../../../core/schema/jsonTree.ts"
 import type { NewEntry, Stored } from "../../../core/SessionStore.ts"
 import { encode, toJson } from "../codec.ts"
 import { key } from "../ids.ts"

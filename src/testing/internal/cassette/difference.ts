@@ -1,5 +1,6 @@
 /** Differences between a request and the recorded one that is most like it. */
-import { canonical, isObject, type Json } from "../../../core/Json.ts"
+import { isObject, type Json } from "../../../core/Json.ts"
+import { canonical } from "../../../core/schema/jsonTree.ts"
 import type { Fingerprint } from "./fingerprint.ts"
 import type { Address, Recorded } from "./format.ts"
 

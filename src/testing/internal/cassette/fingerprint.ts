@@ -1,8 +1,10 @@
 /** Fingerprints of requests: equal for requests that a provider would take for the same. */
 import * as Effect from "effect/Effect"
+import { anonymous } from "../../../core/anonymousMessage.ts"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
-import { canonical, type Json } from "../../../core/Json.ts"
-import { anonymous, callIds, type Message } from "../../../core/Message.ts"
+import { type Json } from "../../../core/Json.ts"
+import { callIds, type Message } from "../../../core/Message.ts"
+import { canonical } from "../../../core/schema/jsonTree.ts"
 import { sha256 } from "../../../support/store/hash.ts"
 import type { Address } from "./format.ts"
 

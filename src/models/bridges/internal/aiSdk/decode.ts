@@ -5,6 +5,7 @@ import type { Block, Citation } from "../../../../core/Content.ts"
 import { fromUnknown, type Json, type JsonObject } from "../../../../core/Json.ts"
 import * as Message from "../../../../core/Message.ts"
 import { ModelError } from "../../../../core/ModelError.ts"
+import { union } from "../../../../core/sourceList.ts"
 import * as Sources from "../../../../core/Sources.ts"
 import * as Usage from "../../../../core/Usage.ts"
 import { defined } from "../../../../support/json/defined.ts"
@@ -224,7 +225,7 @@ const uncited = (sources: ReadonlyArray<Sources.Cited>, pieces: ReadonlyArray<Pi
   const cited = new Set(
     pieces.flatMap((piece) => (piece._tag === "said" ? piece.citations.map(({ source }) => source.key) : []))
   )
-  return Sources.union([], sources)
+  return union([], sources)
     .filter(({ key }) => !cited.has(key))
     .map((source) => ({ source }))
 }

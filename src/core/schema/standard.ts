@@ -3,10 +3,37 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { canonical, fromUnknown, isObject, type Json, type JsonObject } from "../Json.ts"
-import type { Issue, Result as Validated, StandardSchema } from "../StandardSchema.ts"
+import { fromUnknown, isObject, type Json, type JsonObject } from "../Json.ts"
 import { coerce } from "./coerce.ts"
 import { type Decoded, type Decoding, listed, toEffect } from "./decoding.ts"
+import { canonical } from "./jsonTree.ts"
+
+/** A problem that a schema has with a value, and the way to it. */
+interface Issue {
+  readonly message: string
+  readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
+}
+
+/** The end of a validation. */
+type Validated<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: ReadonlyArray<Issue> }
+
+/**
+ * A schema of whatever library, of version 1 of the standard, that can write itself down as JSON Schema. zod (from 4.2)
+ * and ArkType have it; a schema of valibot is wrapped by `toStandardJsonSchema` of `@valibot/to-json-schema`.
+ */
+export interface StandardSchema<out Output = unknown> {
+  readonly "~standard": {
+    readonly version: 1
+    readonly vendor: string
+    readonly validate: (value: unknown) => Validated<Output> | Promise<Validated<Output>>
+    readonly types?: { readonly input: unknown; readonly output: Output } | undefined
+    readonly jsonSchema: {
+      readonly input: (options: { readonly target: "draft-2020-12" }) => { readonly [key: string]: unknown }
+    }
+  }
+}
 
 /** Tells whether a value is a schema of Effect's own, which may be one of the standard beside. */
 export const isCodec = (value: unknown): value is Schema.ConstraintCodec<unknown, unknown> => Schema.isSchema(value)

@@ -5,7 +5,8 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { withDefaults } from "../../support/json/defaults.ts"
-import { canonical, fromUnknown, isObject, type Json, type JsonObject } from "../Json.ts"
+import { fromUnknown, isObject, type Json, type JsonObject } from "../Json.ts"
+import { canonical } from "./jsonTree.ts"
 
 /** Adds the keys that a value lacks and another one has, at any depth. */
 const completed = (value: Json, other: Json): Json => {

@@ -4,9 +4,10 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as AgentState from "../AgentState.ts"
 import { choiceOf, Decision, problemOf, Request } from "../Approval.ts"
-import { canonical, Json, type JsonObject } from "../Json.ts"
+import { Json, type JsonObject } from "../Json.ts"
 import { Message, ToolMessage } from "../Message.ts"
 import { allow, answer, edit, type Gate, refuse } from "../Middleware.ts"
+import { canonical } from "../schema/jsonTree.ts"
 import { Usage } from "../Usage.ts"
 
 /** The progress of a sub-agent inside a call that is open, as earlier versions kept it. */
@@ -43,6 +44,9 @@ export const suspension = AgentState.slot<Suspension | null, unknown>("suspensio
   schema: Schema.NullOr(Suspension),
   initial: null
 })
+
+/** True for the names of the slots that have a value only while a call, or a program, is open. */
+export const isOpenCallSlot = (slot: string): boolean => slot === suspension.name || slot.startsWith("inside/")
 
 /** The calls in which something waits. */
 export const waitingCalls = ({ children, waiting }: Suspension): ReadonlyArray<string> =>

@@ -2,7 +2,8 @@
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Schemas from "../../support/json/jsonSchema.ts"
-import { isObject, isTooDeep, type Json, type JsonObject, maxDepth } from "../Json.ts"
+import { isObject, type Json, type JsonObject } from "../Json.ts"
+import { isTooDeep, maxDepth } from "./jsonTree.ts"
 
 const { allows } = Schemas
 

@@ -4,13 +4,31 @@ import * as Schema from "effect/Schema"
 import type * as SchemaIssue from "effect/SchemaIssue"
 import { version, versionProblem } from "../../support/store/version.ts"
 import { at, brief, problems } from "../../support/text/issues.ts"
-import { blockTypes } from "../Content.ts"
-import { InvalidEncoding } from "../InvalidEncoding.ts"
 import { isObject } from "../Json.ts"
+
+const later = "; if a later effect-deepagents wrote it, update this one"
+
+/**
+ * A stored or received value is not what this version of the library reads. `path` names the field, `found` what was
+ * there (cut to a line), `expected` what would have been right. At `v` it is the version that it was written in: one
+ * that is later than this library is not read, since part of it would be lost.
+ */
+export class InvalidEncoding extends Schema.TaggedError<InvalidEncoding>()("InvalidEncoding", {
+  what: Schema.Literals(["message", "event", "state", "checkpoint"]),
+  path: Schema.String,
+  found: Schema.String,
+  expected: Schema.String
+}) {
+  override get message(): string {
+    return `Cannot decode this ${this.what}: at ${this.path === "" ? "the top" : this.path} expected ${this.expected}, found ${this.found}${this.path === "v" ? later : ""}`
+  }
+}
 
 type What = InvalidEncoding["what"]
 
 const roles = ["system", "human", "ai", "tool"]
+
+const blockTypes = ["text", "reasoning", "image", "file"]
 
 /** A union's own error lists every member; a reader wants to know which tag it was that nobody knows. */
 const unknownTag = (

@@ -2,12 +2,13 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { fromUnknown, isTooDeep, Json, type JsonObject, maxDepth, stringify } from "../Json.ts"
-import type { StandardSchema } from "../StandardSchema.ts"
+import { fromUnknown, Json, type JsonObject, stringify } from "../Json.ts"
 import { lenient } from "./arguments.ts"
 import { type Decoded, type Decoding, toEffect } from "./decoding.ts"
 import { withFiniteNumbers } from "./finiteNumbers.ts"
 import { jsonSchemaOf } from "./jsonSchema.ts"
+import { isTooDeep, maxDepth } from "./jsonTree.ts"
+import type { StandardSchema } from "./standard.ts"
 import * as standard from "./standard.ts"
 
 const parseJson = Schema.decodeUnknownResult(Schema.fromJsonString(Json))

@@ -1,0 +1,80 @@
+/** Parts of a thread that a journal and its readers share: streamed turns, slots of the state, locks. */
+import * as Context from "effect/Context"
+import * as Schema from "effect/Schema"
+import * as Content from "../Content.ts"
+import type { Json } from "../Json.ts"
+import { ai, type AiMessage } from "../Message.ts"
+
+/** A piece of what a turn has said: `from` is how much of it was said before, in UTF-16 units. */
+const piece = { from: Schema.Finite, text: Schema.String }
+
+/**
+ * The part of a turn that was streamed since the part before. `turn` tells turns apart; a part of another one begins anew.
+ * Pieces may overlap with what is known: a part whose storing failed is stored again with the next.
+ */
+export const Part = Schema.TaggedStruct("Part", {
+  turn: Schema.String,
+  model: Schema.String,
+  pieces: Schema.Array(
+    Schema.Union([
+      Schema.TaggedStruct("Text", piece),
+      Schema.TaggedStruct("Reasoning", piece),
+      Schema.TaggedStruct("Call", { id: Schema.String, name: Schema.String, ...piece })
+    ])
+  )
+})
+export interface Part extends Schema.Schema.Type<typeof Part> {}
+
+/**
+ * Puts the parts of a turn together: a partial answer (`Message.isPartial`), never a finished one. Calls that were being
+ * written are in `malformedToolCalls`, so that none of them can run. `undefined` where nothing was said yet.
+ */
+export const partial = (parts: ReadonlyArray<Part>): AiMessage | undefined => {
+  const last = parts.at(-1)
+  const said = { Text: "", Reasoning: "" }
+  const calls = new Map<string, { readonly name: string; raw: string }>()
+  for (const part of parts) {
+    if (part.turn !== last?.turn) continue
+    for (const one of part.pieces) {
+      if (one._tag !== "Call") {
+        said[one._tag] = said[one._tag].slice(0, one.from) + one.text
+        continue
+      }
+      const call = calls.get(one.id) ?? { name: one.name, raw: "" }
+      call.raw = call.raw.slice(0, one.from) + one.text
+      calls.set(one.id, call)
+    }
+  }
+  if (last === undefined || (said.Text === "" && said.Reasoning === "" && calls.size === 0)) return undefined
+  const content = [
+    ...(said.Reasoning === "" ? [] : [Content.reasoning(said.Reasoning)]),
+    ...(said.Text === "" ? [] : [Content.text(said.Text)])
+  ]
+  const malformedToolCalls = [...calls].map(([id, call]) => ({
+    id,
+    ...call,
+    problem: "the turn was cut off inside of it"
+  }))
+  return ai(content, { id: last.turn, model: last.model, stopReason: "interrupted", malformedToolCalls })
+}
+
+/** Applies a `State` entry to the slots that came before it. */
+export const applyState = (
+  slots: Map<string, Json>,
+  { slot, value }: { readonly slot: string; readonly value?: Json }
+): void => {
+  if (value !== undefined) {
+    slots.set(slot, value)
+    return
+  }
+  slots.delete(slot)
+  const below = `${slot}/`
+  for (const name of slots.keys()) if (name.startsWith(below)) slots.delete(name)
+}
+
+/**
+ * The locks of the runs that this one is inside of, as `hold` gave them: a run inside of a run can't wait for that one.
+ */
+export const Held = Context.Reference<ReadonlyArray<unknown>>("effect-deepagents/Journal/Held", {
+  defaultValue: () => []
+})
