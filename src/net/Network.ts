@@ -1,9 +1,9 @@
 /**
- * Rules for everything that opens a URL: which hosts, how many redirects, how many bytes, how long, how often.
+ * Rules for all HTTP requests: hosts, redirects, bytes, time, rate.
  *
- * Whatever takes an `HttpClient` (web tools, connectors, MCP over HTTP) keeps these rules when it is given the client
- * of {@link layer}. On Node, use `NodeNetwork.layer`, which also looks at the address that a connection is made to:
- * a name can lead to a private address, and to another one each time it is asked for.
+ * {@link layer} applies them to every user of `HttpClient`: web tools, connectors, MCP over HTTP. On Node, use
+ * `NodeNetwork.layer`. It also judges the address of each connection, because a name can lead to a private address, and
+ * to another address each time.
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -18,8 +18,6 @@
  * )
  * ```
  */
-import * as Clock from "effect/Clock"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as HttpClient from "effect/http/HttpClient"
@@ -28,63 +26,57 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Layer from "effect/Layer"
 import type * as Persistence from "effect/persistence/Persistence"
-import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
-import * as body from "../support/http/body.ts"
+import { startDeadline } from "../support/http/deadline.ts"
 import * as describing from "../support/http/describe.ts"
 import * as hops from "../support/http/hops.ts"
 import * as rules from "../support/http/rules.ts"
 import { untraced } from "../support/http/untraced.ts"
+import { boundResponse } from "./internal/bounds.ts"
 import { type Ask, type CacheOptions, cached } from "./internal/cache.ts"
-import { byHand } from "./internal/fetch.ts"
+import { sendPlain } from "./internal/fetch.ts"
 import { hostLimits } from "./internal/limits.ts"
 
 /**
- * The rules as data, for a file or a store. Every one may be left out.
+ * The rules as data, for a file or a store. All of them are optional.
  *
- * - `schemes`: those that are allowed; both, if nothing is said
- * - `allow`: hosts, and no others: `example.com`, `*.example.com` (all names below), `example.com:8443`
- * - `deny`: hosts that are refused, also among those of `allow`
- * - `ports`: those that are allowed
- * - `allowPrivate`: hosts (`localhost:3000`), addresses and networks (`10.0.0.0/8`) that are reached although they are
- *   of this machine, of the network around it, or reserved; such are refused otherwise
- * - `keepHeaders`: headers that follow a redirect to another origin; others than the usual harmless ones don't
- * - `maxRedirects`: 10; `maxBytes` of an answer when it is unpacked: 50,000,000; `maxRawBytes` as it comes: the same
- * - `timeout`: 120,000 milliseconds, from the request to the end of the answer
- * - `streams`: answers of the type `text/event-stream` may last and be as long as they like (MCP over HTTP)
- * - `rate`: so many requests in a window of so many milliseconds a host; more of them wait
- * - `breaker`: after so many failures in a row, a host is left alone for so many milliseconds
+ * - `schemes`: the allowed schemes, by default `https` and `http`
+ * - `allow`: the only allowed hosts: `example.com`, `*.example.com` (all names below), `example.com:8443`
+ * - `deny`: refused hosts; `deny` wins over `allow`
+ * - `ports`: the allowed ports
+ * - `allowPrivate`: allowed exceptions among private and reserved addresses, which are refused by default: hosts
+ *   (`localhost:3000`), addresses and networks (`10.0.0.0/8`)
+ * - `keepHeaders`: more headers that follow a redirect to another origin; by default only harmless ones do
+ * - `maxRedirects`: 10; `maxBytes` of an unpacked response: 50,000,000; `maxRawBytes` before unpacking: the same
+ * - `timeout`: 120,000 milliseconds, from the request to the end of the response
+ * - `streams`: no bounds on the time and size of `text/event-stream` responses (MCP over HTTP)
+ * - `rate`: a number of requests in a window of milliseconds per host; further requests wait
+ * - `breaker`: after a number of failures in a row, a host gets no requests for some milliseconds
  */
 export const Rules = rules.Rules
 
 /** Rules of the network. */
 export type Rules = rules.Rules
 
-/**
- * A rule refused a request, or gave its answer up: the `cause` in the reason of the `HttpClientError`. `rule` says which
- * one, `message` what is wrong; neither has a secret in it.
- */
+/** The refusal of a rule: the `cause` in the reason of the `HttpClientError`. Its `message` holds no secret. */
 export { Refused } from "../support/http/rules.ts"
 export type { CacheOptions }
 
-/** The rule that made a request fail, if it was one. */
+/** Finds the rule that made a request fail. */
 export const refusalOf: (error: unknown) => rules.Refused | undefined = describing.refusalOf
 
-/**
- * Judges a URL by the rules, before anything is sent there: gives why it is refused, or `undefined`. What its name leads
- * to is judged when a connection is made.
- */
+/** Judges a URL before anything is sent, and returns the refusal. The address of its host is judged on connection. */
 export const check = (given: Rules, url: URL): rules.Refused | undefined => rules.judge(given).url(url)
 
-const failed = (request: HttpClientRequest.HttpClientRequest, why: rules.Refused): HttpClientError.HttpClientError =>
+const failWith = (request: HttpClientRequest.HttpClientRequest, why: rules.Refused): HttpClientError.HttpClientError =>
   new HttpClientError.HttpClientError({
     reason: new HttpClientError.InvalidUrlError({ request, cause: why, description: why.message })
   })
 
-/** A failure that a rule is behind, told as such: nobody should try it again. */
-const explained = (error: HttpClientError.HttpClientError): HttpClientError.HttpClientError => {
+/** Turns the failure of a rule below into an invalid request, which nobody retries. */
+const explainRefusal = (error: HttpClientError.HttpClientError): HttpClientError.HttpClientError => {
   const why = refusalOf(error)
-  return why === undefined || error.reason._tag === "DecodeError" ? error : failed(error.request, why)
+  return why === undefined || error.reason._tag === "DecodeError" ? error : failWith(error.request, why)
 }
 
 const defaults = { maxBytes: 50_000_000, maxRedirects: 10, timeout: 120_000 }
@@ -105,12 +97,23 @@ const around = <R>(
       const timeout = given.timeout ?? defaults.timeout
       const maxBytes = given.maxBytes ?? defaults.maxBytes
       const maxRawBytes = given.maxRawBytes ?? maxBytes
-      const late = (request: HttpClientRequest.HttpClientRequest) =>
-        failed(request, rules.refused("time", `there was no answer within ${timeout} ms`))
+      const timeoutError = (request: HttpClientRequest.HttpClientRequest) =>
+        failWith(request, rules.makeRefused("time", `there was no answer within ${timeout} ms`))
 
-      const ask = yield* wrap((request, url) => limits(request, url.host, byHand(outside.execute(request))))
+      const judgeHop = (request: HttpClientRequest.HttpClientRequest, next: hops.Hop): rules.Refused | undefined => {
+        const isBodySent = !next.isBodyDropped && request.body._tag !== "Empty"
+        return next.redirects > (given.maxRedirects ?? defaults.maxRedirects)
+          ? rules.makeRefused("redirect", `it was redirected more than ${next.redirects - 1} times`)
+          : isBodySent && !next.isHome
+            ? rules.makeRefused("redirect", `a redirect to ${next.url.origin} would hand it the body of the request`)
+            : isBodySent && (request.body._tag === "Stream" || request.body._tag === "Raw")
+              ? rules.makeRefused("redirect", "a redirect asks for the body again, which can't be sent twice")
+              : judge.url(next.url)
+      }
 
-      /** One hop: the answer, and the end of its connection. */
+      const ask = yield* wrap((request, url) => limits(request, url.host, sendPlain(outside.execute(request))))
+
+      /** Sends one hop. `close` ends its connection. */
       const send = (request: HttpClientRequest.HttpClientRequest, url: URL, signal: AbortSignal) =>
         Effect.gen(function* () {
           const scope = yield* Scope.make()
@@ -118,7 +121,7 @@ const around = <R>(
           const onAbort = () => void Effect.runFork(close)
           signal.addEventListener("abort", onAbort, { once: true })
           const response = yield* Scope.provide(ask(request, url), scope).pipe(
-            Effect.mapError(explained),
+            Effect.mapError(explainRefusal),
             Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : close))
           )
           return {
@@ -132,47 +135,45 @@ const around = <R>(
 
       const client = HttpClient.make((request, url, signal) =>
         Effect.gen(function* () {
-          const begin = yield* Clock.currentTimeMillis
+          const timeLeft = yield* startDeadline(timeout)
           const tied = yield* hops.Tied
           if (request.headers["upgrade"] !== undefined) {
             return yield* Effect.fail(
-              failed(request, rules.refused("upgrade", "connections that stay open are not made"))
+              failWith(request, rules.makeRefused("upgrade", "connections that stay open are not made"))
             )
           }
-          let at = url
-          // Of the encodings that are unpacked here the one that all servers mean alike, whatever else the asker could read.
-          let current = HttpClientRequest.setHeader(request, "accept-encoding", "gzip")
-          for (let hop = 0; ; hop++) {
-            const why = judge.url(at)
-            if (why !== undefined) return yield* Effect.fail(failed(current, why))
-            const left = timeout - ((yield* Clock.currentTimeMillis) - begin)
-            const sent = yield* Effect.timeoutOrElse(send(current, at, signal), {
-              duration: Duration.millis(Math.max(0, left)),
-              orElse: () => Effect.fail(late(request))
-            })
-            const to = hops.target(sent.response, at)
-            if (to === undefined) {
-              const endless = given.streams === true && isStream(sent.response)
-              const remaining = timeout - ((yield* Clock.currentTimeMillis) - begin)
-              return body.bound(
-                sent.response,
-                endless
-                  ? { maxBytes: Infinity, maxRawBytes: Infinity, remaining: undefined, timeout }
-                  : { maxBytes, maxRawBytes, remaining: Duration.millis(Math.max(0, remaining)), timeout },
-                sent.close
-              )
+          const why = judge.url(url)
+          if (why !== undefined) return yield* Effect.fail(failWith(request, why))
+          // The only one of the encodings unpacked here that all servers understand alike.
+          const first = HttpClientRequest.setHeader(request, "accept-encoding", "gzip")
+          const { close, response } = yield* hops.followRedirects(
+            { url, method: request.method },
+            {
+              send: (hop) => {
+                const current = hop.redirects === 0 ? first : hops.requestOf(first, hop, given.keepHeaders ?? [], tied)
+                return Effect.flatMap(timeLeft, (duration) =>
+                  Effect.timeoutOrElse(send(current, hop.url, signal), {
+                    duration,
+                    orElse: () => Effect.fail(timeoutError(request))
+                  })
+                )
+              },
+              headOf: ({ response: { headers, status } }) => ({ status, location: headers["location"] }),
+              close: (sent) => sent.close,
+              allow: (next) => {
+                const refusal = judgeHop(first, next)
+                return refusal === undefined || Effect.fail(failWith(request, refusal))
+              }
             }
-            yield* sent.close
-            if (hop >= (given.maxRedirects ?? defaults.maxRedirects)) {
-              return yield* Effect.fail(
-                failed(current, rules.refused("redirect", `it was redirected more than ${hop} times`))
-              )
-            }
-            const next = hops.next(current, sent.response.status, at, to, given.keepHeaders ?? [], tied)
-            if (Result.isFailure(next)) return yield* Effect.fail(failed(current, next.failure))
-            current = next.success
-            at = to
-          }
+          )
+          const endless = given.streams === true && isStream(response)
+          return boundResponse(
+            response,
+            endless
+              ? { maxBytes: Infinity, maxRawBytes: Infinity, remaining: undefined, timeout }
+              : { maxBytes, maxRawBytes, remaining: yield* timeLeft, timeout },
+            close
+          )
         })
       )
       return untraced(client)
@@ -180,27 +181,24 @@ const around = <R>(
   )
 
 /**
- * Puts the rules around a client: a transformer of whichever `HttpClient` it is provided with. It sends no request whose
- * URL is refused, and follows redirects itself, hop by hop under the same rules: other headers than harmless ones stay
- * with their origin, and no body goes to another one. Answers are unpacked here, and given up once they are too long or
- * last too long. Connections that stay open (upgrades) are refused. Requests are spans here, but no header of them
- * (`traceparent`, `b3`) goes out: strangers learn nothing of your traces.
+ * Applies the rules to an `HttpClient`. Every redirect is judged like a first request; only harmless headers, and no
+ * body, follow it to another origin. Responses are unpacked here, and end when they are too long or too slow. Upgrades
+ * are refused. Requests are spans, but send no trace headers (`traceparent`, `b3`).
  *
- * A request fails with `HttpClientError`; {@link refusalOf} says if a rule was the reason.
+ * A request fails with `HttpClientError`; {@link refusalOf} finds the rule behind it.
  */
 export const layer = (given: Rules): Layer.Layer<HttpClient.HttpClient, never, HttpClient.HttpClient> =>
   around(given, Effect.succeed)
 
-/** Rules that say what may be reached: what was fetched under some is not shown under others. */
+/** The rules on hosts: a cached response is visible only under the same ones. */
 const realmOf = ({ allow, allowPrivate, deny, ports, schemes }: Rules): string =>
   JSON.stringify([schemes, allow, deny, ports, allowPrivate])
 
 /**
- * The rules of {@link layer}, and below them a cache, in a `Persistence`: answers that say how long they are good for, or
- * how to ask whether they still are (`ETag`, `Last-Modified`). One that is fresh is given again, a stale one is asked for
- * anew (a 304 costs no body). Every request and every hop is judged first, and what was fetched under other rules on what
- * may be reached is not found. Only GET requests without credentials are kept, and only answers of at most `maxBytes` as
- * they come (5,000,000), for `timeToLive` (a day) at most.
+ * The rules of {@link layer} over a cache in a `Persistence`. It keeps responses to GET requests without credentials,
+ * with a lifetime or a validator (`ETag`, `Last-Modified`), of at most `maxBytes` (5,000,000), for at most `timeToLive`
+ * (a day). Stale ones are revalidated. Every request and hop is judged first, and a response that was fetched under other
+ * rules on hosts is not found.
  */
 export const layerCached = (
   given: Rules,
@@ -208,5 +206,5 @@ export const layerCached = (
 ): Layer.Layer<HttpClient.HttpClient, never, HttpClient.HttpClient | Persistence.Persistence> =>
   around(given, (ask) => cached(ask, realmOf(given), options))
 
-/** Says why a request failed, for a person or a model: what a rule had against it, or what became of the connection. */
+/** Describes a failed request for a person or a model. */
 export const describe: (error: HttpClientError.HttpClientError) => string = describing.describe

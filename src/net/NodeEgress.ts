@@ -1,9 +1,9 @@
 /**
- * A way out of a sandbox that fills in secrets: commands write `{{secret:NAME}}`, and never get the value.
+ * A way out of a sandbox that fills in secrets: commands write `{{secret:NAME}}`, and never see the value.
  *
- * Commands send a request to `EGRESS_URL/https://host/path` in place of `https://host/path`. What is said in headers, in
- * the query and in the body is filled in here, for the hosts that a secret is meant for, and taken out of the answer.
- * Other programs use the proxy of `HTTPS_PROXY`, which keeps the rules of the network and fills nothing in.
+ * Commands send a request to `EGRESS_URL/https://host/path` instead of `https://host/path`. Secrets are filled into its
+ * headers, query and body, for their own hosts only, and removed from the response. Other programs use the proxy of
+ * `HTTPS_PROXY`, which applies the rules of the network and fills nothing in.
  *
  * ```ts
  * import { Effect, Layer, Redacted } from "effect"
@@ -25,7 +25,6 @@ import { randomBytes } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
-import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as HttpMethod from "effect/http/HttpMethod"
@@ -33,38 +32,33 @@ import type * as Scope from "effect/Scope"
 import type { Resolve } from "../support/http/connect.ts"
 import { describe } from "../support/http/describe.ts"
 import * as fills from "../support/http/fill.ts"
-import { Tied } from "../support/http/hops.ts"
+import { Tied, withoutRedirects } from "../support/http/hops.ts"
 import * as proxy from "../support/http/proxy.ts"
 import * as judging from "../support/http/rules.ts"
 import { mask } from "../support/text/mask.ts"
 import type * as Network from "./Network.ts"
 import { Secrets } from "./Secrets.ts"
 
-export type { Resolve }
-
-/**
- * The rules that the proxy keeps; `maxBytes` of a request that is filled in: 10,000,000. `resolve` takes the place of
- * `dns.lookup`.
- */
-export interface Options {
+interface Options {
+  /** The rules of the proxy. */
   readonly rules: Network.Rules
+  /** The largest body of a request with secrets: 10,000,000 bytes by default. */
   readonly maxBytes?: number | undefined
+  /** Replaces `dns.lookup`. */
   readonly resolve?: Resolve | undefined
 }
 
-/**
- * A way out: its address, and the environment for the commands of a sandbox. Both have a password for this way in them,
- * and no secret.
- */
-export interface Egress {
+/** A running way out. Both fields contain its password, and no secret. */
+interface Egress {
+  /** The address of the way out. */
   readonly url: string
+  /** The environment for the commands of a sandbox. */
   readonly env: { readonly [name: string]: string }
 }
 
-/** Headers that are of the way to the proxy, or that the client writes itself. */
+/** Headers of the way to the proxy, or written by the client. */
 const dropped = new Set("host content-length accept-encoding expect".split(" "))
 
-/** A request that can't be sent on: the status of the answer, and why. */
 interface Refusal {
   readonly status: number
   readonly message: string
@@ -114,7 +108,7 @@ const answer = (request: IncomingMessage, path: string, most: number) =>
     if (known.size > 0 && headers.some(([name]) => name === "range")) {
       return yield* refuse(403, "the header range is not sent to a host that a secret is for; leave it out")
     }
-    // A body of bytes stays as it is: a value is put in as the bytes of its text.
+    // In a binary body, a value is the bytes of its text.
     const inBytes = (text: string) => Buffer.from(text).toString("latin1")
     const filled = fills.fillBody(
       body,
@@ -127,7 +121,7 @@ const answer = (request: IncomingMessage, path: string, most: number) =>
     const onward = content.length === 0 ? bare : HttpClientRequest.bodyUint8Array(bare, new Uint8Array(content), type)
     return yield* HttpClient.execute(onward).pipe(
       Effect.flatMap((response) => Effect.map(response.arrayBuffer, (content) => ({ response, content }))),
-      Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+      withoutRedirects,
       Effect.provideService(Tied, tied),
       Effect.provideService(HttpClient.TracerPropagationEnabled, false),
       Effect.provideService(HttpClient.TracerDisabledWhen, () => used.size > 0),
@@ -146,10 +140,7 @@ const answer = (request: IncomingMessage, path: string, most: number) =>
     )
   })
 
-/**
- * Starts a way out on loopback, which ends with the scope. It sends by the `HttpClient` at hand: give it one that keeps
- * rules (`NodeNetwork.layer`), the same as `rules`.
- */
+/** Starts a way out on loopback, until the scope ends. Provide an `HttpClient` with the same rules: `NodeNetwork.layer`. */
 export const start = (options: Options): Effect.Effect<Egress, never, Scope.Scope | HttpClient.HttpClient | Secrets> =>
   Effect.gen(function* () {
     const run = yield* FiberSet.makeRuntime<HttpClient.HttpClient | Secrets>()
@@ -185,7 +176,6 @@ export const start = (options: Options): Effect.Effect<Egress, never, Scope.Scop
         HTTPS_PROXY: through,
         http_proxy: through,
         https_proxy: through,
-        // The way out itself is on loopback, and needs no proxy.
         NO_PROXY: "127.0.0.1",
         no_proxy: "127.0.0.1"
       }

@@ -1,5 +1,5 @@
 /**
- * The network on Node, under the rules of `Network`, down to the addresses that connections are made to.
+ * The network on Node under the rules of `Network`, down to the address of each connection.
  *
  * Needs the package `@effect/platform-node`.
  *
@@ -25,7 +25,7 @@ import * as Network from "./Network.ts"
 
 export type { Resolve }
 
-/** The time that a connection may take to come about, in milliseconds. */
+/** The longest time to connect, in milliseconds. */
 const patience = 10_000
 
 const client = (given: Network.Rules, resolve: Resolve | undefined): Layer.Layer<HttpClient> => {
@@ -39,18 +39,17 @@ const client = (given: Network.Rules, resolve: Resolve | undefined): Layer.Layer
 }
 
 /**
- * An `HttpClient` that keeps the rules. The address is judged that a connection is made to, so that a name which leads to
- * a private address is refused, also one that leads there only the second time (DNS rebinding). It uses no proxy:
- * through one, the proxy would resolve names.
+ * An `HttpClient` under the rules. It judges the address of each connection, so that no name leads to a private address,
+ * not even on its second lookup (DNS rebinding). It uses no proxy, because a proxy would resolve the names.
  *
- * `resolve` takes the place of `dns.lookup`.
+ * `resolve` replaces `dns.lookup`.
  */
 export const layer = (
   given: Network.Rules,
   options: { readonly resolve?: Resolve | undefined } = {}
 ): Layer.Layer<HttpClient> => Layer.provide(Network.layer(given), client(given, options.resolve))
 
-/** The same with a cache, as `Network.layerCached` has it. */
+/** {@link layer} with the cache of `Network.layerCached`. */
 export const layerCached = (
   given: Network.Rules,
   options: Network.CacheOptions & { readonly resolve?: Resolve | undefined } = {}

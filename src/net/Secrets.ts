@@ -1,6 +1,6 @@
 /**
- * Secrets that a model uses by name: `{{secret:NAME}}` in a request is filled in on its way out, for the hosts that it
- * is meant for, and taken out of whatever comes back.
+ * Secrets that a model uses by name. `{{secret:NAME}}` in a request is replaced on its way out, for the hosts of the
+ * secret, and the value is removed from the response.
  *
  * ```ts
  * import { Redacted } from "effect"
@@ -22,7 +22,7 @@ export interface Secret {
   readonly hosts: ReadonlyArray<string>
 }
 
-/** The secrets by name, and their names. */
+/** The secrets by name. */
 export class Secrets extends Context.Service<
   Secrets,
   {
@@ -31,7 +31,7 @@ export class Secrets extends Context.Service<
   }
 >()("effect-deepagents/Secrets") {}
 
-/** Secrets that are given here, by name. */
+/** Provides fixed secrets. */
 export const layer = (secrets: { readonly [name: string]: Secret }): Layer.Layer<Secrets> => {
   const all = new Map(Object.entries(secrets))
   return Layer.succeed(Secrets, {

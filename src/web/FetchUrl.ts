@@ -29,7 +29,7 @@ import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Documents from "../documents/Documents.ts"
 import * as Network from "../net/Network.ts"
-import { beginning } from "../support/http/body.ts"
+import { readBeginning } from "../support/http/body.ts"
 import { untraced } from "../support/http/untraced.ts"
 import { boundaryBefore } from "../support/text/text.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
@@ -91,7 +91,7 @@ const get = (url: URL, maxBytes: number, userAgent: string, accept: string) =>
   Effect.gen(function* () {
     const client = untraced(yield* HttpClient.HttpClient)
     const response = yield* client.get(url, { headers: { accept, "user-agent": userAgent } })
-    const read = yield* beginning(response, maxBytes)
+    const read = yield* readBeginning(response, maxBytes)
     return {
       ...read,
       status: response.status,

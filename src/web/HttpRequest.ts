@@ -29,7 +29,7 @@ import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { Secrets } from "../net/Secrets.ts"
-import { beginning } from "../support/http/body.ts"
+import { readBeginning } from "../support/http/body.ts"
 import { describe } from "../support/http/describe.ts"
 import * as fills from "../support/http/fill.ts"
 import { Tied } from "../support/http/hops.ts"
@@ -149,7 +149,7 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
             : HttpClientRequest.bodyText(bare, fills.fillBody(text, written, used), type ?? written)
         const seconds = Math.min(120, Math.max(1, timeout))
         const answer = Effect.flatMap(HttpClient.execute(request), (response) =>
-          Effect.map(beginning(response, maxBytes), (read) => ({ response, ...read }))
+          Effect.map(readBeginning(response, maxBytes), (read) => ({ response, ...read }))
         )
         const { bytes, isWhole, response } = yield* answer.pipe(
           // A client that follows redirects by itself would take the secrets along.

@@ -317,6 +317,24 @@ describe("bodies", () => {
     })
   )
 
+  it.effect("reads all members of a gzip body", () =>
+    Effect.gen(function* () {
+      const members = Buffer.concat([gzipSync("first, "), gzipSync("second, "), gzipSync("third")])
+      const bombs = Buffer.concat([gzipSync("first"), gzipSync(Buffer.alloc(100_000_000))])
+      const server = yield* serve((request, response) => {
+        response.writeHead(200, { "content-encoding": "gzip" })
+        const body = request.url === "/bomb" ? bombs : members
+        response.write(body.subarray(0, 30))
+        response.end(request.url === "/half" ? undefined : body.subarray(30))
+      })
+      yield* Effect.gen(function* () {
+        assert.strictEqual(yield* text(server.url), "first, second, third")
+        assert.strictEqual((yield* Effect.flip(text(`${server.url}/half`))).reason._tag, "DecodeError")
+        assert.strictEqual(yield* ruleOf(text(`${server.url}/bomb`)), "bytes")
+      }).pipe(Effect.provide(local({ maxBytes: 1_000_000 })))
+    })
+  )
+
   it.effect.each([
     ["utf-8", undefined],
     ["none", undefined],

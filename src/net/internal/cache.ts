@@ -1,4 +1,4 @@
-/** A cache of answers that can be asked for again by their `ETag` or date. */
+/** A cache of responses, revalidated by their `ETag` or date. */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -14,15 +14,16 @@ import type * as Persistence from "effect/persistence/Persistence"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { join, withStream } from "../../support/http/body.ts"
+import { joinBytes } from "../../support/http/body.ts"
 import { sha256 } from "../../support/store/hash.ts"
+import { withStream } from "./bounds.ts"
 
 export interface CacheOptions {
   readonly maxBytes?: number | undefined
   readonly timeToLive?: Duration.Input | undefined
 }
 
-/** An answer that was kept: for which wishes of the asker, and until when it is fresh. */
+/** A cached response. `wishes` are the headers that it may vary by. */
 const Kept = Schema.Struct({
   url: Schema.String,
   wishes: Schema.String,
@@ -50,10 +51,10 @@ const directives = (header: string | undefined): ReadonlyMap<string, string> =>
     })
   )
 
-/** Headers of a request by which answers to it may differ, and still be kept. */
+/** Request headers that a cached response may vary by. */
 const wishes = new Set(["accept", "accept-encoding", "accept-language"])
 
-/** The time that an answer is fresh, in milliseconds; `undefined` if it may not be kept, or if that is of no use. */
+/** The lifetime of a response in milliseconds; `undefined` if it can't be cached, or to no use. */
 const freshness = (headers: Headers.Headers): number | undefined => {
   const control = directives(headers["cache-control"])
   const vary = (headers["vary"] ?? "").toLowerCase()
@@ -68,10 +69,9 @@ const freshness = (headers: Headers.Headers): number | undefined => {
   return canBeAsked ? 0 : undefined
 }
 
-/** The headers of a request of nobody in particular. */
+/** Request headers without an identity. */
 const common = new Set([
   ..."accept accept-encoding accept-language user-agent".split(" "),
-  // Those of a trace.
   ..."b3 traceparent tracestate".split(" ")
 ])
 
@@ -88,21 +88,19 @@ const wishesOf = ({ headers }: HttpClientRequest.HttpClientRequest): string =>
 
 const bare = (tag: string): string => tag.replace(/^W\//, "")
 
-/** Headers of an answer that is still good: those of the 304, but for what they say of a body that did not come. */
-const renewed = (kept: Kept["headers"], answer: Headers.Headers): Headers.Headers => {
+/** Updates cached headers by those of a 304, except for the headers of a body. */
+const renewHeaders = (kept: Kept["headers"], answer: Headers.Headers): Headers.Headers => {
   const own = Object.keys(answer).filter((name) => name.startsWith("content-") || name === "transfer-encoding")
   return Headers.setAll(Headers.remove(Headers.fromInput(kept), "age"), Headers.removeMany(answer, own))
 }
 
-/** Sends one request to where its URL leads, which was judged. */
+/** Sends one judged request. */
 export type Ask = (
   request: HttpClientRequest.HttpClientRequest,
   url: URL
 ) => Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError, Scope.Scope>
 
-/**
- * Keeps answers, and asks for them anew when they are stale. What was kept under one `realm` is not found under another.
- */
+/** Caches responses, and revalidates stale ones. Each `realm` has its own. */
 export const cached = (
   ask: Ask,
   realm: string,
@@ -111,7 +109,7 @@ export const cached = (
   Effect.gen(function* () {
     const maxBytes = options.maxBytes ?? 5_000_000
     const timeToLive = Duration.fromInputUnsafe(options.timeToLive ?? "1 day")
-    // Pages that have just come, on their way into the cache: a lookup finds them here, and nothing else.
+    // New pages, which the lookup of the cache finds here and then keeps.
     const arrived = new Map<string, Kept>()
     const forHits = (exit: Exit.Exit<unknown, unknown>) => (Exit.isSuccess(exit) ? timeToLive : Duration.zero)
     const pages = yield* PersistedCache.make(
@@ -132,10 +130,10 @@ export const cached = (
         Effect.catchCause((cause) => Effect.logDebug("an answer could not be kept", cause))
       )
 
-    /** A cache that can't be read is none. */
+    /** Finds a page. A cache that can't be read has no pages. */
     const find = (key: string) => Effect.option(pages.get(new Page({ key })))
 
-    const again = (request: HttpClientRequest.HttpClientRequest, kept: Kept) =>
+    const replay = (request: HttpClientRequest.HttpClientRequest, kept: Kept) =>
       Object.assign(
         withStream(
           HttpClientResponse.fromWeb(request, new Response(null, { status: 200, headers: kept.headers })),
@@ -147,7 +145,7 @@ export const cached = (
 
     const forget = (key: string) => Effect.ignore(pages.invalidate(new Page({ key })))
 
-    /** Hands an answer on, and keeps it once all of it has come: a reader may leave before. */
+    /** Passes a response on, and caches it once its reader has read all of it. */
     const keeping = (
       key: string,
       request: HttpClientRequest.HttpClientRequest,
@@ -174,7 +172,7 @@ export const cached = (
                   url: response.url,
                   wishes: wishesOf(request),
                   headers: { ...Headers.remove(response.headers, "content-length") },
-                  body: join(chunks),
+                  body: joinBytes(chunks),
                   freshUntil: now + fresh
                 })
           )
@@ -188,7 +186,7 @@ export const cached = (
         const key = yield* sha256(`${realm}\n${url.href.split("#")[0]}`)
         if (!safe.has(request.method)) {
           const response = yield* ask(request, url)
-          // It may have changed what is here (RFC 9111, 4.4).
+          // The cached page may have changed (RFC 9111, 4.4).
           if (response.status < 400) yield* forget(key)
           return response
         }
@@ -197,7 +195,7 @@ export const cached = (
         const anew = Effect.map(ask(request, url), (response) => keeping(key, request, response, now))
         const kept = Option.getOrUndefined(yield* find(key))
         if (kept === undefined || kept.wishes !== wishesOf(request)) return yield* anew
-        if (kept.freshUntil > now) return again(request, kept)
+        if (kept.freshUntil > now) return replay(request, kept)
         const { etag, "last-modified": modified } = kept.headers
         if (etag === undefined && modified === undefined) return yield* anew
         const response = yield* ask(
@@ -209,12 +207,12 @@ export const cached = (
         if (response.status !== 304) return keeping(key, request, response, now)
         yield* Effect.ignore(Stream.runDrain(response.stream))
         const { etag: said } = response.headers
-        // It speaks of another answer than the one that is here.
+        // The 304 is about another response than the cached one.
         if (said !== undefined && etag !== undefined && bare(said) !== bare(etag)) return yield* anew
-        const headers = renewed(kept.headers, response.headers)
+        const headers = renewHeaders(kept.headers, response.headers)
         const fresh = freshness(headers)
         const still = { ...kept, headers: { ...headers }, freshUntil: now + (fresh ?? 0) }
         yield* fresh === undefined ? forget(key) : keep(key, still)
-        return again(request, still)
+        return replay(request, still)
       })
   })

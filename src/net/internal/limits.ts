@@ -1,4 +1,4 @@
-/** The limits of a host: how often it is asked, and when it is left alone. */
+/** The rate limit and the circuit breaker of each host. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -9,11 +9,11 @@ import * as Layer from "effect/Layer"
 import * as CircuitBreaker from "effect/persistence/CircuitBreaker"
 import * as RateLimiter from "effect/persistence/RateLimiter"
 import * as Scope from "effect/Scope"
-import { refused, type Rules } from "../../support/http/rules.ts"
+import { makeRefused, type Rules } from "../../support/http/rules.ts"
 
 type Sent<R> = Effect.Effect<HttpClientResponse, HttpClientError.HttpClientError, R>
 
-/** A host has failed when it can't be reached, or says that it failed. */
+/** Counts connection errors, 429 and 5xx as failures of the host. */
 const outcome = (exit: Exit.Exit<HttpClientResponse, HttpClientError.HttpClientError>): CircuitBreaker.Outcome =>
   Exit.isSuccess(exit)
     ? exit.value.status >= 500 || exit.value.status === 429
@@ -23,7 +23,7 @@ const outcome = (exit: Exit.Exit<HttpClientResponse, HttpClientError.HttpClientE
       ? CircuitBreaker.ignored
       : CircuitBreaker.failure()
 
-/** Makes the limits: a function that sends a request to a host under them. */
+/** Makes a function that sends a request within the limits of its host. */
 export const hostLimits = ({
   breaker,
   rate
@@ -59,7 +59,7 @@ export const hostLimits = ({
                 window: rate.window
               })
               .pipe(
-                // Its store is memory, which does not fail.
+                // A store in memory does not fail.
                 Effect.orDie,
                 Effect.flatMap(({ delay }) => Effect.delay(send, delay))
               )
@@ -67,7 +67,7 @@ export const hostLimits = ({
         ? waited
         : Effect.mapError(circuit.execute(waited, { key: host, classify: outcome }), (error) => {
             if (HttpClientError.isHttpClientError(error)) return error
-            const why = refused("breaker", `${host} failed several times in a row, and is left alone for a while`)
+            const why = makeRefused("breaker", `${host} failed several times in a row, and is left alone for a while`)
             return new HttpClientError.HttpClientError({
               reason: new HttpClientError.InvalidUrlError({ request, cause: why, description: why.message })
             })

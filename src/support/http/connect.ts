@@ -1,7 +1,4 @@
-/**
- * Connections on Node that are made to addresses which the rules allow, and to no others: the address that a name is
- * resolved to is judged, and then connected to, without being asked for again.
- */
+/** Connections on Node to allowed addresses: the judged address of a name is the one that is connected to. */
 import { lookup } from "node:dns"
 import type { LookupFunction } from "node:net"
 import type { Judge } from "./rules.ts"
@@ -9,7 +6,7 @@ import type { Judge } from "./rules.ts"
 /** Resolves names: `dns.lookup`, or another one in tests. */
 export type Resolve = typeof lookup
 
-/** A resolver that fails for a name with an address that may not be reached, for connections to one port. */
+/** Makes a resolver for connections to one port. It fails for a name with a forbidden address. */
 export const guardedLookup =
   (judge: Judge, port: number, resolve: Resolve = lookup): LookupFunction =>
   (host, options, callback) => {

@@ -1,10 +1,9 @@
-/** The reasons of failed requests, for a person or a model. */
 import type * as HttpClientError from "effect/http/HttpClientError"
 import * as Predicate from "effect/Predicate"
 import { oneLine } from "../text/untrusted.ts"
 import { Refused } from "./rules.ts"
 
-/** The rule that made a request fail, if it was one. */
+/** Finds the rule that made a request fail. */
 export const refusalOf = (error: unknown): Refused | undefined => {
   let one = error
   for (let depth = 0; depth < 8; depth++) {
@@ -28,7 +27,7 @@ const causeOf = (error: unknown): string | undefined => {
   return text
 }
 
-/** Says why a request failed. */
+/** Describes a failed request for a person or a model. */
 export const describe = (error: HttpClientError.HttpClientError): string => {
   const why = refusalOf(error)
   if (why !== undefined) return why.message

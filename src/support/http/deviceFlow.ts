@@ -1,20 +1,20 @@
-/** The wait for a person who types a code in on another device (RFC 8628), whatever library asks the server. */
+/** The wait for a person who enters a code on another device (RFC 8628). */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 
 const clamp = (least: number, most: number, value: number): number => Math.min(Math.max(least, value), most)
 
-/** The time that a code is good for, and the pause between two questions, in seconds, as a server may set them. */
+/** Bounds the lifetime of a code and the polling interval of a server, in seconds. */
 export const bounds = (expiresIn: number, interval: number | undefined) => ({
   seconds: clamp(1, 1800, expiresIn),
   // RFC 8628: five seconds, if the server says none.
   interval: clamp(1, 60, interval ?? 5)
 })
 
-/** The reasons to ask again: nobody has typed the code in yet, it was asked too often, it did not answer. */
+/** The reasons to poll again: the code is not entered yet, the polls are too frequent, the server is down. */
 export type Again = "authorization_pending" | "slow_down" | "unavailable"
 
-/** Asks until there is an answer, or a failure that is none of those of {@link Again}. */
+/** Polls until there is an answer, or a failure without a reason to poll {@link Again}. */
 export const poll = <A, E, R>(
   interval: number,
   asked: Effect.Effect<A, E, R>,

@@ -1,7 +1,4 @@
-/**
- * The `fetch` of other libraries, over Effect's `HttpClient`: its rules, limits and spans hold for what they request.
- * Headers of traces are not sent.
- */
+/** A `fetch` for other libraries over Effect's `HttpClient`, whose rules, limits and spans apply. It sends no trace headers. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -17,10 +14,10 @@ import * as Stream from "effect/Stream"
 import { observed } from "../effect/observed.ts"
 import { untraced } from "./untraced.ts"
 
-/** The function that libraries take as `fetch`. */
+/** The type of `fetch`. */
 export type FetchLike = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
 
-/** Answers that have no body; `Response` refuses one for them. */
+/** Statuses of responses without a body, for which `Response` refuses one. */
 const withoutBody = new Set([101, 103, 204, 205, 304])
 
 const encode = (given: Request): Effect.Effect<HttpClientRequest.HttpClientRequest, unknown> =>
@@ -34,7 +31,7 @@ const encode = (given: Request): Effect.Effect<HttpClientRequest.HttpClientReque
     return HttpClientRequest.setBody(request, HttpBody.uint8Array(new Uint8Array(bytes), type))
   })
 
-/** Redirects are followed as the client does, unless they are not wanted: for a client that asks `FetchHttpClient`. */
+/** Passes the redirect mode of a request on to a client that may be `FetchHttpClient`. */
 const redirecting = <A, E, R>(effect: Effect.Effect<A, E, R>, { redirect }: Request): Effect.Effect<A, E, R> =>
   redirect === "follow"
     ? effect
@@ -42,7 +39,7 @@ const redirecting = <A, E, R>(effect: Effect.Effect<A, E, R>, { redirect }: Requ
         Effect.provideService(effect, FetchHttpClient.RequestInit, { ...Option.getOrUndefined(init), redirect })
       )
 
-/** A request is aborted by its signal, by its reader, and when its scope is closed. */
+/** Sends a request. Its signal, its reader and the end of its scope abort it. */
 const exchange = (given: Request, scope: Scope.Closeable) =>
   Effect.gen(function* () {
     const client = HttpClient.withScope(untraced(yield* HttpClient.HttpClient))
@@ -58,14 +55,14 @@ const exchange = (given: Request, scope: Scope.Closeable) =>
   })
 
 /**
- * Makes a `fetch` of the client at hand. As with `fetch`, it is rejected with the reason of the signal, or with a
- * `TypeError` whose `cause` is what the client failed with.
+ * Makes a `fetch` of the current client. It rejects with the reason of the signal, or with a `TypeError` whose `cause` is
+ * the failure of the client.
  */
 export const fetchLike: Effect.Effect<FetchLike, never, HttpClient.HttpClient> = Effect.map(
   Effect.context<HttpClient.HttpClient>(),
   (context): FetchLike =>
     async (input, init) => {
-      // A `Request` passes a signal on only as long as somebody holds it.
+      // A `Request` stops passing its signal on once it is garbage collected.
       const given = new Request(input, { ...init, signal: null })
       const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined)
       const scope = Scope.makeUnsafe()

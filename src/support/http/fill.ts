@@ -1,4 +1,4 @@
-/** Secrets on their way out, in a request. */
+/** Fills secrets into requests. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { inForm, inJson, type Used } from "../text/mask.ts"
@@ -6,7 +6,7 @@ import { decodePart } from "../text/percent.ts"
 import * as addresses from "./addresses.ts"
 import { matchesHost } from "./rules.ts"
 
-/** Finds secrets by name, as the service `Secrets` does. */
+/** The service `Secrets`. */
 export interface SecretSource {
   readonly get: (
     name: string
@@ -16,17 +16,17 @@ export interface SecretSource {
 
 const mark = /\{\{\s*secret\s*:\s*([A-Za-z0-9_.-]{1,100})\s*\}\}/gi
 
-/** The names of the secrets that a text asks for. */
+/** Lists the secrets that a text names. */
 const namesIn = (text: string): ReadonlyArray<string> => [...text.matchAll(mark)].map(([, name = ""]) => name)
 
-/** Nobody on the way can read what is sent: it is encrypted, or goes to this machine or the network around it. */
+/** Reports whether requests to a URL are encrypted, or stay on this machine or in a local network. */
 const isConfidential = (url: URL): boolean => {
   if (url.protocol === "https:") return true
   const literal = addresses.parse(url.hostname)
   return literal === undefined ? addresses.isPrivateName(url.hostname) : addresses.isPrivate(literal)
 }
 
-/** Looks up the secrets that some texts ask for. Fails with a sentence about one that is not there, or not for this host. */
+/** Looks up the secrets that some texts name. Fails with a sentence about a missing secret, or one for another host. */
 export const lookUp = (secrets: SecretSource, texts: ReadonlyArray<string>, url: URL): Effect.Effect<Used, string> =>
   Effect.gen(function* () {
     const asked = [...new Set(texts.flatMap(namesIn))]
@@ -49,7 +49,7 @@ export const lookUp = (secrets: SecretSource, texts: ReadonlyArray<string>, url:
     return used
   })
 
-/** The secrets that a host knows: it may say one that a request did not ask for. */
+/** Lists the secrets for a host. Its response may contain a secret that this request did not use. */
 export const knownTo = (secrets: SecretSource, url: URL): Effect.Effect<Used> =>
   Effect.gen(function* () {
     const known = new Map<string, string>()
@@ -60,11 +60,11 @@ export const knownTo = (secrets: SecretSource, url: URL): Effect.Effect<Used> =>
     return known
   })
 
-/** Fills secrets in. */
+/** Replaces the marks of a text by secrets. */
 export const fill = (text: string, used: Used): string =>
   text.replaceAll(mark, (whole, name: string) => used.get(name) ?? whole)
 
-/** Fills secrets into headers, and says which have one now: these may go to no other origin, whatever they are called. */
+/** Fills secrets into headers. `tied` names the headers that hold one now, and may go to no other origin. */
 export const fillHeaders = (
   headers: ReadonlyArray<readonly [name: string, value: string]>,
   used: Used
@@ -81,11 +81,11 @@ export const isEscaped = (type: string): boolean => isForm(type) || /^[^;]*[/+]j
 
 const plainField = (field: string): string => decodePart(field.replaceAll("+", " "))
 
-/** The texts of a body that may ask for secrets: what writes a form escapes the marks as well. */
+/** Lists the texts of a body that may name secrets. Forms are decoded, because encoders escape the marks too. */
 export const textsOf = (body: string, type: string): ReadonlyArray<string> =>
   isForm(type) ? body.split("&").map(plainField) : [body]
 
-/** Fills secrets into a body, as its type has it: a quote would end a string of JSON, an `&` a field of a form. */
+/** Fills secrets into a body, escaped for its type: a quote would end a JSON string, an `&` a form field. */
 export const fillBody = (body: string, type: string, used: Used): string => {
   if (!isForm(type)) {
     return fill(body, isEscaped(type) ? new Map([...used].map(([name, value]) => [name, inJson(value)])) : used)

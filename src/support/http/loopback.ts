@@ -41,7 +41,7 @@ const listen = (server: Server, port: number): Effect.Effect<number, string> =>
     })
   })
 
-/** Takes one request, and is closed after 300 seconds, or with its scope. */
+/** Takes one request, and closes after 300 seconds or with its scope. */
 export const loopback: Redirect = {
   open: Effect.fnUntraced(function* (receive, port = 0) {
     const context = yield* Effect.context()

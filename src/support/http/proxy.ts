@@ -1,4 +1,4 @@
-/** A forward proxy on loopback that keeps the rules: for programs that open URLs by themselves. */
+/** A forward proxy on loopback that applies the rules, for programs with network code of their own. */
 import { randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http"
 import { connect, type Socket } from "node:net"
@@ -6,22 +6,22 @@ import { type Duplex, pipeline } from "node:stream"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { guardedLookup, type Resolve } from "./connect.ts"
-import { type Judge, refused, type Refused } from "./rules.ts"
+import { type Judge, makeRefused, type Refused } from "./rules.ts"
 
 export interface Proxy {
   readonly port: number
-  /** The password of whoever may use it, for any user name. */
+  /** The password, for any user name. */
   readonly token: string
 }
 
 interface Options {
   readonly judge: Judge
   readonly resolve?: Resolve | undefined
-  /** Answers requests that are made to the proxy itself. */
+  /** Answers requests to the proxy itself. */
   readonly own?: ((request: IncomingMessage, response: ServerResponse) => void) | undefined
 }
 
-/** Headers of one connection, not of the message. */
+/** Headers that belong to one connection. */
 const hopByHop = new Set(
   "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade".split(
     " "
@@ -29,8 +29,8 @@ const hopByHop = new Set(
 )
 
 /**
- * The headers that go on: not those of the connection, and none that it names (RFC 9110, 7.6.1) but the length of the
- * body, without which what is in it would be the next request.
+ * Removes the headers of the connection, and those named in `Connection` (RFC 9110, 7.6.1). The length stays: without it
+ * the body would be read as the next request.
  */
 export const endToEnd = (headers: IncomingMessage["headers"]): Record<string, string | Array<string>> => {
   const named = new Set((headers.connection ?? "").toLowerCase().split(/[\s,]+/u))
@@ -42,11 +42,8 @@ export const endToEnd = (headers: IncomingMessage["headers"]): Record<string, st
   return kept
 }
 
-/**
- * The frame of a body without a length. Node leaves it out for methods that seldom have one, and what is in the body would
- * be the next request.
- */
-const framed = ({ headers }: IncomingMessage): Record<string, string> =>
+/** Frames a body without a length. Node omits the frame for some methods, and the body would be the next request. */
+const frameOf = ({ headers }: IncomingMessage): Record<string, string> =>
   headers["transfer-encoding"] === undefined ? {} : { "transfer-encoding": "chunked" }
 
 const isAllowed = (request: IncomingMessage, token: string): boolean => {
@@ -58,14 +55,13 @@ const challenge = 'Proxy-Authenticate: Basic realm="rules"'
 
 const parse = (text: string): URL | undefined => (URL.canParse(text) ? new URL(text) : undefined)
 
-/** The part of a URL that says where a connection goes. */
 const portOf = (url: URL): number => (url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port))
 
 const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "")
 
 const unreachable = (error: Error): Refused | undefined => ("rule" in error ? (error as Refused) : undefined)
 
-/** Starts a proxy, which ends with the scope, and cuts what is still open. */
+/** Starts a proxy. The end of the scope closes it and its connections. */
 export const start = ({ judge, own, resolve }: Options): Effect.Effect<Proxy, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.callback<{ readonly proxy: Proxy; readonly close: () => void }>((resume) => {
@@ -81,7 +77,7 @@ export const start = ({ judge, own, resolve }: Options): Effect.Effect<Proxy, ne
           if (response.headersSent) response.destroy()
           else response.writeHead(status, { "content-type": "text/plain" }).end(message)
         }
-        const why = url.protocol === "http:" ? judge.url(url) : refused("scheme", "only http is forwarded as it is")
+        const why = url.protocol === "http:" ? judge.url(url) : makeRefused("scheme", "only http is forwarded as it is")
         if (why !== undefined) return refuse(403, why.message)
         const onward = httpRequest(
           {
@@ -89,8 +85,8 @@ export const start = ({ judge, own, resolve }: Options): Effect.Effect<Proxy, ne
             port: portOf(url),
             path: url.pathname + url.search,
             method: request.method,
-            // The host that was judged, whatever else the request says of it (RFC 9112, 3.2.2).
-            headers: { ...endToEnd(request.headers), ...framed(request), host: url.host },
+            // The judged host replaces the `Host` of the request (RFC 9112, 3.2.2).
+            headers: { ...endToEnd(request.headers), ...frameOf(request), host: url.host },
             lookup: guardedLookup(judge, portOf(url), resolve),
             agent: false
           },
@@ -124,7 +120,7 @@ export const start = ({ judge, own, resolve }: Options): Effect.Effect<Proxy, ne
           return
         }
         const url = parse(`https://${request.url ?? ""}`)
-        // The content of a tunnel is not seen: http comes this way, too.
+        // A tunnel may carry http too: its content is invisible here.
         const why = url === undefined ? undefined : judge.url(url)
         if (url === undefined || why !== undefined) {
           answer("403 Forbidden")

@@ -1,11 +1,10 @@
-/** Ways back from an OAuth server: an address, and what comes to it. */
+/** Callback addresses of OAuth sign-ins. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 
 /**
- * A way back from the page of an OAuth server. `open` makes it for one sign-in, and gives the address that the server is
- * told; what the person's browser brings to it goes to `receive`, whose text is shown as the page. It is closed with the
- * scope. A listener takes `port`, if there is one; else one of the moment. Fails with what is wrong.
+ * The way back from an OAuth server. `open` returns the callback address of one sign-in. `receive` gets the callback URL,
+ * and returns the text of the page. A listener uses `port` or a free one, and closes with the scope. A failure is a text.
  */
 export interface Redirect {
   readonly open: (
@@ -14,7 +13,7 @@ export interface Redirect {
   ) => Effect.Effect<string, string, Scope.Scope>
 }
 
-/** An address of the application itself, which hands over what comes to it on its own. */
+/** A callback address that the application serves, and whose callbacks it delivers itself. */
 export const fixed = (address: string): Redirect => ({
   open: () =>
     URL.canParse(address)
@@ -22,6 +21,6 @@ export const fixed = (address: string): Redirect => ({
       : Effect.fail(`the redirect address ${JSON.stringify(address)} is no URL`)
 })
 
-/** Tells whether a URL leads to this machine itself, where nobody listens in on plain HTTP. */
+/** Reports whether a URL leads to this machine, where plain HTTP is safe. */
 export const isLoopback = ({ hostname }: URL): boolean =>
   hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname)

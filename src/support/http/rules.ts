@@ -1,4 +1,4 @@
-/** Rules of the network: their schema, and what they say of a URL and of an address. */
+/** Rules of the network: their schema, and their judgement of URLs and addresses. */
 import * as IpNetwork from "effect/net/IpNetwork"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
@@ -8,7 +8,7 @@ import { at, brief, problems } from "../text/issues.ts"
 import { escaped } from "../text/untrusted.ts"
 import * as addresses from "./addresses.ts"
 
-/** Says why a request was refused, or its answer given up. */
+/** The rule that refused a request, or ended its response. */
 export class Refused extends Schema.TaggedError<Refused>("effect-deepagents/Network/Refused")("NetworkRefused", {
   rule: Schema.Literals([
     "rules",
@@ -28,15 +28,14 @@ export class Refused extends Schema.TaggedError<Refused>("effect-deepagents/Netw
   message: Schema.String
 }) {}
 
-export const refused = (rule: Refused["rule"], message: string): Refused => new Refused({ rule, message })
+export const makeRefused = (rule: Refused["rule"], message: string): Refused => new Refused({ rule, message })
 
-/** A host without the brackets of an address and the dot behind a whole name. */
+/** Removes the brackets of an address and the dot after a full name. */
 const bare = (host: string): string => host.replace(/^\[|\]$|\.$/g, "")
 
-/** A host as a URL has it: in lower case, in punycode, an address in its normal form. */
+/** Normalises a host as URLs do: lower case, punycode, addresses in their normal form. */
 const hostOf = (text: string): { readonly host: string; readonly port: number | undefined } | undefined => {
-  // An address of version 6 without brackets has no port. (The default port of a scheme is left out of a URL, so the
-  // port is read here.)
+  // A bare IPv6 address has no port. The port is read here, because URLs drop the default port of their scheme.
   const isPlain6 = /^[^[]*:.*:/.test(text)
   const port = isPlain6 ? undefined : /:(\d{1,5})$/.exec(text)?.[1]
   const name = isPlain6 ? `[${text}]` : port === undefined ? text : text.slice(0, -port.length - 1)
@@ -49,7 +48,7 @@ const hostOf = (text: string): { readonly host: string; readonly port: number | 
 interface Pattern {
   readonly host: string
   readonly port: number | undefined
-  /** It stands for all names below it. */
+  /** True for a pattern of all names below the host. */
   readonly below: boolean
 }
 
@@ -100,11 +99,11 @@ export const Rules = Schema.Struct({
 
 export type Rules = typeof Rules.Type
 
-/** Rules, read once. */
+/** Compiled rules. */
 export interface Judge {
-  /** Judges a URL by itself: before anything is sent there. */
+  /** Judges a URL before anything is sent. */
   readonly url: (url: URL) => Refused | undefined
-  /** Judges the address that a connection is about to be made to, for a host of that name. */
+  /** Judges the address of a host before the connection is made. */
   readonly address: (address: string, host: string, port: number) => Refused | undefined
 }
 
@@ -117,23 +116,23 @@ const patternsOf = (given: ReadonlyArray<string> | undefined): ReadonlyArray<Pat
 
 const decodeRules = Schema.decodeUnknownResult(Rules)
 
-/** The fault of rules that nobody has read by their schema; `undefined` if there is none. */
+/** Finds the fault of rules that were never decoded by their schema. */
 const faultOf = (rules: Rules): Refused | undefined => {
   const found = decodeRules(defined(rules))
   if (Result.isSuccess(found)) return undefined
   const [first] = problems(found.failure.issue)
   const said =
     first === undefined ? "" : `: ${first.path} is ${brief(at(rules, first.keys))}, but should be ${first.expected}`
-  return refused("rules", `the rules of the network can't be kept${said}`)
+  return makeRefused("rules", `the rules of the network can't be kept${said}`)
 }
 
 const schemePort = (url: URL): number => (url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port))
 
-/** Reports whether a URL is of one of some hosts. */
+/** Reports whether the host of a URL matches a pattern. */
 export const matchesHost = (hosts: ReadonlyArray<string>, url: URL): boolean =>
   (patternsOf(hosts) ?? []).some((pattern) => matches(pattern, bare(url.hostname), schemePort(url)))
 
-/** Reads rules. Those that say what no rule can be let nothing through: one that is left out would let all through. */
+/** Compiles rules. Invalid rules refuse everything. */
 export const judge = (rules: Rules): Judge => {
   const fault = faultOf(rules)
   if (fault !== undefined) return { url: () => fault, address: () => fault }
@@ -153,7 +152,7 @@ export const judge = (rules: Rules): Judge => {
       (parsed !== undefined && privateNetworks.some((network) => IpNetwork.contains(network, parsed)))
     return isAllowed
       ? undefined
-      : refused(
+      : makeRefused(
           "address",
           parsed === undefined
             ? `${escaped(host)} is a name of this machine or of the network around it`
@@ -168,24 +167,24 @@ export const judge = (rules: Rules): Judge => {
     url: (url) => {
       const scheme = url.protocol.slice(0, -1)
       if (!schemes.some((one) => one === scheme)) {
-        return refused("scheme", `the scheme "${escaped(scheme)}" is not allowed, only ${schemes.join(" and ")}`)
+        return makeRefused("scheme", `the scheme "${escaped(scheme)}" is not allowed, only ${schemes.join(" and ")}`)
       }
       if (url.username !== "" || url.password !== "") {
-        return refused("credentials", "a URL may not have a user and a password in it")
+        return makeRefused("credentials", "a URL may not have a user and a password in it")
       }
       const host = bare(url.hostname)
       const port = schemePort(url)
       const isAny = (patterns: ReadonlyArray<Pattern>) => patterns.some((pattern) => matches(pattern, host, port))
-      // Nobody can be called so; a resolver might leave the empty parts out.
+      // A resolver might ignore the empty labels of an invalid name.
       if (host.startsWith(".") || host.endsWith(".") || host.includes("..")) {
-        return refused("host", `"${escaped(url.hostname)}" is no name of a host`)
+        return makeRefused("host", `"${escaped(url.hostname)}" is no name of a host`)
       }
-      if (host === "" || deniesAll || isAny(deny)) return refused("host", `the host "${escaped(host)}" is denied`)
+      if (host === "" || deniesAll || isAny(deny)) return makeRefused("host", `the host "${escaped(host)}" is denied`)
       if (allow !== undefined && !isAny(allow)) {
-        return refused("host", `the host "${escaped(host)}" is not among those that are allowed`)
+        return makeRefused("host", `the host "${escaped(host)}" is not among those that are allowed`)
       }
       if (rules.ports !== undefined && !rules.ports.includes(port)) {
-        return refused("port", `the port ${port} is not allowed, only ${rules.ports.join(", ")}`)
+        return makeRefused("port", `the port ${port} is not allowed, only ${rules.ports.join(", ")}`)
       }
       const literal = addresses.parse(host)
       if (literal === undefined && !addresses.isPrivateName(host)) return undefined

@@ -2,8 +2,8 @@
  * Requests to services: with the credential of a connection, repeated as the service asks, bounded in time and size.
  */
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { RequestInit } from "effect/http/FetchHttpClient"
 import * as Headers from "effect/http/Headers"
 import type { HttpBody } from "effect/http/HttpBody"
 import * as HttpClient from "effect/http/HttpClient"
@@ -15,7 +15,9 @@ import * as Schema from "effect/Schema"
 import { Json } from "../../../core/Json.ts"
 import { isTooDeep, maxDepth } from "../../../core/schema/jsonTree.ts"
 import type { Credential } from "../../../stores/CredentialStore.ts"
-import { beginning } from "../../../support/http/body.ts"
+import { readBeginning } from "../../../support/http/body.ts"
+import { followRedirects, type Hop, withoutRedirects } from "../../../support/http/hops.ts"
+import { readRetryAfter } from "../../../support/http/retryAfter.ts"
 import { untraced } from "../../../support/http/untraced.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { problems } from "../../../support/text/issues.ts"
@@ -121,18 +123,16 @@ const isRateLimit = ({ headers, status }: Answer): boolean =>
   ((status === 403 || status === 503) && Option.isSome(Headers.get(headers, "retry-after"))) ||
   (status === 403 && Option.getOrUndefined(Headers.get(headers, "x-ratelimit-remaining")) === "0")
 
-const positive = (millis: number): number | undefined => (millis > 0 && Number.isFinite(millis) ? millis : undefined)
-
-/**
- * The milliseconds that the service wants to be left alone: `Retry-After` as seconds or a date, or GitHub's reset. Nothing
- * where it says none, a time that is over, or what is neither.
- */
-const wantedWait = (headers: Headers.Headers, now: number): number | undefined => {
-  const after = Option.getOrElse(Headers.get(headers, "retry-after"), () => "").trim()
-  if (/^\d+(?:\.\d+)?$/.test(after)) return Number(after) * 1_000
-  if (/^[a-z]+,? .*\d:\d/i.test(after)) return positive(Date.parse(after) - now)
-  if (Option.getOrUndefined(Headers.get(headers, "x-ratelimit-remaining")) !== "0") return undefined
-  return positive(Number(Option.getOrElse(Headers.get(headers, "x-ratelimit-reset"), () => "x")) * 1_000 - now)
+/** Reads how long the service wants to be left alone: from `Retry-After`, or the reset time of GitHub's limit. */
+const readWait = (headers: Headers.Headers, now: number): number | undefined => {
+  const after = headers["retry-after"]?.trim() ?? ""
+  const wait = readRetryAfter({ get: (name) => headers[name] }, now)
+  if (wait !== undefined && (Duration.isGreaterThan(wait, Duration.zero) || /^[\d.]+$/.test(after))) {
+    return Duration.toMillis(wait)
+  }
+  if (headers["x-ratelimit-remaining"] !== "0") return undefined
+  const reset = Number(headers["x-ratelimit-reset"]) * 1_000 - now
+  return reset > 0 ? reset : undefined
 }
 
 const isReading = (call: Call): boolean => call.isReading ?? (call.method === "GET" || call.method === "HEAD")
@@ -152,46 +152,41 @@ const once = Effect.fnUntraced(function* (call: Call, shown: Shown) {
     )
   }
   for (const [name, value] of call.query ?? []) home.searchParams.append(name, value)
-  let url = home
-  let isHome = true
-  for (let hop = 0; ; hop++) {
-    // A request that another origin sends back to this one is that origin's, and gets no credential.
-    isHome = isHome && url.origin === home.origin
-    const secrets = isHome ? shown : {}
-    const target = new URL(url)
-    for (const [name, value] of Object.entries(secrets.query ?? {}))
+  const send = (hop: Hop) => {
+    const secrets = hop.isHome ? shown : {}
+    const target = new URL(hop.url)
+    for (const [name, value] of Object.entries(secrets.query ?? {})) {
       target.searchParams.set(name, Redacted.value(value))
-    const headers: Record<string, string> = isHome ? { accept: "application/json", ...call.headers } : {}
+    }
+    const headers: Record<string, string> = hop.isHome ? { accept: "application/json", ...call.headers } : {}
     for (const [name, value] of Object.entries(secrets.headers ?? {})) headers[name] = Redacted.value(value)
-    const request = HttpClientRequest.make(call.method)(target.href, {
-      headers,
-      ...defined({ body: call.body })
-    })
-    const response = yield* client.execute(request)
-    const location = Option.getOrUndefined(Headers.get(response.headers, "location"))
-    const next = response.status >= 300 && response.status < 400 ? URL.parse(location ?? "", url.href) : null
-    if (next !== null && call.method === "GET" && hop < mostRedirects) {
-      url = next
-      continue
-    }
-    const isFailure = response.status >= 400
-    const { bytes, isWhole } = yield* beginning(response, isFailure ? mostOfFailure : mostBytes)
-    if (!isWhole && !isFailure) {
-      return yield* failure(
-        call,
-        "TooLarge",
-        `the answer has more than ${mostBytes} bytes; ask for less at once (a page, fewer fields, a part)`
-      )
-    }
-    return { status: response.status, headers: response.headers, bytes } satisfies Answer
+    return client.execute(
+      HttpClientRequest.make(call.method)(target.href, { headers, ...defined({ body: call.body }) })
+    )
   }
+  const response = yield* followRedirects(
+    { url: home, method: call.method },
+    {
+      send,
+      headOf: ({ headers, status }) => ({ status, location: headers["location"] }),
+      allow: (next) => call.method === "GET" && next.redirects <= mostRedirects
+    }
+  )
+  const isFailure = response.status >= 400
+  const { bytes, isWhole } = yield* readBeginning(response, isFailure ? mostOfFailure : mostBytes)
+  if (!isWhole && !isFailure) {
+    return yield* failure(
+      call,
+      "TooLarge",
+      `the answer has more than ${mostBytes} bytes; ask for less at once (a page, fewer fields, a part)`
+    )
+  }
+  return { status: response.status, headers: response.headers, bytes } satisfies Answer
 })
-
-const redirectsByHand = { redirect: "manual" } as const
 
 const attempt = (call: Call, shown: Shown): Effect.Effect<Answer, ServiceError, HttpClient.HttpClient> =>
   once(call, shown).pipe(
-    Effect.provideService(RequestInit, redirectsByHand),
+    withoutRedirects,
     Effect.catchTag("HttpClientError", (error) => {
       const reason = error.reason._tag
       const isRefused = reason === "InvalidUrlError"
@@ -300,7 +295,7 @@ export const send = Effect.fnUntraced(function* <R>(call: Call, access: Access<R
     }
     const isPassing = refusal.isRateLimit === true || (isReading(call) && [500, 502, 503, 504].includes(answer.status))
     if (isPassing) {
-      const wait = wantedWait(answer.headers, yield* Clock.currentTimeMillis) ?? backoff
+      const wait = readWait(answer.headers, yield* Clock.currentTimeMillis) ?? backoff
       if (wait <= mostWaitMillis && repeats < mostRepeats) {
         yield* Effect.sleep(wait)
         repeats++

@@ -1,16 +1,15 @@
 /** A client of servers that speak LangGraph's API or the Agent Protocol. */
 import * as Effect from "effect/Effect"
-import { RequestInit } from "effect/http/FetchHttpClient"
 import * as Headers from "effect/http/Headers"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import type { HttpClientResponse } from "effect/http/HttpClientResponse"
-import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
 import type { Json } from "../../../core/Json.ts"
+import { readBeginning } from "../../../support/http/body.ts"
+import { withoutRedirects } from "../../../support/http/hops.ts"
 import { revealed } from "../../../support/store/redacted.ts"
 import { RunAnswer, ThreadAnswer, ThreadCreated } from "./remoteWire.ts"
 
@@ -76,28 +75,16 @@ const ofStatus = (status: number): Failure => {
   return failure(`The server answered with status ${status}${words === "" ? "" : `: ${words}`}.`, isPassing, status)
 }
 
-/** The body, up to a size. What comes after that is not read, and the connection is closed. */
-const bodyOf = (response: HttpClientResponse, maxBytes: number): Effect.Effect<string, Failure> =>
-  Effect.suspend(() => {
-    const decoder = new TextDecoder()
-    let size = 0
-    return response.stream.pipe(
-      Stream.catch(({ reason }) =>
-        reason._tag === "EmptyBodyError"
-          ? Stream.empty
-          : Stream.fail(failure("The connection broke before the answer was complete.", true))
-      ),
-      Stream.runFoldEffect(
-        () => "",
-        (text, chunk) => {
-          size += chunk.byteLength
-          return size > maxBytes
-            ? Effect.fail(failure(`The server's answer is larger than ${maxBytes} bytes.`, false))
-            : Effect.succeed(text + decoder.decode(chunk, { stream: true }))
-        }
-      )
+/** Reads the body, up to a size. The rest is not read, and the connection is closed. */
+const readText = (response: HttpClientResponse, maxBytes: number): Effect.Effect<string, Failure> =>
+  readBeginning(response, maxBytes).pipe(
+    Effect.mapError(() => failure("The connection broke before the answer was complete.", true)),
+    Effect.flatMap(({ bytes, isWhole }) =>
+      isWhole
+        ? Effect.succeed(new TextDecoder().decode(bytes))
+        : Effect.fail(failure(`The server's answer is larger than ${maxBytes} bytes.`, false))
     )
-  })
+  )
 
 const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
 
@@ -109,12 +96,6 @@ const decoded = <A>(schema: Schema.ConstraintDecoder<A>, text: string): Effect.E
     ? Effect.succeed(value.success)
     : Effect.fail(failure("The server's answer is not of the form of its protocol.", false))
 }
-
-/** A redirect would carry the headers to wherever it leads. */
-const withoutRedirects = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-  Effect.flatMap(Effect.serviceOption(RequestInit), (init) =>
-    Effect.provideService(effect, RequestInit, { ...Option.getOrUndefined(init), redirect: "manual" })
-  )
 
 /** The address of a server, without a slash at its end; nothing if it is none. */
 const baseOf = (url: string): string | undefined => {
@@ -146,7 +127,7 @@ const makeClient = (client: HttpClient.HttpClient, target: Target): Client => {
       Effect.mapError(() => failure("The server can't be reached.", true)),
       Effect.flatMap((response) =>
         response.status >= 200 && response.status < 300
-          ? bodyOf(response, target.maxBytes)
+          ? readText(response, target.maxBytes)
           : Effect.fail(ofStatus(response.status))
       ),
       Effect.timeoutOrElse({

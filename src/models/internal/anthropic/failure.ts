@@ -1,16 +1,9 @@
 /** Makes errors of whatever the SDK rejects with: read by its shape, so that this needs no SDK. */
 import * as Predicate from "effect/Predicate"
 import { ModelError } from "../../../core/ModelError.ts"
+import type { HeaderReader } from "../../../support/http/retryAfter.ts"
 import { defined } from "../../../support/json/defined.ts"
-import {
-  badResponse,
-  connectionError,
-  type HeaderReader,
-  type Origin,
-  providerError,
-  stumbled,
-  toldBy
-} from "../wire/errors.ts"
+import { badResponse, connectionError, type Origin, providerError, stumbled, toldBy } from "../wire/errors.ts"
 import { longestSaid } from "../wire/secrets.ts"
 import type { Fault } from "./decode.ts"
 

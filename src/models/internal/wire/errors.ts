@@ -2,8 +2,8 @@
  * Failures of an HTTP provider: status, headers, code and message made into a `ModelError` that holds no
  * secret and no part of the request.
  */
-import * as Duration from "effect/Duration"
 import { ModelError, type Reason } from "../../../core/ModelError.ts"
+import { type HeaderReader, readRetryAfter } from "../../../support/http/retryAfter.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { tooDeep } from "../schema/nesting.ts"
 import { overflowOf } from "./overflow.ts"
@@ -13,11 +13,6 @@ import { type Confidential, hide, longestSaid } from "./secrets.ts"
 export interface Origin extends Confidential {
   readonly provider: string
   readonly model: string
-}
-
-/** The common part of `Headers` and every SDK's headers. */
-export interface HeaderReader {
-  readonly get: (name: string) => string | null | undefined
 }
 
 /** A failure that the provider told. `code` and `type` are its own words for it; there is no status inside a stream. */
@@ -39,24 +34,6 @@ export const shortened = (text: string): string =>
 /** Gives the words of a provider, fit to be shown: nothing confidential, and no more than anybody reads. */
 export const toldBy = (origin: Origin, text: string): string => {
   return shortened(hide(text, origin).trim())
-}
-
-const seconds = /^\d+(?:\.\d+)?$/
-
-const finite = (millis: number): Duration.Duration | undefined =>
-  Number.isFinite(millis) ? Duration.millis(Math.max(0, millis)) : undefined
-
-/**
- * Reads the time to wait from `retry-after-ms` (milliseconds) or `retry-after` (seconds or a date, which is read
- * against the response's own `date`, so that clocks need not agree).
- */
-export const readRetryAfter = (headers: HeaderReader | undefined): Duration.Duration | undefined => {
-  const millis = headers?.get("retry-after-ms")?.trim()
-  if (millis !== undefined && seconds.test(millis)) return finite(Number(millis))
-  const after = headers?.get("retry-after")?.trim()
-  if (after === undefined || after === "") return undefined
-  if (seconds.test(after)) return finite(Number(after) * 1000)
-  return finite(Date.parse(after) - Date.parse(headers?.get("date") ?? ""))
 }
 
 /** The names that providers have for things, as one is found in a code or a type. */

@@ -3,7 +3,12 @@
  * server than the one that was asked.
  */
 import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { identity } from "effect/Function"
 import * as Result from "effect/Result"
+import { observed } from "../../../support/effect/observed.ts"
+import { guardBody, readWebBeginning } from "../../../support/http/body.ts"
+import { followRedirects, redirectTarget } from "../../../support/http/hops.ts"
 import { isTooDeep } from "../schema/nesting.ts"
 import { badResponse, type Origin } from "./errors.ts"
 import { parse } from "./read.ts"
@@ -112,72 +117,56 @@ const bounded = (response: Response, origin: Origin): Response => {
       ? watchLines()
       : watchEvents()
   const watch = watchAll(own)
-  const reader = response.body.getReader()
-  const leave = (reason: unknown): Promise<void> => reader.cancel(reason).then(undefined, () => undefined)
-  const body = new ReadableStream<Uint8Array>(
-    {
-      pull: (controller) =>
-        reader.read().then(
-          ({ done, value }) => {
-            if (done) return controller.close()
-            const problem = watch(value)
-            if (problem === undefined) return controller.enqueue(value)
-            void leave(problem)
-            return controller.error(badResponse(origin, problem))
-          },
-          (cause: unknown) => controller.error(cause)
-        ),
-      cancel: leave
-    },
-    { highWaterMark: 0 }
-  )
+  const body = guardBody(response.body, (chunk) => {
+    const problem = watch(chunk)
+    return problem === undefined ? undefined : badResponse(origin, problem)
+  })
   return new Response(body, headOf(response))
 }
 
-/** Reads the body of an error, as far as it came in a time that is worth waiting for. */
-const textOf = async (response: Response, timeout: number): Promise<string> => {
-  if (response.body === null) return ""
-  const reader = response.body.getReader()
-  const decoder = new TextDecoder()
-  const leave = (): Promise<void> => reader.cancel().then(undefined, () => undefined)
-  const timer = setTimeout(() => void leave(), Math.min(timeout, longestError))
-  let text = ""
-  for (let size = 0; size < largestError;) {
-    // The status says what went wrong, also where the body breaks off.
-    const { done, value } = await reader.read().then(
-      (one) => one,
-      () => ({ done: true, value: undefined }) as const
-    )
-    if (done) break
-    size += value.length
-    text += decoder.decode(value.subarray(0, largestError), { stream: true })
-  }
-  clearTimeout(timer)
-  void leave()
+/** Reads the body of an error, within the time and size that are worth it: the status says what went wrong. */
+const readErrorText = async (response: Response, timeout: number): Promise<string> => {
+  const { bytes } = await readWebBeginning(response.body, largestError, Math.min(timeout, longestError))
+  const text = new TextDecoder().decode(bytes)
   const parsed = parse(text)
   return Result.isSuccess(parsed) && isTooDeep(parsed.success) ? "" : text
 }
 
 const redirects = new Set([301, 302, 303, 307, 308])
 
-const isRedirect = ({ status, type }: Response): boolean => redirects.has(status) || type === "opaqueredirect"
+const redirectHead = ({ headers, status }: Response) => ({ status, location: headers.get("location") })
 
 /** Redirects that are followed on one server, at most. */
 const mostRedirects = 5
 
 /**
- * Sends a request, and sends it again where its own server says that it should go elsewhere there. Whatever server is
- * elsewhere does not get it: its headers are not for others.
+ * Sends a request, and follows redirects within its own server. A redirect to another server becomes an error response:
+ * that server must not get the headers.
  */
-const sent = async (fetch: Fetch, input: Parameters<Fetch>[0], init: RequestInit, left: number): Promise<Response> => {
-  const response = await fetch(input, { ...init, redirect: "manual" })
-  if (!isRedirect(response)) return response
-  await response.body?.cancel()
+const send = async (fetch: Fetch, input: Parameters<Fetch>[0], init: RequestInit): Promise<Response> => {
+  const request = (to: typeof input) =>
+    Effect.tryPromise({ try: () => fetch(to, { ...init, redirect: "manual" }), catch: identity })
   const from = URL.parse(input instanceof Request ? input.url : String(input))
-  const to = URL.parse(response.headers.get("location") ?? "", from?.href)
-  const isRepeatable = response.status >= 307 && !(input instanceof Request) && typeof init.body === "string"
-  if (left > 0 && isRepeatable && to !== null && to.origin === from?.origin) return sent(fetch, to, init, left - 1)
-  const where = to === null || to.origin === "null" ? "elsewhere" : `to ${to.origin}`
+  const isRepeatable = !(input instanceof Request) && typeof init.body === "string"
+  const response = await observed(
+    Effect.runPromise(
+      from === null
+        ? request(input)
+        : followRedirects(
+            { url: from, method: init.method ?? "GET" },
+            {
+              send: (hop) => request(hop.redirects === 0 ? input : hop.url),
+              headOf: redirectHead,
+              allow: (next) => isRepeatable && next.isHome && !next.isBodyDropped && next.redirects <= mostRedirects,
+              close: (redirect) => Effect.promise(async () => redirect.body?.cancel())
+            }
+          )
+    )
+  )
+  if (!redirects.has(response.status) && response.type !== "opaqueredirect") return response
+  await response.body?.cancel()
+  const to = from === null ? undefined : redirectTarget(redirectHead(response), from)
+  const where = to === undefined || to.origin === "null" ? "elsewhere" : `to ${to.origin}`
   const message = `the server redirects ${where}, which is not followed: give the URL that it redirects to as the base URL`
   return Response.json(
     { error: { type: "redirect", message } },
@@ -199,11 +188,11 @@ export const guardedFetch =
     }
   ): Fetch =>
   async (input, init) => {
-    const response = await sent(fetch, input, init ?? {}, mostRedirects)
+    const response = await send(fetch, input, init ?? {})
     if (response.ok) return bounded(response, origin)
     const { status } = response
     if (status < 300) return response
-    const text = await textOf(response, timeoutOf(options.timeout))
+    const text = await readErrorText(response, timeoutOf(options.timeout))
     const isBodiless = status === 304
     return new Response(isBodiless ? null : (options.readError?.(text) ?? text), headOf(response))
   }

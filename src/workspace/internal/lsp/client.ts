@@ -11,7 +11,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
-import { join } from "../../../support/http/body.ts"
+import { joinBytes } from "../../../support/http/body.ts"
 
 /** A diagnostic as the protocol has it. */
 export const Diagnostic = Schema.Struct({
@@ -80,7 +80,7 @@ export const makeReader = (): ((chunk: Uint8Array) => ReadonlyArray<string>) => 
     pieces.push(rest)
     length += rest.length
     if (length < wanted) return []
-    let left = pieces.length === 1 ? rest : join(pieces)
+    let left = pieces.length === 1 ? rest : joinBytes(pieces)
     wanted = 0
     const bodies: Array<string> = []
     for (;;) {

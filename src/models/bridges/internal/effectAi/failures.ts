@@ -5,7 +5,8 @@
 import type * as AiError from "effect/ai/AiError"
 import type * as Duration from "effect/Duration"
 import type { Reason } from "../../../../core/ModelError.ts"
-import { readRetryAfter, shortened } from "../../../internal/wire/errors.ts"
+import { readRetryAfter } from "../../../../support/http/retryAfter.ts"
+import { shortened } from "../../../internal/wire/errors.ts"
 import { overflowOf as overflowIn } from "../../../internal/wire/overflow.ts"
 import { longestSaid } from "../../../internal/wire/secrets.ts"
 
