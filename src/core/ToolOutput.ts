@@ -4,7 +4,7 @@ import { defined } from "../support/json/defined.ts"
 import { cutMiddle } from "../support/text/text.ts"
 import type { Update } from "./AgentState.ts"
 import * as Content from "./Content.ts"
-import { fromUnknown, isObject, Json } from "./Json.ts"
+import { fromUnknown, isObject, type Json } from "./Json.ts"
 import { Cited } from "./Sources.ts"
 
 /**

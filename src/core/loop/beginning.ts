@@ -1,4 +1,4 @@
-/** Reads the input and the options of a run: a history that a provider accepts, and what is new in it. */
+/** Reads the input and the options of a run: a history that every provider accepts, and the new messages. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
@@ -16,13 +16,16 @@ import { decide, openRequests, type Suspension, suspension, waitingCalls } from 
 import { nothingSpent, type Spent, type Usage, zero } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import type { OpenCall } from "./live.ts"
-import { type Sealed, sealed } from "./seal.ts"
+import { seal, type Sealed } from "./seal.ts"
 
-/** The failure of a run itself. */
-export const invalid = (compiled: Compiled, reason: Reason): AgentError =>
-  new AgentError({ agent: compiled.definition.name, reason })
+/** Makes the failure of a run. */
+export const fail = ({ definition }: Compiled, reason: Reason): AgentError =>
+  new AgentError({ agent: definition.name, reason })
 
-/** Input that resumes an earlier run. */
+const failInput = (compiled: Compiled, problem: string) =>
+  Result.fail(fail(compiled, { _tag: "InvalidInput", problem }))
+
+/** True for input that resumes an earlier run. */
 export const isResume = (input: Input): input is Resume => typeof input === "object" && "_tag" in input
 
 const toMessages = (input: Exclude<Input, Resume>): ReadonlyArray<Message.Message> => {
@@ -30,27 +33,27 @@ const toMessages = (input: Exclude<Input, Resume>): ReadonlyArray<Message.Messag
   return messages.every(isBlank) ? [] : messages
 }
 
-/** A human message without anything in it. */
 const isBlank = ({ content, role }: Message.Message): boolean =>
   role === "human" && content.every((block) => block.type === "text" && block.text.trim() === "")
 
 /** The beginning of a run. */
 export interface Beginning {
   readonly inputs: ReadonlyArray<Message.Message>
-  /** Results in the input that belong to earlier turns: they are in `messages` already, and not yet written down. */
+  /** Results in the input that answer earlier turns: `messages` has them already, the journal does not. */
   readonly late: ReadonlyArray<Message.Message>
   readonly messages: Array<Message.Message>
   readonly state: AgentState.Snapshot
   readonly usage: Usage
   readonly rounds: number
   readonly spent: Spent
-  /** The turn to resume, and its calls that are open. */
+  /** The turn to resume. */
   readonly turn: Message.AiMessage | undefined
+  /** The calls of that turn without an answer, and the calls behind them. */
   readonly open: Reopened["open"]
-  /** The traces that an earlier run left of them. */
+  /** The traces that an earlier run left of these calls. */
   readonly left: ReadonlyMap<string, OpenCall["left"]>
   readonly suspension: Suspension | null
-  /** The requests that wait no more, if the state says that something did. */
+  /** Requests that are no longer pending; `undefined` if the state has no suspension to clear. */
   readonly voids: ReadonlyArray<Request> | undefined
 }
 
@@ -64,63 +67,7 @@ const fresh = {
   suspension: null
 }
 
-const isExecutable = ({ stopReason }: Message.AiMessage): boolean => stopReason === "toolCalls" || stopReason === "stop"
-
-/** The calls that an earlier run left: in a suspended turn it is known which began, in any other each may have. */
-const leftOf = (turn: Message.AiMessage | undefined, standing: Suspension | null): Beginning["left"] => {
-  const all = turn !== undefined && isExecutable(turn) ? turn.toolCalls.map(({ id }) => id) : []
-  return new Map([
-    ...(standing?.unknown ?? all).map((id) => [id, "unknown"] as const),
-    ...(standing === null ? [] : waitingCalls(standing)).map((id) => [id, "waiting"] as const)
-  ])
-}
-
-/** Resumes a checkpoint with the decisions since. */
-const goOn = (
-  compiled: Compiled,
-  decisions: ReadonlyArray<Decision>,
-  checkpoint: Checkpoint,
-  inherited: ReadonlyArray<Decision>
-): Result.Result<Beginning, AgentError> => {
-  return Result.flatMap(
-    Result.mapError(AgentState.read(checkpoint.state, suspension), (error) =>
-      invalid(compiled, { _tag: "InvalidState", slot: suspension.name, problem: error.message })
-    ),
-    (stored) => {
-      const standing = stored !== null && isOpen(checkpoint.messages, stored) ? stored : null
-      const ids = new Set(standing?.requests.map((request) => request.id))
-      const given = [...decisions, ...inherited.filter((decision) => ids.has(decision.id))]
-      const reopened = reopen(checkpoint.messages, stored)
-      if (reopened.messages.length === 0) {
-        return Result.fail(
-          invalid(compiled, { _tag: "InvalidInput", problem: "the checkpoint has no messages to go on from" })
-        )
-      }
-      return Result.mapBoth(decide(standing, given), {
-        onFailure: (problem) => invalid(compiled, { _tag: "InvalidInput", problem }),
-        onSuccess: (decided): Beginning => ({
-          ...reopened,
-          inputs: [],
-          late: [],
-          state: checkpoint.state,
-          usage: checkpoint.usage,
-          spent: checkpoint.spent ?? nothingSpent,
-          // The round that is resumed is reported again.
-          rounds: Math.max(0, checkpoint.rounds - (isAgain(compiled, reopened) ? 1 : 0)),
-          left: leftOf(reopened.turn, decided),
-          suspension: decided,
-          voids: stored !== null && standing === null ? openRequests(stored) : undefined
-        })
-      })
-    }
-  )
-}
-
-/** True where the round that a checkpoint was taken in is begun again: its calls are open, or its program is. */
-const isAgain = ({ definition }: Compiled, { messages, open }: Reopened): boolean =>
-  open.length > 0 || (definition.program !== undefined && messages.at(-1)?.role !== "ai")
-
-/** Makes the beginning of a run: input to answer, and a history that a provider accepts. */
+/** Reads the beginning of a run from its input, its options and its thread. */
 export const prepare = (
   compiled: Compiled,
   input: Input,
@@ -129,37 +76,45 @@ export const prepare = (
   inherited: ReadonlyArray<Decision>
 ): Result.Result<Beginning, AgentError> => {
   if (compiled.problem !== undefined) {
-    return Result.fail(invalid(compiled, { _tag: "InvalidAgent", problem: compiled.problem }))
+    return Result.fail(fail(compiled, { _tag: "InvalidAgent", problem: compiled.problem }))
   }
   const isExplicit = options.history !== undefined || options.state !== undefined
   if (thread !== undefined && (isExplicit || (isResume(input) && input.checkpoint !== undefined))) {
-    const problem = "history and state come from the thread or are given, not both"
-    return Result.fail(invalid(compiled, { _tag: "InvalidInput", problem }))
+    return failInput(compiled, "history and state come from the thread or are given, not both")
   }
-  if (isResume(input)) {
-    const checkpoint = input.checkpoint ?? thread?.checkpoint
-    return checkpoint === undefined
-      ? Result.fail(invalid(compiled, { _tag: "InvalidInput", problem: "there is nothing to go on from" }))
-      : goOn(compiled, input.decisions, checkpoint, inherited)
+  if (!isResume(input)) {
+    const { messages = options.history ?? [], state = options.state ?? {} } = thread?.checkpoint ?? {}
+    return beginWith(compiled, toMessages(input), messages, state, thread !== undefined)
   }
-  const inputs = toMessages(input)
-  const history = thread?.checkpoint?.messages ?? options.history ?? []
-  const state = thread?.checkpoint?.state ?? options.state ?? {}
-  const problem = emptiness(inputs, history, thread !== undefined)
-  if (problem !== undefined) return Result.fail(invalid(compiled, { _tag: "InvalidInput", problem }))
-  // One that can't be read is certain of nothing, and void with this input as well.
-  const waits = Result.getOrElse(AgentState.read(state, suspension), () => null)
-  const isUnreadable = waits === null && (state[suspension.name] ?? null) !== null
+  const checkpoint = input.checkpoint ?? thread?.checkpoint
+  return checkpoint === undefined
+    ? failInput(compiled, "there is nothing to go on from")
+    : resumeFrom(compiled, input.decisions, checkpoint, inherited)
+}
+
+/** Begins with new messages. */
+const beginWith = (
+  compiled: Compiled,
+  inputs: ReadonlyArray<Message.Message>,
+  history: ReadonlyArray<Message.Message>,
+  state: AgentState.Snapshot,
+  hasThread: boolean
+): Result.Result<Beginning, AgentError> => {
+  const problem = problemOf(inputs, history, hasThread)
+  if (problem !== undefined) return failInput(compiled, problem)
+  // A suspension that can't be read is void too: it is certain of nothing.
+  const earlier = Result.getOrElse(AgentState.read(state, suspension), () => null)
+  const isUnreadable = earlier === null && (state[suspension.name] ?? null) !== null
   return Result.succeed({
     ...fresh,
-    ...joined(history, inputs, waits),
+    ...join(history, inputs, earlier),
     state: isUnreadable ? { ...state, [suspension.name]: null } : state,
-    voids: isUnreadable ? [] : waits === null ? undefined : openRequests(waits)
+    voids: isUnreadable ? [] : earlier === null ? undefined : openRequests(earlier)
   })
 }
 
-/** The reason why an input can't be answered, if there is one. */
-const emptiness = (
+/** Finds out why an input can't be answered. */
+const problemOf = (
   inputs: ReadonlyArray<Message.Message>,
   history: ReadonlyArray<Message.Message>,
   hasThread: boolean
@@ -174,27 +129,75 @@ const emptiness = (
     : undefined
 }
 
-/** Input behind a history. It may answer calls that the history left open, and has to be as valid as a history. */
-const joined = (
+/** Joins history and input. The input may answer open calls of the history, and must be as valid as a history. */
+const join = (
   history: ReadonlyArray<Message.Message>,
   inputs: ReadonlyArray<Message.Message>,
-  waits: Suspension | null
+  earlier: Suspension | null
 ): Pick<Beginning, "messages" | "inputs" | "late"> => {
-  const { messages, missing } = mend(history, waits)
+  const { messages, missing } = mend(history, earlier)
   if (inputs.every(({ role }) => role === "human"))
     return { messages, inputs: missing.length === 0 ? inputs : [...missing, ...inputs], late: [] }
-  const whole = mend([...history, ...inputs], waits)
-  // An answer that comes late takes the place of what stood in for it.
+  const whole = mend([...history, ...inputs], earlier)
+  // A late answer takes the place of its stand-in.
   const before = whole.messages.slice(0, messages.length)
-  const given = new Set(inputs)
+  const isInput = new Set(inputs)
   return {
     messages: before,
     inputs: [...whole.messages.slice(messages.length), ...whole.missing],
-    late: before.filter((message) => given.has(message))
+    late: before.filter((message) => isInput.has(message))
   }
 }
 
-/** The thread of a run, and its turn. A run that names one and has no journal would lose it. */
+/** Resumes a checkpoint with the decisions since. */
+const resumeFrom = (
+  compiled: Compiled,
+  decisions: ReadonlyArray<Decision>,
+  checkpoint: Checkpoint,
+  inherited: ReadonlyArray<Decision>
+): Result.Result<Beginning, AgentError> => {
+  const stored = AgentState.read(checkpoint.state, suspension)
+  if (Result.isFailure(stored)) {
+    const problem = stored.failure.message
+    return Result.fail(fail(compiled, { _tag: "InvalidState", slot: suspension.name, problem }))
+  }
+  const open = stored.success !== null && isOpen(checkpoint.messages, stored.success) ? stored.success : null
+  const ids = new Set(open?.requests.map((request) => request.id))
+  const reopened = reopen(checkpoint.messages, stored.success)
+  if (reopened.messages.length === 0) return failInput(compiled, "the checkpoint has no messages to go on from")
+  const decided = decide(open, [...decisions, ...inherited.filter((decision) => ids.has(decision.id))])
+  if (Result.isFailure(decided)) return failInput(compiled, decided.failure)
+  return Result.succeed({
+    ...reopened,
+    inputs: [],
+    late: [],
+    state: checkpoint.state,
+    usage: checkpoint.usage,
+    spent: checkpoint.spent ?? nothingSpent,
+    // A resumed round is reported again.
+    rounds: Math.max(0, checkpoint.rounds - (isRoundOpen(compiled, reopened) ? 1 : 0)),
+    left: tracesOf(reopened.turn, decided.success),
+    suspension: decided.success,
+    voids: stored.success !== null && open === null ? openRequests(stored.success) : undefined
+  })
+}
+
+/** True when the checkpoint was taken inside a round: its calls are open, or its program is. */
+const isRoundOpen = ({ definition }: Compiled, { messages, open }: Reopened): boolean =>
+  open.length > 0 || (definition.program !== undefined && messages.at(-1)?.role !== "ai")
+
+const isExecutable = ({ stopReason }: Message.AiMessage): boolean => stopReason === "toolCalls" || stopReason === "stop"
+
+/** The traces of an earlier run: a suspension knows which calls began; without one, each of them may have. */
+const tracesOf = (turn: Message.AiMessage | undefined, known: Suspension | null): Beginning["left"] => {
+  const all = turn !== undefined && isExecutable(turn) ? turn.toolCalls.map(({ id }) => id) : []
+  return new Map([
+    ...(known?.unknown ?? all).map((id) => [id, "unknown"] as const),
+    ...(known === null ? [] : waitingCalls(known)).map((id) => [id, "waiting"] as const)
+  ])
+}
+
+/** Opens the thread of a run, and takes its turn. Without a journal the run would lose the thread, so it fails. */
 export const openThread = Effect.fnUntraced(function* (
   compiled: Compiled,
   threadId: string,
@@ -203,11 +206,11 @@ export const openThread = Effect.fnUntraced(function* (
   const journal = yield* Effect.serviceOption(Journal)
   if (Option.isNone(journal)) {
     const problem = "a run with a threadId needs a journal; provide a layer of effect-deepagents/sessions"
-    return yield* invalid(compiled, { _tag: "InvalidInput", problem })
+    return yield* fail(compiled, { _tag: "InvalidInput", problem })
   }
   const { hold, open } = journal.value
-  const failed = (error: SessionError) => invalid(compiled, { _tag: "Thread", error })
-  const held = hold === undefined ? undefined : yield* Effect.mapError(hold(threadId), failed)
-  const opened = Effect.flatMap(open(threadId), (thread) => sealed(threadId, thread, compiled.slots, isResume(input)))
-  return { ...(yield* Effect.mapError(opened, failed)), held }
+  const toError = (error: SessionError) => fail(compiled, { _tag: "Thread", error })
+  const held = hold === undefined ? undefined : yield* Effect.mapError(hold(threadId), toError)
+  const opened = Effect.flatMap(open(threadId), (thread) => seal(threadId, thread, compiled.slots, isResume(input)))
+  return { ...(yield* Effect.mapError(opened, toError)), held }
 })

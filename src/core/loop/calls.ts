@@ -14,7 +14,8 @@ import { ToolContext } from "../ToolContext.ts"
 import { ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
 import { attemptKey, type Bound } from "./inside.ts"
-import { type Attempt, emit, type Live, type OpenCall } from "./live.ts"
+import type { Attempt, Live, OpenCall } from "./live.ts"
+import { emit } from "./report.ts"
 import { digestOf } from "./toolset.ts"
 
 /** A call on its way: resolved, decoded, gated, run. What has an `outcome` before it runs is not run. */
@@ -54,7 +55,7 @@ const unknownTool = (live: Live, name: string): ToolError =>
 
 /** True for a tool that the model was shown; to calls that the model did not make, those kept from it are open too. */
 const isOffered = (live: Live, name: string, isInner: boolean): boolean =>
-  live.run.offered === live.tools ||
+  live.run.offered === live.turn.tools ||
   live.run.offered.some((tool) => tool.name === name && (isInner || tool.hidden !== true))
 
 /** Facts of a call that the model did not make. */
@@ -62,12 +63,12 @@ export type Inner = Required<Pick<OpenCall, "outer" | "settled" | "left">>
 
 /** Finds the tool of a call and decodes its arguments. */
 export const resolve = (live: Live, { arguments: args, id, name }: ToolCall, inner?: Inner): Effect.Effect<Call> => {
-  const tool = isOffered(live, name, inner !== undefined) ? live.toolset.tools.get(name) : undefined
+  const tool = isOffered(live, name, inner !== undefined) ? live.turn.toolset.tools.get(name) : undefined
   // A literal: what begins as a copy is larger, and slower to work with.
   const call: Call = {
     id,
     name,
-    left: inner === undefined ? live.resumed?.left.get(id) : inner.left,
+    left: inner === undefined ? live.round.resumed?.left.get(id) : inner.left,
     started: false,
     resumes: tool?.annotations.resumable,
     answered: false,
@@ -190,11 +191,29 @@ const described = (name: string, describe: NonNullable<Tool["describe"]>, args: 
     () => `${name} ${describeArguments(args)} (the tool's own description of it failed)`
   )
 
-/** Gives what a tool does in an attempt, or asks outside of any, the run that it is called in. */
+/** The ways of a running tool to act by its run: other tools, people, steps. */
+export interface Doors extends Pick<ToolContext["Service"], "ask" | "step"> {
+  readonly call: (target: string | Tool<unknown>, args: JsonObject) => Effect.Effect<ToolOutput.ToolOutput, ToolError>
+}
+
+const closed = new ToolError({
+  reason: "Rejected",
+  message: "Other tools can't be called, and nobody can be asked, before the call itself has begun."
+})
+
+/** The doors before a call begins. Steps run, and nothing keeps them. */
+const closedDoors: Doors = {
+  call: () => Effect.fail(closed),
+  ask: () => Effect.fail(closed),
+  step: (_name, work) => work
+}
+
+/** Provides the `ToolContext` of a call. Outside of an attempt its doors are closed. */
 export const inContext = <A, E>(
   live: Live,
   call: OpenCall,
   work: Effect.Effect<A, E, unknown>,
+  doors = closedDoors,
   attempt?: Attempt
 ): Effect.Effect<A, E, unknown> => {
   const { id: callId, name: toolName } = call
@@ -215,9 +234,9 @@ export const inContext = <A, E>(
       ),
     messages: Effect.sync(() => live.run.messages.slice()),
     run: live.run,
-    call: (target: string | Tool<unknown>, args: JsonObject) => live.doors.call(attempt, target, args),
-    ask: (question) => live.doors.ask(attempt, question),
-    step: (name, work, schema) => live.doors.step(attempt, name, work, schema)
+    call: doors.call,
+    ask: doors.ask,
+    step: doors.step
   }
   return Effect.provideService(work, ToolContext, context)
 }

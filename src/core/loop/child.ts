@@ -21,8 +21,10 @@ import { isResume } from "./beginning.ts"
 import { type Compiled, compile, type Definition, readAnswer, standing } from "./definition.ts"
 import * as Inside from "./inside.ts"
 import { interpret } from "./interpret.ts"
-import { type Attempt, emit, type Live, liveOf, offer, save } from "./live.ts"
+import { save } from "./journal.ts"
+import { type Attempt, type Live, liveOf } from "./live.ts"
 import type { End } from "./records.ts"
+import { emit, report } from "./report.ts"
 import { sharedSnapshot } from "./store.ts"
 
 /** The parameters of a sub-agent as a tool. */
@@ -95,11 +97,11 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
   const { session, ...rest } = options
   if (!Inside.isKept(parent) && session === undefined) {
     const place = { under: attempt.call }
-    return yield* Inside.working(attempt, begin(parent, context.callId, ready, input, rest, place))
+    return yield* Inside.countActive(attempt, begin(parent, context.callId, ready, input, rest, place))
   }
   if (session === undefined) {
     const place = Inside.claim(attempt, "agent", ready.definition.name, digest(input, options.history))
-    return yield* Inside.working(attempt, converse(attempt, place, ready, input, rest))
+    return yield* Inside.countActive(attempt, converse(attempt, place, ready, input, rest))
   }
   const place = `session:${ready.definition.name}:${session}`
   const sessions = (attempt.sessions ??= new Map<string, Semaphore.Semaphore>())
@@ -107,7 +109,7 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
   sessions.set(place, lock)
   // A conversation goes on from input to input: one after the other. What waits for its turn is not at work.
   return yield* lock.withPermits(1)(
-    Inside.working(
+    Inside.countActive(
       attempt,
       Effect.suspend(() => {
         attempt.seen = (attempt.seen ?? new Map<string, number>()).set(place, 1)
@@ -250,7 +252,7 @@ const begin = Effect.fnUntraced(function* (
             ? "interrupted"
             : "failed"
         const usage = live?.run.usage ?? zero
-        offer(parent, { _tag: "SubagentCompleted", callId, agent, childRunId, outcome, usage })
+        report(parent, { _tag: "SubagentCompleted", callId, agent, childRunId, outcome, usage })
       })
   )
 })

@@ -10,7 +10,8 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { boundaryBefore } from "../../support/text/text.ts"
 import type { Part } from "../thread/parts.ts"
-import { type Live, offer } from "./live.ts"
+import type { Live } from "./live.ts"
+import { report } from "./report.ts"
 
 /** The time that is said until a part is stored; it leaves a store the rest of 100 ms. */
 const every = Duration.millis(75)
@@ -56,8 +57,8 @@ const endOf = (text: string, end: number): number => {
 
 /** The draft of a turn of the outermost run, if its journal takes parts. */
 export const draftOf = (live: Live): Draft | undefined => {
-  const { journal, parent } = live
-  const recorder = journal?.recorder
+  const { parent, records } = live
+  const recorder = records.journal?.recorder
   const part = parent === undefined ? recorder?.thread.part : undefined
   if (part === undefined || recorder === undefined) return undefined
   const model = live.run.model?.modelId ?? ""
@@ -119,7 +120,7 @@ export const draftOf = (live: Live): Draft | undefined => {
         }
         if (!isWarned) {
           const message = `What the model says is not stored before it is done: ${exit.failure.message}`
-          offer(live, { _tag: "Warning", code: "parts-not-stored", message })
+          report(live, { _tag: "Warning", code: "parts-not-stored", message })
           isWarned = true
         }
         // Whoever else writes to the thread has ended this run; the end of the turn will say so.

@@ -28,7 +28,7 @@ export const refresh = Effect.fnUntraced(function* (live: Live) {
   const { definition, dynamicTools, toolset: fixed } = live.compiled
   const given: Array<ReadonlyArray<Tool<unknown>>> = []
   for (const ask of dynamicTools) given.push(yield* ask(live.run))
-  if (live.given !== undefined && given.every((one, index) => one === live.given?.[index])) return
+  if (live.turn.given !== undefined && given.every((one, index) => one === live.turn.given?.[index])) return
   const taken = new Set(fixed.tools.keys())
   if (definition.output !== undefined) taken.add(finalAnswer)
   const more: Array<Tool<unknown>> = []
@@ -50,12 +50,12 @@ export const refresh = Effect.fnUntraced(function* (live: Live) {
   const now = new Map<string, string>()
   for (const tool of ordered) now.set(tool.name, digestOf(tool))
   const changed = [...now].flatMap(([name, digest]) => ((before.get(name) ?? digest) === digest ? [] : [`"${name}"`]))
-  live.given = given
-  const earlier = new Map(live.toolset.definitions.map((one) => [one.name, one]))
-  live.toolset = extend(fixed, ordered, ({ name }) =>
+  live.turn.given = given
+  const earlier = new Map(live.turn.toolset.definitions.map((one) => [one.name, one]))
+  live.turn.toolset = extend(fixed, ordered, ({ name }) =>
     before.get(name) === now.get(name) ? earlier.get(name) : undefined
   )
-  live.tools = withAnswerTool(live, live.toolset.definitions)
+  live.turn.tools = withAnswerTool(live, live.turn.toolset.definitions)
   if (now.size !== before.size || [...now].some(([name, digest]) => before.get(name) !== digest)) {
     yield* live.run.state.set(promised, Object.fromEntries(now))
   }

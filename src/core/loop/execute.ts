@@ -1,4 +1,7 @@
-/** Runs one call: through every middleware, with the tool's failures and defects as outcomes. */
+/**
+ * Runs one call, from the first middleware to its outcome. Read it from top to bottom: the call, the middleware around
+ * it, one attempt at its tool, what the tool may do meanwhile, and the outcome.
+ */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { tunnel, tunnelled } from "../../support/effect/tunnel.ts"
@@ -12,38 +15,42 @@ import { suspended, suspendedRequests } from "../thread/suspension.ts"
 import type { Prepared, Tool } from "../Tool.ts"
 import { isToolError, ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
-import { brokeDown, type Call, decode, inContext, needsDecision, toPrepared } from "./calls.ts"
-import { begin, leftAlone, leftOver } from "./inside.ts"
-import { type Attempt, emit, type Live, type OpenCall } from "./live.ts"
+import { brokeDown, type Call, decode, type Doors, inContext, needsDecision, toPrepared } from "./calls.ts"
+import { callTool } from "./innerCalls.ts"
+import * as Inside from "./inside.ts"
+import type { Attempt, Live, OpenCall } from "./live.ts"
+import { askQuestion } from "./questions.ts"
+import { emit } from "./report.ts"
+import { codecOf, runStep } from "./steps.ts"
+
+type Outcome = NonNullable<OpenCall["outcome"]>
+
+type Work = Effect.Effect<ToolOutput.ToolOutput, ToolError, unknown>
 
 /** Runs a call that has no outcome yet, and reports how it ended. */
 export const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
   const since = live.origin.hub.watched ? live.origin.clock.currentTimeMillisUnsafe() : 0
   const { prepared, tool } = call
   if (call.outcome === undefined && tool !== undefined && prepared !== undefined) {
-    yield* emit(live, { _tag: "ToolCalled", ...named(call), arguments: prepared.arguments })
+    yield* emit(live, { _tag: "ToolCalled", ...namesOf(call), arguments: prepared.arguments })
     call.started = true
-    const work = Effect.matchEffect(throughMiddleware(live, call, tool, prepared), {
-      onSuccess: (output) => applied(live, call, output),
+    const work = Effect.matchEffect(runMiddleware(live, call, tool, prepared), {
+      onSuccess: (output) => applyState(live, call, output),
       onFailure: (error) => (isToolError(error) ? Effect.succeed({ error }) : Effect.fail(error))
     })
-    call.outcome = yield* live.compiled.suspends ? waiting(call, work) : work
+    call.outcome = yield* live.compiled.suspends ? leaveOpenIfSuspended(call, work) : work
   }
   if (call.outcome === undefined) return
-  // An output that goes to a tool stays whole.
-  if (call.outer === undefined) call.outcome = bounded(live, call, call.outcome)
+  // The output of an inner call stays whole: a tool reads it.
+  if (call.outer === undefined) call.outcome = boundOutcome(live, call, call.outcome)
   if (!call.started && "error" in call.outcome && call.outcome.error.reason === "Defect") {
     yield* Effect.logError(`The arguments of the tool "${call.name}" could not be decoded`, call.outcome.error.cause)
   }
-  yield* tell(live, call, call.outcome, since)
+  yield* reportOutcome(live, call, call.outcome, since)
 })
 
-/** A call, as its events name it. */
-const named = ({ id, name, outer }: Call) =>
-  outer === undefined ? { callId: id, toolName: name } : { callId: id, toolName: name, parent: outer.id }
-
-/** Leaves a call open in which something waits for a decision. */
-export const waiting = <A>(
+/** Leaves a call without an outcome when something inside it waits for a decision. */
+export const leaveOpenIfSuspended = <A>(
   call: OpenCall,
   work: Effect.Effect<A, unknown, unknown>
 ): Effect.Effect<A | undefined, unknown, unknown> =>
@@ -52,43 +59,100 @@ export const waiting = <A>(
     return call.suspended === undefined ? Effect.failCause(cause) : Effect.succeed(undefined)
   })
 
+// ---- Middleware
+
 type NextCall = (call: PreparedCall) => Effect.Effect<ToolOutput.ToolOutput, ToolError>
 
-/** Every `wrapToolCall` around one call. A middleware may change the arguments (decoded again), never the tool. */
-const throughMiddleware = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>) => {
+/** Runs every `wrapToolCall` around a call. Middleware may change the arguments (decoded again), never the tool. */
+const runMiddleware = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>) => {
   const { wrapToolCall } = live.compiled
   if (wrapToolCall.length === 0) return runTool(live, call, tool, prepared)
-  const door: NextCall = (asked) => {
+  const runInner: NextCall = (asked) => {
     const work =
       asked.arguments === prepared.arguments
         ? runTool(live, call, tool, prepared)
-        : Effect.flatMap(toEffect(decode(tool, asked.arguments)), (again) =>
-            runChanged(live, call, tool, prepared.arguments, again)
+        : Effect.flatMap(toEffect(decode(tool, asked.arguments)), (changed) =>
+            runChanged(live, call, tool, prepared.arguments, changed)
           )
     return work as Effect.Effect<ToolOutput.ToolOutput, ToolError>
   }
-  const through = (index: number, asked: PreparedCall): Effect.Effect<ToolOutput.ToolOutput, ToolError> => {
+  const runFrom = (index: number, asked: PreparedCall): Effect.Effect<ToolOutput.ToolOutput, ToolError> => {
     const hook = wrapToolCall[index]
-    if (hook === undefined) return door(asked)
+    if (hook === undefined) return runInner(asked)
     // The needs of a middleware are met by the run's context.
     return Effect.catchCause(
-      hook(asked, (inner) => through(index + 1, inner), live.run),
-      known
+      hook(asked, (inner) => runFrom(index + 1, inner), live.run),
+      hideOwnFailures
     ) as Effect.Effect<ToolOutput.ToolOutput, ToolError>
   }
-  return through(0, toPrepared(call, tool, prepared))
+  return runFrom(0, toPrepared(call, tool, prepared))
 }
 
-/** As with the model: an outer middleware knows of ToolError only. */
-const known = (cause: Cause.Cause<unknown>): Effect.Effect<never, unknown> =>
+/** Outer middleware sees `ToolError` only: other failures pass it as defects. */
+const hideOwnFailures = (cause: Cause.Cause<unknown>): Effect.Effect<never, unknown> =>
   Effect.catchIf(
     Effect.failCause(cause),
     (error) => !isToolError(error),
     (error) => Effect.die(tunnel(error))
   )
 
-/** A defect of a tool is its failure, logged with its cause. Interruption and middleware's failures go by. */
-const contain = <A>(name: string, effect: Effect.Effect<A, ToolError, unknown>) =>
+const changedTooLate = new ToolError({
+  reason: "Rejected",
+  message: "The arguments of this call were changed after it was decided on, so it was not executed."
+})
+
+/** Runs a call whose arguments a middleware changed after the gates: nobody has decided on them. */
+const runChanged = (live: Live, call: Call, tool: Tool<unknown>, before: JsonObject, prepared: Prepared<unknown>) => {
+  const work = runTool(live, call, tool, prepared)
+  if (tool.needsApproval !== true || canonical(before) === canonical(prepared.arguments)) return work
+  return Effect.flatMap(needsDecision(live, call, tool, prepared), (isNeeded) =>
+    isNeeded ? Effect.fail(changedTooLate) : work
+  )
+}
+
+// ---- One attempt
+
+const runTool = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>): Work => {
+  const addNote = call.left === undefined ? undefined : addUnusedWork
+  const work = runAttempt(live, call, containDefects(call.name, prepared.execute), addNote)
+  const limit = call.outer === undefined ? tool.outputLimit : undefined
+  if (limit === undefined) return work
+  return Effect.mapBoth(work, {
+    onSuccess: (output) => ToolOutput.truncate(output, limit),
+    onFailure: (error) => shortenError(error, limit)
+  })
+}
+
+/**
+ * Runs one attempt at a call. In a run that can be suspended, the attempt ends as soon as everything in it waits for
+ * decisions, whatever the tool makes of its interruption.
+ */
+export const runAttempt = <A, E>(
+  live: Live,
+  call: OpenCall,
+  work: Effect.Effect<A, E, unknown>,
+  wrap?: (attempt: Attempt, work: Effect.Effect<A, E, unknown>) => Effect.Effect<A, E, unknown>
+): Effect.Effect<A, E, unknown> =>
+  Effect.suspend(() => {
+    const attempt = Inside.begin(live, call)
+    const done = Effect.onExitPrimitive(inContext(live, call, work, openDoors(attempt), attempt), (exit) => {
+      attempt.over = true
+      return live.records.inside !== undefined && exit._tag === "Success" ? warnOfDrift(attempt) : undefined
+    })
+    const whole = wrap === undefined ? done : wrap(attempt, done)
+    return live.compiled.suspends ? Effect.raceFirst(whole, awaitStillness(attempt)) : whole
+  })
+
+/** Fails with `suspended` when everything in an attempt waits. */
+const awaitStillness = (attempt: Attempt): Effect.Effect<never> =>
+  Effect.callback<never>((resume) => {
+    // No function literal as a property: V8 allocates it in old space, where it holds all it sees until a full collection.
+    const onStill: Attempt["onStill"] = (requests) => resume(Effect.die(tunnel(suspended(requests))))
+    attempt.onStill = onStill
+  })
+
+/** Turns a defect of a tool into its failure, and logs the cause. Interruption and failures of middleware pass. */
+const containDefects = <A>(name: string, effect: Effect.Effect<A, ToolError, unknown>) =>
   Effect.catchCauseIf(
     effect,
     (cause) => Cause.hasDies(cause) && !Cause.hasInterrupts(cause) && tunnelled(cause) === undefined,
@@ -101,117 +165,105 @@ const contain = <A>(name: string, effect: Effect.Effect<A, ToolError, unknown>) 
       )
   )
 
-/** A failure, cut for the model after so many characters. */
-const shortened = (error: ToolError, limit: number): ToolError =>
+/** Warns when an attempt did not repeat what an earlier run did in the call: the call is another one by now. */
+const warnOfDrift = (attempt: Attempt): Effect.Effect<void> | undefined => {
+  const left = Inside.leftOver(attempt)
+  if (left.length === 0) return undefined
+  const { call, live } = attempt
+  const places = left.slice(0, 5).map((place) => cut(place.replace(/:[0-9a-f]{32}#/, "#"), 80))
+  const more = left.length > places.length ? " …" : ""
+  return live.run.warn(
+    "replay-drift",
+    `"${call.name}" was run again, and did not do again what it had done before: ${places.join(", ")}${more}. Its code has changed, or what it does depends on the time, on chance, or on what is not recorded.`
+  )
+}
+
+/** The most inner calls listed in a note about unused work. */
+const unusedLimit = 20
+
+const noteUnusedWork = (attempt: Attempt): string => {
+  const left = Inside.leftAlone(attempt)
+  if (left.length === 0) return ""
+  const shown = left
+    .slice(0, unusedLimit)
+    .map(({ name, outcome }) =>
+      outcome === undefined
+        ? `- "${name}" was begun. Whether it took effect is not known: look before you repeat it.`
+        : `- "${name}" was done. Its result: ${cut(outcome, 1_000)}`
+    )
+  const more = left.length > shown.length ? [`- and ${left.length - shown.length} more`] : []
+  return ["An earlier run of this call did this, and does not use it now:", ...shown, ...more, ""].join("\n")
+}
+
+/** Tells the model what an earlier run of a call did and this attempt did not use. */
+const addUnusedWork = (attempt: Attempt, work: Work): Work =>
+  Effect.mapBoth(work, {
+    onSuccess: (output): ToolOutput.ToolOutput => {
+      const text = noteUnusedWork(attempt)
+      return text === "" ? output : { ...output, content: [Content.text(text), ...output.content] }
+    },
+    onFailure: (error) => {
+      const text = noteUnusedWork(attempt)
+      return text === "" ? error : new ToolError({ ...error, message: text + error.message })
+    }
+  })
+
+// ---- The doors of a running tool
+
+/** Lets a running tool call tools, ask people and run steps. */
+const openDoors = (attempt: Attempt): Doors => ({
+  call: (target, args) => throughDoor(attempt, callTool(attempt, target, args, execute)),
+  ask: (question) => throughDoor(attempt, askQuestion(attempt, question)),
+  step: (name, work, schema) => Inside.countActive(attempt, runStep(attempt, name, work, codecOf(schema)))
+})
+
+/** Runs work of an attempt. A failure that ends the run passes the tool as a defect: the tool knows `ToolError` only. */
+const throughDoor = <A>(attempt: Attempt, work: Effect.Effect<A, unknown, unknown>): Effect.Effect<A, ToolError> =>
+  // The needs of tools and middleware are met by the run's context: the agent's type saw to that.
+  Effect.catch(Inside.countActive(attempt, work), (error) =>
+    error instanceof ToolError ? Effect.fail(error) : Effect.die(tunnel(error))
+  ) as Effect.Effect<A, ToolError>
+
+// ---- The outcome
+
+/** Applies the state updates of an output. */
+const applyState = (live: Live, call: Call, output: ToolOutput.ToolOutput): Effect.Effect<Outcome, unknown, unknown> =>
+  output.state.length === 0
+    ? Effect.succeed({ output })
+    : Effect.match(
+        containDefects(
+          call.name,
+          Effect.forEach(output.state, (update) => Effect.suspend(() => update(live.run.state)), { discard: true })
+        ),
+        { onSuccess: () => ({ output }), onFailure: (error) => ({ error }) }
+      )
+
+/** Cuts an outcome without a limit of its own: one result must not fill the model's window. An answer stays whole. */
+const boundOutcome = (live: Live, call: Call, outcome: Outcome): Outcome => {
+  if (call.tool?.outputLimit !== undefined) return outcome
+  if ("error" in outcome) return { error: shortenError(outcome.error, ToolOutput.defaultLimit) }
+  const { output } = outcome
+  return isAnswer(live, output) ? outcome : { output: ToolOutput.truncate(output, ToolOutput.defaultLimit) }
+}
+
+/** True for an output that is the run's answer. */
+const isAnswer = (live: Live, output: ToolOutput.ToolOutput): boolean =>
+  output.returnDirect && !output.isError && live.compiled.definition.output === undefined
+
+const shortenError = (error: ToolError, limit: number): ToolError =>
   error.message.length <= limit
     ? error
     : new ToolError({ ...error, message: ToolOutput.truncateText(error.message, limit) })
 
-/**
- * Runs one attempt at a call. Where the run can be suspended, the attempt ends when everything in it waits, whatever the
- * tool makes of its interruption: past everything wrapped around it goes what it waits for.
- */
-export const attempted = <A, E>(
-  live: Live,
-  call: OpenCall,
-  work: Effect.Effect<A, E, unknown>,
-  told?: (attempt: Attempt, done: Effect.Effect<A, E, unknown>) => Effect.Effect<A, E, unknown>
-): Effect.Effect<A, E, unknown> =>
-  Effect.suspend(() => {
-    const attempt = begin(live, call)
-    const done = Effect.onExitPrimitive(inContext(live, call, work, attempt), (exit) => {
-      attempt.over = true
-      return live.inside !== undefined && exit._tag === "Success" ? drifted(attempt) : undefined
-    })
-    const whole = told === undefined ? done : told(attempt, done)
-    return live.compiled.suspends ? Effect.raceFirst(whole, untilStill(attempt)) : whole
-  })
+/** The names of a call in its events. */
+const namesOf = ({ id, name, outer }: Call) =>
+  outer === undefined ? { callId: id, toolName: name } : { callId: id, toolName: name, parent: outer.id }
 
-/** Warns of what an earlier run did in a call, and this one did not ask for: the call is another one by now. */
-const drifted = (attempt: Attempt): Effect.Effect<void> | undefined => {
-  const left = leftOver(attempt)
-  if (left.length === 0) return undefined
-  const { call, live } = attempt
-  const named = left.slice(0, 5).map((place) => cut(place.replace(/:[0-9a-f]{32}#/, "#"), 80))
-  const more = left.length > named.length ? " …" : ""
-  return live.run.warn(
-    "replay-drift",
-    `"${call.name}" was run again, and did not do again what it had done before: ${named.join(", ")}${more}. Its code has changed, or what it does depends on the time, on chance, or on what is not recorded.`
-  )
-}
-
-/** The number of inner calls that the model is told of. */
-const maxLeftAlone = 20
-
-/** The outcome of a call that an earlier run had begun, with what that run did in it and this one knows nothing of. */
-const whole = (attempt: Attempt, work: Effect.Effect<ToolOutput.ToolOutput, ToolError, unknown>) => {
-  const note = (): string => {
-    const left = leftAlone(attempt)
-    if (left.length === 0) return ""
-    const shown = left
-      .slice(0, maxLeftAlone)
-      .map(({ name, outcome }) =>
-        outcome === undefined
-          ? `- "${name}" was begun. Whether it took effect is not known: look before you repeat it.`
-          : `- "${name}" was done. Its result: ${cut(outcome, 1_000)}`
-      )
-    const more = left.length > shown.length ? [`- and ${left.length - shown.length} more`] : []
-    return ["An earlier run of this call did this, and does not use it now:", ...shown, ...more, ""].join("\n")
-  }
-  return Effect.mapBoth(work, {
-    onSuccess: (output): ToolOutput.ToolOutput => {
-      const text = note()
-      return text === "" ? output : { ...output, content: [Content.text(text), ...output.content] }
-    },
-    onFailure: (error) => {
-      const text = note()
-      return text === "" ? error : new ToolError({ ...error, message: text + error.message })
-    }
-  })
-}
-
-/** Ends when everything in an attempt waits. */
-const untilStill = (attempt: Attempt): Effect.Effect<never> =>
-  Effect.callback<never>((resume) => {
-    // No function literal as the value of a property: V8 makes it an old one, which holds all it sees until a full collection.
-    const onStill: Attempt["onStill"] = (requests) => resume(Effect.die(tunnel(suspended(requests))))
-    attempt.onStill = onStill
-  })
-
-const runTool = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>) => {
-  const told = call.left === undefined ? undefined : whole
-  const work = attempted(live, call, contain(call.name, prepared.execute), told)
-  const limit = call.outer === undefined ? tool.outputLimit : undefined
-  if (limit === undefined) return work
-  return Effect.mapBoth(work, {
-    onSuccess: (output) => ToolOutput.truncate(output, limit),
-    onFailure: (error) => shortened(error, limit)
-  })
-}
-
-const changed = new ToolError({
-  reason: "Rejected",
-  message: "The arguments of this call were changed after it was decided on, so it was not executed."
-})
-
-/** Runs a call with arguments that a middleware gave it after the gates: nobody has decided on them. */
-const runChanged = (live: Live, call: Call, tool: Tool<unknown>, was: JsonObject, prepared: Prepared<unknown>) => {
-  const run = runTool(live, call, tool, prepared)
-  if (tool.needsApproval !== true || canonical(was) === canonical(prepared.arguments)) return run
-  return Effect.flatMap(needsDecision(live, call, tool, prepared), (needed) => (needed ? Effect.fail(changed) : run))
-}
-
-/** The end of a call. */
-type Outcome = NonNullable<OpenCall["outcome"]>
-
-const textOf = (outcome: Outcome): string =>
-  "error" in outcome ? outcome.error.message : ToolOutput.text(outcome.output)
-
-/** Reports how a call ended. */
-const tell = (live: Live, call: Call, outcome: Outcome, since: number): Effect.Effect<void> => {
+const reportOutcome = (live: Live, call: Call, outcome: Outcome, since: number): Effect.Effect<void> => {
   if (!live.origin.hub.watched) return Effect.void
   const durationMillis = live.origin.clock.currentTimeMillisUnsafe() - since
-  const base = { ...named(call), text: textOf(outcome), durationMillis }
+  const text = "error" in outcome ? outcome.error.message : ToolOutput.text(outcome.output)
+  const base = { ...namesOf(call), text, durationMillis }
   if ("error" in outcome) return emit(live, { _tag: "ToolFailed", ...base, reason: outcome.error.reason })
   const { details, isError } = outcome.output
   const shown = details === undefined ? base : { ...base, details: fromUnknown(details) }
@@ -219,30 +271,3 @@ const tell = (live: Live, call: Call, outcome: Outcome, since: number): Effect.E
     ? emit(live, { _tag: "ToolFailed", ...shown, reason: "Failed" })
     : emit(live, { _tag: "ToolCompleted", ...shown })
 }
-
-/** A tool's output, once its updates of the state are made. */
-const applied = (live: Live, call: Call, output: ToolOutput.ToolOutput): Effect.Effect<Outcome, unknown, unknown> =>
-  output.state.length === 0
-    ? Effect.succeed({ output })
-    : Effect.match(
-        contain(
-          call.name,
-          Effect.forEach(output.state, (update) => Effect.suspend(() => update(live.run.state)), { discard: true })
-        ),
-        { onSuccess: () => ({ output }), onFailure: (error) => ({ error }) }
-      )
-
-/**
- * An outcome as the model is shown it: a tool without a limit of its own has the general one, since one result must not
- * fill the model's window. What is the run's answer stays whole.
- */
-const bounded = (live: Live, call: Call, outcome: Outcome): Outcome => {
-  if (call.tool?.outputLimit !== undefined) return outcome
-  if ("error" in outcome) return { error: shortened(outcome.error, ToolOutput.defaultLimit) }
-  const { output } = outcome
-  return isDirect(live, output) ? outcome : { output: ToolOutput.truncate(output, ToolOutput.defaultLimit) }
-}
-
-/** True for an output that is the run's answer. */
-const isDirect = (live: Live, output: ToolOutput.ToolOutput): boolean =>
-  output.returnDirect && !output.isError && live.compiled.definition.output === undefined

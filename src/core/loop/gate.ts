@@ -11,8 +11,11 @@ import type { Prepared, Tool } from "../Tool.ts"
 import { ToolError } from "../ToolError.ts"
 import { answer, type Call, prepare, toPrepared } from "./calls.ts"
 import { type Asked, type DecidedOn, gatekeepers, type Gatekeeper, isInTime, isPassed, voided } from "./gatekeepers.ts"
-import { emit, type Gating, isJournaled, type Live, note, save, waitingIn } from "./live.ts"
+import { note, save } from "./journal.ts"
+import type { Gating, Live } from "./live.ts"
+import { emit } from "./report.ts"
 import { digestOf } from "./toolset.ts"
+import { waitingIn } from "./work.ts"
 
 /** The number of times that the calls of a round go through the gates because somebody changed their arguments. */
 const passLimit = 8
@@ -27,7 +30,7 @@ export interface Judged {
 /** True for a gate that lets a call run. Notes whether a call of the turn is counted. */
 const isAllowed = (live: Live, gate: AskingGate | undefined): boolean => {
   if (gate?._tag !== "Allow") return false
-  if (gate.isCounted === true) live.isCounted = true
+  if (gate.isCounted === true) live.round.isCounted = true
   return true
 }
 
@@ -69,7 +72,8 @@ const objections = (
  * a step: the calls are stored before anybody can be asked.
  */
 export const judge = (live: Live, calls: ReadonlyArray<Call>): Effect.Effect<Judged, unknown, unknown> => {
-  const isPlain = !live.toolset.asks && live.suspension === null && calls.every(({ left }) => left === undefined)
+  const isPlain =
+    !live.turn.toolset.asks && live.round.suspension === null && calls.every(({ left }) => left === undefined)
   const whole = (said: ReadonlyArray<ReadonlyArray<AskingGate>>) => judged(live, calls, said)
   return isPlain
     ? Effect.flatMap(objections(live, calls), (said) => (said === undefined ? freely : whole(said)))
@@ -88,7 +92,7 @@ const judged = Effect.fnUntraced(function* (
   const suspended = new Set<string>()
   const decidedOn: DecidedOn = new Map()
   const gates = gatekeepers(live, calls, decidedOn, settled, said)
-  if (live.suspension !== null) for (const call of calls) yield* settleChanged(live, call, settled)
+  if (live.round.suspension !== null) for (const call of calls) yield* settleChanged(live, call, settled)
 
   const ask = Effect.fnUntraced(function* (keeper: Gatekeeper, asked: ReadonlyArray<Asked>, edited: Set<Call>) {
     const { seen, suspends } = keeper
@@ -118,10 +122,10 @@ const judged = Effect.fnUntraced(function* (
       } else if (meant._tag === "Answer") call.outcome = { output: meant.output }
       else if (meant._tag === "Allow") {
         if (meant.decided === true) isDecided(call)
-        if (meant.isCounted === true) live.isCounted = true
+        if (meant.isCounted === true) live.round.isCounted = true
       } else {
         const { isNew, request } = requestOf(live, one, meant)
-        const decision = isNew ? undefined : decisionOn(live.suspension, request)
+        const decision = isNew ? undefined : decisionOn(live.round.suspension, request)
         const { approvals } = live
         if (decision !== undefined) yield* decided(one, meant, request, decision)
         else if (suspends) {
@@ -130,7 +134,7 @@ const judged = Effect.fnUntraced(function* (
           if (isNew) yield* announce(live, request)
         } else if (approvals === undefined) refuse(call, undecided)
         else {
-          live.gating?.requests.push(request)
+          live.round.gating?.requests.push(request)
           if (isNew) noteRequest(live, request)
           waiting.push(
             Effect.flatMap(
@@ -142,7 +146,7 @@ const judged = Effect.fnUntraced(function* (
                   return voided(live, request)
                 }
                 given.push(answered)
-                live.gating?.decisions.push(answered)
+                live.round.gating?.decisions.push(answered)
                 return decided(one, meant, request, answered)
               }
             )
@@ -176,15 +180,17 @@ const judged = Effect.fnUntraced(function* (
 
 /** Stores a turn with the fact that none of its calls has begun, before a person is asked while the run waits. */
 const storeBeforeAsking = (live: Live): Effect.Effect<void, unknown, unknown> => {
-  const { gating } = live
-  return gating === undefined || !isJournaled(live) ? save(live) : Effect.andThen(markGated(live, gating), save(live))
+  const { gating } = live.round
+  return gating === undefined || !live.records.isJournaled
+    ? save(live)
+    : Effect.andThen(markGated(live, gating), save(live))
 }
 
 /** Notes that no call of a turn has begun: they wait for their gates. */
 export const markGated = (live: Live, { calls, decisions, message, requests }: Gating): Effect.Effect<void> => {
-  const before = live.suspension?.messageId === message.id ? live.suspension : undefined
+  const before = live.round.suspension?.messageId === message.id ? live.round.suspension : undefined
   const known = new Set(before?.requests.map(({ id }) => id))
-  live.isMarked = true
+  live.round.isMarked = true
   return live.run.state.set(suspension, {
     messageId: message.id,
     requests: [...(before?.requests ?? []), ...requests.filter(({ id }) => !known.has(id))],
@@ -202,10 +208,10 @@ export const gate = (
   calls: ReadonlyArray<Call>
 ): Effect.Effect<ReadonlyArray<Request>, unknown, unknown> =>
   Effect.suspend(() => {
-    live.isCounted = false
-    live.gating = { message, calls, requests: [], decisions: [] }
+    live.round.isCounted = false
+    live.round.gating = { message, calls, requests: [], decisions: [] }
     return Effect.flatMap(judge(live, calls), (judged) => {
-      live.gating = undefined
+      live.round.gating = undefined
       return judged.pending.length === 0
         ? Effect.succeed(judged.pending)
         : Effect.as(suspend(live, message, calls, judged), judged.pending)
@@ -214,7 +220,7 @@ export const gate = (
 
 /** Keeps what waits, and what was decided on meanwhile, in the state. */
 const suspend = (live: Live, message: AiMessage, calls: ReadonlyArray<Call>, { given, pending, settled }: Judged) => {
-  const before = live.suspension?.messageId === message.id ? live.suspension : undefined
+  const before = live.round.suspension?.messageId === message.id ? live.round.suspension : undefined
   const decided = new Set(settled.map(({ id }) => id))
   // A decision is kept as such, and done again.
   const decidedCalls = new Set(settled.map(({ callId }) => callId))
@@ -225,7 +231,7 @@ const suspend = (live: Live, message: AiMessage, calls: ReadonlyArray<Call>, { g
   return live.run.state.set(suspension, {
     messageId: message.id,
     requests: [...settled, ...inside, ...pending],
-    decisions: [...(live.suspension?.decisions ?? []), ...given].filter(({ id }) => kept.has(id)),
+    decisions: [...(live.round.suspension?.decisions ?? []), ...given].filter(({ id }) => kept.has(id)),
     waiting: before === undefined ? [] : waitingCalls(before),
     // A refusal stays one, whatever is offered when the run is resumed.
     answers: calls.flatMap((call) =>
@@ -277,7 +283,7 @@ const requestOf = (
   gate: Suspend
 ): { readonly request: Request; readonly isNew: boolean } => {
   const known = requestFor(
-    live.suspension,
+    live.round.suspension,
     live.run.path,
     prepared.id,
     prepared.arguments,
@@ -316,12 +322,12 @@ const isAsPromised = ({ toolDigest }: Request, tool: Tool<unknown>): boolean =>
 const settleChanged = Effect.fnUntraced(function* (live: Live, call: Call, settled: Set<Request>) {
   const { tool } = call
   const request =
-    call.wasDone === true ? undefined : lastRequestOn(live.suspension, live.run.path, call.id, call.settled)
+    call.wasDone === true ? undefined : lastRequestOn(live.round.suspension, live.run.path, call.id, call.settled)
   if (request === undefined || (tool !== undefined && isAsPromised(request, tool))) return
   const counts = isInTime(live, request)
   // It is asked about anew.
   if (!counts && tool !== undefined) return
-  const decision = counts ? decisionOn(live.suspension, request) : undefined
+  const decision = counts ? decisionOn(live.round.suspension, request) : undefined
   if (decision?._tag === "Reject" || decision?._tag === "Respond") {
     settled.add(request)
     return yield* apply(live, { call, tool }, request, decision)
@@ -337,7 +343,7 @@ const settleChanged = Effect.fnUntraced(function* (live: Live, call: Call, settl
   }
 })
 
-const noteRequest = (live: Live, request: Request): void => note(live, { _tag: "Request", request })
+const noteRequest = (live: Live, request: Request): void => note(live.records, { _tag: "Request", request })
 
 const report = (live: Live, request: Request): Effect.Effect<void> =>
   emit(live, { _tag: "ApprovalRequested", ...request })
@@ -365,7 +371,7 @@ const apply = Effect.fnUntraced(function* (
 ) {
   const choice = choiceOf(decision)
   const known = recorded(request, decision, live.origin.clock.currentTimeMillisUnsafe())
-  note(live, { _tag: "Decision", decision: known })
+  note(live.records, { _tag: "Decision", decision: known })
   yield* emit(live, {
     _tag: "ApprovalResolved",
     id: request.id,

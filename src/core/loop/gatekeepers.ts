@@ -11,7 +11,8 @@ import { type Reconciled, type Tool, unknown } from "../Tool.ts"
 import { describeArguments } from "../ToolCall.ts"
 import { ToolError } from "../ToolError.ts"
 import { type Call, inContext, needsDecision } from "./calls.ts"
-import { emit, type Live } from "./live.ts"
+import type { Live } from "./live.ts"
+import { emit } from "./report.ts"
 
 /** A call that a gate is asked about. */
 export interface Asked {
@@ -61,12 +62,12 @@ export const isInTime = ({ origin }: Live, { expiresAt }: Request): boolean =>
   expiresAt === undefined || expiresAt > origin.clock.currentTimeMillisUnsafe()
 
 const isDecided = (live: Live, request: Request | undefined): boolean =>
-  request !== undefined && isInTime(live, request) && decisionOn(live.suspension, request) !== undefined
+  request !== undefined && isInTime(live, request) && decisionOn(live.round.suspension, request) !== undefined
 
 /** The gate of a call whose outcome nobody knows. */
 const ofUnknownOutcome = (live: Live, { call, prepared }: Asked): Effect.Effect<AskingGate> => {
   const { unknownOutcome: look } = live
-  const request = requestFor(live.suspension, live.run.path, call.id, prepared.arguments, call.settled)
+  const request = requestFor(live.round.suspension, live.run.path, call.id, prepared.arguments, call.settled)
   if (isDecided(live, request) || ((look === "ask" || request !== undefined) && live.compiled.suspends)) {
     return Effect.succeed(suspend(`"${prepared.name}" may have taken effect before the run was cut off. Run it again?`))
   }
@@ -126,7 +127,7 @@ const standing =
   (live: Live, settled: ReadonlySet<Request>) =>
   (asked: ReadonlyArray<Asked>): Effect.Effect<ReadonlyArray<AskingGate>> =>
     Effect.forEach(asked, ({ call, prepared }): Effect.Effect<AskingGate> => {
-      const request = requestFor(live.suspension, live.run.path, call.id, prepared.arguments, call.settled)
+      const request = requestFor(live.round.suspension, live.run.path, call.id, prepared.arguments, call.settled)
       if (request === undefined || settled.has(request)) return Effect.succeed(allow)
       return isDecided(live, request)
         ? Effect.succeed(suspend(request.description, { allow: request.allow }))
@@ -162,11 +163,11 @@ export const gatekeepers = (
       seen: new Map<string, JsonObject>()
     }
   })
-  if (live.toolset.asks) {
+  if (live.turn.toolset.asks) {
     const ask = toolQuestions(live, decidedOn)
     gates.push({ suspends: live.compiled.suspends, isAfterCrash: false, ask, seen: new Map() })
   }
-  if (live.suspension !== null) {
+  if (live.round.suspension !== null) {
     gates.push({ suspends: true, isAfterCrash: false, ask: standing(live, settled), seen: new Map() })
   }
   if (calls.every(({ left }) => left !== "unknown")) return gates

@@ -21,19 +21,10 @@ import type { Child } from "../thread/suspension.ts"
 import type { ToolContext } from "../ToolContext.ts"
 import { text } from "../ToolOutput.ts"
 import { type Spent, type Usage, zero } from "../Usage.ts"
-import {
-  type Attempt,
-  type Inside,
-  isJournaled,
-  type Kept,
-  type Live,
-  note,
-  offer,
-  type OpenCall,
-  prefixOf,
-  progressOf
-} from "./live.ts"
+import { note, prefixOf, progressOf } from "./journal.ts"
+import type { Attempt, Inside, Kept, Live, OpenCall } from "./live.ts"
 import { decodeDone, decodeProgress, type Done, type DoneOf, encodeDone } from "./records.ts"
+import { report } from "./report.ts"
 import { ownSnapshot } from "./store.ts"
 
 const root = "inside"
@@ -109,7 +100,7 @@ export const ofEarlier = (children: { readonly [callId: string]: ReadonlyArray<C
 const earlier = "earlier:"
 
 /** The records as slots of a state. */
-export const slotsOf = ({ inside }: Live): Snapshot => {
+export const slotsOf = ({ records: { inside } }: Live): Snapshot => {
   const slots: { [slot: string]: Json } = {}
   if (inside === undefined) return slots
   for (const [callId, records] of inside) {
@@ -144,7 +135,7 @@ export interface Bound {
 export const attemptOf = (context: ToolContext["Service"] & Bound): Attempt | undefined => context[attemptKey]
 
 /** True where records are of use: the call may be run again, by a run that is resumed. */
-export const isKept = (live: Live): boolean => live.compiled.suspends || isJournaled(live)
+export const isKept = (live: Live): boolean => live.compiled.suspends || live.records.isJournaled
 
 /** Begins an attempt at a call. One that follows another in this run begins anew, but for steps and answers. */
 export const begin = (live: Live, call: OpenCall): Attempt => {
@@ -164,7 +155,7 @@ export const begin = (live: Live, call: OpenCall): Attempt => {
 }
 
 const forgetFailed = (live: Live, callId: string): void => {
-  const records = live.inside?.get(callId)
+  const records = live.records.inside?.get(callId)
   if (records === undefined) return
   for (const [place, kept] of records) {
     if (place.startsWith("step:") || place.startsWith("ask:")) continue
@@ -177,19 +168,19 @@ const forgetFailed = (live: Live, callId: string): void => {
 
 /** Notes that a slot is gone, with all below it. */
 const drop = (live: Live, slot: string): void => {
-  if (isJournaled(live)) note(live, { _tag: "State", slot: `${prefixOf(live)}${slot}` })
+  if (live.records.isJournaled) note(live.records, { _tag: "State", slot: `${prefixOf(live.records)}${slot}` })
 }
 
 /** Forgets what was done inside of a call that has its answer. */
 export const forget = (live: Live, callId: string): void => {
-  if (live.inside?.delete(callId) === true) drop(live, callSlot(callId))
+  if (live.records.inside?.delete(callId) === true) drop(live, callSlot(callId))
 }
 
 /** Forgets the call by whose failure everything failed: whoever resumes it makes that call again. */
 export const forgetFailure = (live: Live, callId: string, error: unknown): void => {
-  for (const [place, { done }] of live.inside?.get(callId) ?? []) {
+  for (const [place, { done }] of live.records.inside?.get(callId) ?? []) {
     if (done?._tag !== "Call" || done.outcome?._tag !== "Failed" || done.outcome.error !== error) continue
-    live.inside?.get(callId)?.delete(place)
+    live.records.inside?.get(callId)?.delete(place)
     drop(live, slotOf(callId, place))
   }
 }
@@ -197,7 +188,7 @@ export const forgetFailure = (live: Live, callId: string, error: unknown): void 
 /** The places of what an earlier run did in a call and nobody asked for in this attempt. */
 export const leftOver = (attempt: Attempt): ReadonlyArray<string> => {
   const left: Array<string> = []
-  for (const [place, { json }] of attempt.live.inside?.get(attempt.call.id) ?? []) {
+  for (const [place, { json }] of attempt.live.records.inside?.get(attempt.call.id) ?? []) {
     // Only what was read has it.
     if (json !== undefined && !isSeen(attempt, place)) left.push(place)
   }
@@ -206,7 +197,7 @@ export const leftOver = (attempt: Attempt): ReadonlyArray<string> => {
 
 /** Forgets what was done inside of calls that are not these: they were given up. */
 export const forgetOthers = (live: Live, open: ReadonlyArray<string>): void => {
-  for (const callId of live.inside?.keys() ?? []) {
+  for (const callId of live.records.inside?.keys() ?? []) {
     if (!open.some((id) => callId === id || callId.startsWith(`${id}/`))) forget(live, callId)
   }
 }
@@ -228,7 +219,8 @@ export const count = (attempt: Attempt, what: string): number => {
 const invalid = (live: Live, place: string, problem: string): AgentError =>
   new AgentError({ agent: live.run.agent, reason: { _tag: "InvalidState", slot: `${root}: ${place}`, problem } })
 
-const keptAt = ({ call, live }: Attempt, place: string): Kept | undefined => live.inside?.get(call.id)?.get(place)
+const keptAt = ({ call, live }: Attempt, place: string): Kept | undefined =>
+  live.records.inside?.get(call.id)?.get(place)
 
 /** The record at a place, if there is one of this kind. */
 export const find = <Tag extends Done["_tag"]>(
@@ -254,13 +246,17 @@ const isOf = <Tag extends Done["_tag"]>(done: Done, tag: Tag): done is DoneOf<Ta
 
 /** Keeps a record. It is stored with the next step, or by `save`. */
 export const keep = ({ call, live }: Attempt, place: string, done: Done): void => {
-  live.inside ??= new Map()
-  const records = getOrMake(live.inside, call.id, () => new Map<string, Kept>())
+  live.records.inside ??= new Map()
+  const records = getOrMake(live.records.inside, call.id, () => new Map<string, Kept>())
   const kept = records.get(place)
   if (kept === undefined) records.set(place, { done, json: undefined, below: new Map(), live: undefined })
   else kept.done = done
-  if (!isJournaled(live)) return
-  note(live, { _tag: "State", slot: `${prefixOf(live)}${slotOf(call.id, place)}`, value: encodeDone(done) })
+  if (!live.records.isJournaled) return
+  note(live.records, {
+    _tag: "State",
+    slot: `${prefixOf(live.records)}${slotOf(call.id, place)}`,
+    value: encodeDone(done)
+  })
 }
 
 /** True for a place that was claimed in an attempt. */
@@ -279,7 +275,7 @@ export interface LeftAlone {
 /** The sub-agents and inner calls that an earlier run began in a call, and that an attempt did not ask for. */
 export const leftAlone = (attempt: Attempt): ReadonlyArray<LeftAlone> => {
   const left: Array<LeftAlone> = []
-  for (const [place, { done, json, live }] of attempt.live.inside?.get(attempt.call.id) ?? []) {
+  for (const [place, { done, json, live }] of attempt.live.records.inside?.get(attempt.call.id) ?? []) {
     if (live !== undefined || isSeen(attempt, place)) continue
     const record = done ?? (json === undefined ? undefined : Result.getOrUndefined(decodeDone(json)))
     if (record?._tag === "Child") {
@@ -299,18 +295,18 @@ const textOf = (outcome: NonNullable<DoneOf<"Call">["outcome"]>): string =>
 export const freshId = ({ call, live }: Attempt): string => {
   if (call.ordinal === undefined) {
     call.ordinal = 0
-    for (const { done, json } of live.inside?.get(call.id)?.values() ?? []) {
+    for (const { done, json } of live.records.inside?.get(call.id)?.values() ?? []) {
       const record = done ?? (json === undefined ? undefined : Result.getOrUndefined(decodeDone(json)))
       if (record?._tag !== "Call" && record?._tag !== "Ask") continue
-      live.callIds.add(record.id)
+      live.turn.callIds.add(record.id)
       call.ordinal = Math.max(call.ordinal, Number(record.id.slice(call.id.length + 1)) || 0)
     }
   }
   let id: string
   // A model may say an id that looks like one of these.
   do id = `${call.id}/${++call.ordinal}`
-  while (live.callIds.has(id))
-  live.callIds.add(id)
+  while (live.turn.callIds.has(id))
+  live.turn.callIds.add(id)
   return id
 }
 
@@ -363,7 +359,7 @@ const read = Effect.fnUntraced(function* (below: ReadonlyMap<string, Json>, ofPa
 
 /** Gives the place of a sub-agent the record that an earlier version kept of it, if there is one left. */
 export const adopt = ({ call, live }: Attempt, place: string, agent: string): void => {
-  const records = live.inside?.get(call.id)
+  const records = live.records.inside?.get(call.id)
   if (records === undefined || records.has(place)) return
   for (const [known, kept] of records) {
     if (!known.startsWith(earlier) || kept.done?._tag !== "Child" || kept.done.agent !== agent) continue
@@ -383,28 +379,28 @@ export const attach = (
   child: Live,
   known: ReadonlyArray<Message.Message>
 ): void => {
-  const kept = live.inside?.get(call.id)?.get(place)
+  const kept = live.records.inside?.get(call.id)?.get(place)
   if (kept !== undefined) kept.live = child
-  if (child.place === undefined) return
+  if (child.records.place === undefined) return
   const { messages } = child.run
   const ofParent = messages.length > known.length ? new Set(live.run.messages) : undefined
   for (let at = 0; at < Math.max(messages.length, known.length); at++) {
     const message = messages[at]
-    const slot = `${child.place}/m/${at}`
-    if (message === undefined) note(child, { _tag: "State", slot })
+    const slot = `${child.records.place}/m/${at}`
+    if (message === undefined) note(child.records, { _tag: "State", slot })
     else if (message !== known[at]) {
       const value = ofParent?.has(message) === true ? { [shared]: message.id } : Message.encode(message)
-      note(child, { _tag: "State", slot, value })
+      note(child.records, { _tag: "State", slot, value })
     }
   }
 }
 
 /** The slot of the journal that keeps a sub-agent, if there is a journal. */
 export const journalSlot = ({ call, live }: Attempt, place: string): string | undefined =>
-  isJournaled(live) ? `${prefixOf(live)}${slotOf(call.id, place)}` : undefined
+  live.records.isJournaled ? `${prefixOf(live.records)}${slotOf(call.id, place)}` : undefined
 
 /** Does something that belongs to an attempt: while it is at work, what waits beside it goes on waiting. */
-export const working = <A, E, R>(attempt: Attempt, work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const countActive = <A, E, R>(attempt: Attempt, work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
     if (attempt.over) return Effect.die(new Error("The call that this belongs to is over."))
     attempt.active++
@@ -443,7 +439,7 @@ const untilStill = (attempt: Attempt): Effect.Effect<never> =>
 const withdraw = (attempt: Attempt, requests: ReadonlyArray<Request>): undefined => {
   attempt.waiting = attempt.waiting?.filter((one) => !requests.includes(one))
   for (const { callId, id, toolName } of requests) {
-    offer(attempt.live, { _tag: "ApprovalResolved", id, callId, toolName, decision: "void" })
+    report(attempt.live, { _tag: "ApprovalResolved", id, callId, toolName, decision: "void" })
   }
 }
 

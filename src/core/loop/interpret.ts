@@ -21,24 +21,16 @@ import { create, type Place } from "./create.ts"
 import type { Compiled } from "./definition.ts"
 import { voided } from "./gatekeepers.ts"
 import { slotsOf } from "./inside.ts"
-import {
-  append,
-  appendLate,
-  flushLog,
-  type Live,
-  note,
-  noteSettled,
-  offerEnd,
-  type Origin,
-  save,
-  spentBy
-} from "./live.ts"
+import { record, settle, recordLate, flushLog, note, noteSettled, save } from "./journal.ts"
+import type { Live, Origin } from "./live.ts"
 import { type Ending, loop } from "./loop.ts"
 import { withAnswerTool } from "./output.ts"
 import { programmed } from "./program.ts"
+import { reportEnd } from "./report.ts"
 import { snapshot } from "./store.ts"
 import * as Tools from "./tools.ts"
 import { partialMessage } from "./turn.ts"
+import { spentBy } from "./work.ts"
 
 /** Runs an agent. What it holds while a model is waited for is kept small: many may wait at once. */
 export const interpret = (compiled: Compiled, input: Input, options: RunOptions, place: Place) =>
@@ -92,21 +84,24 @@ const body = (live: Live, beginning: Beginning): Effect.Effect<AgentResult<unkno
 /** Everything before the first round. Gives what a hook wants instead of it. */
 const begin = Effect.fnUntraced(function* (live: Live, { inputs, late, voids }: Beginning) {
   const { compiled, run } = live
-  if (live.parent === undefined) note(live, { _tag: "RunStarted", runId: run.runId, agent: run.agent })
+  if (live.parent === undefined) note(live.records, { _tag: "RunStarted", runId: run.runId, agent: run.agent })
   if (voids !== undefined) {
     for (const request of voids) yield* voided(live, request)
     yield* run.state.set(suspension, null)
   }
-  for (const message of late) yield* appendLate(live, message)
-  for (const message of inputs) yield* append(live, message)
+  for (const message of late) yield* recordLate(live, message)
+  for (const message of inputs) {
+    record(live, message)
+    yield* settle(live)
+  }
   let directive: Directive | undefined
   for (const hook of compiled.beforeAgent) {
     directive = (yield* hook(run)) ?? undefined
     if (directive !== undefined) break
   }
   if (compiled.definition.program === undefined) {
-    live.systemPrompt = yield* prompted(live)
-    live.tools = withAnswerTool(live, compiled.toolset.definitions)
+    live.turn.systemPrompt = yield* prompted(live)
+    live.turn.tools = withAnswerTool(live, compiled.toolset.definitions)
   }
   return directive
 })
@@ -144,15 +139,18 @@ const result = (live: Live, ending: Ending): AgentResult<unknown> => ({
 const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
   live.origin.ending = true
   // A turn that was to be resumed, and was not, is left as it was found.
-  const isUntouched = live.resumed !== undefined && live.batch.every((call) => !call.started)
+  const isUntouched = live.round.resumed !== undefined && live.round.batch.every((call) => !call.started)
   if (isUntouched) {
-    live.batch = []
-    if (live.suspension !== null) yield* live.run.state.set(suspension, live.suspension)
+    live.round.batch = []
+    if (live.round.suspension !== null) yield* live.run.state.set(suspension, live.round.suspension)
   }
   const partial = interrupted ? partialMessage(live) : undefined
-  if (partial !== undefined) yield* append(live, partial)
+  if (partial !== undefined) {
+    record(live, partial)
+    yield* settle(live)
+  }
   if (!interrupted || !(yield* Tools.leaveOpen(live))) {
-    yield* Tools.settle(live)
+    yield* Tools.answerBatch(live)
     // A program that was stopped still waits for what it waited for.
     if (!isUntouched && live.compiled.definition.program === undefined) yield* Tools.resolved(live)
   }
@@ -170,9 +168,9 @@ const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
 const announce = (origin: Origin, live: Live | undefined, exit: Exit.Exit<AgentResult<unknown>, unknown>): void => {
   origin.ending = true
   const spent = { usage: live?.run.usage ?? zero, rounds: live?.run.round ?? 0 }
-  if (Exit.isSuccess(exit)) offerEnd(origin, { _tag: "RunCompleted", stopReason: exit.value.stopReason, ...spent })
-  else if (Cause.hasInterrupts(exit.cause)) offerEnd(origin, { _tag: "RunInterrupted", ...spent })
-  else offerEnd(origin, { _tag: "RunFailed", error: describe(exit.cause), ...spent })
+  if (Exit.isSuccess(exit)) reportEnd(origin, { _tag: "RunCompleted", stopReason: exit.value.stopReason, ...spent })
+  else if (Cause.hasInterrupts(exit.cause)) reportEnd(origin, { _tag: "RunInterrupted", ...spent })
+  else reportEnd(origin, { _tag: "RunFailed", error: describe(exit.cause), ...spent })
   if (origin.path.length === 1) origin.hub.isOver = true
 }
 

@@ -16,11 +16,14 @@ import { finalAnswer as finalAnswerName } from "../Tool.ts"
 import { make as say, type ToolOutput } from "../ToolOutput.ts"
 import { zero } from "../Usage.ts"
 import { refresh } from "./dynamicTools.ts"
-import { append, countWork, emit, type Live, save } from "./live.ts"
+import { record, settle, save } from "./journal.ts"
+import type { Live } from "./live.ts"
 import * as Output from "./output.ts"
 import { didWork, type LastRound, notAgain, signatureOf } from "./repeats.ts"
+import { emit, report, settleReaders } from "./report.ts"
 import * as Tools from "./tools.ts"
 import { ask } from "./turn.ts"
+import { countWork } from "./work.ts"
 
 /** The end of a run that was neither interrupted nor failed. */
 export interface Ending {
@@ -69,8 +72,8 @@ export const loop = (live: Live, first: Directive | undefined): Effect.Effect<En
 /** Does what a hook wants instead of the first round, and the rest of a round that is resumed. */
 const enter = Effect.fnUntraced(function* (live: Live, first: Directive | undefined, memory: Memory) {
   const step: Step = first === undefined ? next : yield* follow(live, first)
-  return step._tag === "Next" && live.resumed !== undefined
-    ? yield* resumedRound(live, live.resumed.turn, memory)
+  return step._tag === "Next" && live.round.resumed !== undefined
+    ? yield* resumedRound(live, live.round.resumed.turn, memory)
     : step
 })
 
@@ -102,7 +105,8 @@ const turn = (live: Live, memory: Memory): ReturnType<typeof ask> => {
 /** The part of a round after the turn: it goes into the history, and what it asks for is done. */
 const afterTurn = Effect.fnUntraced(function* (live: Live, memory: Memory, message: Message.AiMessage) {
   const { afterModel } = live.compiled
-  yield* Tools.appendTurn(live, message)
+  Tools.recordTurn(live, message)
+  yield* Tools.settleTurn(live, message)
   const after = afterModel.length === 0 ? undefined : yield* directed(afterModel, live.run, message)
   let step: Step
   if (after === undefined) {
@@ -121,12 +125,12 @@ const afterTurn = Effect.fnUntraced(function* (live: Live, memory: Memory, messa
 const resumedRound = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage, memory: Memory) {
   let step: Step = next
   if (callCount(message) === 0) step = yield* answered(live, message, memory)
-  else if (live.batch.length > 0) {
+  else if (live.round.batch.length > 0) {
     yield* startRound(live)
     step = yield* called(live, message, memory)
     yield* endRound(live, message)
   }
-  live.resumed = undefined
+  live.round.resumed = undefined
   return step
 })
 
@@ -157,7 +161,7 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
   if (signature !== "" && signature === memory.last.signature) {
     const answers = notAgain(live, message, memory.last)
     if (answers.size === message.toolCalls.length) return yield* repeated(live, memory, answers)
-    for (const call of live.batch) {
+    for (const call of live.round.batch) {
       const answer = answers.get(call.id)
       if (answer !== undefined) call.outcome ??= { output: answer }
     }
@@ -226,7 +230,8 @@ const admit = Effect.fnUntraced(function* (live: Live, kind: "steer" | "followUp
     yield* emit(live, { _tag: "Steered", messageId: message.id, kind })
     // Until now it is undelivered, if the run is ended while readers are waited for.
     queue?.shift()
-    yield* append(live, message)
+    record(live, message)
+    yield* settle(live)
   }
   return messages.length > 0
 })
@@ -248,7 +253,8 @@ const directed = Effect.fnUntraced(function* <Rest extends ReadonlyArray<unknown
 const follow = Effect.fnUntraced(function* (live: Live, directive: Directive) {
   if (directive._tag === "ForceFinalAnswer") return final(directive.stopReason)
   if (directive._tag === "Continue") {
-    yield* append(live, directive.message)
+    record(live, directive.message)
+    yield* settle(live)
     return next
   }
   if (directive.answer === undefined) return endOrFinal(live, directive.stopReason, lastText(live))
@@ -257,7 +263,8 @@ const follow = Effect.fnUntraced(function* (live: Live, directive: Directive) {
 
 /** An answer that a middleware gave in the model's place: of an agent with an `output` schema, it must fit. */
 const answeredFor = Effect.fnUntraced(function* (live: Live, stopReason: StopReason, answer: Message.AiMessage) {
-  yield* append(live, answer)
+  record(live, answer)
+  yield* settle(live)
   const { output } = live.compiled.definition
   if (output === undefined) return stop(stopReason, Message.text(answer))
   const read = yield* Output.read(live, output, answer)
@@ -272,7 +279,8 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
     yield* startRound(live)
     yield* save(live)
     const message = yield* ask(live, { ...requestOf(live), ...Output.finalRequest(live) })
-    yield* Tools.appendTurn(live, message)
+    Tools.recordTurn(live, message)
+    yield* Tools.settleTurn(live, message)
     if (output === undefined) {
       yield* Tools.decline(live, () => say("Not executed: tools are off now.", { isError: true }))
       yield* endRound(live, message)
@@ -296,25 +304,29 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
 
 /** Begins a round. */
 export const startRound = (live: Live): Effect.Effect<void, unknown, unknown> =>
-  live.compiled.dynamicTools.length === 0 ? roundStarted(live) : Effect.flatMap(refresh(live), () => roundStarted(live))
+  live.compiled.dynamicTools.length === 0 ? countRound(live) : Effect.andThen(refresh(live), countRound(live))
 
-const roundStarted = (live: Live): Effect.Effect<void> => {
-  live.run.round++
-  live.run.offered = live.tools
-  return emit(live, { _tag: "RoundStarted", round: live.run.round })
-}
+const countRound = (live: Live): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    live.run.round++
+    live.run.offered = live.turn.tools
+    report(live, { _tag: "RoundStarted", round: live.run.round })
+    return settleReaders(live)
+  })
 
 /** Reports the end of a round. */
-export const endRound = (live: Live, { stopReason }: Pick<Message.AiMessage, "stopReason">): Effect.Effect<void> => {
-  const usage = live.usageSinceRound
-  live.usageSinceRound = zero
-  return emit(live, { _tag: "RoundCompleted", round: live.run.round, stopReason, usage })
-}
+export const endRound = (live: Live, { stopReason }: Pick<Message.AiMessage, "stopReason">): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const usage = live.turn.usageSinceRound
+    live.turn.usageSinceRound = zero
+    report(live, { _tag: "RoundCompleted", round: live.run.round, stopReason, usage })
+    return settleReaders(live)
+  })
 
 const requestOf = (live: Live): ModelRequest => ({
   messages: live.run.messages,
-  systemPrompt: live.systemPrompt,
-  tools: live.tools,
+  systemPrompt: live.turn.systemPrompt,
+  tools: live.turn.tools,
   toolChoice: "auto",
   outputSchema: Output.requestSchema(live),
   parameters: live.compiled.definition.parameters,

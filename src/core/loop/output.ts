@@ -7,7 +7,8 @@ import * as Message from "../Message.ts"
 import { type Answer, answerCall, type Output, readCall, readText } from "../schema/answer.ts"
 import { finalAnswer } from "../Tool.ts"
 import { make as say } from "../ToolOutput.ts"
-import { append, type Live } from "./live.ts"
+import { record, settle } from "./journal.ts"
+import type { Live } from "./live.ts"
 import { decline } from "./tools.ts"
 
 /** The number of times that an answer which does not decode is sent back. */
@@ -102,13 +103,14 @@ export const repair = Effect.fnUntraced(function* (
     const how = isNative(live)
       ? "Answer again, with JSON that fits the schema and nothing else."
       : `Give the answer by calling ${finalAnswer}.`
-    yield* append(
+    record(
       live,
       Message.human(`Your answer is not valid:\n${wrong.problem}\n${how}`, {
         id: live.makeId(),
         source: "output-repair"
       })
     )
+    yield* settle(live)
   }
   return repairs + 1
 })

@@ -11,28 +11,31 @@ import type { Directive } from "../Middleware.ts"
 import { type Suspension, suspension } from "../thread/suspension.ts"
 import { untouched } from "./calls.ts"
 import type { Program } from "./definition.ts"
-import { attempted, waiting } from "./execute.ts"
+import { leaveOpenIfSuspended, runAttempt } from "./execute.ts"
 import { forget, forgetFailure } from "./inside.ts"
-import { append, type Live, save } from "./live.ts"
+import { record, settle, save } from "./journal.ts"
+import type { Live } from "./live.ts"
 import { endRound, type Ending, startRound } from "./loop.ts"
 import { resolved } from "./tools.ts"
 
 const failed = (live: Live, reason: Reason): AgentError => new AgentError({ agent: live.run.agent, reason })
 
 /** The message that a program works on: what was said to it last. */
-export const askedIn = (messages: ReadonlyArray<Message.Message>): Message.HumanMessage | undefined =>
+export const questionIn = (messages: ReadonlyArray<Message.Message>): Message.HumanMessage | undefined =>
   messages.findLast((message) => message.role === "human")
 
 /** Runs a program. `directive` is what a hook wants in its place: there is no model that it could be said to. */
 export const programmed = Effect.fnUntraced(function* (live: Live, program: Program, directive: Directive | undefined) {
   const { messages } = live.run
-  if (directive?._tag === "End" && directive.answer !== undefined) yield* append(live, directive.answer)
-  else if (directive !== undefined && directive._tag !== "Continue") {
+  if (directive?._tag === "End" && directive.answer !== undefined) {
+    record(live, directive.answer)
+    yield* settle(live)
+  } else if (directive !== undefined && directive._tag !== "Continue") {
     const problem = `a middleware ended it before it began (${directive.stopReason})`
     return yield* Effect.fail(failed(live, { _tag: "InvalidOutput", raw: "", problem }))
   }
   const last = messages.at(-1)
-  if (last?.role === "ai" && live.batch.length === 0) {
+  if (last?.role === "ai" && live.round.batch.length === 0) {
     const text = Message.text(last)
     const output = yield* Effect.mapError(program.output.read(text), (problem) =>
       failed(live, { _tag: "InvalidOutput", raw: text, problem })
@@ -40,8 +43,8 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
     const stopReason = directive?._tag === "End" ? directive.stopReason : "completed"
     return { stopReason, text, output, pending: [] } satisfies Ending
   }
-  const asked = askedIn(messages)
-  if (asked === undefined || live.batch.length > 0) {
+  const asked = questionIn(messages)
+  if (asked === undefined || live.round.batch.length > 0) {
     const problem = "nothing asks it: the conversation ends in the middle of a turn of another agent; give an input"
     return yield* Effect.fail(failed(live, { _tag: "InvalidInput", problem }))
   }
@@ -50,16 +53,16 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
   )
   yield* startRound(live)
   // Decisions hold for whoever resumes it again.
-  if (live.suspension !== null) yield* live.run.state.set(suspension, live.suspension)
+  if (live.round.suspension !== null) yield* live.run.state.set(suspension, live.round.suspension)
   yield* save(live)
   const call = untouched({ id: asked.id, name: live.compiled.definition.name })
   const work = Effect.onError(
     Effect.suspend(() => program.run(input)),
     (cause) => Effect.sync(() => forgetFailure(live, call.id, Cause.squash(cause)))
   )
-  const output = yield* waiting(call, attempted(live, call, work))
+  const output = yield* leaveOpenIfSuspended(call, runAttempt(live, call, work))
   if (call.suspended !== undefined) {
-    const { decisions, requests } = live.suspension ?? none
+    const { decisions, requests } = live.round.suspension ?? none
     const decided = new Set(decisions.map(({ id }) => id))
     yield* live.run.state.set(suspension, {
       messageId: asked.id,
@@ -76,7 +79,8 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
     failed(live, { _tag: "InvalidOutput", raw: "", problem: `what it gave can't be written down:\n${problem}` })
   )
   forget(live, call.id)
-  yield* append(live, Message.ai(text, { id: live.makeId(), source: "program" }))
+  record(live, Message.ai(text, { id: live.makeId(), source: "program" }))
+  yield* settle(live)
   yield* resolved(live)
   yield* endRound(live, { stopReason: "stop" })
   return { stopReason: "completed", text, output, pending: [] } satisfies Ending

@@ -30,7 +30,7 @@ export const notAgain = (live: Live, message: AiMessage, last: LastRound): Reado
   return new Map(
     message.toolCalls.flatMap((call) => {
       const own = signature(call)
-      if (live.toolset.tools.get(call.name)?.annotations.volatile === true || mayPass.has(own)) return []
+      if (live.turn.toolset.tools.get(call.name)?.annotations.volatile === true || mayPass.has(own)) return []
       return [[call.id, failed.has(own) ? didFail : didWork]]
     })
   )

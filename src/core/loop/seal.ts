@@ -25,7 +25,7 @@ import { SigningKey } from "../thread/signingKey.ts"
 import { isOpenCallSlot } from "../thread/suspension.ts"
 
 /** The slot of the signature. No agent declares it, and none reads it. */
-const slot = "deepagents/seal"
+const sealSlot = "deepagents/seal"
 
 /** A signature: its number in the thread, and the slots that it covers. */
 const Seal = Schema.Struct({ number: Schema.Int, names: Schema.Array(Schema.String), mac: Schema.String })
@@ -58,7 +58,7 @@ const isBelow = (name: string, { name: parent }: AnySlot): boolean => name === p
 
 /** The names of the slots that must be signed. */
 const namesIn = (slots: Slots, gated: ReadonlyArray<AnySlot>): ReadonlyArray<string> => {
-  const names = [...slots.keys()].filter((name) => name !== slot)
+  const names = [...slots.keys()].filter((name) => name !== sealSlot)
   return isOpen(slots) ? names : names.filter((name) => gated.some((one) => isBelow(name, one)))
 }
 
@@ -141,7 +141,7 @@ const signing = (
     number++
     const names = namesIn(slots, gated)
     const mac = yield* key.sign(textOf(threadId, number, turn, slots, names))
-    const step = yield* thread.append([...entries, { _tag: "State", slot, value: { number, names, mac } }])
+    const step = yield* thread.append([...entries, { _tag: "State", slot: sealSlot, value: { number, names, mac } }])
     isValid = true
     if (ledger !== undefined) {
       yield* Effect.catch(ledger.raise(markOf(threadId), number), (error) =>
@@ -157,7 +157,7 @@ const signing = (
  * Signs a thread, if there is a key. A thread with a bad signature is refused where a run would resume an open call; else
  * the slots that gates read are set back, and the run goes on.
  */
-export const sealed = Effect.fnUntraced(function* (
+export const seal = Effect.fnUntraced(function* (
   threadId: string,
   thread: Thread,
   slots: ReadonlyArray<AnySlot>,
@@ -173,10 +173,10 @@ export const sealed = Effect.fnUntraced(function* (
   if (checkpoint === undefined) {
     return { thread: signing(threadId, thread, { number: mark, isValid: false }, signer), repairs: [] }
   }
-  const seal = Result.getOrUndefined(decodeSeal(checkpoint.state[slot]))
-  const problem = yield* problemOf(threadId, checkpoint, seal, mark, signer)
+  const known = Result.getOrUndefined(decodeSeal(checkpoint.state[sealSlot]))
+  const problem = yield* problemOf(threadId, checkpoint, known, mark, signer)
   if (problem === undefined) {
-    const last = { number: seal?.number ?? mark, isValid: seal !== undefined }
+    const last = { number: known?.number ?? mark, isValid: known !== undefined }
     return { thread: signing(threadId, thread, last, signer), repairs: [] }
   }
   if (isResumed && isOpen(new Map(Object.entries(checkpoint.state)))) {
@@ -186,6 +186,6 @@ export const sealed = Effect.fnUntraced(function* (
   const state = new Map(Object.entries(checkpoint.state))
   for (const entry of repairs) if (entry._tag === "State") applyState(state, entry)
   const repaired = { ...thread, checkpoint: { ...checkpoint, state: Object.fromEntries(state) } }
-  const last = { number: Math.max(mark, seal?.number ?? 0), isValid: false }
+  const last = { number: Math.max(mark, known?.number ?? 0), isValid: false }
   return { thread: signing(threadId, repaired, last, signer), problem, repairs }
 })

@@ -5,7 +5,8 @@ import type { AiMessage } from "../Message.ts"
 import { numbered, slot } from "../sourceList.ts"
 import * as Sources from "../Sources.ts"
 import type { ToolOutput } from "../ToolOutput.ts"
-import { emit, type Live, type OpenCall } from "./live.ts"
+import type { Live, OpenCall } from "./live.ts"
+import { emit } from "./report.ts"
 
 /** Of one result or turn so many sources are taken: what a hostile one names more is not worth the window. */
 const most = 50

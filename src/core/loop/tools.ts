@@ -9,8 +9,10 @@ import { execute } from "./execute.ts"
 import { gate, isOn, markGated } from "./gate.ts"
 import { isRepeatable } from "./gatekeepers.ts"
 import { forget } from "./inside.ts"
-import { append, countWork, hold, isJournaled, type Live, type OpenCall, release, save } from "./live.ts"
+import { record, settle, hold, release, save } from "./journal.ts"
+import type { Live, OpenCall, Turn } from "./live.ts"
 import { register, sourcesOf, withSources } from "./sources.ts"
+import { countWork } from "./work.ts"
 
 /** The outcome of a round of calls. */
 export interface Round {
@@ -27,7 +29,7 @@ export interface Round {
  */
 export const round = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage) {
   const open = new Map<string, OpenCall>()
-  for (const call of live.batch) open.set(call.id, call)
+  for (const call of live.round.batch) open.set(call.id, call)
   const isOpen = ({ id }: { readonly id: string }) => open.has(id)
   /** Done and reported before this run resumed the turn. */
   const done = ({ id }: { readonly id: string }): Call | undefined => {
@@ -37,28 +39,28 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
   const calls: Array<Call> = []
   for (const call of message.toolCalls) if (isOpen(call)) calls.push(done(call) ?? (yield* resolve(live, call)))
   const pending =
-    live.compiled.gates.length === 0 && !live.toolset.asks && live.resumed === undefined
+    live.compiled.gates.length === 0 && !live.turn.toolset.asks && live.round.resumed === undefined
       ? []
       : yield* gate(live, message, calls)
-  release(live)
+  release(live.records)
   if (pending.length > 0) {
     // These stay open for the run that is resumed with decisions on them.
-    live.batch = []
+    live.round.batch = []
     return suspended(pending)
   }
   // From here on the calls are begun. A turn that is stored without a suspension says so: it is stored only now.
-  if (live.suspension === null) yield* markBegun(live, message, calls)
+  if (live.round.suspension === null) yield* markBegun(live, message, calls)
   countWork(live, "toolCalls", calls.filter(isBegun).length)
   // Where all calls only read, the round is stored in one go: cut off, its turn is asked for again.
-  if (live.isCounted || !onlyReads(live, message)) yield* save(live)
+  if (live.round.isCounted || !onlyReads(live.turn, message)) yield* save(live)
   const all = [...calls, ...message.malformedToolCalls.filter(isOpen).map((call) => done(call) ?? malformed(call))]
-  live.batch = all
+  live.round.batch = all
   yield* runAll(
     live,
     all.filter((call) => call.wasDone !== true)
   )
   if (all.some((call) => call.suspended !== undefined)) return yield* suspendInside(live, message, all)
-  yield* settle(live)
+  yield* answerBatch(live)
   yield* resolved(live)
   const first = all.find((call) => !hasFailed(call) && outputOf(call)?.returnDirect === true)
   return {
@@ -74,13 +76,13 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
  * over: a run that resumes it must neither run those calls, nor say that they may have begun.
  */
 const markBegun = (live: Live, message: Message.AiMessage, calls: ReadonlyArray<Call>): Effect.Effect<void> => {
-  const answers = isJournaled(live) ? answersOf(live, calls) : []
+  const answers = live.records.isJournaled ? answersOf(live, calls) : []
   if (answers.length === 0) {
-    if (!live.isMarked) return Effect.void
-    live.isMarked = false
+    if (!live.round.isMarked) return Effect.void
+    live.round.isMarked = false
     return live.run.state.set(suspension, null)
   }
-  live.isMarked = true
+  live.round.isMarked = true
   return live.run.state.set(suspension, {
     messageId: message.id,
     requests: [],
@@ -99,7 +101,7 @@ const answersOf = (live: Live, calls: ReadonlyArray<Call>): ReadonlyArray<Messag
 const isBegun = ({ left, outcome }: Call): boolean => outcome === undefined && left === undefined
 
 /** Reports whether all calls of a turn can be made again. */
-const onlyReads = ({ toolset }: Live, { malformedToolCalls, toolCalls }: Message.AiMessage): boolean =>
+const onlyReads = ({ toolset }: Turn, { malformedToolCalls, toolCalls }: Message.AiMessage): boolean =>
   malformedToolCalls.length === 0 &&
   toolCalls.every(({ name }) => toolset.tools.get(name)?.annotations.readOnly === true)
 
@@ -142,8 +144,8 @@ const resumed = (live: Live, before: Suspension, all: ReadonlyArray<Call>): Susp
 
 /** Runs calls. What the run was suspended for is over when the first of them begins. */
 const runAll = Effect.fnUntraced(function* (live: Live, all: ReadonlyArray<Call>) {
-  if (live.suspension !== null) {
-    yield* live.run.state.set(suspension, resumed(live, live.suspension, all))
+  if (live.round.suspension !== null) {
+    yield* live.run.state.set(suspension, resumed(live, live.round.suspension, all))
     yield* save(live)
   }
   const [only] = all
@@ -160,10 +162,10 @@ const suspendInside = Effect.fnUntraced(function* (live: Live, message: Message.
   const pending = all.flatMap((call) => call.suspended ?? [])
   const first = all.findIndex((call) => call.suspended !== undefined)
   const behind = all.slice(first)
-  const decisions = live.suspension?.decisions ?? []
+  const decisions = live.round.suspension?.decisions ?? []
   const decided = new Set(decisions.map(({ id }) => id))
-  live.batch = all.slice(0, first)
-  yield* settle(live)
+  live.round.batch = all.slice(0, first)
+  yield* answerBatch(live)
   const done = behind.filter((call) => call.suspended === undefined)
   for (const call of done) {
     yield* numberSources(live, call)
@@ -171,7 +173,7 @@ const suspendInside = Effect.fnUntraced(function* (live: Live, message: Message.
   }
   yield* live.run.state.set(suspension, {
     messageId: message.id,
-    requests: [...(live.suspension?.requests ?? []).filter(({ id }) => decided.has(id)), ...pending],
+    requests: [...(live.round.suspension?.requests ?? []).filter(({ id }) => decided.has(id)), ...pending],
     decisions,
     waiting: behind.flatMap((call) => (call.suspended === undefined ? [] : [call.id])),
     answers: done.map((call) => answer(live, call)),
@@ -188,16 +190,17 @@ const suspended = (pending: ReadonlyArray<Request>): Round => ({
 })
 
 /** Puts the answers of a round into the history, in call order. */
-export const settle = Effect.fnUntraced(function* (live: Live) {
-  release(live)
-  for (const call of live.batch) {
+export const answerBatch = Effect.fnUntraced(function* (live: Live) {
+  release(live.records)
+  for (const call of live.round.batch) {
     if (call.answered) continue
     call.answered = true
     if (hasSources(call)) yield* numberSources(live, call)
-    yield* append(live, answer(live, call))
+    record(live, answer(live, call))
+    yield* settle(live)
     forget(live, call.id)
   }
-  live.batch = []
+  live.round.batch = []
 })
 
 /**
@@ -205,25 +208,25 @@ export const settle = Effect.fnUntraced(function* (live: Live) {
  * came of the calls behind it. False if there is none.
  */
 export const leaveOpen = Effect.fnUntraced(function* (live: Live) {
-  if (live.gating !== undefined && isJournaled(live)) {
+  if (live.round.gating !== undefined && live.records.isJournaled) {
     // Stopped while the gates were asked: none of these calls began. They are asked again when the run is resumed.
-    yield* markGated(live, live.gating)
-    release(live)
-    live.batch = []
+    yield* markGated(live, live.round.gating)
+    release(live.records)
+    live.round.batch = []
     return true
   }
-  const first = live.batch.findIndex((call) => isUnderWay(call) && call.resumes === true)
+  const first = live.round.batch.findIndex((call) => isUnderWay(call) && call.resumes === true)
   const turn = live.run.messages.findLast(({ role }) => role === "ai")
-  if (first < 0 || turn === undefined || !isJournaled(live)) return false
-  const behind = live.batch.slice(first)
-  live.batch = live.batch.slice(0, first)
-  yield* settle(live)
+  if (first < 0 || turn === undefined || !live.records.isJournaled) return false
+  const behind = live.round.batch.slice(first)
+  live.round.batch = live.round.batch.slice(0, first)
+  yield* answerBatch(live)
   const waiting = behind.filter((call) => isUnderWay(call) && call.resumes === true)
   const answered = behind.filter((call) => !waiting.includes(call) && (call.started || call.outcome !== undefined))
   yield* live.run.state.set(suspension, {
     messageId: turn.id,
-    requests: live.suspension?.requests ?? [],
-    decisions: live.suspension?.decisions ?? [],
+    requests: live.round.suspension?.requests ?? [],
+    decisions: live.round.suspension?.decisions ?? [],
     waiting: waiting.map(({ id }) => id),
     answers: answered.map((call) => answer(live, call)),
     unknown: behind.flatMap((call) => (call.left === "unknown" && !call.started ? [call.id] : []))
@@ -235,9 +238,9 @@ const isUnderWay = ({ outcome, started }: OpenCall): boolean => started && outco
 
 /** Ends the suspension of a turn whose calls all have their answers. */
 export const resolved = (live: Live): Effect.Effect<void> => {
-  if (live.suspension === null && !live.isMarked) return Effect.void
-  live.suspension = null
-  live.isMarked = false
+  if (live.round.suspension === null && !live.round.isMarked) return Effect.void
+  live.round.suspension = null
+  live.round.isMarked = false
   const { state } = live.run
   return Effect.flatMap(state.get(suspension), (left) => (left === null ? Effect.void : state.set(suspension, null)))
 }
@@ -254,19 +257,23 @@ const numberSources = (live: Live, call: OpenCall): Effect.Effect<void> => {
   })
 }
 
-/** Adds a turn to the history. From here on its calls are owed an answer, whatever happens. */
-export const appendTurn = (live: Live, message: Message.AiMessage): Effect.Effect<void> => {
+/** Records a turn. From here on the run owes its calls an answer, whatever happens. */
+export const recordTurn = (live: Live, message: Message.AiMessage): void => {
   if (message.toolCalls.length + message.malformedToolCalls.length > 0) {
-    live.batch = [...message.toolCalls, ...message.malformedToolCalls].map((call) => untouched(call))
-    hold(live)
+    live.round.batch = [...message.toolCalls, ...message.malformedToolCalls].map((call) => untouched(call))
+    hold(live.records)
   }
-  const appended = append(live, message)
+  record(live, message)
+}
+
+/** Waits for the log and the readers of a turn, and registers its sources. */
+export const settleTurn = (live: Live, message: Message.AiMessage): Effect.Effect<void> => {
   const sources = sourcesOf(message)
-  return sources.length === 0 ? appended : Effect.andThen(appended, register(live, sources))
+  return sources.length === 0 ? settle(live) : Effect.andThen(settle(live), register(live, sources))
 }
 
 /** Answers all calls of the last turn of which nothing is known, without running any. */
 export const decline = Effect.fnUntraced(function* (live: Live, say: (call: OpenCall) => ToolOutput.ToolOutput) {
-  for (const call of live.batch) call.outcome ??= { output: say(call) }
-  yield* settle(live)
+  for (const call of live.round.batch) call.outcome ??= { output: say(call) }
+  yield* answerBatch(live)
 })

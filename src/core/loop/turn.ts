@@ -22,8 +22,10 @@ import { partial } from "../thread/parts.ts"
 import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
 import type { Compiled } from "./definition.ts"
 import { draftOf } from "./draft.ts"
-import { count, type Live, offer, offerDelta, type OwnRun, settleReaders } from "./live.ts"
+import type { Live, OwnRun } from "./live.ts"
+import { report, reportDelta, settleReaders } from "./report.ts"
 import { resolveName } from "./toolset.ts"
+import { countUsage } from "./work.ts"
 
 type Next = ModelSession["nextTurn"]
 
@@ -81,7 +83,7 @@ interface Started {
 }
 
 /** True for an id that can't be a new call's: there is none, or another call of the conversation has it. */
-const isTaken = (live: Live, id: string): boolean => id === "" || live.callIds.has(id)
+const isTaken = (live: Live, id: string): boolean => id === "" || live.turn.callIds.has(id)
 
 /** A call with arguments that are nested too deep to work with: they are kept as text, for the model to change. */
 const tooDeep = ({ arguments: args, id, name }: ToolCall): MalformedToolCall => ({
@@ -110,12 +112,12 @@ const canonical = (
   const freshId = (id: string): string => {
     const known = started?.get(id)?.id ?? id
     const own = isTaken(live, known) ? live.makeId() : known
-    live.callIds.add(own)
+    live.turn.callIds.add(own)
     changed ||= own !== id
     return own
   }
   const toolCalls = calls.map((call) => {
-    const name = resolveName(live.toolset, call.name) ?? call.name
+    const name = resolveName(live.turn.toolset, call.name) ?? call.name
     const id = freshId(call.id)
     if (name === call.name && id === call.id) return call
     changed = true
@@ -129,74 +131,83 @@ const canonical = (
 }
 
 /**
- * Asks the model for a turn of the conversation and reports its parts as they arrive. What was said of a turn that is
- * not done stays in `live.partial`, for an interruption to keep.
+ * Asks the model for a turn of the conversation, and reports its parts as they arrive. An interruption keeps the text in
+ * `live.turn.partial`.
  */
 export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.AiMessage, unknown, unknown> =>
   Effect.suspend(() => {
-    const said = { text: "", reasoning: "" }
-    live.partial = said
-    const draft = draftOf(live)
-    let started: Map<string, Started> | undefined
-    let thinking = false
-    let done: Message.AiMessage | undefined
-
-    const take = (part: TurnPart, at: number): void => {
-      if (thinking && part._tag !== "ReasoningDelta") {
-        thinking = false
-        offer(live, { _tag: "ReasoningCompleted" })
-      }
-      switch (part._tag) {
-        case "TextDelta":
-          said.text += part.text
-          draft?.saying("Text", part.text)
-          return offerDelta(live, "TextDelta", part.text, at)
-        case "ReasoningDelta":
-          if (!thinking) {
-            thinking = true
-            offer(live, { _tag: "ReasoningStarted" })
-          }
-          said.reasoning += part.text
-          draft?.saying("Reasoning", part.text)
-          return offerDelta(live, "ReasoningDelta", part.text, at)
-        case "ToolCallStart": {
-          const call = { id: isTaken(live, part.id) ? live.makeId() : part.id, name: part.name }
-          started = (started ?? new Map<string, Started>()).set(part.id, call)
-          draft?.calling(call.id, call.name, "")
-          return offer(live, { _tag: "ToolCallDelta", callId: call.id, toolName: call.name, delta: "" })
-        }
-        case "ToolCallDelta": {
-          const call = started?.get(part.id)
-          const callId = call?.id ?? part.id
-          draft?.calling(callId, call?.name ?? "", part.delta)
-          return offer(live, { _tag: "ToolCallDelta", callId, toolName: call?.name ?? "", delta: part.delta })
-        }
-        case "TurnRestarted":
-          said.text = ""
-          said.reasoning = ""
-          started = undefined
-          done = undefined
-          draft?.restart()
-          return offer(live, part)
-        case "Warning":
-          return offer(live, part)
-        case "TurnDone":
-          count(live, part.message.usage)
-          done = part.message
-      }
-    }
-
-    const streamed = Stream.runForEachArray(live.nextTurn(request), (parts) => {
+    const reader = makeReader(live)
+    const { draft } = reader
+    const streamed = Stream.runForEachArray(live.turn.next(request), (parts) => {
       const at = live.origin.hub.watched ? live.origin.clock.currentTimeMillisUnsafe() : 0
-      for (const part of parts) take(part, at)
+      for (const part of parts) reader.take(part, at)
       return draft === undefined ? settleReaders(live) : Effect.andThen(draft.due, settleReaders(live))
     })
     return Effect.flatMap(draft === undefined ? streamed : draft.around(streamed), () => {
-      if (done === undefined) return Effect.fail(incomplete(modelOf(live)))
-      live.partial = undefined
-      return Effect.succeed(canonical(live, done, started))
+      const message = reader.message()
+      if (message === undefined) return Effect.fail(incomplete(modelOf(live)))
+      live.turn.partial = undefined
+      return Effect.succeed(message)
     })
   })
+
+/** Reads the parts of a turn: reports them, drafts them, and makes the message of the turn. */
+const makeReader = (live: Live) => {
+  const said = { text: "", reasoning: "" }
+  live.turn.partial = said
+  const draft = draftOf(live)
+  let started: Map<string, Started> | undefined
+  let thinking = false
+  let done: Message.AiMessage | undefined
+
+  const takeCall = (part: Extract<TurnPart, { readonly _tag: "ToolCallStart" | "ToolCallDelta" }>): void => {
+    if (part._tag === "ToolCallStart") {
+      const id = isTaken(live, part.id) ? live.makeId() : part.id
+      started = (started ?? new Map<string, Started>()).set(part.id, { id, name: part.name })
+    }
+    const { id: callId, name: toolName } = started?.get(part.id) ?? { id: part.id, name: "" }
+    const delta = part._tag === "ToolCallStart" ? "" : part.delta
+    draft?.calling(callId, toolName, delta)
+    report(live, { _tag: "ToolCallDelta", callId, toolName, delta })
+  }
+
+  const take = (part: TurnPart, at: number): void => {
+    if (thinking && part._tag !== "ReasoningDelta") {
+      thinking = false
+      report(live, { _tag: "ReasoningCompleted" })
+    }
+    switch (part._tag) {
+      case "TextDelta":
+        said.text += part.text
+        draft?.saying("Text", part.text)
+        return reportDelta(live, "TextDelta", part.text, at)
+      case "ReasoningDelta":
+        if (!thinking) {
+          thinking = true
+          report(live, { _tag: "ReasoningStarted" })
+        }
+        said.reasoning += part.text
+        draft?.saying("Reasoning", part.text)
+        return reportDelta(live, "ReasoningDelta", part.text, at)
+      case "ToolCallStart":
+      case "ToolCallDelta":
+        return takeCall(part)
+      case "TurnRestarted":
+        said.text = ""
+        said.reasoning = ""
+        started = undefined
+        done = undefined
+        draft?.restart()
+        return report(live, part)
+      case "Warning":
+        return report(live, part)
+      case "TurnDone":
+        countUsage(live, part.message.usage)
+        done = part.message
+    }
+  }
+  return { draft, take, message: () => done && canonical(live, done, started) }
+}
 
 /** The model of a run, for what is said about it: only a program may have none. */
 const modelOf = ({ run }: Live) => run.model ?? absent
@@ -205,7 +216,7 @@ const modelOf = ({ run }: Live) => run.model ?? absent
 export const call = (live: Live, request: Parameters<Run["call"]>[0]): ReturnType<Run["call"]> =>
   Effect.suspend(() => {
     let done: Message.AiMessage | undefined
-    const turn = live.nextTurn({
+    const turn = live.turn.next({
       systemPrompt: "",
       tools: [],
       toolChoice: "none",
@@ -216,7 +227,7 @@ export const call = (live: Live, request: Parameters<Run["call"]>[0]): ReturnTyp
     const take = (part: TurnPart): void => {
       if (part._tag === "TurnRestarted") done = undefined
       if (part._tag !== "TurnDone") return
-      count(live, part.message.usage)
+      countUsage(live, part.message.usage)
       done = part.message
     }
     return Effect.flatMap(
@@ -227,7 +238,7 @@ export const call = (live: Live, request: Parameters<Run["call"]>[0]): ReturnTyp
 
 /** The partial answer of a turn that was cut off, if it had said anything. */
 export const partialMessage = (live: Live): Message.AiMessage | undefined => {
-  const said = live.partial
+  const said = live.turn.partial
   if (said === undefined) return undefined
   const { text, reasoning } = said
   const pieces = [{ _tag: "Text", from: 0, text } as const, { _tag: "Reasoning", from: 0, text: reasoning } as const]

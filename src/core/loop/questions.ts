@@ -1,0 +1,153 @@
+/** Asks the questions of a running tool. The tool waits, or the run is suspended until somebody answers. */
+import * as Effect from "effect/Effect"
+import { visible } from "../../support/text/untrusted.ts"
+import * as Approval from "../Approval.ts"
+import type { Json, JsonObject } from "../Json.ts"
+import type { Question } from "../Question.ts"
+import { decisionOn, requestFor } from "../thread/suspension.ts"
+import { ToolError } from "../ToolError.ts"
+import { isInTime } from "./gatekeepers.ts"
+import * as Inside from "./inside.ts"
+import { note, save } from "./journal.ts"
+import type { Attempt, Live } from "./live.ts"
+import { emit } from "./report.ts"
+import { waitingIn } from "./work.ts"
+
+/** A question in an attempt, with its place in the records. */
+interface Asking<A> {
+  readonly attempt: Attempt
+  readonly place: string
+  readonly question: Question<A>
+}
+
+const reject = (message: string): ToolError => new ToolError({ reason: "Rejected", message })
+
+/** Asks a question, or reads its stored answer. */
+export const askQuestion = Effect.fnUntraced(function* <A>(attempt: Attempt, question: Question<A>) {
+  const { call, live } = attempt
+  const details: JsonObject = question.isApproval
+    ? question.details
+    : { question: question.text, ...question.details, answer: question.jsonSchema }
+  const place = Inside.claim(attempt, "ask", call.name, details)
+  const asking: Asking<A> = { attempt, place, question }
+  const saved = yield* Effect.fromResult(Inside.find(attempt, place, "Ask"))
+  if (saved?.answer !== undefined) return yield* decodeAnswer(question, saved.answer)
+  const id = saved?.id ?? Inside.freshId(attempt)
+  const { suspension } = live.round
+  const earlier = requestFor(suspension, live.run.path, id, details)
+  const known = earlier !== undefined && isInTime(live, earlier) ? earlier : undefined
+  const decision = known === undefined ? undefined : decisionOn(suspension, known)
+  if (known !== undefined && decision !== undefined) return yield* takeDecision(asking, known, decision)
+  const request = known ?? makeRequest(live, id, call.name, question, details)
+  if (live.compiled.suspends) {
+    if (known === undefined) yield* announce(live, request)
+    Inside.keep(attempt, place, { _tag: "Ask", id })
+    return yield* Inside.park(attempt, [request])
+  }
+  if (live.approvals === undefined) return yield* reject("Nobody is here to answer; do without it.")
+  return yield* askNow(asking, request, live.approvals.decide)
+})
+
+/** Asks while the tool waits. An answer that does not fit is asked for once more. */
+const askNow = Effect.fnUntraced(function* <A>(
+  asking: Asking<A>,
+  request: Approval.Request,
+  decide: Approval.Approvals["Service"]["decide"]
+) {
+  const { attempt, question } = asking
+  const { call, live } = attempt
+  const askOnce = (request: Approval.Request) =>
+    Effect.andThen(
+      announce(live, request),
+      Effect.onInterrupt(waitingIn(live, call, decide(request)), () => withdraw(live, request))
+    )
+  const first = yield* askOnce(request)
+  const problem = first.id === request.id ? yield* problemOf(question, first) : undefined
+  if (problem === undefined) return yield* takeOwnDecision(asking, request, first)
+  yield* withdraw(live, request)
+  const description = `${visible(question.text)}\n${explainMisfit(problem)}`
+  const again = { ...makeRequest(live, request.callId, call.name, question, request.arguments), description }
+  return yield* takeOwnDecision(asking, again, yield* askOnce(again))
+})
+
+const explainMisfit = (problem: string): string => `The answer does not fit:\n${problem}`
+
+const decodeAnswer = <A>(question: Question<A>, answer: Json): Effect.Effect<A, ToolError> =>
+  Effect.mapError(question.decode(answer), (problem) => reject(explainMisfit(problem)))
+
+const makeRequest = (
+  live: Live,
+  callId: string,
+  toolName: string,
+  question: Question<unknown>,
+  details: JsonObject
+): Approval.Request => ({
+  id: live.makeId(),
+  runId: live.run.runId,
+  callId,
+  path: live.run.path,
+  toolName,
+  arguments: details,
+  // It may quote the model.
+  description: visible(question.text),
+  allow: question.isApproval ? ["approve", "reject"] : ["respond", "reject"],
+  at: live.origin.clock.currentTimeMillisUnsafe(),
+  ...(question.isApproval ? {} : { answer: question.jsonSchema })
+})
+
+const announce = (live: Live, request: Approval.Request): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    note(live.records, { _tag: "Request", request })
+    return emit(live, { _tag: "ApprovalRequested", ...request })
+  })
+
+const reportDecision = (
+  live: Live,
+  { callId, id, toolName }: Approval.Request,
+  decision: Approval.Choice | "void"
+): Effect.Effect<void> => emit(live, { _tag: "ApprovalResolved", id, callId, toolName, decision })
+
+/** Reports that nobody waits for an answer any more. */
+const withdraw = (live: Live, request: Approval.Request): Effect.Effect<void> => reportDecision(live, request, "void")
+
+/** Finds out why a decision does not answer a question. */
+const problemOf = (question: Question<unknown>, decision: Approval.Decision): Effect.Effect<string | undefined> =>
+  decision._tag === "Respond"
+    ? Effect.match(question.decode(Approval.answerOf(decision)), {
+        onSuccess: () => undefined,
+        onFailure: (problem) => problem
+      })
+    : Effect.undefined
+
+/** The answer in a decision; `undefined` for a refusal. */
+const answerOf = (question: Question<unknown>, decision: Approval.Decision): Json | undefined => {
+  if (decision._tag === "Respond") return question.isApproval ? undefined : Approval.answerOf(decision)
+  return question.isApproval && decision._tag === "Approve" ? { always: decision.always === true } : undefined
+}
+
+const takeOwnDecision = <A>(asking: Asking<A>, request: Approval.Request, decision: Approval.Decision) =>
+  decision.id === request.id
+    ? takeDecision(asking, request, decision)
+    : Effect.fail(reject("The decision that came was on another request."))
+
+/** Records a decision, and decodes the answer in it. */
+const takeDecision = Effect.fnUntraced(function* <A>(
+  { attempt, place, question }: Asking<A>,
+  request: Approval.Request,
+  decision: Approval.Decision
+) {
+  const { live } = attempt
+  const recorded = Approval.recorded(request, decision, live.origin.clock.currentTimeMillisUnsafe())
+  note(live.records, { _tag: "Decision", decision: recorded })
+  yield* reportDecision(live, request, Approval.choiceOf(decision))
+  const answer = answerOf(question, decision)
+  if (answer === undefined) {
+    const reason = decision._tag === "Reject" ? decision.reason : undefined
+    const what = question.isApproval ? "This was not approved" : "The question was not answered"
+    return yield* reject(reason === undefined ? `${what}.` : `${what}: ${reason}`)
+  }
+  const value = yield* decodeAnswer(question, answer)
+  Inside.keep(attempt, place, { _tag: "Ask", id: request.callId, answer })
+  yield* save(live)
+  return value
+})
