@@ -12,7 +12,6 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { uuid } from "../support/store/uuid.ts"
 import { version } from "../support/store/version.ts"
 import * as Content from "./Content.ts"
 import { type Json, JsonObject } from "./Json.ts"
@@ -91,7 +90,7 @@ export const Message: Schema.Codec<Message, JsonObject> = Schema.Union([
 export type Message = SystemMessage | HumanMessage | AiMessage | ToolMessage
 
 /** Makes an id that no other message has. */
-export const makeId: () => string = uuid
+export const makeId = (): string => globalThis.crypto.randomUUID()
 
 /** The options of any message beside its content. */
 export interface Common {

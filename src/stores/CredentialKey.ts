@@ -1,5 +1,5 @@
 /**
- * The key that credentials are sealed with: from the keychain of the operating system, or from `Config`.
+ * The key that encrypts credentials: from the keychain of the operating system, or from `Config`.
  *
  * ```ts
  * import { NodeServices } from "@effect/platform-node"
@@ -25,8 +25,9 @@ import * as Layer from "effect/Layer"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
+import { failure } from "./internal/failure.ts"
 import * as Keychain from "./internal/keychain.ts"
-import { make as failure, type StoreError } from "./StoreError.ts"
+import type { StoreError } from "./StoreError.ts"
 
 /** A key for AES-256-GCM. It can't be printed. */
 export class CredentialKey extends Context.Service<CredentialKey, Aead.Key<Aead.AesGcm>>()(
@@ -47,8 +48,8 @@ const fromText = (text: Redacted.Redacted, problem: string): Effect.Effect<Aead.
   })
 
 /**
- * A key from `Config`, usually an environment variable: 32 random bytes as base 64, as `openssl rand -base64 32` makes
- * them. Reads `CREDENTIAL_KEY`, if no other config is given. Fails with `NoKey`.
+ * Reads the key from `Config`, by default from `CREDENTIAL_KEY`: 32 random bytes as base 64, made by
+ * `openssl rand -base64 32`. Fails with `NoKey`.
  */
 export const layerConfig = (
   config: Config.Config<Redacted.Redacted> = Config.Redacted("CREDENTIAL_KEY")
@@ -67,11 +68,11 @@ export const layerConfig = (
   )
 
 /**
- * A key that the keychain of the operating system keeps for this user: by `security` on macOS, by `secret-tool` (of
- * libsecret) on Linux. The first time, a random one is made and put there; start one process first, since two that make
- * one at once may not agree. `service` is the name of your application: letters, digits, `.`, `_` and `-`.
+ * Keeps the key in the user's keychain: by `security` on macOS, by `secret-tool` (of libsecret) on Linux. The first
+ * process makes a random key; start no other one at the same moment, because they may not agree. `service` is the name
+ * of your application: letters, digits, `.`, `_` and `-`.
  *
- * Without a keychain it fails with `NoKey`: on servers and in containers, use {@link layerConfig}.
+ * Fails with `NoKey` without a keychain. Use {@link layerConfig} on servers and in containers.
  */
 export const layerKeychain = (options: {
   readonly service: string
@@ -91,7 +92,7 @@ export const layerKeychain = (options: {
     })
   )
 
-/** A random key, gone with the process: for credentials in memory, and for tests. */
+/** A random key that ends with the process: for credentials in memory, and for tests. */
 export const layerRandom: Layer.Layer<CredentialKey, StoreError> = Layer.effect(
   CredentialKey,
   Effect.flatMap(random, (bytes) => fromBytes(bytes, "there are no random numbers"))

@@ -1,5 +1,5 @@
 /**
- * Credentials: keys and OAuth tokens, sealed wherever they are kept, and refreshed by one at a time.
+ * Stores keys and OAuth tokens encrypted, and refreshes each by one process at a time.
  *
  * ```ts
  * import { Clock, Effect, Layer, Redacted } from "effect"
@@ -21,9 +21,8 @@
  * }).pipe(Effect.provide(Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])))
  * ```
  *
- * Credentials are encrypted by AES-256-GCM with a random nonce each time, and bound to their namespace and name: they
- * can't be read without the key, changed, or put in another one's place. Values are `Redacted`, and no error or log has
- * them.
+ * A credential is encrypted by AES-256-GCM with a random nonce, and bound to its namespace and name. Without the key
+ * nobody can read it, change it, or move it to another name. Values are `Redacted`, and no error or log contains them.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -40,17 +39,18 @@ import * as Semaphore from "effect/Semaphore"
 import { JsonObject } from "../core/Json.ts"
 import { makeId } from "../core/Message.ts"
 import { span } from "../support/effect/span.ts"
-import { nameProblem } from "../support/text/names.ts"
 import { CredentialKey } from "./CredentialKey.ts"
-import { type Fault, Storage } from "./Storage.ts"
-import { make as failure, type Reason, type StoreError } from "./StoreError.ts"
+import { checkNames, corrupt, failure, type Reason } from "./internal/failure.ts"
+import type { Fault } from "./internal/table.ts"
+import { Storage } from "./Storage.ts"
+import type { StoreError } from "./StoreError.ts"
 
 const Secret = Schema.RedactedFromValue(Schema.String)
 
-/** Schema of a key, or a token without an end. `metadata` are sealed too, but can be printed. */
+/** Schema of a key, or of a token that never expires. `metadata` are encrypted too, but can be printed. */
 export const ApiKey = Schema.TaggedStruct("ApiKey", { key: Secret, metadata: Schema.optionalKey(JsonObject) })
 
-/** Schema of what an OAuth server gave. `expiresAt` is in milliseconds since the epoch. */
+/** Schema of the token of an OAuth server. `expiresAt` is in milliseconds since the epoch. */
 export const OAuthToken = Schema.TaggedStruct("OAuthToken", {
   accessToken: Secret,
   refreshToken: Schema.optionalKey(Secret),
@@ -59,55 +59,52 @@ export const OAuthToken = Schema.TaggedStruct("OAuthToken", {
   metadata: Schema.optionalKey(JsonObject)
 })
 
-/** Schema of a {@link Credential}. */
+/** Schema of a credential. */
 export const Credential = Schema.Union([ApiKey, OAuthToken])
 
 /** A credential. Make one by `ApiKey.make` or `OAuthToken.make`. */
 export type Credential = typeof Credential.Type
 
-/**
- * The way to renew a credential. `refresh` is given the one that is stored, and may take 30 seconds. Without
- * `isExpired`, an
- * `OAuthToken` is renewed when it has less than a minute left, and an `ApiKey` never.
- */
-export interface Refresh<E, R> {
-  readonly refresh: (credential: Credential) => Effect.Effect<Credential, E, R>
-  readonly isExpired?: ((credential: Credential) => boolean) | undefined
-}
-
-/** See {@link CredentialStore}. */
-export interface Service {
-  /** Stores a credential, in place of the one that is there. */
+interface Service {
+  /** Stores a credential under a name, over an earlier one. */
   readonly set: (namespace: string, name: string, credential: Credential) => Effect.Effect<void, StoreError>
   /**
-   * A credential, `undefined` if there is none. Fails with `WrongKey` if it was sealed with another key, or changed.
+   * Reads a credential; `undefined` if the name has none. Fails with `WrongKey` if it was sealed with another key, or
+   * changed.
    */
   readonly get: (namespace: string, name: string) => Effect.Effect<Credential | undefined, StoreError>
   /**
-   * A credential that is valid: the one that is stored, or a new one, if it is expired. One refresh runs at a time, in
-   * all processes that share the storage; whoever asks meanwhile gets its result. If it fails, what was stored stays.
-   * Fails with `NotFound`, with what `refresh` fails with, and with `TimedOut`.
+   * Gives a valid credential: the stored one or, if that is expired, a new one. One refresh runs at a time, in all
+   * processes that share the storage; callers that come meanwhile get its result. A refresh that fails changes nothing.
+   * Fails with `NotFound`, with the failures of `refresh`, and with `TimedOut`.
    */
   readonly refreshed: <E, R>(
     namespace: string,
     name: string,
-    options: Refresh<E, R>
+    options: {
+      /** Renews the stored credential, within 30 seconds. */
+      readonly refresh: (credential: Credential) => Effect.Effect<Credential, E, R>
+      /** By default, an `OAuthToken` expires a minute before its end, and an `ApiKey` never. */
+      readonly isExpired?: ((credential: Credential) => boolean) | undefined
+    }
   ) => Effect.Effect<Credential, StoreError | E, R>
   /** The names of all credentials of a namespace, at most 10,000. */
   readonly names: (namespace: string) => Effect.Effect<ReadonlyArray<string>, StoreError>
-  /** Removes a credential; says whether it was there. */
+  /** Removes a credential, and reports whether the name had one. */
   readonly remove: (namespace: string, name: string) => Effect.Effect<boolean, StoreError>
 }
 
 /**
- * The store of credentials. Namespaces and names are any text of 1 to 256 characters without control characters. Never
- * give a model a tool that reads from it: tools use credentials, and don't reveal them.
+ * The store of credentials. A namespace or a name is any text of 1 to 256 characters without control characters. Give
+ * no model a tool that reads from it: tools use credentials, and don't reveal them.
  */
 export class CredentialStore extends Context.Service<CredentialStore, Service>()("effect-deepagents/CredentialStore") {}
 
+/** Characters of a name. */
+const most = 256
 const mostCharacters = 65_536
 const refreshMillis = 30_000
-/** Longer than a refresh, what comes after it, and what clocks of machines may differ. */
+/** Longer than a refresh, the write after it, and the difference between clocks of machines. */
 const leaseMillis = 60_000
 const patienceMillis = leaseMillis + refreshMillis
 const soonMillis = 60_000
@@ -124,19 +121,19 @@ const decodeSealed = Schema.decodeUnknownResult(SealedText)
 const LeaseText = Schema.fromJsonString(Schema.Struct({ owner: Schema.String, until: Schema.Finite }))
 const decodeLease = Schema.decodeUnknownResult(LeaseText)
 
-const corrupt: Fault = { reason: "Corrupt", problem: "it is no credential of this version of effect-deepagents" }
+const unreadable = corrupt("it is no credential of this version of effect-deepagents")
 
-/** The data that a sealed credential is bound to. */
-const additional = (namespace: string, name: string): Uint8Array =>
+/** The data that encryption binds a credential to. */
+const contextOf = (namespace: string, name: string): Uint8Array =>
   new TextEncoder().encode(JSON.stringify(["effect-deepagents/credential", 1, namespace, name]))
 
-/** The key of a store, and the algorithm that takes it. */
+/** The key of a store, and its algorithm. */
 interface Cipher {
   readonly aead: Aead.Aead["Service"]
   readonly key: CredentialKey["Service"]
 }
 
-// No cause is passed on from here: it may quote what can't be encoded or decoded.
+// These failures have no cause: it may quote the credential.
 const sealWith = ({ aead, key }: Cipher) =>
   Effect.fnUntraced(function* (
     namespace: string,
@@ -150,7 +147,7 @@ const sealWith = ({ aead, key }: Cipher) =>
     }
     const nonce = SecureRandom.randomBytesUnsafe(Aead.aes256Gcm.nonceLength)
     const sealed = yield* Effect.mapError(
-      aead.encrypt(key, new TextEncoder().encode(text), { nonce, aad: additional(namespace, name) }),
+      aead.encrypt(key, new TextEncoder().encode(text), { nonce, aad: contextOf(namespace, name) }),
       (): Reason => ({ _tag: "NoKey", problem: "it can't be used for AES-256-GCM here" })
     )
     return JSON.stringify({ v: 1, nonce: Base64.encode(nonce), sealed: Base64.encode(sealed) })
@@ -165,13 +162,13 @@ const openWith = ({ aead, key }: Cipher) =>
     const found = Result.getOrUndefined(decodeSealed(value))
     const nonce = Result.getOrUndefined(Base64.decode(found?.nonce ?? ""))
     const sealed = Result.getOrUndefined(Base64.decode(found?.sealed ?? ""))
-    if (found === undefined || nonce === undefined || sealed === undefined) return yield* Effect.fail(corrupt)
+    if (found === undefined || nonce === undefined || sealed === undefined) return yield* Effect.fail(unreadable)
     const bytes = yield* Effect.mapError(
-      aead.decrypt(key, sealed, { nonce, aad: additional(namespace, name) }),
+      aead.decrypt(key, sealed, { nonce, aad: contextOf(namespace, name) }),
       (): Reason => ({ _tag: "WrongKey" })
     )
     const credential = Result.getOrUndefined(decodeCredential(new TextDecoder().decode(bytes)))
-    return credential === undefined ? yield* Effect.fail(corrupt) : credential
+    return credential === undefined ? yield* Effect.fail(unreadable) : credential
   })
 
 const failWith =
@@ -179,19 +176,14 @@ const failWith =
   (reason: Reason | Fault): StoreError =>
     failure(operation, `${namespace} ${name}`, reason)
 
-const checked = Effect.fnUntraced(function* (namespace: string, name: string) {
-  const problem = nameProblem(namespace, 256) ?? nameProblem(name, 256)
-  if (problem !== undefined) return yield* Effect.fail<Reason>({ _tag: "InvalidName", problem })
-})
-
-/** The refreshed token may be the only one that is valid: storing it is tried again for about three seconds. */
+/** Retries to store a refreshed token for about three seconds: it may be the only valid one. */
 const persistent = <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
   Effect.retry(effect, {
     schedule: Schedule.exponential("50 millis").pipe(Schedule.upTo({ times: 6 })),
     while: ({ reason }) => reason === "Unavailable"
   })
 
-/** The store, on the storage and with the key that you provide. */
+/** The store, over a storage and a key. */
 export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey> = Layer.effect(
   CredentialStore,
   Effect.gen(function* () {
@@ -203,17 +195,17 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
     const leases = storage.table("leases")
     const locks = yield* RcMap.make({ lookup: (_: string) => Semaphore.make(1) })
 
-    /** A credential, and the text that it is stored as. */
-    const read = Effect.fnUntraced(function* (namespace: string, name: string) {
+    /** A credential, and its stored text. */
+    const readSealed = Effect.fnUntraced(function* (namespace: string, name: string) {
       const value = yield* credentials.get(namespace, name)
       return value === undefined ? undefined : { value, credential: yield* open(namespace, name, value) }
     })
 
     const existing = Effect.fnUntraced(function* (namespace: string, name: string) {
-      return (yield* read(namespace, name)) ?? (yield* Effect.fail<Reason>({ _tag: "NotFound" }))
+      return (yield* readSealed(namespace, name)) ?? (yield* Effect.fail<Reason>({ _tag: "NotFound" }))
     })
 
-    /** Takes the lease, if nobody has it: the text of it. */
+    /** Takes the lease unless somebody holds it, and gives the text of the lease. */
     const lease = Effect.fnUntraced(function* (namespace: string, name: string) {
       const now = yield* Clock.currentTimeMillis
       const found = yield* leases.get(namespace, name)
@@ -225,32 +217,32 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
 
     const refreshed: Service["refreshed"] = (namespace, name, { isExpired, refresh }) => {
       const fail = failWith("refresh", namespace, name)
-      const reported = Effect.mapError(fail)
+      const report = Effect.mapError(fail)
       const isOld = Effect.fnUntraced(function* (credential: Credential) {
         if (isExpired !== undefined) return isExpired(credential)
         const now = yield* Clock.currentTimeMillis
         return credential._tag === "OAuthToken" && (credential.expiresAt ?? Infinity) <= now + soonMillis
       })
 
-      const renewed = Effect.fnUntraced(function* <E, R>(
+      const storeRenewed = Effect.fnUntraced(function* <E, R>(
         found: { readonly value: string; readonly credential: Credential },
-        asked: Effect.Effect<Credential, E | StoreError, R>
+        renewal: Effect.Effect<Credential, E | StoreError, R>
       ) {
-        const sealed = yield* reported(seal(namespace, name, yield* asked))
-        const isStored = yield* reported(persistent(credentials.swap(namespace, name, found.value, sealed)))
+        const sealed = yield* report(seal(namespace, name, yield* renewal))
+        const isStored = yield* report(persistent(credentials.swap(namespace, name, found.value, sealed)))
         if (!isStored)
           yield* Effect.logDebug("A credential was replaced while it was refreshed; what was set last counts")
-        return (yield* reported(existing(namespace, name))).credential
+        return (yield* report(existing(namespace, name))).credential
       })
 
-      // The steps after a refresh are not interrupted: the old token may be void by then.
-      const alone = Effect.uninterruptibleMask((restore) =>
+      // Nothing interrupts the steps after a refresh: the old token may be void by then.
+      const refreshAlone = Effect.uninterruptibleMask((restore) =>
         Effect.gen(function* () {
           const since = yield* Clock.currentTimeMillis
           for (;;) {
-            const found = yield* reported(existing(namespace, name))
+            const found = yield* report(existing(namespace, name))
             if (!(yield* isOld(found.credential))) return found.credential
-            const mine = yield* reported(lease(namespace, name))
+            const mine = yield* report(lease(namespace, name))
             if (mine === undefined) {
               if ((yield* Clock.currentTimeMillis) - since > patienceMillis) {
                 return yield* fail({ _tag: "TimedOut", millis: patienceMillis })
@@ -258,80 +250,61 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
               yield* restore(Effect.sleep("100 millis"))
               continue
             }
-            const asked = Effect.timeoutOrElse(
+            const renewal = Effect.timeoutOrElse(
               Effect.suspend(() => refresh(found.credential)),
               {
                 duration: refreshMillis,
                 orElse: () => Effect.fail(fail({ _tag: "TimedOut", millis: refreshMillis }))
               }
             )
-            // Whoever had the lease before may have refreshed it since it was read.
-            const again = Effect.flatMap(reported(existing(namespace, name)), (latest) =>
-              latest.value === found.value ? renewed(found, restore(asked)) : Effect.undefined
+            // The holder of the lease before may have refreshed it since it was read.
+            const attempt = Effect.flatMap(report(existing(namespace, name)), (latest) =>
+              latest.value === found.value ? storeRenewed(found, restore(renewal)) : Effect.undefined
             )
-            const done = yield* Effect.ensuring(again, Effect.ignore(leases.swap(namespace, name, mine, undefined)))
-            if (done !== undefined) return done
+            const result = yield* Effect.ensuring(attempt, Effect.ignore(leases.swap(namespace, name, mine, undefined)))
+            if (result !== undefined) return result
           }
         })
       )
 
       return Effect.andThen(
-        reported(checked(namespace, name)),
+        report(checkNames([namespace, name], most)),
         Effect.scoped(
-          Effect.flatMap(RcMap.get(locks, JSON.stringify([namespace, name])), (lock) => lock.withPermits(1)(alone))
+          Effect.flatMap(RcMap.get(locks, JSON.stringify([namespace, name])), (lock) =>
+            lock.withPermits(1)(refreshAlone)
+          )
         )
       )
     }
 
-    const within = <A>(
-      door: string,
-      operation: string,
-      namespace: string,
-      name: string,
-      effect: Effect.Effect<A, Reason | Fault>
-    ): Effect.Effect<A, StoreError> =>
-      span(door)(
-        Effect.mapError(Effect.andThen(checked(namespace, name), effect), failWith(operation, namespace, name))
-      )
+    const onCredential =
+      (method: string, operation: string, namespace: string, name: string) =>
+      <A>(effect: Effect.Effect<A, Reason | Fault>): Effect.Effect<A, StoreError> =>
+        span(`CredentialStore.${method}`)(
+          Effect.mapError(
+            Effect.andThen(checkNames([namespace, name], most), effect),
+            failWith(operation, namespace, name)
+          )
+        )
 
     return {
       refreshed: (namespace, name, options) => span("CredentialStore.refreshed")(refreshed(namespace, name, options)),
       set: (namespace, name, credential) =>
-        within(
-          "CredentialStore.set",
-          "set",
-          namespace,
-          name,
-          Effect.flatMap(seal(namespace, name, credential), (value) =>
-            credentials.put(namespace, [{ key: name, value }])
-          )
-        ),
+        Effect.flatMap(seal(namespace, name, credential), (value) =>
+          credentials.put(namespace, [{ key: name, value }])
+        ).pipe(onCredential("set", "set", namespace, name)),
       get: (namespace, name) =>
-        within(
-          "CredentialStore.get",
-          "get",
-          namespace,
-          name,
-          Effect.map(read(namespace, name), (found) => found?.credential)
+        Effect.map(readSealed(namespace, name), (found) => found?.credential).pipe(
+          onCredential("get", "get", namespace, name)
         ),
       names: (namespace) =>
-        within(
-          "CredentialStore.names",
-          "list",
-          namespace,
-          "all",
-          Effect.map(credentials.scan(namespace, { limit: 10_000 }), (rows) => rows.map((row) => row.key))
+        Effect.map(credentials.scan(namespace, { limit: 10_000 }), (rows) => rows.map((row) => row.key)).pipe(
+          onCredential("names", "list", namespace, "all")
         ),
       remove: (namespace, name) =>
-        within(
-          "CredentialStore.remove",
-          "remove",
-          namespace,
-          name,
-          Effect.flatMap(credentials.get(namespace, name), (value) =>
-            value === undefined ? Effect.succeed(false) : credentials.swap(namespace, name, value, undefined)
-          )
-        )
+        Effect.flatMap(credentials.get(namespace, name), (value) =>
+          value === undefined ? Effect.succeed(false) : credentials.swap(namespace, name, value, undefined)
+        ).pipe(onCredential("remove", "remove", namespace, name))
     }
   })
 ).pipe(Layer.provide(Layer.provide(Aead.layerWebCrypto, SecureRandom.layerWebCrypto)))

@@ -1,5 +1,5 @@
 /**
- * Caps for persons, tenants and days that hold over all runs and processes: the ledger, in memory, SQLite or Postgres.
+ * The ledger in memory, SQLite or Postgres: caps for persons, tenants and days over all runs and processes.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -26,13 +26,13 @@ import * as Sql from "./internal/ledger/sql.ts"
 
 export * from "../core/Ledger.ts"
 
-/** In memory, gone with the process: a ledger of its own for each time that the layer is built. */
+/** Keeps a ledger in memory. Each build of the layer has its own. */
 export const layerMemory: Layer.Layer<Ledger> = Layer.sync(Ledger, () => make(Memory.make()))
 
 /**
- * In the database of a `SqlClient`, SQLite or Postgres. Tables (`ledger_…`) are made when the layer is built; it fails
- * with `Unavailable` if they can't be. Any number of processes share them. It writes nothing inside of a transaction of the
- * same client, which could be rolled back: it fails with `Unavailable` there.
+ * Keeps a ledger in the database of a `SqlClient`, SQLite or Postgres, for any number of processes. Building the layer
+ * makes its tables (`ledger_…`), or fails with `Unavailable`. Writes inside of a transaction of the same client fail with
+ * `Unavailable`, because a rollback would undo them.
  */
 export const layerSql: Layer.Layer<Ledger, LedgerError, SqlClient> = Layer.effect(
   Ledger,

@@ -1,6 +1,6 @@
 /**
- * Long-term memory: facts that an agent keeps from conversation to conversation, in namespaces that know nothing of
- * each other, found by their words or by their meaning.
+ * Long-term memory: facts that an agent keeps over conversations. Namespaces are separate; facts are found by words or
+ * by meaning.
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -13,8 +13,8 @@
  * }).pipe(Effect.provide(Layer.provide(MemoryStore.layer, Storage.layerMemory)))
  * ```
  *
- * Search by meaning needs vectors: `remember` and `recall` make them with the `EmbeddingModel` of `effect/ai` that you
- * provide. `MemoryTools` gives all of it to a model.
+ * Search by meaning needs vectors. `remember` and `recall` make them by the `EmbeddingModel` of `effect/ai`. `MemoryTools`
+ * gives a model the same as tools.
  */
 import type { AiError } from "effect/ai/AiError"
 import { EmbeddingModel } from "effect/ai/EmbeddingModel"
@@ -23,82 +23,48 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
+import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { JsonObject } from "../core/Json.ts"
 import { span, streamSpan } from "../support/effect/span.ts"
 import { sha256 } from "../support/store/hash.ts"
 import { nameProblem } from "../support/text/names.ts"
 import { words } from "../support/text/words.ts"
+import { Fact, factProblem, limits, type NewFact, type Query, readFact, vectorProblem } from "./internal/facts.ts"
+import { boundLimit, failure, onName, type Reason } from "./internal/failure.ts"
+import type { Fault, Table } from "./internal/table.ts"
 import * as Vectors from "./internal/vectors.ts"
-import { within as named } from "./internal/within.ts"
-import * as Words from "./internal/words.ts"
-import { type Fault, Storage } from "./Storage.ts"
-import { make as failure, type Reason, type StoreError } from "./StoreError.ts"
+import { findWords, rankHits } from "./internal/words.ts"
+import { Storage } from "./Storage.ts"
+import type { StoreError } from "./StoreError.ts"
 
-/**
- * Bounds of what is stored: characters of a fact's text, of its category, and of its metadata as JSON; numbers of a
- * vector; and facts of a namespace. A search reads all facts of its namespace, so the last one bounds what it costs.
- */
-export const limits = {
-  text: 4096,
-  category: 64,
-  metadata: 16_384,
-  dimensions: Vectors.mostDimensions,
-  facts: 10_000
-} as const
+export { Fact }
 
-/** Schema of a {@link Fact}. */
-export const Fact = Schema.Struct({
-  id: Schema.String,
-  text: Schema.String,
-  category: Schema.String,
-  at: Schema.Finite,
-  metadata: JsonObject
-})
-
-/** A fact. Its id is made of its text; `at` is when it was added last, in milliseconds since the epoch. */
+/** A fact. Its text makes its id; `at` is when it was added last, in milliseconds since the epoch. */
 export interface Fact extends Schema.Schema.Type<typeof Fact> {}
 
-/** A fact to add: of category `general`, if none is given. `vector` is its place in a space of meanings. */
-export interface NewFact {
-  readonly text: string
-  readonly category?: string | undefined
-  readonly metadata?: JsonObject | undefined
-  readonly vector?: ReadonlyArray<number> | undefined
-}
-
-/** Selects facts to find: of one category, if it is given; at most `limit` of them (10; at most 100). */
-export interface Query {
-  readonly category?: string | undefined
-  readonly limit?: number | undefined
-}
-
-/** A fact, and how near it is to what was looked for: the cosine of the angle between the two, from -1 to 1. */
-export interface Near {
+interface Near {
   readonly fact: Fact
+  /** The cosine of the angle between the vectors of fact and query, from -1 to 1. */
   readonly similarity: number
 }
 
-/** See {@link MemoryStore}. */
-export interface Service {
+interface Service {
   /**
-   * Adds a fact. One of the same text takes the place of the one that is there. Fails with `InvalidValue` beyond the
-   * {@link limits}, and with `Full`.
+   * Adds a fact, or replaces the fact of the same text. A text has at most 4,096 characters, a category 64, metadata
+   * 16,384 as JSON, and a vector 4,096 numbers (else `InvalidValue`); a namespace has at most 10,000 facts (`Full`).
    */
   readonly add: (namespace: string, fact: NewFact) => Effect.Effect<Fact, StoreError>
   /**
-   * Facts by their words: those that have one of the words of `text`, or a word that begins with it, in any case; those
-   * first that have the most words, rare ones before common ones, then the latest. Without words, the latest facts.
+   * Finds facts that contain words of `text`, also as the beginning of a word, in any case. Facts with more words and
+   * with rare words come first, then the latest. Without words, it gives the latest facts.
    */
   readonly search: (
     namespace: string,
     query: Query & { readonly text?: string | undefined }
   ) => Effect.Effect<ReadonlyArray<Fact>, StoreError>
   /**
-   * Facts by their meaning, the nearest to a vector first. It compares all vectors of the namespace. Those of another
-   * number of dimensions, made by another model, are passed over.
+   * Finds facts by meaning, the nearest to a vector first. It compares all vectors of the namespace, and ignores vectors
+   * of another number of dimensions, which another model made.
    */
   readonly nearest: (
     namespace: string,
@@ -107,49 +73,29 @@ export interface Service {
   ) => Effect.Effect<ReadonlyArray<Near>, StoreError>
   /** All facts of a namespace, in the order of their ids. */
   readonly facts: (namespace: string) => Stream.Stream<Fact, StoreError>
-  /** Removes a fact for good; says whether it was there. */
+  /** Erases a fact, and reports whether it existed. */
   readonly remove: (namespace: string, id: string) => Effect.Effect<boolean, StoreError>
-  /** Removes all facts of a namespace for good. */
+  /** Erases all facts of a namespace. */
   readonly clear: (namespace: string) => Effect.Effect<void, StoreError>
 }
 
 /**
- * The store of facts. A namespace is any text of 1 to 256 characters without control characters, one for each tenant,
- * user or project. Two that differ are two: `a` has nothing to do with `a/b`.
+ * The store of facts. A namespace is any text of 1 to 256 characters without control characters, such as one for each
+ * tenant, user or project. Namespaces don't nest: `a` and `a/b` are separate.
  */
 export class MemoryStore extends Context.Service<MemoryStore, Service>()("effect-deepagents/MemoryStore") {}
 
-const FactText = Schema.fromJsonString(Fact)
-const decodeFact = Schema.decodeUnknownResult(FactText)
-const decodeMetadata = Schema.decodeUnknownResult(JsonObject)
-
-/** So many rows are read, and looked at, in one go. */
+/** The rows that are read at once. */
 const page = 500
 
-const bounded = (limit: number | undefined): number =>
-  limit === undefined || Number.isNaN(limit) ? 10 : Math.max(1, Math.min(Math.trunc(limit), 100))
+const bounded = (limit: number | undefined): number => boundLimit(limit, 10, 100)
 
 const idOf = (text: string): Effect.Effect<string> =>
   Effect.map(sha256(JSON.stringify(text)), (hash) => hash.slice(0, 16))
 
-const vectorProblem = `a vector has 1 to ${limits.dimensions} finite numbers, not all of them 0`
+const onNamespace = onName(256)
 
-const factProblem = ({ category = "general", metadata = {}, text, vector }: NewFact): string | undefined => {
-  if (text.trim() === "") return "the text is empty"
-  if (text.length > limits.text) {
-    return `the text has ${text.length} characters, and may have ${limits.text}; make it shorter, or several facts of it`
-  }
-  const category_ = nameProblem(category, limits.category)
-  if (category_ !== undefined) return `the category: ${category_}`
-  if (Result.isFailure(decodeMetadata(metadata)) || JSON.stringify(metadata).length > limits.metadata) {
-    return `metadata are JSON of at most ${limits.metadata} characters`
-  }
-  return vector !== undefined && Vectors.unit(vector) === undefined ? vectorProblem : undefined
-}
-
-const within = named(256)
-
-/** The store, on the storage that you provide. */
+/** The store, over a storage. */
 export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
   MemoryStore,
   Effect.gen(function* () {
@@ -157,14 +103,8 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
     const facts = storage.table("facts")
     const vectors = storage.table("vectors")
 
-    const read = (value: string): Effect.Effect<Fact, Fault> =>
-      Effect.mapError(Effect.fromResult(decodeFact(value)), (): Fault => ({
-        reason: "Corrupt",
-        problem: "a fact is not of this version of effect-deepagents"
-      }))
-
-    /** All rows of a namespace, some at a time: others have their turn between. */
-    const pages = (table: typeof facts, namespace: string) =>
+    /** Reads all rows of a namespace, page by page. Other fibers run between. */
+    const pages = (table: Table, namespace: string) =>
       Stream.paginate(undefined as string | undefined, (after) => {
         const rows = table.scan(namespace, { limit: page, after })
         return Effect.map(Effect.andThen(Effect.yieldNow, rows), (found) => {
@@ -175,7 +115,7 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
 
     const all = (namespace: string): Stream.Stream<Fact, Fault> =>
       Stream.flatMap(pages(facts, namespace), (rows) =>
-        Stream.fromIterableEffect(Effect.forEach(rows, ({ value }) => read(value)))
+        Stream.fromIterableEffect(Effect.forEach(rows, ({ value }) => readFact(value)))
       )
 
     const add = Effect.fnUntraced(function* (namespace: string, fact: NewFact): Effect.fn.Return<Fact, Reason | Fault> {
@@ -196,7 +136,7 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
       return added
     })
 
-    /** The facts of a query's category; `undefined` if it has none. */
+    /** The facts of a query's category; `undefined` for a query without one. */
     const ofCategory = Effect.fnUntraced(function* (namespace: string, { category }: Query) {
       if (category === undefined) return undefined
       const found = new Map<string, Fact>()
@@ -218,13 +158,13 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
           for (const item of some) {
             if (query.category !== undefined && item.category !== query.category) continue
             searched++
-            const found = Words.found(item.text, wanted)
+            const found = findWords(item.text, wanted)
             if (found.length > 0 || wanted.length === 0) hits.push({ item, found })
           }
         })
       )
       hits.sort((left, right) => right.item.at - left.item.at)
-      return Words.ranked(hits, searched).slice(0, bounded(query.limit))
+      return rankHits(hits, searched).slice(0, bounded(query.limit))
     })
 
     const nearest = Effect.fnUntraced(function* (
@@ -249,7 +189,7 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
       const found: Array<Near> = []
       for (const { id, similarity } of places.slice(0, bounded(query.limit))) {
         const value = yield* facts.get(namespace, id)
-        if (value !== undefined) found.push({ fact: yield* read(value), similarity })
+        if (value !== undefined) found.push({ fact: yield* readFact(value), similarity })
       }
       return found
     })
@@ -263,35 +203,36 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
     })
 
     return {
-      add: (namespace, fact) => span("MemoryStore.add")(within("remember", namespace)(add(namespace, fact))),
-      search: (namespace, query) => span("MemoryStore.search")(within("recall", namespace)(search(namespace, query))),
+      add: (namespace, fact) => span("MemoryStore.add")(onNamespace("remember", namespace)(add(namespace, fact))),
+      search: (namespace, query) =>
+        span("MemoryStore.search")(onNamespace("recall", namespace)(search(namespace, query))),
       nearest: (namespace, vector, query) =>
-        span("MemoryStore.nearest")(within("recall", namespace)(nearest(namespace, vector, query ?? {}))),
+        span("MemoryStore.nearest")(onNamespace("recall", namespace)(nearest(namespace, vector, query ?? {}))),
       facts: (namespace) =>
         streamSpan("MemoryStore.facts")(
           Stream.unwrap(
             Effect.as(
-              within("recall", namespace)(Effect.void),
+              onNamespace("recall", namespace)(Effect.void),
               Stream.mapError(all(namespace), (fault) => failure("recall", namespace, fault))
             )
           )
         ),
-      remove: (namespace, id) => span("MemoryStore.remove")(within("forget", namespace)(remove(namespace, id))),
+      remove: (namespace, id) => span("MemoryStore.remove")(onNamespace("forget", namespace)(remove(namespace, id))),
       clear: (namespace) =>
         span("MemoryStore.clear")(
-          within("forget", namespace)(Effect.andThen(vectors.clear(namespace), facts.clear(namespace)))
+          onNamespace("forget", namespace)(Effect.andThen(vectors.clear(namespace), facts.clear(namespace)))
         )
     }
   })
 )
 
-/** Adds a fact with its place in the space of meanings, so that `recall` finds it. */
+/** Adds a fact with its vector, so that `recall` finds it by meaning. */
 export const remember = Effect.fnUntraced(function* (
   namespace: string,
   fact: Omit<NewFact, "vector">
 ): Effect.fn.Return<Fact, StoreError | AiError, MemoryStore | EmbeddingModel> {
   const problem = factProblem(fact)
-  // A fact that can't be stored is not sent to anybody.
+  // The model gets no fact that can't be stored.
   if (problem !== undefined) return yield* failure("remember", namespace, { _tag: "InvalidValue", problem })
   const model = yield* EmbeddingModel
   const { vector } = yield* model.embed(fact.text)
@@ -299,8 +240,8 @@ export const remember = Effect.fnUntraced(function* (
 })
 
 /**
- * Facts by their words and their meaning, one of each in turn, beginning with the best of both. Facts that were added
- * without a vector are found by their words only.
+ * Finds facts by words and by meaning, and alternates between the best hits of both. A fact without a vector is found by
+ * words only.
  */
 export const recall = Effect.fnUntraced(function* (
   namespace: string,

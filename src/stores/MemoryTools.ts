@@ -1,8 +1,7 @@
 /**
- * The tools by which a model remembers, recalls and forgets facts.
+ * Tools for a model to remember, recall and forget facts.
  *
- * The namespace is yours to say, never the model's: it can't reach what is in another one. What it recalls is given as
- * quoted data, under a line that says so.
+ * You choose the namespace; the model can't reach another one. Recalled facts are quoted as data.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -22,11 +21,12 @@ import * as Schema from "effect/Schema"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
-import { type Fact, limits, MemoryStore, type NewFact, type Query, recall, remember } from "./MemoryStore.ts"
+import { limits, type NewFact, type Query } from "./internal/facts.ts"
+import { type Fact, MemoryStore, recall, remember } from "./MemoryStore.ts"
 import type { StoreError } from "./StoreError.ts"
 
-/** Whose memory it is: a namespace, or an effect that says which at each call, by a service of yours. */
-export interface Options<E, R> {
+interface Options<E, R> {
+  /** The namespace of the facts, or an effect that gives it at each call. */
   readonly namespace: string | Effect.Effect<string, E, R>
 }
 
@@ -50,7 +50,7 @@ interface Doors<R> {
 const tools = <E, R, R2>(options: Options<E, R>, { add, find }: Doors<R2>) => {
   const { namespace } = options
   const own: Effect.Effect<string, E, R> = typeof namespace === "string" ? Effect.succeed(namespace) : namespace
-  const within = <A, E3, R3>(body: (namespace: string) => Effect.Effect<A, E3, R3>) => Effect.flatMap(own, body)
+  const inNamespace = <A, E3, R3>(body: (namespace: string) => Effect.Effect<A, E3, R3>) => Effect.flatMap(own, body)
   const category = Schema.optionalKey(
     Schema.String.annotate({ description: "One word, such as preference, person, project or decision" })
   )
@@ -60,7 +60,7 @@ const tools = <E, R, R2>(options: Options<E, R>, { add, find }: Doors<R2>) => {
       parameters: { text: Schema.String, category },
       annotations: { idempotent: true },
       execute: (fact) =>
-        within((space) =>
+        inNamespace((space) =>
           Effect.gen(function* () {
             const { agent, runId, threadId } = yield* ToolContext
             const metadata = { agent, runId, ...(threadId === undefined ? {} : { threadId }) }
@@ -79,14 +79,14 @@ const tools = <E, R, R2>(options: Options<E, R>, { add, find }: Doors<R2>) => {
         )
       },
       annotations: { readOnly: true, idempotent: true, untrusted: true },
-      execute: ({ query = "", ...rest }) => within((space) => Effect.map(find(space, query, rest), answer))
+      execute: ({ query = "", ...rest }) => inNamespace((space) => Effect.map(find(space, query, rest), answer))
     }),
     Tool.make("forget", {
       description: "Removes a remembered fact for good: one that is wrong, or that the user wants forgotten.",
       parameters: { id: Schema.String.annotate({ description: "As recall gave it" }) },
       annotations: { destructive: true, idempotent: true },
       execute: ({ id }) =>
-        within((space) =>
+        inNamespace((space) =>
           Effect.map(
             MemoryStore.use((store) => store.remove(space, id)),
             (isDone) => (isDone ? "Forgotten." : "There is no fact of this id. Use recall to find the id.")
@@ -103,7 +103,7 @@ export const make = <E = never, R = never>(options: Options<E, R>) =>
     find: (namespace, text, query) => MemoryStore.use((store) => store.search(namespace, { ...query, text }))
   })
 
-/** `remember`, `recall` by words and by meaning, and `forget`: what is remembered and asked is sent to the model. */
+/** `remember`, `recall` by words and by meaning, and `forget`. The embedding model gets all facts and queries. */
 export const withEmbeddings = <E = never, R = never>(options: Options<E, R>) =>
   tools<E, R, EmbeddingModel>(options, {
     add: remember,

@@ -1,9 +1,8 @@
 /**
  * The ledger of accounts in Redis, by Effect's `Redis` service.
  *
- * Every change is one Lua script. What survives the end of the server is what the server is told to keep: without
- * `appendonly yes`, sums go back to the last snapshot, and more can be spent than the caps allow. Redis 6.2 or later, with
- * `maxmemory-policy noeviction`.
+ * Every change is one Lua script. Run Redis with `appendonly yes`: without it, a restart takes sums back to the last
+ * snapshot, and accounts can spend more than their caps. It needs Redis 6.2 or later, with `maxmemory-policy noeviction`.
  *
  * ```ts
  * import { NodeRedis } from "@effect/platform-node"
@@ -22,22 +21,21 @@ import { Ledger } from "../core/Ledger.ts"
 import { make } from "./internal/ledger/make.ts"
 import * as Tables from "./internal/ledger/redis.ts"
 
-/** Options of the layer. */
-export interface Options {
+interface Options {
   /**
-   * The beginning of all keys (default `"{ledger}:"`). What is in braces keeps them on one node of a Redis cluster, which
-   * scripts need.
+   * The beginning of all keys (default `"{ledger}:"`). The braces keep the keys on one node of a Redis cluster, as scripts
+   * require.
    */
   readonly prefix?: string | undefined
 }
 
-/** A ledger in the server of the `Redis` service. */
+/** Keeps a ledger in the server of the `Redis` service. */
 export const layer = (options?: Options): Layer.Layer<Ledger, never, Redis> =>
   Layer.effect(
     Ledger,
     Effect.map(Redis, (redis) => make(Tables.make(redis, options?.prefix ?? "{ledger}:")))
   )
 
-/** As {@link layer}, with options of which any may be a `Config`. */
+/** Like {@link layer}. Each option may be a `Config`. */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<Ledger, Config.ConfigError, Redis> =>
   Layer.unwrap(Effect.map(fromConfigured<Options>(options), layer))

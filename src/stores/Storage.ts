@@ -1,8 +1,8 @@
 /**
  * The storage under all stores: tables of rows, in memory, in files, in SQLite or in Postgres.
  *
- * All stores stand on this one small service: provide a layer of it, and the layers of the stores that you use. Another
- * database is another `Table`.
+ * Provide one layer of this service, and the layers of the stores that you use. To support another database, implement
+ * `Table`.
  *
  * ```ts
  * import { NodeServices } from "@effect/platform-node"
@@ -23,20 +23,21 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { type Configured, fromConfigured } from "../core/configured.ts"
+import { failure } from "./internal/failure.ts"
 import * as Files from "./internal/file/table.ts"
 import * as Memory from "./internal/memoryTable.ts"
 import * as Sql from "./internal/sqlTable.ts"
 import type { Table } from "./internal/table.ts"
-import { make as failure, type StoreError } from "./StoreError.ts"
+import type { StoreError } from "./StoreError.ts"
 
-export type { Fault, Row, Scan, Table } from "./internal/table.ts"
+export type { Table } from "./internal/table.ts"
 
-/** Gives a table by its name. Tables of two names have nothing in common. */
+/** Gives a table by its name. Two tables share nothing. */
 export class Storage extends Context.Service<Storage, { readonly table: (name: string) => Table }>()(
   "effect-deepagents/Storage"
 ) {}
 
-/** In memory, gone with the process: a storage of its own for each time that the layer is built. */
+/** Keeps rows in memory. Each build of the layer has its own. */
 export const layerMemory: Layer.Layer<Storage> = Layer.effect(
   Storage,
   Effect.sync(() => {
@@ -51,21 +52,17 @@ export const layerMemory: Layer.Layer<Storage> = Layer.effect(
   })
 )
 
-/**
- * The directory of files, and whether a write is on the disk when it returns (default `false`); see {@link layerFile}.
- */
-export interface FileOptions {
+interface FileOptions {
+  /** The directory of the files, on a local disk. It is made if it is missing. */
   readonly folder: string
+  /** With `true`, a write that returned survives a power cut; by default, it survives the end of the process only. */
   readonly fsync?: boolean | undefined
 }
 
 /**
- * In files, for one machine and any number of its processes: a folder for each space, with a file of JSON lines, which
- * nobody but their owner can read (modes 0700 and 0600). A write is there wholly or not at all; what was removed is
- * gone from the disk. A space is held in memory while it is used: for more than some thousand rows in one, take SQLite.
- *
- * `folder` is made if it is not there; it must be on a local disk. With `fsync`, what returned survives a power cut;
- * without (the default), the end of the process only.
+ * Keeps rows in files, for any number of processes of one machine: a folder for each space, with a file of JSON lines
+ * that nobody but the owner can read (modes 0700 and 0600). A write is stored whole or not at all, and removed rows are
+ * erased from the disk. A space is held in memory while it is used: beyond some thousand rows in one, use SQLite.
  */
 export const layerFile = (options: FileOptions): Layer.Layer<Storage, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(
@@ -78,15 +75,15 @@ export const layerFile = (options: FileOptions): Layer.Layer<Storage, never, Fil
     })
   )
 
-/** As {@link layerFile}, with options of which any may be a `Config`. */
+/** Like {@link layerFile}. Each option may be a `Config`. */
 export const layerFileConfig = (
   options: Configured<FileOptions>
 ): Layer.Layer<Storage, Config.ConfigError, FileSystem.FileSystem | Path.Path> =>
   Layer.unwrap(Effect.map(fromConfigured<FileOptions>(options), layerFile))
 
 /**
- * In the database of a `SqlClient`, SQLite or Postgres: one table, `effect_deepagents_rows`, which is made when the
- * layer is built. Fails with `Unavailable` if it can't be.
+ * Keeps rows in the database of a `SqlClient`, SQLite or Postgres. Building the layer makes the table
+ * `effect_deepagents_rows`, or fails with `Unavailable`.
  */
 export const layerSql: Layer.Layer<Storage, StoreError, SqlClient> = Layer.effect(
   Storage,

@@ -1,19 +1,7 @@
 /** Failures of a store of memories, traces or credentials. */
 import * as Schema from "effect/Schema"
-import type { Fault } from "./internal/table.ts"
 
-/**
- * - `InvalidName`: a namespace, an id or a name that can't be kept
- * - `InvalidValue`: what is to be stored is too large, or not of its form
- * - `Full`: a namespace has as many facts as it may
- * - `NotFound`: there is nothing of this name
- * - `Corrupt`: what is stored can't be read
- * - `Unavailable`: the disk is full, the connection is lost; try again later
- * - `NoKey`: the key that credentials are sealed with can't be had
- * - `WrongKey`: a credential was sealed with another key, or changed by others
- * - `TimedOut`: a credential is being refreshed, and it takes too long
- */
-export const Reason = Schema.Union([
+const Reason = Schema.Union([
   Schema.TaggedStruct("InvalidName", { problem: Schema.String }),
   Schema.TaggedStruct("InvalidValue", { problem: Schema.String }),
   Schema.TaggedStruct("Full", { limit: Schema.Finite }),
@@ -24,7 +12,7 @@ export const Reason = Schema.Union([
   Schema.TaggedStruct("WrongKey", {}),
   Schema.TaggedStruct("TimedOut", { millis: Schema.Finite })
 ])
-export type Reason = typeof Reason.Type
+type Reason = typeof Reason.Type
 
 const explain = (reason: Reason): string => {
   switch (reason._tag) {
@@ -49,7 +37,19 @@ const explain = (reason: Reason): string => {
   }
 }
 
-/** An operation of a store failed. There is never a secret in it. */
+/**
+ * An operation of a store failed. It never contains a secret. Reasons:
+ *
+ * - `InvalidName`: a namespace, an id or a name that can't be stored
+ * - `InvalidValue`: the value is too large, or has the wrong form
+ * - `Full`: the namespace has the most facts that it may have
+ * - `NotFound`: the store has no item of this name
+ * - `Corrupt`: the stored data can't be read
+ * - `Unavailable`: the disk is full, or the connection is lost; try again later
+ * - `NoKey`: the key of credentials can't be read
+ * - `WrongKey`: the credential was sealed with another key, or changed by others
+ * - `TimedOut`: refreshing a credential takes too long
+ */
 export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
   operation: Schema.String,
   subject: Schema.String,
@@ -60,17 +60,3 @@ export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
     return `${this.operation} ${JSON.stringify(this.subject)}: ${explain(this.reason)}`
   }
 }
-
-/** Makes the failure of an operation on what has a name. */
-export const make = (operation: string, subject: string, reason: Reason | Fault): StoreError =>
-  "_tag" in reason
-    ? new StoreError({ operation, subject, reason })
-    : new StoreError({
-        operation,
-        subject,
-        reason: { _tag: reason.reason, problem: reason.problem },
-        ...(reason.cause === undefined ? {} : { cause: reason.cause })
-      })
-
-/** Reports whether a value is a {@link StoreError}. */
-export const isStoreError = (value: unknown): value is StoreError => value instanceof StoreError

@@ -21,40 +21,41 @@ import * as OtlpResource from "effect/observability/OtlpResource"
 import type { TraceData } from "effect/observability/OtlpTracer"
 import * as Stream from "effect/Stream"
 import { sha256 } from "../support/store/hash.ts"
+import { failure } from "./internal/failure.ts"
 import * as Spans from "./internal/spans.ts"
-import { make as failure, type StoreError } from "./StoreError.ts"
+import type { StoreError } from "./StoreError.ts"
 import { TraceStore } from "./TraceStore.ts"
 
-/** `url` is the whole address, such as `http://localhost:4318/v1/traces`. `headers` are for keys, and so on. */
-export interface Options {
+interface Options {
+  /** The whole address, such as `http://localhost:4318/v1/traces`. */
   readonly url: string
+  /** The `service.name` of the spans. */
   readonly serviceName?: string
+  /** Headers of each request, such as keys. */
   readonly headers?: Headers.Input
 }
 
-export type { Span } from "./internal/spans.ts"
-
-/** So many spans are sent in one request. */
+/** The spans of one request. */
 const batch = 1000
 
 /**
- * A run and its sub-agents as spans: `invoke_agent`, `chat` and `execute_tool`, named as `Telemetry` names them. What
- * was said is not in them. Ids are made of the run's id, so a run that is sent twice is the same trace. A run that is
- * not recorded fails with `NotFound`.
+ * Makes spans of a run and its sub-agents: `invoke_agent`, `chat` and `execute_tool`, as `Telemetry` names them, without
+ * contents. The run's id determines the ids of spans, so sending a run twice gives the same trace. Fails with `NotFound`
+ * for a run that is not recorded.
  */
 export const spans = Effect.fnUntraced(function* (
   runId: string
 ): Effect.fn.Return<ReadonlyArray<Spans.Span>, StoreError, TraceStore> {
   const store = yield* TraceStore
-  const made = Spans.make(yield* sha256(runId))
-  yield* Stream.runForEach(store.stream(runId), (event) => Effect.sync(() => made.add(event)))
-  const all = made.done()
+  const tracer = Spans.make(yield* sha256(runId))
+  yield* Stream.runForEach(store.stream(runId), (event) => Effect.sync(() => tracer.add(event)))
+  const all = tracer.finish()
   return all.length === 0 ? yield* failure("export", runId, { _tag: "NotFound" }) : all
 })
 
 /**
- * Sends the spans of a run as JSON over HTTP. What may pass (no connection, a server that is busy) is tried again three
- * times; any answer but a 2xx one fails.
+ * Sends the spans of a run as JSON over HTTP. Retries transient failures three times (no connection, a busy server), and
+ * fails on any response but 2xx.
  */
 export const send = Effect.fnUntraced(function* (
   runId: string,
@@ -75,7 +76,7 @@ export const send = Effect.fnUntraced(function* (
       HttpClientRequest.bodyJsonUnsafe(data)
     )
     const response = yield* client.execute(request)
-    // The connection is free for the next when the answer is read; nobody wants to know it.
+    // Reading the response frees the connection.
     yield* Stream.runDrain(Stream.take(response.stream, 64))
   }
 }, Effect.withTracerEnabled(false))

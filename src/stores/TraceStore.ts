@@ -1,5 +1,5 @@
 /**
- * Traces: the events of runs, kept, to look at afterwards what an agent did, and to send them to a tracing backend.
+ * Stores the events of runs as traces: to inspect an agent later, and to export them to a tracing backend.
  *
  * ```ts
  * import { Effect, Layer, Stream } from "effect"
@@ -16,7 +16,7 @@
  * }).pipe(Effect.provide(Layer.provide(TraceStore.layer, Storage.layerMemory)))
  * ```
  *
- * `Telemetry` (in `effect-deepagents/middleware`) sends spans while a run is going; a trace is kept of it.
+ * `Telemetry` (in `effect-deepagents/middleware`) sends spans during a run; a trace stays.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -29,12 +29,12 @@ import * as AgentEvent from "../core/AgentEvent.ts"
 import { span } from "../support/effect/span.ts"
 import { nameProblem } from "../support/text/names.ts"
 import { limit, sizeOfText } from "../support/text/size.ts"
-import { within as named } from "./internal/within.ts"
-import { type Fault, type Row, Storage } from "./Storage.ts"
-import type { Reason, StoreError } from "./StoreError.ts"
+import { boundLimit, corrupt, onName, type Reason } from "./internal/failure.ts"
+import type { Fault, Row } from "./internal/table.ts"
+import { Storage } from "./Storage.ts"
+import type { StoreError } from "./StoreError.ts"
 
-/** Schema of a {@link Run}. */
-export const Run = Schema.Struct({
+const Run = Schema.Struct({
   runId: Schema.String,
   agent: Schema.String,
   model: Schema.String,
@@ -42,72 +42,77 @@ export const Run = Schema.Struct({
   threadId: Schema.optionalKey(Schema.String)
 })
 
-/** A run that was recorded from its beginning: `at` is when it began, in milliseconds since the epoch. */
-export interface Run extends Schema.Schema.Type<typeof Run> {}
+/** A recorded run. It began at `at`, in milliseconds since the epoch. */
+interface Run extends Schema.Schema.Type<typeof Run> {}
 
-/** Runs of one agent or thread, that began at `since` or later, and before `until`, the latest first. */
-export interface RunQuery {
+interface RunQuery {
+  /** Only runs of this agent. */
   readonly agent?: string | undefined
+  /** Only runs of this thread. */
   readonly threadId?: string | undefined
+  /** Only runs that began at this time or later. */
   readonly since?: number | undefined
+  /** Only runs that began before this time. */
   readonly until?: number | undefined
+  /** The most runs of a page: 50 by default, at most 1,000. */
   readonly limit?: number | undefined
+  /** The `next` of the page before. */
   readonly cursor?: string | undefined
 }
 
-/** Events of a run and its sub-agents: of some tags, of one agent, of a time. */
-export interface EventQuery {
+interface EventQuery {
+  /** Only events of these kinds. */
   readonly tags?: ReadonlyArray<AgentEvent.AgentEvent["_tag"]> | undefined
+  /** Only events of this agent. */
   readonly agent?: string | undefined
+  /** Only events at this time or later. */
   readonly since?: number | undefined
+  /** Only events before this time. */
   readonly until?: number | undefined
 }
 
-/** Part of what was asked for. `next` is the cursor of the next part; `undefined` at the end. */
-export interface Page<out A, out Next> {
+interface EventPageQuery extends EventQuery {
+  /** The `seq` of the first event; by default the first of the trace. */
+  readonly from?: number | undefined
+  /** The events to look at: 100 by default, at most 1,000. */
+  readonly limit?: number | undefined
+}
+
+interface Page<out A, out Next> {
   readonly items: ReadonlyArray<A>
+  /** The cursor of the next page; `undefined` on the last one. */
   readonly next: Next | undefined
 }
 
-/** See {@link TraceStore}. */
-export interface Service {
+interface Service {
   /**
-   * Appends events to the trace of a run. An event of the same `seq` takes the place of the one that is there. One that
-   * lies too deep to be written (an event that you made), or has more than 15 MiB, fails with `InvalidValue`, and none
-   * is stored.
+   * Appends events to the trace of a run. An event replaces an earlier event with its `seq`. Stores none and fails with
+   * `InvalidValue` if an event nests too deep for JSON, or has more than 15 MiB.
    */
   readonly append: (runId: string, events: ReadonlyArray<AgentEvent.AgentEvent>) => Effect.Effect<void, StoreError>
-  /**
-   * Events in the order of `seq`, those of `from` and behind it; looks at so many as `limit` says (100; at most 1,000),
-   * and gives those of them that are asked for.
-   */
+  /** Reads a page of the events of a run and its sub-agents, in the order of `seq`. */
   readonly events: (
     runId: string,
-    query?: EventQuery & { readonly from?: number | undefined; readonly limit?: number | undefined }
+    query?: EventPageQuery
   ) => Effect.Effect<Page<AgentEvent.AgentEvent, number>, StoreError>
-  /** All events that are asked for, read as they are taken. */
+  /** Streams all events that match. */
   readonly stream: (runId: string, query?: EventQuery) => Stream.Stream<AgentEvent.AgentEvent, StoreError>
-  /** Runs that are recorded, the latest first. `limit` is 50 by default, and at most 1,000. */
+  /** Lists recorded runs, the latest first. */
   readonly runs: (query?: RunQuery) => Effect.Effect<Page<Run, string>, StoreError>
-  /** Removes the trace of a run for good. */
+  /** Erases the trace of a run. */
   readonly remove: (runId: string) => Effect.Effect<void, StoreError>
 }
 
-/**
- * The store of traces. What was said is in them, as it is in the events: they are as confidential as the conversations.
- */
+/** The store of traces. Traces contain conversations, and are as confidential. */
 export class TraceStore extends Context.Service<TraceStore, Service>()("effect-deepagents/TraceStore") {}
 
 const decodeRun = Schema.decodeUnknownResult(Schema.fromJsonString(Run))
-
-const bounded = (limit: number | undefined, usual: number): number =>
-  limit === undefined || Number.isNaN(limit) ? usual : Math.max(1, Math.min(Math.trunc(limit), 1000))
 
 const digits = 16
 const seqKey = (seq: number): string => `${seq}`.padStart(digits, "0")
 const runKey = ({ at, runId }: Run): string => `${seqKey(Math.max(0, Math.trunc(at)))} ${runId}`
 
-/** The lists that a run is in: of all, with those of its agent, with those of its thread. */
+/** The lists of a run: of all runs, of its agent, and of its thread. */
 const listsOf = (run: Run | undefined): ReadonlyArray<Row & { readonly list: string }> => {
   if (run === undefined) return []
   const { agent, threadId } = run
@@ -126,13 +131,11 @@ const runOf = (event: AgentEvent.AgentEvent | undefined): Run | undefined =>
       }
     : undefined
 
-const isAskedFor = (event: AgentEvent.AgentEvent, { agent, since, tags, until }: EventQuery): boolean =>
+const isWanted = (event: AgentEvent.AgentEvent, { agent, since, tags, until }: EventQuery): boolean =>
   (tags === undefined || tags.includes(event._tag)) &&
   (agent === undefined || event.path.at(-1) === agent) &&
   (since === undefined || event.at >= since) &&
   (until === undefined || event.at < until)
-
-const corrupt = (problem: string): Fault => ({ reason: "Corrupt", problem })
 
 const readEvent = (value: string): Effect.Effect<AgentEvent.AgentEvent, Fault> =>
   Effect.mapError(
@@ -162,7 +165,7 @@ const toRow = (event: AgentEvent.AgentEvent): Effect.Effect<Row, Reason> =>
     }
   )
 
-/** The store, on the storage that you provide. */
+/** The store, over a storage. */
 export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
   TraceStore,
   Effect.gen(function* () {
@@ -170,10 +173,10 @@ export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
     const traces = storage.table("traces")
     const lists = storage.table("runs")
 
-    const within =
+    const onTrace =
       (operation: string, name: string) =>
       <A>(effect: Effect.Effect<A, Reason | Fault>): Effect.Effect<A, StoreError> =>
-        span(`TraceStore.${operation}`)(named(512)(operation, name)(effect))
+        span(`TraceStore.${operation}`)(onName(512)(operation, name)(effect))
 
     const append = Effect.fnUntraced(function* (
       runId: string,
@@ -185,29 +188,29 @@ export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
         nameProblem(runId, 128) ?? listed.map(({ list }) => nameProblem(list, 520)).find(Predicate.isString)
       if (problem !== undefined) return yield* Effect.fail<Reason>({ _tag: "InvalidName", problem })
       const rows = yield* Effect.forEach(events, toRow)
-      // Lists come first: what is there is listed, even if this is the last that the process does.
+      // Lists come first: every stored event belongs to a listed run, also after a crash.
       for (const { key, list, value } of listed) yield* lists.put(list, [{ key, value }])
       yield* traces.put(runId, rows)
     })
 
     const page = Effect.fnUntraced(function* (
       runId: string,
-      query: EventQuery & { readonly from?: number | undefined; readonly limit?: number | undefined }
+      query: EventPageQuery
     ): Effect.fn.Return<Page<AgentEvent.AgentEvent, number>, Fault> {
-      const most = bounded(query.limit, 100)
+      const most = boundLimit(query.limit, 100, 1000)
       const after = query.from === undefined || query.from <= 0 ? undefined : seqKey(Math.ceil(query.from) - 1)
       const rows = yield* traces.scan(runId, { limit: most, after })
       const events = yield* Effect.forEach(rows, ({ value }) => readEvent(value))
       const last = events.at(-1)
       return {
-        items: events.filter((event) => isAskedFor(event, query)),
+        items: events.filter((event) => isWanted(event, query)),
         next: rows.length < most || last === undefined ? undefined : last.seq + 1
       }
     })
 
     const runs = Effect.fnUntraced(function* (query: RunQuery): Effect.fn.Return<Page<Run, string>, Fault> {
       const { agent, cursor, since, threadId, until } = query
-      const most = bounded(query.limit, 50)
+      const most = boundLimit(query.limit, 50, 1000)
       const list = threadId !== undefined ? `thread ${threadId}` : agent !== undefined ? `agent ${agent}` : "all"
       const first = until === undefined ? undefined : seqKey(Math.max(0, Math.ceil(until)))
       const after = cursor ?? first
@@ -232,10 +235,10 @@ export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
       for (const { key, list, value } of listed) yield* lists.swap(list, key, value, undefined)
     })
 
-    const events: Service["events"] = (runId, query) => within("events", runId)(page(runId, query ?? {}))
+    const events: Service["events"] = (runId, query) => onTrace("events", runId)(page(runId, query ?? {}))
 
     return {
-      append: (runId, added) => within("append", runId)(append(runId, added)),
+      append: (runId, added) => onTrace("append", runId)(append(runId, added)),
       events,
       stream: (runId, query) =>
         Stream.paginate(0, (from) =>
@@ -244,8 +247,8 @@ export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
             ({ items, next }) => [items, Option.fromUndefinedOr(next)] as const
           )
         ),
-      runs: (query) => within("runs", query?.threadId ?? query?.agent ?? "all")(runs(query ?? {})),
-      remove: (runId) => within("remove", runId)(remove(runId))
+      runs: (query) => onTrace("runs", query?.threadId ?? query?.agent ?? "all")(runs(query ?? {})),
+      remove: (runId) => onTrace("remove", runId)(remove(runId))
     }
   })
 )
@@ -253,12 +256,17 @@ export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
 const deltas: ReadonlySet<string> = new Set(["TextDelta", "ReasoningDelta", "ToolCallDelta"])
 
 /**
- * Records what goes through a stream of events, as the trace of the run of its first event: an event is stored before
- * it is passed on. The pieces of answers and calls (`TextDelta`, `ReasoningDelta`, `ToolCallDelta`) are left out, since
- * they come again as a whole, unless `deltas` is set. When the store fails, so does the stream, with `StoreError`.
+ * Records a stream of events as the trace of its first event's run, and stores each event before it passes on. When the
+ * store fails, the stream fails with `StoreError`.
  */
 export const record =
-  (options?: { readonly deltas?: boolean | undefined }) =>
+  (options?: {
+    /**
+     * Records the pieces of answers and calls as well (`TextDelta`, `ReasoningDelta`, `ToolCallDelta`). By default they
+     * are left out, because whole messages follow them.
+     */
+    readonly deltas?: boolean | undefined
+  }) =>
   <E, R>(
     events: Stream.Stream<AgentEvent.AgentEvent, E, R>
   ): Stream.Stream<AgentEvent.AgentEvent, E | StoreError, R | TraceStore> =>

@@ -19,7 +19,7 @@ const first = keyed(Buffer.alloc(32, 1).toString("base64"))
 const second = keyed(Buffer.alloc(32, 2).toString("base64"))
 
 const inStore = <A, E, R>(
-  body: (store: CredentialStore.Service) => Effect.Effect<A, E, R>,
+  body: (store: CredentialStore.CredentialStore["Service"]) => Effect.Effect<A, E, R>,
   key: typeof first = first
 ) => Effect.provide(CredentialStore.CredentialStore.use(body), Layer.provide(CredentialStore.layer, key))
 

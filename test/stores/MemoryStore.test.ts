@@ -6,6 +6,7 @@ import { Effect, Layer, Result, Stream } from "effect"
 import { MemoryStore, Storage } from "effect-deepagents/stores"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
+import { limits } from "../../src/stores/internal/facts.ts"
 import { scaled } from "../scale.ts"
 import { asked, Embeddings } from "./embeddings.ts"
 import { name, onAll } from "./places.ts"
@@ -16,7 +17,7 @@ const fresh = () => `tenant/${++count}`
 const texts = (facts: ReadonlyArray<MemoryStore.Fact>) => facts.map((fact) => fact.text)
 
 /** A store on the storage of the test. */
-const inStore = <A, E, R>(body: (store: MemoryStore.Service) => Effect.Effect<A, E, R>) =>
+const inStore = <A, E, R>(body: (store: MemoryStore.MemoryStore["Service"]) => Effect.Effect<A, E, R>) =>
   Effect.provide(MemoryStore.MemoryStore.use(body), MemoryStore.layer)
 
 const failure = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.map(Effect.result(effect), Result.getFailure)
@@ -165,8 +166,8 @@ onAll((it) => {
     inStore(
       Effect.fnUntraced(function* (store) {
         const own = fresh()
-        const { limits } = MemoryStore
-        const wrong: ReadonlyArray<MemoryStore.NewFact> = [
+
+        const wrong: ReadonlyArray<Parameters<MemoryStore.MemoryStore["Service"]["add"]>[1]> = [
           { text: " \n" },
           { text: "x".repeat(limits.text + 1) },
           { text: "x", category: "" },
@@ -197,7 +198,7 @@ onAll((it) => {
         const own = fresh()
         const first = yield* store.add(own, { text: "first" })
         const { table } = yield* Storage.Storage
-        const rows = Array.from({ length: MemoryStore.limits.facts - 1 }, (_, index) => ({
+        const rows = Array.from({ length: limits.facts - 1 }, (_, index) => ({
           key: `x${index}`,
           value: JSON.stringify({ ...first, id: `x${index}`, text: `filler ${index}` })
         }))
@@ -206,7 +207,7 @@ onAll((it) => {
         assert.include(String(error), "10000 facts")
         assert.strictEqual((yield* store.add(own, { text: "first", category: "changed" })).category, "changed")
         assert.strictEqual((yield* store.search(own, { text: "filler", limit: 1e9 })).length, 100)
-        assert.strictEqual(yield* Stream.runCount(store.facts(own)), MemoryStore.limits.facts)
+        assert.strictEqual(yield* Stream.runCount(store.facts(own)), limits.facts)
       })
     )
   )

@@ -162,7 +162,8 @@ onAll((it) => {
       const runId = events[0]?.runId ?? ""
       const store = yield* TraceStore.TraceStore
       const all = yield* Stream.runCollect(store.stream(runId))
-      const find = (query: TraceStore.EventQuery) => Stream.runCollect(store.stream(runId, query))
+      const find = (query: Parameters<TraceStore.TraceStore["Service"]["stream"]>[1]) =>
+        Stream.runCollect(store.stream(runId, query))
       assert.deepStrictEqual(
         (yield* find({ tags: ["ToolFailed", "RunCompleted"] })).map(({ _tag }) => _tag),
         ["RunCompleted", "ToolFailed", "RunCompleted"]
@@ -183,7 +184,7 @@ onAll((it) => {
       const paged: Array<AgentEvent.AgentEvent> = []
       let from: number | undefined = 0
       while (from !== undefined) {
-        const page: TraceStore.Page<AgentEvent.AgentEvent, number> = yield* store.events(runId, { from, limit: 4 })
+        const page: Effect.Success<ReturnType<typeof store.events>> = yield* store.events(runId, { from, limit: 4 })
         assert.isAtMost(page.items.length, 4)
         paged.push(...page.items)
         from = page.next
@@ -204,7 +205,7 @@ onAll((it) => {
         const event = started(runId, 1000 + n * 10, agents[n % 2] ?? "")
         yield* store.append(runId, [n % 3 === 0 ? { ...event, threadId: `t/${agents[0]}` } : event])
       }
-      const ids = (query: TraceStore.RunQuery) =>
+      const ids = (query: Parameters<TraceStore.TraceStore["Service"]["runs"]>[0]) =>
         Effect.map(store.runs(query), ({ items }) => items.map(({ runId }) => runId))
       assert.deepStrictEqual(
         (yield* ids({})).filter((id) => runs.includes(id)),

@@ -59,7 +59,7 @@ expectTypeOf(TraceExport.send("x", { url: "" })).toEqualTypeOf<
 >()
 
 // What a refresh fails with and needs goes through.
-declare const store: CredentialStore.Service
+declare const store: CredentialStore.CredentialStore["Service"]
 declare const refresh: Effect.Effect<CredentialStore.Credential, "refused", Tenant>
 expectTypeOf(store.refreshed("x", "y", { refresh: () => refresh })).toEqualTypeOf<
   Effect.Effect<CredentialStore.Credential, "refused" | StoreError.StoreError, Tenant>

@@ -12,10 +12,7 @@ interface Ended {
   readonly stderr: string
 }
 
-/**
- * A program that keeps secrets. Secrets go through its input and output, never through its arguments: all can read
- * those.
- */
+/** A program that keeps secrets. They go through its input and output: everybody can read arguments. */
 interface Keychain {
   readonly find: ChildProcess.StandardCommand
   readonly store: (secret: Redacted.Redacted) => ChildProcess.StandardCommand
@@ -23,7 +20,7 @@ interface Keychain {
 }
 
 const account = "effect-deepagents"
-/** So long it may take: somebody may have to unlock it. */
+/** The time to answer: a person may have to unlock the keychain. */
 const patience = "2 minutes"
 const mostCharacters = 4096
 
@@ -88,7 +85,7 @@ const run = Effect.fnUntraced(function* (command: ChildProcess.StandardCommand) 
 const advice =
   "On Linux, install libsecret-tools and a keyring that is unlocked; on servers and in containers, use CredentialKey.layerConfig"
 
-/** The secret that is kept for a service; one that is made, if there is none. Fails with what to do. */
+/** Gives the secret of a service, and stores a new one before if it has none. Fails with advice for a person. */
 export const getOrPut = Effect.fnUntraced(function* (service: string, make: Effect.Effect<Redacted.Redacted>) {
   if (!/^[A-Za-z0-9._-]{1,64}$/u.test(service)) {
     return yield* Effect.fail("a service has 1 to 64 letters, digits, dots, underscores and hyphens")
@@ -101,7 +98,7 @@ export const getOrPut = Effect.fnUntraced(function* (service: string, make: Effe
     }
     if (before.code === 0) return before.stdout
     yield* run(store(yield* make))
-    // The key that is there counts: another process may have been first.
+    // Another process may have been first: the stored key counts.
     const after = yield* run(find)
     if (after?.code === 0) return after.stdout
     return yield* Effect.fail(`the keychain does not keep a new key. ${advice}`)

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Rows from "./rows.ts"
 import type { Table } from "./table.ts"
 
-/** A table in memory. */
+/** Makes an empty table. */
 export const make = (): Table => {
   const spaces = new Map<string, Rows.Rows<string>>()
   const rowsOf = (space: string) => spaces.get(space) ?? Rows.empty<string>()
@@ -16,18 +16,14 @@ export const make = (): Table => {
   return {
     get: (space, key) => Effect.sync(() => rowsOf(space).map.get(key)),
     put: (space, added) =>
-      Effect.sync(() => change(space, (rows) => added.forEach(({ key, value }) => Rows.set(rows, key, value)))),
+      Effect.sync(() => change(space, (rows) => added.forEach(({ key, value }) => Rows.setRow(rows, key, value)))),
     swap: (space, key, expected, next) =>
       Effect.sync(() => {
         if (rowsOf(space).map.get(key) !== expected) return false
-        change(space, (rows) => (next === undefined ? Rows.remove(rows, key) : Rows.set(rows, key, next)))
+        change(space, (rows) => (next === undefined ? Rows.remove(rows, key) : Rows.setRow(rows, key, next)))
         return true
       }),
-    scan: (space, scan) =>
-      Effect.sync(() => {
-        const rows = rowsOf(space)
-        return Rows.keysOf(rows, scan).map((key) => ({ key, value: rows.map.get(key) ?? "" }))
-      }),
+    scan: (space, options) => Effect.sync(() => Rows.scan(rowsOf(space), options, (value) => value)),
     count: (space) => Effect.sync(() => rowsOf(space).map.size),
     clear: (space) => Effect.sync(() => void spaces.delete(space))
   }

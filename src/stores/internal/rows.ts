@@ -1,22 +1,17 @@
 /** Rows in memory, in the order of their keys. */
 import { compareText } from "../../support/text/text.ts"
+import type { Row, Scan } from "./table.ts"
 
-/** Rows by key that are read in the order of their keys. */
+/** Values by key, read in the order of keys. */
 export interface Rows<A> {
   readonly map: Map<string, A>
-  /** The keys in order, if nothing came between them since. */
+  /** The sorted keys; `undefined` if they must be sorted again. */
   keys: Array<string> | undefined
-}
-
-export interface Slice {
-  readonly after?: string | undefined
-  readonly limit: number
-  readonly reverse?: boolean | undefined
 }
 
 export const empty = <A>(): Rows<A> => ({ map: new Map(), keys: [] })
 
-export const set = <A>(rows: Rows<A>, key: string, value: A): void => {
+export const setRow = <A>(rows: Rows<A>, key: string, value: A): void => {
   if (!rows.map.has(key) && rows.keys !== undefined) {
     const last = rows.keys.at(-1)
     if (last === undefined || compareText(last, key) < 0) rows.keys.push(key)
@@ -34,8 +29,8 @@ export const clear = <A>(rows: Rows<A>): void => {
   rows.keys = []
 }
 
-/** Counts the keys that come before one, or are it. */
-const upTo = (keys: ReadonlyArray<string>, key: string): number => {
+/** Counts the keys up to a key, itself included. */
+const countUpTo = (keys: ReadonlyArray<string>, key: string): number => {
   let low = 0
   let high = keys.length
   while (low < high) {
@@ -46,15 +41,21 @@ const upTo = (keys: ReadonlyArray<string>, key: string): number => {
   return low
 }
 
-/** Keys behind one, in their order or backwards. */
-export const keysOf = <A>(rows: Rows<A>, { after, limit, reverse }: Slice): ReadonlyArray<string> => {
+/** Selects rows in the order of their keys, or backwards. */
+export const scan = <A>(
+  rows: Rows<A>,
+  options: Scan,
+  valueOf: (value: A | undefined) => string | undefined
+): ReadonlyArray<Row> => keysOf(rows, options).map((key) => ({ key, value: valueOf(rows.map.get(key)) ?? "" }))
+
+const keysOf = <A>(rows: Rows<A>, { after, limit, reverse }: Scan): ReadonlyArray<string> => {
   rows.keys ??= [...rows.map.keys()].sort(compareText)
   const { keys } = rows
   if (reverse !== true) {
-    const from = after === undefined ? 0 : upTo(keys, after)
+    const from = after === undefined ? 0 : countUpTo(keys, after)
     return keys.slice(from, from + limit)
   }
-  const passed = after === undefined ? keys.length : upTo(keys, after)
+  const passed = after === undefined ? keys.length : countUpTo(keys, after)
   const end = keys[passed - 1] === after ? passed - 1 : passed
   return keys.slice(Math.max(0, end - limit), end).reverse()
 }

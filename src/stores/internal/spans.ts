@@ -1,10 +1,10 @@
-/** A tracer that collects the spans of a run. */
+/** Makes spans of the events of a run. */
 import * as Match from "effect/Match"
 import { entriesToAttributes, type KeyValue } from "effect/observability/OtlpResource"
 import type * as AgentEvent from "../../core/AgentEvent.ts"
 import type { Usage } from "../../core/Usage.ts"
 
-/** A span as OTLP has it. */
+/** A span of OTLP. */
 export interface Span {
   readonly traceId: string
   readonly spanId: string
@@ -44,10 +44,7 @@ const usageOf = (usage: Usage): Attributes => ({
   "gen_ai.usage.output_tokens": usage.outputTokens
 })
 
-/**
- * Makes spans of the events of a run as they come: `invoke_agent`, `chat` and `execute_tool`, by the conventions that
- * `Telemetry` follows, without what was said. The same events give the same ids.
- */
+/** Makes spans by the conventions of `Telemetry`, without contents. The same events give the same ids. */
 export const make = (hash: string) => {
   const traceId = hash.slice(0, 32)
   const seed = BigInt(`0x${hash.slice(32, 48)}`)
@@ -55,7 +52,7 @@ export const make = (hash: string) => {
   const runs = new Map<string, Open>()
   const chats = new Map<string, Open>()
   const tools = new Map<string, Open>()
-  /** The calls that sub-agents were started by. */
+  /** The calls that started sub-agents. */
   const parents = new Map<string, Open>()
   let last = 0
 
@@ -71,7 +68,7 @@ export const make = (hash: string) => {
       isEnded: false,
       span: {
         traceId,
-        // All zeros are no id.
+        // An id is not all zeros.
         spanId: (id === 0n ? seed : id).toString(16).padStart(16, "0"),
         parentSpanId: parent?.span.spanId,
         name,
@@ -110,7 +107,7 @@ export const make = (hash: string) => {
   const callOf = ({ callId, runId }: { readonly callId: string; readonly runId: string }): string =>
     `${runId} ${callId}`
 
-  const begun = (event: AgentEvent.Of<"RunStarted">): void => {
+  const beginRun = (event: AgentEvent.Of<"RunStarted">): void => {
     const { agent, at, model, provider, runId, threadId } = event
     const open = begin(`invoke_agent ${agent}`, "internal", at, parents.get(runId), {
       "gen_ai.operation.name": "invoke_agent",
@@ -122,7 +119,7 @@ export const make = (hash: string) => {
     runs.set(runId, open)
   }
 
-  const answered = ({ at, message, runId }: AgentEvent.Of<"MessageAppended">): void => {
+  const endChat = ({ at, message, runId }: AgentEvent.Of<"MessageAppended">): void => {
     const chat = chats.get(runId)
     if (message.role !== "ai" || chat === undefined || chat.isEnded) return
     if (message.model !== undefined) chat.span.name = `chat ${message.model}`
@@ -139,12 +136,12 @@ export const make = (hash: string) => {
 
   const handle = Match.type<AgentEvent.AgentEvent>().pipe(
     Match.tags({
-      RunStarted: begun,
+      RunStarted: beginRun,
       RoundStarted: ({ at, runId }) => {
         end(chats.get(runId), at, { code: unset })
         chats.set(runId, begin("chat", "client", at, runs.get(runId), { "gen_ai.operation.name": "chat" }))
       },
-      MessageAppended: answered,
+      MessageAppended: endChat,
       ToolCalled: (event) => {
         const open = begin(`execute_tool ${event.toolName}`, "internal", event.at, runs.get(event.runId), {
           "gen_ai.operation.name": "execute_tool",
@@ -184,11 +181,11 @@ export const make = (hash: string) => {
     handle(event)
   }
 
-  /** All spans. What never came to an end, since the process ended before, ends with the last event. */
-  const done = (): ReadonlyArray<Span> => {
+  /** Gives all spans. Open ones, whose process crashed, end with the last event. */
+  const finish = (): ReadonlyArray<Span> => {
     for (const open of spans) fail(open, last, "unfinished")
     return spans.map(({ span }) => span)
   }
 
-  return { add, done }
+  return { add, finish }
 }

@@ -1,53 +1,46 @@
 /** A table of rows in a SQL database. */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
-import * as Migrator from "effect/sql/Migrator"
-import * as SqlClient from "effect/sql/SqlClient"
+import type { MigrationError } from "effect/sql/Migrator"
+import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import { migrate, textType, transaction } from "../../support/store/sql.ts"
 import type { Fault, Row, Table } from "./table.ts"
 
-/** The schema of the database, version by version. A version is never changed, only followed by another one. */
-const migrations = {
-  "1_rows": Effect.flatMap(SqlClient.SqlClient, (sql) => {
-    // Both compare by code points; Postgres would follow the rules of some language otherwise.
-    const text = sql.literal(sql.onDialectOrElse({ pg: () => `TEXT COLLATE "C"`, orElse: () => "TEXT" }))
-    return sql`CREATE TABLE effect_deepagents_rows (
+const versions = (text: string) => [
+  [
+    `CREATE TABLE effect_deepagents_rows (
       store ${text} NOT NULL, space ${text} NOT NULL, id ${text} NOT NULL, body TEXT NOT NULL,
       PRIMARY KEY (store, space, id)
     )`
-  })
-}
+  ]
+]
 
-const migrate = Migrator.make({})({
-  loader: Migrator.fromRecord(
-    Object.fromEntries(Object.entries(migrations).map(([name, effect]) => [name, Effect.asVoid(effect)]))
-  ),
-  table: "effect_deepagents_stores_migrations"
-})
-
-const toFault = (cause: SqlError | Migrator.MigrationError): Fault => ({
+const toFault = (cause: SqlError | MigrationError): Fault => ({
   reason: "Unavailable",
   problem: cause.message,
   cause
 })
 
-/** Rows in one statement: databases bound the number of parameters. */
+/** The rows of one statement: databases bound the number of parameters. */
 const batch = 500
 
-/** Of rows with one key, the last: a statement can't set a row twice. */
+/** The last row of each key: a statement can't set a row twice. */
 const unique = (rows: ReadonlyArray<Row>): ReadonlyArray<Row> => [
   ...new Map(rows.map((row) => [row.key, row])).values()
 ]
 
-/** Tables in the database of a client. */
+/** Migrates the database of a client, and gives its tables. */
 export const make = Effect.gen(function* () {
-  const sql = (yield* SqlClient.SqlClient).withoutTransforms()
-  yield* Effect.mapError(migrate, toFault)
+  const sql = (yield* SqlClient).withoutTransforms()
+  const table = "effect_deepagents_stores_migrations"
+  yield* Effect.mapError(migrate(sql, { table, name: "rows", versions: versions(textType(sql)) }), toFault)
 
   return (store: string): Table => {
     const fault = Effect.mapError(toFault)
-    const row = (space: string, id: string) => sql`store = ${store} AND space = ${space} AND id = ${id}`
-    const changed = (statement: Effect.Effect<ReadonlyArray<unknown>, SqlError>) =>
+    const inSpace = (space: string) => sql`store = ${store} AND space = ${space}`
+    const row = (space: string, id: string) => sql`${inSpace(space)} AND id = ${id}`
+    const hasChanged = (statement: Effect.Effect<ReadonlyArray<unknown>, SqlError>) =>
       fault(Effect.map(statement, (rows) => rows.length > 0))
     const insert = (space: string, rows: Arr.NonEmptyReadonlyArray<Row>) =>
       sql`INSERT INTO effect_deepagents_rows ${sql.insert(
@@ -66,38 +59,36 @@ export const make = Effect.gen(function* () {
           (part) => sql`${insert(space, part)} ON CONFLICT (store, space, id) DO UPDATE SET body = excluded.body`
         )
         const all: Effect.Effect<void, SqlError> = Effect.all(statements, { discard: true })
-        return fault(statements.length > 1 ? sql.withTransaction(all) : all)
+        return fault(statements.length > 1 ? transaction(sql)(all) : all)
       },
       swap: (space, key, expected, next) => {
         if (expected === undefined) {
           return next === undefined
-            ? changed(sql`SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM effect_deepagents_rows WHERE ${row(space, key)})`)
-            : changed(sql`${insert(space, [{ key, value: next }])} ON CONFLICT DO NOTHING RETURNING id`)
+            ? hasChanged(sql`SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM effect_deepagents_rows WHERE ${row(space, key)})`)
+            : hasChanged(sql`${insert(space, [{ key, value: next }])} ON CONFLICT DO NOTHING RETURNING id`)
         }
         const found = sql`${row(space, key)} AND body = ${expected}`
         return next === undefined
-          ? changed(sql`DELETE FROM effect_deepagents_rows WHERE ${found} RETURNING id`)
-          : changed(sql`UPDATE effect_deepagents_rows SET body = ${next} WHERE ${found} RETURNING id`)
+          ? hasChanged(sql`DELETE FROM effect_deepagents_rows WHERE ${found} RETURNING id`)
+          : hasChanged(sql`UPDATE effect_deepagents_rows SET body = ${next} WHERE ${found} RETURNING id`)
       },
       scan: (space, { after, limit, reverse }) => {
         const compare = sql.literal(reverse === true ? "<" : ">")
         const order = sql.literal(reverse === true ? "DESC" : "ASC")
         const behind = after === undefined ? sql`` : sql`AND id ${compare} ${after}`
         return fault(
-          sql<{ key: string; value: string }>`SELECT id AS key, body AS value FROM effect_deepagents_rows
-            WHERE store = ${store} AND space = ${space} ${behind} ORDER BY id ${order} LIMIT ${limit}`
+          sql<Row>`SELECT id AS key, body AS value FROM effect_deepagents_rows
+            WHERE ${inSpace(space)} ${behind} ORDER BY id ${order} LIMIT ${limit}`
         )
       },
       count: (space) =>
         fault(
           Effect.map(
-            sql<{ count: unknown }>`SELECT count(*) AS count FROM effect_deepagents_rows
-              WHERE store = ${store} AND space = ${space}`,
+            sql<{ count: unknown }>`SELECT count(*) AS count FROM effect_deepagents_rows WHERE ${inSpace(space)}`,
             (rows) => Number(rows[0]?.count)
           )
         ),
-      clear: (space) =>
-        fault(Effect.asVoid(sql`DELETE FROM effect_deepagents_rows WHERE store = ${store} AND space = ${space}`))
+      clear: (space) => fault(Effect.asVoid(sql`DELETE FROM effect_deepagents_rows WHERE ${inSpace(space)}`))
     }
   }
 })

@@ -1,5 +1,6 @@
-/** Tables of rows, as every storage has them; public by `Storage`. */
+/** The interface of tables that every storage implements. */
 import type * as Effect from "effect/Effect"
+import type { Problem } from "../../support/store/problem.ts"
 
 /** A row. `value` is a text, usually JSON. */
 export interface Row {
@@ -7,14 +8,12 @@ export interface Row {
   readonly value: string
 }
 
-/** A failure of a storage: `Unavailable` may pass, `Corrupt` doesn't. */
-export interface Fault {
+/** A failure of a storage. `Unavailable` may pass, `Corrupt` doesn't. */
+export interface Fault extends Problem {
   readonly reason: "Corrupt" | "Unavailable"
-  readonly problem: string
-  readonly cause?: unknown
 }
 
-/** Part of a space: at most `limit` rows behind the key `after`, in the order of keys (by code points) or backwards. */
+/** Selects at most `limit` rows behind the key `after`, in the order of keys (by code points) or backwards. */
 export interface Scan {
   readonly after?: string | undefined
   readonly limit: number
@@ -22,16 +21,16 @@ export interface Scan {
 }
 
 /**
- * Rows in spaces. Spaces and keys are any text of 1 to 520 characters without control characters; two that differ are
- * two. What returned is seen by every process.
+ * Rows by key, in spaces. A space or a key is any text of 1 to 520 characters without control characters. Texts that
+ * differ are different names. A write that returned is visible in every process.
  */
 export interface Table {
   readonly get: (space: string, key: string) => Effect.Effect<string | undefined, Fault>
-  /** Sets rows, whatever was there: all or none. */
+  /** Sets all rows or none, over earlier values. */
   readonly put: (space: string, rows: ReadonlyArray<Row>) => Effect.Effect<void, Fault>
   /**
-   * Sets a row to `next` if it is what is expected, `undefined` for a row that is not there; says whether it was. Of
-   * several who expect the same, one gets `true`.
+   * Sets a row to `next` if its value is `expected`, and reports whether it did. `undefined` is a missing row. Of several
+   * callers that expect the same value, one gets `true`.
    */
   readonly swap: (
     space: string,

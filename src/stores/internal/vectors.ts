@@ -5,10 +5,10 @@ import * as Result from "effect/Result"
 /** The most numbers that a vector may have. */
 export const mostDimensions = 4096
 
-/** A vector of length 1, `undefined` if there is none of this direction. */
+/** Scales a vector to length 1; `undefined` if it has no direction. */
 export const unit = (vector: ReadonlyArray<number>): Float32Array | undefined => {
   if (vector.length === 0 || vector.length > mostDimensions) return undefined
-  // The largest first: squares of large numbers are no numbers any more.
+  // By the largest first: squares of large numbers overflow.
   const largest = vector.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
   if (!Number.isFinite(largest) || largest === 0) return undefined
   const scaled = vector.map((value) => value / largest)
@@ -33,7 +33,7 @@ export const decode = (text: string): Float32Array | undefined => {
   return vector
 }
 
-/** The likeness of two vectors of length 1, from -1 to 1; `undefined` if they are not of one space. */
+/** The cosine of two vectors of length 1; `undefined` if their dimensions differ. */
 export const similarity = (left: Float32Array, right: Float32Array): number | undefined => {
   if (left.length !== right.length) return undefined
   let sum = 0

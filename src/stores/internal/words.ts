@@ -1,17 +1,16 @@
-/** Search in facts: which words a text has, and which hit is the best. */
+/** Searches facts by words, and ranks the hits. */
 import { words } from "../../support/text/words.ts"
 
-/** The indices of the wanted words that a text has, each as the beginning of one of its own. */
-export const found = (text: string, wanted: ReadonlyArray<string>): ReadonlyArray<number> => {
+/** Gives the indices of the wanted words with which a word of the text begins. */
+export const findWords = (text: string, wanted: ReadonlyArray<string>): ReadonlyArray<number> => {
   const own = words(text)
   return wanted.flatMap((start, index) => (own.some((one) => one.startsWith(start)) ? [index] : []))
 }
 
 /**
- * Sorts hits, the best first: the fewer texts have a word, the more it counts. `of` is how many were searched. Hits
- * that are equally good stay in order.
+ * Sorts hits, the best first: a rare word counts more. `of` is the number of searched texts. Equal hits stay in order.
  */
-export const ranked = <A>(
+export const rankHits = <A>(
   hits: ReadonlyArray<{ readonly item: A; readonly found: ReadonlyArray<number> }>,
   of: number
 ): ReadonlyArray<A> => {

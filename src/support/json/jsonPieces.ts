@@ -1,7 +1,4 @@
-/**
- * Writes large JSON piece by piece, so that others get their turn of the event loop in between: `JSON.stringify` of tens
- * of megabytes stops the process for a tenth of a second and more.
- */
+/** Writes large JSON piece by piece. `JSON.stringify` of tens of megabytes stops the event loop for over 0.1 seconds. */
 import * as Effect from "effect/Effect"
 
 /** Characters of a piece: well under a millisecond. */
@@ -79,44 +76,33 @@ export const pieces = function* (value: unknown): Generator<string> {
 
 const encoder = new TextEncoder()
 
-const each = (value: unknown, take: (piece: string) => void): Effect.Effect<void> =>
+const collect = <A>(value: unknown, convert: (piece: string) => A): Effect.Effect<ReadonlyArray<A>> =>
   Effect.suspend(() => {
     const left = pieces(value)
-    const step: Effect.Effect<void> = Effect.suspend(() => {
+    const collected: Array<A> = []
+    const step: Effect.Effect<ReadonlyArray<A>> = Effect.suspend(() => {
       const piece = left.next()
-      if (piece.done === true) return Effect.void
-      take(piece.value)
+      if (piece.done === true) return Effect.succeed(collected)
+      collected.push(convert(piece.value))
       return Effect.flatMap(Effect.yieldNow, () => step)
     })
     return step
   })
 
-/** A value as JSON. */
+/** Writes a value as JSON. */
 export const stringify = (value: unknown): Effect.Effect<string> =>
-  Effect.suspend(() => {
-    const written: Array<string> = []
-    return Effect.map(
-      each(value, (piece) => written.push(piece)),
-      () => written.join("")
-    )
-  })
+  Effect.map(
+    collect(value, (piece) => piece),
+    (parts) => parts.join("")
+  )
 
-/** A value as the bytes of its JSON, piece by piece. */
+/** Writes a value as the bytes of its JSON, piece by piece. */
 export const encode = (value: unknown): Effect.Effect<ReadonlyArray<Uint8Array>> =>
-  Effect.suspend(() => {
-    const written: Array<Uint8Array> = []
-    return Effect.as(
-      each(value, (piece) => written.push(encoder.encode(piece))),
-      written
-    )
-  })
+  collect(value, (piece) => encoder.encode(piece))
 
 /** Counts the bytes of a value as JSON. */
 export const measure = (value: unknown): Effect.Effect<number> =>
-  Effect.suspend(() => {
-    let bytes = 0
-    return Effect.map(
-      each(value, (piece) => (bytes += encoder.encode(piece).length)),
-      () => bytes
-    )
-  })
+  Effect.map(
+    collect(value, (piece) => encoder.encode(piece).length),
+    (sizes) => sizes.reduce((sum, size) => sum + size, 0)
+  )

@@ -1,28 +1,28 @@
 /**
- * Files of lines that only grow. Several processes read and append to one without a lock: a line is written in one go
- * at the end, and what became of it is read from the file, where the first of two lines that exclude each other counts.
+ * Append-only files of lines. Processes share a file without a lock: they append a line in one write, and read its effect
+ * from the file. The first of two conflicting lines wins.
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
 
-/** A file as far as it was read. */
+/** A file, read up to some line. */
 export interface Log<Outcome> {
-  /** Identifies the file, by `identityOf`; empty before it was found. */
+  /** The `identityOf` of the file; empty before it was found. */
   identity: string
-  /** The bytes that were read, up to the end of a line. */
+  /** The read bytes, up to the end of a line. */
   size: number
-  /** The bytes behind these, of a line without an end: a crash cut it off, or another process is writing it. */
+  /** The bytes of a last line without an end: a crash cut it off, or another process is writing it. */
   tail: number
   lines: number
-  /** The bytes of lines that can't be read and were not reported. */
+  /** The bytes of unreadable lines that were not reported. */
   lost: number
-  /** The outcome of each change that a writer waits for, by the id of the change. */
+  /** The outcomes of changes that writers wait for, by id. */
   readonly outcomes: Map<string, Outcome>
 }
 
-/** A log of which nothing was read. */
+/** Makes a log that has read nothing. */
 export const empty = <Outcome>(identity: string): Log<Outcome> => ({
   identity,
   size: 0,
@@ -35,13 +35,10 @@ export const empty = <Outcome>(identity: string): Log<Outcome> => ({
 const newline = 0x0a
 const chunk = 1024 * 1024
 
-/**
- * Ends a line that was found without an end, so that it can't spoil the next one. No whole line ends with the mark, so
- * a line that can't be read and has none was damaged after it was written.
- */
+/** Ends a line that a crash cut off, before the next one. An unreadable line without the mark was damaged later. */
 export const tornMark = "#"
 
-/** Gives `undefined` where the file system fails for this reason. */
+/** Gives `undefined` if the file system fails with this reason. */
 export const unless =
   (tag: "NotFound" | "AlreadyExists") =>
   <A, R>(effect: Effect.Effect<A, PlatformError, R>): Effect.Effect<A | undefined, PlatformError, R> =>
@@ -51,15 +48,15 @@ export const unless =
       () => Effect.undefined
     )
 
-/** Tells a file from others. The number of one that was removed is given to the next one, made at another time. */
+/** Identifies a file. The birth time distinguishes it from a removed file with the same number. */
 export const identityOf = ({ birthtime, dev, ino }: FileSystem.File.Info): string =>
   `${dev} ${Option.getOrElse(ino, () => "")} ${Option.match(birthtime, { onNone: () => "", onSome: (date) => date.getTime() })}`
 
-/** Reports whether a file is the one that was read, and still has all that was read of it. */
+/** Reports whether a file is that of the log, and still has all read bytes. */
 export const isSame = (log: Log<unknown>, info: FileSystem.File.Info): boolean =>
   identityOf(info) === log.identity && Number(info.size) >= log.size
 
-/** The lines of bytes. A line counts as read when the next one is asked for. */
+/** Splits bytes into lines. A line counts as read when the next one is requested. */
 const linesOf = function* (log: Log<unknown>, bytes: Uint8Array): Generator<readonly [line: string, bytes: number]> {
   const decoder = new TextDecoder()
   let start = 0
@@ -70,9 +67,7 @@ const linesOf = function* (log: Log<unknown>, bytes: Uint8Array): Generator<read
   }
 }
 
-/**
- * Reads the lines that came since, and the `rest` behind them; `undefined` if the file is not the one that was read.
- */
+/** Reads the new lines and the `rest` behind them; `undefined` if the file is another one. */
 export const follow = Effect.fnUntraced(function* (file: FileSystem.File, log: Log<unknown>) {
   const info = yield* file.stat
   if (!isSame(log, info)) return undefined
@@ -89,7 +84,7 @@ export const follow = Effect.fnUntraced(function* (file: FileSystem.File, log: L
   return { lines: linesOf(log, bytes.subarray(0, whole)), rest: bytes.subarray(whole, read) }
 })
 
-const joined = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
+const joinBytes = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
   let at = 0
   for (const part of parts) {
@@ -99,7 +94,7 @@ const joined = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
   return bytes
 }
 
-/** Appends a line (or its bytes, in parts) to a file that is open for it, and gives how many bytes were written. The log does not take it. */
+/** Appends a line, or the parts of its bytes, and gives the number of bytes. Does not update the log. */
 export const append = Effect.fnUntraced(function* (
   file: FileSystem.File,
   log: Log<unknown>,
@@ -111,17 +106,17 @@ export const append = Effect.fnUntraced(function* (
   const bytes =
     typeof line === "string"
       ? encoder.encode(`${before}${line}\n`)
-      : joined([encoder.encode(before), ...line, encoder.encode("\n")])
+      : joinBytes([encoder.encode(before), ...line, encoder.encode("\n")])
   yield* file.writeAll(bytes)
   if (fsync) yield* file.sync
   return bytes.length
 })
 
-/** Makes the name of a new file safe against a power cut; not every system can. */
+/** Protects the name of a new file against a power cut, on systems that can. */
 export const syncFolder = (fs: FileSystem.FileSystem, folder: string): Effect.Effect<void> =>
   Effect.ignore(Effect.scoped(Effect.flatMap(fs.open(folder, { flag: "r" }), (handle) => handle.sync)))
 
-/** Reports bytes that can't be read. */
+/** Reports unreadable bytes. */
 export const reportLost = (bytes: number, place: string): Effect.Effect<void> =>
   Effect.logWarning(
     `${bytes} bytes of ${place} can't be read: a write that a crash cut off, and that was never acknowledged. Everything else is there.`

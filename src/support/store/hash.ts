@@ -1,4 +1,4 @@
-/** Names that are made of what they name. */
+/** Hashes, and file names made of them. */
 import * as Effect from "effect/Effect"
 import * as Hex from "effect/encoding/Hex"
 
@@ -11,10 +11,7 @@ export const sha256 = (data: string | Uint8Array<ArrayBuffer>): Effect.Effect<st
     (digest) => Hex.encode(new Uint8Array(digest))
   )
 
-/**
- * The name of a file for a text that callers choose: what a person can read of it, and its hash. No two texts have the
- * same file, on no file system, and none leads to another folder.
- */
+/** Makes a file name of any text: a readable part and a hash. Different texts have different files, on every file system. */
 export const fileNameOf = (text: string): Effect.Effect<string> => {
   const readable = text
     .slice(0, 40)

@@ -1,8 +1,6 @@
-/**
- * SHA-256 at once (FIPS 180-4), for short texts in places that can't wait: `crypto.subtle` answers by a promise only.
- */
+/** Synchronous SHA-256 (FIPS 180-4) of short texts: `crypto.subtle` gives promises only, and `node:crypto` is not portable. */
 
-/** The first 32 bits of the fractions of a root of the first primes. */
+/** The first 32 bits of the fractions of roots of the first primes. */
 const fractions = (count: number, root: number): Uint32Array => {
   const words = new Uint32Array(count)
   for (let candidate = 2, found = 0; found < count; candidate++) {
@@ -19,7 +17,7 @@ const rounds = fractions(64, 3)
 const rotate = (word: number, by: number): number => (word >>> by) | (word << (32 - by))
 
 /** The message with its padding: a one, zeros, and its length in bits. */
-const padded = (bytes: Uint8Array): DataView => {
+const padMessage = (bytes: Uint8Array): DataView => {
   const view = new DataView(new ArrayBuffer(Math.ceil((bytes.length + 9) / 64) * 64))
   new Uint8Array(view.buffer).set(bytes)
   view.setUint8(bytes.length, 0x80)
@@ -29,7 +27,7 @@ const padded = (bytes: Uint8Array): DataView => {
 
 /** The SHA-256 of a text in UTF-8, in hexadecimal digits. */
 export const sha256Sync = (text: string): string => {
-  const message = padded(new TextEncoder().encode(text))
+  const message = padMessage(new TextEncoder().encode(text))
   const state = initial.slice()
   const at = (words: Uint32Array, index: number): number => words[index] ?? 0
   const schedule = new Uint32Array(64)

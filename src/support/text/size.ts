@@ -1,13 +1,10 @@
 /** Bounds of what is stored at once, in bytes of JSON. */
 import * as Predicate from "effect/Predicate"
 
-/**
- * The bound of an entry. A client of Postgres reads no row of more than 16 MiB (`maxMessageSize`), and one that it can't
- * read fails all that are read with it: so none is written, wherever threads are kept, since they can be taken elsewhere.
- */
+/** The most bytes of an entry, in every store: the client of Postgres can't read rows of more than 16 MiB. */
 export const limit = 15 * 1024 * 1024
 
-/** Rows of more can't be read with what is around them. None is written; there may be some of earlier versions. */
+/** The most bytes of a row that Postgres' client can read. Earlier versions may have written larger ones. */
 export const readable = 16 * 1024 * 1024 - 64 * 1024
 
 /** The bound of all entries of one append together: Postgres takes a quarter of a gigabyte as one argument. */

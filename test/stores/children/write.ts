@@ -11,7 +11,7 @@ const [kind = "", path = "", name = "", count = ""] = process.argv.slice(2)
 
 const program = Effect.gen(function* () {
   const table = (yield* Storage.Storage).table("t")
-  const increment: Effect.Effect<void, Storage.Fault> = Effect.gen(function* () {
+  const increment: Effect.Effect<void, Effect.Error<ReturnType<Storage.Table["get"]>>> = Effect.gen(function* () {
     const found = yield* table.get("s", "counter")
     if (!(yield* table.swap("s", "counter", found, `${Number(found ?? 0) + 1}`))) yield* increment
   })

@@ -44,7 +44,7 @@ export const credentials = (places: Places) =>
 
 const withStore = <A, E extends { readonly message: string }>(
   places: Places,
-  use: (store: CredentialStore.Service) => Effect.Effect<A, E>
+  use: (store: CredentialStore.CredentialStore["Service"]) => Effect.Effect<A, E>
 ) => orFail("failed")(Effect.provide(CredentialStore.CredentialStore.use(use), credentials(places)))
 
 /** Reports whether the store has any entry. Opening it would ask the keychain. */

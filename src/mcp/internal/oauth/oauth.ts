@@ -15,7 +15,7 @@ import * as Redacted from "effect/Redacted"
 import type { Scope } from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import { makeId } from "../../../core/Message.ts"
-import { ApiKey, OAuthToken, type Service as Credentials } from "../../../stores/CredentialStore.ts"
+import { ApiKey, type CredentialStore, OAuthToken } from "../../../stores/CredentialStore.ts"
 import { observed } from "../../../support/effect/observed.ts"
 import type { FetchLike } from "../../../support/http/fetchLike.ts"
 import { isLoopback, type Redirect } from "../../../support/http/redirect.ts"
@@ -35,7 +35,7 @@ import { type Key, keyPairOf, takesProofs } from "./proofs.ts"
 
 /** The parts of an authorisation that all servers share. */
 export interface Around {
-  readonly credentials: Credentials
+  readonly credentials: CredentialStore["Service"]
   readonly tenant: string
   /** Without it, a code is typed in on another device. */
   readonly redirect: Redirect | undefined

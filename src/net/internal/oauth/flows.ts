@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { ApiKey, type Service as Credentials } from "../../../stores/CredentialStore.ts"
+import { ApiKey, type CredentialStore } from "../../../stores/CredentialStore.ts"
 import type { StoreError } from "../../../stores/StoreError.ts"
 import { Server } from "./protocol.ts"
 
@@ -41,7 +41,7 @@ export const prefixOf = (expiresAt: number): string => expiresAt.toString(36)
 const endOf = (state: string): number => Number.parseInt(state.split(".")[0] ?? "", 36)
 
 /** Keeps a sign-in, and clears away those that are over. */
-export const put = Effect.fnUntraced(function* (credentials: Credentials, state: string, flow: Flow) {
+export const put = Effect.fnUntraced(function* (credentials: CredentialStore["Service"], state: string, flow: Flow) {
   const now = yield* Clock.currentTimeMillis
   const old = (yield* credentials.names(namespace)).filter((name) => !(endOf(name) > now))
   yield* Effect.forEach(old, (name) => credentials.remove(namespace, name), { discard: true })
@@ -51,7 +51,7 @@ export const put = Effect.fnUntraced(function* (credentials: Credentials, state:
 
 /** Takes a sign-in out. Of several that try, one gets it. */
 export const take = Effect.fnUntraced(function* (
-  credentials: Credentials,
+  credentials: CredentialStore["Service"],
   state: string
 ): Effect.fn.Return<Flow | undefined, StoreError> {
   // A name that is not ours is none that the store must judge.
@@ -63,5 +63,5 @@ export const take = Effect.fnUntraced(function* (
 })
 
 /** Forgets a sign-in that nobody finishes any more. */
-export const drop = (credentials: Credentials, state: string): Effect.Effect<void> =>
+export const drop = (credentials: CredentialStore["Service"], state: string): Effect.Effect<void> =>
   Effect.ignore(credentials.remove(namespace, state))

@@ -1,21 +1,20 @@
-/** The lines of a file of rows: decoded, and applied to rows. */
+/** Decodes the lines of a file of rows, and applies them to rows. */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Rows from "../rows.ts"
 
-/** The version of what is written, and the only one that is read. */
+/** The version of the file format. No other version is read. */
 const version = 1
 
-/** A row, and the change that set it: who expects a row names that change. */
+/** A row, with the id of the change that set it. A conditional change names that id. */
 export interface Entry {
   readonly by: string
   readonly value: string
 }
 
 /**
- * The changes of a space, in the order of lines. `Set` counts if the first row is as the change `where` left it
- * (`null`: not there); a row without a value is removed. Behind `Seal`, nothing counts: the file is followed by another
- * one.
+ * The changes of a space, in the order of lines. `Set` applies if the change `where` set its first row (`null`: the row
+ * is missing), and removes a row without a value. Lines after `Seal` are ignored: another file follows.
  */
 const Change = Schema.Union([
   Schema.TaggedStruct("Set", {
@@ -45,7 +44,7 @@ export const encodeFile = (space: string, rows: Rows.Rows<Entry>): string => {
   return `${[JSON.stringify(head), ...lines].join("\n")}\n`
 }
 
-/** Does to rows what a change says; `false` if it does not count. */
+/** Applies a change to rows; `false` if its condition fails. */
 export const apply = (rows: Rows.Rows<Entry>, change: Exclude<Change, { readonly _tag: "Seal" }>): boolean => {
   if (change._tag === "Clear") {
     Rows.clear(rows)
@@ -55,7 +54,7 @@ export const apply = (rows: Rows.Rows<Entry>, change: Exclude<Change, { readonly
   if (where !== undefined && (rows.map.get(change.rows[0]?.[0] ?? "")?.by ?? null) !== where) return false
   for (const [key, value] of change.rows) {
     if (value === null) Rows.remove(rows, key)
-    else Rows.set(rows, key, { by, value })
+    else Rows.setRow(rows, key, { by, value })
   }
   return true
 }

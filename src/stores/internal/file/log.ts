@@ -1,11 +1,10 @@
 /**
- * A space in a folder: numbered files of lines, of which the highest one counts.
+ * A space in a folder: numbered files of lines. The highest number is the current file.
  *
- * Processes need no lock. A line is written in one go at the end of the file, and what it came to is read from the
- * file: of two changes that exclude each other, the first line counts. To write the file anew, a process seals it by a
- * line, behind which nothing counts, and whoever finds it sealed makes the next file of what was there, under its final
- * name in one step. The file that was followed becomes an empty one: its name is never given again, and what was
- * removed is gone.
+ * Processes need no lock. A process appends a line in one write, and reads from the file whether its change applied: the
+ * first of two conflicting lines wins. To compact a file, a process appends a seal. Whoever finds the seal makes the next
+ * file from the rows, and links it under its final name in one step. The old file is then emptied, which erases removed
+ * rows; its name is not used again.
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -26,7 +25,7 @@ export interface Place {
   readonly fsync: boolean
 }
 
-/** A file as far as it was read. An outcome is whether the change held, `undefined` as long as it was not found. */
+/** A file, read up to some line. An outcome says whether a change applied; `undefined` until its line is read. */
 interface Log extends AppendLog.Log<boolean | undefined> {
   readonly generation: number
   readonly rows: Rows.Rows<Entry>
@@ -34,12 +33,12 @@ interface Log extends AppendLog.Log<boolean | undefined> {
   isSealed: boolean
 }
 
-/** A log that is held: read on from where it was. */
-export interface Held {
+/** Keeps the log of a space, so that later reads continue it. */
+export interface Holder {
   log: Log | undefined
 }
 
-/** So many files that were followed are kept, empty: none of their names is given again by a process that lags. */
+/** The number of emptied files that stay, so that a slow process does not use their names again. */
 const kept = 8
 
 type Problem = Fault | PlatformError
@@ -56,20 +55,20 @@ const take = (log: Log, line: string, bytes: number): void => {
     log.lines++
     if (change._tag === "Seal") log.isSealed = true
     else {
-      const held = apply(log.rows, change)
-      if (log.outcomes.has(change.by)) log.outcomes.set(change.by, held)
+      const isApplied = apply(log.rows, change)
+      if (log.outcomes.has(change.by)) log.outcomes.set(change.by, isApplied)
     }
   }
 }
 
-/** Reads what came since. `false` if the file is another one than the log is of. */
+/** Reads the new lines. `false` if another file has the name now. */
 const follow = Effect.fnUntraced(function* (file: FileSystem.File, log: Log) {
   const news = yield* AppendLog.follow(file, log)
   for (const [line, bytes] of news?.lines ?? []) take(log, line, bytes)
   return news !== undefined
 })
 
-/** Makes a file of rows, unless there is one of this number: both in one step. */
+/** Makes a file of rows, unless the number is in use. Both happen in one step. */
 const publish = Effect.fnUntraced(function* (place: Place, generation: number, rows: Rows.Rows<Entry>) {
   const { fs } = place
   const draft = `${fileOf(place, generation)}.${makeId()}.draft`
@@ -84,8 +83,8 @@ const publish = Effect.fnUntraced(function* (place: Place, generation: number, r
 })
 
 /**
- * Empties the file that was followed by this one, and removes what is older, or was begun for nothing. It is done
- * before a file is used, so there is never more than one to be emptied.
+ * Empties the file before this one, and removes older files and abandoned drafts. This happens before a file is used, so
+ * at most one file is to be emptied.
  */
 const retire = Effect.fnUntraced(function* (place: Place, names: ReadonlyArray<string>, last: number) {
   const { fs } = place
@@ -99,13 +98,13 @@ const retire = Effect.fnUntraced(function* (place: Place, names: ReadonlyArray<s
       if (stat === undefined || Number(stat.size) === 0) continue
       const blank = `${file}.${makeId()}.draft`
       yield* fs.writeFile(blank, new Uint8Array(), { flag: "wx", mode: 0o600 })
-      // Another process may have swept it away, since it did the same.
+      // Another process may have removed the draft while it did the same.
       yield* unless("NotFound")(fs.rename(blank, file))
     }
   }
 })
 
-/** Reads the file that counts, `undefined` if there is none. */
+/** Reads the current file; `undefined` for a space without files. */
 const load = Effect.fnUntraced(function* (place: Place): Effect.fn.Return<Log | undefined, Problem> {
   const { folder, fs } = place
   let seen = 0
@@ -124,7 +123,7 @@ const load = Effect.fnUntraced(function* (place: Place): Effect.fn.Return<Log | 
     )
     if (log === undefined) continue
     if (log.space === undefined && last !== seen) {
-      // It may have been followed by another one, and emptied, since its name was read.
+      // Another process may have emptied it since its name was read.
       seen = last
       continue
     }
@@ -138,8 +137,8 @@ const load = Effect.fnUntraced(function* (place: Place): Effect.fn.Return<Log | 
   }
 })
 
-/** The log, read to its end; `undefined` if there is none. */
-const current = Effect.fnUntraced(function* (place: Place, held: Held): Effect.fn.Return<Log | undefined, Problem> {
+/** Reads the log to its end; `undefined` for a space without files. */
+const current = Effect.fnUntraced(function* (place: Place, held: Holder): Effect.fn.Return<Log | undefined, Problem> {
   for (;;) {
     const { log } = held
     const isSame =
@@ -157,27 +156,27 @@ const current = Effect.fnUntraced(function* (place: Place, held: Held): Effect.f
   }
 })
 
-/** Writes a line; says whether it held, `undefined` if it has to be written to another file. */
+/** Appends a change. Reports whether it applied; `undefined` if it must go to another file. */
 const write = Effect.fnUntraced(function* (place: Place, log: Log, change: Change) {
   const file = yield* place.fs.open(fileOf(place, log.generation), { flag: "a+", mode: 0o600 })
   if (!AppendLog.isSame(log, yield* file.stat)) return undefined
   log.outcomes.set(change.by, undefined)
   yield* AppendLog.append(file, log, encode(change), place.fsync)
-  // Reads this very file, even if its name is another one's by this time.
+  // Reads this very file, also if another file has its name by now.
   yield* follow(file, log)
   return log.outcomes.get(change.by)
 }, Effect.scoped)
 
 const isWasteful = ({ lines, rows }: Log): boolean => lines > 2 * rows.map.size + 256
 
-/** The rows as they are. */
-export const read = (place: Place, held: Held): Effect.Effect<Rows.Rows<Entry>, Problem> =>
+/** Reads the rows of a space. */
+export const readRows = (place: Place, held: Holder): Effect.Effect<Rows.Rows<Entry>, Problem> =>
   Effect.map(current(place, held), (log) => log?.rows ?? Rows.empty())
 
-/** Makes a change of what is there, `undefined` for none, and says whether it was made. */
+/** Commits a change that `decide` makes of the rows (`undefined`: no change), and reports whether it applied. */
 export const commit = Effect.fnUntraced(function* (
   place: Place,
-  held: Held,
+  held: Holder,
   decide: (rows: Rows.Rows<Entry>) => Change | undefined
 ): Effect.fn.Return<boolean, Problem> {
   for (;;) {

@@ -12,24 +12,24 @@ import type { Fault, Table } from "../table.ts"
 import type { Entry } from "./change.ts"
 import * as Log from "./log.ts"
 
-/** So many spaces are held in memory. */
+/** The most spaces that are held in memory. */
 const cached = 64
 
 const toFault = (error: Fault | PlatformError): Fault =>
   "_tag" in error ? { reason: "Unavailable", problem: problemOf(error), cause: error } : error
 
-interface Open extends Log.Held {
+interface Open extends Log.Holder {
   readonly place: Log.Place
   readonly lock: Semaphore.Semaphore
 }
 
-/** Tables in a folder. */
+/** Makes the tables of a folder. */
 export const make =
   (fs: FileSystem.FileSystem, path: Path.Path, options: { readonly folder: string; readonly fsync: boolean }) =>
   (name: string): Table => {
     const spaces = new Map<string, Open>()
 
-    const opened = Effect.fnUntraced(function* (space: string) {
+    const openSpace = Effect.fnUntraced(function* (space: string) {
       const folder = path.join(options.folder, name, yield* fileNameOf(space))
       const open = spaces.get(space) ?? {
         log: undefined,
@@ -39,27 +39,27 @@ export const make =
       spaces.delete(space)
       spaces.set(space, open)
       const [oldest] = spaces.keys()
-      // One that is dropped while it is used does no harm: the two are as two processes.
+      // A space that is dropped while it is used is safe: two logs of a space act like two processes.
       if (spaces.size > cached && oldest !== undefined) spaces.delete(oldest)
       return open
     })
 
-    const within = <A>(
+    const onSpace = <A>(
       space: string,
       body: (open: Open) => Effect.Effect<A, Fault | PlatformError>
     ): Effect.Effect<A, Fault> =>
       Effect.mapError(
-        Effect.flatMap(opened(space), (open) => open.lock.withPermits(1)(body(open))),
+        Effect.flatMap(openSpace(space), (open) => open.lock.withPermits(1)(body(open))),
         toFault
       )
 
-    const look = <A>(space: string, body: (rows: Rows.Rows<Entry>) => A): Effect.Effect<A, Fault> =>
-      within(space, (open) => Effect.map(Log.read(open.place, open), body))
+    const readRows = <A>(space: string, body: (rows: Rows.Rows<Entry>) => A): Effect.Effect<A, Fault> =>
+      onSpace(space, (open) => Effect.map(Log.readRows(open.place, open), body))
 
     return {
-      get: (space, key) => look(space, ({ map }) => map.get(key)?.value),
+      get: (space, key) => readRows(space, ({ map }) => map.get(key)?.value),
       put: (space, added) =>
-        within(space, (open) =>
+        onSpace(space, (open) =>
           Effect.asVoid(
             Log.commit(open.place, open, () => ({
               _tag: "Set",
@@ -69,17 +69,16 @@ export const make =
           )
         ),
       swap: (space, key, expected, next) =>
-        within(space, (open) =>
+        onSpace(space, (open) =>
           Log.commit(open.place, open, ({ map }) => {
             const found = map.get(key)
             if (found?.value !== expected) return undefined
             return { _tag: "Set", by: makeId(), rows: [[key, next ?? null]], where: found?.by ?? null }
           })
         ),
-      scan: (space, scan) =>
-        look(space, (rows) => Rows.keysOf(rows, scan).map((key) => ({ key, value: rows.map.get(key)?.value ?? "" }))),
-      count: (space) => look(space, ({ map }) => map.size),
+      scan: (space, options) => readRows(space, (rows) => Rows.scan(rows, options, (entry) => entry?.value)),
+      count: (space) => readRows(space, ({ map }) => map.size),
       clear: (space) =>
-        within(space, (open) => Effect.asVoid(Log.commit(open.place, open, () => ({ _tag: "Clear", by: makeId() }))))
+        onSpace(space, (open) => Effect.asVoid(Log.commit(open.place, open, () => ({ _tag: "Clear", by: makeId() }))))
     }
   }

@@ -1,13 +1,13 @@
-/** Amounts as they enter a ledger, and as its tables have them. */
+/** Converts amounts to rows of a ledger and back. */
 import * as Arr from "effect/Array"
 import * as Result from "effect/Result"
 import { type Amounts, kinds, type Reason, type Totals } from "../../../core/Ledger.ts"
 import type { Row } from "./tables.ts"
 
-/** Units of the tables in one unit of each kind. Whole numbers add up exactly, fractions of money would not. */
+/** The units of a row in one unit of each kind. Whole numbers add up exactly; fractions of money do not. */
 const units: Row = [1, 1, 1, 1_000_000_000]
 
-/** The most of each kind that is taken at once: above, numbers are not exact, or the database's overflow. */
+/** The most of each kind at once. Larger numbers are not exact, or overflow in the database. */
 const most: Row = [1e12, 1e12, 1e15, 1e9]
 
 const invalid = (field: string, value: unknown, problem: string): Reason => ({
@@ -23,7 +23,7 @@ const problemOf = (field: string, value: unknown, limit: number): Reason | undef
   return value > limit ? invalid(field, value, `must be at most ${limit}`) : undefined
 }
 
-/** The first problem of amounts; `owner` is the option or parameter that they are. */
+/** Finds the first problem of amounts; `owner` is the name of their parameter. */
 const amountsProblem = (owner: string, amounts: Amounts): Reason | undefined => {
   for (const [index, kind] of kinds.entries()) {
     const value = amounts[kind]
@@ -39,7 +39,7 @@ const isMoney = (index: number): boolean => index === 3
 const toUnits = (amount: number, index: number): number =>
   isMoney(index) ? Math.round(amount * units[3]) : Math.ceil(amount)
 
-/** The row of amounts that are used or wanted. What is missing is 0. */
+/** Converts amounts to a row. A missing amount is 0. */
 export const rowOf = (owner: string, amounts: Amounts): Result.Result<Row, Reason> => {
   const problem = amountsProblem(owner, amounts)
   return problem === undefined
@@ -52,13 +52,13 @@ export const rowOf = (owner: string, amounts: Amounts): Result.Result<Row, Reaso
     : Result.fail(problem)
 }
 
-/** Limits as rows have them. `undefined` is no limit. */
+/** Limits in the units of rows. `undefined` is no limit. */
 export type Limits = readonly [number | undefined, number | undefined, number | undefined, number | undefined]
 
 const limit = (amount: number | undefined, index: number): number | undefined =>
   amount === undefined ? undefined : isMoney(index) ? Math.round(amount * units[3]) : Math.floor(amount)
 
-/** The limits of a cap. */
+/** Converts a cap to limits. */
 export const limitsOf = (max: Amounts): Result.Result<Limits, Reason> => {
   const problem = amountsProblem("max", max)
   return problem === undefined
@@ -69,7 +69,7 @@ export const limitsOf = (max: Amounts): Result.Result<Limits, Reason> => {
 const lower = (left: number | undefined, right: number | undefined): number | undefined =>
   left === undefined ? right : right === undefined ? left : Math.min(left, right)
 
-/** The limits of two caps on one sum. */
+/** Combines the limits of two caps on one sum. */
 export const lowest = (left: Limits, right: Limits): Limits => [
   lower(left[0], right[0]),
   lower(left[1], right[1]),
@@ -78,8 +78,8 @@ export const lowest = (left: Limits, right: Limits): Limits => [
 ]
 
 /**
- * The highest sums at which wanted amounts still fit. A kind that is not wanted always fits; one that is wanted as 0 fits
- * if anything is left.
+ * Gives the highest sums at which amounts still fit. A kind without an amount always fits; the amount 0 fits while
+ * anything is left.
  */
 export const roomOf = (limits: Limits, want: Amounts, row: Row): Limits => {
   const at = (index: 0 | 1 | 2 | 3): number | undefined => {
@@ -89,10 +89,10 @@ export const roomOf = (limits: Limits, want: Amounts, row: Row): Limits => {
   return [at(0), at(1), at(2), at(3)]
 }
 
-/** An amount of a row, in the units of people. */
+/** Converts an amount of a row to the unit of its kind. */
 export const amountAt = (row: Row, index: number): number => (row[index] ?? 0) / (units[index] ?? 1)
 
-/** A row in the units of people. */
+/** Converts a row to amounts. */
 export const amountsOf = (row: Row): Totals => ({
   modelCalls: amountAt(row, 0),
   toolCalls: amountAt(row, 1),
@@ -100,7 +100,7 @@ export const amountsOf = (row: Row): Totals => ({
   cost: amountAt(row, 3)
 })
 
-/** The first kind of a row that does not fit into its room. */
+/** Finds the first kind of a row that exceeds its room. */
 export const firstFull = (total: Row, room: Limits): number =>
   Arr.findFirstIndex(total, (sum, index) => sum > (room[index] ?? Infinity)).pipe((found) =>
     found._tag === "Some" ? found.value : room.findIndex((highest) => highest !== undefined)

@@ -11,17 +11,18 @@ import {
   type Reason,
   type Service
 } from "../../../core/Ledger.ts"
-import { uuid } from "../../../support/store/uuid.ts"
+import { makeId } from "../../../core/Message.ts"
+import type { Problem } from "../../../support/store/problem.ts"
 import { nameProblem } from "../../../support/text/names.ts"
 import { amountAt, amountsOf, firstFull, type Limits, limitsOf, lowest, roomOf, rowOf } from "./amounts.ts"
 import { type Period, periodOf } from "./period.ts"
-import { type Entry, type Fault, none, type Place, type Row, subtract, type Sums, type Tables } from "./tables.ts"
+import { type Entry, none, type Place, type Row, subtract, type Sums, type Tables } from "./tables.ts"
 
 /** Characters of a name. */
 const longest = 512
 
 /** Makes the failure of an operation on an account. */
-export const failure = (operation: string, account: string, reason: Reason | Fault): LedgerError =>
+export const failure = (operation: string, account: string, reason: Reason | Problem): LedgerError =>
   new LedgerError({
     operation,
     account: String(account).slice(0, 80),
@@ -37,7 +38,7 @@ const nameOf = (name: string): Result.Result<string, Reason> => {
 const periodAt = (window: Cap["window"], now: number): Result.Result<Period, Reason> =>
   Result.mapError(periodOf(window, now), (problem): Reason => ({ _tag: "InvalidWindow", problem }))
 
-/** A cap at a time: which sum it is for, and its limits. */
+/** A cap at a time: the place of its sum, and its limits. */
 interface Bound extends Place {
   readonly limits: Limits
   readonly endsAt: number | undefined
@@ -50,17 +51,17 @@ const boundOf = (cap: Cap, now: number): Result.Result<Bound, Reason> =>
     return { account, period: name, limits: yield* limitsOf(cap.max), endsAt }
   })
 
-const before = (left: Place, right: Place): number => {
+const comparePlaces = (left: Place, right: Place): number => {
   if (left.account !== right.account) return left.account < right.account ? -1 : 1
   return left.period < right.period ? -1 : left.period === right.period ? 0 : 1
 }
 
-/** One bound for each sum, in one order for all callers: those that take several can't wait for each other in a circle. */
-const merged = (bounds: ReadonlyArray<Bound>): ReadonlyArray<Bound> => {
+/** Merges the bounds of each sum, and sorts them: callers that take several can't deadlock. */
+const mergeBounds = (bounds: ReadonlyArray<Bound>): ReadonlyArray<Bound> => {
   const found: Array<Bound> = []
-  for (const bound of bounds.toSorted(before)) {
+  for (const bound of bounds.toSorted(comparePlaces)) {
     const last = found.at(-1)
-    if (last === undefined || before(last, bound) !== 0) found.push(bound)
+    if (last === undefined || comparePlaces(last, bound) !== 0) found.push(bound)
     else found[found.length - 1] = { ...last, limits: lowest(last.limits, bound.limits) }
   }
   return found
@@ -89,26 +90,8 @@ const fullOf = (bound: Bound, entry: Entry, sums: Sums): LedgerFull => {
   })
 }
 
-/** Some clients keep what is asked while they have no connection. A run does not wait for them for ever. */
-const patience = "20 seconds"
-
-const inTime = <A>(operation: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
-  Effect.timeoutOrElse(Effect.interruptible(operation), {
-    duration: patience,
-    orElse: () => Effect.fail<Fault>({ problem: `it did not answer within ${patience}` })
-  })
-
-const impatient = ({ mark, raise, read, settle, take }: Tables): Tables => ({
-  take: (id, entries) => inTime(take(id, entries)),
-  settle: (id, places, change) => inTime(settle(id, places, change)),
-  read: (place) => inTime(read(place)),
-  mark: (name) => inTime(mark(name)),
-  raise: (name, value) => inTime(raise(name, value))
-})
-
-/** Makes the service. */
-export const make = (endless: Tables): Service => {
-  const tables = impatient(endless)
+/** Makes the service over tables. */
+export const make = (tables: Tables): Service => {
   const settling = (id: string, entries: ReadonlyArray<Entry>, change: Row): Effect.Effect<void, LedgerError> =>
     entries.length === 0
       ? Effect.void
@@ -119,22 +102,22 @@ export const make = (endless: Tables): Service => {
   const reserve: Service["reserve"] = Effect.fnUntraced(function* (caps, want) {
     const list: ReadonlyArray<Cap> = "account" in caps ? [caps] : caps
     const name = list[0]?.account ?? ""
-    const checked = <A>(result: Result.Result<A, Reason>) =>
+    const orFail = <A>(result: Result.Result<A, Reason>) =>
       Effect.mapError(Effect.fromResult(result), (reason) => failure("reserve", name, reason))
     const now = yield* Clock.currentTimeMillis
-    const row = yield* checked(rowOf("want", want))
-    const bounds = merged(yield* checked(Result.all(list.map((cap) => boundOf(cap, now)))))
+    const row = yield* orFail(rowOf("want", want))
+    const bounds = mergeBounds(yield* orFail(Result.all(list.map((cap) => boundOf(cap, now)))))
     const entries = bounds.map((bound) => entryOf(bound, want, row, now))
 
-    const id = uuid()
-    /** What becomes of the sums when the scope closes: nothing more, if it is `undefined`. */
+    const id = makeId()
+    /** The change of the sums when the scope closes; `undefined`: no change. */
     let due: Row | undefined
     yield* Effect.addFinalizer(() =>
-      // The store keeps what was reserved if this fails, too.
+      // If this fails, the reservation expires in the store.
       Effect.suspend(() => (due === undefined ? Effect.void : Effect.ignore(settling(id, entries, due))))
     )
     if (entries.length > 0) {
-      // Cut off before its answer, it may have been taken: nobody spends it then.
+      // An interrupted call may have reserved the amounts: the scope gives them back.
       due = subtract(none, row)
       const index = yield* Effect.mapError(tables.take(id, entries), (fault) => failure("reserve", name, fault))
       const [bound, entry] = [bounds[index ?? -1], entries[index ?? -1]]
@@ -149,16 +132,16 @@ export const make = (endless: Tables): Service => {
     return {
       id,
       settle: (actual) =>
-        Effect.flatMap(checked(rowOf("actual", actual)), (used) => {
+        Effect.flatMap(orFail(rowOf("actual", actual)), (used) => {
           if (due === undefined) return Effect.void
-          // A first settlement that failed is done again when the scope closes.
+          // The scope repeats a first settlement that failed.
           const change = due === none ? (due = subtract(used, row)) : due
           return Effect.tap(settling(id, entries, change), () => Effect.sync(() => (due = undefined)))
         })
     }
   })
 
-  const onName = <A>(operation: string, name: string, use: (name: string) => Effect.Effect<A, Fault>) =>
+  const onName = <A>(operation: string, name: string, use: (name: string) => Effect.Effect<A, Problem>) =>
     Effect.mapError(Effect.flatMap(Effect.fromResult(nameOf(name)), use), (reason) => failure(operation, name, reason))
 
   return {

@@ -23,7 +23,7 @@ export const make = (): Tables => {
   const marks = new Map<string, number>()
   let sweptAt = -Infinity
 
-  const fits = ({ most, ...entry }: Entry): boolean => {
+  const hasRoom = ({ most, ...entry }: Entry): boolean => {
     const total = accounts.get(keyOf(entry))?.total ?? none
     return total.every((sum, index) => sum <= (most[index] ?? Infinity))
   }
@@ -33,9 +33,9 @@ export const make = (): Tables => {
     const found = accounts.get(key)
     if (found !== undefined) return found
     const goneAt = entry.lasts === undefined ? Infinity : now + entry.lasts + keptFor
-    const made: Account = { total: none, open: new Map(), goneAt }
-    accounts.set(key, made)
-    return made
+    const account: Account = { total: none, open: new Map(), goneAt }
+    accounts.set(key, account)
+    return account
   }
 
   const sweep = (now: number): void => {
@@ -47,7 +47,7 @@ export const make = (): Tables => {
     }
   }
 
-  // A clock that is set back or forward deletes nothing.
+  // By a monotonic clock: setting the clock of the machine deletes nothing.
   const at = <A>(body: (now: number) => A): Effect.Effect<A> =>
     Effect.map(Clock.monotonicTimeNanos, (nanos) => body(Number(nanos / 1_000_000n)))
 
@@ -55,7 +55,7 @@ export const make = (): Tables => {
     take: (id, entries) =>
       at((now) => {
         sweep(now)
-        const index = entries.findIndex((entry) => !fits(entry))
+        const index = entries.findIndex((entry) => !hasRoom(entry))
         if (index >= 0) return index
         for (const entry of entries) {
           const account = open(entry, now)

@@ -1,11 +1,11 @@
-/** The periods of windows: a name for the one that a time is in, and its end. */
+/** The periods of windows. */
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type { Window } from "../../../core/Ledger.ts"
 
-/** A period of a window. Its name tells it from all others, and is for people, too. */
+/** A period of a window, with a unique name that people can read. */
 export interface Period {
   readonly name: string
   readonly endsAt: number | undefined
@@ -16,7 +16,7 @@ const hour = 3_600_000
 const inZone = (per: "hour" | "day" | "month", time: DateTime.DateTime, id: string, offset: number): Period => {
   const now = DateTime.toEpochMillis(time)
   if (per === "hour") {
-    // An hour that comes twice, when the clocks are set back, is two periods.
+    // The hour that comes twice, when clocks go back, is two periods.
     const start = now - ((((now + offset) % hour) + hour) % hour)
     return { name: `hour ${new Date(start).toISOString()} ${id}`, endsAt: start + hour }
   }
@@ -35,7 +35,7 @@ const inNamedZone = (per: "hour" | "day" | "month", zone: DateTime.TimeZone, now
 
 const isKnown = (per: unknown): per is "hour" | "day" | "month" => per === "hour" || per === "day" || per === "month"
 
-/** The period of a window that a time is in; or the problem of the window. */
+/** Gives the period of a window at a time, or the problem of the window. */
 export const periodOf = (window: Window, now: number): Result.Result<Period, string> => {
   if (window === "ever") return Result.succeed({ name: "ever", endsAt: undefined })
   if (isKnown(window)) return Result.succeed(inZone(window, DateTime.makeUnsafe(now), "UTC", 0))

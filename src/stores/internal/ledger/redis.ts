@@ -1,25 +1,14 @@
 /** The tables of a ledger in Redis. Every change is one Lua script. */
 import * as Effect from "effect/Effect"
-import * as Redis from "effect/persistence/Redis"
-import * as Predicate from "effect/Predicate"
-import {
-  add,
-  type Entry,
-  type Fault,
-  keptFor,
-  none,
-  openFor,
-  type Place,
-  type Row,
-  settlesFor,
-  type Tables
-} from "./tables.ts"
+import type { Redis } from "effect/persistence/Redis"
+import { runnerOf, scriptsWith } from "../../../support/store/redis.ts"
+import { add, type Entry, keptFor, none, openFor, type Place, type Row, settlesFor, type Tables } from "./tables.ts"
 
 /**
  * All keys begin with `KEYS[1]`, and a place is a period, a line break and an account:
  *
  * - `s:<place>`: the four sums
- * - `o:<place>`: open reservations by id, each the four sums and when it counts as used
+ * - `o:<place>`: open reservations by id, each four amounts and its time of expiry
  * - `marks`: marks by name
  *
  * Times are those of the server.
@@ -31,13 +20,9 @@ local clock = call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 `
 
-const script = (lua: string) =>
-  Redis.script((prefix: string, ...args: ReadonlyArray<string | number>) => [prefix, ...args], {
-    lua: shared + lua,
-    numberOfKeys: 1
-  }).withReturnType<unknown>()
+const script = scriptsWith(shared)
 
-/** Id; then for each entry its place, when it is gone, the four amounts, and the four highest sums. */
+/** Takes an id; then for each entry its place, its life time, four amounts, and the four highest sums. */
 const take = script(`
 local n = (#ARGV - 1) / 10
 for e = 0, n - 1 do
@@ -60,7 +45,7 @@ end
 return -1
 `)
 
-/** Id, the four changes, then the places. */
+/** Takes an id, the four changes, then the places. */
 const settle = script(`
 for i = 6, #ARGV do
   if call('HDEL', P .. 'o:' .. ARGV[i], ARGV[1]) == 1 and call('EXISTS', P .. 's:' .. ARGV[i]) == 1 then
@@ -70,7 +55,7 @@ end
 return 1
 `)
 
-/** A place. Gives the four sums, then the open reservations. */
+/** Takes a place. Gives the four sums, then the open reservations. */
 const read = script(`
 local result = {}
 local sums = call('HMGET', P .. 's:' .. ARGV[1], '0', '1', '2', '3')
@@ -84,24 +69,19 @@ end
 return result
 `)
 
-/** A name. */
+/** Takes a name. */
 const mark = script("return call('HGET', P .. 'marks', ARGV[1]) or '0'")
 
-/** A name, a value. */
+/** Takes a name and a value. */
 const raise = script(`
 if tonumber(call('HGET', P .. 'marks', ARGV[1]) or '0') >= tonumber(ARGV[2]) then return 0 end
 call('HSET', P .. 'marks', ARGV[1], ARGV[2])
 return 1
 `)
 
-const messageOf = ({ cause }: Redis.RedisError): string =>
-  Predicate.hasProperty(cause, "message") && typeof cause.message === "string" ? cause.message : String(cause)
-
-const toFault = (error: Redis.RedisError): Fault => ({ problem: messageOf(error), cause: error })
-
 const placeOf = ({ account, period }: Place): string => `${period}\n${account}`
 
-/** Whole numbers as digits: Redis takes no exponents. */
+/** Writes whole numbers as digits: Redis reads no exponents. */
 const digits = (amount: number): string => BigInt(amount).toString()
 
 const toArgs = (entry: Entry): ReadonlyArray<string> => [
@@ -118,10 +98,9 @@ const toRow = (texts: ReadonlyArray<unknown>): Row => {
 
 const listOf = (reply: unknown): ReadonlyArray<unknown> => (Array.isArray(reply) ? reply : [])
 
-/** The tables under a prefix. */
-export const make = (redis: Redis.Redis["Service"], prefix: string): Tables => {
-  const run = (one: typeof take, ...args: ReadonlyArray<string>): Effect.Effect<unknown, Fault> =>
-    Effect.mapError(redis.eval(one)(prefix, ...args), toFault)
+/** Makes the tables under a prefix. */
+export const make = (redis: Redis["Service"], prefix: string): Tables => {
+  const run = runnerOf(redis, prefix)
 
   return {
     take: (id, entries) =>

@@ -1,103 +1,78 @@
 /** The tables of a ledger in SQLite and Postgres. */
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Migrator from "effect/sql/Migrator"
-import * as SqlClient from "effect/sql/SqlClient"
+import type { MigrationError } from "effect/sql/Migrator"
+import { SqlClient } from "effect/sql/SqlClient"
 import type { Row as Columns } from "effect/sql/SqlConnection"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import {
-  type Entry,
-  type Fault,
-  keptFor,
-  none,
-  openFor,
-  type Place,
-  type Row,
-  settlesFor,
-  type Tables
-} from "./tables.ts"
+import type { Statement } from "effect/sql/Statement"
+import { failLate, type Problem } from "../../../support/store/problem.ts"
+import { isPostgres, migrate, textType, transaction } from "../../../support/store/sql.ts"
+import { type Entry, keptFor, openFor, type Place, type Row, settlesFor, type Tables } from "./tables.ts"
 
 /** The columns of a row, in its order. */
 const columns = ["model_calls", "tool_calls", "tokens", "cost"] as const
 
-/** The schema of the database, version by version. A version is never changed, only followed by another one. */
-const migrations = {
-  "1_ledger": Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    // Names are compared byte by byte everywhere.
-    const text = sql.literal(sql.onDialectOrElse({ pg: () => `TEXT COLLATE "C"`, orElse: () => "TEXT" }))
-    const sums = sql.literal(columns.map((column) => `${column} BIGINT NOT NULL`).join(", "))
-    yield* sql`CREATE TABLE ledger_sums (
+const sums = columns.map((column) => `${column} BIGINT NOT NULL`).join(", ")
+
+const versions = (text: string) => [
+  [
+    `CREATE TABLE ledger_sums (
       account ${text} NOT NULL, period ${text} NOT NULL, ${sums}, gone_at BIGINT, PRIMARY KEY (account, period)
-    )`
-    yield* sql`CREATE INDEX ledger_sums_gone ON ledger_sums (gone_at) WHERE gone_at IS NOT NULL`
-    yield* sql`CREATE TABLE ledger_open (
+    )`,
+    "CREATE INDEX ledger_sums_gone ON ledger_sums (gone_at) WHERE gone_at IS NOT NULL",
+    `CREATE TABLE ledger_open (
       account ${text} NOT NULL, period ${text} NOT NULL, id ${text} NOT NULL, ${sums}, expires_at BIGINT NOT NULL,
       PRIMARY KEY (account, period, id)
-    )`
-    yield* sql`CREATE INDEX ledger_open_expires ON ledger_open (expires_at)`
-    yield* sql`CREATE TABLE ledger_marks (name ${text} PRIMARY KEY, value BIGINT NOT NULL)`
-  })
-}
+    )`,
+    "CREATE INDEX ledger_open_expires ON ledger_open (expires_at)",
+    `CREATE TABLE ledger_marks (name ${text} PRIMARY KEY, value BIGINT NOT NULL)`
+  ]
+]
 
-const migrate = Migrator.make({})({
-  loader: Migrator.fromRecord(
-    Object.fromEntries(Object.entries(migrations).map(([name, effect]) => [name, Effect.asVoid(effect)]))
-  ),
-  table: "ledger_migrations"
-})
+const toProblem = (cause: SqlError | MigrationError): Problem => ({ problem: cause.message, cause })
 
-const toFault = (cause: SqlError | Migrator.MigrationError): Fault => ({ problem: cause.message, cause })
-
-/** The index of an entry that does not fit: a failure, so that its transaction takes nothing. */
+/** The index of an entry that does not fit. As a failure, it rolls the transaction back. */
 interface Full {
   readonly _tag: "Full"
   readonly index: number
 }
 
-/** Rows that one sweep deletes. */
+/** The rows that one sweep deletes. */
 const sweeps = 1000
 
-/** The tables in the database of a client. */
-export const make: Effect.Effect<Tables, Fault, SqlClient.SqlClient> = Effect.gen(function* () {
-  const sql = (yield* SqlClient.SqlClient).withoutTransforms()
-  yield* Effect.mapError(migrate, toFault)
+/** Migrates the database of a client, and makes its tables. */
+export const make: Effect.Effect<Tables, Problem, SqlClient> = Effect.gen(function* () {
+  const sql = (yield* SqlClient).withoutTransforms()
+  yield* Effect.mapError(
+    migrate(sql, { table: "ledger_migrations", name: "ledger", versions: versions(textType(sql)) }),
+    toProblem
+  )
 
-  /** Milliseconds by the clock of the database: all processes have that one. */
+  /** Milliseconds by the clock of the database, which all processes share. */
   const now = sql.literal(
-    sql.onDialectOrElse({
-      pg: () => "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
-      orElse: () => "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
-    })
+    isPostgres(sql)
+      ? "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
+      : "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
   )
   const names = sql.literal(columns.join(", "))
 
-  /**
-   * Runs statements at once or not at all. A client makes a defect of a connection that is lost in a transaction, since it
-   * can't be rolled back.
-   */
-  const transaction = <A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, E | Fault> =>
-    Effect.catchCause(sql.withTransaction(body), (cause): Effect.Effect<never, E | Fault> => {
-      const found = cause.reasons.map((reason) =>
-        Cause.isFailReason(reason) ? reason.error : Cause.isDieReason(reason) ? reason.defect : undefined
-      )
-      const lost = found.find(isSqlError)
-      // Without an error of the database, the failures are those of the body.
-      return lost === undefined ? Effect.failCause(cause as Cause.Cause<E>) : Effect.fail(toFault(lost))
-    })
-
-  const nested: Fault = {
+  const nested: Problem = {
     problem:
       "it is used inside of a transaction of its SqlClient, and a rollback would take back what was spent; use it outside, or give it a client of its own"
   }
 
-  /** Refuses to write inside of a transaction of the caller. */
-  const outside = <A>(write: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
-    Effect.flatMap(Effect.serviceOption(sql.transactionService), (found) =>
-      Option.isSome(found) ? Effect.fail(nested) : write
+  /** Writes, unless the caller is in a transaction. */
+  const outside = <A>(write: Effect.Effect<A, Problem>): Effect.Effect<A, Problem> =>
+    failLate(
+      Effect.flatMap(Effect.serviceOption(sql.transactionService), (found) =>
+        Option.isSome(found) ? Effect.fail(nested) : write
+      )
     )
+
+  const query = <A>(statement: Statement<Columns>, read: (row: Columns | undefined) => A): Effect.Effect<A, Problem> =>
+    failLate(Effect.mapBoth(statement, { onFailure: toProblem, onSuccess: ([row]) => read(row) }))
 
   const numbers = (columnsOf: Columns | undefined, prefix: string): Row => {
     const at = (index: 0 | 1 | 2 | 3): number => Number(columnsOf?.[`${prefix}${columns[index]}`] ?? 0)
@@ -122,7 +97,7 @@ export const make: Effect.Effect<Tables, Fault, SqlClient.SqlClient> = Effect.ge
     sql`INSERT INTO ledger_open (account, period, id, ${names}, expires_at)
       VALUES (${account}, ${period}, ${id}, ${sql.csv(add.map((amount) => sql`CAST(${amount} AS BIGINT)`))}, ${now} + ${sql.literal(String(openFor))})`
 
-  /** Deletes what nobody can ask for any more, at most once an hour. */
+  /** Deletes expired rows, at most once an hour. */
   let sweptAt = -Infinity
   const sweep = Effect.flatMap(Clock.monotonicTimeNanos, (nanos) => {
     const time = Number(nanos / 1_000_000n)
@@ -140,7 +115,7 @@ export const make: Effect.Effect<Tables, Fault, SqlClient.SqlClient> = Effect.ge
 
   return {
     take: (id, entries) => {
-      // No row takes more than all of its room.
+      // No sum is below 0.
       const never = entries.findIndex(({ most }) => most.some((highest) => highest !== undefined && highest < 0))
       if (never >= 0) return Effect.succeed(never)
       const taken = Effect.forEach(
@@ -154,8 +129,8 @@ export const make: Effect.Effect<Tables, Fault, SqlClient.SqlClient> = Effect.ge
       return outside(
         Effect.andThen(
           sweep,
-          Effect.matchEffect(transaction<void, Full>(taken), {
-            onFailure: (error) => ("index" in error ? Effect.succeed(error.index) : Effect.fail(error)),
+          Effect.matchEffect(transaction(sql)(taken), {
+            onFailure: (error) => (isSqlError(error) ? Effect.fail(toProblem(error)) : Effect.succeed(error.index)),
             onSuccess: () => Effect.undefined
           })
         )
@@ -172,32 +147,23 @@ export const make: Effect.Effect<Tables, Fault, SqlClient.SqlClient> = Effect.ge
           (rows): Effect.Effect<unknown, SqlError> =>
             rows.length === 0 ? Effect.void : sql`UPDATE ledger_sums SET ${sql.csv(changed)} WHERE ${isAt(place)}`
         )
-      return outside(transaction<void, never>(Effect.forEach(places, one, { discard: true })))
+      return outside(Effect.mapError(transaction(sql)(Effect.forEach(places, one, { discard: true })), toProblem))
     },
 
     read: (place) => {
       const totals = sql.literal(columns.map((column) => `s.${column} AS total_${column}`).join(", "))
       const reserved = sql.literal(columns.map((column) => `sum(o.${column}) AS open_${column}`).join(", "))
       const groups = sql.literal(columns.map((column) => `s.${column}`).join(", "))
-      return Effect.mapBoth(
+      return query(
         sql<Columns>`SELECT ${totals}, ${reserved} FROM ledger_sums s
           LEFT JOIN ledger_open o ON o.account = s.account AND o.period = s.period AND o.expires_at > ${now}
           WHERE s.account = ${place.account} AND s.period = ${place.period} GROUP BY ${groups}`,
-        {
-          onFailure: toFault,
-          onSuccess: ([row]) =>
-            row === undefined
-              ? { total: none, reserved: none }
-              : { total: numbers(row, "total_"), reserved: numbers(row, "open_") }
-        }
+        (row) => ({ total: numbers(row, "total_"), reserved: numbers(row, "open_") })
       )
     },
 
     mark: (name) =>
-      Effect.mapBoth(sql<Columns>`SELECT value FROM ledger_marks WHERE name = ${name}`, {
-        onFailure: toFault,
-        onSuccess: ([row]) => Number(row?.["value"] ?? 0)
-      }),
+      query(sql<Columns>`SELECT value FROM ledger_marks WHERE name = ${name}`, (row) => Number(row?.["value"] ?? 0)),
 
     raise: (name, value) =>
       value === 0
@@ -206,7 +172,7 @@ export const make: Effect.Effect<Tables, Fault, SqlClient.SqlClient> = Effect.ge
             Effect.mapBoth(
               sql`INSERT INTO ledger_marks AS m (name, value) VALUES (${name}, CAST(${value} AS BIGINT))
               ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE m.value < excluded.value RETURNING 1 AS raised`,
-              { onFailure: toFault, onSuccess: (rows) => rows.length > 0 }
+              { onFailure: toProblem, onSuccess: (rows) => rows.length > 0 }
             )
           )
   }

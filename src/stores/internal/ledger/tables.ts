@@ -1,7 +1,8 @@
 /**
- * The tables of a ledger: sums by account and period, open reservations, marks. Memory, SQL and Redis each have them.
+ * The interface of a ledger's tables: sums by account and period, open reservations, and marks.
  */
 import type * as Effect from "effect/Effect"
+import type { Problem } from "../../../support/store/problem.ts"
 
 /** Whole numbers in the order of `kinds`: model calls, tool calls, tokens, billionths of cost. */
 export type Row = readonly [modelCalls: number, toolCalls: number, tokens: number, cost: number]
@@ -12,7 +13,7 @@ export interface Place {
   readonly period: string
 }
 
-/** What a reservation adds to a sum. */
+/** The amounts that a reservation adds to a sum. */
 export interface Entry extends Place {
   readonly add: Row
   /** The highest sums, before adding, for which it fits. `undefined` is no limit. */
@@ -21,35 +22,29 @@ export interface Entry extends Place {
   readonly lasts: number | undefined
 }
 
-/** A failure of the store. */
-export interface Fault {
-  readonly problem: string
-  readonly cause?: unknown
-}
-
-/** The sums of an account: all that counts against a cap, and the part of it that open reservations hold. */
+/** The sums of an account: all that counts against a cap, and the part of open reservations. */
 export interface Sums {
   readonly total: Row
   readonly reserved: Row
 }
 
 export interface Tables {
-  /** Adds all entries, or none. Gives the index of an entry that does not fit; `undefined` if all do. */
-  readonly take: (id: string, entries: ReadonlyArray<Entry>) => Effect.Effect<number | undefined, Fault>
-  /** Ends a reservation, and changes its sums. Does nothing for one that has ended, or never was. */
-  readonly settle: (id: string, places: ReadonlyArray<Place>, change: Row) => Effect.Effect<void, Fault>
-  readonly read: (place: Place) => Effect.Effect<Sums, Fault>
-  readonly mark: (name: string) => Effect.Effect<number, Fault>
-  readonly raise: (name: string, value: number) => Effect.Effect<boolean, Fault>
+  /** Adds all entries or none. Gives the index of an entry that does not fit; `undefined` if all fit. */
+  readonly take: (id: string, entries: ReadonlyArray<Entry>) => Effect.Effect<number | undefined, Problem>
+  /** Ends a reservation, and changes its sums. Ignores an ended or unknown reservation. */
+  readonly settle: (id: string, places: ReadonlyArray<Place>, change: Row) => Effect.Effect<void, Problem>
+  readonly read: (place: Place) => Effect.Effect<Sums, Problem>
+  readonly mark: (name: string) => Effect.Effect<number, Problem>
+  readonly raise: (name: string, value: number) => Effect.Effect<boolean, Problem>
 }
 
 /** A reservation that has not settled after an hour counts as used. Its sums do not change by that. */
 export const openFor = 3_600_000
 
-/** A reservation can settle for so long after that. Later, what was reserved stays counted. */
+/** A reservation can settle for a day after that. Later, its amounts stay counted. */
 export const settlesFor = 24 * 3_600_000
 
-/** Sums are kept for 32 days after their period. The store's own clock measures it: no process deletes by a wrong one. */
+/** Sums stay for 32 days after their period, by the clock of the store. */
 export const keptFor = 32 * 24 * 3_600_000
 
 /** No sums. */
