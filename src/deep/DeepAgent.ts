@@ -36,18 +36,11 @@ import type * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import * as BackgroundSubagents from "../middleware/BackgroundSubagents.ts"
 import type { BackgroundTasks } from "../middleware/BackgroundTasks.ts"
-import * as Filesystem from "../middleware/Filesystem.ts"
+import type * as Filesystem from "../middleware/Filesystem.ts"
 import * as HumanInTheLoop from "../middleware/HumanInTheLoop.ts"
-import * as Memory from "../middleware/Memory.ts"
-import * as ModelRetry from "../middleware/ModelRetry.ts"
-import * as ModelTimeout from "../middleware/ModelTimeout.ts"
-import * as PromptCaching from "../middleware/PromptCaching.ts"
-import * as Skills from "../middleware/Skills.ts"
 import * as Subagents from "../middleware/Subagents.ts"
-import * as Summarization from "../middleware/Summarization.ts"
-import * as Todos from "../middleware/Todos.ts"
+import type * as Summarization from "../middleware/Summarization.ts"
 import { assemble, layers, skillsOf } from "./internal/assemble.ts"
-import * as Harness from "./internal/harness.ts"
 import type { ApprovalOptions, Options, SubagentOptions, SummaryOptions } from "./internal/options.ts"
 import { type AnyMiddleware, stack } from "./internal/stack.ts"
 
@@ -58,27 +51,24 @@ export const generalPurpose = "general-purpose"
 
 /**
  * The names of the stack's parts, from the outside in; your own middleware comes before `PromptCaching`. One of yours
- * with a part's name takes its place: `Middleware.make({ name: Memory.name, … })`, or the same module with other
+ * with a part's name takes its place: `Middleware.make({ name: "Memory", … })`, or the same module with other
  * options (`ModelRetry.make({ schedule })`). One that is named almost like a part of the agent fails its runs with
  * `InvalidAgent`.
  */
 export const parts = [
-  Harness.name,
-  Todos.name,
-  Skills.name,
-  Filesystem.name,
-  Subagents.name,
-  BackgroundSubagents.name,
-  Summarization.name,
-  PromptCaching.name,
-  Memory.name,
-  HumanInTheLoop.name,
-  ModelRetry.name,
-  ModelTimeout.name
+  "Harness",
+  "Todos",
+  "Skills",
+  "Filesystem",
+  "Subagents",
+  "BackgroundSubagents",
+  "Summarization",
+  "PromptCaching",
+  "Memory",
+  "HumanInTheLoop",
+  "ModelRetry",
+  "ModelTimeout"
 ] as const
-
-/** The name of a part of the stack. */
-export type Part = (typeof parts)[number]
 
 type At<O, Key> = Key extends keyof O ? O[Key] : undefined
 type Each<List> = List extends ReadonlyArray<infer A> ? A : never
@@ -95,10 +85,10 @@ type Shown<T> = [T] extends [infer U] ? U : never
 type Suspension<O> = Middleware.Suspension<Each<At<O, "middleware">>> | ("suspend" extends Mode<O> ? undefined : never)
 
 /** The answer of a deep agent with these options: `undefined` too, if it may be suspended. */
-export type Output<O> = Shown<Answer<At<O, "output">> | Suspension<O>>
+type Output<O> = Shown<Answer<At<O, "output">> | Suspension<O>>
 
 /** Failures of a deep agent with these options. */
-export type Error<O> = Shown<
+type Error<O> = Shown<
   | ModelError
   | Middleware.Error<Each<At<O, "middleware">>>
   | StopWhen.Error<Each<At<O, "stopWhen">>>
@@ -106,7 +96,7 @@ export type Error<O> = Shown<
 >
 
 /** Services that a deep agent with these options needs. */
-export type Services<O> = Shown<
+type Services<O> = Shown<
   | ChatModel
   | Backend
   | Exclude<
@@ -124,7 +114,7 @@ export type Services<O> = Shown<
 >
 
 /** Options that have options, by their names. */
-export interface Nested {
+interface Nested {
   readonly approvals: ApprovalOptions
   readonly execute: FileTools.ExecuteOptions
   readonly generalPurpose: Options["generalPurpose"]
@@ -135,7 +125,7 @@ export interface Nested {
 type Rules<T> = T extends { readonly tools: infer Tools } ? Tools : never
 
 /** A misspelt option is refused, at any depth. */
-export type Only<O, Known> = Agent.Only<O, Known> & {
+type Only<O, Known> = Agent.Only<O, Known> & {
   readonly [Key in keyof O & keyof Nested]?:
     | Extract<O[Key], boolean | undefined>
     | (Agent.Only<O[Key], Nested[Key], `${Key}.`> & {

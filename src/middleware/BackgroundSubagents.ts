@@ -32,26 +32,22 @@ import type { InvalidEncoding } from "../core/schema/encoding.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import type { BackgroundTasks, Worker } from "./BackgroundTasks.ts"
 import { local } from "./internal/background/local.ts"
-import { eventName, seam, type Settings, source } from "./internal/background/seam.ts"
-import { known, Record as TaskRecord } from "./internal/background/state.ts"
+import { seam, type Settings, source } from "./internal/background/seam.ts"
+import { known, type Record as TaskRecord } from "./internal/background/state.ts"
 import { makeTools, toolNames } from "./internal/background/tools.ts"
 import { countProblem } from "./internal/limits.ts"
 import { twoOfOneName } from "./internal/names.ts"
 import { defaultMaxDepth, type Fork, type Services as SubagentServices } from "./Subagents.ts"
 
 export {
-  /** The name of the `Custom` event that says that a task began, ended or stopped. */
-  eventName,
-  /** The `source` of the messages that tell the model of tasks that are over. */
+  /** The `source` of the messages that report finished tasks to the model. */
   source,
-  /** A task as its thread knows it. */
-  TaskRecord,
   /** The names of the tools. */
   toolNames
 }
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
-export const name = "BackgroundSubagents"
+const name = "BackgroundSubagents"
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 

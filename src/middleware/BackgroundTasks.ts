@@ -50,7 +50,7 @@ export class BackgroundTasks extends Context.Service<BackgroundTasks, Service>()
  * - `maxDuration`: how long one may run before it is stopped and fails (1 hour)
  * - `keep`: how many that do not run are kept, the oldest go first (64)
  */
-export interface Options {
+interface Options {
   readonly maxRunning?: number | undefined
   readonly maxTotal?: number | undefined
   readonly maxDuration?: Duration.Input | undefined

@@ -30,7 +30,7 @@ import { amountProblem, timeOf, timeProblem } from "./internal/limits.ts"
 import * as WorkingTime from "./internal/workingTime.ts"
 
 /** The name of this middleware. */
-export const name = "Budget"
+const name = "Budget"
 
 /** Amounts as a person reads them. */
 const say: { readonly [K in Ledger.Kind]: (amount: number) => string } = {
@@ -66,7 +66,7 @@ export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("Budget
  * model's prices; what has no price costs nothing, which a warning says. `toolCalls` are those that the budget let
  * through. `rounds` are the turns of all agents, forced final answers not counted. `time` is since the run began, less what was spent waiting for people.
  */
-export interface Limits {
+interface Limits {
   readonly tokens?: number | undefined
   readonly cost?: number | undefined
   readonly toolCalls?: number | undefined
@@ -279,7 +279,7 @@ export const make = <const Mode extends "finalAnswer" | "fail">(
   >
 
 /** Options of {@link accounts}. */
-export interface AccountOptions<Mode extends "finalAnswer" | "fail"> {
+interface AccountOptions<Mode extends "finalAnswer" | "fail"> {
   /** Names the accounts that pay for a run, with their windows and limits. It gets the outermost run. */
   readonly caps: (run: Run) => Cap | ReadonlyArray<Cap>
   /**

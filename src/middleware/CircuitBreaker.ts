@@ -31,7 +31,7 @@ import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf, nameOf } from "./internal/openModel.ts"
 
 /** The name of this middleware. */
-export const name = "CircuitBreaker"
+const name = "CircuitBreaker"
 
 /** Failures in a row of one model. `until` is when it may be asked again; `isTried` while one call tries it. */
 interface Circuit {

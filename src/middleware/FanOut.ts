@@ -30,7 +30,7 @@ import { countProblem } from "./internal/limits.ts"
 import { toolName } from "./Subagents.ts"
 
 /** The name of this middleware. */
-export const name = "FanOut"
+const name = "FanOut"
 
 /** The calls that begin a sub-agent. */
 const begins = [toolName, toolNames.start]
@@ -134,7 +134,7 @@ const gates = ({ above }: Options) => {
  * Limits of a fan-out. `above`: sub-agents that may work at once without a question: calls of `task` and `start_task` of
  * one round, and the tasks in the background that are not over.
  */
-export interface Options {
+interface Options {
   readonly above: number
 }
 

@@ -34,7 +34,7 @@ import { boundaryBefore, cut } from "../support/text/text.ts"
 import { amountProblem, countProblem } from "./internal/limits.ts"
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
-export const name = "Filesystem"
+const name = "Filesystem"
 
 /** Characters that are counted as one token. */
 const charactersPerToken = 4

@@ -43,13 +43,13 @@ import { before, conversation, type Spoken, slotPrefix, spoken, turnsIn } from "
 import { countProblem } from "./internal/limits.ts"
 
 /** The name of this middleware. */
-export const name = "Handoffs"
+const name = "Handoffs"
 
 /** The name of the middleware of {@link peers}. */
-export const peersName = "HandoffPeers"
+const peersName = "HandoffPeers"
 
 /** Handovers of a conversation in one run, at most, by default. */
-export const defaultMaxTransfers = 8
+const defaultMaxTransfers = 8
 
 /** The agent that has the conversation: the name of the one it was handed to, `null` for the one that it began with. */
 export const active = AgentState.slot("handoffs.active", { schema: Schema.NullOr(Schema.String), initial: null })
@@ -69,7 +69,7 @@ const requested = AgentState.slot("handoffs.requested", {
 })
 
 /** The name of the tool that hands over to an agent. Letters that a tool's name can't have become `_`. */
-export const toolName = (agent: string): string => `transfer_to_${agent.replaceAll(/[^A-Za-z0-9_-]/g, "_")}`
+const toolName = (agent: string): string => `transfer_to_${agent.replaceAll(/[^A-Za-z0-9_-]/g, "_")}`
 
 const parameters = {
   message: Schema.optionalKey(

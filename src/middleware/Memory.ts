@@ -30,10 +30,10 @@ import { head, oneLine, quote, visible } from "../support/text/untrusted.ts"
 import { countProblem } from "./internal/limits.ts"
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
-export const name = "Memory"
+const name = "Memory"
 
 /** Bytes of one file that are shown by default. */
-export const defaultMaxBytes = 32_768
+const defaultMaxBytes = 32_768
 
 /** Files of the full size that are shown together. */
 const fullFiles = 2
@@ -42,7 +42,7 @@ const fullFiles = 2
  * `sources` are the files, in the order in which they are told: the general ones first. `maxBytes` (32,768) is how much
  * of one file is told; all together get twice as much, and those at the end of the list are cut first.
  */
-export interface Options {
+interface Options {
   readonly sources: ReadonlyArray<string>
   readonly maxBytes?: number | undefined
 }

@@ -26,7 +26,7 @@ import { makeOpenings } from "./internal/openModel.ts"
 import { type Again, reissue } from "./internal/reissue.ts"
 
 /** The name of this middleware. */
-export const name = "ModelFallback"
+const name = "ModelFallback"
 
 const describe = (failure: unknown): string =>
   isModelError(failure) ? failure.message : `a fallback model could not be opened: ${String(failure)}`

@@ -34,7 +34,7 @@ import { timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf, makeOpenings, nameOf } from "./internal/openModel.ts"
 
 /** The name of this middleware. */
-export const name = "ModelHedge"
+const name = "ModelHedge"
 
 type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
 

@@ -23,7 +23,7 @@ import { timeOf, timeProblem } from "./internal/limits.ts"
 import { reissue } from "./internal/reissue.ts"
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
-export const name = "ModelRetry"
+const name = "ModelRetry"
 
 const patience = Schedule.exponential("500 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 4 }))
 

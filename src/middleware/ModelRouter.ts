@@ -44,10 +44,10 @@ import { reissue } from "./internal/reissue.ts"
 import { type Counted, estimate, makeMeter, noFrame, nothingCounted } from "./internal/summarization/tokens.ts"
 
 /** The name of this middleware. */
-export const name = "ModelRouter"
+const name = "ModelRouter"
 
 /** The model of a thread's turns, where the router is sticky. */
-export const choice = AgentState.slot("model-router", {
+const choice = AgentState.slot("model-router", {
   schema: Schema.Struct({ model: Schema.optionalKey(Schema.String) }),
   initial: {}
 })
@@ -57,7 +57,7 @@ export const choice = AgentState.slot("model-router", {
  * shows any. `open` opens one of the models for the run, for its facts or to ask it something; it is `undefined` where
  * that can't be done.
  */
-export interface Asked<in Name extends string = string> {
+interface Asked<in Name extends string = string> {
   readonly request: ModelRequest
   readonly run: Run
   readonly tokens: () => number

@@ -33,7 +33,7 @@ import { timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf } from "./internal/openModel.ts"
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
-export const name = "ModelTimeout"
+const name = "ModelTimeout"
 
 const timedOut = ({ modelId, provider }: Service, detail: string): ModelError =>
   new ModelError({ provider, model: modelId, reason: { _tag: "Timeout" }, detail })

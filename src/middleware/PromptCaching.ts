@@ -17,7 +17,7 @@ import * as Middleware from "../core/Middleware.ts"
 import * as StableTools from "./internal/stableTools.ts"
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
-export const name = "PromptCaching"
+const name = "PromptCaching"
 
 /** The end of this request, which the next one reads, and the end of the last one, which this one reads. */
 const marks = ({ messages }: ModelRequest): ReadonlyArray<number> => {
@@ -33,7 +33,7 @@ const marks = ({ messages }: ModelRequest): ReadonlyArray<number> => {
  * message, and called by one that is always there (`call_tool`); tools that go are told of, and not run. Sub-agents do not
  * inherit it: give them one of their own.
  */
-export interface Options {
+interface Options {
   readonly stableTools?: boolean | undefined
 }
 

@@ -47,7 +47,7 @@ export type { Protocol }
  * - `timeout`: how long one request may take (30 seconds)
  * - `maxBytes`: the largest answer that is read, in bytes (10 MiB); a thread is read whole at the end of a run
  */
-export interface Options {
+interface Options {
   readonly name: string
   readonly description: string
   readonly url: string

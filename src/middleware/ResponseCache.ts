@@ -31,7 +31,7 @@ import { timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf, nameOf } from "./internal/openModel.ts"
 
 /** The name of this middleware. */
-export const name = "ResponseCache"
+const name = "ResponseCache"
 
 /** An answer, and when it was given (milliseconds since the epoch). */
 const Entry = Schema.fromJsonString(Schema.Struct({ at: Schema.Finite, message: Schema.Unknown }))

@@ -25,13 +25,13 @@ import { cut } from "../support/text/text.ts"
 import { countProblem } from "./internal/limits.ts"
 
 /** The name of this middleware. */
-export const name = "Rubric"
+const name = "Rubric"
 
 /**
  * The verdict of a grader. `feedback` goes to the agent. `Unknown` is a grader that came to nothing: the answer stands,
  * with a `Warning` event (`rubric-unreadable`).
  */
-export type Verdict =
+type Verdict =
   | { readonly _tag: "Satisfied" }
   | { readonly _tag: "NeedsRevision"; readonly feedback: string }
   | { readonly _tag: "Unknown" }
@@ -46,7 +46,7 @@ export const needsRevision = (feedback: string): Verdict => ({ _tag: "NeedsRevis
 export const unknown: Verdict = { _tag: "Unknown" }
 
 /** The subject of a grade: the answer, and its run. */
-export interface Subject {
+interface Subject {
   readonly answer: string
   readonly run: Run
 }

@@ -44,16 +44,16 @@ export {
 } from "./internal/skills/scan.ts"
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
-export const name = "Skills"
+const name = "Skills"
 
 /** The name of the tool that loads a skill. */
-export const useTool = "use_skill"
+const useTool = "use_skill"
 
 /** The name of the tool that takes the narrowing back. */
-export const leaveTool = "leave_skill"
+const leaveTool = "leave_skill"
 
 /** Problems with skills that are reported in a run, at most. */
-export const maxProblems = 20
+const maxProblems = 20
 
 /** The tools that a skill in use leaves, from the round after `turn` (the id of a message) on. */
 const Narrowed = Schema.Struct({
@@ -96,7 +96,7 @@ interface Known {
  * `sources` are directories of skills (`<source>/<name>/SKILL.md`), or skills themselves; of two skills of one name the
  * later counts. One that is not there is passed over.
  */
-export interface Options {
+interface Options {
   readonly sources: ReadonlyArray<string>
 }
 

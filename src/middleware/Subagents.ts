@@ -30,7 +30,7 @@ import { countProblem } from "./internal/limits.ts"
 import { twoOfOneName } from "./internal/names.ts"
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
-export const name = "Subagents"
+const name = "Subagents"
 
 /** The name of the tool. */
 export const toolName = "task"

@@ -46,13 +46,13 @@ import { type Counter as AnyCounter, estimate } from "./internal/summarization/t
 import { locate } from "./internal/summarization/view.ts"
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
-export const name = "Summarization"
+const name = "Summarization"
 
 /**
  * A length of a conversation: a fraction of the model's context window, tokens, or messages as the model sees them.
  * Options that describe one amount must hold together.
  */
-export type Amount = Limits.Amount
+type Amount = Limits.Amount
 
 /** Counts tokens: of a text, and of an image or a file. It is asked once for each text. */
 export type Counter = AnyCounter
@@ -67,7 +67,7 @@ export const defaultCounter: Counter = estimate
 export const record = slot
 
 /** The tool by which a model asks for a compaction. */
-export const compactTool = "compact_conversation"
+const compactTool = "compact_conversation"
 
 /**
  * Options of compaction.
@@ -103,7 +103,7 @@ type ModelServices<L> = L extends Layer.Layer<infer _A, infer _E, infer R> ? R :
 type OffloadServices<B> = true extends B ? Backend : never
 
 /** Failures of a compaction: those of its `keep`. */
-export type Error<O> = KeepError<At<O, "keep">>
+type Error<O> = KeepError<At<O, "keep">>
 
 /** Services that a compaction needs. */
 export type Services<O> =

@@ -30,7 +30,7 @@ import { defined } from "../support/json/defined.ts"
 import * as GenAi from "./internal/genAi.ts"
 
 /** The name of this middleware. */
-export const name = "Telemetry"
+const name = "Telemetry"
 
 type Attributes = Record<string, unknown>
 

@@ -23,21 +23,21 @@ import { once } from "../support/effect/once.ts"
 import * as Given from "./internal/givenTodos.ts"
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
-export const name = "Todos"
+const name = "Todos"
 
 /** The status of a todo. */
-export const Status = Given.Status
-export type Status = Given.Status
+const Status = Given.Status
+type Status = Given.Status
 
 /** One todo. */
-export const Todo = Schema.Struct({ id: Schema.String, content: Schema.String, status: Status })
-export interface Todo extends Schema.Schema.Type<typeof Todo> {}
+const Todo = Schema.Struct({ id: Schema.String, content: Schema.String, status: Status })
+interface Todo extends Schema.Schema.Type<typeof Todo> {}
 
 /** The list: an agent's own, in its state and in every checkpoint. */
 export const todos = AgentState.slot("todos", { schema: Schema.Array(Todo), initial: [] })
 
 /** At most so many todos, of so many characters each. */
-export const limits = { todos: 100, characters: 1_000 } as const
+const limits = { todos: 100, characters: 1_000 } as const
 
 /** The name of the tool. */
 export const toolName = "write_todos"

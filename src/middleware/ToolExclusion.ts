@@ -19,7 +19,7 @@ import * as Effect from "effect/Effect"
 import * as Middleware from "../core/Middleware.ts"
 
 /** The name of this middleware. */
-export const name = "ToolExclusion"
+const name = "ToolExclusion"
 
 /**
  * Excludes tools by their names, in any spelling that a model may use for them. A name that no tool has, of the agent

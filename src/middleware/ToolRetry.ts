@@ -21,7 +21,7 @@ import type { ToolError } from "../core/ToolError.ts"
 import { cut } from "../support/text/text.ts"
 
 /** The name of this middleware. */
-export const name = "ToolRetry"
+const name = "ToolRetry"
 
 type Policy<E, R> = Schedule.Schedule<unknown, ToolError, E, R>
 

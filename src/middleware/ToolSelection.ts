@@ -31,10 +31,10 @@ import { countProblem } from "./internal/limits.ts"
 import * as Catalogue from "./internal/toolSelection/catalogue.ts"
 
 /** The name of this middleware. */
-export const name = "ToolSelection"
+const name = "ToolSelection"
 
 /** The tool with which a model brings others in. */
-export const searchTool = "search_tools"
+const searchTool = "search_tools"
 
 /**
  * The tools that were brought in, by name, in the order in which they came; and the id of the last human message that

@@ -20,7 +20,7 @@ import { timeOf, timeProblem } from "./internal/limits.ts"
 import * as WorkingTime from "./internal/workingTime.ts"
 
 /** The name of this middleware. */
-export const name = "ToolTimeout"
+const name = "ToolTimeout"
 
 const timedOut = (tool: string, limit: Duration.Duration): Effect.Effect<never, ToolError> =>
   Effect.fail(

@@ -72,7 +72,7 @@ export interface Options {
 }
 
 /** The requests to a {@link layer}, and its files. */
-export class TestFiles extends Context.Service<
+class TestFiles extends Context.Service<
   TestFiles,
   {
     readonly requests: Effect.Effect<ReadonlyArray<Request>>

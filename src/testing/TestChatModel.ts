@@ -28,7 +28,7 @@ import type { Prices } from "../core/Usage.ts"
 import type { AnswerOptions, Call, Chunking, Pacing, Turn } from "./internal/turn.ts"
 import * as turns from "./internal/turn.ts"
 
-export type { AnswerOptions, BadCall, Call, Chunking, GoodCall, Pacing, Turn } from "./internal/turn.ts"
+export type { Call, Turn } from "./internal/turn.ts"
 
 /** A text answer. Given in pieces, each piece is a delta. */
 export const text = (value: string | ReadonlyArray<string>, options?: AnswerOptions): Turn => ({

@@ -4,13 +4,7 @@ import { Agent, Approval, Backend, type ChatModel, Message, Middleware, StopWhen
 import { MemoryBackend, Permissions } from "effect-deepagents/backends"
 import * as Bash from "effect-deepagents/backends/Bash"
 import { DeepAgent } from "effect-deepagents/deep"
-import {
-  BackgroundSubagents,
-  BackgroundTasks,
-  HumanInTheLoop,
-  Subagents,
-  Summarization
-} from "effect-deepagents/middleware"
+import { BackgroundSubagents, BackgroundTasks, HumanInTheLoop, Subagents } from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 
@@ -118,7 +112,7 @@ describe("DeepAgent", () => {
       const result = yield* Agent.run(agent, "go")
       assert.deepStrictEqual(order, ["Summarization", "mine"])
       const [request] = yield* TestChatModel.requests
-      assert.notInclude(names(request), Summarization.compactTool)
+      assert.notInclude(names(request), "compact_conversation")
       assert.notInclude(names(request), "task")
       assert.strictEqual(result.text, "done")
     }).pipe(Effect.provide([TestChatModel.script(["done"]), MemoryBackend.layer()]))

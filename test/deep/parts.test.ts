@@ -3,7 +3,20 @@ import { Effect, Layer, Schedule } from "effect"
 import { Agent, Approval, type ChatModel, Middleware } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import { DeepAgent } from "effect-deepagents/deep"
-import { BackgroundTasks, Memory, ModelRetry } from "effect-deepagents/middleware"
+import {
+  BackgroundSubagents,
+  BackgroundTasks,
+  Filesystem,
+  HumanInTheLoop,
+  Memory,
+  ModelRetry,
+  ModelTimeout,
+  PromptCaching,
+  Skills,
+  Subagents,
+  Summarization,
+  Todos
+} from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 
 const worker = Agent.make({ name: "worker", description: "works", prompt: "You work." })
@@ -37,7 +50,7 @@ const layers = (turns: Parameters<typeof TestChatModel.script>[0]) =>
   )
 
 /** Signs of a part in a request of the model. */
-const signs: Partial<Record<DeepAgent.Part, (request: ChatModel.ModelRequest) => boolean>> = {
+const signs: Partial<Record<(typeof DeepAgent.parts)[number], (request: ChatModel.ModelRequest) => boolean>> = {
   Harness: ({ systemPrompt }) => systemPrompt.includes("Suffix."),
   Todos: ({ tools }) => tools.some(({ name }) => name === "write_todos"),
   Skills: ({ tools }) => tools.some(({ name }) => name === "use_skill"),
@@ -218,7 +231,23 @@ describe("the parts of a deep agent", () => {
     }).pipe(Effect.provide(layers(["done", "done"])))
   )
 
-  it("names are exported by the modules", () => {
-    assert.strictEqual(Memory.name satisfies DeepAgent.Part, "Memory")
+  it("are the names of the modules' middleware", () => {
+    const modules = [
+      Todos.make(),
+      Skills.make({ sources: [] }),
+      Filesystem.make(),
+      Subagents.make({ agents: [] }),
+      BackgroundSubagents.make({ agents: [] }),
+      Summarization.make(),
+      PromptCaching.make(),
+      Memory.make({ sources: [] }),
+      HumanInTheLoop.suspending({ tools: {} }),
+      ModelRetry.make(),
+      ModelTimeout.make()
+    ]
+    assert.deepStrictEqual(
+      modules.map(({ name }) => name),
+      DeepAgent.parts.slice(1)
+    )
   })
 })

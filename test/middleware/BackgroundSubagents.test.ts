@@ -81,7 +81,7 @@ describe("BackgroundSubagents", () => {
         ["user", "ai", "tool", "ai", "tool", BackgroundSubagents.source, "ai"]
       )
       const told = events.flatMap((event) =>
-        event._tag === "Custom" && event.name === BackgroundSubagents.eventName ? [event.payload] : []
+        event._tag === "Custom" && event.name === "background-task" ? [event.payload] : []
       )
       assert.deepStrictEqual(
         told.map((payload) => Schema.decodeUnknownSync(Schema.Struct({ status: Schema.String }))(payload).status),

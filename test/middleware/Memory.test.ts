@@ -20,7 +20,7 @@ const write = Tool.make("write", {
 })
 const look = Tool.make("look", { description: "", parameters: {}, execute: () => Effect.succeed("seen") })
 
-const agentWith = (options: Memory.Options, extra: ReadonlyArray<Middleware.Middleware> = []) =>
+const agentWith = (options: Parameters<typeof Memory.make>[0], extra: ReadonlyArray<Middleware.Middleware> = []) =>
   Agent.make({
     name: "agent",
     prompt: "BASE",

@@ -10,7 +10,7 @@ import type { server } from "./RemoteAgents.server.ts"
 export type Server = Effect.Success<typeof server>
 
 /** Its agent. */
-export const analyst = ({ url }: Pick<Server, "url">, options?: Partial<RemoteAgents.Options>) =>
+export const analyst = ({ url }: Pick<Server, "url">, options?: Partial<Parameters<typeof RemoteAgents.make>[0]>) =>
   RemoteAgents.make({
     name: "analyst",
     description: "analyses",

@@ -274,7 +274,7 @@ describe("compact_conversation", () => {
       yield* Agent.run(agentWith(Summarization.make()), "Go")
       yield* Agent.run(agent, "Go")
       const { turns } = yield* asked
-      const offered = turns.map((turn) => turn.tools.some((tool) => tool.name === Summarization.compactTool))
+      const offered = turns.map((turn) => turn.tools.some((tool) => tool.name === "compact_conversation"))
       assert.deepStrictEqual(offered, [false, true])
     }).pipe(Effect.provide(model(() => "done")))
   )

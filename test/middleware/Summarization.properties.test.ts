@@ -89,7 +89,7 @@ const summaries: fc.Arbitrary<TestChatModel.Turn> = fc.oneof(
   fc.constant(TestChatModel.fail({ _tag: "ContextOverflow" }))
 )
 
-const amount: fc.Arbitrary<Summarization.Amount> = fc.oneof(
+const amount: fc.Arbitrary<NonNullable<Summarization.Options["tail"]>> = fc.oneof(
   fc.integer({ min: 1, max: 90 }).map((percent) => ({ fraction: percent / 100 })),
   fc.integer({ min: 50, max: 3_000 }).map((tokens) => ({ tokens })),
   fc.integer({ min: 1, max: 40 }).map((messages) => ({ messages }))

@@ -38,8 +38,11 @@ const temporary = Effect.gen(function* () {
 
 const contents = (file: string) => FileSystem.FileSystem.use((fs) => fs.readFileString(file))
 
-const recordWith = (file: string, turns: ReadonlyArray<TestChatModel.Turn>, options?: Cassette.Options) =>
-  Layer.provide(Cassette.record(file, options), TestChatModel.script(turns))
+const recordWith = (
+  file: string,
+  turns: ReadonlyArray<TestChatModel.Turn>,
+  options?: NonNullable<Parameters<typeof Cassette.auto>[1]>
+) => Layer.provide(Cassette.record(file, options), TestChatModel.script(turns))
 
 /** A model that must not be asked. */
 const noModel = Layer.succeed(

@@ -1,4 +1,4 @@
-import { Effect, type FileSystem, Layer } from "effect"
+import { Context, Data, Effect, type FileSystem, Layer } from "effect"
 import { Agent, type AgentError, type ChatModel, type Message, type ModelError } from "effect-deepagents"
 import { AgentTest, Cassette, TestChatModel, TestIds } from "effect-deepagents/testing"
 import { expectTypeOf } from "vitest"
@@ -48,3 +48,17 @@ expectTypeOf(AgentTest.collect(greeter, "Hi")).toExtend<
 >()
 expectTypeOf(AgentTest.pairingProblems).parameter(0).toEqualTypeOf<ReadonlyArray<Message.Message>>()
 expectTypeOf(TestIds.layer()).toEqualTypeOf<Layer.Layer<never>>()
+
+// A scenario needs the agent's services but for the model, and fails as the agent does.
+class Orders extends Context.Service<Orders, number>()("Orders") {}
+class Closed extends Data.TaggedError("Closed")<{}> {}
+const clerk = Agent.make({ name: "clerk", prompt: Effect.flatMap(Orders, () => Effect.fail(new Closed())) })
+const run = AgentTest.scenario({ agent: clerk, model: ["Hello"], input: "Hi", expect: { text: /Hello/ } })
+expectTypeOf<Effect.Services<typeof run>>().toEqualTypeOf<Orders>()
+expectTypeOf<Effect.Error<typeof run>>().toEqualTypeOf<Closed | ModelError.ModelError | AgentError.AgentError>()
+// @ts-expect-error no run has this stop reason
+AgentTest.scenario({ agent: clerk, model: [], input: "Hi", expect: { stopReason: "done" } })
+// @ts-expect-error no event has this tag
+AgentTest.scenario({ agent: clerk, model: [], input: "Hi", expect: { events: ["Told"] } })
+// @ts-expect-error its texts have no such field
+AgentTest.scenario({ agent: clerk, model: [], input: "Hi", expect: { events: [{ _tag: "TextDelta", words: "x" }] } })

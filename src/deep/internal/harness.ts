@@ -11,9 +11,7 @@ import * as Subagents from "../../middleware/Subagents.ts"
 import * as Summarization from "../../middleware/Summarization.ts"
 import * as Todos from "../../middleware/Todos.ts"
 import { type HarnessProfile, resolve } from "../../profiles/HarnessProfile.ts"
-
-/** The name of the part. */
-export const name = "Harness"
+import { once } from "../../support/effect/once.ts"
 
 /**
  * Tools as a profile shows them, by the list that was given: requests of a run carry the same list, and get the same
@@ -44,24 +42,26 @@ const viewOf = (
       return description === undefined ? tool : { ...tool, description }
     })
 
-/** The tools that a deep agent can have of this library: a profile may speak of them to agents that are without. */
-const ofTheLibrary: ReadonlySet<string> = new Set<string>([
-  ...FileTools.names,
-  "execute",
-  Todos.toolName,
-  Subagents.toolName,
-  ...Object.values(BackgroundSubagents.toolNames),
-  Summarization.compactTool,
-  Skills.useTool,
-  Skills.leaveTool,
-  AskUser.toolName
-])
+/** The tools that a deep agent can have from this library. A profile may name them for agents without them. */
+const libraryTools = once(
+  (): ReadonlySet<string> =>
+    new Set<string>([
+      ...FileTools.names,
+      "execute",
+      AskUser.toolName,
+      Subagents.toolName,
+      ...Object.values(BackgroundSubagents.toolNames),
+      ...[Todos.make(), Summarization.make({ tool: true }), Skills.make({ sources: [] })].flatMap(({ tools }) =>
+        Array.isArray(tools) ? tools.map(({ name }) => name) : []
+      )
+    ])
+)
 
 /** Finds tools of profiles that no agent has: most likely a misspelt name, which would exclude nothing. */
 const misspelt =
   (profiles: ReadonlyArray<HarnessProfile>) =>
   (tools: ReadonlySet<string>): string | undefined => {
-    const isKnown = (name: string) => tools.has(name) || ofTheLibrary.has(name)
+    const isKnown = (name: string) => tools.has(name) || libraryTools().has(name)
     for (const { excludedTools = [], toolDescriptions = {} } of profiles) {
       const unknown = [...excludedTools, ...Object.keys(toolDescriptions)].find((name) => !isKnown(name))
       if (unknown !== undefined) {
@@ -93,7 +93,7 @@ export const harness = (profiles: ReadonlyArray<HarnessProfile>): Middleware.Mid
     return tools === request.tools ? request : { ...request, tools }
   }
   return Middleware.make({
-    name,
+    name: "Harness",
     check: misspelt(profiles),
     prompt: (run) =>
       Effect.sync(() => {

@@ -13,7 +13,7 @@ import { absorb, change, type Known, known, type Record } from "./state.ts"
 export const source = "background-tasks"
 
 /** The name of the custom event that says that a task began, ended or stopped. */
-export const eventName = "background-task"
+const eventName = "background-task"
 
 /** Workers by name, and the greatest depth of nested agents. */
 export interface Settings {
