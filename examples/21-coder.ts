@@ -21,7 +21,6 @@ const coder = DeepAgent.make({
   execute: { timeout: "30 seconds", maxTimeout: "2 minutes" },
   generalPurpose: false,
   approvals: {
-    mode: "ask",
     // Everything that is annotated as destructive, too: deleting and moving files.
     destructive: true,
     tools: {
@@ -79,7 +78,7 @@ const program = Effect.gen(function* () {
   for (const [name, text] of Object.entries(files)) yield* fs.writeFileString(path.join(root, name), text)
 
   const model = yield* chooseModel(script)
-  const events = yield* show(Agent.stream(coder, "A test fails. Mend it.")).pipe(
+  const events = yield* show(Agent.stream(Agent.attended(coder), "A test fails. Mend it.")).pipe(
     Effect.provide([LocalShell.layer({ root }), model.layer, approvals(model)])
   )
   if (!model.isScripted) return

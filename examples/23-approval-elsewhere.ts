@@ -29,7 +29,7 @@ const makeAgent = (folder: string) =>
           )
       })
     ],
-    middleware: [HumanInTheLoop.suspending({ destructive: true })]
+    middleware: [HumanInTheLoop.make({ destructive: true })]
   })
 
 const sessions = (folder: string) =>

@@ -29,7 +29,7 @@ const mapReduce = Agent.program({
   description: "Reads articles and sums them up",
   input: Schema.Struct({ task: Schema.String, titles: Schema.Array(Schema.String) }),
   reaches: Agent.toolNames(reader),
-  middleware: [HumanInTheLoop.suspending({ tools: { buy_article: true } })],
+  middleware: [HumanInTheLoop.make({ tools: { buy_article: true } })],
   run: Effect.fnUntraced(function* ({ task, titles }) {
     const found = yield* Effect.forEach(titles, (title) => Agent.answer(reader, `${task}\n\n${title}`), {
       concurrency: 4

@@ -14,7 +14,7 @@ import { ChildProcess } from "effect/process"
 
 const [role, given = ""] = process.argv.slice(2)
 
-const planner = Agent.make({ name: "planner", prompt: "You plan trips.", middleware: [AskUser.suspending()] })
+const planner = Agent.make({ name: "planner", prompt: "You plan trips.", middleware: [AskUser.make()] })
 
 const sessions = (folder: string) =>
   SessionStore.journal.pipe(Layer.provideMerge(SqliteSessions.layer({ file: `${folder}/threads.db` })))

@@ -37,7 +37,7 @@ const lead = DeepAgent.make({
   tools: [...Worktrees.tools({ agent: coder }), ...Git.reading()],
   todos: false,
   generalPurpose: false,
-  approvals: { mode: "ask", tools: { merge_branches: true } }
+  approvals: { tools: { merge_branches: true } }
 })
 
 const script = TestChatModel.script([

@@ -67,7 +67,7 @@ const makeAgent = (origin: string) =>
         baseUrl: `${origin}/api`
       })
     ],
-    middleware: [HumanInTheLoop.suspending({})]
+    middleware: [HumanInTheLoop.make({})]
   })
 
 const model = TestChatModel.script([

@@ -21,7 +21,7 @@ const clerk = Agent.make({
   prompt: "You look after orders.",
   tools: [refund],
   middleware: [
-    HumanInTheLoop.suspending({
+    HumanInTheLoop.make({
       tools: HumanInTheLoop.on(refund, {
         name: "large refunds",
         when: ({ amount }) => amount > 100,

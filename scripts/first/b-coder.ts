@@ -10,7 +10,7 @@ const coder = DeepAgent.make({
   name: "coder",
   prompt: "You change code, and run its tests.",
   execute: true,
-  approvals: { mode: "ask", tools: { write_file: true, edit_file: true, execute: true } }
+  approvals: { tools: { write_file: true, edit_file: true, execute: true } }
 })
 
 const atTerminal = Layer.effect(

@@ -12,7 +12,7 @@ const refund = Tool.make("refund", {
   execute: ({ order }) => Effect.as(Console.log(`paid back: ${order}`), "done")
 })
 
-const middleware = [HumanInTheLoop.suspending({ tools: { refund: true } })]
+const middleware = [HumanInTheLoop.make({ tools: { refund: true } })]
 const agent = Agent.make({ name: "support", prompt: "You help.", tools: [refund], middleware })
 const threadId = "ada"
 

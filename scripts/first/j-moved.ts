@@ -25,7 +25,7 @@ const agent = DeepAgent.make({
   prompt: "You ask the critic, and book.",
   tools: [book],
   subagents: [critic],
-  approvals: { mode: "suspend" },
+  approvals: {},
   output: Schema.Struct({ restaurant: Schema.String, people: Schema.Finite })
 })
 

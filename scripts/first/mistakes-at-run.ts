@@ -27,18 +27,18 @@ const says = async (wanted: RegExp, run: Effect.Effect<unknown, { readonly messa
 }
 
 // Names that are in no type: a wrong one would leave a tool without its gate.
-const misspelt = DeepAgent.make({ ...base, approvals: { mode: "ask", tools: { wite_file: true } } })
+const misspelt = DeepAgent.make({ ...base, approvals: { tools: { wite_file: true } } })
 await says(
   /"wite_file", which is none of .* Did you mean "write_file"\?/,
   Effect.provide(Agent.run(misspelt, "x"), fakes)
 )
 const excluded = DeepAgent.make({ ...base, middleware: [ToolExclusion.make(["wite_file"])] })
 await says(/correct its name, or take it out\. Did you mean/, Effect.provide(Agent.run(excluded, "x"), fakes))
-const nothing = DeepAgent.make({ ...base, approvals: { mode: "ask" } })
+const nothing = DeepAgent.make({ ...base, approvals: {} })
 await says(/name tools, or say destructive: true/, Effect.provide(Agent.run(nothing, "x"), fakes))
 
 // One in another spelling that can only mean one tool holds for it.
-const other = DeepAgent.make({ ...base, approvals: { mode: "ask", tools: { "Write-File": true } } })
+const other = DeepAgent.make({ ...base, approvals: { tools: { "Write-File": true } } })
 const write = TestChatModel.calls([{ name: "write_file", arguments: { file_path: "/a", content: "a" } }])
 const kept = await Effect.runPromise(
   Effect.provide(Agent.run(other, "x"), [TestChatModel.script([write, "x"]), MemoryBackend.layer(), never])

@@ -21,15 +21,15 @@ const tool = Tool.make("find", {
 })
 
 // says: There is no option \"approvals.tool\".
-export const approvalsTool = DeepAgent.make({ ...base, approvals: { mode: "ask", tool: { write_file: true } } })
+export const approvalsTool = DeepAgent.make({ ...base, approvals: { tool: { write_file: true } } })
 
 // says: There is no option \"approvals.destructve\".
-export const destructive = DeepAgent.make({ ...base, approvals: { mode: "ask", destructve: true } })
+export const destructive = DeepAgent.make({ ...base, approvals: { destructve: true } })
 
 // says: There is no option \"approvals.tools.write_file.alow\".
 export const allow = DeepAgent.make({
   ...base,
-  approvals: { mode: "ask", tools: { write_file: { when: () => true, alow: ["approve"] } } }
+  approvals: { tools: { write_file: { when: () => true, alow: ["approve"] } } }
 })
 
 // says: There is no option \"execute.maxTimout\".
@@ -90,7 +90,7 @@ export const noService = Effect.runPromise(
 
 // says: Type 'Approvals | Backend' is not assignable to type 'never' — page: Type 'Approvals \| Backend' is not assignable to type 'never'
 export const noApprovals = Effect.runPromise(
-  Agent.run(DeepAgent.make({ ...base, approvals: { mode: "ask", destructive: true } }), "x").pipe(Effect.provide(model))
+  Agent.run(DeepAgent.make({ ...base, approvals: { destructive: true } }), "x").pipe(Effect.provide(model))
 )
 
 // says: Type 'Journal' is not assignable to type 'never' — page: Type 'Journal' is not assignable to type 'never'

@@ -83,7 +83,7 @@ export const deep = DeepAgent.make({
   prompt: "You work.",
   tools: [tool],
   execute: true,
-  approvals: { mode: "ask", destructive: true },
+  approvals: { destructive: true },
   subagents: [agent],
   backgroundSubagents: [plain],
   middleware: [
@@ -105,9 +105,10 @@ export const strict = Middleware.make({
           next(call)
         )
 })
-export const suspending = Middleware.suspending({
+export const suspending = Middleware.make({
+  asks: true,
   name: "gate",
-  gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.allow))
+  rulings: (_run, calls) => Effect.succeed(calls.map(() => undefined))
 })
 export const observing = Middleware.make({
   name: "observing",
@@ -122,7 +123,7 @@ export const middleware = [
   Filesystem.make(),
   Handoffs.make({ agents: [plain, agent] }),
   HumanInTheLoop.make({ destructive: true }),
-  HumanInTheLoop.suspending({ destructive: true }),
+  HumanInTheLoop.make({ destructive: true }),
   Memory.make({ sources: ["/AGENTS.md"] }),
   ModelFallback.make([TestChatModel.script([])]),
   ModelRetry.make(),

@@ -33,6 +33,7 @@ import type * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import * as DeepAgent from "../deep/DeepAgent.ts"
 import * as Budget from "../middleware/Budget.ts"
+import type * as HumanInTheLoop from "../middleware/HumanInTheLoop.ts"
 import { defined } from "../support/json/defined.ts"
 import { brief, problems } from "../support/text/issues.ts"
 import { normaliseName } from "../support/text/names.ts"
@@ -266,7 +267,7 @@ export interface Options<E = never, R = never> {
   readonly agents?: ReadonlyArray<AgentFile> | undefined
   readonly servers?: Servers<E, R> | undefined
   readonly model?: ((spec: string, thinking: AgentFile["thinking"]) => Layer.Layer<ChatModel, E, R>) | undefined
-  readonly approvals?: DeepAgent.ApprovalOptions | undefined
+  readonly approvals?: HumanInTheLoop.Options | undefined
   readonly middleware?: ReadonlyArray<Middleware.Middleware<E, R | Approvals | ToolContext>> | undefined
   readonly documents?: DeepAgent.SubagentOptions["documents"]
   readonly memory?: ReadonlyArray<string> | undefined
@@ -279,7 +280,7 @@ export interface Options<E = never, R = never> {
 export type Compiled<E = never, R = never> = Agent.Agent<
   unknown,
   ModelError | Permissions.InvalidPermissions | E,
-  ChatModel | Backend | Sandbox | Approvals | R
+  ChatModel | Backend | Sandbox | R
 >
 
 const execute = "execute"
@@ -321,7 +322,7 @@ const budgetOf = ({ seconds, ...limits }: NonNullable<AgentFile["budget"]>) =>
  * Approvals of a file add to those of all; they can take a question away only where nobody else asks it. Of those of all,
  * the ones count whose tools it has.
  */
-const approvalsOf = (file: AgentFile, shared: DeepAgent.ApprovalOptions, has: ReadonlySet<string>) => {
+const approvalsOf = (file: AgentFile, shared: HumanInTheLoop.Options, has: ReadonlySet<string>) => {
   const own = Object.entries(file.approvals ?? {})
   const all = Object.entries(shared.tools ?? {}).filter(([name]) => has.has(name))
   const added = own.filter(([name, asks]) => asks || !all.some(([other]) => other === name))

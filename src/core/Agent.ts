@@ -21,6 +21,7 @@ import { once } from "../support/effect/once.ts"
 import type { AgentError } from "./AgentError.ts"
 import type { AgentEvent } from "./AgentEvent.ts"
 import type { AgentResult } from "./AgentResult.ts"
+import type { Approvals } from "./Approval.ts"
 import type { ChatModel, ToolDefinition } from "./ChatModel.ts"
 import * as Checkpoint from "./Checkpoint.ts"
 import type { JsonObject } from "./Json.ts"
@@ -299,6 +300,13 @@ export const provide: {
   const definition = definitionOf(agent)
   return fromDefinition({ ...definition, layers: [...definition.layers, layer] })
 })
+
+/**
+ * Says that somebody answers an agent's questions while it runs: it needs `Approvals`, is never suspended, and always has
+ * an `output`.
+ */
+export const attended = <O, E, R>(agent: Agent<O, E, R>): Agent<Exclude<O, undefined>, E, R | Approvals> =>
+  fromDefinition({ ...definitionOf(agent), isAttended: true })
 
 /**
  * Puts middleware around an agent, outside of its own, without changing the agent: for whoever runs agents that others

@@ -2,7 +2,7 @@
  * Middleware: plain values that transform what an agent does around its model and tool calls.
  *
  * The first registered is the outermost. For A and B registered in that order: `beforeAgent` A, B; `beforeModel` A, B;
- * `wrapModelCall` A > B > model > B > A; `afterModel` B, A; `gateToolCalls` A, B; `wrapToolCall` A > B > tool > B > A;
+ * `wrapModelCall` A > B > model > B > A; `afterModel` B, A; `rulings` A, B; `wrapToolCall` A > B > tool > B > A;
  * `afterAgent` B, A. What a middleware can fail with and what it needs appear in the agent's type.
  *
  * ```ts
@@ -23,16 +23,16 @@ import type * as Stream from "effect/Stream"
 import { tunnelled } from "../support/effect/tunnel.ts"
 import { didYouMean, normaliseName } from "../support/text/names.ts"
 import type { AnySlot } from "./AgentState.ts"
-import type { Approvals, Choice, Decision } from "./Approval.ts"
 import type { ModelRequest, TurnPart } from "./ChatModel.ts"
 import type { JsonObject } from "./Json.ts"
 import type { AiMessage, HumanMessage } from "./Message.ts"
 import type { ModelError } from "./ModelError.ts"
+import type { Allow, Refuse, Ruling } from "./Ruling.ts"
 import type { Run } from "./Run.ts"
 import type { StopReason } from "./StopReason.ts"
 import type { Annotations, Tool } from "./Tool.ts"
 import type { ToolError } from "./ToolError.ts"
-import { make as makeOutput, type ToolOutput } from "./ToolOutput.ts"
+import type { ToolOutput } from "./ToolOutput.ts"
 
 /**
  * A tool call that was resolved and decoded. `name` is the tool's own spelling, `arguments` what the model gave, with its
@@ -75,72 +75,6 @@ export const forceFinalAnswer = (stopReason: StopReason): Directive => ({ _tag: 
 /** Has the model answer a message: what it said is not the answer yet. Say why in the message's `source`. */
 export const continueWith = (message: HumanMessage): Directive => ({ _tag: "Continue", message })
 
-/**
- * A gate's answer on one call of a round, before any call of it runs: let it run (`decided`: as if somebody had decided
- * so); answer in its place (a refusal is an answer with `isError`); or run it with other arguments, which are decoded
- * again. Made by {@link allow}, {@link approve}, {@link answer}, {@link refuse} and {@link edit}.
- */
-export type Gate =
-  | { readonly _tag: "Allow"; readonly decided?: boolean | undefined; readonly isCounted?: boolean | undefined }
-  | { readonly _tag: "Answer"; readonly output: ToolOutput }
-  | { readonly _tag: "Edit"; readonly arguments: JsonObject }
-
-/**
- * Terms of a question to a person: `allow` is what may be decided (default: everything), `expiresAt` the milliseconds
- * since the epoch after which a decision counts no more, and `onDecision` is given what was decided. `rule` is the name
- * of the rule that asks, and `deciders` are who may decide (default: anybody), `byPerson` whether no program may; see
- * `Approval.Request`.
- */
-export interface Terms {
-  readonly allow?: ReadonlyArray<Choice> | undefined
-  readonly expiresAt?: number | undefined
-  readonly rule?: string | undefined
-  readonly deciders?: ReadonlyArray<string> | undefined
-  readonly byPerson?: boolean | undefined
-  readonly onDecision?: ((decision: Decision) => Effect.Effect<void>) | undefined
-}
-
-/** The answer of a gate that waits until somebody has decided. Made by {@link suspend}. */
-export interface Suspend extends Terms {
-  readonly _tag: "Suspend"
-  readonly description: string
-}
-
-/**
- * An answer of a gate that may ask a person, as those of {@link asking} and {@link suspending} middleware do. Nothing of a
- * round runs before all of it is decided.
- */
-export type AskingGate = Gate | Suspend
-
-/** The gate that lets a call run, as far as this middleware goes: a tool with `needsApproval` asks. */
-export const allow: Gate = { _tag: "Allow" }
-
-/**
- * The gate that lets a call run as if somebody had decided so: for rules that take the place of a tool's own question.
- */
-export const approve: Gate = { _tag: "Allow", decided: true }
-
-/**
- * The gate that lets a call run and counts it: the turn is stored before the call begins, also where all calls of the
- * turn only read.
- */
-export const allowCounted: Gate = { _tag: "Allow", isCounted: true }
-
-/** The gate that answers a call in its place. */
-export const answer = (output: ToolOutput | string): Gate => ({
-  _tag: "Answer",
-  output: typeof output === "string" ? makeOutput(output) : output
-})
-
-/** The gate that refuses a call: the model reads the reason as the call's failure. */
-export const refuse = (reason: string): Gate => ({ _tag: "Answer", output: makeOutput(reason, { isError: true }) })
-
-/** The gate that runs a call with other arguments. */
-export const edit = (args: JsonObject): Gate => ({ _tag: "Edit", arguments: args })
-
-/** The gate that waits until somebody has decided: for {@link asking} and {@link suspending} middleware. */
-export const suspend = (description: string, terms?: Terms): Suspend => ({ _tag: "Suspend", description, ...terms })
-
 /** The end of an agent's run, as `afterAgent` sees it. */
 export interface Outcome {
   readonly stopReason: StopReason
@@ -150,36 +84,58 @@ export interface Outcome {
 /**
  * The parts of a middleware, for `make`. Every hook is optional.
  *
- * `inherit` makes sub-agents run under it too, outside of their own: for what must not be escaped by delegating.
- * `check` is given the names of all tools of the agent it is put into, then these with those of its sub-agents, then
- * whether a tool of the agent has `needsApproval`. It says what keeps the agent from running (its runs fail with
- * `InvalidAgent`), or nothing. `prompt` adds a section to the system prompt, made once a run, after `beforeAgent`.
- * `tools` are offered like the agent's own; as an effect they are asked for before each round (the array of last time
- * says that nothing changed), and `check` does not see them. `state` declares slots, so that a resumed run decodes them
- * at its start.
- *
- * `gateToolCalls` sees all calls of a round at once and answers for each, in the same order. `wrapModelCall` may change
- * the request, answer without `next`, or call `next` again (say `TurnRestarted` first if parts went out). A tool that
- * it takes out of the request can't be dispatched in that round. `next` fails with `ModelError` only: what inner
- * middleware fails with passes by outer middleware unseen and ends the run; the same holds for `wrapToolCall` and
- * `ToolError`.
+ * `next` of `wrapModelCall` fails with `ModelError` only, that of `wrapToolCall` with `ToolError` only: what inner
+ * middleware fails with passes by outer middleware unseen, and ends the run.
  */
-export interface Parts<out E = never, out R = never, out G extends AskingGate = Gate> {
+export interface Parts<out E = never, out R = never> {
   readonly name: string
+  /** Makes sub-agents run under it too, outside of their own middleware. */
   readonly inherit?: boolean | undefined
+  /**
+   * True when its rulings or its tools may ask a person. Where `Approvals` is in the run's context, that is asked while
+   * the run waits. Elsewhere the run is suspended, so the agent's `output` may be `undefined`; see `Agent.attended`.
+   */
+  readonly asks?: boolean | undefined
+  /** Stores each turn before its calls begin, also where all of them only read: for what counts calls. */
+  readonly counts?: boolean | undefined
+  /**
+   * Says what keeps an agent from running (its runs fail with `InvalidAgent`). It gets the names of the agent's tools,
+   * these with the tools of sub-agents, and whether a tool has `needsApproval`.
+   */
   readonly check?:
     | ((tools: ReadonlySet<string>, reach: ReadonlySet<string>, asks: boolean) => string | undefined)
     | undefined
+  /** Slots that a resumed run decodes at its start. */
   readonly state?: ReadonlyArray<AnySlot> | undefined
+  /**
+   * Tools offered like the agent's own. An effect is asked before each round, and `check` does not see its tools; the
+   * same array as before means that nothing changed.
+   */
   readonly tools?: ReadonlyArray<Tool<R>> | ((run: Run) => Effect.Effect<ReadonlyArray<Tool<R>>, E, R>) | undefined
+  /** A section of the system prompt, made once a run, after `beforeAgent`. */
   readonly prompt?: string | ((run: Run) => Effect.Effect<string, E, R>) | undefined
   readonly beforeAgent?: ((run: Run) => Effect.Effect<Directive | void, E, R>) | undefined
   readonly afterAgent?: ((run: Run, outcome: Outcome) => Effect.Effect<void, E, R>) | undefined
   readonly beforeModel?: ((run: Run) => Effect.Effect<Directive | void, E, R>) | undefined
   readonly afterModel?: ((run: Run, message: AiMessage) => Effect.Effect<Directive | void, E, R>) | undefined
-  readonly gateToolCalls?:
-    | ((run: Run, calls: ReadonlyArray<PreparedCall>) => Effect.Effect<ReadonlyArray<G>, E, R>)
+  /**
+   * Gives calls other arguments before any source rules on them: for each call the new ones, which are decoded, or
+   * `undefined`.
+   */
+  readonly rewriteArguments?:
+    | ((run: Run, calls: ReadonlyArray<PreparedCall>) => Effect.Effect<ReadonlyArray<JsonObject | undefined>, E, R>)
     | undefined
+  /**
+   * Rules on all calls of a round before one of them runs: one ruling for each call, in their order. `undefined` says
+   * nothing on a call. Calls that an outer source refused are left out.
+   */
+  readonly rulings?:
+    | ((run: Run, calls: ReadonlyArray<PreparedCall>) => Effect.Effect<ReadonlyArray<Ruling | undefined>, E, R>)
+    | undefined
+  /**
+   * Changes the request, answers without `next`, or calls `next` again (say `TurnRestarted` first if parts went out). A
+   * tool that it takes out of the request can't be called in that round.
+   */
   readonly wrapModelCall?:
     | ((
         request: ModelRequest,
@@ -198,23 +154,21 @@ export interface Parts<out E = never, out R = never, out G extends AskingGate = 
 
 const TypeId = "~effect-deepagents/Middleware"
 
-/**
- * A middleware that can fail with `E` and needs `R`. Values of this type are made by `make`, `asking` and `suspending`.
- */
-export interface Middleware<out E = never, out R = never> extends Parts<E, R, AskingGate> {
+/** A middleware that can fail with `E` and needs `R`. Made by {@link make}. */
+export interface Middleware<out E = never, out R = never> extends Parts<E, R> {
   readonly [TypeId]: typeof TypeId
 }
 
 /**
- * A middleware whose gate may suspend the run. An agent that has one may end without an answer, and its type says so:
- * `output` may be `undefined` (then `stopReason` is `"suspended"` and `pending` lists what it waits for).
+ * A middleware that may ask a person. An agent that has one may end without an answer, and its type says so: `output`
+ * may be `undefined` (then `stopReason` is `"suspended"`, and `pending` lists the open requests).
  */
-export interface Suspending<out E = never, out R = never> extends Middleware<E, R> {
-  readonly suspends: true
+export interface Asking<out E = never, out R = never> extends Middleware<E, R> {
+  readonly asks: true
 }
 
-/** `undefined` for a middleware that may suspend a run, else `never`. */
-export type Suspension<M> = M extends { readonly suspends: true } ? undefined : never
+/** `undefined` for a middleware that may ask a person, else `never`. */
+export type Suspension<M> = M extends { readonly asks: true } ? undefined : never
 
 /** The failures that a middleware adds to those of an agent. */
 export type Error<M> = M extends Middleware<infer E, infer _R> ? E : never
@@ -262,7 +216,7 @@ export const failureOf: (cause: Cause.Cause<unknown>) => { readonly error: unkno
 
 const mark = <M extends object>(parts: M): M & { readonly [TypeId]: typeof TypeId } => ({ ...parts, [TypeId]: TypeId })
 
-type AnyParts<G extends AskingGate = Gate> = Parts<unknown, unknown, G>
+type AnyParts = Parts<unknown, unknown>
 
 /** The failures of one hook, beside those that every hook around it knows. */
 type HookError<Name, Hook> = Hook extends (...args: never) => Effect.Effect<infer _A, infer E, infer _R>
@@ -290,42 +244,31 @@ type ServicesOf<M> = { [Name in keyof M]: HookServices<Name, M[Name]> }[keyof M]
 /** A hook that there is not is a misspelt one. */
 type Known<M> = { readonly [Key in Exclude<keyof M, keyof AnyParts>]: never }
 
+/** Parts whose rulings ask nobody. */
+type Quiet<E = never, R = never> = Omit<Parts<E, R>, "asks" | "rulings"> & {
+  readonly asks?: undefined
+  readonly rulings?:
+    | ((run: Run, calls: ReadonlyArray<PreparedCall>) => Effect.Effect<ReadonlyArray<Allow | Refuse | undefined>, E, R>)
+    | undefined
+}
+
+/** Parts that say that they may ask. */
+interface Questioning<out E = never, out R = never> extends Parts<E, R> {
+  readonly asks: true
+}
+
 /**
- * Makes a middleware whose gate asks nobody. It fails with what its hooks and tools fail with, and needs what they
- * need: all of them together. (The first form is for one without hooks that fail or need something: written inside
- * `Agent.make`, it would otherwise be inferred from there. The last is for hooks that differ in what they need.)
+ * Makes a middleware. It fails with what its hooks and tools fail with, and needs what they need. (The forms without
+ * type parameters are for `Agent.make`, from which the others would be inferred. The last is for hooks that differ in
+ * what they need.)
  */
 export const make: {
-  (parts: Parts): Middleware
-  <E = never, R = never>(parts: Parts<E, R>): Middleware<E, R>
-  <const M extends AnyParts>(parts: M & Known<M>): Middleware<ErrorOf<M>, ServicesOf<M>>
+  (parts: Questioning): Asking
+  (parts: Quiet): Middleware
+  <E = never, R = never>(parts: Questioning<E, R>): Asking<E, R>
+  <E = never, R = never>(parts: Quiet<E, R>): Middleware<E, R>
+  <const M extends Quiet<unknown, unknown>>(parts: M & Known<M>): Middleware<ErrorOf<M>, ServicesOf<M>>
 } = mark
 
-/**
- * Makes a middleware whose gate may ask a person while the run waits: the agent needs the `Approvals` service, which
- * decides on each {@link suspend}.
- */
-export const asking: {
-  (parts: Parts<never, never, AskingGate>): Middleware<never, Approvals>
-  <E = never, R = never>(parts: Parts<E, R, AskingGate>): Middleware<E, R | Approvals>
-} = mark
-
-const markSuspending = <M extends object>(parts: M): M & Pick<Suspending, typeof TypeId | "suspends"> => ({
-  ...mark(parts),
-  suspends: true
-})
-
-/**
- * Makes a middleware whose gate may suspend the run: a {@link suspend} ends it, unless the decision is there already
- * (`Agent.resume`).
- */
-export const suspending: {
-  (parts: Parts<never, never, AskingGate>): Suspending
-  <E = never, R = never>(parts: Parts<E, R, AskingGate>): Suspending<E, R>
-} = markSuspending
-
-/**
- * Lets an agent be suspended by what its tools ask (`ToolContext.ask`) and by what waits in its sub-agents, though none
- * of its gates suspends it.
- */
-export const suspendable: Suspending = suspending({ name: "suspendable", inherit: true })
+/** Lets an agent be suspended by what its tools ask (`ToolContext.ask`) and by what its sub-agents wait for. */
+export const suspendable: Asking = make({ name: "suspendable", inherit: true, asks: true })

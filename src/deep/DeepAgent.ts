@@ -24,7 +24,6 @@ import type * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import type * as FileTools from "../backends/FileTools.ts"
 import type * as Agent from "../core/Agent.ts"
-import type { Approvals } from "../core/Approval.ts"
 import type { Backend } from "../core/Backend.ts"
 import type { ChatModel } from "../core/ChatModel.ts"
 import type * as Middleware from "../core/Middleware.ts"
@@ -41,10 +40,10 @@ import * as HumanInTheLoop from "../middleware/HumanInTheLoop.ts"
 import * as Subagents from "../middleware/Subagents.ts"
 import type * as Summarization from "../middleware/Summarization.ts"
 import { assemble, layers, skillsOf } from "./internal/assemble.ts"
-import type { ApprovalOptions, Options, SubagentOptions, SummaryOptions } from "./internal/options.ts"
+import type { Options, SubagentOptions, SummaryOptions } from "./internal/options.ts"
 import { type AnyMiddleware, stack } from "./internal/stack.ts"
 
-export type { ApprovalOptions, Options, SubagentOptions, SummaryOptions }
+export type { Options, SubagentOptions, SummaryOptions }
 
 /** The name of the sub-agent for whatever needs a context of its own. */
 export const generalPurpose = "general-purpose"
@@ -72,7 +71,6 @@ export const parts = [
 
 type At<O, Key> = Key extends keyof O ? O[Key] : undefined
 type Each<List> = List extends ReadonlyArray<infer A> ? A : never
-type Mode<O> = At<O, "approvals"> extends infer A ? (A extends { readonly mode: infer M } ? M : never) : never
 type Answer<S> = S extends Schema.ConstraintCodec<infer A, unknown> ? A : S extends StandardSchema<infer A> ? A : string
 type Background<List> = List extends ReadonlyArray<infer A> ? BackgroundSubagents.Services<A> | BackgroundTasks : never
 type PromptError<P> = P extends Effect.Effect<string, infer E, infer _R> ? E : never
@@ -82,7 +80,9 @@ type PromptServices<P> = P extends Effect.Effect<string, infer _E, infer R> ? R 
 type Shown<T> = [T] extends [infer U] ? U : never
 
 /** `undefined` for an agent that may be suspended. */
-type Suspension<O> = Middleware.Suspension<Each<At<O, "middleware">>> | ("suspend" extends Mode<O> ? undefined : never)
+type Suspension<O> =
+  | Middleware.Suspension<Each<At<O, "middleware">>>
+  | (At<O, "approvals"> extends undefined ? never : undefined)
 
 /** The answer of a deep agent with these options: `undefined` too, if it may be suspended. */
 type Output<O> = Shown<Answer<At<O, "output">> | Suspension<O>>
@@ -110,12 +110,11 @@ type Services<O> = Shown<
       ToolContext
     >
   | (At<O, "execute"> extends false | undefined ? never : Sandbox)
-  | ("ask" extends Mode<O> ? Approvals : never)
 >
 
 /** Options that have options, by their names. */
 interface Nested {
-  readonly approvals: ApprovalOptions
+  readonly approvals: HumanInTheLoop.Options
   readonly execute: FileTools.ExecuteOptions
   readonly generalPurpose: Options["generalPurpose"]
   readonly largeResults: Filesystem.Options
@@ -160,10 +159,8 @@ export const subagent = <const O extends SubagentOptions & { readonly descriptio
   >
 }
 
-const approvalsOf = (options: ApprovalOptions | undefined): ReadonlyArray<AnyMiddleware> =>
-  options === undefined
-    ? []
-    : [options.mode === "ask" ? HumanInTheLoop.make(options) : HumanInTheLoop.suspending(options)]
+const approvalsOf = (options: HumanInTheLoop.Options | undefined): ReadonlyArray<AnyMiddleware> =>
+  options === undefined ? [] : [HumanInTheLoop.make(options)]
 
 const generalPrompt =
   "You do one task for another agent, in full, with the tools that you have. Nobody can answer questions. Your last message is all that the other agent sees: give it what it asked for, with the paths of the files that you wrote."

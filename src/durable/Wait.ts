@@ -22,6 +22,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { byTime, type Request } from "../core/Approval.ts"
 import * as Middleware from "../core/Middleware.ts"
+import * as Ruling from "../core/Ruling.ts"
 import * as Tool from "../core/Tool.ts"
 
 /** The name of the tool. */
@@ -46,8 +47,8 @@ const secondsOf = (args: Request["arguments"]): number => {
 export const until = (request: Request): number | undefined =>
   request.toolName === toolName ? request.at + secondsOf(request.arguments) * 1_000 : undefined
 
-/** The tool, and the gate that suspends the run. A person may cut a wait short with any decision on it. */
-export const make = (options?: Options): Middleware.Suspending => {
+/** The tool, and the question that suspends the run. A person may cut a wait short with any decision on it. */
+export const make = (options?: Options): Middleware.Asking => {
   const longest = Option.match(Duration.fromInput(options?.max ?? defaultMax), {
     onNone: () => 0,
     onSome: (time) => Math.floor(Duration.toSeconds(time))
@@ -60,16 +61,17 @@ export const make = (options?: Options): Middleware.Suspending => {
     annotations: { readOnly: true, volatile: true },
     execute: () => Effect.map(Clock.currentTimeMillis, (now) => `It is ${new Date(now).toISOString()} now.`)
   })
-  return Middleware.suspending({
+  return Middleware.make({
+    asks: true,
     name: "Wait",
     check: () => (isUsable ? undefined : "Wait: `max` must be a duration of at least one second, and not endless"),
     tools: [tool],
-    gateToolCalls: (_, calls) =>
+    rulings: (_, calls) =>
       Effect.succeed(
         calls.map((call) =>
           call.name === toolName
-            ? Middleware.suspend(`Wait for ${secondsOf(call.arguments)} seconds`, { rule: byTime })
-            : Middleware.allow
+            ? Ruling.ask(byTime, { description: `Wait for ${secondsOf(call.arguments)} seconds` })
+            : undefined
         )
       )
   })

@@ -13,7 +13,6 @@
  * ```
  */
 import * as Effect from "effect/Effect"
-import type { Approvals } from "../core/Approval.ts"
 import type { ChatModel } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
@@ -109,6 +108,7 @@ const parts = ({ resources = true, servers: wanted }: Options) => {
   const told = Attached.make<Run, Map<string, string>>()
   return {
     name,
+    asks: true as const,
     tools: (run: Run): Effect.Effect<ReadonlyArray<Tool.Tool<Needs>>, McpError, McpServers> =>
       Effect.gen(function* () {
         const servers = yield* McpServers
@@ -133,8 +133,9 @@ const parts = ({ resources = true, servers: wanted }: Options) => {
 
 /**
  * Gives an agent the tools of servers: `server__tool`, in names that models take. A person is asked about calls as the
- * configuration of the server says (by default about all that are not annotated as read-only), by the `Approvals`
- * service, while the run waits; a rule of `HumanInTheLoop` takes the place of that.
+ * configuration of the server says (by default about all that are not annotated as read-only); a rule of `HumanInTheLoop`
+ * takes the place of that. Where `Approvals` is in the run's context, that is asked while the run waits. Elsewhere the run
+ * is suspended, and a call that asked is made again with the answer.
  *
  * A call that is lost with its connection is made again, once, if its tool is annotated as read-only or idempotent.
  *
@@ -144,12 +145,5 @@ const parts = ({ resources = true, servers: wanted }: Options) => {
  *
  * Fails the run with `McpError` where `servers` names one that is not configured.
  */
-export const make = (options: Options = {}): Middleware.Middleware<McpError, McpServers | Approvals | Needs> =>
-  Middleware.make(parts(options))
-
-/**
- * Like {@link make}, but the run ends until somebody has decided, or has answered (`Agent.resume`). The call that asked
- * is then made again, and gets the answer.
- */
-export const suspending = (options: Options = {}): Middleware.Suspending<McpError, McpServers | Needs> =>
-  Middleware.suspending<McpError, McpServers | Needs>(parts(options))
+export const make = (options: Options = {}): Middleware.Asking<McpError, McpServers | Needs> =>
+  Middleware.make<McpError, McpServers | Needs>(parts(options))

@@ -2,20 +2,18 @@
  * Lets the model ask the user: several questions at once, each a text, one of some options, or many of them.
  *
  * The questions come as one request of `ask_user`, whose `answer` is the JSON Schema of a form. `Approval.respond` gives
- * the answers by their questions' ids, `Approval.reject` says that nobody will. An agent that can be suspended ends its
- * run until `Agent.resume` brings the answers (`suspending` makes it one); else the `Approvals` of the context is asked
- * while the run waits.
+ * the answers by their questions' ids, `Approval.reject` says that nobody will. Where `Approvals` is in the run's context,
+ * that is asked while the run waits; elsewhere the run is suspended until `Agent.resume` brings the answers.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
  * import { AskUser } from "effect-deepagents/middleware"
  *
- * const planner = Agent.make({ name: "planner", prompt: "You plan trips.", middleware: [AskUser.suspending()] })
+ * const planner = Agent.make({ name: "planner", prompt: "You plan trips.", middleware: [AskUser.make()] })
  * ```
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { Approvals } from "../core/Approval.ts"
 import { fromUnknown } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Question from "../core/Question.ts"
@@ -94,10 +92,7 @@ export const tool: () => Tool.Tool<ToolContext> = once(() =>
   })
 )
 
-const parts = once(() => ({ name, tools: [tool()] }))
-
-/** Asks the `Approvals` service while the run waits. */
-export const make = (): Middleware.Middleware<never, Approvals | ToolContext> => Middleware.asking(parts())
-
-/** Ends the run until the user has answered. */
-export const suspending = (): Middleware.Suspending<never, ToolContext> => Middleware.suspending(parts())
+/** Offers the tool. */
+export const make: () => Middleware.Asking<never, ToolContext> = once(() =>
+  Middleware.make<never, ToolContext>({ name, asks: true, tools: [tool()] })
+)

@@ -20,6 +20,7 @@ import type { Cap, Ledger as AccountLedger, LedgerError, LedgerFull } from "../c
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { ModelError } from "../core/ModelError.ts"
+import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
 import { ToolError } from "../core/ToolError.ts"
 import { totalTokens } from "../core/Usage.ts"
@@ -172,10 +173,11 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
       const { ledger } = yield* watch(run)
       yield* Ledger.chargeUsage(ledger, run)
     }),
-    gateToolCalls: Effect.fnUntraced(function* (run, calls) {
+    counts: toolCalls !== undefined,
+    rulings: Effect.fnUntraced(function* (run, calls) {
       const ledger = yield* ledgers.of(run)
       const now = yield* WorkingTime.now(ledger.owner)
-      const gates: Array<Middleware.Gate> = []
+      const rulings: Array<Ruling.Refuse | undefined> = []
       const asked = counted.get(run)
       const ids = asked?.round === run.round ? asked.ids : new Set<string>()
       counted.set(run, { round: run.round, ids })
@@ -186,15 +188,15 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
         if (reached === undefined) {
           if (!isCounted) ledger.toolCalls++
           ids.add(id)
-          gates.push(toolCalls === undefined ? Middleware.allow : Middleware.allowCounted)
+          rulings.push(undefined)
         } else {
           ledger.wantsCalls = true
-          gates.push(yield* policy.at(run, reached, Middleware.refuse(`Not executed: ${isUsedUp(reached)}.`)))
+          rulings.push(yield* policy.at(run, reached, Ruling.refuse("Budget", `Not executed: ${isUsedUp(reached)}.`)))
         }
       }
       yield* Ledger.chargeWork(ledger, run, { toolCalls: ledger.toolCalls - before })
       yield* watch(run)
-      return gates
+      return rulings
     }),
     wrapToolCall: Effect.fnUntraced(function* (call, next, run) {
       const ledger = yield* ledgers.of(run)

@@ -10,15 +10,15 @@
  * const lead = Agent.make({
  *   name: "lead",
  *   prompt: "You answer by sources.",
- *   middleware: [FanOut.suspending({ above: 4 }), Subagents.make({ agents: [researcher] })]
+ *   middleware: [FanOut.make({ above: 4 }), Subagents.make({ agents: [researcher] })]
  * })
  * ```
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as AgentState from "../core/AgentState.ts"
-import * as Approval from "../core/Approval.ts"
 import * as Middleware from "../core/Middleware.ts"
+import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
 import { describeArguments } from "../core/ToolCall.ts"
 import { totalTokens, Usage } from "../core/Usage.ts"
@@ -86,13 +86,12 @@ const estimate = (
 
 const isBeginning = ({ name: tool }: { readonly name: string }): boolean => begins.includes(tool)
 
-const gates = ({ above }: Options) => {
+const rulings = ({ above }: Options) => {
   /** The calls of each run's round that begin one, in order: a call of a program, or one that was edited, comes later. */
   const seen = Attached.make<Run, { readonly round: number; readonly ids: Set<string>; readonly working: number }>()
   return Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
     const beginning = calls.filter(isBeginning)
-    if (beginning.length === 0) return calls.map(() => Middleware.allow)
-    const always = yield* run.state.get(Approval.always)
+    if (beginning.length === 0) return calls.map(() => undefined)
     const tasks: ReadonlyArray<TaskRecord> = (yield* run.state.get(background))?.tasks ?? []
     const before = yield* run.state.get(asked)
     const last = seen.get(run)
@@ -105,7 +104,6 @@ const gates = ({ above }: Options) => {
     for (const { id } of beginning) ids.add(id)
     const order = [...ids]
     const total = working + order.length
-    const key = JSON.stringify([name, above])
     const runs = [
       ...(yield* run.state.get(spent)),
       ...tasks.flatMap(({ agent, status, usage }) => (usage === undefined || isOpen(status) ? [] : [{ agent, usage }]))
@@ -113,18 +111,17 @@ const gates = ({ above }: Options) => {
     const asks = new Set(
       beginning.flatMap(({ id }) => (before.includes(id) || working + order.indexOf(id) + 1 > above ? [id] : []))
     )
-    if (asks.size === 0 || always.includes(key)) return calls.map(() => Middleware.allow)
+    if (asks.size === 0) return calls.map(() => undefined)
     const fresh = [...asks].filter((id) => !before.includes(id))
     if (fresh.length > 0) yield* run.state.set(asked, [...before, ...fresh].slice(-remembered))
     return calls.map((call) => {
-      if (!asks.has(call.id)) return Middleware.allow
-      const text = `${call.name} ${describeArguments(call.arguments)}`
+      if (!asks.has(call.id)) return undefined
       const why = `${total} sub-agents would work at once; more than ${above} need a decision.`
-      return Middleware.suspend(`${text}\n${why} ${estimate(runs, call.arguments["subagent_type"], total)}`, {
-        rule: name,
+      return Ruling.ask(name, {
+        description: `${call.name} ${describeArguments(call.arguments)}`,
+        reason: `${why} ${estimate(runs, call.arguments["subagent_type"], total)}`,
         byPerson: true,
-        onDecision: (decision) =>
-          decision._tag === "Approve" && decision.always === true ? run.state.set(Approval.always, [key]) : Effect.void
+        likeness: `above ${above}`
       })
     })
   })
@@ -138,25 +135,21 @@ interface Options {
   readonly above: number
 }
 
-const parts = (options: Options) => ({
-  name,
-  inherit: true,
-  check: () => countProblem(name, { above: options.above }),
-  state: [Approval.always, spent, asked, background],
-  gateToolCalls: gates(options),
-  afterAgent: (run: Run): Effect.Effect<void> =>
-    run.depth === 0 ? Effect.void : run.state.set(spent, [{ runId: run.runId, agent: run.agent, usage: run.usage }])
-})
-
 /**
- * Asks the `Approvals` service while the run waits, about each call beyond `above`, before any of the round runs. The
- * description has the estimate: the mean of what sub-agents of the same name used in this thread, or of all if there are
- * none. With `always`, later ones of the thread are not asked about. A classifier does not decide on it.
+ * Asks a person about each call beyond `above`, before any of the round runs. The question has the estimate: the mean of
+ * what sub-agents of the same name used in this thread, or of all if there are none. After an approval with `always`,
+ * later calls of the same tool in the thread run without a question. A classifier does not decide on it.
  *
  * It holds in sub-agents too, for those that they begin.
  */
-export const make = (options: Options): Middleware.Middleware<never, Approval.Approvals> =>
-  Middleware.asking(parts(options))
-
-/** Ends the run until somebody has decided; else like {@link make}. */
-export const suspending = (options: Options): Middleware.Suspending => Middleware.suspending(parts(options))
+export const make = (options: Options): Middleware.Asking =>
+  Middleware.make({
+    name,
+    inherit: true,
+    asks: true,
+    check: () => countProblem(name, { above: options.above }),
+    state: [spent, asked, background],
+    rulings: rulings(options),
+    afterAgent: (run: Run): Effect.Effect<void> =>
+      run.depth === 0 ? Effect.void : run.state.set(spent, [{ runId: run.runId, agent: run.agent, usage: run.usage }])
+  })

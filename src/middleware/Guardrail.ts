@@ -24,6 +24,7 @@ import * as Content from "../core/Content.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
+import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
 import { ToolError } from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
@@ -245,12 +246,12 @@ export const toolCalls = <E = never, R = never, const T extends "answer" | "fail
   return Middleware.make<E | Tripping<T>, R>({
     name: `Guardrail(${name})`,
     inherit: true,
-    gateToolCalls: Effect.fnUntraced(function* (run, calls) {
+    rulings: Effect.fnUntraced(function* (run, calls) {
       const verdicts = yield* Effect.forEach(calls, (call) => check({ call, run }), { concurrency: "unbounded" })
       return yield* Effect.forEach(verdicts, (verdict) => {
-        if (verdict._tag === "Pass") return Effect.succeed(Middleware.allow)
+        if (verdict._tag === "Pass") return Effect.undefined
         const text = `Not executed: guardrail "${name}" does not allow it: ${verdict.reason}`
-        return tripped(name, onTrip, "toolCall", run, verdict.reason, Middleware.refuse(text))
+        return tripped(name, onTrip, "toolCall", run, verdict.reason, Ruling.refuse(`guardrail ${name}`, text))
       })
     })
   })

@@ -33,6 +33,7 @@ import { type TurnPart, turnPurpose } from "../core/ChatModel.ts"
 import { IdGenerator } from "../core/IdGenerator.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
+import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
@@ -198,13 +199,16 @@ const makeTool = <R>(settings: Settings, agent: AnyAgent): Tool.Tool<R | ToolCon
 /** One transfer a turn: two agents can't both go on with a conversation. */
 const onlyOne =
   (tools: ReadonlySet<string>) =>
-  (_run: Run, calls: ReadonlyArray<Middleware.PreparedCall>): Effect.Effect<ReadonlyArray<Middleware.Gate>> => {
+  (
+    _run: Run,
+    calls: ReadonlyArray<Middleware.PreparedCall>
+  ): Effect.Effect<ReadonlyArray<Ruling.Refuse | undefined>> => {
     const first = calls.find(({ name }) => tools.has(name))
     return Effect.succeed(
       calls.map((call) =>
         call === first || !tools.has(call.name)
-          ? Middleware.allow
-          : Middleware.refuse("Not executed: a conversation can be handed over once a turn.")
+          ? undefined
+          : Ruling.refuse("Handoffs", "Not executed: a conversation can be handed over once a turn.")
       )
     )
   }
@@ -255,7 +259,7 @@ export const make = <const Agents extends ReadonlyArray<AnyAgent>>(options: {
       : {
           prompt: `Hand the conversation over (${tools.map(({ name }) => name).join(", ")}) when another agent is the right one for it. Call one such tool and nothing beside it; the user gets that agent's answer, so don't answer yourself.`
         }),
-    gateToolCalls: onlyOne(new Set(tools.map(({ name }) => name))),
+    rulings: onlyOne(new Set(tools.map(({ name }) => name))),
     wrapModelCall: (request, next, run) =>
       request.purpose === turnPurpose && isNew(run.messages)
         ? Stream.unwrap(
@@ -293,7 +297,7 @@ export const peers = (names: Readonly<Record<string, string>>): Middleware.Middl
     name: peersName,
     state: [requested],
     tools,
-    gateToolCalls: onlyOne(new Set(tools.map(({ name }) => name))),
+    rulings: onlyOne(new Set(tools.map(({ name }) => name))),
     // Where a direct result does not end a run (an output schema, a run that is taken up again), this does.
     beforeModel: Effect.fnUntraced(function* (run: Run) {
       const wanted = yield* run.state.get(requested)

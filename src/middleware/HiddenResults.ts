@@ -18,7 +18,7 @@
  *   name: "assistant",
  *   prompt: "You look after mail.",
  *   tools: [readMail, sendMail],
- *   middleware: [...HiddenResults.suspending({ untrusted: ["read_mail"] })]
+ *   middleware: [...HiddenResults.make({ untrusted: ["read_mail"] })]
  * })
  * ```
  */
@@ -27,10 +27,10 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Agent from "../core/Agent.ts"
 import * as AgentState from "../core/AgentState.ts"
-import type { Approvals } from "../core/Approval.ts"
 import type { ChatModel } from "../core/ChatModel.ts"
 import { fromUnknown, type Json, type JsonObject } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
+import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
@@ -294,6 +294,9 @@ const readHidden = once(() =>
   })
 )
 
+const hiddenNames = (call: Middleware.PreparedCall) =>
+  call.parent === undefined && isFilled(call) ? namesIn(call.arguments) : []
+
 const naming = once(() =>
   Middleware.make<never, ToolContext | ChatModel>({
     name,
@@ -301,22 +304,30 @@ const naming = once(() =>
     state: [HiddenText.count],
     tools: [readHidden()],
     prompt: (run) => Effect.succeed(run.agent === readerName ? "" : prompt),
-    // Other gates see a call as it will run.
-    gateToolCalls: (run, calls) =>
+    // All sources see a call as it will run.
+    rewriteArguments: (run, calls) =>
       Effect.forEach(calls, (call) => {
-        const names = call.parent === undefined && isFilled(call) ? namesIn(call.arguments) : []
-        if (names.length === 0) return Effect.succeed(Middleware.allow)
+        const names = hiddenNames(call)
+        if (names.length === 0) return Effect.undefined
         return Effect.map(findAll(run.state, names), (find) =>
           names.some((one) => find(one) === undefined)
-            ? Middleware.refuse("An argument has a name that no hidden text has. Give a name as a result showed it.")
-            : Middleware.edit(
-                Object.fromEntries(
-                  Object.entries(call.arguments).map(([key, value]) => [
-                    key,
-                    HiddenText.fillAll(value, (one) => find(one)?.value)
-                  ])
-                )
+            ? undefined
+            : Object.fromEntries(
+                Object.entries(call.arguments).map(([key, value]) => [
+                  key,
+                  HiddenText.fillAll(value, (one) => find(one)?.value)
+                ])
               )
+        )
+      }),
+    rulings: (run, calls) =>
+      Effect.forEach(calls, (call) => {
+        const names = hiddenNames(call)
+        if (names.length === 0) return Effect.undefined
+        return Effect.map(findAll(run.state, names), (find) =>
+          names.some((one) => find(one) === undefined)
+            ? Ruling.refuse(name, "An argument has a name that no hidden text has. Give a name as a result showed it.")
+            : undefined
         )
       })
   })
@@ -333,21 +344,13 @@ export const reveal = ({ state, text }: { readonly text: string; readonly state:
   })
 
 /**
- * Two middlewares: one that hides results, and `Taint`, which asks the `Approvals` service while the run waits. What the
- * model can't be kept from reading (descriptions of servers' tools, results of the provider's tools, text of the thread
- * from before) marks the conversation, and every deed asks then.
+ * Two middlewares: one that hides results, and `Taint`. What the model can't be kept from reading (descriptions of
+ * servers' tools, results of the provider's tools, text of the thread from before) marks the conversation, and every deed
+ * asks then.
  */
 export const make = (
   options: Options = {}
-): readonly [Middleware.Middleware<never, ToolContext | ChatModel>, Middleware.Middleware<never, Approvals>] => [
+): readonly [Middleware.Middleware<never, ToolContext | ChatModel>, Middleware.Asking] => [
   naming(),
-  Middleware.asking(Marks.parts(options, hiding))
-]
-
-/** Like {@link make}, but ends the run until somebody has decided. */
-export const suspending = (
-  options: Options = {}
-): readonly [Middleware.Middleware<never, ToolContext | ChatModel>, Middleware.Suspending] => [
-  naming(),
-  Middleware.suspending(Marks.parts(options, hiding))
+  Middleware.make({ ...Marks.parts(options, hiding), asks: true })
 ]

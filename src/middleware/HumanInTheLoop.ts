@@ -1,9 +1,9 @@
 /**
  * Asks a person before a tool runs: all calls of a round at once, before the first of them runs, in sub-agents too.
  *
- * Two ways with the same rules. `make` asks the `Approvals` service while the run waits. `suspending` ends the run with
- * `stopReason: "suspended"` and `pending` requests; `Agent.resume` goes on with the decisions, in another process, days
- * later. A refusal is told to the model and fails nothing.
+ * Where `Approvals` is in the run's context, that is asked while the run waits (see `Agent.attended`). Elsewhere the run
+ * ends with `stopReason: "suspended"` and `pending` requests; `Agent.resume` goes on with the decisions, in another
+ * process, days later. The model reads a refusal, and nothing fails.
  *
  * ```ts
  * import { Agent, Tool } from "effect-deepagents"
@@ -17,7 +17,7 @@
  *   prompt: "You operate the shop.",
  *   tools: [deploy, transfer],
  *   middleware: [
- *     HumanInTheLoop.suspending({
+ *     HumanInTheLoop.make({
  *       tools: { deploy: true, transfer: { when: ({ amount }) => Number(amount) > 100, allow: ["approve", "reject"] } },
  *       destructive: true
  *     })
@@ -25,18 +25,16 @@
  * })
  * ```
  */
-import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Approval from "../core/Approval.ts"
 import { type JsonObject } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
+import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
 import { canonical } from "../core/schema/jsonTree.ts"
 import type { Takes, Tool } from "../core/Tool.ts"
-import { describeArguments } from "../core/ToolCall.ts"
-import { approvalKey } from "../support/store/always.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
@@ -101,53 +99,36 @@ const ruleFor = (options: Options, call: Middleware.PreparedCall): Rule | "never
   return typeof rule === "function" ? { when: rule } : rule
 }
 
-const keyOf = (rule: Rule, call: Middleware.PreparedCall): string => {
+const rulingOf = (rule: Rule, call: Middleware.PreparedCall, expiresIn: number | undefined): Ruling.Ruling => {
+  const { allow, deciders, describe, likeness, name: by = name } = rule
   const given = call.given()
-  const likeness = rule.likeness === undefined ? canonical(given) : `like ${rule.likeness(given)}`
-  return approvalKey(name, rule.name ?? "", call, likeness)
+  return Ruling.ask(by, {
+    // A rule that can't describe a call does not keep it from being asked about.
+    description: Result.getOrElse(
+      Result.try(() => describe?.(given)),
+      () => undefined
+    ),
+    choices: allow,
+    deciders,
+    expiresIn,
+    likeness: likeness === undefined ? canonical(given) : `like ${likeness(given)}`
+  })
 }
 
-const gateOf = (
-  run: Run,
-  rule: Rule,
-  call: Middleware.PreparedCall,
-  expiresAt: number | undefined
-): Middleware.Suspend =>
-  Middleware.suspend(
-    // A rule that can't describe a call does not keep it from being asked about.
-    Result.getOrElse(
-      Result.try(() => rule.describe?.(call.given())),
-      () => undefined
-    ) ??
-      call.describe?.() ??
-      `${call.name} ${describeArguments(call.given())}`,
-    {
-      allow: rule.allow,
-      rule: rule.name,
-      deciders: rule.deciders,
-      expiresAt,
-      onDecision: (decision) =>
-        decision._tag === "Approve" && decision.always === true
-          ? run.state.set(Approval.always, [keyOf(rule, call)])
-          : Effect.void
-    }
-  )
-
-const gates = (options: Options) =>
-  Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
-    const approved = yield* run.state.get(Approval.always)
-    const { expiresIn } = options
-    const time = timeOf(expiresIn ?? Duration.infinity)
-    const now = yield* Clock.currentTimeMillis
-    const expiresAt = Duration.isFinite(time) ? now + Duration.toMillis(time) : undefined
-    return calls.map((call) => {
-      const rule = ruleFor(options, call)
-      if (rule === undefined) return Middleware.allow
-      return rule === "never" || rule.when?.(call.given()) === false || approved.includes(keyOf(rule, call))
-        ? Middleware.approve
-        : gateOf(run, rule, call, expiresAt)
-    })
-  })
+const rulings = (options: Options) => {
+  const time = timeOf(options.expiresIn ?? Duration.infinity)
+  const expiresIn = Duration.isFinite(time) ? Duration.toMillis(time) : undefined
+  return (_run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) =>
+    Effect.sync(() =>
+      calls.map((call) => {
+        const rule = ruleFor(options, call)
+        if (rule === undefined) return undefined
+        return rule === "never" || rule.when?.(call.given()) === false
+          ? Ruling.allow(name, { settles: true })
+          : rulingOf(rule, call, expiresIn)
+      })
+    )
+}
 
 /** Finds what would let calls run that somebody meant to be asked about. */
 const problemOf = (
@@ -168,17 +149,12 @@ const problemOf = (
     : undefined
 }
 
-const parts = (options: Options) => ({
-  name,
-  check: (_tools: ReadonlySet<string>, reach: ReadonlySet<string>, asks: boolean) => problemOf(options, reach, asks),
-  inherit: options.inherit ?? true,
-  state: [Approval.always]
-})
-
-/** Asks the `Approvals` service while the run waits. */
-export const make = (options: Options): Middleware.Middleware<never, Approval.Approvals> =>
-  Middleware.asking({ ...parts(options), gateToolCalls: gates(options) })
-
-/** Ends the run until somebody has decided. */
-export const suspending = (options: Options): Middleware.Suspending =>
-  Middleware.suspending({ ...parts(options), gateToolCalls: gates(options) })
+/** Asks a person about calls, as the rules say. */
+export const make = (options: Options): Middleware.Asking =>
+  Middleware.make({
+    name,
+    asks: true,
+    inherit: options.inherit ?? true,
+    check: (_tools: ReadonlySet<string>, reach: ReadonlySet<string>, asks: boolean) => problemOf(options, reach, asks),
+    rulings: rulings(options)
+  })

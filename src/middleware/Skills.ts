@@ -26,6 +26,7 @@ import type { Backend } from "../core/Backend.ts"
 import { type ModelRequest, type ToolDefinition, turnPurpose } from "../core/ChatModel.ts"
 import type { Message } from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
+import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
@@ -189,13 +190,14 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
           )
         : next(request),
     // A round that is taken up from a checkpoint was offered to the model in an earlier run.
-    gateToolCalls: (run, calls) =>
+    rulings: (run, calls) =>
       Effect.map(run.state.get(narrowed), (by) =>
         calls.map(({ name }) => {
           if (by === null || name === leaveTool || allows(by, name) || lastTurn(run.messages) === by.turn) {
-            return Middleware.allow
+            return undefined
           }
-          return Middleware.refuse(
+          return Ruling.refuse(
+            "Skills",
             `Not executed: "${name}" is not among the tools of the skill that is in use (${by.skills.join(", ")}). Call ${leaveTool} first, if the work with it is done.`
           )
         })

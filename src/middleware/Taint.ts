@@ -21,7 +21,7 @@
  *   name: "assistant",
  *   prompt: "You look after mail and bills.",
  *   tools: [readMail, sendMoney],
- *   middleware: [Taint.suspending({ untrusted: ["read_mail"], secrets: { read_mail: ["mail"] } })]
+ *   middleware: [Taint.make({ untrusted: ["read_mail"], secrets: { read_mail: ["mail"] } })]
  * })
  * ```
  */
@@ -29,7 +29,6 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
 import type * as AgentState from "../core/AgentState.ts"
-import type * as Approval from "../core/Approval.ts"
 import * as Backend from "../core/Backend.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { CurrentRun } from "../core/Run.ts"
@@ -100,14 +99,11 @@ export const bringIn = (from: string): Effect.Effect<void> =>
   Effect.flatMap(CurrentRun, (run) => (run === undefined ? Effect.void : Marks.mark(run.state, from, [], true)))
 
 /**
- * Asks the `Approvals` service while the run waits. An approval with `always` clears the conversation: what had come in
+ * Asks a person about deeds in a marked conversation. An approval with `always` clears the conversation: what had come in
  * when the person was asked is asked about no more.
  */
-export const make = (options: Options = {}): Middleware.Middleware<never, Approval.Approvals> =>
-  Middleware.asking(Marks.parts(options))
-
-/** Like {@link make}, but ends the run until somebody has decided. */
-export const suspending = (options: Options = {}): Middleware.Suspending => Middleware.suspending(Marks.parts(options))
+export const make = (options: Options = {}): Middleware.Asking =>
+  Middleware.make({ ...Marks.parts(options), asks: true })
 
 const carrying = (roots?: ReadonlyArray<string>): Layer.Layer<Backend.Backend, never, Backend.Backend> =>
   Backend.layer(

@@ -17,6 +17,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Middleware from "../core/Middleware.ts"
+import * as Ruling from "../core/Ruling.ts"
 
 /** The name of this middleware. */
 const name = "ToolExclusion"
@@ -33,10 +34,10 @@ export const make = (names: ReadonlyArray<string>): Middleware.Middleware => {
     check: (_tools, reach) => Middleware.unknownTool("the tools that are excluded name", names, reach),
     inherit: true,
     // Calls of a turn that an earlier run was given, before a crash, were offered by nobody here.
-    gateToolCalls: (_run, calls) =>
+    rulings: (_run, calls) =>
       Effect.succeed(
         calls.map(({ name }) =>
-          excluded.has(name) ? Middleware.refuse(`There is no tool "${name}" here.`) : Middleware.allow
+          excluded.has(name) ? Ruling.refuse("ToolExclusion", `There is no tool "${name}" here.`) : undefined
         )
       ),
     wrapModelCall: (request, next) => {

@@ -22,22 +22,21 @@
  *     budget: { tokens: 200000 }
  *   `)
  *   const policy = yield* Effect.fromResult(Policy.compile([organisation]))
- *   const agent = Agent.make({ name: "clerk", prompt: "You pay bills.", tools, middleware: policy.suspending })
+ *   const agent = Agent.make({ name: "clerk", prompt: "You pay bills.", tools, middleware: policy.middleware })
  *   return yield* Agent.run(agent, "Pay what is due")
  * })
  * ```
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Permissions from "../backends/Permissions.ts"
 import * as Agent from "../core/Agent.ts"
-import * as Approval from "../core/Approval.ts"
 import * as Backend from "../core/Backend.ts"
 import type { JsonObject } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
+import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
 import * as Sandboxes from "../core/Sandbox.ts"
 import type { Annotations } from "../core/Tool.ts"
@@ -45,7 +44,6 @@ import { describeArguments } from "../core/ToolCall.ts"
 import * as Budget from "../middleware/Budget.ts"
 import type * as Network from "../net/Network.ts"
 import * as Attached from "../support/effect/attached.ts"
-import { approvalKey } from "../support/store/always.ts"
 import { at, brief, problems } from "../support/text/issues.ts"
 import { didYouMean } from "../support/text/names.ts"
 import { parseYaml } from "../support/text/yaml.ts"
@@ -127,9 +125,8 @@ export interface Call {
 /**
  * Policies, ready to be used.
  *
- * - `asking`, `suspending`: middleware for the rules of calls and the budget: what a rule asks, the `Approvals` service
- *   decides while the run waits, or the run is suspended. Sub-agents inherit it. A tool that a rule names needs no
- *   approval of its own.
+ * - `middleware`: for the rules of calls and the budget. Sub-agents inherit it. A tool that a rule names needs no approval
+ *   of its own.
  * - `files`: permissions and reach, before the `Backend` that it is given; `sandbox` is for one that runs commands, and
  *   fails where they are denied: take `files` then.
  * - `apply`: the agent without the middleware that is off; see `Agent.without`
@@ -139,8 +136,7 @@ export interface Call {
  */
 export interface Compiled {
   readonly policies: ReadonlyArray<Policy>
-  readonly asking: ReadonlyArray<Middleware.Middleware<Budget.BudgetExceeded, Approval.Approvals>>
-  readonly suspending: ReadonlyArray<Middleware.Middleware<Budget.BudgetExceeded> | Middleware.Suspending>
+  readonly middleware: ReadonlyArray<Middleware.Middleware<Budget.BudgetExceeded> | Middleware.Asking>
   readonly files: Layer.Layer<Backend.Backend, Permissions.InvalidPermissions, Backend.Backend>
   readonly sandbox: Layer.Layer<Sandboxes.Sandbox | Backend.Backend, Permissions.InvalidPermissions, Sandboxes.Sandbox>
   readonly apply: <O, E, R>(agent: Agent.Agent<O, E, R>) => Agent.Agent<O, E, R>
@@ -163,31 +159,26 @@ const explanationOf = ([first, ...others]: ReadonlyArray<Word>): Explanation => 
 /** The name of the middleware that policies compile to, beside that of the budget. */
 const name = "Policy"
 
-const gateOf = (run: Run, call: Middleware.PreparedCall, word: Word, now: number, always: ReadonlyArray<string>) => {
+const rulingOf = (word: Word, call: Middleware.PreparedCall): Ruling.Ruling => {
   const rule = `${word.policy}: ${word.rule}`
   const { deciders, expiresIn, reason } = word.terms
   if (word.mode === "deny") {
-    return Middleware.refuse(
-      `Not executed: a policy does not allow it (${rule})${reason === undefined ? "." : `: ${reason}`}`
-    )
+    const why = reason === undefined ? "." : `: ${reason}`
+    return Ruling.refuse(rule, `Not executed: a policy does not allow it (${rule})${why}`)
   }
-  if (word.mode === "allow") return word.isNamed ? Middleware.approve : Middleware.allow
+  if (word.mode === "allow") return Ruling.allow(rule, { settles: word.isNamed })
   const like = likenessOf(word, call)
-  const key = approvalKey(name, rule, call, like.key)
-  if (always.includes(key)) return Middleware.approve
-  const text = `${call.name} ${describeArguments(call.given())}`
-  const lines = [text, ...(reason === undefined ? [] : [reason]), `An approval for good covers ${like.text}.`]
-  return Middleware.suspend(lines.join("\n"), {
-    rule,
+  return Ruling.ask(rule, {
+    description: `${call.name} ${describeArguments(call.given())}`,
+    reason: [...(reason === undefined ? [] : [reason]), `An approval for good covers ${like.text}.`].join("\n"),
     deciders,
+    expiresIn,
     byPerson: true,
-    expiresAt: expiresIn === undefined ? undefined : now + expiresIn,
-    onDecision: (decision) =>
-      decision._tag === "Approve" && decision.always === true ? run.state.set(Approval.always, [key]) : Effect.void
+    likeness: like.key
   })
 }
 
-const gates = (policies: ReadonlyArray<Policy>) => {
+const rulings = (policies: ReadonlyArray<Policy>) => {
   const warned = Attached.make<Run, Set<string>>()
   const warn = (run: Run, text: string): Effect.Effect<void> => {
     const known = warned.get(run) ?? new Set<string>()
@@ -200,13 +191,11 @@ const gates = (policies: ReadonlyArray<Policy>) => {
     `${rule} has a pattern for the argument "${argument}", which the tool does not have, so it holds for all calls if it restricts, and for none if it allows.${hint}`
   const hasServers = policies.some(({ servers }) => servers !== undefined)
   return Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
-    const always = yield* run.state.get(Approval.always)
-    const now = yield* Clock.currentTimeMillis
     const found: Array<Misspelt> = []
     const answers = calls.map((call) => {
       const offered = run.offered.find((one) => one.name === call.name)
       const [word] = decide(policies, call, offered?.parameters, (one) => found.push(one))
-      return word === undefined ? Middleware.allow : gateOf(run, call, word, now, always)
+      return word === undefined ? undefined : rulingOf(word, call)
     })
     for (const one of found) yield* warn(run, ofArgument(one))
     if (hasServers) {
@@ -242,9 +231,9 @@ const partsOf = (policies: ReadonlyArray<Policy>, known: ReadonlySet<string>) =>
   return {
     name,
     inherit: true,
-    state: [Approval.always],
+    asks: true as const,
     check: (_tools: ReadonlySet<string>, reach: ReadonlySet<string>) => unknownNames(policies, known, reach),
-    gateToolCalls: gates(policies),
+    rulings: rulings(policies),
     wrapModelCall: ((request, next) => {
       const tools = request.tools.filter((tool) => !off(tool.name))
       return next(tools.length === request.tools.length ? request : { ...request, tools })
@@ -294,12 +283,10 @@ const ready = (
   const budget = budgetOf(policies)
   const limits =
     budget === undefined ? [] : [Budget.make({ ...budget, onExhausted: budget.onExhausted ?? "finalAnswer" })]
-  const parts = partsOf(policies, known)
   const off = policies.flatMap((policy) => policy.off?.middleware ?? [])
   return {
     policies,
-    asking: [...limits, Middleware.asking(parts)],
-    suspending: [...limits, Middleware.suspending(parts)],
+    middleware: [...limits, Middleware.make(partsOf(policies, known))],
     files: together.reduce<Compiled["files"]>(
       (inner, one) => Layer.provide(Permissions.layer(one), inner),
       Backend.layer(Backend.Backend)

@@ -332,7 +332,7 @@ describe("a patch", () => {
         name: "agent",
         prompt: "",
         tools: [twoFiles],
-        middleware: [Middleware.suspending({ name: "suspendable" })]
+        middleware: [Middleware.make({ asks: true, name: "suspendable" })]
       })
       const first = yield* provided(Agent.run(agent, "Go"))
       const [request] = first.pending

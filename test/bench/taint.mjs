@@ -40,7 +40,7 @@ const make = (middleware) =>
 const agents = {
   without: make([]),
   with: make([
-    Taint.suspending({
+    Taint.make({
       untrusted: names,
       trusted: names,
       acts: names,
@@ -100,7 +100,7 @@ const marked = (work) => {
     parameters: {},
     execute: () => Effect.as(Effect.andThen(Taint.bringIn("page"), Effect.orDie(work)), "done")
   })
-  const agent = Agent.make({ name: "writer", prompt: "", tools: [tool], middleware: [Taint.suspending()] })
+  const agent = Agent.make({ name: "writer", prompt: "", tools: [tool], middleware: [Taint.make()] })
   const model = TestChatModel.script([TestChatModel.calls([{ name: "work" }]), "done"])
   return Effect.provide(Agent.run(agent, "go"), model)
 }

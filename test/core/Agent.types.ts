@@ -11,6 +11,7 @@ import {
   type Json,
   Message,
   Middleware,
+  Ruling,
   type ModelError,
   StopWhen,
   Tool,
@@ -73,39 +74,41 @@ expectTypeOf(Agent.provide(support, ordersLayer)).toEqualTypeOf<
   Agent.Agent<string, ModelError.ModelError | "orders down", ChatModel.ChatModel | Audit>
 >()
 
-const approval = Middleware.suspending({
+const approval = Middleware.make({
+  asks: true,
   name: "approval",
-  gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.allow))
+  rulings: (_run, calls) => Effect.succeed(calls.map(() => undefined))
 })
 expectTypeOf(Agent.make({ name: "a", prompt: "", middleware: [approval] })).toEqualTypeOf<
   Agent.Agent<string | undefined, ModelError.ModelError, ChatModel.ChatModel>
 >()
 
-// A gate that asks a person needs `Approvals`, or may leave the run without an answer: a plain middleware's can't ask.
-const maySuspend = (_run: unknown, calls: ReadonlyArray<unknown>) =>
+// Rulings that may ask a person may leave the run without an answer, unless somebody attends it.
+const mayAsk = (_run: unknown, calls: ReadonlyArray<unknown>) =>
   Audit.use((audit) =>
     Effect.as(
       audit.note,
-      calls.map(() => Middleware.suspend("may I?"))
+      calls.map(() => Ruling.ask("test", { description: "may I?" }))
     )
   )
-const asking = Middleware.asking({ name: "asking", gateToolCalls: maySuspend })
-expectTypeOf(asking).toEqualTypeOf<Middleware.Middleware<never, Audit | Approval.Approvals>>()
-expectTypeOf(
-  Middleware.asking({ name: "asking", gateToolCalls: () => Effect.succeed([Middleware.suspend("may I?")]) })
-).toEqualTypeOf<Middleware.Middleware<never, Approval.Approvals>>()
-expectTypeOf(Agent.make({ name: "a", prompt: "", middleware: [asking] })).toEqualTypeOf<
+const asking = Middleware.make({ asks: true, name: "asking", rulings: mayAsk })
+expectTypeOf(asking).toEqualTypeOf<Middleware.Asking<never, Audit>>()
+const suspended = Agent.make({ name: "a", prompt: "", middleware: [asking] })
+expectTypeOf(suspended).toEqualTypeOf<
+  Agent.Agent<string | undefined, ModelError.ModelError, ChatModel.ChatModel | Audit>
+>()
+expectTypeOf(Agent.attended(suspended)).toEqualTypeOf<
   Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Audit | Approval.Approvals>
 >()
-expectTypeOf(Middleware.suspending({ name: "suspending", gateToolCalls: maySuspend })).toEqualTypeOf<
-  Middleware.Suspending<never, Audit>
+expectTypeOf(suspended.pipe(Agent.attended)).toEqualTypeOf<
+  Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Audit | Approval.Approvals>
 >()
-// @ts-expect-error only `asking` and `suspending` middleware may suspend
-Middleware.make({ name: "plain", gateToolCalls: maySuspend })
-// @ts-expect-error nor does a gate without needs
-Middleware.make({ name: "plain", gateToolCalls: () => Effect.succeed([Middleware.suspend("may I?")]) })
-// @ts-expect-error nor a plain middleware that is made of an asking one
-Middleware.make({ ...asking, name: "plain" })
+// @ts-expect-error only a middleware that says `asks` may ask
+Middleware.make({ name: "plain", rulings: mayAsk })
+// @ts-expect-error nor one without needs
+Middleware.make({ name: "plain", rulings: () => Effect.succeed([Ruling.ask("test", { description: "may I?" })]) })
+// @ts-expect-error nor a plain middleware with its rulings
+Middleware.make({ name: "plain", rulings: asking.rulings })
 
 expectTypeOf(Agent.asTool(support)).toEqualTypeOf<Tool.Tool<ChatModel.ChatModel | Orders | ToolContext.ToolContext>>()
 
@@ -321,7 +324,7 @@ Agent.make({ name: "a", prompt: "", middleware: [{ name: "x", beforModel: () => 
 // @ts-expect-error there is no hook of this name
 Middleware.make({ name: "x", beforModel: () => Effect.void })
 // @ts-expect-error there is no hook of this name
-Middleware.suspending({ name: "x", gateToolCall: () => Effect.succeed([]) })
+Middleware.make({ asks: true, name: "x", gateToolCall: () => Effect.succeed([]) })
 // @ts-expect-error there is no hook of this name
 Agent.make({ name: "a", prompt: "", middleware: [Middleware.make({ name: "x", beforModel: () => Effect.void })] })
 

@@ -22,7 +22,7 @@ const agent = Agent.make({
   name: "clerk",
   prompt: "",
   tools: [pay],
-  middleware: [HumanInTheLoop.suspending({ tools: rules })]
+  middleware: [HumanInTheLoop.make({ tools: rules })]
 })
 
 const calls = () =>
@@ -38,52 +38,64 @@ const suspended = Effect.gen(function* () {
 })
 
 describe("Approval.Decision", () => {
-  const anybody = HumanInTheLoop.suspending({ tools: { pay: true } })
-  const ada = HumanInTheLoop.suspending({ tools: { pay: { deciders: ["ada"] } } })
+  const anybody = HumanInTheLoop.make({ tools: { pay: true } })
+  const ada = HumanInTheLoop.make({ tools: { pay: { deciders: ["ada"] } } })
   const finance = Result.getOrThrow(
     Policy.compile([{ tools: { pay: { mode: "ask", deciders: ["role:finance"] } } }])
-  ).suspending
+  ).middleware
 
   it.effect.each([
-    ["anybody, then finance", [anybody, ...finance], [undefined, { id: "bob", roles: ["finance"] }]],
-    ["finance, then anybody", [...finance, anybody], [{ id: "bob", roles: ["finance"] }]],
-    ["ada, then finance", [ada, ...finance], [{ id: "ada" }, { id: "bob", roles: ["finance"] }]],
-    ["ada of finance for both", [ada, ...finance], [{ id: "ada", roles: ["finance"] }]]
-  ] as const)("of one that several ask for, all have their word: %s", ([, middleware, people]) =>
+    ["anybody and finance", [anybody, ...finance]],
+    ["finance and anybody", [...finance, anybody]]
+  ] as const)("several that ask become one question, which satisfies all: %s", ([, middleware]) =>
     Effect.gen(function* () {
       const clerk = Agent.make({ name: "clerk", prompt: "", tools: [pay], middleware })
-      let last = yield* Agent.run(clerk, "go")
-      for (const by of people) {
-        assert.strictEqual(last.stopReason, "suspended")
-        assert.strictEqual(last.pending.length, 1)
-        const decisions = last.pending.map((request) =>
-          by === undefined ? Approval.approve(request) : Approval.decidedBy(Approval.approve(request), request, { by })
-        )
-        last = yield* Agent.resume(clerk, { checkpoint: last, decisions })
-      }
+      const first = yield* Agent.run(clerk, "go")
+      const [request] = first.pending
+      assert(request !== undefined)
+      assert.strictEqual(first.pending.length, 1)
+      assert.deepStrictEqual(request.deciders, ["role:finance"])
+      assert.strictEqual(request.byPerson, true)
+      assert.include(request.rule, "HumanInTheLoop")
+      assert.include(request.rule, "policy 1: tools.pay")
+      const approve = (by: Approval.Principal) =>
+        Agent.resume(clerk, {
+          checkpoint: first,
+          decisions: [Approval.decidedBy(Approval.approve(request), request, { by })]
+        })
+      assert.include((yield* Effect.flip(approve({ id: "ada" }))).message, 'not by "ada"')
+      const last = yield* approve({ id: "bob", roles: ["finance"] })
       assert.strictEqual(last.text, "done")
       assert.strictEqual(last.messages.filter(({ role }) => role === "tool").length, 1)
     }).pipe(Effect.provide(calls()))
   )
 
-  it.effect("a program's word is none where a person is to decide, whoever asked first", () =>
+  it.effect("nobody is asked where no decider satisfies all: the call is refused", () =>
     Effect.gen(function* () {
-      const policy = Result.getOrThrow(Policy.compile([{ tools: { pay: "ask" } }])).suspending
+      const clerk = Agent.make({ name: "clerk", prompt: "", tools: [pay], middleware: [ada, ...finance] })
+      const result = yield* Agent.run(clerk, "go")
+      assert.strictEqual(result.stopReason, "completed")
+      assert.include(result.messages.map((message) => JSON.stringify(message.content)).join(), "no decider in common")
+    }).pipe(Effect.provide(calls()))
+  )
+
+  it.effect("a program can't decide where one of the rules wants a person", () =>
+    Effect.gen(function* () {
+      const policy = Result.getOrThrow(Policy.compile([{ tools: { pay: "ask" } }])).middleware
       const clerk = Agent.make({ name: "clerk", prompt: "", tools: [pay], middleware: [anybody, ...policy] })
       const first = yield* Agent.run(clerk, "go")
       const byProgram = (request: Approval.Request): Approval.Decision => ({
         ...Approval.decidedBy(Approval.approve(request), request, { by: { id: "classifier" } }),
         byProgram: true
       })
-      const second = yield* Agent.resume(clerk, { checkpoint: first, decisions: first.pending.map(byProgram) })
       assert.deepStrictEqual(
-        second.pending.map((request) => request.byPerson),
+        first.pending.map((request) => request.byPerson),
         [true]
       )
-      const refused = Agent.resume(clerk, { checkpoint: second, decisions: second.pending.map(byProgram) })
+      const refused = Agent.resume(clerk, { checkpoint: first, decisions: first.pending.map(byProgram) })
       assert.include((yield* Effect.flip(refused)).message, "is for a person to decide on")
-      const approved = second.pending.map((request) => Approval.approve(request))
-      assert.strictEqual((yield* Agent.resume(clerk, { checkpoint: second, decisions: approved })).text, "done")
+      const approved = first.pending.map((request) => Approval.approve(request))
+      assert.strictEqual((yield* Agent.resume(clerk, { checkpoint: first, decisions: approved })).text, "done")
     }).pipe(Effect.provide(calls()))
   )
 
@@ -182,7 +194,7 @@ describe("Approval.Decision", () => {
         name: "clerk",
         prompt: "",
         tools: [pay],
-        middleware: [HumanInTheLoop.suspending({ tools: { payy: true } })]
+        middleware: [HumanInTheLoop.make({ tools: { payy: true } })]
       })
       const error = yield* Effect.flip(Agent.run(wrong, "go"))
       assert.strictEqual(error._tag === "AgentError" && error.reason._tag, "InvalidAgent")

@@ -11,11 +11,11 @@ const seenBy = Effect.fnUntraced(function* (tool: Tool.Tool, args: JsonObject) {
   const seen: Array<readonly [JsonObject, JsonObject]> = []
   const gate = Middleware.make({
     name: "Gate",
-    gateToolCalls: (_run, calls) =>
+    rulings: (_run, calls) =>
       Effect.sync(() =>
         calls.map((call) => {
           seen.push([call.arguments, call.given()])
-          return Middleware.allow
+          return undefined
         })
       )
   })

@@ -134,7 +134,7 @@ describe("approvals in nested sub-agents (invariants 1, 5, 14)", { timeout: 60_0
           name: "lead",
           prompt: "lead",
           subagents: [middle],
-          approvals: { mode: "suspend", tools: { act: ({ asks }) => asks === true } }
+          approvals: { tools: { act: ({ asks }) => asks === true } }
         })
         const model = TestChatModel.reactive((request) => {
           const turns = turnsOf(request.messages)

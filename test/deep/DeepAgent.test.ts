@@ -167,7 +167,7 @@ describe("DeepAgent", () => {
       const agent = DeepAgent.make({
         name: "deep",
         prompt: "p",
-        approvals: { mode: "suspend", tools: { write_file: true } }
+        approvals: { tools: { write_file: true } }
       })
       const first = yield* Agent.run(agent, "go")
       assert.strictEqual(first.stopReason, "suspended")
@@ -211,7 +211,7 @@ describe("DeepAgent", () => {
         name: "deep",
         prompt: "p",
         tools: [tool("pay"), tool("wipe")],
-        approvals: { mode: "ask" },
+        approvals: {},
         middleware: [HumanInTheLoop.make({ tools: { pay: true } }), HumanInTheLoop.make({ tools: { wipe: true } })]
       })
       yield* Effect.provideService(Agent.run(agent, "go"), Approval.Approvals, {

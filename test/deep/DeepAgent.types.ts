@@ -1,6 +1,6 @@
 import { Context, Effect, type Layer, Schema } from "effect"
 import {
-  type Agent,
+  Agent,
   type Approval,
   type Backend,
   type ChatModel,
@@ -37,12 +37,12 @@ expectTypeOf(
     name: "a",
     prompt: "",
     output: Schema.Struct({ city: Schema.String }),
-    approvals: { mode: "suspend", destructive: true }
+    approvals: { destructive: true }
   })
 ).toEqualTypeOf<Deep<{ readonly city: string } | undefined, never>>()
 
 // Asking while the run waits needs somebody to ask.
-expectTypeOf(DeepAgent.make({ name: "a", prompt: "", approvals: { mode: "ask", destructive: true } })).toEqualTypeOf<
+expectTypeOf(Agent.attended(DeepAgent.make({ name: "a", prompt: "", approvals: { destructive: true } }))).toEqualTypeOf<
   Deep<string, Approval.Approvals>
 >()
 
@@ -56,7 +56,7 @@ const pay = Tool.make("pay", {
 expectTypeOf(DeepAgent.make({ name: "a", prompt: "", tools: [pay] })).toEqualTypeOf<
   Deep<string, Orders | Approval.Approvals>
 >()
-expectTypeOf(DeepAgent.make({ name: "a", prompt: "", tools: [pay], approvals: { mode: "suspend" } })).toEqualTypeOf<
+expectTypeOf(DeepAgent.make({ name: "a", prompt: "", tools: [pay], approvals: {} })).toEqualTypeOf<
   Deep<string | undefined, Orders>
 >()
 
@@ -114,31 +114,29 @@ expectTypeOf(
     subagents: [...workers, clerk],
     profiles: [...HarnessProfile.builtIn, profile],
     largeResults: perhaps ? false : { toolResults: 1_000 },
-    ...(perhaps ? { approvals: { mode: "ask", destructive: true } } : {}),
+    ...(perhaps ? { approvals: { destructive: true } } : {}),
     ...(perhaps ? { execute: true } : {})
   })
-).toEqualTypeOf<Deep<string, Orders | Sandbox.Sandbox | Approval.Approvals>>()
+).toEqualTypeOf<Deep<string | undefined, Orders | Sandbox.Sandbox>>()
 
 // A misspelt option is refused.
 // @ts-expect-error There is no option "tool".
 DeepAgent.make({ name: "a", prompt: "", tool: [] })
 // @ts-expect-error There is no option "approvals".
-DeepAgent.subagent({ name: "a", description: "", prompt: "", approvals: { mode: "ask" } })
+DeepAgent.subagent({ name: "a", description: "", prompt: "", approvals: {} })
 // @ts-expect-error A sub-agent is chosen by its description.
 DeepAgent.subagent({ name: "a", prompt: "" })
-// @ts-expect-error Who is asked must be said.
-DeepAgent.make({ name: "a", prompt: "", approvals: { destructive: true } })
 
 // So is one inside of an option, and the message names it.
 // @ts-expect-error There is no option "approvals.tool".
-DeepAgent.make({ name: "a", prompt: "", approvals: { mode: "ask", tool: { write_file: true } } })
+DeepAgent.make({ name: "a", prompt: "", approvals: { tool: { write_file: true } } })
 // @ts-expect-error There is no option "approvals.destructve".
-DeepAgent.make({ name: "a", prompt: "", approvals: { mode: "ask", destructve: true } })
+DeepAgent.make({ name: "a", prompt: "", approvals: { destructve: true } })
 DeepAgent.make({
   name: "a",
   prompt: "",
   // @ts-expect-error There is no option "approvals.tools.x.alow".
-  approvals: { mode: "ask", tools: { x: { when: () => true, alow: ["approve"] } } }
+  approvals: { tools: { x: { when: () => true, alow: ["approve"] } } }
 })
 // @ts-expect-error There is no option "execute.maxTimout".
 DeepAgent.make({ name: "a", prompt: "", execute: { timeout: "3 seconds", maxTimout: "1 minute" } })
@@ -154,7 +152,6 @@ DeepAgent.make({
   name: "a",
   prompt: "",
   approvals: {
-    mode: "ask",
     tools: { a: true, b: (args) => args["x"] === 1, c: { when: () => true, allow: ["approve"] } }
   },
   execute: { timeout: "3 seconds" },
@@ -178,7 +175,6 @@ DeepAgent.make({
   prompt: "",
   todos: true,
   approvals: {
-    mode: "ask",
     destructive: true,
     // @ts-expect-error There is no option "approvals.inherti".
     inherti: false

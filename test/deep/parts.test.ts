@@ -30,7 +30,7 @@ const deep = (middleware: ReadonlyArray<Middleware.Middleware>) =>
     memory: ["/AGENTS.md"],
     skills: ["/skills"],
     backgroundSubagents: [worker],
-    approvals: { mode: "ask", tools: { delete_file: true } },
+    approvals: { tools: { delete_file: true } },
     middleware
   })
 
@@ -241,7 +241,7 @@ describe("the parts of a deep agent", () => {
       Summarization.make(),
       PromptCaching.make(),
       Memory.make({ sources: [] }),
-      HumanInTheLoop.suspending({ tools: {} }),
+      HumanInTheLoop.make({ tools: {} }),
       ModelRetry.make(),
       ModelTimeout.make()
     ]

@@ -86,7 +86,7 @@ describe("AgentEntity", () => {
           name: "a",
           prompt: "",
           tools: [pay(ran)],
-          middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
+          middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
         })
       })
       yield* Effect.gen(function* () {

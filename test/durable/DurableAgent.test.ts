@@ -95,7 +95,7 @@ describe("DurableAgent", () => {
         name: "a",
         prompt: "",
         tools: [tool],
-        middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
+        middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
       })
       const durable = DurableAgent.make({ name: "d", agent })
       yield* Effect.gen(function* () {
@@ -125,7 +125,7 @@ describe("DurableAgent", () => {
         name: "a",
         prompt: "",
         tools: [tool],
-        middleware: [Wait.make(), HumanInTheLoop.suspending({ tools: { pay: true }, expiresIn: "1 hour" })]
+        middleware: [Wait.make(), HumanInTheLoop.make({ tools: { pay: true }, expiresIn: "1 hour" })]
       })
       const durable = DurableAgent.make({ name: "d", agent })
       yield* Effect.gen(function* () {
@@ -375,7 +375,7 @@ describe("DurableAgent", () => {
         description: "pays",
         prompt: "",
         tools: [tool],
-        middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
+        middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
       }).pipe(
         Agent.provide(
           TestChatModel.reactive(({ messages }) => (messages.at(-1)?.role === "tool" ? "paid" : calls(["pay", 9])))
@@ -385,7 +385,7 @@ describe("DurableAgent", () => {
         name: "a",
         prompt: "",
         tools: [Agent.asTool(child)],
-        middleware: [HumanInTheLoop.suspending({ tools: {} })]
+        middleware: [HumanInTheLoop.make({ tools: {} })]
       })
       const durable = DurableAgent.make({ name: "d", agent })
       yield* Effect.gen(function* () {
@@ -415,7 +415,7 @@ describe("DurableAgent", () => {
         name: "a",
         prompt: "",
         tools: [tool],
-        middleware: [HumanInTheLoop.suspending({ tools: { pay: true }, expiresIn: "1 hour" })]
+        middleware: [HumanInTheLoop.make({ tools: { pay: true }, expiresIn: "1 hour" })]
       })
       const durable = DurableAgent.make({ name: "d", agent })
       yield* Effect.gen(function* () {

@@ -26,7 +26,7 @@ const guarded = (ran: Array<number>) =>
       name: "a",
       prompt: "",
       tools: [ship(ran)],
-      middleware: [HumanInTheLoop.suspending({ tools: { ship: true } }), Wait.make()]
+      middleware: [HumanInTheLoop.make({ tools: { ship: true } }), Wait.make()]
     })
   })
 

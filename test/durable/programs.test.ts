@@ -1,7 +1,7 @@
 /** Programs as durable agents: what they do inside of a workflow, once. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Option, Schema } from "effect"
-import { Agent, Approval, Middleware, Tool, ToolContext, ToolError, ToolOutput } from "effect-deepagents"
+import { Agent, Approval, Middleware, Ruling, Tool, ToolContext, ToolError, ToolOutput } from "effect-deepagents"
 import { AgentClient, AgentEntity, DurableAgent } from "effect-deepagents/durable"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { WorkflowEngine } from "effect/workflow"
@@ -27,10 +27,13 @@ const made = (ran: Array<string>) => {
     output: Schema.Struct({ all: Schema.Array(Schema.String) }),
     tools: [tool("act"), tool("pay")],
     middleware: [
-      Middleware.suspending({
+      Middleware.make({
+        asks: true,
         name: "asking",
-        gateToolCalls: (_run, calls) =>
-          Effect.succeed(calls.map(({ name }) => (name === "pay" ? Middleware.suspend("pay?") : Middleware.allow)))
+        rulings: (_run, calls) =>
+          Effect.succeed(
+            calls.map(({ name }) => (name === "pay" ? Ruling.ask("test", { description: "pay?" }) : undefined))
+          )
       })
     ],
     run: Effect.fnUntraced(function* (text) {

@@ -102,7 +102,7 @@ describe("Mcp", () => {
     "a run that can be suspended ends with the question, and goes on with the answer",
     () =>
       Effect.gen(function* () {
-        const suspending = Agent.make({ name: "clerk", prompt: "You work.", middleware: [Mcp.suspending()] })
+        const suspending = Agent.make({ name: "clerk", prompt: "You work.", middleware: [Mcp.make()] })
         const model = script(["everything__trigger-elicitation-request"])
         const text = yield* Effect.gen(function* () {
           const first = yield* Agent.run(suspending, "Go")

@@ -38,7 +38,7 @@ it.live(
             name: "a",
             prompt: "",
             tools: [wipe, ...FileTools.make()],
-            middleware: [Taint.suspending({ servers: ["everything"] }), Mcp.suspending()]
+            middleware: [Taint.make({ servers: ["everything"] }), Mcp.make()]
           }),
           "go"
         ).pipe(
@@ -133,7 +133,7 @@ it.live("skills of a server are skills of an agent, and text from outside", () =
     name: "a",
     prompt: "",
     tools: [wipe],
-    middleware: [Taint.suspending(), Skills.make({ sources: ["/mcp/s/skill"] })]
+    middleware: [Taint.make(), Skills.make({ sources: ["/mcp/s/skill"] })]
   })
   const files = CompositeBackend.layer({ default: MemoryBackend.layer(), routes: { "/mcp/": McpBackend.layer } })
   const model = TestChatModel.script([

@@ -1,5 +1,5 @@
 import { type Cause, Context, Effect, type Layer, type Stdio } from "effect"
-import { Agent, type Approval, type ChatModel, type Middleware, Tool, type ToolContext } from "effect-deepagents"
+import { Agent, type ChatModel, type Middleware, Tool, type ToolContext } from "effect-deepagents"
 import { Mcp, McpOAuth, McpServers, type McpError } from "effect-deepagents/mcp"
 import { McpAgent } from "effect-deepagents/server"
 import type { CredentialStore } from "effect-deepagents/stores"
@@ -28,12 +28,8 @@ expectTypeOf(servers.call(tool, {}, { onQuestion: () => ask })).toEqualTypeOf<
   Effect.Effect<McpServers.Result, McpError.McpError | "nobody", Desk>
 >()
 
-// The middleware that waits needs somebody who decides; the one that suspends does not.
 expectTypeOf(Mcp.make()).toEqualTypeOf<
-  Middleware.Middleware<McpError.McpError, Servers | Approval.Approvals | ToolContext.ToolContext | ChatModel.ChatModel>
->()
-expectTypeOf(Mcp.suspending()).toEqualTypeOf<
-  Middleware.Suspending<McpError.McpError, Servers | ToolContext.ToolContext | ChatModel.ChatModel>
+  Middleware.Asking<McpError.McpError, Servers | ToolContext.ToolContext | ChatModel.ChatModel>
 >()
 
 // What a server's agents and tools need is what it needs, but for those who decide: those are its clients.

@@ -31,7 +31,7 @@ it.live(
       const agent = Agent.make({
         name: "clerk",
         prompt: "You work.",
-        middleware: [Mcp.suspending(), ...policy.suspending]
+        middleware: [Mcp.make(), ...policy.middleware]
       })
       yield* Effect.gen(function* () {
         const tools = yield* McpServers.McpServers.use((servers) => servers.tools)
@@ -69,7 +69,7 @@ it.live("a misspelt server, or tool of one, is a warning with what is near", () 
     const agent = Agent.make({
       name: "clerk",
       prompt: "You work.",
-      middleware: [Mcp.suspending(), ...policy.suspending]
+      middleware: [Mcp.make(), ...policy.middleware]
     })
     const model = TestChatModel.script([
       TestChatModel.calls([{ name: "s__delete_all", arguments: {} }]),

@@ -65,7 +65,7 @@ describe("definitions", () => {
         const { names, problems } = yield* offered
         assert.deepStrictEqual(names, ["small"])
         assert.match(problems.join(), /the tool "huge" is left out: its definition has \d{7} bytes.*maxDefinition/)
-        const agent = Agent.make({ name: "a", prompt: "p", middleware: [Mcp.suspending()] })
+        const agent = Agent.make({ name: "a", prompt: "p", middleware: [Mcp.make()] })
         const events = yield* Stream.runCollect(Agent.stream(agent, "go"))
         const warnings = events.flatMap((event) => (event._tag === "Warning" ? [`${event.code} ${event.message}`] : []))
         assert.match(warnings.join(), /^mcp-server-problem the MCP server "s": the tool "huge" is left out/)
@@ -238,7 +238,7 @@ describe("secrets that a server says again", () => {
           ]),
           "done"
         ])
-        const agent = Agent.make({ name: "a", prompt: "p", middleware: [Mcp.suspending()] })
+        const agent = Agent.make({ name: "a", prompt: "p", middleware: [Mcp.make()] })
         const events = yield* Effect.provide(Stream.runCollect(Agent.stream(agent, "go")), model)
         const tools = (yield* servers.tools).map(({ description, parameters }) => ({ description, parameters }))
         const text = assertClean([failure.message, String(failure.cause), events, tools, yield* servers.status])

@@ -156,7 +156,7 @@ describe("ApprovalClassifier", () => {
   it.effect("never decides on what a policy asks, on what a tool asks itself, or where others decide", () =>
     Effect.gen(function* () {
       const policy = Result.getOrThrow(Policy.compile([{ name: "p", tools: { pay: "ask" } }]))
-      const [asking] = policy.asking
+      const [asking] = policy.middleware
       assert.isDefined(asking)
       const never = () => Effect.die("asked the classifier")
       const deciders = HumanInTheLoop.make({ tools: { pay: { deciders: ["ada"] } } })

@@ -35,7 +35,7 @@ describe("BackgroundSubagents and approvals", () => {
     Effect.gen(function* () {
       const runs = yield* Ref.make(0)
       const tasks = yield* BackgroundTasks.BackgroundTasks
-      const agent = lead([careful(runs, HumanInTheLoop.suspending({ destructive: true }))])
+      const agent = lead([careful(runs, HumanInTheLoop.make({ destructive: true }))])
       const first = yield* Agent.run(agent, "one")
       yield* TestClock.adjust("1 second")
       const second = yield* Agent.run(agent, "two", { history: first.messages, state: first.state })
@@ -83,10 +83,10 @@ describe("BackgroundSubagents and approvals", () => {
       const gate = Middleware.make({
         name: "gate",
         inherit: true,
-        gateToolCalls: (run, round) =>
+        rulings: (run, round) =>
           Effect.sync(() => {
             asked.push(run.agent)
-            return round.map(() => Middleware.allow)
+            return round.map(() => undefined)
           })
       })
       const runs = yield* Ref.make(0)

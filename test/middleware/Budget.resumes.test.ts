@@ -110,7 +110,7 @@ const modelOf = (world: World, { kinds, widths }: Plan) =>
 const leadOf = (world: World, plan: Plan) => {
   const tools = toolsOf(world)
   const agents = [Agent.make({ name: "worker", description: "works", prompt: "worker", tools })]
-  const asking = plan.asks ? [HumanInTheLoop.suspending({ tools: { pay: true } })] : []
+  const asking = plan.asks ? [HumanInTheLoop.make({ tools: { pay: true } })] : []
   const budget = Budget.make({ ...plan.limits, onExhausted: plan.fails ? "fail" : "finalAnswer" })
   const spawning = [Subagents.make({ agents }), BackgroundSubagents.make({ agents })]
   const lead = Agent.make({ name: "lead", prompt: "lead", tools, middleware: [...asking, ...spawning] })
@@ -223,7 +223,7 @@ describe("Budget", () => {
           prompt: "",
           tools: [pay(paid)],
           middleware: [
-            HumanInTheLoop.suspending({ tools: { pay: true } }),
+            HumanInTheLoop.make({ tools: { pay: true } }),
             Budget.make({ ...limits, onExhausted: "finalAnswer" })
           ]
         })

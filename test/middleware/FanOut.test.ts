@@ -20,7 +20,7 @@ const calls = (name: string, ...tasks: ReadonlyArray<string>) =>
 const suspending = Agent.make({
   name: "lead",
   prompt: "",
-  middleware: [FanOut.suspending({ above: 2 }), Subagents.make({ agents: [worker] })]
+  middleware: [FanOut.make({ above: 2 }), Subagents.make({ agents: [worker] })]
 })
 
 describe("FanOut", () => {
@@ -122,8 +122,8 @@ describe("FanOut", () => {
         name: "lead",
         prompt: "",
         middleware: [
-          FanOut.suspending({ above: 1 }),
-          HumanInTheLoop.suspending({ tools: { task: ({ description }) => description === "a" } }),
+          FanOut.make({ above: 1 }),
+          HumanInTheLoop.make({ tools: { task: ({ description }) => description === "a" } }),
           Subagents.make({ agents: [worker] })
         ]
       })
@@ -138,7 +138,7 @@ describe("FanOut", () => {
 
   it.effect("a limit that is no number is refused", () =>
     Effect.gen(function* () {
-      const agent = Agent.make({ name: "lead", prompt: "", middleware: [FanOut.suspending({ above: Number.NaN })] })
+      const agent = Agent.make({ name: "lead", prompt: "", middleware: [FanOut.make({ above: Number.NaN })] })
       const error = yield* Effect.flip(Agent.run(agent, "go"))
       assert.include(error.message, "FanOut: `above` must be a whole number of at least 0, not NaN")
     }).pipe(Effect.provide(TestChatModel.script([])))

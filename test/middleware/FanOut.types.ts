@@ -2,11 +2,11 @@ import { Agent, type Approval, type ChatModel, type ModelError } from "effect-de
 import { FanOut } from "effect-deepagents/middleware"
 import { expectTypeOf } from "vitest"
 
-// Asking while the run waits needs somebody; suspending needs nobody, but there may be no answer.
-expectTypeOf(Agent.make({ name: "a", prompt: "", middleware: [FanOut.make({ above: 1 })] })).toEqualTypeOf<
-  Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Approval.Approvals>
->()
+// Without somebody who is asked while the run waits, there may be no answer.
+expectTypeOf(
+  Agent.attended(Agent.make({ name: "a", prompt: "", middleware: [FanOut.make({ above: 1 })] }))
+).toEqualTypeOf<Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Approval.Approvals>>()
 
-expectTypeOf(Agent.make({ name: "a", prompt: "", middleware: [FanOut.suspending({ above: 1 })] })).toEqualTypeOf<
+expectTypeOf(Agent.make({ name: "a", prompt: "", middleware: [FanOut.make({ above: 1 })] })).toEqualTypeOf<
   Agent.Agent<string | undefined, ModelError.ModelError, ChatModel.ChatModel>
 >()

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result, Schema } from "effect"
-import { Agent, AgentState, Approval, type ChatModel, Message, Middleware, Tool } from "effect-deepagents"
+import { Agent, AgentState, Approval, type ChatModel, Message, Middleware, Ruling, Tool } from "effect-deepagents"
 import { Handoffs } from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 
@@ -371,12 +371,13 @@ describe("Handoffs", () => {
         parameters: {},
         execute: () => Effect.sync(() => `refunded ${++refunds}`)
       })
-      const ask = Middleware.suspending({
+      const ask = Middleware.make({
+        asks: true,
         name: "ask",
         inherit: true,
-        gateToolCalls: (_run, calls) =>
+        rulings: (_run, calls) =>
           Effect.succeed(
-            calls.map(({ name }) => (name === "refund" ? Middleware.suspend("refund?") : Middleware.allow))
+            calls.map(({ name }) => (name === "refund" ? Ruling.ask("test", { description: "refund?" }) : undefined))
           )
       })
       const cashier = Agent.make({ name: "cashier", description: "", prompt: "CASHIER", tools: [refund] })
@@ -428,9 +429,10 @@ describe("Handoffs", () => {
   )
 
   it.effect("what needs a decision that nobody can give is refused to the agent that has the conversation", () => {
-    const ask = Middleware.suspending({
+    const ask = Middleware.make({
+      asks: true,
       name: "ask",
-      gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend("may it?")))
+      rulings: (_run, calls) => Effect.succeed(calls.map(() => Ruling.ask("test", { description: "may it?" })))
     })
     const waiting = Agent.make({ name: "waiting", prompt: "WAITING", tools: [lookup], middleware: [ask] })
     const agent = Agent.make({ name: "reception", prompt: "R", middleware: [Handoffs.make({ agents: [waiting] })] })

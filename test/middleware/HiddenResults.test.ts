@@ -64,7 +64,7 @@ const run = (
       name: "assistant",
       prompt: "",
       tools,
-      middleware: [...HiddenResults.suspending(), ...middleware]
+      middleware: [...HiddenResults.make(), ...middleware]
     })
     const result = yield* Agent.run(agent, input, options)
     const requests = yield* TestChatModel.requests
@@ -99,7 +99,7 @@ describe("HiddenResults", () => {
       const seen: Array<unknown> = []
       const watching = Middleware.make({
         name: "watching",
-        gateToolCalls: (_, calls) => Effect.sync(() => calls.map((one) => (seen.push(one.arguments), Middleware.allow)))
+        rulings: (_, calls) => Effect.sync(() => calls.map((one) => (seen.push(one.arguments), undefined)))
       })
       const turns = [
         call("read_mail"),
@@ -198,7 +198,7 @@ describe("HiddenResults", () => {
         name: "assistant",
         prompt: "",
         tools: [readMail, careful],
-        middleware: HiddenResults.suspending()
+        middleware: HiddenResults.make()
       })
       sent.length = 0
       const steps = Effect.gen(function* () {
@@ -262,7 +262,7 @@ describe("HiddenResults", () => {
         name: "lead",
         prompt: "",
         tools: [readMail],
-        middleware: [...HiddenResults.suspending(), Subagents.make({ agents: [child] })]
+        middleware: [...HiddenResults.make(), Subagents.make({ agents: [child] })]
       })
       const turns = [
         call("read_mail"),

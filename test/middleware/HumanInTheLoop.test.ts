@@ -30,7 +30,7 @@ describe("HumanInTheLoop", () => {
   it.effect("asks for a decision that never gets too late, with an endless expiresIn", () =>
     Effect.gen(function* () {
       const { ran, tools } = recorder()
-      const middleware = [HumanInTheLoop.suspending({ ...rules, expiresIn: "Infinity" })]
+      const middleware = [HumanInTheLoop.make({ ...rules, expiresIn: "Infinity" })]
       const agent = Agent.make({ name: "a", prompt: "", tools, middleware })
       const first = yield* Agent.run(agent, "go")
       const checkpoint = yield* Checkpoint.decode(JSON.parse(JSON.stringify(Checkpoint.encode(first))))
@@ -43,7 +43,7 @@ describe("HumanInTheLoop", () => {
   it.effect("asks about what the rules say, and runs the rest of the round only when all is decided", () =>
     Effect.gen(function* () {
       const { ran, tools } = recorder()
-      const agent = Agent.make({ name: "a", prompt: "", tools, middleware: [HumanInTheLoop.suspending(rules)] })
+      const agent = Agent.make({ name: "a", prompt: "", tools, middleware: [HumanInTheLoop.make(rules)] })
       const first = yield* Agent.run(agent, "go")
       assert.deepStrictEqual(
         first.pending.map((request) => [request.toolName, request.description]),
@@ -69,7 +69,7 @@ describe("HumanInTheLoop", () => {
     () =>
       Effect.gen(function* () {
         const { ran, tools } = recorder()
-        const agent = Agent.make({ name: "a", prompt: "", tools, middleware: [HumanInTheLoop.suspending(rules)] })
+        const agent = Agent.make({ name: "a", prompt: "", tools, middleware: [HumanInTheLoop.make(rules)] })
         const first = yield* Agent.run(agent, "go")
         assert.deepStrictEqual(
           first.pending.map((request) => request.toolName),
@@ -85,7 +85,7 @@ describe("HumanInTheLoop", () => {
           name: "b",
           prompt: "",
           tools: [constructor],
-          middleware: [HumanInTheLoop.suspending({ tools: {} })]
+          middleware: [HumanInTheLoop.make({ tools: {} })]
         })
         assert.strictEqual((yield* Agent.run(odd, "go")).text, "odd")
       }).pipe(Effect.provide(TestChatModel.script([calls(["Pay", 50]), calls(["constructor", 1]), "odd"])))
@@ -98,7 +98,7 @@ describe("HumanInTheLoop", () => {
         parameters: { n: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(1000))) },
         execute: () => Effect.succeed("ok")
       })
-      const middleware = [HumanInTheLoop.suspending({ tools: { pay: ({ n }) => Number(n) > 100 } })]
+      const middleware = [HumanInTheLoop.make({ tools: { pay: ({ n }) => Number(n) > 100 } })]
       const { pending } = yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [pay], middleware }), "go")
       assert.deepStrictEqual(
         pending.map(({ description }) => description),
@@ -114,7 +114,7 @@ describe("HumanInTheLoop", () => {
         name: "a",
         prompt: "",
         tools,
-        middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
+        middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
       })
       const first = yield* Agent.run(agent, "go")
       const decisions = first.pending.map((request) => Approval.approve(request, { always: true }))
@@ -139,7 +139,7 @@ describe("HumanInTheLoop", () => {
         prompt: "",
         tools,
         middleware: [
-          HumanInTheLoop.suspending({ tools: { pay: { likeness: ({ n }) => (Number(n) > 100 ? "large" : "small") } } })
+          HumanInTheLoop.make({ tools: { pay: { likeness: ({ n }) => (Number(n) > 100 ? "large" : "small") } } })
         ]
       })
       const first = yield* Agent.run(agent, "go")
@@ -163,10 +163,10 @@ describe("HumanInTheLoop", () => {
     )
   )
 
-  it.effect.each<readonly [string, ReadonlyArray<Middleware.Middleware<unknown> | Middleware.Suspending>]>([
-    ["a rule", [HumanInTheLoop.suspending({ destructive: true })]],
-    ["a policy", Result.getOrThrow(Policy.compile([{ annotations: { destructive: "ask" } }])).suspending],
-    ["a secret", [Taint.suspending({ trusted: ["look", "s__pay"], secrets: { look: ["bills"] } })]]
+  it.effect.each<readonly [string, ReadonlyArray<Middleware.Middleware<unknown> | Middleware.Asking>]>([
+    ["a rule", [HumanInTheLoop.make({ destructive: true })]],
+    ["a policy", Result.getOrThrow(Policy.compile([{ annotations: { destructive: "ask" } }])).middleware],
+    ["a secret", [Taint.make({ trusted: ["look", "s__pay"], secrets: { look: ["bills"] } })]]
   ])("always is for the tool as it was: %s asks again about one that promises something else", ([, asking]) =>
     Effect.gen(function* () {
       let about = "Pays a bill"
@@ -230,7 +230,7 @@ describe("HumanInTheLoop", () => {
           name: "a",
           prompt: "",
           tools: [wipe],
-          middleware: [HumanInTheLoop.suspending({ tools })]
+          middleware: [HumanInTheLoop.make({ tools })]
         })
         const first = yield* Agent.run(agent, "go").pipe(
           Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "wipe", arguments: { disk: "C" } }])]))
@@ -251,7 +251,7 @@ describe("HumanInTheLoop", () => {
         name: "a",
         prompt: "",
         tools,
-        middleware: [HumanInTheLoop.suspending({ tools: { pay: true }, expiresIn: "1 hour" })]
+        middleware: [HumanInTheLoop.make({ tools: { pay: true }, expiresIn: "1 hour" })]
       })
       const first = yield* Agent.run(agent, "go")
       yield* TestClock.adjust("61 minutes")

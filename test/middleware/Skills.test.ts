@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Agent, Approval, Backend, Message, Middleware, Tool } from "effect-deepagents"
+import { Agent, Approval, Backend, Message, Middleware, Ruling, Tool } from "effect-deepagents"
 import { Skills } from "effect-deepagents/middleware"
 import { AgentTest, TestBackend, TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
@@ -483,10 +483,13 @@ describe("Skills", () => {
   )
 
   it.effect("a round that is taken up from a checkpoint runs nothing that was not offered", () => {
-    const ask = Middleware.suspending({
+    const ask = Middleware.make({
+      asks: true,
       name: "ask",
-      gateToolCalls: (_run, calls) =>
-        Effect.succeed(calls.map(({ name }) => (name === "grep" ? Middleware.suspend("may it?") : Middleware.allow)))
+      rulings: (_run, calls) =>
+        Effect.succeed(
+          calls.map(({ name }) => (name === "grep" ? Ruling.ask("test", { description: "may it?" }) : undefined))
+        )
     })
     const asking = Agent.make({
       name: "agent",

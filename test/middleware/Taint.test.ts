@@ -34,7 +34,7 @@ const turns = (...rounds: ReadonlyArray<ReadonlyArray<string>>) =>
     exhaustive: false
   })
 
-const agent = Agent.make({ name: "a", prompt: "", tools, middleware: [Taint.suspending()] })
+const agent = Agent.make({ name: "a", prompt: "", tools, middleware: [Taint.make()] })
 
 const askedFor = (result: { readonly pending: ReadonlyArray<Approval.Request> }) =>
   result.pending.map(({ toolName }) => toolName)
@@ -96,7 +96,7 @@ describe("Taint", () => {
     Effect.gen(function* () {
       const run = (options: Taint.Options) =>
         Effect.provide(
-          Agent.run(Agent.make({ name: "a", prompt: "", tools, middleware: [Taint.suspending(options)] }), "go"),
+          Agent.run(Agent.make({ name: "a", prompt: "", tools, middleware: [Taint.make(options)] }), "go"),
           turns(["look"], ["send"])
         )
       const asked = yield* run({ secrets: { look: ["mail"] } })
@@ -108,7 +108,7 @@ describe("Taint", () => {
 
   it.effect("a misspelt name fails the runs", () =>
     Effect.gen(function* () {
-      const wrong = Agent.make({ name: "a", prompt: "", tools, middleware: [Taint.suspending({ trusted: ["lok"] })] })
+      const wrong = Agent.make({ name: "a", prompt: "", tools, middleware: [Taint.make({ trusted: ["lok"] })] })
       assert.include((yield* Effect.flip(Agent.run(wrong, "go"))).message, 'Did you mean "look"?')
     }).pipe(Effect.provide(turns()))
   )

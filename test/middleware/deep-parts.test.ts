@@ -187,7 +187,7 @@ describe("AskUser", () => {
   const name = { id: "name", label: "For whom?", kind: "text" }
   const asks = (...questions: ReadonlyArray<Json.JsonObject>) =>
     TestChatModel.calls([{ name: "ask_user", arguments: { questions } }])
-  const agent = Agent.make({ name: "a", prompt: "", middleware: [AskUser.suspending()] })
+  const agent = Agent.make({ name: "a", prompt: "", middleware: [AskUser.make()] })
 
   it.effect("ends the run until there are answers that fit", () =>
     Effect.gen(function* () {

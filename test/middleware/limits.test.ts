@@ -58,8 +58,8 @@ describe("limits that are no numbers", () => {
     ["Summarization", "tokens", Summarization.make({ trigger: { tokens: Number.NaN } })],
     ["Summarization", "fraction", Summarization.make({ tail: { fraction: -1 } })],
     ["Summarization", "contextWindowTokens", Summarization.make({ contextWindowTokens: Number.NaN })],
-    ["approvals", "expiresIn", HumanInTheLoop.suspending({ destructive: true, expiresIn: Number.NaN })],
-    ["approvals", "expiresIn", HumanInTheLoop.suspending({ destructive: true, expiresIn: -1 })],
+    ["approvals", "expiresIn", HumanInTheLoop.make({ destructive: true, expiresIn: Number.NaN })],
+    ["approvals", "expiresIn", HumanInTheLoop.make({ destructive: true, expiresIn: -1 })],
     ["Wait", "max", Wait.make({ max: Number.NaN })],
     ["Wait", "max", Wait.make({ max: Number.POSITIVE_INFINITY })],
     ["Wait", "max", Wait.make({ max: "10 millis" })]
@@ -414,7 +414,7 @@ describe("Rubric", () => {
 describe("what a person reads of a call", () => {
   it.effect("a blank question is not asked", () =>
     Effect.gen(function* () {
-      const agent = Agent.make({ name: "a", prompt: "", middleware: [AskUser.suspending()] })
+      const agent = Agent.make({ name: "a", prompt: "", middleware: [AskUser.make()] })
       const result = yield* Agent.run(agent, "go")
       assert.include(texts(result.messages)[0], "expected a question in words")
       assert.strictEqual(result.stopReason, "suspended")

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { Agent, type ChatModel, Checkpoint, Message, Middleware, Tool } from "effect-deepagents"
+import { Agent, type ChatModel, Checkpoint, Message, Middleware, Ruling, Tool } from "effect-deepagents"
 import { PromptCaching, Subagents } from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 
@@ -131,11 +131,11 @@ describe("PromptCaching with stableTools", () => {
       const seen: Array<string> = []
       const gate = Middleware.make({
         name: "gate",
-        gateToolCalls: (_, calls) =>
+        rulings: (_, calls) =>
           Effect.sync(() =>
             calls.map(({ name }) => {
               seen.push(name)
-              return name === "a" ? Middleware.refuse("no a") : Middleware.allow
+              return name === "a" ? Ruling.refuse("test", "no a") : undefined
             })
           )
       })

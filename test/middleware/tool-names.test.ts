@@ -31,10 +31,10 @@ const pendingOf = <O, E>(agent: Agent.Agent<O, E, ChatModel.ChatModel>, called: 
 
 describe("Names of tools that an agent has not are refused", () => {
   const misspelt = [
-    ["approvals", HumanInTheLoop.suspending({ tools: { wirte_file: true } })],
-    ["approvals that say never", HumanInTheLoop.suspending({ tools: { wirte_file: false } })],
+    ["approvals", HumanInTheLoop.make({ tools: { wirte_file: true } })],
+    ["approvals that say never", HumanInTheLoop.make({ tools: { wirte_file: false } })],
     ["exclusions", ToolExclusion.make(["wirte_file"])],
-    ["a name of an object's own", HumanInTheLoop.suspending({ tools: { constructor: true } })]
+    ["a name of an object's own", HumanInTheLoop.make({ tools: { constructor: true } })]
   ] as const
   it.effect.each(misspelt)("in %s", ([, middleware]) =>
     Effect.gen(function* () {
@@ -48,7 +48,7 @@ describe("Names of tools that an agent has not are refused", () => {
       const agent = DeepAgent.make({
         name: "a",
         prompt: "",
-        approvals: { mode: "suspend", tools: { write_flie: true } }
+        approvals: { tools: { write_flie: true } }
       })
       expect(yield* problemOf(agent)).toContain('"write_flie", which is none of')
     })
@@ -56,8 +56,8 @@ describe("Names of tools that an agent has not are refused", () => {
 
   it.effect("and so are rules that ask about nothing, and two for one tool", () =>
     Effect.gen(function* () {
-      expect(yield* problemOf(agentWith([HumanInTheLoop.suspending({})], tool("x")))).toContain("ask about nothing")
-      const twice = HumanInTheLoop.suspending({ tools: { write_file: false, "Write-File": true } })
+      expect(yield* problemOf(agentWith([HumanInTheLoop.make({})], tool("x")))).toContain("ask about nothing")
+      const twice = HumanInTheLoop.make({ tools: { write_file: false, "Write-File": true } })
       expect(yield* problemOf(agentWith([twice], tool("write_file")))).toContain("two rules for one tool")
     })
   )
@@ -65,7 +65,7 @@ describe("Names of tools that an agent has not are refused", () => {
   it.effect("but a name may be spelled as models may spell it", () =>
     Effect.gen(function* () {
       for (const name of ["write_file", "Write-File", "writefile", "WRITE_FILE"]) {
-        const asking = agentWith([HumanInTheLoop.suspending({ tools: { [name]: true } })], tool("write_file"))
+        const asking = agentWith([HumanInTheLoop.make({ tools: { [name]: true } })], tool("write_file"))
         expect(yield* pendingOf(asking, "write_file")).toEqual(["write_file"])
         const without = agentWith([ToolExclusion.make([name])], tool("write_file"))
         const result = yield* Agent.run(without, "go").pipe(
@@ -86,14 +86,14 @@ describe("Names of tools that an agent has not are refused", () => {
           tools: [tool("look")],
           middleware: [
             Subagents.make({ agents: [child] }),
-            HumanInTheLoop.suspending({ tools: { "send-mail": true, look: true } })
+            HumanInTheLoop.make({ tools: { "send-mail": true, look: true } })
           ]
         }),
         Agent.make({
           name: "parent",
           prompt: "",
           tools: [tool("look"), Agent.asTool(child, { name: "task" })],
-          middleware: [HumanInTheLoop.suspending({ tools: { "send-mail": true, look: true } })]
+          middleware: [HumanInTheLoop.make({ tools: { "send-mail": true, look: true } })]
         })
       ]
       for (const parent of parents) {

@@ -149,7 +149,7 @@ it.live("suspends the run, and goes on with the same page when the person answer
       name: "helper",
       prompt: "Help.",
       tools: [lookup(providerAt(issuer))],
-      middleware: [HumanInTheLoop.suspending({ tools: { lookup: false } })]
+      middleware: [HumanInTheLoop.make({ tools: { lookup: false } })]
     })
     const first = yield* Agent.run(agent, "Go")
     assert.strictEqual(first.stopReason, "suspended")

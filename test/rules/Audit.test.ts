@@ -16,7 +16,7 @@ const clerk = Agent.make({
   name: "clerk",
   prompt: "",
   tools: [pay],
-  middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
+  middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
 })
 
 const model = (to: string) =>

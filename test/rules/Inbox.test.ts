@@ -31,7 +31,7 @@ const clerk = Agent.make({
   name: "clerk",
   prompt: "",
   tools: [pay, book, Agent.asTool(child, { name: "child", description: "" })],
-  middleware: [HumanInTheLoop.suspending({ tools: rules })]
+  middleware: [HumanInTheLoop.make({ tools: rules })]
 })
 
 /** What is said is what is called. */
@@ -337,7 +337,7 @@ describe("Inbox", () => {
     name: "clerk",
     prompt: "",
     tools: [pay],
-    middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
+    middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
   })
 
   it.effect(
@@ -396,7 +396,7 @@ describe("Inbox", () => {
         name: "clerk",
         prompt: "",
         tools: [pay],
-        middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
+        middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
       })
       // An inbox of its own on the same store is what another process has.
       const sweep = (verdict: ApprovalClassifier.Verdict | "down") =>
@@ -469,7 +469,7 @@ describe("Inbox", () => {
         name: "worker",
         prompt: "",
         tools: [pay],
-        middleware: [HumanInTheLoop.suspending({ tools: rules })]
+        middleware: [HumanInTheLoop.make({ tools: rules })]
       })
       const lead = Agent.make({
         name: "lead",

@@ -342,7 +342,7 @@ describe("policies at work", () => {
   it.effect("calls are allowed, asked about and refused; the rule is in the request; what is off is not offered", () =>
     Effect.gen(function* () {
       ran.length = 0
-      const { suspending } = compile({
+      const { middleware: suspending } = compile({
         name: "p",
         off: { tools: ["look"] },
         tools: { pay: { mode: "ask", reason: "money", deciders: ["ada"] }, wipe: { mode: "deny", reason: "no" } }
@@ -376,7 +376,7 @@ describe("policies at work", () => {
             name: "a",
             prompt: "",
             tools,
-            middleware: Result.getOrThrow(Policy.compile([policy], { known })).suspending
+            middleware: Result.getOrThrow(Policy.compile([policy], { known })).middleware
           }),
           "go"
         )
@@ -392,7 +392,7 @@ describe("policies at work", () => {
     Effect.gen(function* () {
       ran.length = 0
       const child = Agent.make({ name: "child", prompt: "", tools })
-      const { asking } = compile({
+      const { middleware: asking } = compile({
         name: "p",
         tools: { pay: { mode: "deny", arguments: { m: 1 } } },
         annotations: { destructive: "ask" }
@@ -441,7 +441,7 @@ describe("policies at work", () => {
     Effect.gen(function* () {
       const seen: Array<string> = []
       const note = Middleware.make({ name: "Note", beforeModel: () => Effect.sync(() => void seen.push("note")) })
-      const { suspending } = compile({})
+      const { middleware: suspending } = compile({})
       const agent = Agent.make({ name: "a", prompt: "", middleware: [note, ...suspending] })
       const run = (middleware: ReadonlyArray<string>) => Agent.run(compile({ off: { middleware } }).apply(agent), "go")
       assert.strictEqual((yield* run(["Note"])).text, "done")

@@ -20,7 +20,7 @@ const agent = Agent.make({
   name: "clerk",
   prompt: "",
   tools: [pay],
-  middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
+  middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
 })
 const secret = Redacted.make("a secret of some length")
 const key = Tamper.layer(secret)
@@ -134,7 +134,7 @@ const teller = Agent.make({
   name: "teller",
   prompt: "",
   tools: [transfer, Agent.asTool(helper)],
-  middleware: [HumanInTheLoop.suspending({ tools: { transfer: true } })]
+  middleware: [HumanInTheLoop.make({ tools: { transfer: true } })]
 })
 
 /** Pays, or has a sub-agent pay, as is said. */
@@ -262,7 +262,7 @@ describe("a thread whose runs have a key", () => {
     name: "clerk",
     prompt: "",
     tools: [transfer],
-    middleware: [HumanInTheLoop.suspending({ tools: { transfer: true } })]
+    middleware: [HumanInTheLoop.make({ tools: { transfer: true } })]
   })
 
   it.effect("believes no approval for good that was put into it, and asks", () =>

@@ -291,7 +291,7 @@ const compile = (policy: Policy.Policy) => Result.getOrThrow(Policy.compile([pol
 /** Makes a call in a run, and tells what came of it. */
 const act = Effect.fnUntraced(function* ({ arguments: args, policy, tool }: Case) {
   ran.length = 0
-  const agent = Agent.make({ name: "a", prompt: "", tools: [tool], middleware: compile(policy).suspending })
+  const agent = Agent.make({ name: "a", prompt: "", tools: [tool], middleware: compile(policy).middleware })
   const model = TestChatModel.script([TestChatModel.calls([{ name: tool.name, arguments: args }]), "done"], {
     exhaustive: false
   })
@@ -464,7 +464,7 @@ describe("rules about arguments", () => {
               Effect.gen(function* () {
                 ran.length = 0
                 const asked: Array<string> = []
-                const { asking, explain } = Result.getOrThrow(Policy.compile(policies))
+                const { middleware: asking, explain } = Result.getOrThrow(Policy.compile(policies))
                 const agent = Agent.make({ name: "a", prompt: "", tools, middleware: asking })
                 const approvals = Layer.succeed(Approval.Approvals, {
                   decide: (request) => Effect.sync(() => (asked.push(request.callId), Approval.reject(request)))
@@ -510,7 +510,7 @@ describe("an approval for good", () => {
       name: "a",
       prompt: "",
       tools: [shell],
-      middleware: compile({ name: "p", tools: { execute: rule } }).asking
+      middleware: compile({ name: "p", tools: { execute: rule } }).middleware
     })
     yield* Effect.provide(Agent.run(agent, "go"), [TestChatModel.script([...say(...commands), "done"]), approvals])
     return asked
@@ -561,7 +561,7 @@ describe("an approval for good", () => {
               middleware: compile({
                 name: "p",
                 tools: { execute: { mode: "ask", arguments: { command }, always: "rule" } }
-              }).suspending
+              }).middleware
             }),
             "go",
             state === undefined ? {} : { state }
@@ -580,7 +580,7 @@ describe("an approval for good", () => {
             middleware: compile({
               name: "p",
               tools: { execute: { mode: "ask", arguments: { command: "ls *" }, always: "rule" } }
-            }).suspending
+            }).middleware
           }),
           { checkpoint: first, decisions: [Approval.approve(request, { always: true })] }
         ),

@@ -95,7 +95,7 @@ const suspending = Agent.make({
   description: "Tidies up",
   prompt: "Tidy.",
   tools: [remove],
-  middleware: [HumanInTheLoop.suspending({ tools: { remove: true } })]
+  middleware: [HumanInTheLoop.make({ tools: { remove: true } })]
 })
 const tidy = [TestChatModel.calls([{ name: "remove", arguments: { path: "/a" } }]), say("tidied")]
 

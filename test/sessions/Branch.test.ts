@@ -181,7 +181,7 @@ describe("Branch.leave", () => {
         name: "a",
         prompt: "",
         tools: [remove],
-        middleware: [HumanInTheLoop.suspending({ tools: { remove: true } })]
+        middleware: [HumanInTheLoop.make({ tools: { remove: true } })]
       })
       const { stopReason } = yield* Agent.run(careful, "clean up", { threadId: "t" })
       assert.strictEqual(stopReason, "suspended")

@@ -90,7 +90,7 @@ describe("Chat", () => {
         name: "a",
         prompt: "",
         tools: [remove],
-        middleware: [HumanInTheLoop.suspending({ tools: { remove: true } })]
+        middleware: [HumanInTheLoop.make({ tools: { remove: true } })]
       })
       const chat = yield* Chat.make(careful, "t")
       const { pending } = yield* chat.send("one")

@@ -54,7 +54,7 @@ const clerk = Agent.make({
   name: "clerk",
   prompt: "",
   tools: [pay],
-  middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
+  middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
 })
 const model = TestChatModel.reactive(({ messages }) =>
   messages.at(-1)?.role === "tool" ? "done" : TestChatModel.calls([{ name: "pay", arguments: { amount: 7 } }])

@@ -74,7 +74,7 @@ export const forecaster = Agent.make({ name: "forecaster", prompt: "p", tools: [
 export const deep = DeepAgent.make({
   name: "deep",
   prompt: "You write.",
-  approvals: { mode: "suspend", tools: { write_file: true } }
+  approvals: { tools: { write_file: true } }
 })
 
 /** An agent that pays, and can be asked about a payment of which nobody knows whether it was made. */
@@ -83,7 +83,7 @@ export const payer = (after: Effect.Effect<string>) =>
     name: "payer",
     prompt: "p",
     tools: [payWith(after)],
-    middleware: [HumanInTheLoop.suspending({ tools: { pay: false } })]
+    middleware: [HumanInTheLoop.make({ tools: { pay: false } })]
   })
 
 /** A lead whose worker asks before it pays. */
@@ -92,7 +92,7 @@ export const lead = (after: Effect.Effect<string>, names: { readonly worker: str
   return Agent.make({
     name: "lead",
     prompt: "p",
-    middleware: [Subagents.make({ agents: [worker] }), HumanInTheLoop.suspending({ tools: { pay: true } })]
+    middleware: [Subagents.make({ agents: [worker] }), HumanInTheLoop.make({ tools: { pay: true } })]
   })
 }
 
@@ -120,7 +120,7 @@ export const booker = (search: Effect.Effect<string>) => {
     name: "booker",
     prompt: "p",
     tools: [book, lookup],
-    middleware: [HumanInTheLoop.suspending({ destructive: true })]
+    middleware: [HumanInTheLoop.make({ destructive: true })]
   })
 }
 

@@ -18,7 +18,7 @@ import { ToolContext } from "../ToolContext.ts"
 import { make as toolError } from "../ToolError.ts"
 import { nothingSpent, zero } from "../Usage.ts"
 import { isResume } from "./beginning.ts"
-import { type Compiled, compile, type Definition, readAnswer, standing } from "./definition.ts"
+import { type Compiled, compile, type Definition, readAnswer, withoutSuspending } from "./definition.ts"
 import * as Inside from "./inside.ts"
 import { interpret } from "./interpret.ts"
 import { save } from "./journal.ts"
@@ -68,7 +68,7 @@ export const inherited = Effect.flatMap(ToolContext, ({ run }) =>
 const under = (parent: Live, compiled: Compiled, suspends: boolean): Compiled => {
   const { inherited } = parent.compiled
   const whole = inherited.length === 0 ? compiled : compile(compiled.definition, inherited)
-  return suspends || !whole.suspends ? whole : standing(whole)
+  return suspends || !whole.suspends ? whole : withoutSuspending(whole)
 }
 
 /** The part of an input by which it is known again when the call is run again. */

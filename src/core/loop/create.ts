@@ -118,8 +118,7 @@ export const create = Effect.fnUntraced(function* (
       resumed: turn && { turn, left },
       suspension,
       gating: undefined,
-      isMarked: false,
-      isCounted: false
+      isMarked: false
     },
     records,
     clock: { beganAt, waits: undefined }

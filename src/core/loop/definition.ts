@@ -4,6 +4,7 @@ import type * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
 import { didYouMean } from "../../support/text/names.ts"
 import type { AnySlot } from "../AgentState.ts"
+import { always } from "../Approval.ts"
 import type { JsonObject } from "../Json.ts"
 import { make, type Middleware } from "../Middleware.ts"
 import { decodeText, type Output } from "../schema/answer.ts"
@@ -32,6 +33,8 @@ export interface Definition {
   readonly parameters: JsonObject
   readonly layers: ReadonlyArray<Layer.Layer<unknown, unknown, unknown>>
   readonly program?: Program | undefined
+  /** Set where somebody answers questions while the run waits. */
+  readonly isAttended?: boolean | undefined
 }
 
 /** The effect that stands in the place of rounds with a model, and how it is told its input and tells its output. */
@@ -61,7 +64,10 @@ export interface Compiled {
   readonly afterModel: ReadonlyArray<Hook<"afterModel">>
   /** Set where a run may end for want of a decision. */
   readonly suspends: boolean
-  readonly gates: ReadonlyArray<{ readonly gate: Hook<"gateToolCalls">; readonly suspends: boolean }>
+  /** Set where the calls of a turn are counted: the turn is stored before they begin. */
+  readonly counts: boolean
+  readonly rewrites: ReadonlyArray<Hook<"rewriteArguments">>
+  readonly sources: ReadonlyArray<Hook<"rulings">>
   readonly wrapModelCall: ReadonlyArray<Hook<"wrapModelCall">>
   readonly wrapToolCall: ReadonlyArray<Hook<"wrapToolCall">>
   readonly prompts: ReadonlyArray<Hook<"prompt">>
@@ -136,8 +142,6 @@ const refused = ({ middleware, program }: Definition, tools: ReadonlyArray<Tool<
   return undefined
 }
 
-const suspends = (one: Middleware<unknown, unknown>): boolean => "suspends" in one && one.suspends === true
-
 /** Reads the answer of an agent from the text that it was given as. */
 export const readAnswer = ({ output, program }: Definition, text: string): Effect.Effect<unknown, string> =>
   program !== undefined
@@ -153,7 +157,7 @@ export const withoutNamed = (
 ): ReadonlyArray<Middleware<unknown, unknown>> => {
   for (const name of names) {
     const found = middleware.filter((one) => one.name === name)
-    const guards = found.some(({ gateToolCalls, inherit }) => inherit === true || gateToolCalls !== undefined)
+    const guards = found.some(({ inherit, rulings }) => inherit === true || rulings !== undefined)
     const there = middleware.map((one) => one.name)
     const problem =
       found.length === 0
@@ -166,12 +170,8 @@ export const withoutNamed = (
   return middleware.filter(({ name }) => !names.includes(name))
 }
 
-/** The same agent where nobody can suspend it: its gates ask whoever is there, or refuse. */
-export const standing = (compiled: Compiled): Compiled => ({
-  ...compiled,
-  suspends: false,
-  gates: compiled.gates.map(({ gate }) => ({ gate, suspends: false }))
-})
+/** The same agent where nothing suspends it: its questions go to whoever is there, or are refused. */
+export const withoutSuspending = (compiled: Compiled): Compiled => ({ ...compiled, suspends: false })
 
 type AnyMiddleware = Middleware<unknown, unknown>
 
@@ -199,7 +199,8 @@ export const compile = (definition: Definition, inherited: ReadonlyArray<AnyMidd
   const middleware = allOf(definition, inherited)
   const offers = hooks(middleware, "tools")
   const tools = fixedTools(definition, offers)
-  const slots = kept(hooks(middleware, "state").flat())
+  const asks = middleware.some((one) => one.asks === true)
+  const slots = kept([...hooks(middleware, "state").flat(), ...(asks ? [always] : [])])
   return {
     definition,
     problem: findProblem(definition, tools, slots) ?? refused(definition, tools),
@@ -210,10 +211,10 @@ export const compile = (definition: Definition, inherited: ReadonlyArray<AnyMidd
     afterAgent: kept(hooks(middleware, "afterAgent").toReversed()),
     beforeModel: hooks(middleware, "beforeModel"),
     afterModel: kept(hooks(middleware, "afterModel").toReversed()),
-    suspends: middleware.some(suspends),
-    gates: middleware.flatMap((one) =>
-      one.gateToolCalls === undefined ? [] : [{ gate: one.gateToolCalls, suspends: suspends(one) }]
-    ),
+    suspends: definition.isAttended !== true && asks,
+    counts: middleware.some(({ counts }) => counts === true),
+    rewrites: hooks(middleware, "rewriteArguments"),
+    sources: hooks(middleware, "rulings"),
     wrapModelCall: hooks(middleware, "wrapModelCall"),
     wrapToolCall: hooks(middleware, "wrapToolCall"),
     prompts: hooks(middleware, "prompt"),

@@ -1,40 +1,105 @@
-/** Asks every gate about the calls of a round before one of them runs, and carries out what was decided. */
+/** Rules on the calls of a round before one of them runs, asks people, and carries out what was decided. */
 import * as Effect from "effect/Effect"
 import { defined } from "../../support/json/defined.ts"
 import { visible } from "../../support/text/untrusted.ts"
 import type { Choice, Decision, Request } from "../Approval.ts"
-import { choiceOf, mayDecide, problemOf, recorded } from "../Approval.ts"
+import { always, byTime, choiceOf, mayDecide, problemOf, recorded } from "../Approval.ts"
+import type { JsonObject } from "../Json.ts"
 import type { AiMessage } from "../Message.ts"
-import { type AskingGate, refuse as refuseWith, type Suspend } from "../Middleware.ts"
-import { decisionOn, lastRequestOn, requestFor, suspension, toGate, waitingCalls } from "../thread/suspension.ts"
+import type { PreparedCall } from "../Middleware.ts"
+import { allow, type Ask, compose, refuse as refuseWith, type Ruling, type Terms } from "../Ruling.ts"
+import { canonical } from "../schema/jsonTree.ts"
+import { decisionOn, lastRequestOn, requestFor, suspension, waitingCalls } from "../thread/suspension.ts"
 import type { Prepared, Tool } from "../Tool.ts"
+import { describeArguments } from "../ToolCall.ts"
 import { ToolError } from "../ToolError.ts"
+import { make as makeOutput } from "../ToolOutput.ts"
 import { answer, type Call, prepare, toPrepared } from "./calls.ts"
-import { type Asked, type DecidedOn, gatekeepers, type Gatekeeper, isInTime, isPassed, voided } from "./gatekeepers.ts"
+import { afterCrash, type Asked, isInTime, ownQuestion, voided } from "./gatekeepers.ts"
 import { note, save } from "./journal.ts"
 import type { Gating, Live } from "./live.ts"
 import { emit } from "./report.ts"
 import { digestOf } from "./toolset.ts"
 import { waitingIn } from "./work.ts"
 
-/** The number of times that the calls of a round go through the gates because somebody changed their arguments. */
+/** The number of times that a call is ruled on because somebody changed its arguments. */
 const passLimit = 8
 
-/** The word of all gates on calls: what waits, what was decided on before, and what was decided while the run waited. */
+/** The rulings on the calls of a round: open requests, requests that were decided, and decisions made meanwhile. */
 export interface Judged {
   readonly pending: ReadonlyArray<Request>
   readonly settled: ReadonlyArray<Request>
   readonly given: ReadonlyArray<Decision>
 }
 
-/** True for a gate that lets a call run. Notes whether a call of the turn is counted. */
-const isAllowed = (live: Live, gate: AskingGate | undefined): boolean => {
-  if (gate?._tag !== "Allow") return false
-  if (gate.isCounted === true) live.round.isCounted = true
-  return true
+const freely: Effect.Effect<Judged> = Effect.succeed({ pending: [], settled: [], given: [] })
+
+/** The rulings of all sources, by the id of the call. Sources that only allow are left out. */
+type Rulings = ReadonlyMap<string, ReadonlyArray<Ruling>>
+
+const nothingSaid: Rulings = new Map()
+
+const isFree = (ruling: Ruling | undefined): boolean =>
+  ruling === undefined || (ruling._tag === "Allow" && ruling.settles !== true)
+
+const isRefused = (rulings: ReadonlyArray<Ruling> | undefined): boolean =>
+  rulings?.some(({ _tag }) => _tag === "Refuse") === true
+
+/**
+ * Asks every source, in their order, about all calls that would run. A call that one has refused is left out for the
+ * next. Most sources never object, and nothing is kept for that.
+ */
+const rulingsOn = (live: Live, asked: ReadonlyArray<PreparedCall>): Effect.Effect<Rulings, unknown, unknown> => {
+  const { sources } = live.compiled
+  const askFrom = (
+    index: number,
+    open: ReadonlyArray<PreparedCall>,
+    before: Rulings
+  ): Effect.Effect<Rulings, unknown, unknown> => {
+    const source = open.length === 0 ? undefined : sources[index]
+    if (source === undefined) return Effect.succeed(before)
+    return Effect.flatMap(source(live.run, open), (said) => {
+      if (open.every((_, at) => at < said.length && isFree(said[at]))) return askFrom(index + 1, open, before)
+      const rulings = new Map(before)
+      for (const [at, { id }] of open.entries()) {
+        const ruling = at < said.length ? said[at] : forgotten
+        if (ruling !== undefined) rulings.set(id, [...(rulings.get(id) ?? []), ruling])
+      }
+      return askFrom(
+        index + 1,
+        open.filter(({ id }) => !isRefused(rulings.get(id))),
+        rulings
+      )
+    })
+  }
+  return askFrom(0, asked, nothingSaid)
 }
 
-const freely: Effect.Effect<Judged> = Effect.succeed({ pending: [], settled: [], given: [] })
+/**
+ * Rules on all calls that would run. Pending requests must be decided on first: if there is one, none of the calls may
+ * run. The calls are stored before anybody is asked.
+ */
+export const judge = (live: Live, calls: ReadonlyArray<Call>): Effect.Effect<Judged, unknown, unknown> => {
+  const isPlain =
+    !live.turn.toolset.asks && live.round.suspension === null && calls.every(({ left }) => left === undefined)
+  if (!isPlain) return Effect.suspend(() => judged(live, calls, undefined))
+  const rulings = Effect.flatMap(rewrite(live, openOf(calls)), (open) => rulingsOn(live, open.map(toAsked)))
+  return Effect.flatMap(rulings, (said) => (said.size === 0 ? freely : judged(live, calls, said)))
+}
+
+/** Gives calls the arguments that middleware puts in place of theirs. Gives the calls that still would run. */
+const rewrite = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Due>) {
+  let open = calls
+  for (const rewriteAll of live.compiled.rewrites) {
+    const given = open.length === 0 ? [] : yield* rewriteAll(live.run, open.map(toAsked))
+    for (const [index, call] of open.entries()) {
+      const args = given[index]
+      if (args !== undefined) yield* prepare(call, call.tool, args)
+    }
+    open = openOf(open)
+  }
+  return open
+})
 
 /** A call that will run if nobody objects. */
 type Due = Call & { readonly tool: Tool<unknown>; readonly prepared: Prepared<unknown> }
@@ -42,140 +107,153 @@ type Due = Call & { readonly tool: Tool<unknown>; readonly prepared: Prepared<un
 const isDue = (call: Call): call is Due =>
   call.outcome === undefined && call.tool !== undefined && call.prepared !== undefined
 
-/**
- * Asks the gates of middleware, in their order, until one has more to say than that a call may run: most never have, and
- * nothing is kept for that. Gives what they said, or nothing if all of them let all calls run.
- */
-const objections = (
-  live: Live,
-  calls: ReadonlyArray<Call>
-): Effect.Effect<ReadonlyArray<ReadonlyArray<AskingGate>> | undefined, unknown, unknown> => {
-  const { gates } = live.compiled
-  const asked = (calls.every(isDue) ? calls : calls.filter(isDue)).map((call) =>
-    toPrepared(call, call.tool, call.prepared)
-  )
-  const ask = (index: number, said: ReadonlyArray<ReadonlyArray<AskingGate>>): ReturnType<typeof objections> => {
-    const next = asked.length === 0 ? undefined : gates[index]
-    if (next === undefined) return Effect.undefined
-    return Effect.flatMap(next.gate(live.run, asked), (answers) =>
-      asked.every((_, at) => isAllowed(live, answers[at]))
-        ? ask(index + 1, [...said, answers])
-        : Effect.succeed([...said, answers])
-    )
-  }
-  return ask(0, [])
+const openOf = (calls: ReadonlyArray<Call>): ReadonlyArray<Due> => (calls.every(isDue) ? calls : calls.filter(isDue))
+
+const toAsked = (call: Due): PreparedCall => toPrepared(call, call.tool, call.prepared)
+
+/** An edit by a person, with the sources that had asked: they need not ask about the new arguments again. */
+interface Edited {
+  readonly request: Request
+  readonly decision: Decision
+  readonly by: ReadonlySet<string>
+  readonly arguments: JsonObject | undefined
 }
 
-/**
- * Asks every gate about every call that would run; about one that a person edited, also those that were asked before.
- * Pending requests must be decided on first: if there is anything, none of the calls may run. A person's decision is worth
- * a step: the calls are stored before anybody can be asked.
- */
-export const judge = (live: Live, calls: ReadonlyArray<Call>): Effect.Effect<Judged, unknown, unknown> => {
-  const isPlain =
-    !live.turn.toolset.asks && live.round.suspension === null && calls.every(({ left }) => left === undefined)
-  const whole = (said: ReadonlyArray<ReadonlyArray<AskingGate>>) => judged(live, calls, said)
-  return isPlain
-    ? Effect.flatMap(objections(live, calls), (said) => (said === undefined ? freely : whole(said)))
-    : Effect.suspend(() => whole([]))
-}
-
-const judged = Effect.fnUntraced(function* (
-  live: Live,
-  calls: ReadonlyArray<Call>,
-  said: ReadonlyArray<ReadonlyArray<AskingGate>>
-) {
+const judged = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Call>, first: Rulings | undefined) {
   const pending: Array<Request> = []
   const settled = new Set<Request>()
   // Decisions that were made while the run waits, for the case that another call of the round suspends it.
   const given: Array<Decision> = []
-  const suspended = new Set<string>()
-  const decidedOn: DecidedOn = new Map()
-  const gates = gatekeepers(live, calls, decidedOn, settled, said)
+  const edits = new Map<string, Edited>()
   if (live.round.suspension !== null) for (const call of calls) yield* settleChanged(live, call, settled)
+  const crashed = first === undefined ? yield* afterCrash(live, yield* rewrite(live, openOf(calls))) : undefined
 
-  const ask = Effect.fnUntraced(function* (keeper: Gatekeeper, asked: ReadonlyArray<Asked>, edited: Set<Call>) {
-    const { seen, suspends } = keeper
-    const changed = ({ id, prepared }: Call): void => {
-      if (prepared !== undefined) seen.set(id, prepared.arguments)
-    }
-    const isDecided = ({ id, prepared }: Call): void => {
-      if (prepared !== undefined) decidedOn.set(id, prepared.arguments)
-    }
-    const decided = (one: Asked, meant: Suspend, request: Request, decision: Decision) =>
-      Effect.map(apply(live, one, request, decision, meant), () => {
-        settled.add(request)
-        isDecided(one.call)
-        if (decision._tag !== "Edit") return
-        changed(one.call)
-        edited.add(one.call)
+  const decided = Effect.fnUntraced(function* (
+    asked: Asked,
+    asks: ReadonlyArray<Ask>,
+    request: Request,
+    decision: Decision
+  ) {
+    const { call } = asked
+    settled.add(request)
+    yield* apply(live, asked, request, decision, asks)
+    if (decision._tag === "Edit")
+      edits.set(call.id, {
+        request,
+        decision,
+        by: new Set(asks.map(({ by }) => by)),
+        arguments: call.prepared?.arguments
       })
-    const gates: ReadonlyArray<AskingGate> = yield* keeper.ask(asked)
-    const waiting: Array<Effect.Effect<void>> = []
-    for (const [index, one] of asked.entries()) {
-      // A gate that forgot a call has not allowed it.
-      const meant: AskingGate = gates[index] ?? forgotten
-      const { call, tool } = one
-      if (meant._tag === "Edit") {
-        yield* prepare(call, tool, meant.arguments)
-        changed(call)
-      } else if (meant._tag === "Answer") call.outcome = { output: meant.output }
-      else if (meant._tag === "Allow") {
-        if (meant.decided === true) isDecided(call)
-        if (meant.isCounted === true) live.round.isCounted = true
-      } else {
-        const { isNew, request } = requestOf(live, one, meant)
-        const decision = isNew ? undefined : decisionOn(live.round.suspension, request)
-        const { approvals } = live
-        if (decision !== undefined) yield* decided(one, meant, request, decision)
-        else if (suspends) {
-          suspended.add(call.id)
-          pending.push(request)
-          if (isNew) yield* announce(live, request)
-        } else if (approvals === undefined) refuse(call, undecided)
-        else {
-          live.round.gating?.requests.push(request)
-          if (isNew) noteRequest(live, request)
-          waiting.push(
-            Effect.flatMap(
-              Effect.andThen(report(live, request), waitingIn(live, call, approvals.decide(request))),
-              (answered) => {
-                const problem = notOn(live, request, answered)
-                if (problem !== undefined) {
-                  refuse(call, problem)
-                  return voided(live, request)
-                }
-                given.push(answered)
-                live.round.gating?.decisions.push(answered)
-                return decided(one, meant, request, answered)
-              }
-            )
-          )
+  })
+
+  const askWhileWaiting = (asked: Asked, asks: ReadonlyArray<Ask>, request: Request, decide: Decide) =>
+    Effect.flatMap(
+      Effect.andThen(report(live, request), waitingIn(live, asked.call, decide(request))),
+      (answered): Effect.Effect<void> => {
+        const problem = notOn(live, request, answered)
+        if (problem !== undefined) {
+          refuse(asked.call, problem)
+          return voided(live, request)
         }
+        given.push(answered)
+        live.round.gating?.decisions.push(answered)
+        return decided(asked, asks, request, answered)
+      }
+    )
+
+  let due = openOf(calls)
+  for (let pass = 0; due.length > 0; pass++) {
+    if (pass === passLimit) {
+      for (const call of due) refuse(call, tooOften)
+      break
+    }
+    const prepared = due.map(toAsked)
+    const rulings = (pass === 0 ? first : undefined) ?? (yield* rulingsOn(live, prepared))
+    const approved = rulings.size === 0 ? [] : yield* live.run.state.get(always)
+    const waiting: Array<Effect.Effect<void>> = []
+    for (const [index, call] of due.entries()) {
+      const { tool } = call
+      const asked = { call, tool, prepared: prepared[index] ?? toAsked(call) }
+      const last = edits.get(call.id)
+      // Middleware may have changed what the person gave: then nobody has decided on it.
+      const edit =
+        last?.arguments !== undefined && canonical(last.arguments) === canonical(call.prepared.arguments)
+          ? last
+          : undefined
+      edits.delete(call.id)
+      const said = [
+        pass === 0 ? crashed?.get(call.id) : undefined,
+        ...(rulings.get(call.id) ?? []).map((ruling) => standingRuling(ruling, asked.prepared, approved))
+      ]
+      const { ruling, rulings: all } = compose(
+        said,
+        edit === undefined ? yield* ownQuestion(live, asked, said) : undefined
+      )
+      if (ruling._tag === "Refuse") {
+        call.outcome = { output: makeOutput(ruling.reason, { isError: true }) }
+        continue
+      }
+      const asks = all.filter((one) => one._tag === "Ask")
+      if (ruling._tag === "Allow" || (edit !== undefined && asks.every((one) => isCovered(one, edit)))) {
+        yield* settleStanding(live, asked, settled, decided)
+        continue
+      }
+      const { isNew, request } = requestOf(live, asked, ruling)
+      const decision = isNew ? undefined : decisionOn(live.round.suspension, request)
+      const { approvals } = live
+      if (decision !== undefined) yield* decided(asked, asks, request, decision)
+      else if (live.compiled.suspends && (approvals === undefined || ruling.by === byTime)) {
+        pending.push(request)
+        if (isNew) yield* announce(live, request)
+      } else if (approvals === undefined) refuse(call, undecided)
+      else {
+        live.round.gating?.requests.push(request)
+        if (isNew) noteRequest(live, request)
+        waiting.push(askWhileWaiting(asked, asks, request, approvals.decide))
       }
     }
     if (waiting.length > 0) yield* storeBeforeAsking(live)
     yield* Effect.all(waiting, { concurrency: "unbounded", discard: true })
-  })
-
-  let due = calls
-  for (let pass = 0; due.length > 0; pass++) {
-    const edited = new Set<Call>()
-    for (const keeper of gates) {
-      const asked: Array<Asked> = []
-      for (const call of due) {
-        const { outcome, prepared, tool } = call
-        if (outcome !== undefined || suspended.has(call.id) || tool === undefined || prepared === undefined) continue
-        if (isPassed(keeper, call, prepared.arguments)) continue
-        keeper.seen.set(call.id, prepared.arguments)
-        if (pass === passLimit) refuse(call, tooOften)
-        else asked.push({ call, tool, prepared: toPrepared(call, tool, prepared) })
-      }
-      if (asked.length > 0) yield* ask(keeper, asked, edited)
-    }
-    due = [...edited]
+    due = yield* rewrite(
+      live,
+      due.filter(({ id, outcome }) => outcome === undefined && edits.has(id))
+    )
   }
   return { pending, settled: [...settled], given } satisfies Judged
+})
+
+type Decide = (request: Request) => Effect.Effect<Decision>
+
+/** The key of the calls that an approval for good covers. It holds as long as the tool promises the same. */
+const keyOf = ({ by }: Ruling, call: PreparedCall, likeness: string): string =>
+  JSON.stringify([by, call.name, call.toolDigest(), likeness])
+
+/** The ruling, or an allowance in its place where it asks about what was approved for good. */
+const standingRuling = (ruling: Ruling, call: PreparedCall, approved: ReadonlyArray<string>): Ruling => {
+  if (ruling._tag !== "Ask" || ruling.terms.likeness === undefined) return ruling
+  return approved.includes(keyOf(ruling, call, ruling.terms.likeness)) ? allow(ruling.by, { settles: true }) : ruling
+}
+
+/** Tells whether the edit of a person answers a question about the arguments that it gave. */
+const isCovered = ({ by, terms }: Ask, edit: Edited): boolean =>
+  edit.by.has(by) && isEnough(terms)(edit.request, edit.decision)
+
+/**
+ * Carries out what was decided on a request that nobody makes now. It holds also where all sources allow. A request
+ * without a decision is void.
+ */
+const settleStanding = Effect.fnUntraced(function* (
+  live: Live,
+  asked: Asked,
+  settled: ReadonlySet<Request>,
+  decided: (asked: Asked, asks: [], request: Request, decision: Decision) => Effect.Effect<void>
+) {
+  if (live.round.suspension === null) return
+  const { call, prepared } = asked
+  const request = requestFor(live.round.suspension, live.run.path, call.id, prepared.arguments, call.settled)
+  if (request === undefined || settled.has(request)) return
+  const decision = isInTime(live, request) ? decisionOn(live.round.suspension, request) : undefined
+  yield* decision === undefined ? voided(live, request) : decided(asked, [], request, decision)
 })
 
 /** Stores a turn with the fact that none of its calls has begun, before a person is asked while the run waits. */
@@ -208,7 +286,6 @@ export const gate = (
   calls: ReadonlyArray<Call>
 ): Effect.Effect<ReadonlyArray<Request>, unknown, unknown> =>
   Effect.suspend(() => {
-    live.round.isCounted = false
     live.round.gating = { message, calls, requests: [], decisions: [] }
     return Effect.flatMap(judge(live, calls), (judged) => {
       live.round.gating = undefined
@@ -247,7 +324,7 @@ export const isOn = (live: Live, calls: ReadonlySet<string>, { callId, path }: R
 
 const every: ReadonlyArray<Choice> = ["approve", "edit", "reject", "respond"]
 
-const forgotten = refuseWith("This call was not allowed.")
+const forgotten = refuseWith("default", "This call was not allowed.")
 
 const refuse = (call: Call, message: string): void => {
   call.outcome = { error: new ToolError({ reason: "Rejected", message }) }
@@ -267,20 +344,26 @@ const gone = "It was there when this call was asked about: the call waited for a
 
 const tooOften = "The arguments of this call were changed again and again, so it was not executed."
 
-/** Tells whether a request that another gate made, and what was decided on it, is as strict as this one asks for. */
+/** Tells whether a request that was made before, and what was decided on it, is as strict as these terms. */
 const isEnough =
-  ({ byPerson, deciders }: Suspend) =>
+  ({ byPerson, deciders }: Terms) =>
   (request: Request, decision: Decision | undefined): boolean =>
     decision === undefined
       ? (deciders === undefined || request.deciders?.every((one) => deciders.includes(one)) === true) &&
         (byPerson !== true || request.byPerson === true)
       : mayDecide({ deciders }, decision.by) && (byPerson !== true || decision.byProgram !== true)
 
+/** What a person reads of a call: its own words or those of the rules, and why it is asked about. */
+const describe = (call: PreparedCall, { description, reason }: Terms): string => {
+  const words = description ?? call.describe?.() ?? `${call.name} ${describeArguments(call.given())}`
+  return reason === undefined ? words : `${words}\n${reason}`
+}
+
 /** The request about a call: the one that was made before, unless it is about other arguments, too old, or not enough. */
 const requestOf = (
   live: Live,
   { call, prepared, tool }: Asked,
-  gate: Suspend
+  { by, terms }: Ask
 ): { readonly request: Request; readonly isNew: boolean } => {
   const known = requestFor(
     live.round.suspension,
@@ -288,10 +371,11 @@ const requestOf = (
     prepared.id,
     prepared.arguments,
     call.settled,
-    isEnough(gate)
+    isEnough(terms)
   )
   if (known !== undefined && isInTime(live, known)) return { request: known, isNew: false }
-  const { allow, byPerson, deciders, description, expiresAt, rule } = gate
+  const { byPerson, choices, deciders, expiresIn } = terms
+  const at = live.origin.clock.currentTimeMillisUnsafe()
   return {
     isNew: true,
     request: {
@@ -302,11 +386,16 @@ const requestOf = (
       toolName: prepared.name,
       arguments: prepared.arguments,
       // It may quote the model.
-      description: visible(description),
-      allow: allow ?? every,
-      at: live.origin.clock.currentTimeMillisUnsafe(),
+      description: visible(describe(prepared, terms)),
+      allow: choices ?? every,
+      at,
       toolDigest: digestOf(tool),
-      ...defined({ expiresAt, rule, deciders, byPerson })
+      rule: by,
+      ...defined({
+        expiresAt: expiresIn === undefined ? undefined : at + expiresIn,
+        deciders,
+        byPerson: byPerson || undefined
+      })
     }
   }
 }
@@ -364,10 +453,10 @@ const notOn = (live: Live, request: Request, decision: Decision): string | undef
 /** Carries a decision out. A choice that was not offered refuses the call: nobody else is there to ask. */
 const apply = Effect.fnUntraced(function* (
   live: Live,
-  { call, tool }: Pick<Call, "tool"> & { readonly call: Call },
+  { call, prepared: asked, tool }: Pick<Call, "tool"> & { readonly call: Call; readonly prepared?: PreparedCall },
   request: Request,
   decision: Decision,
-  gate?: Suspend
+  asks: ReadonlyArray<Ask> = []
 ) {
   const choice = choiceOf(decision)
   const known = recorded(request, decision, live.origin.clock.currentTimeMillisUnsafe())
@@ -381,8 +470,18 @@ const apply = Effect.fnUntraced(function* (
     ...defined({ by: known.by?.id, rule: known.rule })
   })
   if (!request.allow.includes(choice)) return refuse(call, undecided)
-  if (gate?.onDecision !== undefined) yield* gate.onDecision(decision)
-  const meant = toGate(decision, call.left !== undefined)
-  if (meant._tag === "Edit" && tool !== undefined) yield* prepare(call, tool, meant.arguments)
-  else if (meant._tag === "Answer") call.outcome = { output: meant.output }
+  if (asked !== undefined && decision._tag === "Approve" && decision.always === true) {
+    const keys = asks.flatMap((one) =>
+      one.terms.likeness === undefined ? [] : [keyOf(one, asked, one.terms.likeness)]
+    )
+    if (keys.length > 0) yield* live.run.state.set(always, keys)
+  }
+  for (const { terms } of asks) if (terms.onDecision !== undefined) yield* terms.onDecision(decision)
+  if (decision._tag === "Edit") {
+    if (tool !== undefined) yield* prepare(call, tool, decision.arguments)
+  } else if (decision._tag === "Reject") {
+    const reason = decision.reason === undefined ? "." : `: ${decision.reason}`
+    const text = `This call was refused${call.left === undefined ? " and not executed" : ""}${reason}`
+    call.outcome = { output: makeOutput(text, { isError: true }) }
+  } else if (decision._tag === "Respond") call.outcome = { output: makeOutput(decision.text) }
 })

@@ -186,8 +186,6 @@ export interface Round {
   gating: Gating | undefined
   /** True when the state has facts about the calls of the turn. They are cleared with the turn. */
   isMarked: boolean
-  /** True when a gate counted a call of the turn: the turn is stored before its calls begin. */
-  isCounted: boolean
 }
 
 /** Where a run writes: the journal of its tree, the message log, the records of its open calls. */

@@ -39,7 +39,7 @@ export const askQuestion = Effect.fnUntraced(function* <A>(attempt: Attempt, que
   const decision = known === undefined ? undefined : decisionOn(suspension, known)
   if (known !== undefined && decision !== undefined) return yield* takeDecision(asking, known, decision)
   const request = known ?? makeRequest(live, id, call.name, question, details)
-  if (live.compiled.suspends) {
+  if (live.compiled.suspends && live.approvals === undefined) {
     if (known === undefined) yield* announce(live, request)
     Inside.keep(attempt, place, { _tag: "Ask", id })
     return yield* Inside.park(attempt, [request])

@@ -39,7 +39,10 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
   const calls: Array<Call> = []
   for (const call of message.toolCalls) if (isOpen(call)) calls.push(done(call) ?? (yield* resolve(live, call)))
   const pending =
-    live.compiled.gates.length === 0 && !live.turn.toolset.asks && live.round.resumed === undefined
+    live.compiled.sources.length === 0 &&
+    live.compiled.rewrites.length === 0 &&
+    !live.turn.toolset.asks &&
+    live.round.resumed === undefined
       ? []
       : yield* gate(live, message, calls)
   release(live.records)
@@ -52,7 +55,7 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
   if (live.round.suspension === null) yield* markBegun(live, message, calls)
   countWork(live, "toolCalls", calls.filter(isBegun).length)
   // Where all calls only read, the round is stored in one go: cut off, its turn is asked for again.
-  if (live.round.isCounted || !onlyReads(live.turn, message)) yield* save(live)
+  if (live.compiled.counts || !onlyReads(live.turn, message)) yield* save(live)
   const all = [...calls, ...message.malformedToolCalls.filter(isOpen).map((call) => done(call) ?? malformed(call))]
   live.round.batch = all
   yield* runAll(

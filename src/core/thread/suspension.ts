@@ -6,7 +6,6 @@ import * as AgentState from "../AgentState.ts"
 import { choiceOf, Decision, problemOf, Request } from "../Approval.ts"
 import { Json, type JsonObject } from "../Json.ts"
 import { Message, ToolMessage } from "../Message.ts"
-import { allow, answer, edit, type Gate, refuse } from "../Middleware.ts"
 import { canonical } from "../schema/jsonTree.ts"
 import { Usage } from "../Usage.ts"
 
@@ -153,22 +152,6 @@ export const lastRequestOn = (
 /** The decision on a request. */
 export const decisionOn = (current: Suspension | null, { id }: Request): Decision | undefined =>
   current === null ? undefined : indexOf(current).decisions.get(id)
-
-/** The gate that a decision amounts to, for a call which an earlier run may have begun. */
-export const toGate = (decision: Decision, wasBegun: boolean): Gate => {
-  switch (decision._tag) {
-    case "Approve":
-      return allow
-    case "Edit":
-      return edit(decision.arguments)
-    case "Reject":
-      return refuse(
-        `This call was refused${wasBegun ? "" : " and not executed"}${decision.reason === undefined ? "." : `: ${decision.reason}`}`
-      )
-    case "Respond":
-      return answer(decision.text)
-  }
-}
 
 const suspendedId = "~effect-deepagents/suspended"
 

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as FileTools from "../../backends/FileTools.ts"
 import type { ModelRequest, ToolDefinition } from "../../core/ChatModel.ts"
 import * as Middleware from "../../core/Middleware.ts"
+import * as Ruling from "../../core/Ruling.ts"
 import type { Run } from "../../core/Run.ts"
 import * as AskUser from "../../middleware/AskUser.ts"
 import * as BackgroundSubagents from "../../middleware/BackgroundSubagents.ts"
@@ -101,11 +102,11 @@ export const harness = (profiles: ReadonlyArray<HarnessProfile>): Middleware.Mid
         return [basePrompt, promptSuffix].filter((part) => part !== "").join("\n\n")
       }),
     wrapModelCall: (request, next, run) => next(rewritten(request, run)),
-    gateToolCalls: (run, calls) => {
+    rulings: (run, calls) => {
       const { excludedTools = [] } = profileOf(run).profile
       return Effect.succeed(
         calls.map(({ name }) =>
-          excludedTools.includes(name) ? Middleware.refuse(`There is no tool "${name}" here.`) : Middleware.allow
+          excludedTools.includes(name) ? Ruling.refuse("profile", `There is no tool "${name}" here.`) : undefined
         )
       )
     }

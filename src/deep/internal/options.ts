@@ -67,14 +67,6 @@ export interface SubagentOptions {
 }
 
 /**
- * Calls that a person is asked about (see `HumanInTheLoop.Options`), and who is asked: with `"ask"` the `Approvals`
- * service, while the run waits; with `"suspend"` whoever resumes the run, which ends with what is `pending`.
- */
-export interface ApprovalOptions extends HumanInTheLoop.Options {
-  readonly mode: "ask" | "suspend"
-}
-
-/**
  * A deep agent: what a sub-agent can be told, and
  *
  * - `subagents`: agents for `task` (`DeepAgent.subagent`, or any `Agent`), which waits for them
@@ -92,5 +84,5 @@ export interface Options extends SubagentOptions {
     | { readonly description?: string | undefined; readonly prompt?: string | undefined }
     | undefined
   readonly maxDepth?: number | undefined
-  readonly approvals?: ApprovalOptions | undefined
+  readonly approvals?: HumanInTheLoop.Options | undefined
 }

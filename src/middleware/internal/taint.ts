@@ -7,6 +7,7 @@ import * as AgentState from "../../core/AgentState.ts"
 import * as Approval from "../../core/Approval.ts"
 import type { ToolDefinition } from "../../core/ChatModel.ts"
 import * as Middleware from "../../core/Middleware.ts"
+import * as Ruling from "../../core/Ruling.ts"
 import type { Run } from "../../core/Run.ts"
 import { canonical } from "../../core/schema/jsonTree.ts"
 import { describeArguments } from "../../core/ToolCall.ts"
@@ -148,7 +149,7 @@ export const mark = (state: AgentState.Store, from: string, secrets: ReadonlyArr
     secrets: union(current.secrets, secrets)
   }))
 
-const gateOf = (
+const rulingOf = (
   rules: Rules,
   run: Run,
   call: Middleware.PreparedCall,
@@ -165,7 +166,7 @@ const gateOf = (
   const isActing = isMarked && TaintRules.isDeed(rules, call)
   const strange = isMarked && !isActing ? TaintRules.strangeAddresses(rules, call, words) : none
   const isDirty = isActing || strange.length > 0
-  if (!isDirty && !leaks && targets.length === 0) return Middleware.allow
+  if (!isDirty && !leaks && targets.length === 0) return undefined
   const why = [
     targets.length > 0
       ? `Neither the user nor a typed field said: ${targets.map((one) => cut(oneLine(one), 200)).join(", ")}.`
@@ -178,9 +179,9 @@ const gateOf = (
       : "",
     leaks ? `It could send out what is secret (${leaving.join(", ")}).` : ""
   ]
-  const text = `${call.name} ${describeArguments(call.arguments)}\n${why.filter((one) => one !== "").join(" ")}`
-  return Middleware.suspend(text, {
-    rule: name,
+  return Ruling.ask(name, {
+    description: `${call.name} ${describeArguments(call.arguments)}`,
+    reason: why.filter((one) => one !== "").join(" "),
     deciders,
     byPerson: true,
     onDecision: (decision) => {
@@ -231,22 +232,20 @@ const describing = (rules: Rules) => {
   }
 }
 
-const gates = (rules: Rules, hiding: Hiding | undefined) => {
+const rulings = (rules: Rules, hiding: Hiding | undefined) => {
   const describe = describing(rules)
   return Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
     const current = yield* describe(run, yield* run.state.get(labels))
     const isClean = current.arrivals <= current.cleared && current.secrets.length === 0
-    if (isClean && hiding === undefined) return calls.map(() => Middleware.allow)
+    if (isClean && hiding === undefined) return calls.map(() => undefined)
     const outer = yield* Outer
     const words = once(() => TaintRules.wordsOf(run, outer))
-    const targets = hiding === undefined ? [] : yield* hiding.targets(rules, run, calls, words)
     const approved = yield* run.state.get(Approval.always)
+    const targets = hiding === undefined ? [] : yield* hiding.targets(rules, run, calls, words)
     const answers = calls.map((call, index) =>
-      gateOf(rules, run, call, current, approved, words, targets[index] ?? none)
+      rulingOf(rules, run, call, current, approved, words, targets[index] ?? none)
     )
-    const asked = calls.filter(
-      ({ id }, index) => answers[index]?._tag === "Suspend" && !Object.hasOwn(current.asked, id)
-    )
+    const asked = calls.filter(({ id }, index) => answers[index]?._tag === "Ask" && !Object.hasOwn(current.asked, id))
     if (asked.length > 0) {
       const added = Object.fromEntries(asked.map(({ id }) => [id, current.arrivals]))
       yield* run.state.update(labels, (now) => ({ ...now, asked: { ...added, ...now.asked } }))
@@ -282,12 +281,12 @@ const begin = (rules: Rules, hiding: Hiding | undefined) =>
   })
 
 /** The parts of the middleware. */
-export const parts = (options: Options, hiding?: Hiding): Middleware.Parts<never, never, Middleware.AskingGate> => {
+export const parts = (options: Options, hiding?: Hiding): Middleware.Parts => {
   const rules = rulesOf(options)
   return {
     name,
     inherit: true,
-    state: [labels, Approval.always],
+    state: [labels],
     check: (_tools: ReadonlySet<string>, reach: ReadonlySet<string>) =>
       TaintRules.misnamed(
         options,
@@ -296,7 +295,7 @@ export const parts = (options: Options, hiding?: Hiding): Middleware.Parts<never
         reach
       ),
     beforeAgent: begin(rules, hiding),
-    gateToolCalls: gates(rules, hiding),
+    rulings: rulings(rules, hiding),
     // Tools that the provider runs have answered before anybody here can ask; calls of the same turn may be of their making.
     wrapModelCall: (request, next, run) =>
       Stream.mapArrayEffect(next(request), (turn) => {

@@ -23,7 +23,7 @@ const agent = DeepAgent.make({
   files: ["ls", "read_file", "write_file", "edit_file", "glob", "grep"],
   execute: true,
   middleware: [AskUser.make()],
-  approvals: { mode: "ask", tools: { write_file: true, edit_file: true, execute: true } }
+  approvals: { tools: { write_file: true, edit_file: true, execute: true } }
 })
 
 const mode = flags.find((flag) => flag.startsWith("--mode="))?.slice(7) as Mode | undefined

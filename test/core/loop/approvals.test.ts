@@ -1,21 +1,22 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Schema, Stream } from "effect"
-import { Agent, AgentEvent, Approval, Checkpoint, Message, Middleware, Tool } from "effect-deepagents"
+import { Agent, AgentEvent, Approval, Checkpoint, Message, Middleware, Ruling, Tool } from "effect-deepagents"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 
-const ask = (allow?: ReadonlyArray<Approval.Choice>, expiresAt?: number): Middleware.Suspend =>
-  Middleware.suspend("may I?", { allow, expiresAt })
+const ask = (allow?: ReadonlyArray<Approval.Choice>, expiresIn?: number): Ruling.Ask =>
+  Ruling.ask("test", { description: "may I?", choices: allow, expiresIn })
 
 /** Wants a decision on every call of `act` with a number below 100. */
 const gate = (inherit = false) =>
-  Middleware.suspending({
+  Middleware.make({
+    asks: true,
     name: "approval",
     inherit,
-    gateToolCalls: (_run, calls) =>
+    rulings: (_run, calls) =>
       Effect.succeed(
-        calls.map((call) => (call.name === "act" && Number(call.arguments["n"]) < 100 ? ask() : Middleware.allow))
+        calls.map((call) => (call.name === "act" && Number(call.arguments["n"]) < 100 ? ask() : undefined))
       )
   })
 
@@ -132,9 +133,10 @@ describe("a suspended run (invariants 1, 5, 14)", () => {
   it.effect("refuses decisions that nobody asked for, and choices that were not offered", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
-      const only = Middleware.suspending({
+      const only = Middleware.make({
+        asks: true,
         name: "only",
-        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => ask(["approve", "reject"])))
+        rulings: (_run, calls) => Effect.succeed(calls.map(() => ask(["approve", "reject"])))
       })
       const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [only] })
       const first = yield* Agent.run(agent, "go")
@@ -218,9 +220,10 @@ describe("a suspended run (invariants 1, 5, 14)", () => {
   it.effect("takes no decision after the request has expired", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
-      const soon = Middleware.suspending({
+      const soon = Middleware.make({
+        asks: true,
         name: "soon",
-        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => ask(undefined, 60_000)))
+        rulings: (_run, calls) => Effect.succeed(calls.map(() => ask(undefined, 60_000)))
       })
       const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [soon] })
       const first = yield* Agent.run(agent, "go")
@@ -236,7 +239,7 @@ describe("a suspended run (invariants 1, 5, 14)", () => {
   it.effect("still waits when the run that goes on is interrupted before anything ran", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
-      const stuck = Middleware.make({ name: "stuck", gateToolCalls: () => Effect.never })
+      const stuck = Middleware.make({ name: "stuck", rulings: () => Effect.never })
       const make = (middleware: ReadonlyArray<Middleware.Middleware>) =>
         Agent.make({ name: "a", prompt: "", tools: [act], middleware: [gate(), ...middleware] })
       const first = yield* Agent.run(make([]), "go")
@@ -327,9 +330,10 @@ describe("whoever has only the events", () => {
   it.effect("knows until when, and what may be decided", () =>
     Effect.gen(function* () {
       const { act } = recorder()
-      const timed = Middleware.suspending({
+      const timed = Middleware.make({
+        asks: true,
         name: "timed",
-        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => ask(["reject"], 5_000)))
+        rulings: (_run, calls) => Effect.succeed(calls.map(() => ask(["reject"], 5_000)))
       })
       const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [timed] })
       const events = yield* overTheWire((yield* AgentTest.collect(agent, "go")).events)
@@ -343,9 +347,10 @@ describe("a service that decides while the run waits", () => {
   it.effect("answers a gate of a middleware that does not suspend", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
-      const live = Middleware.asking({
+      const live = Middleware.make({
+        asks: true,
         name: "live",
-        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => ask()))
+        rulings: (_run, calls) => Effect.succeed(calls.map(() => ask()))
       })
       const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [live] })
       const events = yield* AgentTest.events(agent, "go")
@@ -369,12 +374,18 @@ describe("a service that decides, beside a gate that suspends", () => {
     Effect.gen(function* () {
       const { act, ran } = recorder()
       const asked: Array<unknown> = []
-      const live = Middleware.asking({
+      const live = Middleware.make({
+        asks: true,
         name: "live",
-        gateToolCalls: (_run, calls) =>
-          Effect.succeed(calls.map((call) => (call.arguments["n"] === 100 ? ask() : Middleware.allow)))
+        rulings: (_run, calls) => Effect.succeed(calls.map((call) => (call.arguments["n"] === 100 ? ask() : undefined)))
       })
-      const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [live, gate()] })
+      const timed = Middleware.make({
+        asks: true,
+        name: "timed",
+        rulings: (_run, calls) =>
+          Effect.succeed(calls.map((call) => (call.arguments["n"] === 1 ? Ruling.ask(Approval.byTime) : undefined)))
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [live, timed] })
       const approvals = {
         decide: (request: Approval.Request) => Effect.sync(() => (asked.push(request.id), Approval.approve(request)))
       }
@@ -445,7 +456,7 @@ describe("a round that was cut off by a crash", () => {
         name: "a",
         prompt: "",
         tools: [act],
-        middleware: [Middleware.suspending({ name: "asks" })]
+        middleware: [Middleware.make({ asks: true, name: "asks" })]
       })
       const first = yield* Agent.run(agent, Checkpoint.resume(checkpoint, { unknownOutcome: "ask" }))
       assert.strictEqual(first.stopReason, "suspended")

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Ref, Schema } from "effect"
-import { Agent, Approval, Checkpoint, Message, Middleware, Tool } from "effect-deepagents"
+import { Agent, Approval, Checkpoint, Message, Middleware, Ruling, Tool } from "effect-deepagents"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
 import { scaled } from "../../scale.ts"
@@ -180,12 +180,13 @@ describe("tools that come and go", () => {
     })
   )
 
-  const asking = Middleware.suspending({
+  const asking = Middleware.make({
+    asks: true,
     name: "asking",
-    gateToolCalls: (_run, calls) =>
+    rulings: (_run, calls) =>
       Effect.succeed(
         calls.map(({ annotations }) =>
-          annotations.readOnly === true ? Middleware.allow : Middleware.suspend("may I?")
+          annotations.readOnly === true ? undefined : Ruling.ask("test", { description: "may I?" })
         )
       )
   })

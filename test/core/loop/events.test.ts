@@ -503,7 +503,7 @@ describe("invariant 9: interruption", () => {
         Middleware.make({
           name: "waiting",
           ...(hook === "gate"
-            ? { gateToolCalls: (run) => Effect.andThen(run.custom("here", null), Effect.never) }
+            ? { rulings: (run) => Effect.andThen(run.custom("here", null), Effect.never) }
             : { afterModel: (run) => Effect.andThen(run.custom("here", null), Effect.never) })
         } satisfies Middleware.Parts)
       for (const hook of ["gate", "after"] as const) {

@@ -9,6 +9,7 @@ import {
   type Journal,
   Message,
   Middleware,
+  Ruling,
   Question,
   Tool,
   ToolContext,
@@ -39,12 +40,15 @@ const recorder = () => {
 }
 
 const asking = (...tools: ReadonlyArray<string>) =>
-  Middleware.suspending({
+  Middleware.make({
+    asks: true,
     name: "asking",
     inherit: true,
-    gateToolCalls: (_run, calls) =>
+    rulings: (_run, calls) =>
       Effect.succeed(
-        calls.map((call) => (tools.includes(call.name) ? Middleware.suspend(`${call.name}?`) : Middleware.allow))
+        calls.map((call) =>
+          tools.includes(call.name) ? Ruling.ask("test", { description: `${call.name}?` }) : undefined
+        )
       )
   })
 

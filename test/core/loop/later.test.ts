@@ -30,12 +30,12 @@ const other = Tool.make("act", {
   execute: (args) => Effect.sync(() => (ran.push(args), "acted"))
 })
 
-const asks = HumanInTheLoop.suspending({ tools: { act: true } })
-const mayAsk = HumanInTheLoop.suspending({ destructive: true })
-const never = HumanInTheLoop.suspending({ tools: { act: false } })
+const asks = HumanInTheLoop.make({ tools: { act: true } })
+const mayAsk = HumanInTheLoop.make({ destructive: true })
+const never = HumanInTheLoop.make({ tools: { act: false } })
 const opens = Middleware.make({
   name: "opens",
-  gateToolCalls: (_, calls) => Effect.succeed(calls.map(() => Middleware.allow))
+  rulings: (_, calls) => Effect.succeed(calls.map(() => undefined))
 })
 
 type Code = readonly [
@@ -188,7 +188,7 @@ describe("a call that waits for a decision, and later code", () => {
         decisions: [Approval.reject(a)]
       }).pipe(none)
       const third = yield* Agent.resume(
-        agentOf([[act()], HumanInTheLoop.suspending({ tools: { act: ({ on }) => on === "b" } })]),
+        agentOf([[act()], HumanInTheLoop.make({ tools: { act: ({ on }) => on === "b" } })]),
         {
           checkpoint: second
         }

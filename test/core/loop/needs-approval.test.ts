@@ -155,7 +155,7 @@ describe("a tool that needs approval (invariant 14)", () => {
   it.effect("suspends the run where it can be suspended, and goes on with the decision in another process", () =>
     Effect.gen(function* () {
       const { ran, tool } = pay()
-      const agent = Agent.make({ name: "a", prompt: "", tools: [tool], middleware: [HumanInTheLoop.suspending({})] })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [tool], middleware: [HumanInTheLoop.make({})] })
       const first = yield* Agent.run(agent, "go")
       assert.strictEqual(first.stopReason, "suspended")
       assert.deepStrictEqual(ran, [])
@@ -197,7 +197,7 @@ describe("a tool that needs approval (invariant 14)", () => {
           name: "a",
           prompt: "",
           tools: [tool, other],
-          middleware: [HumanInTheLoop.suspending(options)]
+          middleware: [HumanInTheLoop.make(options)]
         })
         const first = yield* Agent.run(suspending, "go")
         assert.strictEqual(first.pending.length, times)
@@ -232,7 +232,7 @@ describe("a tool that needs approval (invariant 14)", () => {
   it.effect("suspends a sub-agent and its parents, and a deep agent's general-purpose agent", () =>
     Effect.gen(function* () {
       const { ran, tool } = pay()
-      const agent = DeepAgent.make({ name: "a", prompt: "", tools: [tool], approvals: { mode: "suspend" } })
+      const agent = DeepAgent.make({ name: "a", prompt: "", tools: [tool], approvals: {} })
       const model = TestChatModel.reactive(({ messages, tools }) => {
         if (messages.at(-1)?.role === "tool") return "done"
         return tools.some((one) => one.name === "task")
@@ -310,15 +310,15 @@ describe("parameters of a tool", () => {
 const layersOf = {
   allow: Middleware.make({
     name: "allow",
-    gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.allow))
+    rulings: (_run, calls) => Effect.succeed(calls.map(() => undefined))
   }),
   raise: Middleware.make({
     name: "raise",
-    gateToolCalls: (_run, calls) =>
+    rewriteArguments: (_run, calls) =>
       Effect.succeed(
-        calls.map((call): Middleware.Gate => {
+        calls.map((call) => {
           const n = Number(call.arguments["n"])
-          return n < 10 ? Middleware.edit({ n: n + 10 }) : Middleware.allow
+          return n < 10 ? { n: n + 10 } : undefined
         })
       )
   }),
@@ -329,8 +329,8 @@ const layersOf = {
   twice: Middleware.make({ name: "twice", wrapToolCall: (call, next) => Effect.andThen(next(call), next(call)) }),
   ask: HumanInTheLoop.make({ tools: { pay: true } }),
   askOdd: HumanInTheLoop.make({ destructive: true }),
-  suspend: HumanInTheLoop.suspending({}),
-  suspendRule: HumanInTheLoop.suspending({ tools: { pay: true } })
+  suspend: HumanInTheLoop.make({}),
+  suspendRule: HumanInTheLoop.make({ tools: { pay: true } })
 }
 
 const script = fc.record({
@@ -377,7 +377,7 @@ describe("no call of a tool that needs approval runs without a decision on its a
                 name: "parent",
                 prompt: "",
                 tools: [Agent.asTool(payer)],
-                middleware: [HumanInTheLoop.suspending({ tools: {} })]
+                middleware: [HumanInTheLoop.make({ tools: {} })]
               })
             : payer
           const model = TestChatModel.reactive(({ messages, tools }) => {

@@ -1,7 +1,17 @@
 /** Facts about open calls: asked, begun, never began. They hold wherever a run is cut off. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Schema } from "effect"
-import { Agent, Approval, type Journal, Message, Middleware, Tool, ToolContext, ToolOutput } from "effect-deepagents"
+import {
+  Agent,
+  Approval,
+  type Journal,
+  Message,
+  Middleware,
+  Ruling,
+  Tool,
+  ToolContext,
+  ToolOutput
+} from "effect-deepagents"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as journal from "../journal.ts"
@@ -17,13 +27,14 @@ const call = (name: string, args = {}) => TestChatModel.calls([{ name, arguments
 
 /** A gate that takes its time, and then asks. */
 const slowly = (work: Effect.Effect<unknown> = Effect.void) =>
-  Middleware.suspending({
+  Middleware.make({
+    asks: true,
     name: "slow",
     inherit: true,
-    gateToolCalls: (_run, calls) =>
+    rulings: (_run, calls) =>
       Effect.as(
         work,
-        calls.map(({ name }) => (name === "pay" ? Middleware.suspend("pay?") : Middleware.allow))
+        calls.map(({ name }) => (name === "pay" ? Ruling.ask("test", { description: "pay?" }) : undefined))
       )
   })
 
@@ -73,9 +84,10 @@ describe("a run that is cut off where its gates are asked", () => {
     Effect.gen(function* () {
       const ran: Array<number> = []
       const { cuts, stored } = recorded(ran)
-      const gate = Middleware.asking({
+      const gate = Middleware.make({
+        asks: true,
         name: "ask",
-        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend("pay?")))
+        rulings: (_run, calls) => Effect.succeed(calls.map(() => Ruling.ask("test", { description: "pay?" })))
       })
       let asked = 0
       const agent = Agent.make({ name: "a", prompt: "", tools: [pay(ran)], middleware: [gate] })
@@ -291,9 +303,9 @@ describe("a call that a gate answered", () => {
       const { cuts, stored } = recorded(ran)
       const refusing = Middleware.make({
         name: "refusing",
-        gateToolCalls: (_run, calls) =>
+        rulings: (_run, calls) =>
           Effect.succeed(
-            calls.map(({ arguments: args }) => (args["n"] === 2 ? Middleware.refuse("not two") : Middleware.allow))
+            calls.map(({ arguments: args }) => (args["n"] === 2 ? Ruling.refuse("test", "not two") : undefined))
           )
       })
       const agent = (isRefusing: boolean) =>

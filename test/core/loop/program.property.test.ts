@@ -11,6 +11,7 @@ import {
   type Journal,
   Message,
   Middleware,
+  Ruling,
   Question,
   Tool,
   ToolContext,
@@ -95,11 +96,14 @@ const made = (whole: Tree, ran: Array<string>) => {
     name: "program",
     tools,
     middleware: [
-      Middleware.suspending({
+      Middleware.make({
+        asks: true,
         name: "asking",
         inherit: true,
-        gateToolCalls: (_run, calls) =>
-          Effect.succeed(calls.map(({ name }) => (name === "pay" ? Middleware.suspend("pay?") : Middleware.allow)))
+        rulings: (_run, calls) =>
+          Effect.succeed(
+            calls.map(({ name }) => (name === "pay" ? Ruling.ask("test", { description: "pay?" }) : undefined))
+          )
       })
     ],
     run: () => perform(whole, "0")

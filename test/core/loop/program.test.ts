@@ -8,6 +8,7 @@ import {
   Checkpoint,
   Message,
   Middleware,
+  Ruling,
   Question,
   Tool,
   ToolContext,
@@ -38,12 +39,15 @@ const act = (ran: Array<string>, name = "act") =>
   })
 
 const asking = (...tools: ReadonlyArray<string>) =>
-  Middleware.suspending({
+  Middleware.make({
+    asks: true,
     name: "asking",
     inherit: true,
-    gateToolCalls: (_run, calls) =>
+    rulings: (_run, calls) =>
       Effect.succeed(
-        calls.map((call) => (tools.includes(call.name) ? Middleware.suspend(`${call.name}?`) : Middleware.allow))
+        calls.map((call) =>
+          tools.includes(call.name) ? Ruling.ask("test", { description: `${call.name}?` }) : undefined
+        )
       )
   })
 
@@ -448,7 +452,7 @@ describe("a rule about tools of a program's sub-agents", () => {
         Agent.program({
           name: "program",
           reaches,
-          middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })],
+          middleware: [HumanInTheLoop.make({ tools: { pay: true } })],
           run: (text) => Agent.answer(child, text)
         })
       const refused = yield* Effect.flip(Agent.run(made(), "pay it"))

@@ -1,6 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
-import { Agent, Approval, type Checkpoint, Message, Middleware, Tool, ToolContext, Usage } from "effect-deepagents"
+import {
+  Agent,
+  Approval,
+  type Checkpoint,
+  Message,
+  Middleware,
+  Ruling,
+  Tool,
+  ToolContext,
+  Usage
+} from "effect-deepagents"
 import { TestChatModel } from "effect-deepagents/testing"
 
 class Ledger extends Context.Service<Ledger, { readonly find: (order: string) => Effect.Effect<string | undefined> }>()(
@@ -116,13 +126,14 @@ describe("a tool that can find out what came of its call", () => {
         Effect.succeed(order === "1" ? Tool.completed("done before") : Tool.neverBegan)
       )
       const gated: Array<string> = []
-      const asking = Middleware.suspending({
+      const asking = Middleware.make({
+        asks: true,
         name: "asking",
-        gateToolCalls: (_run, calls) =>
+        rulings: (_run, calls) =>
           Effect.sync(() =>
             calls.map(({ id }) => {
               gated.push(id)
-              return Middleware.suspend("may I?")
+              return Ruling.ask("test", { description: "may I?" })
             })
           )
       })

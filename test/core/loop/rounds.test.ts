@@ -41,10 +41,10 @@ describe("hook order", () => {
               Stream.concat(next(request), Stream.fromEffectDrain(note(`model < ${name}`)))
             ),
           afterModel: () => note(`afterModel ${name}`),
-          gateToolCalls: (_run, calls) =>
+          rulings: (_run, calls) =>
             Effect.as(
               note(`gate ${name}`),
-              calls.map(() => Middleware.allow)
+              calls.map(() => undefined)
             ),
           wrapToolCall: (call, next) =>
             note(`tool > ${name}`).pipe(

@@ -45,10 +45,10 @@ it.effect("middleware, tools and stop conditions see one run, and nothing of wha
       beforeModel: see,
       afterModel: see,
       afterAgent: see,
-      gateToolCalls: (run, calls) =>
+      rulings: (run, calls) =>
         Effect.as(
           see(run),
-          calls.map(() => Middleware.allow)
+          calls.map(() => undefined)
         ),
       wrapModelCall: (request, next, run) => {
         seen.add(run)

@@ -9,6 +9,7 @@ import {
   Checkpoint,
   Message,
   Middleware,
+  Ruling,
   Tool,
   Usage
 } from "effect-deepagents"
@@ -109,7 +110,7 @@ describe("a new input", () => {
 })
 
 describe("a call of which nobody knows whether it ran", () => {
-  it.effect("is asked about once, also where a second gate's person edits it", () =>
+  it.effect("is asked about once, in one question with the rules that ask", () =>
     Effect.gen(function* () {
       const ran: Array<number> = []
       const act = Tool.make("act", {
@@ -117,12 +118,13 @@ describe("a call of which nobody knows whether it ran", () => {
         parameters: { n: Schema.Int },
         execute: ({ n }) => Effect.sync(() => (ran.push(n), `did ${n}`))
       })
-      const careful = Middleware.suspending({
+      const careful = Middleware.make({
+        asks: true,
         name: "careful",
-        gateToolCalls: (_run, calls) =>
+        rulings: (_run, calls) =>
           Effect.succeed(
             calls.map((call) =>
-              Number(call.arguments["n"]) < 100 ? { _tag: "Suspend" as const, description: "may I?" } : Middleware.allow
+              Number(call.arguments["n"]) < 100 ? Ruling.ask("careful", { description: "may I?" }) : undefined
             )
           )
       })
@@ -134,15 +136,13 @@ describe("a call of which nobody knows whether it ran", () => {
       const usage = { inputTokens: 5, outputTokens: 5, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
       const crashed = { messages: [Message.human("go"), turn], state: {}, usage, rounds: 1 }
       const first = yield* Agent.run(agent, Checkpoint.resume(crashed, { unknownOutcome: "ask" }))
+      assert.deepStrictEqual(
+        first.pending.map(({ description, rule }) => [description, rule]),
+        [['"act" may have taken effect before the run was cut off. Run it again?\nmay I?', "unknownOutcome, careful"]]
+      )
       const again = first.pending.map((request) => Approval.edit(request, { n: 50 }))
       const second = yield* Agent.run(agent, Checkpoint.resume(first, { decisions: again, unknownOutcome: "ask" }))
-      assert.deepStrictEqual(
-        second.pending.map((request) => [request.description, request.arguments]),
-        [["may I?", { n: 50 }]]
-      )
-      const edited = second.pending.map((request) => Approval.edit(request, { n: 100 }))
-      const third = yield* Agent.run(agent, Checkpoint.resume(second, { decisions: edited, unknownOutcome: "ask" }))
-      assert.deepStrictEqual([third.stopReason, third.pending, ran], ["completed", [], [100]])
+      assert.deepStrictEqual([second.stopReason, second.pending, ran], ["completed", [], [50]])
     }).pipe(Effect.provide(TestChatModel.script(["done"])))
   )
 
@@ -181,13 +181,14 @@ describe("a call of which nobody knows whether it ran", () => {
   it.effect("a sub-agent that waits resumes where it was, though a gate asks anew about the call that it is in", () =>
     Effect.gen(function* () {
       let asks = 0
-      const again = Middleware.suspending({
+      const again = Middleware.make({
+        asks: true,
         name: "again",
-        gateToolCalls: (_run, calls) =>
+        rulings: (_run, calls) =>
           Effect.sync(() => {
             asks++
             // Nothing at first; when the run resumes, a person is asked about the call as well.
-            return calls.map(() => (asks === 2 ? Middleware.suspend("once more?") : Middleware.allow))
+            return calls.map(() => (asks === 2 ? Ruling.ask("test", { description: "once more?" }) : undefined))
           })
       })
       const ran: Array<string> = []
@@ -196,9 +197,10 @@ describe("a call of which nobody knows whether it ran", () => {
         parameters: {},
         execute: () => Effect.sync(() => (ran.push("pay"), "paid"))
       })
-      const careful = Middleware.suspending({
+      const careful = Middleware.make({
+        asks: true,
         name: "careful",
-        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend("pay?")))
+        rulings: (_run, calls) => Effect.succeed(calls.map(() => Ruling.ask("test", { description: "pay?" })))
       })
       const child = Agent.make({ name: "child", description: "", prompt: "child", tools: [pay], middleware: [careful] })
       const parent = Agent.make({ name: "parent", prompt: "parent", tools: [Agent.asTool(child)], middleware: [again] })
@@ -226,10 +228,11 @@ describe("a call of which nobody knows whether it ran", () => {
   it.effect("a suspension that is over is over once, however many rounds follow", () =>
     Effect.gen(function* () {
       let asks = 0
-      const once = Middleware.suspending({
+      const once = Middleware.make({
+        asks: true,
         name: "once",
-        gateToolCalls: (_run, calls) =>
-          Effect.sync(() => calls.map(() => (asks++ === 0 ? Middleware.suspend("may I?") : Middleware.allow)))
+        rulings: (_run, calls) =>
+          Effect.sync(() => calls.map(() => (asks++ === 0 ? Ruling.ask("test", { description: "may I?" }) : undefined)))
       })
       const agent = Agent.make({ name: "a", prompt: "", tools: [step], middleware: [once] })
       const first = yield* Agent.run(agent, "go")
@@ -245,15 +248,16 @@ describe("a call of which nobody knows whether it ran", () => {
       let asks = 0
       const later = Middleware.make({
         name: "later",
-        gateToolCalls: (_run, calls) =>
-          Effect.sync(() => calls.map(() => (asks++ === 0 ? Middleware.allow : Middleware.refuse("not any more"))))
+        rulings: (_run, calls) =>
+          Effect.sync(() => calls.map(() => (asks++ === 0 ? undefined : Ruling.refuse("test", "not any more"))))
       })
-      const careful = Middleware.suspending({
+      const careful = Middleware.make({
+        asks: true,
         name: "careful",
-        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend("step?")))
+        rulings: (_run, calls) => Effect.succeed(calls.map(() => Ruling.ask("test", { description: "step?" })))
       })
       const child = Agent.make({ name: "child", description: "", prompt: "", tools: [step], middleware: [careful] })
-      const suspends = Middleware.suspending({ name: "suspends" })
+      const suspends = Middleware.make({ asks: true, name: "suspends" })
       const parent = Agent.make({ name: "p", prompt: "", tools: [Agent.asTool(child)], middleware: [later, suspends] })
       const first = yield* Agent.run(parent, "go")
       const decisions = first.pending.map((one) => Approval.approve(one))
@@ -291,9 +295,10 @@ describe("a call of which nobody knows whether it ran", () => {
 
   it.effect("a result without details has none in its event; what waits still is not asked about again", () =>
     Effect.gen(function* () {
-      const careful = Middleware.suspending({
+      const careful = Middleware.make({
+        asks: true,
         name: "careful",
-        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend("step?")))
+        rulings: (_run, calls) => Effect.succeed(calls.map(() => Ruling.ask("test", { description: "step?" })))
       })
       const agent = Agent.make({ name: "a", prompt: "", tools: [step], middleware: [careful] })
       const first = yield* Agent.run(agent, "go")

@@ -7,6 +7,7 @@ import {
   type Journal,
   Message,
   Middleware,
+  Ruling,
   SessionError,
   Tool,
   ToolContext
@@ -99,9 +100,9 @@ describe("a run with a thread", () => {
         execute: () => Effect.succeed("ok")
       })
     const told = ["ToolCompleted", "ApprovalRequested", "CheckpointSaved"]
-    const order = (said: Middleware.AskingGate, approval = {}) => {
-      const gateToolCalls = () => Effect.succeed([said])
-      const middleware = [Middleware.suspending({ name: "gate", gateToolCalls })]
+    const order = (said: Ruling.Ruling | undefined, approval = {}, parts: Partial<Middleware.Parts> = {}) => {
+      const rulings = () => Effect.succeed([said])
+      const middleware = [Middleware.make({ ...parts, asks: true, name: "gate", rulings })]
       const agent = Agent.make({ name: "a", prompt: "", tools: [read(approval)], middleware })
       return Effect.map(AgentTest.collect(agent, "go", { threadId: "t" }), ({ events }) =>
         // After the one before the turn.
@@ -115,12 +116,16 @@ describe("a run with a thread", () => {
     }
     return Effect.gen(function* () {
       const [ran, saved, asked] = ["ToolCompleted", "CheckpointSaved", "ApprovalRequested"]
-      assert.deepStrictEqual(yield* order(Middleware.allow), [ran, saved, saved])
-      assert.deepStrictEqual(yield* order(Middleware.allowCounted), [saved, ran, saved, saved])
-      assert.deepStrictEqual(yield* order(Middleware.edit({})), [ran, saved, saved])
-      assert.deepStrictEqual(yield* order(Middleware.refuse("no")), [saved, saved])
-      assert.deepStrictEqual(yield* order(Middleware.suspend("really?")), [asked, saved])
-      assert.deepStrictEqual(yield* order(Middleware.allow, { needsApproval: true }), [asked, saved])
+      assert.deepStrictEqual(yield* order(undefined), [ran, saved, saved])
+      assert.deepStrictEqual(yield* order(undefined, {}, { counts: true }), [saved, ran, saved, saved])
+      assert.deepStrictEqual(yield* order(undefined, {}, { rewriteArguments: () => Effect.succeed([{}]) }), [
+        ran,
+        saved,
+        saved
+      ])
+      assert.deepStrictEqual(yield* order(Ruling.refuse("test", "no")), [saved, saved])
+      assert.deepStrictEqual(yield* order(Ruling.ask("test", { description: "really?" })), [asked, saved])
+      assert.deepStrictEqual(yield* order(undefined, { needsApproval: true }), [asked, saved])
     })
   })
 
@@ -188,9 +193,10 @@ describe("a run with a thread", () => {
 
   it.effect("a decision given in another process goes on with the thread", () => {
     const threads: Record<string, TestJournal.Stored> = {}
-    const gate = Middleware.suspending({
+    const gate = Middleware.make({
+      asks: true,
       name: "gate",
-      gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend("may I?")))
+      rulings: (_run, calls) => Effect.succeed(calls.map(() => Ruling.ask("test", { description: "may I?" })))
     })
     const agent = Agent.make({ name: "a", prompt: "", tools: [did], middleware: [gate] })
     return Effect.gen(function* () {

@@ -1,6 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Logger, Ref, Schema, Stream } from "effect"
-import { Agent, AgentEvent, Message, Middleware, Tool, ToolContext, ToolError, ToolOutput } from "effect-deepagents"
+import {
+  Agent,
+  AgentEvent,
+  Message,
+  Middleware,
+  Ruling,
+  Tool,
+  ToolContext,
+  ToolError,
+  ToolOutput
+} from "effect-deepagents"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
@@ -41,7 +51,7 @@ describe("invariant 1: pairing", () => {
 
   it.effect("a failure in a gate or after the model leaves no call unanswered, nor does a schema that throws", () =>
     Effect.gen(function* () {
-      const gate = Middleware.make({ name: "gate", gateToolCalls: () => Effect.fail("gate" as const) })
+      const gate = Middleware.make({ name: "gate", rulings: () => Effect.fail("gate" as const) })
       const after = Middleware.make({ name: "after", afterModel: () => Effect.fail("after" as const) })
       for (const middleware of [gate, after]) {
         const failing = Agent.make({ name: "a", prompt: "", tools: [echo], middleware: [middleware] })
@@ -268,12 +278,10 @@ describe("invariant 5: batch preflight", () => {
       })
       const gate = Middleware.make({
         name: "gate",
-        gateToolCalls: (_run, calls) =>
+        rulings: (_run, calls) =>
           Effect.sync(() => {
             log.push(`gate ${calls.map((call) => JSON.stringify(call.arguments)).join(" ")}`)
-            return calls.map((call) =>
-              call.arguments["n"] === 2 ? Middleware.refuse("not that one") : Middleware.allow
-            )
+            return calls.map((call) => (call.arguments["n"] === 2 ? Ruling.refuse("test", "not that one") : undefined))
           })
       })
       const result = yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [tool], middleware: [gate] }), "go")
@@ -297,38 +305,45 @@ describe("invariant 5: batch preflight", () => {
     )
   )
 
-  it("every gate is asked once, about the calls that none before it answered, as those before it left them", () => {
-    const word = fc.array(fc.constantFrom("allow", "refuse", "edit"), { minLength: 3, maxLength: 3 })
+  it("every source is asked once, about the calls that none before it refused, with rewritten arguments", () => {
+    const word = fc.array(fc.constantFrom("allow", "refuse", "rewrite"), { minLength: 3, maxLength: 3 })
     const judged = (words: ReadonlyArray<ReadonlyArray<string>>) =>
       Effect.gen(function* () {
         const asked: Array<string> = []
+        const saidOn = (word: ReadonlyArray<string>, { id }: { readonly id: string }) => word[Number(id.slice(1))]
         const gates = words.map((word, at) =>
           Middleware.make({
             name: `gate${at}`,
-            gateToolCalls: (_run, calls) =>
+            rewriteArguments: (_run, calls) =>
+              Effect.succeed(
+                calls.map((call) => {
+                  const { text } = call.arguments
+                  return saidOn(word, call) === "rewrite"
+                    ? { text: `${typeof text === "string" ? text : ""}${at}` }
+                    : undefined
+                })
+              ),
+            rulings: (_run, calls) =>
               Effect.sync(() => {
                 asked.push(`${at}: ${calls.map((call) => `${call.id}=${JSON.stringify(call.arguments)}`).join(" ")}`)
-                return calls.map((call) => {
-                  const said = word[Number(call.id.slice(1))]
-                  const { text } = call.arguments
-                  if (said === "edit") return Middleware.edit({ text: `${typeof text === "string" ? text : ""}${at}` })
-                  return said === "allow" ? Middleware.allow : Middleware.refuse("no")
-                })
+                return calls.map((call) => (saidOn(word, call) === "refuse" ? Ruling.refuse("gate", "no") : undefined))
               })
           })
         )
+        const ids = ["c0", "c1", "c2"]
+        const texts = new Map(
+          ids.map((id) => [
+            id,
+            `t${words.flatMap((word, at) => (saidOn(word, { id }) === "rewrite" ? [at] : [])).join("")}`
+          ])
+        )
         const expected: Array<string> = []
-        const texts = new Map([0, 1, 2].map((n) => [`c${n}`, "t"]))
         for (const [at, word] of words.entries()) {
           if (texts.size === 0) break
           expected.push(`${at}: ${[...texts].map(([id, text]) => `${id}=${JSON.stringify({ text })}`).join(" ")}`)
-          for (const [id, text] of texts) {
-            const said = word[Number(id.slice(1))]
-            if (said === "edit") texts.set(id, `${text}${at}`)
-            else if (said !== "allow") texts.delete(id)
-          }
+          for (const id of texts.keys()) if (saidOn(word, { id }) === "refuse") texts.delete(id)
         }
-        const calls = [0, 1, 2].map((n) => ({ id: `c${n}`, name: "echo", arguments: { text: "t" } }))
+        const calls = ids.map((id) => ({ id, name: "echo", arguments: { text: "t" } }))
         const agent = Agent.make({ name: "a", prompt: "", tools: [echo], middleware: gates })
         const result = yield* Agent.run(agent, "go").pipe(
           Effect.provide(TestChatModel.script([TestChatModel.calls(calls), "done"]))
@@ -342,16 +357,15 @@ describe("invariant 5: batch preflight", () => {
     return fc.assert(fc.asyncProperty(fc.array(word, { maxLength: 4 }), (words) => Effect.runPromise(judged(words))))
   })
 
-  it.effect("a gate may edit arguments, which are decoded again", () =>
+  it.effect("a middleware may rewrite arguments, which are decoded again", () =>
     Effect.gen(function* () {
       const edit = Middleware.make({
         name: "edit",
-        gateToolCalls: (_run, calls) =>
+        rewriteArguments: (_run, calls) =>
           Effect.succeed(
-            calls.map((call, index) => ({
-              _tag: "Edit" as const,
-              arguments: index === 0 ? { text: `${JSON.stringify(call.arguments["text"])}!` } : { text: [] }
-            }))
+            calls.map((call, index) =>
+              index === 0 ? { text: `${JSON.stringify(call.arguments["text"])}!` } : { text: [] }
+            )
           )
       })
       const agent = Agent.make({ name: "a", prompt: "", tools: [echo], middleware: [edit] })
@@ -374,7 +388,7 @@ describe("invariant 5: batch preflight", () => {
 
   it.effect("a gate that forgets a call has not allowed it", () =>
     Effect.gen(function* () {
-      const forgetful = Middleware.make({ name: "forgetful", gateToolCalls: () => Effect.succeed([]) })
+      const forgetful = Middleware.make({ name: "forgetful", rulings: () => Effect.succeed([]) })
       const agent = Agent.make({ name: "a", prompt: "", tools: [echo], middleware: [forgetful] })
       const result = yield* Agent.run(agent, "go")
       assert.deepStrictEqual(answers(result.messages), [["call-1", true, "This call was not allowed."]])
@@ -391,11 +405,12 @@ describe("invariant 5: batch preflight", () => {
         parameters: { n: Schema.Int },
         execute: ({ n }) => Effect.sync(() => (ran.push(String(n)), "ok"))
       })
-      const approval = Middleware.suspending({
+      const approval = Middleware.make({
+        asks: true,
         name: "approval",
-        gateToolCalls: (_run, calls) =>
+        rulings: (_run, calls) =>
           Effect.succeed(
-            calls.map((call) => (call.arguments["n"] === 2 ? Middleware.suspend("may I?") : Middleware.allow))
+            calls.map((call) => (call.arguments["n"] === 2 ? Ruling.ask("test", { description: "may I?" }) : undefined))
           )
       })
       const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [approval] })
@@ -418,7 +433,7 @@ describe("invariant 5: batch preflight", () => {
         prompt: "",
         tools: [act],
         // @ts-expect-error the gate of a plain middleware may not ask
-        middleware: [Middleware.make({ name: "quiet", gateToolCalls: approval.gateToolCalls })]
+        middleware: [Middleware.make({ name: "quiet", rulings: approval.rulings })]
       })
       const other = yield* Agent.run(quiet, "go")
       assert.strictEqual(other.stopReason, "completed")
@@ -442,12 +457,13 @@ describe("invariant 5: batch preflight", () => {
 })
 
 describe("two suspending gates", () => {
-  it.effect("a call that waits for one decision is not put to the next gate", () =>
+  it.effect("become one question", () =>
     Effect.gen(function* () {
       const approval = (name: string) =>
-        Middleware.suspending({
+        Middleware.make({
+          asks: true,
           name,
-          gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend(name)))
+          rulings: (_run, calls) => Effect.succeed(calls.map(() => Ruling.ask("test", { description: name })))
         })
       const agent = Agent.make({
         name: "a",
@@ -458,7 +474,7 @@ describe("two suspending gates", () => {
       const result = yield* Agent.run(agent, "go")
       assert.deepStrictEqual(
         result.pending.map((call) => call.description),
-        ["first"]
+        ["first\nsecond"]
       )
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "echo", arguments: { text: "x" } }])])))
   )
@@ -594,10 +610,10 @@ describe("invariant 14: gates can't be walked around", () => {
       const seen: Array<string> = []
       const gate = Middleware.make({
         name: "gate",
-        gateToolCalls: (_run, calls) =>
+        rulings: (_run, calls) =>
           Effect.sync(() => {
             seen.push(...calls.map((call) => call.name))
-            return calls.map(() => Middleware.allow)
+            return calls.map(() => undefined)
           })
       })
       const remove = Tool.make("delete_file", { description: "", parameters: {}, execute: () => Effect.succeed("ok") })
@@ -679,10 +695,8 @@ describe("invariant 14: gates can't be walked around", () => {
       const forbid = Middleware.make({
         name: "forbid",
         inherit: true,
-        gateToolCalls: (_run, calls) =>
-          Effect.succeed(
-            calls.map((call) => (call.name === "danger" ? Middleware.refuse("forbidden") : Middleware.allow))
-          )
+        rulings: (_run, calls) =>
+          Effect.succeed(calls.map((call) => (call.name === "danger" ? Ruling.refuse("test", "forbidden") : undefined)))
       })
       const grandchild = Agent.make({ name: "grandchild", description: "g", prompt: "", tools: [danger] })
       const child = Agent.make({ name: "child", description: "c", prompt: "", tools: [Agent.asTool(grandchild)] })

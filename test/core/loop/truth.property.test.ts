@@ -8,6 +8,7 @@ import {
   Journal,
   Message,
   Middleware,
+  Ruling,
   SessionError,
   Tool
 } from "effect-deepagents"
@@ -73,12 +74,13 @@ const journal = (world: World, process: Process) =>
       })
   })
 
-const gate = Middleware.suspending({
+const gate = Middleware.make({
+  asks: true,
   name: "gate",
   inherit: true,
-  gateToolCalls: (_run, calls) =>
+  rulings: (_run, calls) =>
     Effect.succeed(
-      calls.map((call) => (call.arguments["asks"] === true ? Middleware.suspend("may I?") : Middleware.allow))
+      calls.map((call) => (call.arguments["asks"] === true ? Ruling.ask("test", { description: "may I?" }) : undefined))
     )
 })
 

@@ -9,6 +9,7 @@ import {
   Message,
   MessageLog,
   Middleware,
+  Ruling,
   SessionError,
   Tool,
   ToolOutput
@@ -42,11 +43,14 @@ const ledger = () => {
 }
 
 /** Wants a decision on calls of `ask…`. */
-const gate = Middleware.suspending({
+const gate = Middleware.make({
+  asks: true,
   name: "gate",
   inherit: true,
-  gateToolCalls: (_run, calls) =>
-    Effect.succeed(calls.map(({ name }) => (name.startsWith("ask") ? Middleware.suspend("may I?") : Middleware.allow)))
+  rulings: (_run, calls) =>
+    Effect.succeed(
+      calls.map(({ name }) => (name.startsWith("ask") ? Ruling.ask("test", { description: "may I?" }) : undefined))
+    )
 })
 
 const told = (messages: ReadonlyArray<Message.Message>) =>
@@ -291,11 +295,11 @@ describe("a turn that was cut off and is taken up", () => {
     usage: { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 },
     rounds: 1
   }
-  const suspends = Middleware.suspending({ name: "suspends" })
+  const suspends = Middleware.make({ asks: true, name: "suspends" })
 
   it.effect("is left open when the run that takes it up is ended before anything of it ran", () => {
     const { ran, tool } = ledger()
-    const stuck = Middleware.make({ name: "stuck", gateToolCalls: () => Effect.never })
+    const stuck = Middleware.make({ name: "stuck", rulings: () => Effect.never })
     const agent = Agent.make({
       name: "a",
       prompt: "",
@@ -319,7 +323,7 @@ describe("a turn that was cut off and is taken up", () => {
     const { ran, tool } = ledger()
     const forbids = Middleware.make({
       name: "forbids",
-      gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.refuse("Forbidden.")))
+      rulings: (_run, calls) => Effect.succeed(calls.map(() => Ruling.refuse("test", "Forbidden.")))
     })
     // `send` is no tool any more.
     const agent = Agent.make({
@@ -611,16 +615,18 @@ describe("decisions", () => {
     }).pipe(Effect.provide(TestChatModel.script([many("ask1"), "hi"])))
   )
 
-  const live = (expiresAt?: number) =>
-    Middleware.asking({
+  const live = (expiresIn?: number) =>
+    Middleware.make({
+      asks: true,
       name: "live",
-      gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend("may I?", { expiresAt })))
+      rulings: (_run, calls) =>
+        Effect.succeed(calls.map(() => Ruling.ask("test", { description: "may I?", expiresIn })))
     })
 
   it.effect("on another request, or too late, run nothing while the run waits either", () => {
     const { ran, tool } = ledger()
-    const make = (expiresAt?: number) =>
-      Agent.make({ name: "a", prompt: "", tools: [tool("pay"), tool("send")], middleware: [live(expiresAt)] })
+    const make = (expiresIn?: number) =>
+      Agent.make({ name: "a", prompt: "", tools: [tool("pay"), tool("send")], middleware: [live(expiresIn)] })
     let first: Approval.Request | undefined
     const approvals = {
       decide: (request: Approval.Request) => Effect.sync(() => Approval.approve((first ??= request)))
@@ -657,17 +663,18 @@ describe("a person's edit", () => {
   const policy = (seen: Array<unknown>) =>
     Middleware.make({
       name: "policy",
-      gateToolCalls: (_run, calls) =>
+      rulings: (_run, calls) =>
         Effect.sync(() =>
-          calls.map(({ arguments: args }): Middleware.Gate => {
+          calls.map(({ arguments: args }) => {
             seen.push(args["n"])
-            return Number(args["n"]) > 100 ? Middleware.refuse("Too much.") : Middleware.allow
+            return Number(args["n"]) > 100 ? Ruling.refuse("test", "Too much.") : undefined
           })
         )
     })
-  const human = Middleware.suspending({
+  const human = Middleware.make({
+    asks: true,
     name: "human",
-    gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend("may I?")))
+    rulings: (_run, calls) => Effect.succeed(calls.map(() => Ruling.ask("test", { description: "may I?" })))
   })
   const call = (n: number) => TestChatModel.calls([{ id: `c${n}`, name: "act", arguments: { n } }])
 
@@ -705,12 +712,13 @@ describe("a person's edit", () => {
     }).pipe(Effect.provide(TestChatModel.script([call(1), "done"])))
   )
 
-  it.effect("is asked about by another person's gate, and both together come to an end", () => {
+  it.effect("answers all rules that asked, in one question", () => {
     const { ran, tool } = act()
     const asks = (name: string) =>
-      Middleware.suspending({
+      Middleware.make({
+        asks: true,
         name,
-        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend(name)))
+        rulings: (_run, calls) => Effect.succeed(calls.map(() => Ruling.ask(name, { description: name })))
       })
     const agent = Agent.make({ name: "a", prompt: "", tools: [tool], middleware: [asks("first"), asks("second")] })
     return Effect.gen(function* () {
@@ -724,19 +732,22 @@ describe("a person's edit", () => {
         const decision = n < 4 ? Approval.edit(request, { n }) : Approval.approve(request)
         result = yield* Agent.resume(agent, { checkpoint: result, decisions: [decision] })
       }
-      assert.deepStrictEqual(ran, [3])
-      assert.deepStrictEqual(described, ['first {"n":1}', 'second {"n":2}', 'first {"n":3}'])
+      assert.deepStrictEqual(ran, [2])
+      assert.deepStrictEqual(described, ['first\nsecond {"n":1}'])
     }).pipe(Effect.provide(TestChatModel.script([call(1), "done"])))
   })
 
   it.effect("two services that change each other's arguments for ever are stopped", () => {
     const { ran, tool } = act()
-    const asks = (name: string) =>
-      Middleware.asking({
+    const asks = (name: string, rest: number) =>
+      Middleware.make({
+        asks: true,
         name,
-        gateToolCalls: (_run, calls) => Effect.succeed(calls.map(() => Middleware.suspend(name)))
+        rulings: (_run, calls) =>
+          Effect.succeed(calls.map((one) => (Number(one.arguments["n"]) % 2 === rest ? Ruling.ask(name) : undefined)))
       })
-    const agent = Agent.make({ name: "a", prompt: "", tools: [tool], middleware: [asks("first"), asks("second")] })
+    const middleware = [asks("odd", 1), asks("even", 0)]
+    const agent = Agent.make({ name: "a", prompt: "", tools: [tool], middleware })
     return Effect.gen(function* () {
       const result = yield* Agent.run(agent, "go")
       assert.deepStrictEqual(ran, [])

@@ -87,7 +87,7 @@ const guarded = (folder: string) =>
     name: "guard",
     prompt: "",
     tools: [tool(folder, "ship")],
-    middleware: [HumanInTheLoop.suspending({ tools: { ship: true } }), Wait.make()]
+    middleware: [HumanInTheLoop.make({ tools: { ship: true } }), Wait.make()]
   }).pipe(Agent.provide(model(folder)))
 
 export const guard = (folder: string) => AgentEntity.make({ name: "guard", agent: guarded(folder) })

@@ -150,7 +150,7 @@ describe("OpenAI's tools that wait for the client", () => {
         name: "writer",
         prompt: "",
         tools: [OpenAiChatModel.mcpApproval],
-        middleware: [HumanInTheLoop.suspending({})]
+        middleware: [HumanInTheLoop.make({})]
       })
       const decide = Effect.fnUntraced(function* (decision: (request: Approval.Request) => Approval.Decision) {
         server.reply(replies(approvalRequest), replies(message("Done.")))

@@ -29,7 +29,7 @@ export const clerk = (folder: string) => {
         "paid"
       )
   })
-  const middleware = [HumanInTheLoop.suspending({ tools: { pay: true } })]
+  const middleware = [HumanInTheLoop.make({ tools: { pay: true } })]
   return Agent.make({ name: "clerk", prompt: "", tools: [pay], middleware }).pipe(Agent.provide(model))
 }
 

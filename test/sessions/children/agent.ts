@@ -42,7 +42,7 @@ const gated = Agent.make({
   name: "teller",
   prompt: "",
   tools: [pay, look],
-  middleware: [HumanInTheLoop.suspending({ tools: { pay: true } })]
+  middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
 })
 const free = Agent.make({ name: "teller", prompt: "", tools: [pay, look] })
 

@@ -4,7 +4,7 @@
  */
 import { appendFileSync, writeSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Agent, Approval, Checkpoint, Message, Middleware, Tool } from "effect-deepagents"
+import { Agent, Approval, Checkpoint, Message, Middleware, Ruling, Tool } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import * as Effect from "effect/Effect"
@@ -20,12 +20,13 @@ const ship = Tool.make("ship", {
   execute: ({ to }) => Effect.sync(() => (appendFileSync(`${path}/did.txt`, `ship ${to}\n`), `shipped ${to}`))
 })
 
-const gate = Middleware.suspending({
+const gate = Middleware.make({
+  asks: true,
   name: "slow",
-  gateToolCalls: (_run, calls) =>
+  rulings: (_run, calls) =>
     Effect.sync(() => writeSync(1, "gate\n")).pipe(
       Effect.andThen(Effect.sleep(Number(delay))),
-      Effect.as(calls.map(() => Middleware.suspend("ship?")))
+      Effect.as(calls.map(() => Ruling.ask("test", { description: "ship?" })))
     )
 })
 

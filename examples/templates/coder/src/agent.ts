@@ -7,7 +7,6 @@ export const agent = DeepAgent.make({
   prompt: `${Prompts.deep}\n\nTests are run by: npm test`,
   execute: { timeout: "1 minute", maxTimeout: "10 minutes" },
   approvals: {
-    mode: "ask",
     destructive: true,
     tools: {
       write_file: true,

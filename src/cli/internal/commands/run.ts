@@ -70,11 +70,6 @@ const unattended = ({ isDemo, settings }: Context): Layer.Layer<Approval.Approva
     : Layer.succeed(Approval.Approvals, { decide: (request) => Effect.succeed(decide(request)) })
 }
 
-/** Refuses requests of a run that nobody answers, which would wait forever. */
-const nobody = Layer.succeed(Approval.Approvals, {
-  decide: (request) => Effect.succeed(Approval.reject(request, "Nobody is there to ask."))
-})
-
 /** Formats progress for a person while the output goes elsewhere. */
 const progress = (event: AgentEvent.AgentEvent): string | undefined => {
   const depth = "  ".repeat(event.path.length - 1)
@@ -155,7 +150,7 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
     })
   ).pipe(
     Effect.mapError(shape),
-    Effect.provide([app.chatModel, app.files(threadId), asked ?? nobody, journal]),
+    Effect.provide([app.chatModel, app.files(threadId), journal]),
     Effect.onInterrupt(() => tell(`\nInterrupted. It is kept: deepagents resume ${threadId}`))
   )
   const exit = exitOf(result.stopReason)

@@ -20,13 +20,13 @@ import type { ChatModel } from "../../../core/ChatModel.ts"
 import type * as Middleware from "../../../core/Middleware.ts"
 import type { Sandbox } from "../../../core/Sandbox.ts"
 import type { SessionStore } from "../../../core/SessionStore.ts"
-import type * as DeepAgent from "../../../deep/DeepAgent.ts"
 import * as Documents from "../../../documents/Documents.ts"
 import * as Mcp from "../../../mcp/Mcp.ts"
 import type { McpError } from "../../../mcp/McpError.ts"
 import { McpServers } from "../../../mcp/McpServers.ts"
 import * as AskUser from "../../../middleware/AskUser.ts"
 import * as Budget from "../../../middleware/Budget.ts"
+import type * as HumanInTheLoop from "../../../middleware/HumanInTheLoop.ts"
 import type * as Network from "../../../net/Network.ts"
 import * as SqliteSessions from "../../../sessions/SqliteSessions.ts"
 import * as FetchUrl from "../../../web/FetchUrl.ts"
@@ -82,7 +82,7 @@ export interface App {
 }
 
 /** Calls that a person is asked about. The files that the agent keeps for itself are its own. */
-const rules = (mode: Approvals): NonNullable<DeepAgent.ApprovalOptions["tools"]> => {
+const rules = (mode: Approvals): NonNullable<HumanInTheLoop.Options["tools"]> => {
   const own = (path: unknown) => typeof path === "string" && path.startsWith(`${AgentHome.mountedAt}/`)
   const changes =
     mode === "auto-edit" ? false : { when: (args: { readonly file_path?: unknown }) => !own(args["file_path"]) }
@@ -237,7 +237,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
         AgentFile.compile<Failures, Needs>(file, {
           agents: agents.agents,
           tools,
-          servers: { names, make: (some) => (mode === "ask" ? Mcp.make : Mcp.suspending)({ servers: some }) },
+          servers: { names, make: (some) => Mcp.make({ servers: some }) },
           documents: Documents.formats,
           memory: memorySources(context),
           skills: skillSources(context),
@@ -246,11 +246,10 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
           model: layerOf,
           // The one who is asked while it runs knows the mode, which may change meanwhile.
           approvals: {
-            mode,
             destructive: true,
             tools: rules(mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"))
           },
-          middleware: [...((mode === "ask" ? policy?.asking : policy?.suspending) ?? []), AskUser.make(), ...limits]
+          middleware: [...(policy?.middleware ?? []), AskUser.make(), ...limits]
         }).pipe(
           Effect.map((made) => {
             const held = policy === undefined ? made : Agent.provide(policy.apply(made), policy.files)
