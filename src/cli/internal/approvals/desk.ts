@@ -33,7 +33,8 @@ export const automatic = (
 ): Approval.Decision | undefined => {
   if (isQuestion(request)) return undefined
   if (mode === "plan") return request.allow.includes("reject") ? Approval.reject(request, planned) : undefined
-  if (!request.allow.includes("approve")) return undefined
+  // No mode and no rule of the chat decides in a person's place.
+  if (request.byPerson === true || !request.allow.includes("approve")) return undefined
   const isFree = mode === "yolo" || (mode === "auto-edit" && edits.has(request.toolName)) || covers(rules, request)
   return isFree ? Approval.approve(request) : undefined
 }

@@ -151,6 +151,7 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
   ).pipe(
     Effect.mapError(shape),
     Effect.provide([app.chatModel, app.files(threadId), journal]),
+    (work) => (asked === undefined ? work : Effect.provide(work, asked)),
     Effect.onInterrupt(() => tell(`\nInterrupted. It is kept: deepagents resume ${threadId}`))
   )
   const exit = exitOf(result.stopReason)
