@@ -44,10 +44,7 @@ export type { Handle, Input, Needs, NoSuchOption, Only, ResumeOptions, RunOption
 
 const TypeId = "~effect-deepagents/Agent"
 
-/**
- * An agent that answers with `Output`, can fail with `E` and needs `R` (by default: what a plain agent does). Values of
- * this type are made by `Agent.make`.
- */
+/** An agent that answers with `Output`, can fail with `E` and needs `R`. Make it with `Agent.make`. */
 export interface Agent<out Output = string, out E = ModelError, out R = ChatModel> extends Pipeable.Pipeable {
   readonly [TypeId]: {
     readonly Output: Types.Covariant<Output>
@@ -81,13 +78,12 @@ const fromDefinition = <O, E, R>(definition: Definition): Agent<O, E, R> => ({
 
 const definitionOf = (agent: Agent<unknown, unknown, unknown>): Definition => agent[TypeId].definition
 
-/** The names of an agent's tools, and of those of its sub-agents. */
+/** The names of the tools of an agent and of its sub-agents. */
 export const toolNames = (agent: Agent<unknown, unknown, unknown>): ReadonlySet<string> =>
   reachOf(agent[TypeId].definition)
 
 /**
- * An agent as it can be looked at before it runs: its tools as models are told of them (those that come and go left
- * out), its limits, and the `problem` that would fail its runs with `InvalidAgent`.
+ * An agent before it runs: its fixed tools, its limits, and the `problem` that would fail its runs with `InvalidAgent`.
  */
 export interface Description {
   readonly name: string
@@ -108,11 +104,13 @@ export const describe = (agent: Agent<unknown, unknown, unknown>): Description =
 /**
  * Makes an agent.
  *
- * `prompt` is the system prompt (or an effect that makes it, once a run). `output` makes the answer typed: by the
- * model's JSON-schema mode where it has one, else by a `final_answer` tool; an answer that does not decode goes back to
- * the model at most twice. `maxRounds` (50) bounds the rounds, after which the model answers once more without
- * tools. `toolConcurrency` (8) bounds the tools that run at once. `stopWhen` ends the run after a round of tools.
- * `parameters` go to the provider with each request.
+ * - `prompt`: the system prompt, or an effect that makes it once a run
+ * - `output`: makes the answer typed, by the model's JSON-schema mode or else by a `final_answer` tool. An answer that
+ *   does not decode goes back to the model at most twice
+ * - `maxRounds` (50): the most rounds. After them the model answers once more without tools
+ * - `toolConcurrency` (8): the most tools that run at once
+ * - `stopWhen`: ends the run after a round of tools
+ * - `parameters`: sent to the provider with each request
  */
 export const make = <
   const Tools extends ReadonlyArray<Tool.Tool<unknown>> = ReadonlyArray<Tool.Tool>,
@@ -132,7 +130,7 @@ export const make = <
   readonly toolConcurrency?: number | undefined
   readonly stopWhen?: Stops | undefined
   readonly parameters?: JsonObject | undefined
-  // `NoInfer`: a place that takes any agent (`Agent.asTool(Agent.make(…))`) must not say what this one needs.
+  // `NoInfer`: a place that accepts any agent (`Agent.asTool(Agent.make(…))`) must not decide the needs of this one.
 }): Agent<
   NoInfer<Output> | Middleware.Suspension<Stack[number]>,
   ModelError | Middleware.Error<Stack[number]> | StopWhen.Error<Stops[number]> | NoInfer<PromptE>,
@@ -173,20 +171,20 @@ export interface Program<in In = string, out Output = string, out E = never, out
 }
 
 /**
- * Makes an agent whose rounds are an effect: it is run, streamed, kept in a thread, resumed, suspended, made durable,
- * and given to other agents like any other. `run` is given the input, decoded with the schema `input` (without one, the
- * text), and gives the output, which is encoded with `output`. In `run` there is a `ToolContext`: by it the program
- * calls `tools`, asks questions, and does steps (`Agent.step`) and sub-agents (`Agent.delegate`, `Agent.answer`).
+ * Makes an agent whose work is an effect instead of rounds with a model. It runs, streams, resumes and serves as a tool
+ * like any other agent.
  *
- * When the program is run again, after a suspension, a crash or an interruption, all of these give what they gave, and
- * nothing of them is done twice; whatever else is in `run` is done again, so effects belong into them. A failure of
- * `run` is the failure of the run, and what is resumed after it makes the call again that failed. A thread that is given
- * a new input in place of the answer has given up on the old one.
+ * `run` gets the input, decoded with the schema `input` (without one, the text), and returns the output, which `output`
+ * encodes. It has a `ToolContext` to call `tools`, ask questions, run steps (`Agent.step`) and run sub-agents
+ * (`Agent.delegate`, `Agent.answer`).
  *
- * `reaches` are the names of its sub-agents' tools (`Agent.toolNames`): a rule of a middleware about such a tool is not
- * taken for a misspelt one. There is no model: of its own `middleware`, the hooks around turns of a model never run, but all that is `inherit`
- * holds in its sub-agents, and gates and `wrapToolCall` hold for its calls. Messages that are sent into the run are not
- * taken: they stay `undelivered`.
+ * A program runs again after a suspension, a crash or an interruption. These calls then return their stored results;
+ * all other code in `run` runs again, so effects belong into steps. A failure of `run` fails the run, and a resumed run
+ * repeats the failed call. A new input to the thread discards the unfinished work.
+ *
+ * `reaches` names the tools of its sub-agents (`Agent.toolNames`), so that rules about these tools are not taken for
+ * misspelt ones. A program has no model: hooks around model turns never run. Gates and `wrapToolCall` apply to its
+ * calls, and `inherit` middleware to its sub-agents. Messages sent into the run stay `undelivered`.
  */
 export const program = <
   In = string,
@@ -234,7 +232,7 @@ export const program = <
         schema: input,
         input: asked,
         output: output === undefined ? text : fromSchema(output, "the output"),
-        // It is only given what the schema read.
+        // `run` only gets values that the schema decoded.
         run: (value) => run(value as In)
       }
     }),
@@ -252,9 +250,9 @@ export const run = <O, E, R, Options extends RunOptions = {}>(
   handle.run(agent[TypeId].compiled(), input, options ?? {}) as Effect.Effect<AgentResult<O>, E | AgentError, R>
 
 /**
- * Resumes a run that was suspended, interrupted or cut off: from a checkpoint (the result of the earlier run is one),
- * or with its thread. `decisions` answer what was `pending`. To watch or steer it, give `Checkpoint.resume` to `stream`
- * or `start`.
+ * Resumes a run that was suspended, interrupted or cut off: from a checkpoint (such as the earlier result), or with its
+ * thread. `decisions` answer the `pending` requests. To watch or steer it, give `Checkpoint.resume` to `stream` or
+ * `start`.
  */
 export const resume = <O, E, R, Options extends ResumeOptions>(
   agent: Agent<O, E, R>,
@@ -290,8 +288,8 @@ export const start = <O, E, R, Options extends RunOptions = {}>(
   >
 
 /**
- * Gives an agent (part of) what it needs. A sub-agent gets its own model this way. The layer is built once a run and
- * released at its end.
+ * Gives an agent some of its services. A sub-agent gets its own model this way. Each run builds the layer once and
+ * releases it at its end.
  */
 export const provide: {
   <A, E2, R2>(layer: Layer.Layer<A, E2, R2>): <O, E, R>(agent: Agent<O, E, R>) => Agent<O, E | E2, R2 | Exclude<R, A>>
@@ -326,9 +324,8 @@ export const around: {
 })
 
 /**
- * Takes middleware of these names out of an agent, without changing the agent: for settings that turn parts off. A name
- * that none of its middleware has fails its runs with `InvalidAgent`, and so does one that guards: that sub-agents
- * inherit, or that decides on calls.
+ * Removes middleware by name, without changing the agent. An unknown name fails its runs with `InvalidAgent`; so does
+ * middleware that guards: it is inherited by sub-agents or decides on calls.
  */
 export const without: {
   (names: ReadonlyArray<string>): <O, E, R>(agent: Agent<O, E, R>) => Agent<O, E, R>
@@ -346,13 +343,13 @@ export type Around<O, E, R, M> = Agent<
 >
 
 /**
- * Runs an agent as a sub-agent of the tool call that is being executed: its events come inline with a longer path, its
- * usage counts for the parent, it runs under the parent's inherited middleware, and it starts with fresh messages and
- * fresh state, shared slots excepted. It can be suspended only where the parent can.
+ * Runs an agent as a sub-agent of the current tool call. Its events come inline with a longer path, its usage counts
+ * for the parent, and the parent's inherited middleware applies. It starts with fresh messages and state, except for
+ * shared slots. It can be suspended only where the parent can.
  *
- * When the tool is run again, after a suspension or a crash, a sub-agent that had ended gives the answer that it had,
- * and one that had begun resumes; which is which is told by its name and its input. `session` names a conversation that
- * goes on: an input to it is said behind the ones before, inside of the same call, one after the other.
+ * When the tool runs again after a suspension or a crash, a finished sub-agent returns its stored answer, and an
+ * unfinished one resumes. Its name and its input identify it. `session` names a conversation: later inputs in the same
+ * call continue it, one after the other.
  */
 export const delegate = <O, E, R>(
   agent: Agent<O, E, R>,
@@ -366,8 +363,8 @@ export const delegate = <O, E, R>(
   >
 
 /**
- * Runs a sub-agent as {@link delegate} does, and gives its output. Where there is none (it refused, said nothing, or
- * waits for a decision that nobody here can give) it fails with `AgentError`, for the reason `NoAnswer`.
+ * Runs a sub-agent like {@link delegate}, and returns its output. Without an output (it refused, said nothing, or waits
+ * for a decision) it fails with `AgentError` and the reason `NoAnswer`.
  */
 export const answer = <O, E, R>(
   agent: Agent<O, E, R>,
@@ -377,11 +374,12 @@ export const answer = <O, E, R>(
   Effect.flatMap(delegate(agent, input, options), (result) => child.answerOf(agent[TypeId].compiled(), result))
 
 /**
- * Does something in the middle of a tool, and keeps what came of it: when the tool is run again, after a suspension or
- * a crash, and when a middleware retries it, the value is given again and the work is not done again. A failure is not
- * kept. Two steps of one name are told apart by their order, so what is done at once needs names of its own
- * (``step(`draft/${id}`, …)``). A run with a thread stores the value before the step ends. A value that does not decode
- * any more ends the run with `AgentError`.
+ * Runs work once inside a tool, and keeps its value. When the tool runs again, or a middleware retries it, the step
+ * returns the stored value. Failures are not kept.
+ *
+ * Steps of one name are told apart by their order, so concurrent steps need different names (``step(`draft/${id}`,
+ * …)``). A run with a thread stores the value before the step ends. A stored value that no longer decodes ends the run
+ * with `AgentError`.
  */
 export const step = <A, I, E, R>(
   name: string,

@@ -1,20 +1,19 @@
-/** Failures of a run itself, beside those of the model (`ModelError`) and the middleware (their own errors). */
+/** Failures of a run itself. The model fails with `ModelError`, middleware with its own errors. */
 import * as Schema from "effect/Schema"
 import { cut } from "../support/text/text.ts"
 import { SessionError } from "./SessionError.ts"
 import { StopReason } from "./StopReason.ts"
 
 /**
- * - `InvalidAgent`: the agent can't run as it was made (a tool's name, two tools or slots of one name, a limit)
- * - `InvalidInput`: a run can't begin with what it was given (no input, one that ends with an ai message, a checkpoint
- *   without messages, a thread that nobody keeps, a decision that nobody asked for or that contradicts another)
- * - `InvalidState`: a slot of the state to go on from does not decode, when the run begins if the slot is declared,
- *   else when it is first used; `slot` names it. Earlier code stored something else there: have the slot's schema read
- *   that as well, or give the slot another name
- * - `Thread`: its thread could not be read or written; `error` says why
- * - `InvalidOutput`: the answer did not decode with the agent's `output` schema after its repairs; `raw` is its text
- * - `NoAnswer`: its answer was asked for (`Agent.answer`), and it refused, said nothing, or waits for a decision that
- *   nobody there can give; `text` is what it said
+ * - `InvalidAgent`: the agent can't run (a tool's name, two tools or slots of one name, a limit)
+ * - `InvalidInput`: the run can't begin (empty input, input that ends with an ai message, a checkpoint without
+ *   messages, a thread without a journal, an unknown or contradictory decision)
+ * - `InvalidState`: the `slot` of a stored state does not decode. Earlier code stored another type: let the slot's
+ *   schema read both, or rename the slot
+ * - `Thread`: the thread could not be read or written; `error` says why
+ * - `InvalidOutput`: the answer does not decode with the `output` schema, even after repairs; `raw` is its text
+ * - `NoAnswer`: `Agent.answer` got no answer: the sub-agent refused, said nothing or waits for a decision; `text` is
+ *   its last text
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("InvalidAgent", { problem: Schema.String }),

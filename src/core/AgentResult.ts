@@ -6,12 +6,16 @@ import type { StopReason } from "./StopReason.ts"
 import type { Spent, Usage } from "./Usage.ts"
 
 /**
- * The end of a run. `output` is the decoded answer (the text, for an agent without an `output` schema); `messages` the
- * whole conversation, fit to be the `history` of the next run; `newMessages` what this run added, the input included;
- * `state` can be given to the next run too. `usage` counts sub-agents, retries and side calls.
+ * The end of a run.
  *
- * A run that was suspended (only an agent with a suspending middleware can be) has no answer: `pending` says what it
- * waits for, in sub-agents too, and `output` is `undefined`, as its type says. `Agent.resume` resumes it.
+ * - `output`: the decoded answer; the text, for an agent without an `output` schema
+ * - `messages`: the whole conversation, ready to be the `history` of the next run
+ * - `newMessages`: the messages that this run added, its input included
+ * - `state`: the state, ready for the next run
+ * - `usage`: includes sub-agents, retries and side calls
+ *
+ * A suspended run has no answer: `output` is `undefined`, and `pending` lists the open requests, those of sub-agents
+ * included. `Agent.resume` resumes it.
  */
 export interface AgentResult<out Output> {
   readonly output: Output

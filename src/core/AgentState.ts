@@ -31,9 +31,9 @@ import type { Json } from "./Json.ts"
 import { InvalidEncoding } from "./schema/encoding.ts"
 
 /**
- * A named, typed place in the state. `initial` is where every run starts. `merge` is there when the slot is shared: a
- * write by `set` becomes `merge(current, incoming)`, so that agents that run in parallel never overwrite each other.
- * It must be associative, and give `current` back for what it already holds.
+ * A named, typed place in the state. Every run starts with `initial`. A shared slot has `merge`: `set` writes
+ * `merge(current, incoming)`, so that parallel agents never overwrite each other. It must be associative, and keep
+ * `current` for values that it already holds.
  */
 export interface Slot<in out A> {
   readonly name: string
@@ -68,8 +68,8 @@ export interface SlotOptions<A, I> {
 export const slot = <A, I>(name: string, options: SlotOptions<A, I>): Slot<A> => family(name, options)("")
 
 /**
- * Makes a family of slots, one for each key, named `name` and the key: for many values of one kind that change one at a
- * time (a file each). `names` of the {@link Store} lists those that are there.
+ * Makes a family of slots, one per key, for many values of one kind that change one at a time (a file each). `names` of
+ * the {@link Store} lists the existing keys.
  */
 export const family = <A, I>(name: string, options: SlotOptions<A, I>): ((key: string) => Slot<A>) => {
   const codec = Schema.toCodecJson(options.schema)
@@ -134,11 +134,11 @@ export interface Store {
   readonly names: (prefix: string) => Effect.Effect<ReadonlyArray<string>>
   /** Counts the writes in the whole tree of agents: to see whether there was one. */
   readonly writes: Effect.Effect<number>
-  /** One object for the whole tree of agents: the key to what is kept in memory about its shared slots. */
+  /** One object for the whole tree of agents: a key for in-memory data about its shared slots. */
   readonly shared: object
 }
 
-/** The state of a run at one moment, as plain JSON by slot name. It is what a checkpoint holds. */
+/** The state of a run at one moment, as plain JSON by slot name. Checkpoints hold it. */
 export type Snapshot = { readonly [slot: string]: Json }
 
 /** Reads a slot from a snapshot; a slot that was never written has its initial value. */

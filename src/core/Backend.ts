@@ -1,9 +1,9 @@
 /**
- * The place of an agent's files: one service, many layers (memory, a folder, a key-value store, a sandbox …).
+ * The files of an agent: one service, many layers (memory, a folder, a key-value store, a sandbox …).
  *
- * Paths are absolute and POSIX, whatever is behind: `/` is the root of the backend, not of the machine. A path without
- * a leading `/` starts at the root. `..`, a leading `~`, drive letters, backslashes and NUL are refused. Names are
- * bytes as given: no case folding, no Unicode normalisation.
+ * Paths are absolute and POSIX on every layer: `/` is the root of the backend, not of the machine. A path without a
+ * leading `/` starts at the root. `..`, a leading `~`, drive letters, backslashes and NUL are rejected. Names are
+ * compared as bytes, without case folding or Unicode normalisation.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -24,8 +24,8 @@ import { wholeSpan } from "../support/effect/span.ts"
 import type { BackendError } from "./BackendError.ts"
 
 /**
- * An entry of a directory, or what a search finds. `size` is in bytes, `modifiedAt` in milliseconds since the epoch. A
- * link has the kind of what it leads to; `link` is one that leads nowhere, or out of the root.
+ * An entry of a directory or a search result. `size` is in bytes, `modifiedAt` in milliseconds since the epoch. A link
+ * has the kind of its target; kind `link` is a link that is broken or leaves the root.
  */
 export interface Entry {
   readonly path: string
@@ -34,7 +34,7 @@ export interface Entry {
   readonly modifiedAt?: number
 }
 
-/** Some of what there is; `truncated` says why it is not all, and is not there if it is. */
+/** A list of entries; `truncated` says why it is incomplete. */
 export interface Listing {
   readonly entries: ReadonlyArray<Entry>
   readonly truncated?: Truncation
@@ -55,10 +55,11 @@ export interface Window {
 }
 
 /**
- * A window of a text file. `text` is what is in it, lines joined by `\n` whatever the file's own line endings, without
- * a final one. Lines `startLine` to `endLine` of `totalLines`, counted from 1; a window without lines has `endLine`
- * before `startLine`. At most 256 KiB: `nextColumn` is there if the window ends within line `endLine`. `crlf` is `true`
- * if all lines of the file end with `\r\n`, and else not there.
+ * A window of a text file. `text` has its lines joined by `
+ * `, without a final one. `startLine` to `endLine` of `totalLines` count from 1; an empty window has `endLine` before
+ * `startLine`. At most 256 KiB: `nextColumn` is set if the window ends within a line. `crlf` is set if all lines of the
+ * file end with `\r
+ * `.
  */
 export interface TextFile {
   readonly kind: "text"
@@ -82,7 +83,7 @@ export interface BinaryFile {
   readonly version: string
 }
 
-/** The result of a write. `version` is what the file is now. */
+/** The result of a write. `version` is the new version of the file. */
 export interface Written {
   readonly path: string
   readonly created: boolean
@@ -105,12 +106,16 @@ export interface Edited {
 }
 
 /**
- * A query for lines of files. `pattern` is literal text, or with `regex` a regular expression in RE2 syntax (no
- * look-around, no back-references; so it takes linear time), matched line by line. `path` is a file or the directory to
- * look in (default `/`), `glob` which files. `context` is how many lines around a match come with it. `mode`: `content`
- * gives the lines, `count` how many per file, `files` only which files. `limit` bounds what is given, in lines for
- * `content` (default 1,000), else in files. What ignore files name and what is in `.git` is left out, unless `ignored`
- * is set.
+ * A query for lines of files.
+ *
+ * - `pattern`: literal text, or with `regex` a regular expression in RE2 syntax (no look-around, no back-references, so
+ *   it takes linear time), matched line by line
+ * - `path`: a file, or a directory to search (default `/`)
+ * - `glob`: the files to search
+ * - `context`: the number of lines around each match
+ * - `mode`: `content` returns lines, `count` the number per file, `files` only the files
+ * - `limit`: the most lines for `content` (default 1,000), else the most files
+ * - `ignored`: searches files that ignore files name, and `.git`
  */
 export interface GrepQuery {
   readonly pattern: string
@@ -132,7 +137,7 @@ export interface GrepMatch {
   readonly after: ReadonlyArray<string>
 }
 
-/** A file with matches; `count` is how many lines match (as far as was looked: 1 in mode `files`). */
+/** A file with matches; `count` is its number of matching lines (1 in mode `files`). */
 export interface GrepFile {
   readonly path: string
   readonly count: number
@@ -156,17 +161,17 @@ export interface GlobQuery {
   readonly ignored?: boolean | undefined
 }
 
-/** The outcome for one of several files: each has its own, in the order of the request. */
+/** The outcome for one of several files, in the order of the request. */
 export type Transfer<A> =
   | { readonly path: string; readonly ok: true; readonly value: A }
   | { readonly path: string; readonly ok: false; readonly error: BackendError }
 
-/** One of several changes that are planned. What is changed is often read before, and that may be asked about too. */
+/** A planned change. Work that reads a file before it changes the file plans the read too. */
 export type PlannedChange =
   | { readonly operation: "read" | "write" | "delete"; readonly path: string }
   | { readonly operation: "move"; readonly from: string; readonly to: string }
 
-/** Changes that are made together. `text` says to a person what they are: a patch, as it was written. */
+/** Changes that are made together. `text` shows them to a person: a patch, as it was written. */
 export interface Plan {
   readonly text: string
   readonly changes: ReadonlyArray<PlannedChange>
@@ -176,20 +181,18 @@ export interface Plan {
 export type Permit = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /**
- * The operations. All paths in results are normalised and absolute. Writes are atomic (a reader sees the old file or
- * the new one), make missing directories, and keep a file's mode; edits keep its line endings too. `version` stands for
- * the content of a file: given to a write or an edit, the operation fails with `Conflict` if the file has another one
- * by now.
+ * The operations. Result paths are normalised and absolute. Writes are atomic, create missing directories and keep a
+ * file's mode; edits keep its line endings. A write or an edit with a `version` fails with `Conflict` if the file has
+ * another version.
  *
- * - `ls`: what is in a directory, by name
- * - `read`: a window of a text, or what the file is if it is not text
- * - `write`: the whole of a file; with `create` it fails with `AlreadyExists` if there is one
- * - `edit`: replacements, one after the other, all or none
- * - `delete`: a file, a link (never what it leads to), an empty directory; with `recursive` all that is in it
- * - `move`: a file or a directory; fails with `AlreadyExists` rather than overwrite
- * - `grep`, `glob`: files only, by path; `limit` defaults to 1,000. `glob` gives sizes and times where they cost
- *   nothing
- * - `upload`, `download`: bytes of many files, at most 10 MiB each unless the layer says otherwise
+ * - `ls`: lists a directory, by name
+ * - `read`: reads a window of a text; describes a binary file
+ * - `write`: replaces a file; with `create` it fails with `AlreadyExists` if the file exists
+ * - `edit`: applies replacements in order, all or none
+ * - `delete`: deletes a file, a link (never its target) or an empty directory; with `recursive` a whole directory
+ * - `move`: moves a file or a directory; fails with `AlreadyExists` instead of overwriting
+ * - `grep`, `glob`: search files, sorted by path; `limit` defaults to 1,000. `glob` gives sizes and times if they are free
+ * - `upload`, `download`: transfer the bytes of many files, at most 10 MiB each unless the layer says otherwise
  */
 export interface Service {
   readonly ls: (path: string) => Effect.Effect<Listing, BackendError>
@@ -216,18 +219,16 @@ export interface Service {
   ) => Effect.Effect<ReadonlyArray<Transfer<Written>>>
   readonly download: (paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Transfer<Uint8Array>>>
   /**
-   * The places that paths lead to when every link is followed, in the order of the request: as far as there is
-   * something, the rest is kept as it is; `undefined` for one that leads out of the root, or in circles. Names come as
-   * they are stored, where the backend folds case. Rules for paths are held against both. A backend without it has no
-   * links and folds nothing.
+   * Resolves all links in paths, in the order of the request; missing ends stay as they are. `undefined`: the path
+   * leaves the root, or links form a circle. Names come in stored case, if the backend folds case. Rules are checked
+   * against both paths. A backend without `realPaths` has no links and folds nothing.
    */
   readonly realPaths?:
     | ((paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string | undefined>, BackendError>)
     | undefined
   /**
-   * Asks about several changes at once, before the first of them is made; fails if one of them may not be made. The
-   * work that is run by what it gives is not asked about them again, not even to take them back. A backend without it
-   * asks nobody.
+   * Asks for permission for several changes before the first; fails if any is forbidden. Work run by the returned
+   * `Permit` is not asked about again, not even to undo the changes. A backend without `permit` asks nobody.
    */
   readonly permit?: ((plan: Plan) => Effect.Effect<Permit, BackendError>) | undefined
   /** Set if the files lie in the file system of this machine, and the commands (of a sandbox) run there unconfined. */

@@ -15,20 +15,20 @@ import * as Schema from "effect/Schema"
 import { defined } from "../support/json/defined.ts"
 
 /**
- * The reason that an operation failed. Nothing was changed by it, unless the reason is `TimedOut` or `Unavailable` and
- * the operation was not on a single file.
+ * The reason that an operation failed. It changed nothing, except that `TimedOut` and `Unavailable` may leave an
+ * operation on several files half done.
  *
- * - `NotFound`, `AlreadyExists`, `IsDirectory`, `NotDirectory`: what is at the path is not what the operation needs
- * - `InvalidPath`, `InvalidPattern`: the path (the glob, the regular expression) can't be meant
+ * - `NotFound`, `AlreadyExists`, `IsDirectory`, `NotDirectory`: the path has the wrong kind of entry
+ * - `InvalidPath`, `InvalidPattern`: the path (the glob, the regular expression) is invalid
  * - `OutsideRoot`: the path would leave the backend, by `..`, `~` or a link
  * - `PermissionDenied`: by the operating system, or by a rule
- * - `NotUnique`, `NoMatch`: the text to replace is there several times (`lines`, counted from 1), or not at all
+ * - `NotUnique`, `NoMatch`: the text to replace occurs several times (`lines`, counted from 1), or not at all
  * - `TooLarge`: `size` and `limit` in bytes
  * - `NotText`: the file is binary
- * - `Conflict`: the file was changed since the version that the caller knows
- * - `Unsupported`: this backend can't do that
+ * - `Conflict`: the file has changed since the version that the caller knows
+ * - `Unsupported`: this backend lacks the operation
  * - `TimedOut`: `limit` in milliseconds
- * - `Unavailable`: the disk is full, the connection is lost, the service answers nonsense
+ * - `Unavailable`: the disk is full, the connection is lost, the service returned an invalid answer
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("NotFound", {}),

@@ -1,8 +1,8 @@
 /**
- * The service behind which every model hides: a factory of sessions that turn a full history into one assistant turn.
+ * The service of every model: makes sessions that turn a full history into one assistant turn.
  *
- * A model holds no conversation. A session is made once a run and gets the whole history each round, so middleware may
- * rewrite what the model sees and a failed turn can be asked for again.
+ * A model holds no conversation. A run makes one session, which gets the whole history each round. So middleware may
+ * rewrite the history, and a failed turn can be retried.
  */
 import * as Array from "effect/Array"
 import * as Cause from "effect/Cause"
@@ -21,9 +21,9 @@ import type { Annotations } from "./Tool.ts"
 import { type Prices, priced, sanitize } from "./Usage.ts"
 
 /**
- * A tool as the model is told about it. `parameters` is a JSON Schema (draft 2020-12) of an object. A middleware may
- * mark a tool of a request as `hidden`: the model is not told about it and can't call it, while the tools that are
- * called can (`ToolContext.call`). One that is left out can be called by nobody.
+ * The definition of a tool for the model. `parameters` is a JSON Schema (draft 2020-12) of an object. A `hidden` tool
+ * is kept from the model: only other tools can call it (`ToolContext.call`). A tool that a request leaves out can't be
+ * called at all.
  */
 export interface ToolDefinition {
   readonly name: string
@@ -63,12 +63,13 @@ export interface ModelRequest {
 export const turnPurpose = "turn"
 
 /**
- * A piece of a turn as it arrives. `TurnDone` is the last one and carries the whole message (unless the turn is
- * restarted after it); what came before it is for watching. `TurnRestarted` is said by whoever asks again after pieces
- * went out (a retry, a fallback): all pieces of this turn so far are void. A call that the provider executes itself is
- * streamed with `providerExecuted` and is not among the `toolCalls` of the message, or the loop would run it again; a
- * turn with one is never asked for again. `Warning` becomes an event of that name (a part of a schema that the provider
- * does not enforce, for one).
+ * A piece of a turn as it arrives.
+ *
+ * - `TurnDone`: the last piece, with the whole message
+ * - `TurnRestarted`: all pieces of this turn so far are void (after a retry, a fallback)
+ * - `ToolCallStart` with `providerExecuted`: a call that the provider runs itself. The message's `toolCalls` leave it
+ *   out, and such a turn is never retried
+ * - `Warning`: becomes an event (an unsupported part of a schema, for example)
  */
 export type TurnPart =
   | { readonly _tag: "TextDelta"; readonly text: string }
@@ -91,8 +92,8 @@ export interface ModelSession {
 /**
  * A model, as a service.
  *
- * `contextWindowTokens` is `undefined` when it is not known. `structuredOutput` says how an answer in a schema is had:
- * `"native"` if the model honours `outputSchema`, else `"tool"`. `prices` put a cost on usage that comes without one.
+ * `contextWindowTokens` is `undefined` if unknown. `structuredOutput` is `"native"` if the model honours
+ * `outputSchema`, else `"tool"`. `prices` put a cost on usage without one.
  */
 export class ChatModel extends Context.Service<
   ChatModel,
@@ -110,7 +111,7 @@ export class ChatModel extends Context.Service<
 /** The service that a {@link ChatModel} layer provides. */
 export type Service = ChatModel["Service"]
 
-/** Stands in the place of a model in a program that was given none: what is asked of it fails with `Unsupported`. */
+/** The model of a program without a model: each request fails with `Unsupported`. */
 export const absent: Service = {
   modelId: "none",
   provider: "none",
@@ -174,7 +175,7 @@ const withoutImages = (message: Message): Message =>
       }
     : message
 
-/** Rewrites only what was not there at the last call: the history of a run grows at its end. */
+/** Rewrites new messages only: the history of a run grows at its end. */
 const makeImageRemover = () => {
   let source: ReadonlyArray<Message> = []
   let view: Array<Message> = []
@@ -205,7 +206,7 @@ const whole = (model: Service) => {
     plain(
       transformPull(turn, (pull) => {
         let done = false
-        const checked = (parts: Array.NonEmptyReadonlyArray<TurnPart>): Array.NonEmptyReadonlyArray<TurnPart> => {
+        const check = (parts: Array.NonEmptyReadonlyArray<TurnPart>): Array.NonEmptyReadonlyArray<TurnPart> => {
           const last = parts[parts.length - 1]
           if (last?._tag !== "TurnDone") return parts
           done = true
@@ -220,7 +221,7 @@ const whole = (model: Service) => {
           warned = true
           return Array.prepend(completed, unsound(model))
         }
-        const next = Effect.catchCause(Effect.map(pull, checked), (cause) =>
+        const next = Effect.catchCause(Effect.map(pull, check), (cause) =>
           !done && Pull.isDoneCause(cause) ? Effect.fail(incomplete(model)) : Effect.failCause(cause)
         )
         // A source that goes on after its turn is done (with an open connection, for one) is not waited for.

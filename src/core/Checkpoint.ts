@@ -1,7 +1,7 @@
 /**
  * Resuming a run that stopped: suspended for a decision, interrupted, or cut off by a crash.
  *
- * A checkpoint is what a run has come to: its messages and its state. An `AgentResult` is one; as JSON it can wait
+ * A checkpoint holds the messages and the state of a run. An `AgentResult` is a checkpoint; as JSON it can wait
  * anywhere.
  *
  * ```ts
@@ -76,16 +76,16 @@ export const pending = (checkpoint: Checkpoint): Effect.Effect<ReadonlyArray<Req
   )
 
 /**
- * The treatment of a call that was begun before a crash and can't be repeated: the model is told that its outcome is
- * not known (`tell`); somebody is asked, where the agent can suspend (`ask`); or a function knows where else to look
- * for its output, and the model is told if there is none. Sub-agents' calls are not looked for.
+ * The treatment of a call that an earlier run began and that is not safe to repeat. `tell`: the model reads that its
+ * outcome is unknown. `ask`: a person decides, if the agent can be suspended. A function looks the output up; without
+ * one, the model is told. It is not asked about calls of sub-agents.
  */
 export type UnknownOutcome = "tell" | "ask" | ((call: PreparedCall) => Effect.Effect<ToolOutput | undefined>)
 
 /** The input of a stream, a handle or a chat that resumes. */
 export interface Resume {
   readonly _tag: "Resume"
-  /** Without one, it is what the run's thread has come to. */
+  /** Defaults to the checkpoint of the run's thread. */
   readonly checkpoint: Checkpoint | undefined
   readonly decisions: ReadonlyArray<Decision>
   readonly unknownOutcome: UnknownOutcome
@@ -98,12 +98,13 @@ export interface Decided {
 }
 
 /**
- * Makes the input of `Agent.stream`, `Agent.start` and chats that resumes a run, as `Agent.resume` does for one that is
- * awaited: an open round is resumed, not asked for again. Calls of a suspended round go through the gates once more,
- * with these decisions; what is still undecided suspends the run again, and nothing of that round runs before. A round
- * that a crash cut off has calls of which nobody knows whether they took effect: those that read only, or may be
- * repeated, run again; about the others, see {@link UnknownOutcome}. What was streamed of a turn that did not end is
- * dropped. Without a checkpoint, the run goes on with its thread (`threadId` of its options).
+ * Makes an input that resumes a run, for `Agent.stream`, `Agent.start` and chats. `Agent.resume` does the same for
+ * awaited runs.
+ *
+ * An open round resumes with its turn. Calls of a suspended round pass the gates again with these decisions; undecided
+ * requests suspend the run again before any call runs. After a crash, calls that only read or are safe to repeat run
+ * again; for others see {@link UnknownOutcome}. A partial turn is discarded. Without a checkpoint, the run continues
+ * its thread (`threadId`).
  */
 export const resume = (checkpoint: Checkpoint | undefined, options?: Decided): Resume => ({
   _tag: "Resume",

@@ -6,8 +6,8 @@ import { Cited } from "./Sources.ts"
 const providerData = Schema.optionalKey(JsonObject)
 
 /**
- * A passage of a text and the source that it rests on. `start` and `end` are the passage (UTF-16 units of the block's
- * text), where the provider gives one; `quote` is the source's own words, `locator` a place in it ("page 3").
+ * A passage of a text and its source. `start` and `end` delimit the passage (UTF-16 units), if the provider gives it;
+ * `quote` is the source's own text, `locator` a place in it ("page 3").
  */
 export const Citation = Schema.Struct({
   source: Cited,
@@ -19,8 +19,8 @@ export const Citation = Schema.Struct({
 export interface Citation extends Schema.Schema.Type<typeof Citation> {}
 
 /**
- * Plain text. `citations` are for people; `providerData` is what a provider needs back verbatim with this block (item
- * ids, its own form of the citations).
+ * Plain text. `citations` are for people; `providerData` goes back to the provider verbatim (item ids, its own form of
+ * the citations).
  */
 export const TextBlock = Schema.Struct({
   type: Schema.Literal("text"),
@@ -69,40 +69,29 @@ export const text = (value: string): TextBlock => ({ type: "text", text: value }
 export const reasoning = (value: string, providerData?: JsonObject): ReasoningBlock =>
   providerData === undefined ? { type: "reasoning", text: value } : { type: "reasoning", text: value, providerData }
 
+type SourceInput =
+  | { readonly url: string }
+  | { readonly base64: string; readonly mimeType: string }
+  | { readonly fileId: string }
+
 /** Makes an image block from a URL, base64 data or a provider's file id. */
-export const image = (
-  source:
-    | { readonly url: string }
-    | { readonly base64: string; readonly mimeType: string }
-    | { readonly fileId: string }
-): ImageBlock => ({ type: "image", source: toSource(source) })
+export const image = (source: SourceInput): ImageBlock => ({ type: "image", source: toSource(source) })
 
 /** Makes a file block from a URL, base64 data or a provider's file id. */
-export const file = (
-  source: (
-    | { readonly url: string }
-    | { readonly base64: string; readonly mimeType: string }
-    | { readonly fileId: string }
-  ) & { readonly name?: string | undefined }
-): FileBlock => ({
+export const file = (source: SourceInput & { readonly name?: string | undefined }): FileBlock => ({
   type: "file",
   source: toSource(source),
   ...(source.name === undefined ? {} : { name: source.name })
 })
 
-const toSource = (
-  source:
-    | { readonly url: string }
-    | { readonly base64: string; readonly mimeType: string }
-    | { readonly fileId: string }
-): Source =>
+const toSource = (source: SourceInput): Source =>
   "url" in source
     ? { kind: "url", url: source.url }
     : "base64" in source
       ? { kind: "base64", data: source.base64, mimeType: source.mimeType }
       : { kind: "fileId", fileId: source.fileId }
 
-/** Turns what a constructor accepts into blocks; an empty string gives no block. */
+/** Converts the input of a constructor to blocks; an empty string gives no block. */
 export const fromInput = (input: Input): ReadonlyArray<Block> =>
   typeof input === "string" ? (input === "" ? [] : [text(input)]) : input
 

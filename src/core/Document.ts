@@ -1,9 +1,9 @@
 /**
- * Files that are no plain text, read as text: the one way by which file tools, retrieval and the web get at documents,
- * whatever their format, whatever backend they lie in.
+ * Documents, read as text: the one way in which file tools, retrieval and the web read them, in any format and on any
+ * backend.
  *
- * A format gives a document as a stream of pieces, each of a part that has a name (a page, a sheet, a slide), so that a
- * reader can stop early, hold little, and say where a passage is. `effect-deepagents/documents/Documents` has formats.
+ * A format reads a document as a stream of pieces. Each belongs to a named part (a page, a sheet, a slide), so readers
+ * can stop early, hold little, and locate passages. `effect-deepagents/documents/Documents` has formats.
  *
  * ```ts
  * import { Stream } from "effect"
@@ -36,7 +36,7 @@ export interface Piece {
 
 /**
  * A document to be read. `from` is the first part that is wanted: a format that can begins there, and others need not
- * heed it ({@link read} does). `mimeType` is what somebody said of it, with a `charset` perhaps.
+ * heed it ({@link readPieces} does). `mimeType` is what somebody said of it, with a `charset` perhaps.
  */
 export interface Input {
   readonly bytes: Uint8Array
@@ -49,11 +49,11 @@ export interface Input {
 /**
  * A document could not be read.
  *
- * - `Damaged`: it is not what it is said to be, or was cut off
+ * - `Damaged`: the bytes do not fit the format, or are cut off
  * - `Encrypted`: it needs a password, or another one
- * - `TooLarge`: it unpacks to more than can be meant, or has more than is read
+ * - `TooLarge`: it unpacks to too much, or is longer than the limit
  * - `TimedOut`: a part of it took too long
- * - `Unsupported`: it uses what can't be read here
+ * - `Unsupported`: it uses an unsupported feature
  * - `Unavailable`: an optional package is not installed
  */
 export class DocumentError extends Schema.TaggedError<DocumentError>()("DocumentError", {
@@ -62,9 +62,6 @@ export class DocumentError extends Schema.TaggedError<DocumentError>()("Document
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
-
-/** Tells whether a value is a {@link DocumentError}. */
-export const isDocumentError = (value: unknown): value is DocumentError => value instanceof DocumentError
 
 /**
  * A format of documents. `asWritten`: its files are text that people read and change as they are (HTML, CSV), so that
@@ -99,10 +96,7 @@ const extensionOf = (name: string): string => {
   return dot === -1 ? "" : name.slice(dot + 1).toLowerCase()
 }
 
-/**
- * The first format that fits: by what the bytes are, else by their type, else by the extension of the name. `undefined`
- * if there is none.
- */
+/** Finds the first format that recognises the bytes, else the type, else the extension of the name. */
 export const find = (
   formats: ReadonlyArray<Format>,
   about: {
@@ -125,9 +119,9 @@ export const find = (
 }
 
 /**
- * Reads a document from the part that is wanted. What a format dies of is `Damaged`: a document is written by anybody.
+ * Reads a document from its first wanted part. A defect of a format is `Damaged`, since anybody may write documents.
  */
-export const read = (format: Format, input: Input): Stream.Stream<Piece, DocumentError> => {
+export const readPieces = (format: Format, input: Input): Stream.Stream<Piece, DocumentError> => {
   const from = input.from ?? 1
   const pieces = Stream.suspend(() => format.read(input)).pipe(
     Stream.catchCauseIf(

@@ -1,8 +1,8 @@
 /**
- * The journal of a run: it writes down what it does, as it does it, so that its thread outlives it.
+ * The journal of a run: stores its steps, so that the thread outlives the run.
  *
- * A run with a `threadId` needs a journal: it begins with what the thread has come to, and each of its steps is stored
- * before the next begins. A session store gives one (`effect-deepagents/sessions`).
+ * A run with a `threadId` needs a journal. It begins with the stored thread, and stores each step before the next one
+ * begins. Session stores provide a journal (`effect-deepagents/sessions`).
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -17,10 +17,15 @@ import { Part } from "./thread/parts.ts"
 import { Spent, Usage } from "./Usage.ts"
 
 /**
- * An entry of the journal. `State` is a slot's new value (without one, the slot is gone, and every slot whose name begins
- * with its name and a `/`), `Compaction` what the model sees of the history (tokens,
- * estimated), `Request` and `Decision` are of approvals, `Step` is how much was used so far. A message without an
- * answer yet for each of its calls is one that a crash cut off, and so is a turn of which there are only parts.
+ * An entry of the journal.
+ *
+ * - `State`: the new value of a slot. Without a value, the slot and all slots below it (`slot/…`) are gone
+ * - `Compaction`: the model sees a shorter history (tokens, estimated)
+ * - `Request`, `Decision`: approvals
+ * - `Step`: the usage and the work so far
+ * - `Part`: a streamed part of an unfinished turn
+ *
+ * A crash leaves a message whose calls have no answers, or a turn of parts alone.
  */
 export const Entry = Schema.Union([
   Schema.TaggedStruct("Message", { message: Message }),
@@ -36,13 +41,15 @@ export const Entry = Schema.Union([
 export type Entry = typeof Entry.Type
 
 /**
- * A thread that a run writes to. `checkpoint` is what it had come to, `undefined` for a new one; `ended` is the outcome
- * of its last run (`RunSettled`), if nothing was written after it. `append` stores entries in one go, all or none, and
- * gives the number of entries that the thread has then; it fails with `Conflict` if somebody else wrote meanwhile.
+ * A thread that a run writes to.
  *
- * With `part`, what the model streams is stored while it does, at most 100 ms late. A part is lost or stored, as the
- * store is able to; the next message takes the place of all parts before it. `append` and `part` are
- * not called at once.
+ * - `checkpoint`: the stored conversation; `undefined` for a new thread
+ * - `ended`: the outcome of the last run (`RunSettled`), if no entry follows
+ * - `append`: stores entries, all or none, and returns the thread's number of entries. Fails with `Conflict` after
+ *   another writer
+ * - `part`: stores streamed text at most 100 ms late. A part may be lost; the next message replaces all parts before it
+ *
+ * `append` and `part` never run concurrently.
  */
 export interface Thread {
   readonly checkpoint: Checkpoint | undefined
@@ -53,9 +60,8 @@ export interface Thread {
 }
 
 /**
- * The journal: opens threads, and makes those that are not there. `hold` takes the turn of a thread until its scope is
- * closed: a run takes it before it opens the thread, so that of two runs one waits, or fails with `Busy` before it asks
- * or stores anything.
+ * Opens threads, and creates missing ones. `hold` takes the turn of a thread until its scope closes. A run takes it
+ * before it opens the thread: a second run waits, or fails with `Busy`.
  */
 export class Journal extends Context.Service<
   Journal,

@@ -7,7 +7,7 @@ import * as tree from "./schema/jsonTree.ts"
 /** Any JSON value. */
 export type Json = Schema.Json
 
-/** A JSON object: what a tool call's arguments are. */
+/** A JSON object, such as the arguments of a tool call. */
 export type JsonObject = Schema.JsonObject
 
 /** Schema of {@link Json}. */
@@ -23,9 +23,9 @@ export const isObject = (value: unknown): value is JsonObject => Predicate.isObj
 export const stringify: (value: Json) => string = tree.stringify
 
 /**
- * Any value as JSON, as `JSON.stringify` has it: a number that is none is `null`, a date its text, `undefined` and
- * functions are left out. What that can't write is said in words: big integers, bytes, errors, what lies in itself, and
- * what lies deeper than 512 arrays and objects. It is a copy: what is changed later is not changed in it. It never fails.
+ * Converts any value to JSON, as `JSON.stringify` does: `NaN` becomes `null`, a date its text; `undefined` and
+ * functions are left out. Values that `JSON.stringify` rejects become words: big integers, bytes, errors, circular
+ * references, and trees deeper than 512. The result is a copy. It never fails.
  */
 export const fromUnknown = (value: unknown): Json =>
   Result.getOrElse(

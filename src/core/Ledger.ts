@@ -1,8 +1,9 @@
 /**
- * What persons, tenants and other accounts have spent, over all runs, processes and machines that share a store.
+ * The spending of persons, tenants and other accounts, over all runs, processes and machines that share a store.
  *
- * A caller reserves before it spends, and settles what was used afterwards. A store never lets the sum of what is used
- * and reserved pass a cap. Layers are in `effect-deepagents/stores/Ledger` and `effect-deepagents/stores/RedisLedger`.
+ * A caller reserves before it spends, and settles the used amount afterwards. A store never lets the sum of used and
+ * reserved amounts pass a cap. Layers are in `effect-deepagents/stores/Ledger` and
+ * `effect-deepagents/stores/RedisLedger`.
  */
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
@@ -13,7 +14,7 @@ import type * as Scope from "effect/Scope"
 /** The kinds of amounts that a ledger counts. */
 export const kinds = ["modelCalls", "toolCalls", "tokens", "cost"] as const
 
-/** One of the {@link kinds}. */
+/** An amount's kind. */
 export type Kind = (typeof kinds)[number]
 
 /**
@@ -52,9 +53,8 @@ export interface Cap {
 export interface Reservation {
   readonly id: string
   /**
-   * Replaces what was reserved by what was used, in the windows in which it was reserved. A kind that is left out was
-   * not used. More than was reserved is recorded as well, and may pass the cap. The first call counts; later ones do
-   * nothing.
+   * Replaces the reserved amounts by the used ones, in the windows of the reservation. A missing kind was not used. A
+   * larger amount is recorded too, and may pass the cap. Only the first call counts.
    */
   readonly settle: (actual: Amounts) => Effect.Effect<void, LedgerError>
 }
@@ -72,7 +72,7 @@ const explainFull = ({ max, reserved, used, wanted }: Pick<LedgerFull, "max" | "
   `${used} of ${max} are used and ${reserved} reserved, so ${wanted === 0 ? "nothing" : `${wanted} more`} can be spent`
 
 /**
- * An account has no room in a window for what was wanted. Nothing was reserved.
+ * An account has no room in a window for the wanted amount. Nothing was reserved.
  *
  * If `reserved` is not 0, there may be room as soon as running calls settle; else at `resetsAt`.
  */
@@ -143,11 +143,11 @@ export class Ledger extends Context.Service<
   Ledger,
   {
     /**
-     * Reserves `want` under every cap, or under none. Each kind that `want` names must fit: `used + reserved + want` is
-     * at most `max`. A kind that is wanted as 0, because the amount is not known, fits if anything is left.
+     * Reserves `want` under every cap, or under none. Each kind in `want` must fit: `used + reserved + want` is at most
+     * `max`. Want 0 of an unknown amount: it fits if anything is left.
      *
-     * When the scope closes without `settle`, what was reserved counts as spent: work that was cut off may have been
-     * paid for. Say `settle({})` if nothing was begun. The same holds for a process that is killed.
+     * If the scope closes without `settle`, or the process is killed, the reserved amounts count as spent: interrupted
+     * work may have been paid for. Call `settle({})` if nothing was begun.
      */
     readonly reserve: (
       caps: Cap | ReadonlyArray<Cap>,

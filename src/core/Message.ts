@@ -1,7 +1,7 @@
 /**
- * Messages: what a conversation is made of, as plain readonly values with a role each.
+ * Messages: the parts of a conversation, as plain readonly values with a role each.
  *
- * Constructing a message validates nothing and costs nothing; decoding happens where a message comes in from outside.
+ * Constructing a message validates nothing and costs nothing; messages from outside are decoded.
  *
  * ```ts
  * import { Message } from "effect-deepagents"
@@ -169,7 +169,7 @@ export const tool = (
 /** All text of a message. */
 export const text = (message: Message): string => Content.toText(message.content)
 
-/** All reasoning of a message, blocks joined by a blank line; `undefined` when there is none. */
+/** All reasoning of a message, blocks joined by a blank line; `undefined` for a message without reasoning. */
 export const reasoning = (message: Message): string | undefined => {
   const parts = message.content.filter((block) => block.type === "reasoning").map((block) => block.text)
   return parts.length === 0 ? undefined : parts.join("\n\n")
@@ -180,8 +180,8 @@ export const images = (message: Message): ReadonlyArray<Content.ImageBlock> =>
   message.content.filter((block) => block.type === "image")
 
 /**
- * True for a turn that did not end: an interruption or a crash cut it off. It has what was said until then, is no answer
- * and calls nothing; calls that were being written are malformed ones.
+ * True for an unfinished turn, which an interruption or a crash cut off. It holds the text until then and calls no
+ * tools: unfinished calls are malformed calls.
  */
 export const isPartial = (message: Message | undefined): message is AiMessage =>
   message?.role === "ai" && message.stopReason === "interrupted" && message.toolCalls.length === 0

@@ -1,6 +1,4 @@
-/**
- * A log of every message of a run, as it is appended: for audit, debugging and cost analysis. By default there is none.
- */
+/** A log of every message of a run, for audit, debugging and cost analysis. By default runs have no log. */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -10,7 +8,7 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Semaphore from "effect/Semaphore"
 import { encode, type Message } from "./Message.ts"
 
-/** The place of a message: its agent, run, thread and round, which is 0 for what the run began with. */
+/** The place of a message: its agent, run, thread and round (0 for the input). */
 export interface LogContext {
   readonly agent: string
   readonly path: ReadonlyArray<string>

@@ -1,5 +1,5 @@
 /**
- * Everything that can go wrong with a model call, as one tagged error with a tagged reason.
+ * The failures of model calls, as one tagged error with a tagged reason.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -16,15 +16,15 @@ import type * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 
 /**
- * The failure of a model call, with its reason.
+ * The reason of a failed model call.
  *
- * - `RateLimited`, `Overloaded`, `Timeout`, `Transport`: retryable; `retryAfter` is what the provider asked for
+ * - `RateLimited`, `Overloaded`, `Timeout`, `Transport`: retryable; `retryAfter` is the provider's wish
  * - `Authentication`, `Permission`, `QuotaExhausted`: somebody must act
  * - `InvalidRequest`, `Unsupported`: the request is wrong for this model
  * - `ContextOverflow`: the history does not fit (`limit` and `used` in tokens)
  * - `ContentFiltered`: the provider refused the content
- * - `BadResponse`: the provider's answer is not what its protocol says (retryable: a cut stream is one)
- * - `Unknown`: nothing above
+ * - `BadResponse`: the answer violates the provider's protocol (retryable, such as a cut stream)
+ * - `Unknown`: anything else
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("RateLimited", { retryAfter: Schema.optionalKey(Schema.Duration) }),

@@ -24,8 +24,8 @@ import * as Backend from "./Backend.ts"
 import type { BackendError } from "./BackendError.ts"
 
 /**
- * Options of a command. `timeout` defaults to 2 minutes; `cwd` is a path of the backend (default its root); `env` is
- * added to the little that the layer passes on; `stdin` is what the command reads (default nothing, closed).
+ * Options of a command. `timeout` defaults to 2 minutes. `cwd` is a path of the backend (default: its root). `env` adds
+ * to the few variables of the layer. `stdin` is the input of the command (default: closed).
  */
 export interface ExecuteOptions {
   readonly timeout?: Duration.Input | undefined
@@ -35,9 +35,8 @@ export interface ExecuteOptions {
 }
 
 /**
- * The result of a command. `output` is what it wrote to stdout and stderr, in the order of arrival; `truncated` says
- * that the middle of it was left out. A command that a signal ended has the exit code that a shell would give (128 +
- * n).
+ * The result of a command. `output` is its stdout and stderr in the order of arrival; `truncated` says that its middle
+ * is missing. A command that a signal ended has the exit code of a shell (128 + n).
  */
 export interface Executed {
   readonly output: string
@@ -51,12 +50,12 @@ export type ExecuteEvent =
   | { readonly _tag: "Exited"; readonly exitCode: number; readonly truncated: boolean }
 
 /**
- * The operations beside those of a backend. `command` is a line for a POSIX shell. A command that fails is no failure:
- * it has an exit code. A command that is over its time is ended, with all that it started, and fails with `TimedOut`
- * (whose `detail` is the end of its output); so is one that is interrupted.
+ * Operations beside those of a backend. `command` is a line for a POSIX shell. A failing command is no failure: it has
+ * an exit code. A command over its time is killed with all its children, and fails with `TimedOut` (`detail` is the end
+ * of its output). An interrupted command is killed too.
  *
- * `reaches` says whether a command could get at a path of the backend, or at anything below it: rules for files can
- * only be enforced where it can't.
+ * `reaches` says whether commands could access a path of the backend, or anything below it. Rules for files can only be
+ * enforced elsewhere.
  */
 export interface Service extends Backend.Service {
   readonly id: string

@@ -2,18 +2,18 @@
 import * as Schema from "effect/Schema"
 
 /**
- * - `NotFound`, `AlreadyExists`: no thread, or one already, with this id
- * - `InvalidId`: the id can't name a thread, or what is sent to it
- * - `InvalidEntry`: an entry does not decode, or can't follow where it was to be put; `entry` is its id
- * - `InvalidPoint`: there is no such entry to go to, or it is inside of a group of calls and results
- * - `Conflict`: somebody else wrote meanwhile; `expected` and `found` are the leaves
- * - `Busy`: another run of this process is at work on the thread, and this one was not to wait, or is inside of it
- * - `Archived`: the thread takes no more entries until it is unarchived
- * - `TooLarge`: `what` was to be stored has more bytes, as JSON, than `limit`; nothing was stored
- * - `Corrupt`: what is stored can't be read
- * - `Tampered`: what the thread waits for is not what was signed (see `Tamper` of `effect-deepagents/rules`)
- * - `Moved`: the threads of the store were copied to another one (`to`), and this one takes no more changes
- * - `Unavailable`: the disk is full, the connection is lost; try again later
+ * - `NotFound`, `AlreadyExists`: no thread, or already a thread, with this id
+ * - `InvalidId`: the id can't name a thread
+ * - `InvalidEntry`: an entry does not decode, or can't follow the entry before it; `entry` is its id
+ * - `InvalidPoint`: the entry does not exist, or lies between a call and its result
+ * - `Conflict`: another writer was first; `expected` and `found` are the leaves
+ * - `Busy`: another run of this process works on the thread
+ * - `Archived`: the thread takes no entries until it is unarchived
+ * - `TooLarge`: `what` has more bytes, as JSON, than `limit`; nothing was stored
+ * - `Corrupt`: the stored data can't be read
+ * - `Tampered`: the open calls of the thread have no valid signature (see `Tamper` of `effect-deepagents/rules`)
+ * - `Moved`: the threads were copied to another store (`to`), and this store takes no changes
+ * - `Unavailable`: the disk is full, or the connection is lost; try again later
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("NotFound", {}),
@@ -63,7 +63,7 @@ const explain = (reason: Reason): string => {
   }
 }
 
-/** An operation failed; nothing of it was stored. `threadId` is empty if it was on no thread, as to open a store. */
+/** An operation failed; nothing was stored. `threadId` is empty for operations on the whole store. */
 export class SessionError extends Schema.TaggedError<SessionError>()("SessionError", {
   operation: Schema.String,
   threadId: Schema.String,

@@ -1,8 +1,8 @@
 /**
- * The store of threads: conversations that outlive the process, each a tree of entries that only grows, with a leaf
+ * The store of threads: conversations that outlive the process. Each is a tree of entries that only grows, with a leaf
  * that can be moved.
  *
- * Layers, and what is built on them, are in `effect-deepagents/sessions`.
+ * Layers and helpers are in `effect-deepagents/sessions`.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -19,7 +19,7 @@ export interface Label {
   readonly target: string | null
 }
 
-/** An entry of a thread: of those that runs write down, or that a store adds. */
+/** An entry of a thread: written by a run, or added by a store. */
 export type Entry = Journal.Entry | Label
 
 /** An entry in its place. `at` is milliseconds since the epoch; `parentId` is `null` for a first one. */
@@ -43,8 +43,8 @@ export interface Leaf {
 }
 
 /**
- * The facts about a thread without its entries. Times are milliseconds since the epoch. `origin` is what it was forked
- * from, which may be there no more.
+ * The facts about a thread without its entries. Times are milliseconds since the epoch. `origin` is the thread that it
+ * was forked from; it may be deleted.
  */
 export interface Thread {
   readonly threadId: string
@@ -56,7 +56,9 @@ export interface Thread {
   readonly origin: { readonly threadId: string; readonly entryId: string | null } | undefined
 }
 
-/** Part of a path, oldest entry first. `next` is where the part before it ends: `from` of the next `load`. */
+/**
+ * Part of a path, oldest entry first. `next` is the `from` of the next `load`; `null` at the beginning of the thread.
+ */
 export interface Page {
   readonly entries: ReadonlyArray<Stored>
   readonly next: string | null
@@ -83,7 +85,6 @@ export interface Waiting {
   readonly request: Request
 }
 
-/** A part of a list of threads, archived ones or others (default: others). */
 interface Query {
   readonly archived?: boolean | undefined
   readonly limit?: number | undefined
@@ -100,7 +101,7 @@ export interface Service {
     readonly metadata?: JsonObject | undefined
   }) => Effect.Effect<Thread, SessionError>
 
-  /** Gives what is known of a thread. */
+  /** Reads the facts about a thread. */
   readonly info: (threadId: string) => Effect.Effect<Thread, SessionError>
 
   /** Gives the state of a thread. */
@@ -133,9 +134,9 @@ export interface Service {
   ) => Effect.Effect<Page, SessionError>
 
   /**
-   * A new thread that begins with what this one has up to an entry (`at`, default: the leaf; `null`: nothing). It costs
-   * the same at any length, and each of the two goes on without the other. `at` must be where a turn ends
-   * (`InvalidPoint`). Metadata is taken over unless it is given.
+   * Forks a thread: makes a new thread from the entries up to `at` (default: the leaf; `null`: none). It costs the same
+   * at any length, and the threads continue separately. `at` must be the end of a turn (`InvalidPoint`). Metadata is
+   * copied unless it is given.
    */
   readonly fork: (
     threadId: string,
@@ -147,8 +148,8 @@ export interface Service {
   ) => Effect.Effect<Thread, SessionError>
 
   /**
-   * Moves the leaf to any entry of the thread where a turn ends (`InvalidPoint`), `null` for the beginning. What was
-   * behind it stays, as a branch; a run that is still writing fails with `Conflict`.
+   * Moves the leaf to the end of any turn (`InvalidPoint`); `null` is the beginning. Later entries stay as a branch; a
+   * run that still writes fails with `Conflict`.
    */
   readonly rewind: (threadId: string, to: string | null) => Effect.Effect<Leaf, SessionError>
 
@@ -159,8 +160,8 @@ export interface Service {
   readonly labels: (threadId: string) => Effect.Effect<ReadonlyMap<string, string>, SessionError>
 
   /**
-   * Threads, the one that changed last first. `where` are metadata that a thread must have, equal as JSON. `limit` is
-   * 50 by default, and at most 1,000.
+   * Lists threads, the last changed first. `where` is metadata that a thread must have, equal as JSON. `limit` is 50 by
+   * default, at most 1,000.
    */
   readonly list: (
     options?: Query & { readonly where?: JsonObject | undefined }
@@ -176,8 +177,8 @@ export interface Service {
   ) => Effect.Effect<Listing<Hit>, SessionError>
 
   /**
-   * Requests that threads wait for, the oldest first: those of their suspension that have no decision, and that time
-   * does not decide on. Archived threads are left out. `limit` is 50 by default, and at most 1,000. No thread is read.
+   * Lists pending requests of threads, the oldest first. Requests that time decides on and archived threads are left
+   * out. `limit` is 50 by default, at most 1,000. It reads no thread.
    */
   readonly waiting: (options?: {
     readonly threadId?: string | undefined
@@ -192,7 +193,7 @@ export interface Service {
   readonly archive: (threadId: string) => Effect.Effect<void, SessionError>
   readonly unarchive: (threadId: string) => Effect.Effect<void, SessionError>
 
-  /** Removes a thread for good. Threads that were forked from it keep what they share with it. */
+  /** Deletes a thread for good. Its forks keep the entries that they share with it. */
   readonly delete: (threadId: string) => Effect.Effect<void, SessionError>
 
   /** A thread as JSON lines, all of its branches and labels included: a head, and an entry a line. */

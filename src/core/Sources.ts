@@ -1,5 +1,5 @@
 /**
- * Sources: what an answer rests on. Tools give them with their output, providers with the citations of a turn; a run
+ * Sources: the evidence of an answer. Tools return them with their output, providers as citations of a turn; a run
  * numbers each once, from 1, over all of its sub-agents.
  *
  * ```ts
@@ -64,7 +64,7 @@ export const make = (
   }
 }
 
-/** The sources of a run, numbered: of its result, or of a checkpoint. Sources that can't be read are none. */
+/** Reads the numbered sources of a result or a checkpoint; unreadable sources give an empty list. */
 export const of = (result: { readonly state: AgentState.Snapshot }): ReadonlyArray<Numbered> =>
   Result.match(AgentState.read(result.state, slot), {
     onFailure: () => [],

@@ -13,7 +13,7 @@ import { dual } from "effect/Function"
 import type { Slot } from "./AgentState.ts"
 import type { Run } from "./Run.ts"
 
-/** A condition: any effectful predicate over the run. Of those that an agent has, one that holds is enough. */
+/** A condition: an effectful predicate over the run. The run stops when any of its conditions holds. */
 export interface StopWhen<out E = never, out R = never> {
   (run: Run): Effect.Effect<boolean, E, R>
 }
@@ -45,7 +45,7 @@ export const stateIs =
   (run) =>
     Effect.map(run.state.get(slot), predicate)
 
-/** Holds when both do. The second is asked only where the first does. */
+/** Holds when both conditions hold. The second is only asked if the first holds. */
 export const and: {
   <E2, R2>(that: StopWhen<E2, R2>): <E, R>(self: StopWhen<E, R>) => StopWhen<E | E2, R | R2>
   <E, R, E2, R2>(self: StopWhen<E, R>, that: StopWhen<E2, R2>): StopWhen<E | E2, R | R2>
@@ -56,7 +56,7 @@ export const and: {
       Effect.flatMap(self(run), (holds) => (holds ? that(run) : Effect.succeed(false)))
 )
 
-/** Holds when either does. The second is asked only where the first does not. */
+/** Holds when either condition holds. The second is only asked if the first does not hold. */
 export const or: {
   <E2, R2>(that: StopWhen<E2, R2>): <E, R>(self: StopWhen<E, R>) => StopWhen<E | E2, R | R2>
   <E, R, E2, R2>(self: StopWhen<E, R>, that: StopWhen<E2, R2>): StopWhen<E | E2, R | R2>

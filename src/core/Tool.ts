@@ -1,8 +1,7 @@
 /**
- * Tools: what an agent can do, with typed arguments and typed needs.
+ * Tools: the abilities of an agent, with typed arguments and typed needs.
  *
- * A failure of `execute`, of whatever type, is told to the model, which can act on it; it does not end the run. To end
- * the run on one, fail in a middleware's `wrapToolCall`.
+ * The model reads a failure of `execute`, and the run continues. To end the run, fail in a middleware's `wrapToolCall`.
  *
  * ```ts
  * import { Effect, Schema } from "effect"
@@ -32,22 +31,22 @@ import { fromUnknown, type ToolError } from "./ToolError.ts"
 import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts"
 
 /**
- * The effects of a tool on the world (MCP's hints): it only reads; it may destroy; doing it twice is doing it once; it
- * touches things outside of the agent's own world. `paged`: it gives large things in parts by itself, so that its
- * results are never put into files. `volatile`: the same call may be answered otherwise the next time (a status, a
- * command, a test run), so a model that makes it again does not go in circles. `resumable`: it does nothing itself but
- * through other calls, steps and agents (`ToolContext.call`, `Agent.step`, `Agent.delegate`), so that a call of it which
- * a crash cut off is run again, and resumes where it was. `server` is the name of the server that the tool is of, where
- * it is of one, and `serverTool` its name there: rules of a policy for that server hold for it. What is not said counts
- * as not so.
+ * The effects of a tool on the world. A fact that is missing counts as false.
+ *
+ * - `readOnly`, `destructive`, `idempotent`, `openWorld`: the hints of MCP
+ * - `paged`: returns large results in parts by itself, so its results never go into files
+ * - `volatile`: the same call may return another result the next time (a status, a test run), so a repeated call is no
+ *   circle
+ * - `resumable`: acts only through inner calls, steps and agents, so a call that a crash cut off is safe to run again
+ * - `server`, `serverTool`: the server of the tool and its name there, for rules about that server
  *
  * Four facts are for `Taint` and `HiddenResults`:
  *
- * - `untrusted`: its results hold text that others wrote (commits, remembered facts), though the tool goes nowhere.
- * - `addresses`: the arguments that are addresses (URLs, hosts). `[]` says that no argument chooses where a call goes.
+ * - `untrusted`: results hold text of others (commits, remembered facts), though the tool stays local
+ * - `addresses`: the arguments that are addresses (URLs, hosts). `[]`: no argument chooses where a call goes
  * - `content`: the arguments that are only said, such as the body of a mail. All others choose who, where, which or how
- *   much.
- * - `typed`: the fields of its JSON results whose texts are ids, names of a directory or addresses, and never prose.
+ *   much
+ * - `typed`: the fields of JSON results that hold ids, directory names or addresses, never prose
  */
 export interface Annotations {
   readonly readOnly?: boolean | undefined
@@ -75,7 +74,7 @@ export interface Prepared<out R> {
   readonly given?: (() => JsonObject) | undefined
   readonly execute: Effect.Effect<ToolOutput, ToolError, R>
   readonly needsApproval?: Effect.Effect<boolean, never, R> | undefined
-  /** Finds out what came of this call, where a run was cut off in it. */
+  /** Finds out whether a call that was cut off took effect. */
   readonly reconcile?: Effect.Effect<Reconciled, ToolError, R> | undefined
 }
 
@@ -115,13 +114,13 @@ export interface Tool<out R = never> {
   readonly parameters: JsonObject
   readonly annotations: Annotations
   readonly outputLimit: number | undefined
-  /** The names of the tools that a call of it can lead to: those of the sub-agents that it runs. */
+  /** The names of the tools that a call can lead to: those of its sub-agents. */
   readonly reaches?: ReadonlySet<string> | undefined
-  /** Says what a call does, to a person who decides on it. */
+  /** Describes a call to the person who decides on it. */
   readonly describe?: ((args: JsonObject) => string) | undefined
   /** Says whether calls of it may need a decision before they run; which ones, `prepare` says. */
   readonly needsApproval?: true | undefined
-  /** Decodes arguments: at once, or as an effect where a schema validates by a promise. */
+  /** Decodes arguments: at once, or as an effect when the schema validates asynchronously. */
   readonly prepare: (args: JsonObject) => Result.Result<Prepared<R>, ToolError> | Effect.Effect<Prepared<R>, ToolError>
   /** Keeps agents that have the tool from running, with what its author can do about it. */
   readonly problem?: string | undefined
@@ -148,7 +147,7 @@ export const finalAnswer = "final_answer"
 /** The services that a tool needs. */
 export type Services<T> = T extends Tool<infer R> ? R : never
 
-/** The services that a tool needs in an agent: where that can be suspended, nobody who decides while the run waits. */
+/** The services that a tool needs in an agent. An agent that can be suspended needs no `Approvals`. */
 export type ServicesIn<T, Suspension> = [Suspension] extends [never]
   ? Services<T>
   : T extends NeedingApproval<infer R>
@@ -158,7 +157,6 @@ export type ServicesIn<T, Suspension> = [Suspension] extends [never]
 /** The calls that need a decision: all, or those of whose arguments (as `execute` is given them) a function says so. */
 export type NeedsApproval<A> = true | ((args: A) => Answers)
 
-/** The answer to a question. */
 type Answers = boolean | Effect.Effect<boolean, never, unknown>
 
 /** The tool that `make` and `dynamic` give: `Always` and `Answer` are `never` for one without `needsApproval`. */
@@ -166,10 +164,9 @@ export type Made<R, Always, Answer> = [Always | Answer] extends [never]
   ? Tool<R>
   : NeedingApproval<R | (Answer extends Effect.Effect<boolean, never, infer R2> ? R2 : never)>
 
-/** A type as it is: where a tool is wanted of any kind, nothing is inferred for it from there. */
+/** Stops inference from an expected tool type. */
 type Same<T> = T extends infer Own ? Own : never
 
-/** Parameters by their names. */
 type Fields = { readonly [name: string]: Schema.ConstraintCodec<unknown, unknown> }
 
 /** Parameters: fields, a struct (or class) of them, or an object schema of another library. */
@@ -211,10 +208,9 @@ type Encoded<P> =
 export type Given<P> = Encoded<P> extends JsonObject ? Encoded<P> : JsonObject
 
 /**
- * The options of any tool beside its parameters and its work. One that runs agents says by `reaches` which tools these
- * have (`Agent.toolNames`): an inherited rule about such a tool is not taken for a misspelt one. `describe` says what a
- * call with these arguments does, to a person who decides on it (default: its name and arguments, as also where it
- * throws).
+ * The options of any tool. `reaches` names the tools of its sub-agents (`Agent.toolNames`), so that inherited rules
+ * about them are not taken for misspelt ones. `describe` describes a call to the person who decides on it (default: its
+ * name and arguments).
  */
 export interface Options {
   readonly description: string
@@ -325,25 +321,21 @@ const isOff = (need: unknown): boolean => need === undefined || need === false
 /** The decoder of a schema: the same one for all tools that have it. */
 const decoderBy = memoize((schema: Schema.ConstraintCodec<unknown, unknown>) => fromSchema(schema))
 
-/** Makes the decoder of parameters, of whichever kind. */
 const decoderOf = (parameters: Parameters): Decoder<unknown> => {
   if (isCodec(parameters)) return decoderBy(parameters)
   return isStandard(parameters) ? fromStandard(parameters) : fromSchema(Schema.Struct(parameters))
 }
 
 /**
- * Makes a tool from Schema fields (or a `Schema.Struct`, a `Schema.Class`, or an object schema of another library, as
- * `StandardSchema` says). Arguments are decoded with them; what small
- * models get wrong in form (a number as a string, one object where a list is expected, JSON inside a string) is coerced
- * where the schema leaves no doubt.
+ * Makes a tool from Schema fields, a `Schema.Struct`, a `Schema.Class` or an object schema of another library.
+ * Arguments are decoded with the schema. Common mistakes in form (a number as a string, one object instead of a list,
+ * JSON inside a string) are mended where the schema leaves no doubt.
  *
- * With `needsApproval`, no call of it runs before somebody decided on it, whichever agent has the tool: the `Approvals`
- * service while the run waits, or, where a middleware can suspend the run, whoever resumes it. A rule of approvals for
- * the tool takes the place of the question.
+ * `needsApproval`: no call runs before somebody decides on it, in any agent. The `Approvals` service decides while the
+ * run waits; an agent that can be suspended ends its run instead. A rule for the tool replaces the question.
  *
- * `reconcile` is asked when a run resumes behind a crash that cut off a call of the tool, before the call is reported
- * as one of which nobody knows whether it took effect: it looks the call up where it would have had its effect (by an
- * idempotency key, an order number). It is not asked of tools that only read, or are idempotent: these run again.
+ * `reconcile`: looks up, when a run resumes after a crash, whether an interrupted call took effect (by an idempotency
+ * key, an order number). Tools that only read or are idempotent simply run again.
  */
 export const make = <
   const P extends Parameters,
@@ -368,7 +360,7 @@ export const make = <
     options.execute,
     options.needsApproval,
     options.reconcile
-    // The tool takes what was given.
+    // The tool takes the arguments of its parameters.
   ) as Made<R | Same<R2>, Always, Answer> & Takes<Given<P>>
 
 /**
@@ -391,7 +383,7 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
     options.execute,
     options.needsApproval,
     options.reconcile
-    // The tool takes what was given.
+    // The tool takes the arguments of its parameters.
   ) as Made<R | Same<R2>, Always, Answer>
 
 /** Runs a tool on its own, as a test or a script does: arguments are decoded like a model's, and nobody is asked. */

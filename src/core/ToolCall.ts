@@ -5,8 +5,8 @@ import { escaped } from "../support/text/untrusted.ts"
 import { isObject, type Json, JsonObject } from "./Json.ts"
 
 /**
- * A tool call whose arguments parsed as a JSON object. `id` pairs it with its tool message; ids come from the provider
- * where it gives one.
+ * A tool call whose arguments parsed as a JSON object. `id` pairs it with its tool message; the provider makes it, if
+ * it can.
  */
 export const ToolCall = Schema.Struct({
   id: Schema.String,
@@ -28,7 +28,7 @@ export const MalformedToolCall = Schema.Struct({
 })
 export interface MalformedToolCall extends Schema.Schema.Type<typeof MalformedToolCall> {}
 
-/** The limits of what is shown of arguments: of one value, how many of them, and how deep. */
+/** Limits of shown arguments: the length of a value, the number of entries, the depth. */
 const shown = { value: 300, entries: 30, depth: 6 } as const
 
 /** Words that could be taken for the next argument stand in quotes. */
@@ -39,7 +39,7 @@ const renderText = (text: string): string => {
   return ambiguous.test(text) ? `"${whole.replaceAll('"', '\\"')}"` : whole
 }
 
-const listed = (parts: ReadonlyArray<string>, more: number): string =>
+const listParts = (parts: ReadonlyArray<string>, more: number): string =>
   [...parts, ...(more > 0 ? [`…${more} more`] : [])].join(", ")
 
 const render = (value: Json, depth: number): string => {
@@ -48,7 +48,7 @@ const render = (value: Json, depth: number): string => {
   if (depth >= shown.depth) return "…"
   if (isObject(value)) return `{${entries(value, depth + 1)}}`
   const items = value.slice(0, shown.entries).map((item) => render(item, depth + 1))
-  return `[${listed(items, value.length - items.length)}]`
+  return `[${listParts(items, value.length - items.length)}]`
 }
 
 const entries = (value: JsonObject, depth: number): string => {
@@ -58,14 +58,15 @@ const entries = (value: JsonObject, depth: number): string => {
   const isLong = (part: string): boolean => part.length > shown.value / 3
   const ordered = [...parts.filter((part) => !isLong(part)), ...parts.filter(isLong)]
   const kept = ordered.slice(0, shown.entries)
-  return listed(kept, ordered.length - kept.length)
+  return listParts(kept, ordered.length - kept.length)
 }
 
 /**
- * Arguments as one line for a person, `""` when there are none. For approval prompts and logs; it is not parseable.
+ * Describes arguments in one line for a person; `""` for none. For approval prompts and logs; it can't be parsed back.
  *
- * Keys are in order, the short ones first, so that a long text does not push a path out of sight; of a long text head
- * and tail are shown. What a terminal would act on is written out (`\n`, `\u{001b}`), and a text that could be taken
- * for other arguments stands in quotes. Who decides on a call of which not all is shown should look at its arguments.
+ * Keys are sorted, short values first, so that a long text does not hide a path. Long texts show head and tail. Control
+ * characters are escaped (`\
+ * `, `\\u{001b}`), and ambiguous texts are quoted. Whoever decides on a call with hidden parts should look at its
+ * arguments.
  */
 export const describeArguments = (value: JsonObject): string => entries(value, 0)

@@ -12,25 +12,21 @@ import type { ToolError } from "./ToolError.ts"
 import type { ToolOutput } from "./ToolOutput.ts"
 
 /**
- * The run, as one tool call sees it. It is there inside `execute` and nowhere else; `Agent.make` takes it out of what
- * the agent needs.
+ * The run, as one tool call sees it. It exists inside `execute` alone; `Agent.make` removes it from the agent's needs.
  *
- * `path` is the lineage of agent names from the root. `emit` sends a `ToolProgress` event. `messages` is a snapshot of
- * the conversation up to the call.
+ * - `path`: the agent names from the root
+ * - `emit`: sends a `ToolProgress` event
+ * - `messages`: a snapshot of the conversation up to the call
+ * - `call`: calls another tool of the run, by name or by value, through decoding, gates, middleware and events like a
+ *   call of the model. Events have this call as `parent`. The result is whole, errors (`isError`) included. A tool that
+ *   the run does not offer is `UnknownTool`. A failure of middleware ends the run
+ * - `ask`: asks a person, and returns the decoded answer. A run that can be suspended ends, and runs the tool again
+ *   with the answer: `call`, `ask`, `Agent.step` and `Agent.delegate` then return their stored results, other effects
+ *   run again. Otherwise the tool waits for `Approvals`. Without anybody to ask, or when the person declines, it fails
+ *   with `Rejected`. Waiting is not working time
+ * - `step`: runs work once (see `Agent.step`)
  *
- * `call` calls another tool of the run, by its name or by the value that the agent has: through decoding, gates,
- * middleware and events like a call of the model's, with the events' `parent` naming this call. The result comes whole,
- * also one that is an error (`isError`); what the tool fails with is the failure. A tool that the run does not have, or
- * that was taken out of the request, is `UnknownTool`. What a middleware fails with ends the run.
- *
- * `ask` asks a person, and gives the decoded answer. Where the run can be suspended it ends, and the tool is run again
- * with the answer, up to which point `call`, `ask`, `Agent.step` and `Agent.delegate` give what they gave before; other
- * effects are done again. Else the `Approvals` of the context is asked, and the tool waits; where there is nobody, and
- * where the question is turned down, it fails with `Rejected`. Time that passes in waiting is not working time.
- *
- * `step` does something once (see `Agent.step`).
- *
- * Nothing of these outlives the call: once it has ended, each of them dies.
+ * These functions die when the call has ended.
  */
 export class ToolContext extends Context.Service<
   ToolContext,

@@ -4,16 +4,16 @@ import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 
 /**
- * A tool could not do what was asked. `message` is what the model reads: say what was wrong and what would be right.
+ * A tool could not do its work. The model reads `message`: say the problem and the correction.
  *
  * - `Failed`: the tool's own failure
  * - `InvalidArguments`: the arguments did not decode; the message names each path
- * - `UnknownTool`: no tool of that name is offered
- * - `TimedOut`, `Defect`: it did not come to an end; whether it had an effect is not known
- * - `Rejected`: it waits for a decision that nobody can give here
+ * - `UnknownTool`: no such tool is offered
+ * - `TimedOut`, `Defect`: the tool did not finish; it may have had an effect
+ * - `Rejected`: the call needs a decision that nobody here can give
+ * - `UnknownOutcome`: an earlier run was cut off in the call
  *
- * `isRetryable` says that the same call may go better the next time (say so in the message too): then the model may
- * make it again at once, which is otherwise taken for going in circles.
+ * `isRetryable` allows the model to repeat the same call at once; otherwise that counts as going in circles.
  */
 export class ToolError extends Schema.TaggedError<ToolError>()("ToolError", {
   reason: Schema.Literals([
@@ -39,7 +39,7 @@ export const make = (message: string, options?: { readonly isRetryable?: boolean
 /** Tells whether a value is a {@link ToolError}. */
 export const isToolError = (value: unknown): value is ToolError => value instanceof ToolError
 
-/** A promise rejects with anything, which Effect wraps in an error of its own: what it was is what there is to say. */
+/** A rejected promise may carry anything, wrapped in an error of Effect: the innermost cause is the message. */
 const unwrapped = (error: unknown): unknown => {
   let inner = error
   for (let depth = 0; depth < 10 && Cause.isUnknownError(inner) && inner.cause !== undefined; depth++) {
@@ -49,9 +49,8 @@ const unwrapped = (error: unknown): unknown => {
 }
 
 /**
- * Any failure as a {@link ToolError}: its tag and message for the model, the value itself as the cause (which stays in
- * the log). Of a failed `Effect.tryPromise`, that is what the promise was rejected with. Stack traces and causes are
- * not told to the model. An error that says `isRetryable` keeps it.
+ * Converts any failure to a {@link ToolError}. The model reads its tag and message; the value stays in the log as the
+ * cause. For `Effect.tryPromise` that value is the promise's rejection. `isRetryable` is kept.
  */
 export const fromUnknown = (given: unknown): ToolError => {
   const error = unwrapped(given)

@@ -1,4 +1,4 @@
-/** The output of a tool: content for the model, details for people, and what it wants of the run. */
+/** The output of a tool: content for the model, details for people, and changes of the run. */
 import * as Schema from "effect/Schema"
 import { defined } from "../support/json/defined.ts"
 import { cutMiddle } from "../support/text/text.ts"
@@ -58,8 +58,8 @@ const isOutput = (value: unknown): value is ToolOutput =>
   (value["sources"] === undefined || (Array.isArray(value["sources"]) && value["sources"].every((one) => isCited(one))))
 
 /**
- * The output that `execute` gave: a string is an output of that text; `details` are JSON from here on. `undefined` for
- * what is neither a string nor an output.
+ * Reads the result of `execute`: a string is an output of that text, `details` become JSON. `undefined` for other
+ * values.
  */
 export const fromResult = (result: unknown): ToolOutput | undefined => {
   if (typeof result === "string") return make(result)
@@ -78,13 +78,13 @@ export const text = (output: ToolOutput): string => Content.toText(output.conten
  */
 export const defaultLimit = 100_000
 
-/** Head and tail of a text of more characters than `limit`; what was left out is said between them. */
+/** Cuts a text to `limit` characters: keeps head and tail, and marks the gap. */
 export const truncateText = (whole: string, limit: number): string =>
   cutMiddle(whole, limit, (left) => `\n[… ${left} of ${whole.length} characters left out …]\n`)
 
 /**
- * Keeps the text of an output under a number of characters: head and tail stay, what was left out is said between them.
- * Blocks other than text come after it, as they are.
+ * Cuts the text of an output to a number of characters: keeps head and tail, and marks the gap. Other blocks follow the
+ * text.
  */
 export const truncate = (output: ToolOutput, limit: number): ToolOutput => {
   let length = 0

@@ -18,7 +18,7 @@ const unused = new AbortController()
 
 type Read<A, E> = Pull.Pull<Array.NonEmptyReadonlyArray<A>, E>
 
-/** A source that is pumped: what has come of it and was not taken, its end, and who waits for whom. */
+/** A pumped source: its unread items, its end, and who waits. */
 interface Source<A, E> {
   readonly fiber: Fiber.Fiber<unknown, unknown>
   readonly pull: Read<A, E>
@@ -28,7 +28,7 @@ interface Source<A, E> {
   hasLeft: boolean
   /** Lets the pump go on. */
   resume: (() => void) | undefined
-  /** Gives the reader who waits something to do. One that was interrupted meanwhile takes no notice. */
+  /** Resumes the waiting reader. An interrupted reader ignores it. */
   wake: ((next: Read<A, E>) => void) | undefined
 }
 
@@ -41,9 +41,9 @@ const hasTicks = typeof process !== "undefined" && process.nextTick !== undefine
 let spent = 0
 
 /**
- * Wakes a reader when no promise is left that can settle by itself: it finds all that came without waiting. Node tells
- * of that by its ticks, at a tenth of what a turn of the event loop costs; elsewhere it is the next turn. Once in a
- * while it is the next turn on Node as well: a source that waits for nothing must not keep timers and signals waiting.
+ * Wakes a reader when no promise is left that settles by itself, so the reader finds all items without waiting. Node's
+ * ticks cost a tenth of a turn of the event loop; elsewhere the next turn is used. After many wakes Node takes the next
+ * turn too: a source that never waits must not block timers and signals.
  */
 const whenSettled = <A, E>({ fiber, pull }: Source<A, E>, wake: (next: Read<A, E>) => void): void => {
   spent++
@@ -66,7 +66,7 @@ export const fromAsyncIterable = <A, E>(
       const controller = make.length === 0 ? unused : new AbortController()
       const source: Source<A, E> = {
         fiber,
-        pull: Effect.suspend(() => taken(source) ?? woken),
+        pull: Effect.suspend(() => takeItems(source) ?? woken),
         iterator: undefined,
         items: [],
         end: undefined,
@@ -133,8 +133,8 @@ const leave = <A, E>(source: Source<A, E>, controller: AbortController): void =>
   source.iterator?.return?.().then(undefined, () => undefined)
 }
 
-/** Takes what has come, or the end; `undefined` when there is neither yet. */
-const taken = <A, E>(source: Source<A, E>): Read<A, E> | undefined => {
+/** Takes the unread items, or the end; `undefined` when the reader must wait. */
+const takeItems = <A, E>(source: Source<A, E>): Read<A, E> | undefined => {
   const { items } = source
   if (!Array.isReadonlyArrayNonEmpty(items)) return source.end
   source.items = []

@@ -22,6 +22,6 @@ export const fromConfigured = <Options extends object>(
       Config.isConfig(value) ? value : Config.succeed(value)
     ]
   )
-  // Every key is one of the options, and its config gives what that option holds.
+  // Every key is an option, and its config returns the type of that option.
   return Config.all(Object.fromEntries(entries)) as Config.Config<unknown> as Config.Config<Options>
 }

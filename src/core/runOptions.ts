@@ -17,13 +17,12 @@ import type { HumanMessage, Message } from "./Message.ts"
 export type Input = string | HumanMessage | ReadonlyArray<Message> | Resume
 
 /**
- * The options of a run beside its input. `history` is the conversation so far, `state` a snapshot to go on from, both
- * as an earlier result gave them. Calls in the history that were never answered are answered so that any provider
- * accepts it: with what the state knows of them if they waited for a decision, else that their outcome is not known.
- * Requests that waited are void with a new input.
+ * Options of a run.
  *
- * A run with a `threadId` needs a `Journal`: history and state are what the thread has come to, and what the run
- * adds is stored step by step. `input` is always what is new.
+ * - `history`: the conversation so far, as an earlier result has it. Unanswered calls get an answer, so that every
+ *   provider accepts the history
+ * - `state`: the state of an earlier result. Pending requests are void with a new input
+ * - `threadId`: continues a stored thread, which provides history and state. It needs a `Journal`, and stores each step
  */
 export interface RunOptions {
   readonly history?: ReadonlyArray<Message> | undefined
@@ -36,14 +35,14 @@ export type ResumeOptions = Decided & ({ readonly checkpoint: Checkpoint } | { r
 
 const NoSuchOption = "~effect-deepagents/NoSuchOption"
 
-/** The type that no value has which is given for an option that there is none of, so that the compiler names it. */
+/** A type without values: the compiler shows its message for an unknown option. */
 export interface NoSuchOption<out Message extends string> {
   readonly [NoSuchOption]: Message
 }
 
 type KeyOf<T> = T extends object ? keyof T : never
 
-/** Options that are none of those `Known` are refused: a misspelt one would be left out silently. */
+/** Rejects unknown options: a misspelt one would be ignored silently. */
 export type Only<Options, Known = RunOptions, Where extends string = ""> = {
   readonly [Key in Exclude<KeyOf<Options>, KeyOf<Known>>]: NoSuchOption<`There is no option "${Where}${Key & string}".`>
 }
@@ -54,12 +53,14 @@ export type Needs<Options> = Options extends { readonly threadId: string } ? Jou
 /**
  * A running agent.
  *
- * `events` may be read any number of times at once; each reader gets everything from the moment it subscribed (after the
- * end: the terminal event), and the
- * slowest sets the pace. `steer` puts a message in at the next safe place (never between a call and its result),
- * `followUp` after the final answer, which then is not the last one; both fail if the run is over. What was accepted
- * but not delivered when a run was ended by force is in `undelivered`. `messages` is the conversation as it stands,
- * valid for a next run as soon as the run is over, however it ended.
+ * - `events`: may be read many times at once. Each reader gets all events since it subscribed (after the end: the
+ *   terminal event). The slowest sets the pace
+ * - `steer`: adds a message at the next safe place, never between a call and its result
+ * - `followUp`: adds a message after the final answer, which then is not the last
+ * - `undelivered`: accepted messages that a forced end left over
+ * - `messages`: the conversation so far, valid for a next run once this run is over
+ *
+ * `steer` and `followUp` fail when the run is over.
  */
 export interface Handle<out O, out E> {
   readonly runId: string

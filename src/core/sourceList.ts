@@ -3,8 +3,8 @@ import * as Schema from "effect/Schema"
 import * as AgentState from "./AgentState.ts"
 
 /**
- * A source that can be cited. `key` tells it from others: {@link keyOf} its URL, or an id of the document. `snippet` is
- * what it says about the matter, in its own words.
+ * A source that can be cited. `key` identifies it: its URL (see `Sources.keyOf`), or the id of a document. `snippet`
+ * quotes it.
  */
 export const Cited = Schema.Struct({
   key: Schema.String,
@@ -20,12 +20,12 @@ export interface Numbered {
   readonly source: Cited
 }
 
-/** A run knows so many sources at most; those that come later are not numbered. */
+/** The most sources of a run. Later sources get no number. */
 export const limit = 500
 
 /**
- * Adds sources to those that are there, by key, in the order in which they come. A number never changes, and the first
- * to give a field is believed: a source that comes later can't rename one that is cited already.
+ * Adds sources by key, in their order. Numbers never change, and the first value of a field stays: a later source can't
+ * rename a cited one.
  */
 export const union = (current: ReadonlyArray<Cited>, incoming: ReadonlyArray<Cited>): ReadonlyArray<Cited> => {
   const places = new Map(current.map(({ key }, index) => [key, index]))

@@ -217,7 +217,7 @@ export const read = (input: Document.Input): Stream.Stream<Document.Piece, Docum
             `it is none of these: ${formats.flatMap((one) => (one === old ? [] : [one.name])).join(", ")}`
           )
         )
-      : Document.read(format, input)
+      : Document.readPieces(format, input)
   })
 
 /**

@@ -353,16 +353,16 @@ expectTypeOf(pipe(fails, StopWhen.or(needs), StopWhen.not)).toEqualTypeOf<StopWh
 expectTypeOf(pipe(StopWhen.rounds(2), StopWhen.and(StopWhen.toolCalled("x")))).toEqualTypeOf<StopWhen.StopWhen>()
 
 type Streamed<A> = Stream.Stream<A, ModelError.ModelError | AgentError.AgentError, ChatModel.ChatModel | Orders>
-expectTypeOf(AgentEvent.filter(stream(), "ToolCalled")).toEqualTypeOf<Streamed<AgentEvent.ToolCalled>>()
+expectTypeOf(AgentEvent.filter(stream(), "ToolCalled")).toEqualTypeOf<Streamed<AgentEvent.Of<"ToolCalled">>>()
 expectTypeOf(stream().pipe(AgentEvent.filter(["ToolCalled", "ToolFailed"]))).toEqualTypeOf<
-  Streamed<AgentEvent.ToolCalled | AgentEvent.ToolFailed>
+  Streamed<AgentEvent.Of<"ToolCalled"> | AgentEvent.Of<"ToolFailed">>
 >()
 expectTypeOf(stream().pipe(AgentEvent.textDeltas)).toEqualTypeOf<Streamed<string>>()
 // @ts-expect-error no event has this tag
 AgentEvent.filter(stream(), "ToolCaled")
 
 // An event of a request is the request.
-expectTypeOf<AgentEvent.ApprovalRequested>().toExtend<Approval.Request>()
+expectTypeOf<AgentEvent.Of<"ApprovalRequested">>().toExtend<Approval.Request>()
 // Tools that come and go: what finding them needs and fails with, and what they need, all show.
 declare const found: Effect.Effect<ReadonlyArray<typeof lookup>, Denied, Audit>
 expectTypeOf(Middleware.make({ name: "x", tools: () => found })).toEqualTypeOf<

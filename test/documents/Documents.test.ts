@@ -335,7 +335,7 @@ describe("what is no document that can be read", () => {
         extensions: [],
         read: () => Stream.die(new Error("boom"))
       })
-      const error = yield* Effect.flip(Stream.runDrain(Document.read(broken, { bytes: new Uint8Array() })))
+      const error = yield* Effect.flip(Stream.runDrain(Document.readPieces(broken, { bytes: new Uint8Array() })))
       expect(error.reason).toBe("Damaged")
     })
   )

@@ -23,7 +23,7 @@ const valid: ReadonlyArray<Uint8Array> = [
 
 /** Reads to the end: gives how much text there was, and the longest piece. */
 const drain = (format: Document.Format, bytes: Uint8Array, name?: string) =>
-  Document.read(format, { bytes, name }).pipe(
+  Document.readPieces(format, { bytes, name }).pipe(
     Stream.runFold(
       () => ({ total: 0, longest: 0 }),
       ({ longest, total }, { text }) => ({
@@ -44,7 +44,7 @@ const holds = <A>(arbitrary: fc.Arbitrary<A>, run: (value: A) => Effect.Effect<u
     fc.assert(
       fc.asyncProperty(arbitrary, async (value) => {
         const result = await Effect.runPromise(bounded(Effect.result(run(value))))
-        if (Result.isFailure(result)) assert.isTrue(Document.isDocumentError(result.failure))
+        if (Result.isFailure(result)) assert.isTrue(result.failure instanceof Document.DocumentError)
       }),
       { numRuns: scaled(160) }
     )

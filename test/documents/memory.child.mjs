@@ -12,7 +12,7 @@ import * as Stream from "effect/Stream"
 const [format, small, large] = process.argv.slice(2)
 
 const drain = (bytes) =>
-  Document.read(Documents[format], { bytes }).pipe(
+  Document.readPieces(Documents[format], { bytes }).pipe(
     Stream.runFold(
       () => 0,
       (total, { text }) => total + text.length

@@ -18,14 +18,12 @@ import type { Compiled } from "./definition.ts"
 import type { OpenCall } from "./live.ts"
 import { seal, type Sealed } from "./seal.ts"
 
-/** Makes the failure of a run. */
 export const fail = ({ definition }: Compiled, reason: Reason): AgentError =>
   new AgentError({ agent: definition.name, reason })
 
 const failInput = (compiled: Compiled, problem: string) =>
   Result.fail(fail(compiled, { _tag: "InvalidInput", problem }))
 
-/** True for input that resumes an earlier run. */
 export const isResume = (input: Input): input is Resume => typeof input === "object" && "_tag" in input
 
 const toMessages = (input: Exclude<Input, Resume>): ReadonlyArray<Message.Message> => {
@@ -36,7 +34,6 @@ const toMessages = (input: Exclude<Input, Resume>): ReadonlyArray<Message.Messag
 const isBlank = ({ content, role }: Message.Message): boolean =>
   role === "human" && content.every((block) => block.type === "text" && block.text.trim() === "")
 
-/** The beginning of a run. */
 export interface Beginning {
   readonly inputs: ReadonlyArray<Message.Message>
   /** Results in the input that answer earlier turns: `messages` has them already, the journal does not. */
@@ -67,7 +64,6 @@ const fresh = {
   suspension: null
 }
 
-/** Reads the beginning of a run from its input, its options and its thread. */
 export const prepare = (
   compiled: Compiled,
   input: Input,
@@ -92,7 +88,6 @@ export const prepare = (
     : resumeFrom(compiled, input.decisions, checkpoint, inherited)
 }
 
-/** Begins with new messages. */
 const beginWith = (
   compiled: Compiled,
   inputs: ReadonlyArray<Message.Message>,
@@ -113,7 +108,6 @@ const beginWith = (
   })
 }
 
-/** Finds out why an input can't be answered. */
 const problemOf = (
   inputs: ReadonlyArray<Message.Message>,
   history: ReadonlyArray<Message.Message>,
@@ -149,7 +143,6 @@ const join = (
   }
 }
 
-/** Resumes a checkpoint with the decisions since. */
 const resumeFrom = (
   compiled: Compiled,
   decisions: ReadonlyArray<Decision>,

@@ -18,7 +18,7 @@ import type { Attempt, Live, OpenCall } from "./live.ts"
 import { emit } from "./report.ts"
 import { digestOf } from "./toolset.ts"
 
-/** A call on its way: resolved, decoded, gated, run. What has an `outcome` before it runs is not run. */
+/** A call on its way: resolved, decoded, gated, run. A call that has an `outcome` before that does not run. */
 export interface Call extends OpenCall {
   readonly tool: Tool<unknown> | undefined
   /** Set for a call that has its answer without being run, and is not reported. */
@@ -98,7 +98,7 @@ export const reopened = (
         outcome: { output: ToolOutput.make(call.answer.content, { isError: call.answer.isError }) }
       }
 
-/** A call that could not be read: it is answered with what is wrong with it. */
+/** Makes a call that could not be parsed: its answer is the problem. */
 export const malformed = (call: MalformedToolCall): Call => ({
   ...untouched(call),
   tool: undefined,
@@ -111,7 +111,7 @@ export const malformed = (call: MalformedToolCall): Call => ({
   }
 })
 
-/** A schema of a tool may throw; that is the tool's failure as well, but nothing of it has run. */
+/** A schema of a tool may throw. That fails the call before anything of the tool has run. */
 const unread = (name: string, cause: unknown): ToolError =>
   new ToolError({
     reason: "Defect",
@@ -119,7 +119,6 @@ const unread = (name: string, cause: unknown): ToolError =>
     cause
   })
 
-/** Decodes the arguments of a call. */
 export const decode = (tool: Tool<unknown>, args: JsonObject): Decoding<Prepared<unknown>, ToolError> => {
   const begun = Result.try({ try: () => tool.prepare(args), catch: (cause) => unread(tool.name, cause) })
   if (Result.isFailure(begun)) return Result.fail(begun.failure)
@@ -129,7 +128,6 @@ export const decode = (tool: Tool<unknown>, args: JsonObject): Decoding<Prepared
     : Effect.catchDefect(decoding, (cause) => Effect.fail(unread(tool.name, cause)))
 }
 
-/** Gives a call (other) arguments. */
 export const prepare = (call: Call, tool: Tool<unknown>, args: JsonObject): Effect.Effect<void> =>
   Effect.suspend(() => {
     const decoding = decode(tool, args)
@@ -159,7 +157,7 @@ export const answer = (live: Live, { id, left, name, outcome, started }: OpenCal
     return makeAnswer(text, { ...options, isError: true, source: recovery })
   }
   const output = "error" in outcome ? ToolOutput.make(outcome.error.message, { isError: true }) : outcome.output
-  // It did not run now; what it did before is not known for that.
+  // The call did not run now, and an earlier run may have had an effect.
   const content =
     !started && left !== undefined && output.isError
       ? [Content.text(`${unknownOutcome} It is not run again: `), ...output.content]

@@ -27,7 +27,6 @@ import type { End } from "./records.ts"
 import { emit, report } from "./report.ts"
 import { sharedSnapshot } from "./store.ts"
 
-/** The parameters of a sub-agent as a tool. */
 const taskParameters = {
   task: Schema.String.annotate({
     description: "The task, in full: the sub-agent sees nothing of this conversation, and only its answer comes back."
@@ -54,17 +53,16 @@ export const parametersOf = ({
       }
 }
 
-/** The options of a sub-agent's run. */
 export interface ChildOptions extends Omit<RunOptions, "threadId"> {
   readonly session?: string | undefined
 }
 
-/** The middleware that holds in whatever the tool call that is being executed begins. */
+/** The middleware inherited by everything that the current tool call begins. */
 export const inherited = Effect.flatMap(ToolContext, ({ run }) =>
   Effect.map(liveOf(run), (live) => live.compiled.inherited)
 )
 
-/** Compiles a sub-agent as it runs under its parent: it can be suspended only where the parent can. */
+/** Compiles a sub-agent under its parent: it can be suspended only if the parent can. */
 const under = (parent: Live, compiled: Compiled, suspends: boolean): Compiled => {
   const { inherited } = parent.compiled
   const whole = inherited.length === 0 ? compiled : compile(compiled.definition, inherited)
@@ -119,7 +117,7 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
   )
 })
 
-/** Gives the answer to an input of a conversation: the one that it had, or that of a run which begins or resumes. */
+/** Answers an input of a conversation: from its record, or by a run that begins or resumes. */
 const converse = Effect.fnUntraced(function* (
   attempt: Attempt,
   place: string,
@@ -190,7 +188,7 @@ const answered = Effect.fnUntraced(function* (
   return {
     stopReason,
     text,
-    output: yield* again(parent, definition.name, readAnswer(definition, text)),
+    output: yield* readAgain(parent, definition.name, readAnswer(definition, text)),
     pending: [],
     messages: messages.slice(0, to),
     newMessages: messages.slice(from, to),
@@ -201,7 +199,7 @@ const answered = Effect.fnUntraced(function* (
   } satisfies AgentResult<unknown>
 })
 
-const again = (parent: Live, agent: string, read: Effect.Effect<unknown, string>) =>
+const readAgain = (parent: Live, agent: string, read: Effect.Effect<unknown, string>) =>
   Effect.mapError(
     read,
     (problem) =>
@@ -218,7 +216,6 @@ interface Within {
   readonly onLive?: ((live: Live) => void) | undefined
 }
 
-/** Runs a sub-agent, and reports its beginning and its end. */
 const begin = Effect.fnUntraced(function* (
   parent: Live,
   callId: string,

@@ -43,7 +43,6 @@ import { call, makeNextTurn } from "./turn.ts"
 import { makeMeasure } from "./window.ts"
 import { waitedFor } from "./work.ts"
 
-/** The surroundings of a run: its readers, its handle, and the run above it. */
 export interface Place {
   readonly runId: string
   readonly hub: Hub
@@ -61,7 +60,7 @@ export interface Place {
 
 type Opened = Sealed & { readonly held: unknown }
 
-/** Makes a run: reads its input, reports its start, opens its session. `scope` closes what it opens. */
+/** Makes a run: reads its input, reports its start, opens its session. It opens them in `scope`. */
 export const create = Effect.fnUntraced(function* (
   compiled: Compiled,
   input: Input,
@@ -130,14 +129,13 @@ export const create = Effect.fnUntraced(function* (
   return { live, beginning, held: opened?.held }
 })
 
-/** The ids of what is open: calls of a turn, or the question of a resumed program. */
+/** The ids of all open work: calls of a turn, or the question of a resumed program. */
 const openIds = ({ messages, open }: Beginning, isResumedProgram: boolean): ReadonlyArray<string> => {
   if (!isResumedProgram) return open.map(({ id }) => id)
   const question = questionIn(messages)
   return question === undefined ? [] : [question.id]
 }
 
-/** The parts of a run that are made before it. */
 interface Parts extends Pick<OwnRun, "model" | "threadId" | "state" | "scope"> {
   readonly records: Records
   readonly beganAt: number
@@ -184,7 +182,7 @@ const makeRun = (
   charge: (work) => charge(live(), work)
 })
 
-/** Makes the journal of a run (its own, or that of its parent), its log and its records of open calls. */
+/** Makes the journal of a run (its own or its parent's), its log and its records of open calls. */
 const makeRecords = Effect.fnUntraced(function* (
   { parent, place }: Place,
   opened: Opened | undefined,
@@ -225,7 +223,6 @@ const makeTurn = (compiled: Compiled, run: OwnRun, origin: Origin, session: Mode
   usageSinceRound: zero
 })
 
-/** The ids of all calls of a conversation. */
 const callIdsIn = (messages: ReadonlyArray<Message>): Set<string> => {
   const ids = new Set<string>()
   for (const message of messages) {
@@ -266,12 +263,11 @@ const repairThread = Effect.fnUntraced(function* (live: Live, opened: Opened | u
   yield* emit(live, { _tag: "Warning", code: "tampered", message })
 })
 
-/** Makes a session that opens with its first request. */
 const openLater = (opening: Effect.Effect<ModelSession, ModelError>): ModelSession => ({
   nextTurn: (request) => Stream.unwrap(Effect.map(opening, (session) => session.nextTurn(request)))
 })
 
-/** Makes the state of a run. Changes are reported, and noted where the journal keeps them. */
+/** Makes the state of a run. Changes are reported, and noted if the journal keeps them. */
 const openState = (
   compiled: Compiled,
   { state }: Beginning,
@@ -293,6 +289,6 @@ const openState = (
   return Effect.mapError(Effect.fromResult(store), toError)
 }
 
-/** A function that looks outcomes up knows those of its own run, not those of sub-agents. */
+/** A function that looks outcomes up knows its own run, not its sub-agents. */
 const inheritOutcome = (unknownOutcome: UnknownOutcome | undefined): "tell" | "ask" =>
   unknownOutcome === "ask" ? "ask" : "tell"

@@ -1,4 +1,4 @@
-/** Compiles an agent: everything that does not change from run to run is worked out once. */
+/** Compiles an agent: works out once all data that stays the same from run to run. */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
@@ -15,8 +15,8 @@ import { finalAnswer, type Tool } from "../Tool.ts"
 import { make as makeToolset, needsApproval, problemOf, type Toolset } from "./toolset.ts"
 
 /**
- * The parts of an agent. Inside the loop, what an agent may fail with and what it needs is `unknown`: the types were
- * checked when the agent was made, and are put back where its run is handed out.
+ * The parts of an agent. Inside the loop, its failures and needs are `unknown`: `Agent.make` checked the types, and
+ * `Agent.run` restores them.
  */
 export interface Definition {
   readonly name: string
@@ -37,7 +37,7 @@ export interface Definition {
   readonly isAttended?: boolean | undefined
 }
 
-/** The effect that stands in the place of rounds with a model, and how it is told its input and tells its output. */
+/** The effect that a program runs instead of rounds, and the codecs of its input and output. */
 export interface Program {
   readonly reaches: ReadonlySet<string>
   readonly schema: Schema.ConstraintCodec<unknown, unknown> | StandardSchema | undefined
@@ -50,7 +50,6 @@ type Hook<Name extends keyof Middleware<unknown, unknown>> = NonNullable<Middlew
 
 type DynamicTools = Extract<Hook<"tools">, (...args: never) => unknown>
 
-/** A definition as the loop wants it: everything that does not change from run to run, worked out once. */
 export interface Compiled {
   readonly definition: Definition
   readonly problem: string | undefined
@@ -62,7 +61,7 @@ export interface Compiled {
   readonly afterAgent: ReadonlyArray<Hook<"afterAgent">>
   readonly beforeModel: ReadonlyArray<Hook<"beforeModel">>
   readonly afterModel: ReadonlyArray<Hook<"afterModel">>
-  /** Set where a run may end for want of a decision. */
+  /** True when a run may end to wait for a decision. */
   readonly suspends: boolean
   /** Set where the calls of a turn are counted: the turn is stored before they begin. */
   readonly counts: boolean
@@ -120,17 +119,17 @@ const hooks = <Name extends keyof Middleware<unknown, unknown>>(
     const hook = one[name]
     return hook === undefined ? [] : [hook]
   })
-  return kept(found)
+  return freeze(found)
 }
 
 /** Most agents have nothing of most kinds, so they share it. */
 const none: ReadonlyArray<never> = []
 
-/** What an agent keeps as long as it lives: an array that grew has room for 16 more. */
-const kept = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> => (values.length === 0 ? none : values.slice())
+/** An array that lives as long as the agent: a grown array has room for 16 more items. */
+const freeze = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> => (values.length === 0 ? none : values.slice())
 
-/** The problem that one of the agent's own middlewares has with it. */
-const refused = ({ middleware, program }: Definition, tools: ReadonlyArray<Tool<unknown>>): string | undefined => {
+/** Finds the problem that a middleware of the agent has with its tools. */
+const refusalOf = ({ middleware, program }: Definition, tools: ReadonlyArray<Tool<unknown>>): string | undefined => {
   const checks = hooks(middleware, "check")
   if (checks.length === 0) return undefined
   const reach = reachIn(tools, program)
@@ -150,7 +149,7 @@ export const readAnswer = ({ output, program }: Definition, text: string): Effec
       ? Effect.succeed(text)
       : decodeText(output, text)
 
-/** Middleware without that of these names; if it can't be, with the problem that keeps the agent from running. */
+/** Removes middleware by name. If that is impossible, adds middleware whose problem keeps the agent from running. */
 export const withoutNamed = (
   middleware: ReadonlyArray<Middleware<unknown, unknown>>,
   names: ReadonlyArray<string>
@@ -175,13 +174,12 @@ export const withoutSuspending = (compiled: Compiled): Compiled => ({ ...compile
 
 type AnyMiddleware = Middleware<unknown, unknown>
 
-/** The middleware of an agent: first what it takes along or what comes down to it, and is not its own. */
+/** All middleware of an agent, outermost first: inherited middleware, then its own. */
 const allOf = ({ inherited, middleware }: Definition, from: ReadonlyArray<AnyMiddleware>) => [
   ...[...new Set([...from, ...inherited])].filter((one) => !middleware.includes(one)),
   ...middleware
 ]
 
-/** The tools of an agent, without those that come and go. */
 const fixedTools = ({ tools }: Definition, offers: ReadonlyArray<Hook<"tools">>): ReadonlyArray<Tool<unknown>> => [
   ...tools,
   ...offers.flatMap((offer) => (typeof offer === "function" ? [] : offer))
@@ -190,27 +188,27 @@ const fixedTools = ({ tools }: Definition, offers: ReadonlyArray<Hook<"tools">>)
 const reachIn = (tools: ReadonlyArray<Tool<unknown>>, program: Program | undefined): ReadonlySet<string> =>
   new Set([...tools.flatMap((tool) => [tool.name, ...(tool.reaches ?? [])]), ...(program?.reaches ?? [])])
 
-/** The names of an agent's tools, and of those of its sub-agents, before it is compiled. */
+/** The names of the tools of an agent and its sub-agents, before it is compiled. */
 export const reachOf = (definition: Definition): ReadonlySet<string> =>
   reachIn(fixedTools(definition, hooks(allOf(definition, []), "tools")), definition.program)
 
-/** Works a definition out. `inherited` is what comes down from the parents of a sub-agent: outermost. */
+/** Compiles a definition. `inherited` is the middleware of its parents: outermost. */
 export const compile = (definition: Definition, inherited: ReadonlyArray<AnyMiddleware> = []): Compiled => {
   const middleware = allOf(definition, inherited)
   const offers = hooks(middleware, "tools")
   const tools = fixedTools(definition, offers)
   const asks = middleware.some((one) => one.asks === true)
-  const slots = kept([...hooks(middleware, "state").flat(), ...(asks ? [always] : [])])
+  const slots = freeze([...hooks(middleware, "state").flat(), ...(asks ? [always] : [])])
   return {
     definition,
-    problem: findProblem(definition, tools, slots) ?? refused(definition, tools),
+    problem: findProblem(definition, tools, slots) ?? refusalOf(definition, tools),
     toolset: makeToolset(tools),
-    dynamicTools: kept(offers.filter((offer) => typeof offer === "function")),
+    dynamicTools: freeze(offers.filter((offer) => typeof offer === "function")),
     slots,
     beforeAgent: hooks(middleware, "beforeAgent"),
-    afterAgent: kept(hooks(middleware, "afterAgent").toReversed()),
+    afterAgent: freeze(hooks(middleware, "afterAgent").toReversed()),
     beforeModel: hooks(middleware, "beforeModel"),
-    afterModel: kept(hooks(middleware, "afterModel").toReversed()),
+    afterModel: freeze(hooks(middleware, "afterModel").toReversed()),
     suspends: definition.isAttended !== true && asks,
     counts: middleware.some(({ counts }) => counts === true),
     rewrites: hooks(middleware, "rewriteArguments"),
@@ -218,6 +216,6 @@ export const compile = (definition: Definition, inherited: ReadonlyArray<AnyMidd
     wrapModelCall: hooks(middleware, "wrapModelCall"),
     wrapToolCall: hooks(middleware, "wrapToolCall"),
     prompts: hooks(middleware, "prompt"),
-    inherited: kept(middleware.filter((one) => one.inherit === true))
+    inherited: freeze(middleware.filter((one) => one.inherit === true))
   }
 }

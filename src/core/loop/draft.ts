@@ -1,9 +1,8 @@
 /**
- * Stores what a turn has said so far while it is streamed, for a journal that takes parts: a crash loses the last tenth
- * of a second of it.
+ * Stores the text of a turn while it streams, in journals that take parts. A crash loses its last tenth of a second.
  *
- * The stream never waits for the store. One part at a time is under way, and what is said meanwhile is in the next one,
- * so that a slow store gets fewer and larger parts. Nothing is queued but the turn's own text.
+ * The stream never waits for the store. One part at a time is written, and the next part holds all text since, so a
+ * slow store gets fewer and larger parts. Only the text of the turn is queued.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -19,7 +18,6 @@ const every = Duration.millis(75)
 /** The length of a part, at most, in UTF-16 units. */
 const most = 1 << 20
 
-/** A turn on its way into the journal. */
 export interface Draft {
   /** Something was said. */
   readonly saying: (kind: "Reasoning" | "Text", delta: string) => void
@@ -27,7 +25,7 @@ export interface Draft {
   readonly calling: (id: string, name: string, delta: string) => void
   /** The text so far is void: the turn begins anew. */
   readonly restart: () => void
-  /** Has what was said stored in time. */
+  /** Starts the writer, unless it runs. */
   readonly due: Effect.Effect<void>
   /** Nothing is under way to the store any more when this is over. */
   readonly around: <A, E, R>(turn: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -36,9 +34,8 @@ export interface Draft {
 type Piece = Part["pieces"][number]
 
 /**
- * A text that grows: `from` units of it are stored, `open` is what is not. No more of it is held here: a piece of a text is
- * a view of it, so that each part would keep a copy of all that was said before. `isNew` is a call that is told of before
- * it has arguments.
+ * A growing text: `from` units are stored, `open` holds the rest. It keeps nothing more: a part is a view of its text,
+ * so each part would keep a copy of all text before. `isNew` marks a call that is stored before it has arguments.
  */
 interface Source {
   readonly piece: (from: number, text: string) => Piece
@@ -79,7 +76,7 @@ export const draftOf = (live: Live): Draft | undefined => {
     said = words()
   }
 
-  /** The next part, and what is done when it is stored; `undefined` when there is nothing new. */
+  /** Makes the next part, and the action for when it is stored; `undefined` when there is nothing new. */
   const next = (): { readonly part: Part; readonly stored: () => void } | undefined => {
     const pieces: Array<Piece> = []
     const stored: Array<() => void> = []

@@ -16,13 +16,12 @@ const promised = AgentState.slot("tools", {
 /** So many names are told of at once: a server may have thousands. */
 const most = 10
 
-const listed = (problems: ReadonlyArray<string>): string =>
+const listFirst = (problems: ReadonlyArray<string>): string =>
   problems.slice(0, most).join("; ") + (problems.length > most ? `; and ${problems.length - most} more` : "")
 
 /**
- * Asks for the tools that there are now, in the order in which they came. The arrays of last time say that nothing
- * changed. A tool whose name is taken
- * is left out: nobody can end or capture a run by what a tool is called.
+ * Asks middleware for its dynamic tools, in the order in which they first came. Unchanged arrays mean unchanged tools.
+ * A tool whose name is taken is left out, so nobody can capture or end a run by a tool's name.
  */
 export const refresh = Effect.fnUntraced(function* (live: Live) {
   const { definition, dynamicTools, toolset: fixed } = live.compiled
@@ -45,7 +44,7 @@ export const refresh = Effect.fnUntraced(function* (live: Live) {
   // A tool that stays keeps its place and its bytes, in whatever order it comes: a provider's cache ends at a change.
   const byName = new Map(more.map((tool) => [tool.name, tool]))
   const order = Object.fromEntries([...before.keys(), ...byName.keys()].map((name) => [name, byName.get(name)]))
-  // The order of an object's keys is that of the state, in this process and in the next one.
+  // The order of keys is that of the state, in this process and the next.
   const ordered = Object.values(order).filter((tool) => tool !== undefined)
   const now = new Map<string, string>()
   for (const tool of ordered) now.set(tool.name, digestOf(tool))
@@ -59,11 +58,11 @@ export const refresh = Effect.fnUntraced(function* (live: Live) {
   if (now.size !== before.size || [...now].some(([name, digest]) => before.get(name) !== digest)) {
     yield* live.run.state.set(promised, Object.fromEntries(now))
   }
-  if (leftOut.length > 0) yield* live.run.warn("tool-left-out", `Tools are not offered: ${listed(leftOut)}.`)
+  if (leftOut.length > 0) yield* live.run.warn("tool-left-out", `Tools are not offered: ${listFirst(leftOut)}.`)
   if (changed.length > 0) {
     yield* live.run.warn(
       "tool-changed",
-      `Tools are not what they were when this run last saw them: ${listed(changed)}.`
+      `Tools are not what they were when this run last saw them: ${listFirst(changed)}.`
     )
   }
 })

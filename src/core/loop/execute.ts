@@ -1,6 +1,6 @@
 /**
- * Runs one call, from the first middleware to its outcome. Read it from top to bottom: the call, the middleware around
- * it, one attempt at its tool, what the tool may do meanwhile, and the outcome.
+ * Runs one call, from the first middleware to its outcome. Read it from top to bottom: the call, its middleware, one
+ * attempt at its tool, the doors of the running tool, and the outcome.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -27,7 +27,7 @@ type Outcome = NonNullable<OpenCall["outcome"]>
 
 type Work = Effect.Effect<ToolOutput.ToolOutput, ToolError, unknown>
 
-/** Runs a call that has no outcome yet, and reports how it ended. */
+/** Runs a call that has no outcome yet, and reports its outcome. */
 export const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
   const since = live.origin.hub.watched ? live.origin.clock.currentTimeMillisUnsafe() : 0
   const { prepared, tool } = call
@@ -125,7 +125,7 @@ const runTool = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared
 
 /**
  * Runs one attempt at a call. In a run that can be suspended, the attempt ends as soon as everything in it waits for
- * decisions, whatever the tool makes of its interruption.
+ * decisions, even if the tool ignores its interruption.
  */
 export const runAttempt = <A, E>(
   live: Live,
@@ -146,7 +146,7 @@ export const runAttempt = <A, E>(
 /** Fails with `suspended` when everything in an attempt waits. */
 const awaitStillness = (attempt: Attempt): Effect.Effect<never> =>
   Effect.callback<never>((resume) => {
-    // No function literal as a property: V8 allocates it in old space, where it holds all it sees until a full collection.
+    // No function literal as a property: V8 allocates it in old space, which keeps all it sees until a full collection.
     const onStill: Attempt["onStill"] = (requests) => resume(Effect.die(tunnel(suspended(requests))))
     attempt.onStill = onStill
   })
@@ -165,7 +165,7 @@ const containDefects = <A>(name: string, effect: Effect.Effect<A, ToolError, unk
       )
   )
 
-/** Warns when an attempt did not repeat what an earlier run did in the call: the call is another one by now. */
+/** Warns when an attempt did not repeat the work of an earlier run: the call is another one by now. */
 const warnOfDrift = (attempt: Attempt): Effect.Effect<void> | undefined => {
   const left = Inside.leftOver(attempt)
   if (left.length === 0) return undefined
@@ -195,7 +195,7 @@ const noteUnusedWork = (attempt: Attempt): string => {
   return ["An earlier run of this call did this, and does not use it now:", ...shown, ...more, ""].join("\n")
 }
 
-/** Tells the model what an earlier run of a call did and this attempt did not use. */
+/** Lists unused work of an earlier run for the model. */
 const addUnusedWork = (attempt: Attempt, work: Work): Work =>
   Effect.mapBoth(work, {
     onSuccess: (output): ToolOutput.ToolOutput => {
@@ -210,7 +210,6 @@ const addUnusedWork = (attempt: Attempt, work: Work): Work =>
 
 // ---- The doors of a running tool
 
-/** Lets a running tool call tools, ask people and run steps. */
 const openDoors = (attempt: Attempt): Doors => ({
   call: (target, args) => throughDoor(attempt, callTool(attempt, target, args, execute)),
   ask: (question) => throughDoor(attempt, askQuestion(attempt, question)),
@@ -226,7 +225,6 @@ const throughDoor = <A>(attempt: Attempt, work: Effect.Effect<A, unknown, unknow
 
 // ---- The outcome
 
-/** Applies the state updates of an output. */
 const applyState = (live: Live, call: Call, output: ToolOutput.ToolOutput): Effect.Effect<Outcome, unknown, unknown> =>
   output.state.length === 0
     ? Effect.succeed({ output })
@@ -246,7 +244,6 @@ const boundOutcome = (live: Live, call: Call, outcome: Outcome): Outcome => {
   return isAnswer(live, output) ? outcome : { output: ToolOutput.truncate(output, ToolOutput.defaultLimit) }
 }
 
-/** True for an output that is the run's answer. */
 const isAnswer = (live: Live, output: ToolOutput.ToolOutput): boolean =>
   output.returnDirect && !output.isError && live.compiled.definition.output === undefined
 
@@ -255,7 +252,6 @@ const shortenError = (error: ToolError, limit: number): ToolError =>
     ? error
     : new ToolError({ ...error, message: ToolOutput.truncateText(error.message, limit) })
 
-/** The names of a call in its events. */
 const namesOf = ({ id, name, outer }: Call) =>
   outer === undefined ? { callId: id, toolName: name } : { callId: id, toolName: name, parent: outer.id }
 

@@ -15,7 +15,6 @@ import * as Hub from "./hub.ts"
 import { interpret } from "./interpret.ts"
 import type { Control, Live } from "./live.ts"
 
-/** Runs without anybody watching. */
 export const run = (compiled: Compiled, input: Input, options: RunOptions) =>
   Effect.flatMap(IdGenerator, (makeId) =>
     interpret(compiled, input, options, { runId: makeId(), hub: Hub.make(), control: undefined, parent: undefined })
@@ -36,8 +35,7 @@ export const stream = (compiled: Compiled, input: Input, options: RunOptions) =>
     })
   )
 
-/** Reads a hub until it ends or the reader leaves. */
-const read = (hub: Hub.Hub) =>
+const readEvents = (hub: Hub.Hub) =>
   fromPull((scope) =>
     Effect.suspend(() => {
       const reader = Hub.subscribe(hub)
@@ -48,7 +46,6 @@ const read = (hub: Hub.Hub) =>
 const toHuman = (message: Content.Input | HumanMessage): HumanMessage =>
   typeof message === "string" || !("role" in message) ? human(message) : message
 
-/** Starts in the background of the scope, with a handle. */
 export const start = Effect.fnUntraced(function* (compiled: Compiled, input: Input, options: RunOptions) {
   const makeId = yield* IdGenerator
   const runId = makeId()
@@ -71,10 +68,10 @@ export const start = Effect.fnUntraced(function* (compiled: Compiled, input: Inp
         Hub.end(hub, Exit.void)
       })
     ),
-    // One that is interrupted before it began must still say how it ended.
+    // A fiber that is interrupted before it began must still report how it ended.
     Effect.forkScoped({ uninterruptible: true })
   )
-  const put = (queue: Array<HumanMessage>) => (message: Content.Input | HumanMessage) =>
+  const enqueue = (queue: Array<HumanMessage>) => (message: Content.Input | HumanMessage) =>
     Effect.suspend(() => {
       if (!control.open) return Effect.fail(new RunEnded({ runId }))
       queue.push(toHuman(message))
@@ -82,10 +79,10 @@ export const start = Effect.fnUntraced(function* (compiled: Compiled, input: Inp
     })
   return {
     runId,
-    // Readers of a handle are told how the run ended by its last event: their end is never a failure.
-    events: Stream.orDie(read(hub)),
-    steer: put(control.steering),
-    followUp: put(control.followUps),
+    // The last event reports the end of the run, so the stream of a handle never fails.
+    events: Stream.orDie(readEvents(hub)),
+    steer: enqueue(control.steering),
+    followUp: enqueue(control.followUps),
     interrupt: Fiber.interrupt(fiber),
     await: Fiber.join(fiber),
     messages: Effect.sync(() => live?.run.messages.slice() ?? []),

@@ -11,24 +11,23 @@ const capacity = 64
 
 type Taken = Pull.Pull<Array.NonEmptyReadonlyArray<AgentEvent>, unknown>
 
-/** One who reads: by `pull`, what was said since and was not taken, with the end of the hub as its own. */
+/** A reader of events: `pull` takes the unread events, or the end of the hub. */
 interface Reader {
   readonly pull: Taken
   buffer: ReadonlyArray<AgentEvent> & { push(event: AgentEvent): void }
   exit: Exit.Exit<unknown, unknown> | undefined
-  /** Gives the reader who waits something to do. One that was interrupted meanwhile takes no notice. */
+  /** Resumes the waiting reader. An interrupted reader ignores it. */
   wake: ((next: Taken) => void) | undefined
   isWaking: boolean
 }
 
 /**
- * The place where the events of a tree of runs come together. An event is first put in and then waited for, so
- * interrupting the wait neither loses it nor lets another pass it: the order of `seq` is the order of every reader,
- * without gaps. A reader is at most `capacity` events behind, and one more for each fiber that waits.
+ * Collects the events of a tree of runs. An event is put in first and waited for afterwards, so an interrupted wait
+ * neither loses it nor reorders it: every reader sees all events in the order of `seq`. A reader is at most `capacity`
+ * events behind, plus one for each waiting fiber.
  *
- * A reader is woken when the run next waits for something, and takes all that was said until then: a queue would wake
- * it by way of the event loop, which costs more than the events. Nothing is made for a run that nobody watches:
- * `watched` says so before an event is built.
+ * A reader wakes when the run next waits, and takes all events until then. A queue would wake it by the event loop,
+ * which costs more than the events. Unwatched runs build no events (`watched`).
  */
 export interface Hub {
   watched: boolean
@@ -37,7 +36,7 @@ export interface Hub {
   waiting: Array<() => void>
   /** The terminal event: a reader that comes after the end gets it alone. */
   last: AgentEvent | undefined
-  /** Set when the last event is in: what a fiber that outlives the run says is said to nobody. */
+  /** True after the last event: events of fibers that outlive the run are dropped. */
   isOver: boolean
   ended: Exit.Exit<unknown, unknown> | undefined
 }
@@ -89,7 +88,6 @@ const wake = (reader: Reader): void => {
   })
 }
 
-/** Puts an event in, without waiting. */
 export const offer = (hub: Hub, event: AgentEvent): void => {
   if (hub.isOver) return
   for (let index = 0; index < hub.readers.length; index++) {
@@ -100,7 +98,6 @@ export const offer = (hub: Hub, event: AgentEvent): void => {
   }
 }
 
-/** Completes when the readers allow more. */
 export const wait = (hub: Hub): Effect.Effect<void> => (behind(hub) && !hub.isOver ? caughtUp(hub) : Effect.void)
 
 /** Ends every reader, with the failure if there is one for them. */
@@ -115,7 +112,7 @@ export const end = (hub: Hub, exit: Exit.Exit<unknown, unknown>): void => {
   for (const resume of waiting) resume()
 }
 
-/** Takes what a reader has, or its end; `undefined` when it has to wait. */
+/** Takes the unread events of a reader, or its end; `undefined` when it must wait. */
 const take = (hub: Hub, reader: Reader): Taken | undefined => {
   const events = reader.buffer
   if (Array.isReadonlyArrayNonEmpty(events)) {
@@ -127,7 +124,6 @@ const take = (hub: Hub, reader: Reader): Taken | undefined => {
   return Exit.isSuccess(reader.exit) ? Cause.done() : Effect.failCause(reader.exit.cause)
 }
 
-/** Subscribes at once. */
 export const subscribe = (hub: Hub): Reader => {
   const reader: Reader = {
     pull: Effect.suspend(() => take(hub, reader) ?? woken),

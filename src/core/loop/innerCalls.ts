@@ -23,7 +23,6 @@ type CallRecord = DoneOf<"Call">
 
 type Status = CallRecord["status"]
 
-/** Runs a resolved call to its outcome. */
 type Execute = (live: Live, call: Call) => Effect.Effect<void, unknown, unknown>
 
 /** A call of a running tool, with its place in the records and its record from an earlier run. */
@@ -153,7 +152,6 @@ const registerSources = Effect.fnUntraced(function* ({ attempt, call }: InnerCal
   creditSources(attempt.call, call.found)
 })
 
-/** Adds sources of an inner call to those of the call that made it. */
 const creditSources = (outer: OpenCall, sources: ReadonlyArray<Cited> = []): void => {
   if (sources.length > 0) outer.found = union(outer.found ?? [], sources)
 }

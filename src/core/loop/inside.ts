@@ -1,11 +1,10 @@
 /**
- * Keeps what is done inside of an open call, so that the call can be run again without doing it again.
+ * Keeps records of what open calls did, so that a call can run again without repeating it.
  *
- * A record has a place: its kind, its name, a digest of what it was given, and how often that was done before in this
- * attempt. A place is never a position, since what runs at once begins in another order when it is run again. Records
- * are slots of the run's state, below `inside/<call>/<place>`; those of a sub-agent hold its messages (`m/<index>`), its
- * own state (`s/<slot>`, in which its own open calls keep their records) and what it used (`u`), so that each of them
- * is written once, when it comes.
+ * A record has a place: its kind, its name, a digest of its arguments, and a count of equal ones in this attempt. A
+ * place is never a position, since concurrent work begins in another order when it runs again. Records are slots of the
+ * run's state, below `inside/<call>/<place>`. A sub-agent's record holds its messages (`m/<index>`), its state
+ * (`s/<slot>`, with the records of its own open calls) and its usage (`u`), so each is written once.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -126,18 +125,17 @@ const belowOf = (live: Live): ReadonlyArray<readonly [string, Json]> => [
 /** The key of {@link Bound}. A WeakMap would cost more than all else of an attempt. */
 export const attemptKey = Symbol("effect-deepagents/attempt")
 
-/** The attempt that a tool works in, in what it is given; `undefined` where something is asked of it that is no call. */
+/** The attempt of a `ToolContext`; `undefined` outside of an attempt. */
 export interface Bound {
   readonly [attemptKey]?: Attempt | undefined
 }
 
-/** The attempt that a tool works in. */
 export const attemptOf = (context: ToolContext["Service"] & Bound): Attempt | undefined => context[attemptKey]
 
 /** True where records are of use: the call may be run again, by a run that is resumed. */
 export const isKept = (live: Live): boolean => live.compiled.suspends || live.records.isJournaled
 
-/** Begins an attempt at a call. One that follows another in this run begins anew, but for steps and answers. */
+/** Begins an attempt at a call. A repeated attempt starts anew, except for steps and answers. */
 export const begin = (live: Live, call: OpenCall): Attempt => {
   if (call.attempts++ > 0) forgetFailed(live, call.id)
   return {
@@ -171,7 +169,7 @@ const drop = (live: Live, slot: string): void => {
   if (live.records.isJournaled) note(live.records, { _tag: "State", slot: `${prefixOf(live.records)}${slot}` })
 }
 
-/** Forgets what was done inside of a call that has its answer. */
+/** Drops the records of a call that has its answer. */
 export const forget = (live: Live, callId: string): void => {
   if (live.records.inside?.delete(callId) === true) drop(live, callSlot(callId))
 }
@@ -185,24 +183,24 @@ export const forgetFailure = (live: Live, callId: string, error: unknown): void 
   }
 }
 
-/** The places of what an earlier run did in a call and nobody asked for in this attempt. */
+/** The places of an earlier run that this attempt did not claim. */
 export const leftOver = (attempt: Attempt): ReadonlyArray<string> => {
   const left: Array<string> = []
   for (const [place, { json }] of attempt.live.records.inside?.get(attempt.call.id) ?? []) {
-    // Only what was read has it.
+    // Only records of an earlier run have JSON.
     if (json !== undefined && !isSeen(attempt, place)) left.push(place)
   }
   return left
 }
 
-/** Forgets what was done inside of calls that are not these: they were given up. */
+/** Drops the records of all calls but these. */
 export const forgetOthers = (live: Live, open: ReadonlyArray<string>): void => {
   for (const callId of live.records.inside?.keys() ?? []) {
     if (!open.some((id) => callId === id || callId.startsWith(`${id}/`))) forget(live, callId)
   }
 }
 
-/** The place of something that is begun in an attempt. What it was given tells it from others of its name. */
+/** Claims the place of work that an attempt begins. The digest of its arguments tells it from others of its name. */
 export const claim = (attempt: Attempt, kind: string, name: string, given?: Json): string => {
   const what = given === undefined ? `${kind}:${name}` : `${kind}:${name}:${digest(given)}`
   return `${what}#${count(attempt, what)}`
@@ -210,9 +208,9 @@ export const claim = (attempt: Attempt, kind: string, name: string, given?: Json
 
 /** Counts how often something was begun in an attempt. */
 export const count = (attempt: Attempt, what: string): number => {
-  const seen = (attempt.seen ??= new Map<string, number>())
-  const nth = (seen.get(what) ?? 0) + 1
-  seen.set(what, nth)
+  const counts = (attempt.seen ??= new Map<string, number>())
+  const nth = (counts.get(what) ?? 0) + 1
+  counts.set(what, nth)
   return nth
 }
 
@@ -266,7 +264,7 @@ const isSeen = ({ seen }: Attempt, place: string): boolean => {
   return seen.has(place) || Number(place.slice(end + 1)) <= (seen.get(place.slice(0, end)) ?? 0)
 }
 
-/** Work that an earlier run began in a call and an attempt did not ask for. `outcome` is a text, where one is known. */
+/** Work that an earlier run began in a call and an attempt did not claim. `outcome` is its text, if it is known. */
 export interface LeftAlone {
   readonly name: string
   readonly outcome: string | undefined
@@ -303,14 +301,13 @@ export const freshId = ({ call, live }: Attempt): string => {
     }
   }
   let id: string
-  // A model may say an id that looks like one of these.
+  // A model may make an id that looks like this.
   do id = `${call.id}/${++call.ordinal}`
   while (live.turn.callIds.has(id))
   live.turn.callIds.add(id)
   return id
 }
 
-/** A sub-agent's conversation, as its record holds it. */
 export interface Conversation {
   readonly messages: ReadonlyArray<Message.Message>
   readonly state: Snapshot
@@ -322,16 +319,20 @@ export interface Conversation {
 /** The key of a message that the parent has as well: the record refers to it by its id. */
 const shared = "of the parent"
 
-/** Reads the conversation of a sub-agent. */
 export const conversationOf = (attempt: Attempt, place: string): Effect.Effect<Conversation | undefined, AgentError> =>
   Effect.suspend(() => {
     const kept = keptAt(attempt, place)
     if (kept === undefined) return Effect.undefined
     const below = kept.live === undefined ? kept.below : new Map(belowOf(kept.live))
-    return Effect.mapError(read(below, attempt.live.run.messages), (problem) => invalid(attempt.live, place, problem))
+    return Effect.mapError(readConversation(below, attempt.live.run.messages), (problem) =>
+      invalid(attempt.live, place, problem)
+    )
   })
 
-const read = Effect.fnUntraced(function* (below: ReadonlyMap<string, Json>, ofParent: ReadonlyArray<Message.Message>) {
+const readConversation = Effect.fnUntraced(function* (
+  below: ReadonlyMap<string, Json>,
+  ofParent: ReadonlyArray<Message.Message>
+) {
   const messages: Array<Message.Message> = []
   let byId: ReadonlyMap<string, Message.Message> | undefined
   for (let at = 0; ; at++) {
@@ -370,8 +371,8 @@ export const adopt = ({ call, live }: Attempt, place: string, agent: string): vo
 }
 
 /**
- * Makes a sub-agent's run the one that a record is of. What the journal has of its conversation is brought up to date:
- * it may begin with messages, and one that is resumed drops what was said of a turn that did not end.
+ * Binds a sub-agent's run to its record. Synchronises the journal with the child's conversation: it may begin with
+ * messages, and a resumed child discards the partial turn.
  */
 export const attach = (
   { call, live }: Attempt,
@@ -399,7 +400,7 @@ export const attach = (
 export const journalSlot = ({ call, live }: Attempt, place: string): string | undefined =>
   live.records.isJournaled ? `${prefixOf(live.records)}${slotOf(call.id, place)}` : undefined
 
-/** Does something that belongs to an attempt: while it is at work, what waits beside it goes on waiting. */
+/** Runs work that belongs to one attempt. While it is active, siblings that wait for a decision keep waiting. */
 export const countActive = <A, E, R>(attempt: Attempt, work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
     if (attempt.over) return Effect.die(new Error("The call that this belongs to is over."))

@@ -32,7 +32,7 @@ import * as Tools from "./tools.ts"
 import { partialMessage } from "./turn.ts"
 import { spentBy } from "./work.ts"
 
-/** Runs an agent. What it holds while a model is waited for is kept small: many may wait at once. */
+/** Runs an agent. It holds little while it waits for a model: many runs may wait at once. */
 export const interpret = (compiled: Compiled, input: Input, options: RunOptions, place: Place) =>
   Effect.flatMap(Clock.Clock, (clock) => {
     const { layers, name } = compiled.definition
@@ -71,7 +71,6 @@ export const interpret = (compiled: Compiled, input: Input, options: RunOptions,
     })
   })
 
-/** The rounds of a run, with what comes before the first and after the last. */
 const body = (live: Live, beginning: Beginning): Effect.Effect<AgentResult<unknown>, unknown, unknown> => {
   const { program } = live.compiled.definition
   return Effect.flatMap(begin(live, beginning), (directive) =>
@@ -81,7 +80,7 @@ const body = (live: Live, beginning: Beginning): Effect.Effect<AgentResult<unkno
   )
 }
 
-/** Everything before the first round. Gives what a hook wants instead of it. */
+/** Everything before the first round. Returns the directive of a hook, if there is one. */
 const begin = Effect.fnUntraced(function* (live: Live, { inputs, late, voids }: Beginning) {
   const { compiled, run } = live
   if (live.parent === undefined) note(live.records, { _tag: "RunStarted", runId: run.runId, agent: run.agent })
@@ -106,7 +105,6 @@ const begin = Effect.fnUntraced(function* (live: Live, { inputs, late, voids }: 
   return directive
 })
 
-/** Everything after the last round. */
 const finish = Effect.fnUntraced(function* (live: Live, ending: Ending) {
   const { compiled, run } = live
   for (const hook of compiled.afterAgent) yield* hook(run, { stopReason: ending.stopReason, text: ending.text })
@@ -135,7 +133,7 @@ const result = (live: Live, ending: Ending): AgentResult<unknown> => ({
   spent: spentBy(live)
 })
 
-/** Makes valid history of what an interruption or a failure cut off: marks a partial answer, answers open calls. */
+/** Makes a valid history after an interruption or a failure: keeps a partial answer, answers open calls. */
 const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
   live.origin.ending = true
   // A turn that was to be resumed, and was not, is left as it was found.
@@ -151,7 +149,7 @@ const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
   }
   if (!interrupted || !(yield* Tools.leaveOpen(live))) {
     yield* Tools.answerBatch(live)
-    // A program that was stopped still waits for what it waited for.
+    // The suspension of an interrupted program stays.
     if (!isUntouched && live.compiled.definition.program === undefined) yield* Tools.resolved(live)
   }
   yield* flushLog(live)
@@ -164,7 +162,7 @@ const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
   }
 })
 
-/** Reports how the run ended, by the one terminal event. */
+/** Reports the end of a run by its terminal event. */
 const announce = (origin: Origin, live: Live | undefined, exit: Exit.Exit<AgentResult<unknown>, unknown>): void => {
   origin.ending = true
   const spent = { usage: live?.run.usage ?? zero, rounds: live?.run.round ?? 0 }

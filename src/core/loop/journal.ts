@@ -1,5 +1,5 @@
 /**
- * Writes what a run does: messages into the history, entries into the journal, steps into the thread.
+ * Writes the progress of a run: messages into the history, entries into the journal, steps into the thread.
  *
  * `record` and `note…` act at once. `settle` and `save` are effects: they wait for the log, for readers, for the store.
  */
@@ -51,7 +51,6 @@ const logContext = ({ run }: Live): LogContext => ({
   round: run.round
 })
 
-/** Appends the new messages of the history to the log. */
 export const flushLog = (live: Live): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { records, run } = live
@@ -70,12 +69,11 @@ export const note = ({ journal }: Pick<Records, "journal">, entry: Entry): void 
   if (journal !== undefined) (journal.held ?? journal.recorder.entries).push(entry)
 }
 
-/** Notes an entry about what the whole tree shares. {@link hold} never holds it back. */
+/** Notes an entry about shared state of the tree. {@link hold} never holds it back. */
 export const noteShared = ({ journal }: Pick<Records, "journal">, entry: Entry): void => {
   journal?.recorder.entries.push(entry)
 }
 
-/** Notes the end of the outermost run. */
 export const noteSettled = ({ records, run }: Live, outcome: string): void => {
   if (records.journal !== undefined) records.journal.recorder.isSettled = true
   note(records, { _tag: "RunSettled", runId: run.runId, outcome })

@@ -26,7 +26,6 @@ import type { Done } from "./records.ts"
 import type { StateStore } from "./store.ts"
 import type { Toolset } from "./toolset.ts"
 
-/** The messages that a handle sends into a run. */
 export interface Control {
   open: boolean
   readonly steering: Array<HumanMessage>
@@ -89,10 +88,9 @@ export interface Kept {
   live: Live | undefined
 }
 
-/** The records of a run, by call and place. */
 export type Inside = Map<string, Map<string, Kept>>
 
-/** One attempt at a call: what it began so far, and who waits. */
+/** One attempt at a call: its work so far, and its waiting requests. */
 export interface Attempt {
   readonly live: Live
   readonly call: OpenCall
@@ -128,7 +126,6 @@ export interface Waiting {
   total: number
 }
 
-/** The origin of events. */
 export interface Origin {
   readonly runId: string
   readonly path: ReadonlyArray<string>
@@ -157,7 +154,7 @@ export interface OwnRun extends Omit<Run, "round" | "offered" | "usage" | "spent
   readonly state: StateStore
 }
 
-/** What the model is asked, and what it has said of the current turn. */
+/** The requests to the model, and the streamed text of the current turn. */
 export interface Turn {
   /** The door to the model, with all middleware around it. */
   readonly next: ModelSession["nextTurn"]
@@ -188,7 +185,7 @@ export interface Round {
   isMarked: boolean
 }
 
-/** Where a run writes: the journal of its tree, the message log, the records of its open calls. */
+/** The outputs of a run: the journal of its tree, the message log, the records of its open calls. */
 export interface Records {
   readonly journal: Writer | undefined
   /** True when the journal keeps the run's messages and state: for the outermost run, and for runs inside its calls. */
@@ -206,7 +203,7 @@ export interface Records {
 export interface WorkClock {
   /** Milliseconds since the epoch. */
   readonly beganAt: number
-  /** Waiting time by call id; under `""`, that of the whole run. */
+  /** Waiting time by call id; `""` is the whole run. */
   waits: Map<string, Waiting> | undefined
 }
 
@@ -231,7 +228,6 @@ export interface Live extends From {
   readonly clock: WorkClock
 }
 
-/** Finds the `Live` of a run. */
 export const liveOf = (run: Run & Partial<Pick<OwnRun, typeof half>>): Effect.Effect<Live> =>
   Effect.suspend(() => {
     const live = run[half]
@@ -241,7 +237,6 @@ export const liveOf = (run: Run & Partial<Pick<OwnRun, typeof half>>): Effect.Ef
       : Effect.succeed(live)
   })
 
-/** Finds the outermost run of a tree. */
 export const rootOf = (live: Live): Live => {
   let root = live
   while (root.parent !== undefined) root = root.parent

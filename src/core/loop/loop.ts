@@ -39,7 +39,6 @@ type Step =
   | { readonly _tag: "Final"; readonly stopReason: StopReason }
   | { readonly _tag: "End"; readonly ending: Ending }
 
-/** The memory of the loop from round to round. */
 interface Memory {
   /** Rounds since the last input. */
   round: number
@@ -50,8 +49,8 @@ interface Memory {
 }
 
 /**
- * Runs the rounds of a run. `first` is what a hook wants instead of the first of them. While the model is waited for,
- * nothing is held but `turned`.
+ * Runs the rounds of a run. `first` is a hook's directive instead of the first round. While it waits for the model, it
+ * holds nothing but `turned`.
  */
 export const loop = (live: Live, first: Directive | undefined): Effect.Effect<Ending, unknown, unknown> => {
   const memory: Memory = { round: 0, repairs: 0, repeats: 0, last: nothing }
@@ -69,7 +68,7 @@ export const loop = (live: Live, first: Directive | undefined): Effect.Effect<En
   return Effect.flatMap(enter(live, first, memory), goOn)
 }
 
-/** Does what a hook wants instead of the first round, and the rest of a round that is resumed. */
+/** Follows a directive instead of the first round, then resumes an open round. */
 const enter = Effect.fnUntraced(function* (live: Live, first: Directive | undefined, memory: Memory) {
   const step: Step = first === undefined ? next : yield* follow(live, first)
   return step._tag === "Next" && live.round.resumed !== undefined
@@ -102,7 +101,7 @@ const turn = (live: Live, memory: Memory): ReturnType<typeof ask> => {
   return ask(live, memory.repairs > 0 ? { ...request, ...Output.repairRequest(live) } : request)
 }
 
-/** The part of a round after the turn: it goes into the history, and what it asks for is done. */
+/** The part of a round after the turn: records the turn, and runs its calls or takes its answer. */
 const afterTurn = Effect.fnUntraced(function* (live: Live, memory: Memory, message: Message.AiMessage) {
   const { afterModel } = live.compiled
   Tools.recordTurn(live, message)
@@ -112,7 +111,7 @@ const afterTurn = Effect.fnUntraced(function* (live: Live, memory: Memory, messa
   if (after === undefined) {
     step = callCount(message) > 0 ? yield* called(live, message, memory) : yield* answered(live, message, memory)
   } else {
-    // Its calls are answered first: what a hook says in the model's place comes after them.
+    // The calls are answered first: a message of a hook comes after the answers.
     const why = after._tag === "Continue" ? "read what follows first." : "the run was stopped before it."
     yield* Tools.decline(live, () => say(`Not executed: ${why}`, { isError: true }))
     step = yield* follow(live, after)
@@ -121,7 +120,7 @@ const afterTurn = Effect.fnUntraced(function* (live: Live, memory: Memory, messa
   return step
 })
 
-/** The round that a checkpoint was taken in: its turn is there, and what it asks for may not be done. */
+/** Resumes the round of a checkpoint: its turn is recorded, its calls may be open. */
 const resumedRound = Effect.fnUntraced(function* (live: Live, message: Message.AiMessage, memory: Memory) {
   let step: Step = next
   if (callCount(message) === 0) step = yield* answered(live, message, memory)
@@ -147,7 +146,7 @@ const called = Effect.fnUntraced(function* (live: Live, message: Message.AiMessa
     return next
   }
   if (output !== undefined && message.toolCalls.some((call) => call.name === finalAnswerName)) {
-    const answer = yield* Output.read(live, output, message)
+    const answer = yield* Output.readAnswer(live, output, message)
     if (answer._tag === "Answer") {
       yield* Output.answerCalls(live, undefined)
       return yield* more(live, memory, stop("completed", answer.text, answer.output))
@@ -201,7 +200,7 @@ const answered = Effect.fnUntraced(function* (live: Live, message: Message.AiMes
     return yield* more(live, memory, stop("refused", text))
   }
   if (output !== undefined) {
-    const answer = yield* Output.read(live, output, message)
+    const answer = yield* Output.readAnswer(live, output, message)
     if (answer._tag === "Answer") return yield* more(live, memory, stop("completed", answer.text, answer.output))
     if (answer._tag === "Wrong") {
       memory.repairs = yield* Output.repair(live, message, answer, memory.repairs)
@@ -222,7 +221,7 @@ const more = Effect.fnUntraced(function* (live: Live, memory: Memory, end: Step)
   return next
 })
 
-/** Appends what was sent from outside: all steering messages, or one follow-up. */
+/** Appends messages from outside: all steering messages, or one follow-up. */
 const admit = Effect.fnUntraced(function* (live: Live, kind: "steer" | "followUp") {
   const queue = kind === "steer" ? live.control?.steering : live.control?.followUps
   const messages = queue?.slice(0, kind === "steer" ? queue.length : 1) ?? []
@@ -236,7 +235,7 @@ const admit = Effect.fnUntraced(function* (live: Live, kind: "steer" | "followUp
   return messages.length > 0
 })
 
-/** Asks the hooks of one kind, in their order, until one of them does not let the run continue. */
+/** Runs hooks in order, until a hook returns a directive. */
 const directed = Effect.fnUntraced(function* <Rest extends ReadonlyArray<unknown>>(
   hooks: ReadonlyArray<(run: Run, ...rest: Rest) => Effect.Effect<Directive | void, unknown, unknown>>,
   run: Run,
@@ -249,7 +248,6 @@ const directed = Effect.fnUntraced(function* <Rest extends ReadonlyArray<unknown
   return undefined
 })
 
-/** Does what a hook asks for. */
 const follow = Effect.fnUntraced(function* (live: Live, directive: Directive) {
   if (directive._tag === "ForceFinalAnswer") return final(directive.stopReason)
   if (directive._tag === "Continue") {
@@ -267,7 +265,7 @@ const answeredFor = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
   yield* settle(live)
   const { output } = live.compiled.definition
   if (output === undefined) return stop(stopReason, Message.text(answer))
-  const read = yield* Output.read(live, output, answer)
+  const read = yield* Output.readAnswer(live, output, answer)
   if (read._tag === "Answer") return stop(stopReason, read.text, read.output)
   return yield* Output.noOutput(live, Message.text(answer), "a middleware answered with something else")
 })
@@ -287,7 +285,7 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
       const text = lastText(live) || "The model gave no answer."
       return { stopReason, text, output: text, pending: [] } satisfies Ending
     }
-    const answer = yield* Output.read(live, output, message)
+    const answer = yield* Output.readAnswer(live, output, message)
     if (answer._tag === "Answer") {
       yield* Output.answerCalls(live, undefined)
       yield* endRound(live, message)
@@ -302,7 +300,6 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
   }
 })
 
-/** Begins a round. */
 export const startRound = (live: Live): Effect.Effect<void, unknown, unknown> =>
   live.compiled.dynamicTools.length === 0 ? countRound(live) : Effect.andThen(refresh(live), countRound(live))
 
@@ -314,7 +311,6 @@ const countRound = (live: Live): Effect.Effect<void> =>
     return settleReaders(live)
   })
 
-/** Reports the end of a round. */
 export const endRound = (live: Live, { stopReason }: Pick<Message.AiMessage, "stopReason">): Effect.Effect<void> =>
   Effect.suspend(() => {
     const usage = live.turn.usageSinceRound

@@ -30,7 +30,6 @@ export const withAnswerTool = (live: Live, tools: ReadonlyArray<ToolDefinition>)
   return output === undefined || isNative(live) ? tools : [...tools, answerTool(output)]
 }
 
-/** The schema that a request asks an answer in. */
 export const requestSchema = (live: Live): JsonObject | undefined => {
   const { output } = live.compiled.definition
   return output !== undefined && isNative(live) ? output.jsonSchema : undefined
@@ -45,8 +44,8 @@ export const repairRequest = (live: Live): Pick<ModelRequest, "toolChoice"> => (
 })
 
 /**
- * The last request of a run: no tools but the one that takes the answer. The notice is the last message of
- * the request and not of the history; the system prompt stays as it was, so that a provider's cache still fits.
+ * The last request of a run: no tools but the answer tool. The notice is in the request alone, not in the history. The
+ * system prompt stays, so that the provider's cache still fits.
  */
 export const finalRequest = (live: Live): Pick<ModelRequest, "tools" | "toolChoice" | "messages"> => {
   const { output } = live.compiled.definition
@@ -62,7 +61,7 @@ export const finalRequest = (live: Live): Pick<ModelRequest, "tools" | "toolChoi
 }
 
 /** Reads the answer of a turn: the call of the answer tool, or the text of a turn without calls. */
-export const read = (live: Live, output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
+export const readAnswer = (live: Live, output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
   const call = answerCall(message)
   if (call !== undefined && !isNative(live)) return readCall(output, call)
   const isText = message.toolCalls.length + message.malformedToolCalls.length === 0
@@ -85,8 +84,7 @@ export const noOutput = (live: Live, raw: string, problem: string): Effect.Effec
   Effect.fail(new AgentError({ agent: live.run.agent, reason: { _tag: "InvalidOutput", raw, problem } }))
 
 /**
- * Sends a wrong answer back with what is wrong with it, or fails when that was done often enough. Says how often it was
- * done by now.
+ * Sends a wrong answer back with its problem; fails after `repairLimit` repairs. Returns the number of repairs so far.
  */
 export const repair = Effect.fnUntraced(function* (
   live: Live,

@@ -1,6 +1,6 @@
 /**
- * Runs a program: an agent whose work is an effect. It is one open call from its first to its last, with the id of the
- * message that asked, so what is done in it is kept, found again and waited for like what is done in a tool.
+ * Runs a program: an agent whose work is an effect. The program is one open call with the id of the message that asked,
+ * so its records work like those of a tool.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -20,11 +20,11 @@ import { resolved } from "./tools.ts"
 
 const failed = (live: Live, reason: Reason): AgentError => new AgentError({ agent: live.run.agent, reason })
 
-/** The message that a program works on: what was said to it last. */
+/** The message that a program works on: the last human message. */
 export const questionIn = (messages: ReadonlyArray<Message.Message>): Message.HumanMessage | undefined =>
   messages.findLast((message) => message.role === "human")
 
-/** Runs a program. `directive` is what a hook wants in its place: there is no model that it could be said to. */
+/** Runs a program. A `directive` of a hook replaces it, if it brings an answer: there is no model to say it to. */
 export const programmed = Effect.fnUntraced(function* (live: Live, program: Program, directive: Directive | undefined) {
   const { messages } = live.run
   if (directive?._tag === "End" && directive.answer !== undefined) {
@@ -88,6 +88,6 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
 
 const none: Pick<Suspension, "decisions" | "requests"> = { decisions: [], requests: [] }
 
-/** Says what is wrong with an input, and what would be right: a model may have written it. */
+/** Explains a misfit of the input, with the schema: a model may have written the input. */
 const misfit = ({ input }: Program, problem: string): string =>
   `the input does not fit:\n${problem}${input.jsonSchema === undefined ? "" : `\nGive what fits this JSON Schema: ${cut(JSON.stringify(input.jsonSchema), 2_000)}`}`

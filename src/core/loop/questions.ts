@@ -22,7 +22,6 @@ interface Asking<A> {
 
 const reject = (message: string): ToolError => new ToolError({ reason: "Rejected", message })
 
-/** Asks a question, or reads its stored answer. */
 export const askQuestion = Effect.fnUntraced(function* <A>(attempt: Attempt, question: Question<A>) {
   const { call, live } = attempt
   const details: JsonObject = question.isApproval
@@ -110,7 +109,6 @@ const reportDecision = (
 /** Reports that nobody waits for an answer any more. */
 const withdraw = (live: Live, request: Approval.Request): Effect.Effect<void> => reportDecision(live, request, "void")
 
-/** Finds out why a decision does not answer a question. */
 const problemOf = (question: Question<unknown>, decision: Approval.Decision): Effect.Effect<string | undefined> =>
   decision._tag === "Respond"
     ? Effect.match(question.decode(Approval.answerOf(decision)), {

@@ -1,4 +1,4 @@
-/** The records of what is done inside of an open call, as they are stored. */
+/** The stored records of work inside open calls. */
 import * as Schema from "effect/Schema"
 import { Json, JsonObject } from "../Json.ts"
 import { StopReason } from "../StopReason.ts"
@@ -6,7 +6,7 @@ import { Stored } from "../thread/storedOutput.ts"
 import { ToolError } from "../ToolError.ts"
 import { Spent, Usage } from "../Usage.ts"
 
-/** One answer of a sub-agent: to which input, in which of its messages, and what it had used by then. */
+/** One answer of a sub-agent: the digest of its input, the range of its messages, and its usage until then. */
 const End = Schema.Struct({
   input: Schema.String,
   from: Schema.Finite,

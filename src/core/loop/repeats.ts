@@ -5,7 +5,6 @@ import type { ToolCall } from "../ToolCall.ts"
 import { make as say, type ToolOutput } from "../ToolOutput.ts"
 import type { Live } from "./live.ts"
 
-/** The last round whose calls were executed. */
 export interface LastRound {
   /** Its calls as one signature; empty for a round without calls, or when the model is given something new. */
   readonly signature: string
@@ -21,7 +20,7 @@ const signature = (call: ToolCall): string => `${call.name} ${canonical(call.arg
 export const signatureOf = (calls: ReadonlyArray<ToolCall>): string =>
   calls.length === 1 && calls[0] !== undefined ? signature(calls[0]) : calls.map(signature).sort().join("\n")
 
-/** The calls of a repeated round that are not made again, by their ids, each with what the model is told instead. */
+/** The calls of a repeated round that do not run again, by id, with the answer that the model gets instead. */
 export const notAgain = (live: Live, message: AiMessage, last: LastRound): ReadonlyMap<string, ToolOutput> => {
   const signaturesOf = (ids: ReadonlySet<string>) =>
     new Set(last.calls.filter((call) => ids.has(call.id)).map(signature))

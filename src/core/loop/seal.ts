@@ -1,10 +1,10 @@
 /**
- * Signs the part of a thread that gates decide by, and finds changes: with a `SigningKey` in the context of its runs.
+ * Signs the part of a thread that gates decide by, and finds changes. It needs a `SigningKey` in the context.
  *
- * Slots that gates read (those with `ifTampered`) are signed at all times. While a call is open, the signature covers the
- * last turn and all state as well: requests with their arguments and tools' digests, decisions, records of sub-agents.
- * It is bound to the thread and numbered. With a `Ledger` in the context, the last number is kept there too, so that an
- * older state of the thread is found.
+ * Slots that gates read (those with `ifTampered`) are always signed. While a call is open, the signature also covers
+ * the last turn and all state: requests with their arguments and tool digests, decisions, records of sub-agents. It is
+ * bound to the thread and numbered. A `Ledger` in the context keeps the last number too, so that an older state of the
+ * thread is found.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -35,7 +35,6 @@ const decodeSeal = Schema.decodeUnknownResult(Seal)
 
 type Slots = ReadonlyMap<string, Json>
 
-/** Services by which threads are signed. */
 interface Signer {
   readonly key: SigningKey["Service"]
   readonly ledger: Ledger["Service"] | undefined
@@ -43,7 +42,6 @@ interface Signer {
   readonly gated: ReadonlyArray<AnySlot>
 }
 
-/** A thread whose writes are signed, and the problem with what it had. */
 export interface Sealed {
   readonly thread: Thread
   /** The reason why slots that gates read were set back. */
@@ -56,7 +54,6 @@ const isOpen = (slots: Slots): boolean => [...slots].some(([name, value]) => val
 
 const isBelow = (name: string, { name: parent }: AnySlot): boolean => name === parent || name.startsWith(`${parent}/`)
 
-/** The names of the slots that must be signed. */
 const namesIn = (slots: Slots, gated: ReadonlyArray<AnySlot>): ReadonlyArray<string> => {
   const names = [...slots.keys()].filter((name) => name !== sealSlot)
   return isOpen(slots) ? names : names.filter((name) => gated.some((one) => isBelow(name, one)))
@@ -83,7 +80,7 @@ const markOf = (threadId: string): string => `seal/${sha256Sync(threadId)}`
 const unavailable = (threadId: string) => (error: LedgerError) =>
   make("open", threadId, { _tag: "Unavailable", problem: `its signature can't be checked: ${error.message}` }, error)
 
-/** Finds what is wrong with a signature: `undefined` for one that holds. */
+/** Finds the problem of a signature; `undefined` for a valid one. */
 const problemOf = Effect.fnUntraced(function* (
   threadId: string,
   { messages, state }: Checkpoint,
@@ -154,8 +151,8 @@ const signing = (
 }
 
 /**
- * Signs a thread, if there is a key. A thread with a bad signature is refused where a run would resume an open call; else
- * the slots that gates read are set back, and the run goes on.
+ * Signs a thread, if there is a key. A bad signature fails a run that would resume an open call. Otherwise the slots
+ * that gates read are reset, and the run continues.
  */
 export const seal = Effect.fnUntraced(function* (
   threadId: string,

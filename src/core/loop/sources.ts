@@ -8,12 +8,11 @@ import type { ToolOutput } from "../ToolOutput.ts"
 import type { Live, OpenCall } from "./live.ts"
 import { emit } from "./report.ts"
 
-/** Of one result or turn so many sources are taken: what a hostile one names more is not worth the window. */
+/** The most sources of one result or turn: a hostile result must not fill the window. */
 const most = 50
 
 const none: ReadonlyArray<Sources.Cited> = []
 
-/** Numbers sources in the run. */
 export const register = Effect.fnUntraced(function* (live: Live, given: ReadonlyArray<Sources.Cited>, callId?: string) {
   const sources = given.slice(0, most).map(Sources.make)
   yield* live.run.state.set(slot, sources)
@@ -24,10 +23,7 @@ export const register = Effect.fnUntraced(function* (live: Live, given: Readonly
   return found
 })
 
-/**
- * An output with the list of its sources behind it, numbered as the run knows them: its own, then those of the calls that
- * its tool made, which were numbered as they ended.
- */
+/** Adds the list of sources to an output, numbered as the run knows them: its own, then those of its inner calls. */
 export const withSources = Effect.fnUntraced(function* (
   live: Live,
   { found: inner = none, id }: OpenCall,
@@ -44,7 +40,6 @@ export const withSources = Effect.fnUntraced(function* (
     : { ...output, content: [...output.content, Content.text(`\nSources:\n${Sources.render(all)}`)] }
 })
 
-/** The sources that the text of a turn cites. */
 export const sourcesOf = (message: AiMessage): ReadonlyArray<Sources.Cited> => {
   let sources = none
   for (const block of message.content) {

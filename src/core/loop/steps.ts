@@ -9,7 +9,6 @@ import * as Inside from "./inside.ts"
 import { save } from "./journal.ts"
 import type { Attempt, Live } from "./live.ts"
 
-/** Runs a step, or reads its stored value. */
 export const runStep = Effect.fnUntraced(function* <A, E, R>(
   attempt: Attempt,
   name: string,

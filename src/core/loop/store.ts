@@ -11,43 +11,39 @@ interface Cell {
   readonly encode: () => Json
 }
 
-/** Slots that were read or written, made with the first of them, over what was saved of all. */
+/** The slots in use, over the saved values of all slots. */
 interface Cells {
   readonly saved: Snapshot
   byName: Map<string, Cell> | undefined
 }
 
-/** The state that a tree of agents shares: cells, and the saved values of those that are not there yet. */
 export interface Shared extends Cells {
   writes: number
 }
 
-/** A store with what the loop needs beside it: the agent's own slots, and those that the whole tree works on. */
+/** A store with the parts that the loop needs: the agent's own slots, and the shared slots. */
 export interface StateStore extends Store {
   readonly own: Cells
   readonly shared: Shared
 }
 
-/** Puts what the cells hold into a snapshot. */
 const write = (snapshot: { [slot: string]: Json }, { byName }: Cells): void => {
   if (byName !== undefined) for (const [name, one] of byName) snapshot[name] = one.encode()
 }
 
-/** The agent's own slots, without those that the whole tree works on. */
+/** The agent's own slots, without shared slots. */
 export const ownSnapshot = ({ own }: StateStore): Snapshot => {
   const snapshot = { ...own.saved }
   write(snapshot, own)
   return snapshot
 }
 
-/** The slots that the whole tree works on. */
 export const sharedSnapshot = ({ shared }: StateStore): Snapshot => {
   const snapshot = { ...shared.saved }
   write(snapshot, shared)
   return snapshot
 }
 
-/** All slots. */
 export const snapshot = ({ own, shared }: StateStore): Snapshot => {
   const all = { ...own.saved, ...shared.saved }
   write(all, own)
@@ -58,15 +54,14 @@ export const snapshot = ({ own, shared }: StateStore): Snapshot => {
 const clash = (name: string): Error =>
   new Error(`Two state slots are named "${name}". Rename one of them, or use one slot value in both places.`)
 
-/** A saved value that its slot can't read. */
 export interface Unread {
   readonly slot: string
   readonly error: InvalidEncoding
 }
 
 /**
- * Makes the state of a run. What is in `saved` is decoded when its slot is declared (here) or first used; what is never
- * used is carried along as it is, so that a run that does not know a slot does not lose it.
+ * Makes the state of a run. Saved values are decoded when their slot is declared (here) or first used. Unused values
+ * stay as they are, so a run does not lose slots that it does not know.
  */
 export const make = (
   saved: Snapshot,

@@ -14,7 +14,6 @@ import type { Live, OpenCall, Turn } from "./live.ts"
 import { register, sourcesOf, withSources } from "./sources.ts"
 import { countWork } from "./work.ts"
 
-/** The outcome of a round of calls. */
 export interface Round {
   readonly pending: ReadonlyArray<Request>
   readonly direct: ToolOutput.ToolOutput | undefined
@@ -32,12 +31,12 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
   for (const call of live.round.batch) open.set(call.id, call)
   const isOpen = ({ id }: { readonly id: string }) => open.has(id)
   /** Done and reported before this run resumed the turn. */
-  const done = ({ id }: { readonly id: string }): Call | undefined => {
+  const findDone = ({ id }: { readonly id: string }): Call | undefined => {
     const call = open.get(id)
     return call?.outcome && { ...call, tool: undefined, wasDone: true, prepared: undefined }
   }
   const calls: Array<Call> = []
-  for (const call of message.toolCalls) if (isOpen(call)) calls.push(done(call) ?? (yield* resolve(live, call)))
+  for (const call of message.toolCalls) if (isOpen(call)) calls.push(findDone(call) ?? (yield* resolve(live, call)))
   const pending =
     live.compiled.sources.length === 0 &&
     live.compiled.rewrites.length === 0 &&
@@ -56,7 +55,7 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
   countWork(live, "toolCalls", calls.filter(isBegun).length)
   // Where all calls only read, the round is stored in one go: cut off, its turn is asked for again.
   if (live.compiled.counts || !onlyReads(live.turn, message)) yield* save(live)
-  const all = [...calls, ...message.malformedToolCalls.filter(isOpen).map((call) => done(call) ?? malformed(call))]
+  const all = [...calls, ...message.malformedToolCalls.filter(isOpen).map((call) => findDone(call) ?? malformed(call))]
   live.round.batch = all
   yield* runAll(
     live,
@@ -96,7 +95,6 @@ const markBegun = (live: Live, message: Message.AiMessage, calls: ReadonlyArray<
   })
 }
 
-/** The answers that gates gave to calls in this run. */
 const answersOf = (live: Live, calls: ReadonlyArray<Call>): ReadonlyArray<Message.ToolMessage> =>
   calls.flatMap((call) => (call.outcome === undefined || call.wasDone === true ? [] : [answer(live, call)]))
 
@@ -145,7 +143,7 @@ const resumed = (live: Live, before: Suspension, all: ReadonlyArray<Call>): Susp
   }
 }
 
-/** Runs calls. What the run was suspended for is over when the first of them begins. */
+/** Runs calls. The suspension of the run ends when the first call begins. */
 const runAll = Effect.fnUntraced(function* (live: Live, all: ReadonlyArray<Call>) {
   if (live.round.suspension !== null) {
     yield* live.run.state.set(suspension, resumed(live, live.round.suspension, all))
@@ -207,8 +205,8 @@ export const answerBatch = Effect.fnUntraced(function* (live: Live) {
 })
 
 /**
- * Leaves the turn of an interrupted run open, if one of its calls resumes where it was: the run that resumes finds what
- * came of the calls behind it. False if there is none.
+ * Leaves the turn of an interrupted run open, if one of its calls is safe to re-run: the next run finds the results of
+ * the calls behind it. Returns false if no call is.
  */
 export const leaveOpen = Effect.fnUntraced(function* (live: Live) {
   if (live.round.gating !== undefined && live.records.isJournaled) {

@@ -1,4 +1,4 @@
-/** Tools by name, and what each promises. */
+/** Tools by name, and their digests. */
 import { memoize } from "effect/Function"
 import { once } from "../../support/effect/once.ts"
 import { sha256Sync } from "../../support/store/sha256.ts"
@@ -14,7 +14,7 @@ export interface Toolset {
   readonly tools: ReadonlyMap<string, Tool<unknown>>
   readonly folded: () => ReadonlyMap<string, string | undefined>
   readonly definitions: ReadonlyArray<ToolDefinition>
-  /** Set if one of them may need a decision of its own accord. */
+  /** True when a tool may ask for a decision by itself. */
   readonly asks: boolean
 }
 
@@ -45,8 +45,8 @@ const foldedOf = (tools: Toolset["tools"]): Toolset["folded"] =>
   })
 
 /**
- * Adds tools that come and go. What is there keeps its name, and every way to spell it; `known` gives the definition of
- * a tool that is what it was.
+ * Adds dynamic tools. Fixed tools keep their names and all spellings. `known` returns the definition of an unchanged
+ * tool.
  */
 export const extend = (
   fixed: Toolset,
@@ -77,7 +77,6 @@ export const resolveName = (
 
 const nameRule = /^[A-Za-z0-9_-]{1,64}$/
 
-/** The reason that models don't take a tool, whatever else there is. */
 export const problemOf = (tool: Tool<unknown>): string | undefined => {
   if (!nameRule.test(tool.name)) {
     return `the tool name ${JSON.stringify(cut(tool.name, 80))} is not one that models accept (1 to 64 of A-Z a-z 0-9 _ -)`

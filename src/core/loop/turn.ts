@@ -31,24 +31,23 @@ type Next = ModelSession["nextTurn"]
 
 type Turn = Stream.Stream<TurnPart, ModelError>
 
-/** A failure of a middleware's own; a stream ends by one that is none. */
+/** A failure of middleware itself, neither the model's nor the end of a stream. */
 const isOwn = (error: unknown): boolean => !isModelError(error) && !Cause.isDone(error)
 
 /** The failures that an outer middleware may know, and the end of a stream; the others go by. */
-const known = (cause: Cause.Cause<unknown>): Effect.Effect<never, unknown> =>
+const hideOwnFailures = (cause: Cause.Cause<unknown>): Effect.Effect<never, unknown> =>
   Pull.isDoneCause(cause)
     ? Effect.failCause(cause)
     : Effect.catchIf(Effect.failCause(cause), isOwn, (error) => Effect.die(tunnel(error)))
 
 const withKnown = <A>(pull: Effect.Effect<A, unknown, unknown>): Effect.Effect<A, unknown, unknown> =>
-  Effect.catchCause(pull, known)
+  Effect.catchCause(pull, hideOwnFailures)
 
-/** A stream of which the type says what an outer middleware may know: a model's failures and no needs. */
+/** Narrows a stream to the failures that outer middleware may see: those of the model. */
 const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Turn =>
   // The needs of the middleware are in the context of the whole run: the agent's type saw to that.
   (isPlain(turn) ? turn : plain(transformPull(turn, withKnown))) as Turn
 
-/** Puts a hook around a door. */
 const around =
   (run: OwnRun, hook: Compiled["wrapModelCall"][number], next: Next): Next =>
   (request) =>
@@ -82,7 +81,7 @@ interface Started {
   readonly name: string
 }
 
-/** True for an id that can't be a new call's: there is none, or another call of the conversation has it. */
+/** True for an id that a new call can't have: it is empty, or another call of the conversation has it. */
 const isTaken = (live: Live, id: string): boolean => id === "" || live.turn.callIds.has(id)
 
 /** A call with arguments that are nested too deep to work with: they are kept as text, for the model to change. */
@@ -209,7 +208,7 @@ const makeReader = (live: Live) => {
   return { draft, take, message: () => done && canonical(live, done, started) }
 }
 
-/** The model of a run, for what is said about it: only a program may have none. */
+/** The model of a run, for error messages. Only a program may run without one. */
 const modelOf = ({ run }: Live) => run.model ?? absent
 
 /** Asks the model something on the side: the same door, no events, nothing appended. */

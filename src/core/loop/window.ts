@@ -1,15 +1,12 @@
-/**
- * The parts of a request that fill the model's context window, in tokens, estimated: what was counted once is not
- * counted again.
- */
+/** Estimates the tokens of a request by its parts. It counts each message once. */
 import { jsonTokens, mediaTokens, textTokens } from "../../support/text/tokens.ts"
-import type { ContextMeasured } from "../AgentEvent.ts"
+import type { Of } from "../AgentEvent.ts"
 import type { ModelRequest, ToolDefinition } from "../ChatModel.ts"
 import type { Message } from "../Message.ts"
 import * as Hub from "./hub.ts"
 import type { From, OwnRun } from "./live.ts"
 
-type Parts = { -readonly [Part in keyof ContextMeasured["parts"]]: number }
+type Parts = { -readonly [Part in keyof Of<"ContextMeasured">["parts"]]: number }
 
 const none = (): Parts => ({
   systemPrompt: 0,
@@ -56,7 +53,7 @@ const makeMeter = () => {
   let count = 0
   let counted = none()
 
-  const once = <K extends object>(key: K, tokens: (key: K) => number): number => {
+  const measureOnce = <K extends object>(key: K, tokens: (key: K) => number): number => {
     const before = known.get(key)
     if (before !== undefined) return before
     const made = tokens(key)
@@ -82,8 +79,8 @@ const makeMeter = () => {
       if (message !== undefined) add(counted, message)
     }
     if (prompt.text !== systemPrompt) prompt = { text: systemPrompt, tokens: textTokens(systemPrompt) }
-    let offered = outputSchema === undefined ? 0 : once(outputSchema, jsonTokens)
-    for (const tool of tools) offered += once(tool, toolTokens)
+    let offered = outputSchema === undefined ? 0 : measureOnce(outputSchema, jsonTokens)
+    for (const tool of tools) offered += measureOnce(tool, toolTokens)
     return { ...counted, systemPrompt: prompt.tokens, tools: offered }
   }
 }
@@ -97,7 +94,7 @@ const sum = (parts: Parts): number => {
 const counting = Symbol("effect-deepagents/counting")
 
 /** An event whose parts are counted when they are looked at. */
-interface Counted extends ContextMeasured {
+interface Counted extends Of<"ContextMeasured"> {
   readonly [counting]: () => Parts
 }
 
@@ -118,11 +115,14 @@ const parts: PropertyDescriptor & ThisType<Counted> = {
   configurable: true
 }
 
-const measured = (fields: Omit<ContextMeasured, "total" | "parts">, value: () => Parts): ContextMeasured => {
+const measured = (
+  fields: Omit<Of<"ContextMeasured">, "total" | "parts">,
+  value: () => Parts
+): Of<"ContextMeasured"> => {
   Object.defineProperty(fields, counting, { value })
   Object.defineProperty(fields, "total", total)
   // The parts that the type leaves out are there now.
-  return Object.defineProperty(fields, "parts", parts) as ContextMeasured
+  return Object.defineProperty(fields, "parts", parts) as Of<"ContextMeasured">
 }
 
 /**

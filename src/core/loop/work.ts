@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import { add, type Spent, type Usage } from "../Usage.ts"
 import type { Live, OpenCall, Waiting } from "./live.ts"
 
-/** Counts the usage of a model call, here and in all runs above. */
 export const countUsage = (live: Live, usage: Usage | undefined): void => {
   if (usage === undefined) return
   live.turn.usageSinceRound = add(live.turn.usageSinceRound, usage)

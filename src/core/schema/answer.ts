@@ -1,4 +1,4 @@
-/** Answers in a schema: the JSON Schema that a model is given, and reading what it wrote. */
+/** Answers in a schema: the JSON Schema for the model, and the reader of its answer. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -25,11 +25,10 @@ export interface Output {
 
 const parsed = (text: string) => parseText(text, "the answer")
 
-/** Decodes an answer from its text. */
 export const decodeText = (output: Output, text: string): Effect.Effect<unknown, string> =>
   Effect.flatMap(Effect.fromResult(parsed(text)), output.decode)
 
-/** A tool's arguments, and a provider's JSON mode, want an object: what is none is put under this key. */
+/** Providers want an object as the root: other schemas are wrapped under this key. */
 const wrapKey = "value"
 
 const outputOf = (root: JsonObject, decode: (json: Json) => Decoding<Decoded<unknown>, string>): Output => {
@@ -69,7 +68,7 @@ export const fromSchema = (given: Schema.ConstraintCodec<unknown, unknown> | Sta
   })
 }
 
-/** The structured answer of a turn. `None` is a turn that is none and need not be one. */
+/** The structured answer of a turn. `None` is a turn without an answer, and without a need for one. */
 export type Answer =
   | { readonly _tag: "Answer"; readonly output: unknown; readonly text: string }
   | { readonly _tag: "Wrong"; readonly problem: string; readonly raw: string }
@@ -81,12 +80,11 @@ const answerOf = (decoded: Effect.Effect<unknown, string>, raw: string): Effect.
     onFailure: (problem): Answer => ({ _tag: "Wrong", problem, raw })
   })
 
-/** The call of the answer tool. */
 export const answerCall = (message: Message.AiMessage) => message.toolCalls.find((one) => one.name === finalAnswer)
 
 /**
- * Reads an answer from the text of a turn: all of it, or else the last block, where a model said before it what it is
- * about to do.
+ * Reads an answer from the text of a turn: all text, or else its last block, since a model may announce its answer
+ * first.
  */
 export const readText = (output: Output, message: Message.AiMessage): Effect.Effect<Answer> => {
   const raw = Message.text(message)
@@ -95,7 +93,6 @@ export const readText = (output: Output, message: Message.AiMessage): Effect.Eff
   return answerOf(decodeText(output, last === undefined || Result.isFailure(parsed(last.text)) ? raw : last.text), raw)
 }
 
-/** Reads an answer from the call of the answer tool. */
 export const readCall = (output: Output, { arguments: args }: ToolCall): Effect.Effect<Answer> =>
   answerOf(output.decode(args), JSON.stringify(args))
 

@@ -1,4 +1,4 @@
-/** Decodes what a model wrote for a schema, and says what is wrong with it. */
+/** Decodes arguments that a model wrote, and reports their problems. */
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -7,7 +7,7 @@ import { problems } from "../../support/text/issues.ts"
 import { isObject, type Json, type JsonObject } from "../Json.ts"
 import { ToolError } from "../ToolError.ts"
 import { coerce } from "./coerce.ts"
-import { type Decoded, type Decoding, listed, mapBoth } from "./decoding.ts"
+import { type Decoded, type Decoding, listProblems, mapBoth } from "./decoding.ts"
 import { asChecked, asDecoded, byCodec, type Write } from "./effective.ts"
 import { isEndless } from "./endless.ts"
 import { withFiniteNumbers } from "./finiteNumbers.ts"
@@ -16,8 +16,8 @@ import type { StandardSchema } from "./standard.ts"
 import * as standard from "./standard.ts"
 
 /**
- * Decoded arguments. `json` is what was decoded in the end: the arguments, perhaps coerced. `given` writes the decoded
- * value back as JSON.
+ * Decoded arguments. `json` was decoded in the end: the arguments, perhaps mended. `given` writes the value back as
+ * JSON.
  */
 export interface Arguments<out A> {
   readonly json: JsonObject
@@ -33,8 +33,8 @@ export interface Decoder<out A> {
 }
 
 /**
- * Decodes what a model wrote for a schema: as it is, else with its form mended. Fails with what is wrong, a line for
- * each problem; `whole` is what the value is called there.
+ * Decodes JSON by a schema: as it is, or else with its form mended. Fails with one line per problem; `whole` names the
+ * value there.
  */
 export const lenient = <A>(jsonSchema: JsonObject, schema: Schema.ConstraintDecoder<A>, whole: string) => {
   const decode = Schema.decodeUnknownResult(schema)
@@ -46,7 +46,7 @@ export const lenient = <A>(jsonSchema: JsonObject, schema: Schema.ConstraintDeco
     return Result.mapBoth(decodeAll(coerced), {
       onSuccess: (value) => ({ json: coerced, value }),
       onFailure: (error) =>
-        listed(
+        listProblems(
           problems(error.issue).map(({ expected, keys }) => ({ keys, problem: `expected ${expected}` })),
           coerced,
           whole
@@ -85,7 +85,6 @@ const checking = (jsonSchema: JsonObject, schema: Schema.ConstraintDecoder<unkno
   return fromLenient(jsonSchema, asJson, asChecked(jsonSchema))
 }
 
-/** A decoder from a schema of another library. */
 export const fromStandard = <A>(schema: StandardSchema<A>): Decoder<A> => {
   const made = Result.filterOrFail(
     standard.jsonSchemaOf(schema),
@@ -111,9 +110,8 @@ export const fromSchema = <A>(given: Schema.ConstraintCodec<A, unknown>): Decode
 }
 
 /**
- * A decoder from a JSON Schema. What the importer can't express, or would never come to the end of, is left to the tool
- * itself: a foreign schema must not make the tool unusable. Patterns are not applied, since a hostile one could hang
- * the run.
+ * Makes a decoder from a JSON Schema. The tool itself checks what the importer can't express, so a foreign schema never
+ * makes a tool unusable. Patterns are ignored, since a hostile pattern could hang the run.
  */
 export const fromJsonSchema = (jsonSchema: JsonObject): Decoder<JsonObject> => {
   if (isEndless(jsonSchema)) return checking(jsonSchema, Schema.JsonObject)

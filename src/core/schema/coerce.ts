@@ -45,7 +45,7 @@ const scalar = (schema: JsonObject, value: Json): Json => {
   return value
 }
 
-const within = (schema: JsonObject, value: Json, root: JsonObject, depth: number): Json => {
+const coerceItems = (schema: JsonObject, value: Json, root: JsonObject, depth: number): Json => {
   if (Array.isArray(value)) {
     const items = resolve(schema["items"], root)
     return value.map((item) => visit(items, item, root, depth + 1))
@@ -67,7 +67,7 @@ const within = (schema: JsonObject, value: Json, root: JsonObject, depth: number
 /**
  * Puts one value into the list that is expected, and into as many as lie in each other: never into a list of itself.
  */
-const listed = (schema: JsonObject, value: Json, root: JsonObject, depth: number): Json => {
+const wrapInList = (schema: JsonObject, value: Json, root: JsonObject, depth: number): Json => {
   const items = single(resolve(schema["items"], root), root)
   const isEndless = items === schema || depth > maxDepth
   return isEndless ? value : [visit(items, value, root, depth + 1)]
@@ -81,17 +81,18 @@ const visit = (given: JsonObject, value: Json, root: JsonObject, depth: number):
   if (typeof value === "string" && (wantsArray || wantsObject) && !allows(schema, "string")) {
     const parsed = Option.getOrUndefined(parseJson(value))
     if ((wantsArray && Array.isArray(parsed)) || (wantsObject && isObject(parsed))) {
-      return within(schema, parsed, root, depth)
+      return coerceItems(schema, parsed, root, depth)
     }
   }
-  if (wantsArray && !wantsObject && !Array.isArray(value) && value !== null) return listed(schema, value, root, depth)
-  return Array.isArray(value) || isObject(value) ? within(schema, value, root, depth) : scalar(schema, value)
+  if (wantsArray && !wantsObject && !Array.isArray(value) && value !== null)
+    return wrapInList(schema, value, root, depth)
+  return Array.isArray(value) || isObject(value) ? coerceItems(schema, value, root, depth) : scalar(schema, value)
 }
 
 /**
- * Mends the form of arguments by their JSON Schema where it leaves no doubt what was meant: a number or a boolean in a
- * string, a scalar where a string is expected, one value where a list is expected, JSON inside a string, `null` for an
- * optional key that can't be null. What it does not understand it leaves as it is, for the decoder to refuse.
+ * Mends the form of arguments where the JSON Schema leaves no doubt: a number or a boolean in a string, a scalar for a
+ * string, a single value for a list, JSON inside a string, `null` for an optional key. Everything else stays, for the
+ * decoder to reject.
  */
 export const coerce = (schema: JsonObject, value: Json): Json => {
   const coerced = visit(schema, value, schema, 0)

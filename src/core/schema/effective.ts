@@ -21,13 +21,12 @@ const completed = (value: Json, other: Json): Json => {
   return value.map((item, index) => completed(item, other[index] ?? null))
 }
 
-/** Gives the arguments themselves where they say the same: then there is one thing to decide on. */
+/** Returns the arguments themselves if they are equal, so that there is one value to decide on. */
 const settled = (schema: JsonObject, whole: Json, args: JsonObject): JsonObject => {
   const given = withDefaults(schema, isObject(whole) ? whole : args)
   return canonical(given) === canonical(args) ? args : given
 }
 
-/** Writes decoded arguments back as JSON. */
 export type Write<in A> = (value: A, args: JsonObject) => JsonObject
 
 /**
@@ -46,7 +45,7 @@ export const byCodec = (jsonSchema: JsonObject, codec: Schema.ConstraintEncoder<
   }
 }
 
-/** Writes back what a schema of another library decoded: it has no encoding. */
+/** Writes back a value of another library's schema, which can't encode. */
 export const asDecoded =
   (jsonSchema: JsonObject): Write<unknown> =>
   (value, args) =>

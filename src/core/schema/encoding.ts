@@ -9,9 +9,9 @@ import { isObject } from "../Json.ts"
 const later = "; if a later effect-deepagents wrote it, update this one"
 
 /**
- * A stored or received value is not what this version of the library reads. `path` names the field, `found` what was
- * there (cut to a line), `expected` what would have been right. At `v` it is the version that it was written in: one
- * that is later than this library is not read, since part of it would be lost.
+ * A stored or received value that this version can't read. `path` names the field, `found` its value (cut to a line),
+ * `expected` the correct one. The path `v` is the version: later versions are rejected, since part of the value would
+ * be lost.
  */
 export class InvalidEncoding extends Schema.TaggedError<InvalidEncoding>()("InvalidEncoding", {
   what: Schema.Literals(["message", "event", "state", "checkpoint"]),
@@ -36,21 +36,21 @@ const unknownTag = (
   tags: ReadonlyArray<string>
 ): { readonly path: string; readonly found: unknown; readonly expected: string } | undefined => {
   if (!isObject(value)) return undefined
-  const here = (key: string, known: ReadonlyArray<string>, path: string, tag: unknown) =>
+  const checkTag = (key: string, known: ReadonlyArray<string>, path: string, tag: unknown) =>
     typeof tag === "string" && !known.includes(tag)
       ? { path: path === "" ? key : `${path}.${key}`, found: tag, expected: `one of ${known.join(", ")}` }
       : undefined
   const message = isObject(value["message"]) ? value["message"] : value
   const prefix = message === value ? "" : "message"
-  const role = here("role", roles, prefix, message["role"])
+  const role = checkTag("role", roles, prefix, message["role"])
   if (role !== undefined) return role
-  const tag = tags.length > 0 ? here("_tag", tags, "", value["_tag"]) : undefined
+  const tag = tags.length > 0 ? checkTag("_tag", tags, "", value["_tag"]) : undefined
   if (tag !== undefined) return tag
   const content = message["content"]
   if (!Array.isArray(content)) return undefined
   for (const [index, block] of content.entries()) {
     const path = `${prefix === "" ? "" : `${prefix}.`}content[${index}]`
-    const found = isObject(block) ? here("type", blockTypes, path, block["type"]) : undefined
+    const found = isObject(block) ? checkTag("type", blockTypes, path, block["type"]) : undefined
     if (found !== undefined) return found
   }
   return undefined

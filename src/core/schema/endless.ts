@@ -3,7 +3,7 @@ import { targetOf } from "../../support/json/jsonSchema.ts"
 import { isObject, type Json, type JsonObject } from "../Json.ts"
 
 /** The schemas that hold for the very value that this one holds for. */
-const beside = (schema: JsonObject, root: JsonObject): ReadonlyArray<Json> => {
+const alternativesOf = (schema: JsonObject, root: JsonObject): ReadonlyArray<Json> => {
   const { allOf, anyOf, oneOf } = schema
   const lists = [allOf, anyOf, oneOf].flatMap((list) => (Array.isArray(list) ? list : []))
   const target = targetOf(schema, root)
@@ -17,12 +17,12 @@ const beside = (schema: JsonObject, root: JsonObject): ReadonlyArray<Json> => {
 export const isEndless = (root: JsonObject): boolean => {
   const done = new Set<JsonObject>()
   const open = new Set<JsonObject>()
-  /** Looks at a schema and at all that are beside it; what is inside of it is looked at by itself. */
+  /** Visits a schema and its alternatives for the same value. */
   const visit = (schema: Json): boolean => {
     if (!isObject(schema) || done.has(schema)) return false
     if (open.has(schema)) return true
     open.add(schema)
-    const found = beside(schema, root).some(visit)
+    const found = alternativesOf(schema, root).some(visit)
     open.delete(schema)
     done.add(schema)
     return found

@@ -13,7 +13,7 @@ type Recur = (ast: SchemaAST.AST) => SchemaAST.AST
 const copy = <A extends SchemaAST.AST>(ast: A, changes: Partial<A>): A =>
   Object.assign(Object.create(Object.getPrototypeOf(ast)), ast, changes)
 
-const within = (ast: SchemaAST.AST, recur: Recur, encoding: SchemaAST.Encoding | undefined): SchemaAST.AST => {
+const mapChildren = (ast: SchemaAST.AST, recur: Recur, encoding: SchemaAST.Encoding | undefined): SchemaAST.AST => {
   if (SchemaAST.isNumber(ast))
     return copy(ast, encoding === undefined ? { checks: [finite, ...(ast.checks ?? [])] } : { encoding })
   if (SchemaAST.isArrays(ast))
@@ -44,7 +44,7 @@ export const withFiniteNumbers = <A>(
     if (before !== undefined) return before
     const links = ast.encoding?.map((link) => new SchemaAST.Link(recur(link.to), link.transformation))
     const [first, ...rest] = links ?? []
-    const made = within(ast, recur, first === undefined ? undefined : [first, ...rest])
+    const made = mapChildren(ast, recur, first === undefined ? undefined : [first, ...rest])
     known.set(ast, made)
     return made
   }

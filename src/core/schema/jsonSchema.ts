@@ -1,24 +1,22 @@
-/**
- * The JSON Schema of what an Effect schema encodes to, in the words that a model understands and every provider takes.
- */
+/** Writes the JSON Schema of an Effect schema, in a form that models understand and all providers accept. */
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Schema from "effect/Schema"
 import { pathOf } from "../../support/json/jsonSchema.ts"
 import { isObject, type Json, type JsonObject } from "../Json.ts"
 
-/** `Schema.Struct({})` is anything but `null`; what is meant is an object. */
+/** `Schema.Struct({})` accepts anything but `null`; its author means an object. */
 const isEmptyStruct = ({ not }: JsonObject): boolean =>
   isObject(not) && not["type"] === "null" && Object.keys(not).length === 1
 
 const isNull = ({ enum: values, type }: JsonObject): boolean =>
   type === "object" && Array.isArray(values) && values.length === 1 && values[0] === null
 
-const without = (schema: JsonObject, ...keys: ReadonlyArray<string>): JsonObject =>
+const omitKeys = (schema: JsonObject, ...keys: ReadonlyArray<string>): JsonObject =>
   Object.fromEntries(Object.entries(schema).filter(([key]) => !keys.includes(key)))
 
 const mendNode = (schema: JsonObject): JsonObject => {
-  if (isEmptyStruct(schema)) return { type: "object", properties: {}, ...without(schema, "not") }
-  return isNull(schema) ? { ...without(schema, "enum"), type: "null" } : schema
+  if (isEmptyStruct(schema)) return { type: "object", properties: {}, ...omitKeys(schema, "not") }
+  return isNull(schema) ? { ...omitKeys(schema, "enum"), type: "null" } : schema
 }
 
 /** Values under these are data, and under those schemas by names of the user's. */
@@ -45,7 +43,6 @@ const toJson = (schema: JsonSchema.JsonSchema): JsonObject => {
   return isObject(json) ? json : {}
 }
 
-/** The definition that a reference names. */
 const nameOf = (ref: Json | undefined): string | undefined => {
   const [kind, name, ...rest] = pathOf(ref) ?? []
   return kind === "$defs" && rest.length === 0 ? name : undefined
@@ -57,19 +54,19 @@ const refersTo = (value: Json, name: string): boolean =>
     : isObject(value) && (nameOf(value["$ref"]) === name || Object.values(value).some((item) => refersTo(item, name)))
 
 /**
- * A root that is a reference (`Schema.Class`, a schema with an identifier) is what it refers to; the definition stays
- * only for those that still refer to it.
+ * Inlines a root that is a reference (`Schema.Class`, a schema with an identifier). Its definition stays if others
+ * refer to it.
  */
 const inlineRoot = (root: JsonObject, definitions: JsonObject): JsonObject => {
   const name = nameOf(root["$ref"])
   const target = name === undefined ? undefined : definitions[name]
-  const schema = isObject(target) ? { ...target, ...without(root, "$ref") } : root
+  const schema = isObject(target) ? { ...target, ...omitKeys(root, "$ref") } : root
   const isUsed = name === undefined || refersTo(Object.values(definitions), name)
-  const $defs = isUsed ? definitions : without(definitions, name)
+  const $defs = isUsed ? definitions : omitKeys(definitions, name)
   return Object.keys($defs).length === 0 ? schema : { ...schema, $defs }
 }
 
-/** The JSON Schema of what a schema encodes to. */
+/** Writes the JSON Schema of a schema's encoded side. */
 export const jsonSchemaOf = (schema: Schema.Constraint): JsonObject => {
   const document = Schema.toJsonSchemaDocument(schema)
   const definitions = mendAll(toJson({ $defs: document.definitions }))

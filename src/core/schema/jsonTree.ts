@@ -3,8 +3,8 @@ import * as Predicate from "effect/Predicate"
 import type * as Schema from "effect/Schema"
 
 /**
- * The number of arrays and objects (512) that may lie in each other in what a model or a tool says. A parser takes a
- * hundred thousand; encoders and decoders would run out of stack.
+ * The most arrays and objects nested in each other (512). A parser takes a hundred thousand; encoders and decoders
+ * would run out of stack.
  */
 export const maxDepth = 512
 

@@ -1,20 +1,18 @@
-/** Decoders from schemas of other libraries: their JSON Schema for the model, their validation for what it wrote. */
+/** Decoders from schemas of other libraries: their JSON Schema for the model, their validation for its arguments. */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { fromUnknown, isObject, type Json, type JsonObject } from "../Json.ts"
 import { coerce } from "./coerce.ts"
-import { type Decoded, type Decoding, listed, toEffect } from "./decoding.ts"
+import { type Decoded, type Decoding, listProblems, toEffect } from "./decoding.ts"
 import { canonical } from "./jsonTree.ts"
 
-/** A problem that a schema has with a value, and the way to it. */
 interface Issue {
   readonly message: string
   readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
 }
 
-/** The end of a validation. */
 type Validated<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: ReadonlyArray<Issue> }
@@ -35,10 +33,9 @@ export interface StandardSchema<out Output = unknown> {
   }
 }
 
-/** Tells whether a value is a schema of Effect's own, which may be one of the standard beside. */
+/** True for a schema of Effect, which may be a Standard Schema too. */
 export const isCodec = (value: unknown): value is Schema.ConstraintCodec<unknown, unknown> => Schema.isSchema(value)
 
-/** Tells whether a value is a schema of the standard, whatever library made it. */
 export const isStandard = (value: unknown): value is StandardSchema =>
   Predicate.hasProperty(value, "~standard") &&
   Predicate.hasProperty(value["~standard"], "validate") &&
@@ -46,9 +43,9 @@ export const isStandard = (value: unknown): value is StandardSchema =>
 
 /** The JSON Schema of a schema, or what its author can do about there being none. */
 export const jsonSchemaOf = ({ "~standard": standard }: StandardSchema): Result.Result<JsonObject, string> => {
-  // Programs without types give what has none.
-  const made: unknown = (standard as { readonly jsonSchema?: unknown }).jsonSchema
-  if (!Predicate.hasProperty(made, "input")) {
+  // Programs without types may give a schema without it.
+  const source: unknown = (standard as { readonly jsonSchema?: unknown }).jsonSchema
+  if (!Predicate.hasProperty(source, "input")) {
     return Result.fail(
       `the schema of ${standard.vendor} gives no JSON Schema (\`~standard.jsonSchema\`) that the model could read: update ${standard.vendor} (zod has it from 4.2 on), wrap the schema (valibot: toStandardJsonSchema of @valibot/to-json-schema), or give an Effect Schema`
     )
@@ -70,13 +67,13 @@ const keysOf = ({ path = [] }: Issue): ReadonlyArray<PropertyKey> =>
   path.map((segment) => (typeof segment === "object" ? segment.key : segment))
 
 const describe = (issues: ReadonlyArray<Issue>, json: Json, whole: string): string =>
-  listed(
+  listProblems(
     issues.map((issue) => ({ keys: keysOf(issue), problem: issue.message })),
     json,
     whole
   )
 
-/** Decodes as `lenient` does for an Effect schema; as an effect, where the schema validates by a promise. */
+/** Decodes like `lenient` for Effect schemas; as an effect when the schema validates asynchronously. */
 export const lenient =
   <A>(jsonSchema: JsonObject, { "~standard": standard }: StandardSchema<A>, whole: string) =>
   (json: Json): Decoding<Decoded<A>, string> => {

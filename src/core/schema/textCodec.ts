@@ -1,4 +1,4 @@
-/** Values of a schema as texts: what a person, a model or a thread says to a program, and what it answers. */
+/** Values of a schema as texts: the input and the output of a program. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -15,7 +15,7 @@ const parseJson = Schema.decodeUnknownResult(Schema.fromJsonString(Json))
 
 const fence = "```"
 
-/** The content of a Markdown fence, where that is all of a text. */
+/** Removes a Markdown fence around the whole text. */
 const unfenced = (text: string): string => {
   const trimmed = text.trim()
   const line = trimmed.indexOf("\n")
@@ -25,7 +25,7 @@ const unfenced = (text: string): string => {
     : trimmed
 }
 
-/** Reads the JSON of a text, which a model may have put in a fence; `whole` is what it is called in problems. */
+/** Reads the JSON of a text, perhaps in a fence; `whole` names it in problems. */
 export const parseText = (text: string, whole: string): Result.Result<Json, string> =>
   Result.filterOrFail(
     Result.mapError(parseJson(unfenced(text)), () => `- ${whole} is not JSON`),
@@ -33,7 +33,7 @@ export const parseText = (text: string, whole: string): Result.Result<Json, stri
     () => `- ${whole} lies more than ${maxDepth} arrays and objects deep`
   )
 
-/** Writes values as texts and reads them. A failure is what is wrong, a line for each problem. */
+/** Writes values as texts and reads them. It fails with one line per problem. */
 export interface TextCodec {
   /** The schema of the JSON that it reads; `undefined` for text that means itself. */
   readonly jsonSchema: JsonObject | undefined
@@ -41,12 +41,11 @@ export interface TextCodec {
   readonly problem: string | undefined
   /** Writes a value that will be read again. */
   readonly write: (value: unknown) => Effect.Effect<string, string>
-  /** Writes a value whatever it is: it is refused where it is read. */
+  /** Writes any value; an invalid one is rejected when it is read. */
   readonly say: (value: unknown) => string
   readonly read: (text: string) => Effect.Effect<unknown, string>
 }
 
-/** The codec of texts as they are. */
 export const text: TextCodec = {
   jsonSchema: undefined,
   problem: undefined,
@@ -63,8 +62,8 @@ const make = (
 ): TextCodec => {
   // A schema of strings is said as it is read.
   const isText = jsonSchema["type"] === "string"
-  const said = (json: Json): string => (isText && typeof json === "string" ? json : stringify(json))
-  const read = (given: string) =>
+  const toText = (json: Json): string => (isText && typeof json === "string" ? json : stringify(json))
+  const readText = (given: string) =>
     Effect.flatMap(
       Effect.fromResult(isText ? Result.succeed<Json>(given) : parseText(given, whole)),
       Effect.fnUntraced(function* (json) {
@@ -76,12 +75,12 @@ const make = (
     jsonSchema,
     problem: undefined,
     write: Effect.fnUntraced(function* (value) {
-      const written = said(yield* Effect.fromResult(encode(value)))
-      yield* read(written)
+      const written = toText(yield* Effect.fromResult(encode(value)))
+      yield* readText(written)
       return written
     }),
-    say: (value) => said(Result.getOrElse(encode(value), () => fromUnknown(value))),
-    read
+    say: (value) => toText(Result.getOrElse(encode(value), () => fromUnknown(value))),
+    read: readText
   }
 }
 

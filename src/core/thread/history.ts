@@ -2,7 +2,6 @@
 import { type AiMessage, isPartial, makeId, type Message, tool, type ToolMessage } from "../Message.ts"
 import { type Suspension, waitingCalls } from "./suspension.ts"
 
-/** A call that must be answered. */
 interface Unanswered {
   readonly id: string
   readonly name: string
@@ -22,7 +21,7 @@ const callsOf = (message: AiMessage): ReadonlyArray<Unanswered> =>
         }))
       ]
 
-/** Marks what the library answers for a call whose result nobody has: a result that comes late takes its place. */
+/** The `source` of a stand-in for a missing result. A late result replaces it. */
 export const recovery = "recovery"
 
 /** Of a call that never began. */
@@ -75,7 +74,6 @@ const standIn = ({ id, isMalformed, name }: Unanswered, suspended: Suspended | u
   return tool(text, { id: makeId(), toolCallId: id, toolName: name, isError: true, source: recovery })
 }
 
-/** The answers to the calls of a turn, by their ids. */
 type Answers = Map<string, ToolMessage>
 
 /**
@@ -103,7 +101,7 @@ const collect = (history: ReadonlyArray<Message>): ReadonlyMap<number, Answers> 
   return turns
 }
 
-/** The last message that is no result, and where it is. */
+/** Finds the last message that is no result. */
 const lastTurn = (history: ReadonlyArray<Message>) => {
   const at = history.findLastIndex((message) => message.role !== "tool")
   const last = history[at]
@@ -111,8 +109,8 @@ const lastTurn = (history: ReadonlyArray<Message>) => {
 }
 
 /**
- * True while what a suspension is about is open, and nothing else was said: a turn of which not all was answered, or the
- * question that a program works on.
+ * True while the subject of a suspension is open: a turn with unanswered calls, or the question of a program, and no
+ * later message.
  */
 export const isOpen = (history: ReadonlyArray<Message>, { messageId }: Suspension): boolean => {
   const { at, last, turn } = lastTurn(history)
@@ -140,9 +138,9 @@ const isMended = (history: ReadonlyArray<Message>): boolean => {
 }
 
 /**
- * A history that any provider accepts: behind every ai message exactly one answer for each of its calls, in call order,
- * and no answer without a call. What is missing at the very end is given apart, since it is new; what is missing inside
- * is put in its place. It goes over the history once a run.
+ * Makes a history that every provider accepts: each call has exactly one answer behind its turn, in call order, and no
+ * other answers. Answers missing at the end are new, so `missing` has them; others are put in place. It reads the
+ * history once a run.
  */
 export const mend = (
   history: ReadonlyArray<Message>,
@@ -181,7 +179,7 @@ export interface Reopened {
   readonly open: ReadonlyArray<Unanswered & { readonly answer: ToolMessage | undefined }>
 }
 
-/** Like {@link mend}, but the last turn stays open. What was said of a turn that did not end is dropped. */
+/** Like {@link mend}, but the last turn stays open. A partial turn is discarded. */
 export const reopen = (history: ReadonlyArray<Message>, suspension: Suspension | null): Reopened => {
   const { at, turn } = lastTurn(history)
   const isCutOff: boolean = isPartial(turn)

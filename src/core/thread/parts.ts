@@ -5,12 +5,12 @@ import * as Content from "../Content.ts"
 import type { Json } from "../Json.ts"
 import { ai, type AiMessage } from "../Message.ts"
 
-/** A piece of what a turn has said: `from` is how much of it was said before, in UTF-16 units. */
+/** A piece of a streamed text: `from` is the length of the text before it, in UTF-16 units. */
 const piece = { from: Schema.Finite, text: Schema.String }
 
 /**
- * The part of a turn that was streamed since the part before. `turn` tells turns apart; a part of another one begins anew.
- * Pieces may overlap with what is known: a part whose storing failed is stored again with the next.
+ * The streamed part of a turn since the part before. `turn` identifies the turn. Pieces may overlap: after a failure, a
+ * part is stored again with the next.
  */
 export const Part = Schema.TaggedStruct("Part", {
   turn: Schema.String,

@@ -16,7 +16,6 @@ export const Stored = Schema.TaggedStruct("Output", {
 })
 export type Stored = typeof Stored.Type
 
-/** Gives an output as it is stored. */
 export const toStored = ({ content, details, isError, returnDirect, sources }: ToolOutput): Stored => ({
   _tag: "Output",
   content,
@@ -25,5 +24,4 @@ export const toStored = ({ content, details, isError, returnDirect, sources }: T
   ...defined({ details, sources })
 })
 
-/** Gives a stored output as it came. */
 export const fromStored = ({ _tag, ...output }: Stored): ToolOutput => ({ ...output, state: [] })

@@ -20,10 +20,11 @@ const Child = Schema.Struct({
 export type Child = typeof Child.Type
 
 /**
- * The reason why a run is suspended: the turn whose calls wait, what is asked about them (by what they do, too), what
- * was decided, and the calls in which something waits. `answers` are those of calls that are done and come after one
- * that waits; `unknown` are calls that an earlier run may have begun. While the turn is resumed it is kept, with every
- * call unknown that has no answer.
+ * Why a run is suspended: the turn whose calls wait, the requests about them and inside them, and the decisions so far.
+ *
+ * - `waiting`: the calls in which something waits
+ * - `answers`: results of finished calls behind a waiting call
+ * - `unknown`: calls that an earlier run may have begun. While the turn is resumed, every call without an answer
  */
 export const Suspension = Schema.Struct({
   messageId: Schema.String,
@@ -47,11 +48,9 @@ export const suspension = AgentState.slot<Suspension | null, unknown>("suspensio
 /** True for the names of the slots that have a value only while a call, or a program, is open. */
 export const isOpenCallSlot = (slot: string): boolean => slot === suspension.name || slot.startsWith("inside/")
 
-/** The calls in which something waits. */
 export const waitingCalls = ({ children, waiting }: Suspension): ReadonlyArray<string> =>
   waiting ?? Object.keys(children ?? {})
 
-/** The requests that still wait for a decision. */
 export const openRequests = ({ decisions, requests }: Suspension): ReadonlyArray<Request> => {
   const decided = new Set(decisions.map((decision) => decision.id))
   return requests.filter((request) => !decided.has(request.id))
@@ -65,7 +64,7 @@ const isSame = (left: Decision, right: Decision): boolean => {
   return one === other
 }
 
-/** Adds what was decided. The same decision may come again; fails with what is wrong with one. */
+/** Adds decisions. Repeating a decision has no effect; a decision that does not fit fails with its problem. */
 export const decide = (
   current: Suspension | null,
   decisions: ReadonlyArray<Decision>
@@ -115,7 +114,7 @@ const indexOf = (current: Suspension): Index => {
   return index
 }
 
-/** The first request about a call that `counts`, if it is about these arguments, and none of those that are `settled`. */
+/** Finds the first request about a call with these arguments that `counts` and is not `settled`. */
 export const requestFor = (
   current: Suspension | null,
   path: ReadonlyArray<string>,
@@ -136,7 +135,7 @@ export const requestFor = (
             counts?.(request, decisionOn(current, request)) !== false
         )
 
-/** The last request about a call, whatever its arguments, and none of those that are `settled`. */
+/** Finds the last request about a call, with any arguments, that is not `settled`. */
 export const lastRequestOn = (
   current: Suspension | null,
   path: ReadonlyArray<string>,
@@ -149,7 +148,6 @@ export const lastRequestOn = (
         .requests.get(callId)
         ?.findLast((request) => settled?.has(request.id) !== true && request.path.length === path.length)
 
-/** The decision on a request. */
 export const decisionOn = (current: Suspension | null, { id }: Request): Decision | undefined =>
   current === null ? undefined : indexOf(current).decisions.get(id)
 

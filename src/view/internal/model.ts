@@ -1,6 +1,6 @@
 /** The data of a view, public by `View`. */
 import type * as HashMap from "effect/HashMap"
-import type { ContextMeasured } from "../../core/AgentEvent.ts"
+import type { Of } from "../../core/AgentEvent.ts"
 import type { JsonObject } from "../../core/Json.ts"
 import type { StopReason } from "../../core/StopReason.ts"
 import type * as Usage from "../../core/Usage.ts"
@@ -132,7 +132,7 @@ export interface View {
   }>
   readonly pending: ReadonlyArray<Pending>
   readonly sources: ReadonlyArray<{ readonly number: number; readonly title: string; readonly url: string }>
-  readonly context: Pick<ContextMeasured, "total" | "window" | "parts"> | undefined
+  readonly context: Pick<Of<"ContextMeasured">, "total" | "window" | "parts"> | undefined
   readonly usage: Usage.Usage
   readonly total: Usage.Usage
 }

@@ -86,7 +86,7 @@ describe("what fills the context window", () => {
   )
 
   /** A run of so many rounds whose first message counts how often it is read. */
-  const counted = (rounds: number, look: (event: AgentEvent.ContextMeasured) => void) =>
+  const counted = (rounds: number, look: (event: AgentEvent.Of<"ContextMeasured">) => void) =>
     Effect.gen(function* () {
       let reads = 0
       const block = {

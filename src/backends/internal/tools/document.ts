@@ -108,7 +108,7 @@ export const readDocument = Effect.fnUntraced(function* (
   const name = Path.basename(path)
   const about = { bytes: transfer.value, name, mimeType: file.mimeType }
   const actual = Document.find(formats, about) ?? format
-  const lines = Document.lines(Document.read(actual, { ...about, from: wanted.page }))
+  const lines = Document.lines(Document.readPieces(actual, { ...about, from: wanted.page }))
   const found = yield* (wanted.offset < 0 ? backward : forward)(lines, wanted).pipe(
     Effect.mapError((error) =>
       ToolError.make(`${showPath(path)} can't be read as a ${error.format}: ${error.message}.${advice[error.reason]}`)
