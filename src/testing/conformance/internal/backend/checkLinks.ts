@@ -1,7 +1,4 @@
-/**
- * Checks of links on the disk: those to what is inside are followed, those that lead out of the
- * root lead nowhere.
- */
+/** Checks links on the disk: links within the root are followed, links out of the root lead nowhere. */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
@@ -19,7 +16,7 @@ const kindOf = <H>(host: Host<H>, path: string) => Effect.map(host.look(path), (
 const onHost = <H>(host: Host<H>, path: string) =>
   Effect.map(host.read(path), (bytes) => new TextDecoder().decode(bytes))
 
-/** Links to what is inside: followed to be read and written, and left as they are. */
+/** Links within the root: followed by reads and writes, and otherwise unchanged. */
 const inside = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>) {
   const { root } = yield* host.folders
   yield* fill(backend, { "/real/file.txt": "text\n", "/real/deep/other.txt": "other" })
@@ -85,7 +82,7 @@ const addLine = (backend: Service, path: string, index: number) =>
     { while: (error) => error._tag === "BackendError" && error.reason._tag === "Conflict", times: 100 }
   )
 
-/** Links out of the root: nothing is reached by them, whatever the operation. */
+/** Links out of the root: no operation reaches their target. */
 const outside = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>) {
   const folders = yield* host.folders
   const beside = folders.outside.slice(folders.outside.lastIndexOf("/") + 1)
@@ -243,7 +240,7 @@ export const linkRules = <H>(): Rules<Service, Host<H>, H | Scope.Scope> => [
   })
 ]
 
-/** Checks of what happens while others change what is on the disk. */
+/** Checks races with other changes of the disk. */
 export const raceRules = <H>(): Rules<Service, Host<H>, H | Scope.Scope> => [
   ["a file that turns into a link out of the root leaks nothing", races]
 ]

@@ -30,7 +30,7 @@ export const everyOperation = (
   ["download", Effect.flatMap(backend.download([path]), one)]
 ]
 
-const refused = (paths: ReadonlyArray<string>, tag: "OutsideRoot" | "InvalidPath") =>
+const checkRefusal = (paths: ReadonlyArray<string>, tag: "OutsideRoot" | "InvalidPath") =>
   Effect.fnUntraced(function* (backend: Service) {
     yield* fill(backend, { "/there.txt": "here" })
     for (const path of paths) {
@@ -137,8 +137,8 @@ const worksOnNames = Effect.fnUntraced(function* (backend: Service) {
 
 /** Checks of paths. */
 export const pathRules: Rules<Service> = [
-  ["no operation leaves the root by .. or ~", refused(traversals, "OutsideRoot")],
-  ["no operation takes a path that can't be meant", refused(invalids, "InvalidPath")],
+  ["no operation leaves the root by .. or ~", checkRefusal(traversals, "OutsideRoot")],
+  ["no operation takes a path that can't be meant", checkRefusal(invalids, "InvalidPath")],
   rule("what only looks like .. or / is a name", function* (backend) {
     const paths = lookalikes.map((name) => `/a/${name}/b`)
     yield* fill(backend, Object.fromEntries(paths.map((path) => [path, path])))

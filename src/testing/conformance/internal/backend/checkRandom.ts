@@ -1,4 +1,4 @@
-/** Checks that any operations on a backend give what the reference gives. */
+/** Compares random operations on a backend with the reference. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../../core/Backend.ts"
@@ -9,12 +9,12 @@ import { allFiles, bytesAt, bytesOf, type Rules } from "./common.ts"
 import { fakeOf, type Outcome } from "./fake.ts"
 import { ancestors } from "./paths.ts"
 
-/** In the place of a version: the one that the file has. */
+/** A placeholder for the current version of a file. */
 const currentVersion = "current"
 
 type Fake = ReturnType<typeof fakeOf>
 
-/** The comparable part of a result: not versions, times, nor where a window without lines would begin. */
+/** The comparable part of a result: without versions, times and the start of an empty window. */
 const comparable = (value: unknown): unknown => {
   if (value instanceof Uint8Array) return [...value]
   if (Array.isArray(value)) return value.map(comparable)
@@ -32,7 +32,7 @@ const comparable = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(shown).map(([key, inner]) => [key, comparable(inner)]))
 }
 
-/** The place in a result of a key that is there without a value. What is not known is left out. */
+/** Finds a key without a value in a result. Unknown values must be omitted. */
 const emptyKey = (value: unknown, at = "it"): string | undefined => {
   if (typeof value !== "object" || value === null || value instanceof Uint8Array) return undefined
   for (const [key, inner] of Object.entries(value)) {
@@ -105,7 +105,7 @@ const onBackend = (backend: Backend.Service, request: Request): Effect.Effect<un
   }
 }
 
-/** The request with the version that the file has on this side, where it asks for that. */
+/** Puts the current version of the file in the place of the placeholder. */
 const versioned = (request: Request, version: string | undefined): Request =>
   (request.operation === "write" || request.operation === "edit") && request.options.version === currentVersion
     ? { ...request, options: { ...request.options, version: version ?? currentVersion } }
@@ -140,9 +140,7 @@ const step = Effect.fnUntraced(function* (backend: Backend.Service, fake: Fake, 
   }
 })
 
-/**
- * Does the same on a backend that is empty and on the reference, and compares each result, and what is there at last.
- */
+/** Runs operations on an empty backend and on the reference, and compares each result and the final files. */
 export const agrees = (
   backend: Backend.Service,
   requests: ReadonlyArray<Request>
@@ -159,8 +157,8 @@ export const agrees = (
     }
     for (const folder of ["/", ...foldersOf(paths)]) {
       const names = Result.getOrUndefined(fake.ls(folder))?.entries.map(({ kind, path }) => [path, kind])
-      const listed = (yield* backend.ls(folder)).entries.map(({ kind, path }) => [path, kind])
-      yield* same(listed, names, `ls of ${folder} at the end`)
+      const entries = (yield* backend.ls(folder)).entries.map(({ kind, path }) => [path, kind])
+      yield* same(entries, names, `ls of ${folder} at the end`)
     }
   })
 
@@ -216,42 +214,41 @@ export const randomRequests = (seed: number, count: number): ReadonlyArray<Reque
     }
   }
 
-  const one = (): Request => {
+  const change = (): Request => {
     const dice = next()
-    if (dice < 0.24) {
+    if (dice < 0.43) {
       const at = chance(0.3) ? existing()[0] : path()
       const options = { ...(chance(0.15) ? { create: true } : {}), ...versionOf() }
       return { operation: "write", path: at, content: content(at), options }
     }
-    if (dice < 0.28) {
+    if (dice < 0.5) {
       const at = path()
-      return {
-        operation: "upload",
-        path: at,
-        content: chance(0.3) ? new Uint8Array([0, 255, 10]) : bytesOf(content(at))
-      }
+      const bytes = chance(0.3) ? new Uint8Array([0, 255, 10]) : bytesOf(content(at))
+      return { operation: "upload", path: at, content: bytes }
     }
-    if (dice < 0.42) return edit()
+    if (dice < 0.75) return edit()
     const [at] = existing()
-    if (dice < 0.47)
-      return {
-        operation: "delete",
-        path: chance(0.3) ? folderOf(at) : at,
-        options: chance(0.5) ? { recursive: true } : {}
-      }
-    if (dice < 0.56) return { operation: "move", path: chance(0.3) ? folderOf(at) : at, to: path() }
-    if (dice < 0.63) return { operation: "ls", path: chance(0.8) ? folderOf(at) : at }
-    if (dice < 0.71) {
+    const from = chance(0.3) ? folderOf(at) : at
+    return dice < 0.84
+      ? { operation: "delete", path: from, options: chance(0.5) ? { recursive: true } : {} }
+      : { operation: "move", path: from, to: path() }
+  }
+
+  const look = (): Request => {
+    const dice = next()
+    const [at] = existing()
+    if (dice < 0.16) return { operation: "ls", path: chance(0.8) ? folderOf(at) : at }
+    if (dice < 0.34) {
       const window = chance(0.5) ? {} : { offset: 1 + Math.floor(next() * 4), limit: Math.floor(next() * 3) }
       return { operation: "read", path: at, window }
     }
-    if (dice < 0.75) return { operation: "download", path: at }
+    if (dice < 0.43) return { operation: "download", path: at }
     const where = chance(0.7) ? "/" : at
     const more = {
       ...(chance(0.2) ? { ignored: true } : {}),
       ...(chance(0.3) ? { limit: 1 + Math.floor(next() * 4) } : {})
     }
-    if (dice < 0.86) return { operation: "glob", path: where, query: { pattern: pick(globs, "*"), ...more } }
+    if (dice < 0.68) return { operation: "glob", path: where, query: { pattern: pick(globs, "*"), ...more } }
     const regex = chance(0.5)
     return {
       operation: "grep",
@@ -268,7 +265,7 @@ export const randomRequests = (seed: number, count: number): ReadonlyArray<Reque
     }
   }
   return Array.from({ length: count }, () => {
-    const request = one()
+    const request = chance(0.56) ? change() : look()
     if (request.operation === "write") known.push([request.path, request.content])
     if (request.operation === "move") known.push([request.to, ""])
     return request

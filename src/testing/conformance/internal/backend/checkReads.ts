@@ -1,4 +1,4 @@
-/** Checks of reading: windows of texts with their line numbers, whatever the line endings, and binary files. */
+/** Checks reads: windows of texts with their line numbers, for all line endings, and binary files. */
 import * as Effect from "effect/Effect"
 import type { Service, TextFile, Window } from "../../../../core/Backend.ts"
 import { fails, assert, same, within } from "../assert.ts"
@@ -7,7 +7,7 @@ import { byteLength } from "./paths.ts"
 
 const windowBytes = 256 * 1024
 
-const seen = ({ endLine, startLine, text, totalLines }: TextFile) => ({ text, startLine, endLine, totalLines })
+const windowOf = ({ endLine, startLine, text, totalLines }: TextFile) => ({ text, startLine, endLine, totalLines })
 
 /** Reads a file page by page, as a caller does that wants all of it. */
 const pages = Effect.fnUntraced(function* (backend: Service, path: string, limit?: number) {
@@ -31,7 +31,7 @@ const pages = Effect.fnUntraced(function* (backend: Service, path: string, limit
   return yield* assert(false, "a file is read in a bounded number of windows", "1,000 windows were not enough")
 })
 
-/** Texts and their lines: whatever the endings, and a final ending begins no line. */
+/** Texts and their lines, for all line endings. A final ending begins no line. */
 const endings: ReadonlyArray<readonly [content: string, lines: ReadonlyArray<string>]> = [
   ["", []],
   ["\n", [""]],
@@ -56,7 +56,7 @@ const readsLines = Effect.fnUntraced(function* (backend: Service) {
     const read = yield* readText(backend, path)
     const label = JSON.stringify(content)
     yield* same(
-      seen(read),
+      windowOf(read),
       { text: lines.join("\n"), startLine: 1, endLine: lines.length, totalLines: lines.length },
       `the lines of ${label}`
     )
@@ -81,7 +81,7 @@ const readsWindows = Effect.fnUntraced(function* (backend: Service) {
     yield* backend.write("/twelve.txt", twelve.join(ending) + ending)
     for (const [window, from, to] of ending === "\n" ? windows : windows.slice(2, 4)) {
       yield* same(
-        seen(yield* readText(backend, "/twelve.txt", window)),
+        windowOf(yield* readText(backend, "/twelve.txt", window)),
         { text: twelve.slice(from - 1, to).join("\n"), startLine: from, endLine: to, totalLines: 12 },
         `the window ${JSON.stringify(window)}`
       )

@@ -35,7 +35,7 @@ const outcomes: ReadonlyArray<readonly [command: string, exitCode: number, outpu
 /** For how long to wait for what must not happen. */
 const grace = "700 millis"
 
-const seen = (events: ReadonlyArray<ExecuteEvent>) =>
+const outputOf = (events: ReadonlyArray<ExecuteEvent>) =>
   events.flatMap((event) => (event._tag === "Output" ? [event] : []))
 
 /** Checks of commands. */
@@ -197,7 +197,7 @@ export const sandboxRules: Rules<Pair> = [
     yield* assert(done.output.endsWith("249999\nlast\n"), "its end is there", done.output.slice(-40))
     const events = yield* Stream.runCollect(sandbox.executeStream("cat long.txt; exit 5"))
     const last = events.at(-1)
-    const streamed = seen(events).reduce((sum, { text }) => sum + byteLength(text), 0)
+    const streamed = outputOf(events).reduce((sum, { text }) => sum + byteLength(text), 0)
     yield* assert(
       last?._tag === "Exited" && last.exitCode === 5 && last.truncated === streamed < 1_500_000,
       "the stream gives all of it, or says so too",
@@ -289,7 +289,7 @@ export const streamRules: Rules<Pair> = [
   rule("the stream tells stderr from stdout", function* ({ sandbox }) {
     const events = yield* Stream.runCollect(sandbox.executeStream("echo right; echo wrong >&2"))
     const on = (channel: string) =>
-      seen(events)
+      outputOf(events)
         .flatMap((event) => (event.channel === channel ? [event.text] : []))
         .join("")
     yield* same([on("stdout"), on("stderr")], ["right\n", "wrong\n"], "the channels")

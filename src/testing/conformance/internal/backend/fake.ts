@@ -28,7 +28,84 @@ const sameBytes = (left: Uint8Array, right: Uint8Array): boolean =>
 /** Says whether each line of a text ends with CR and LF. */
 const isCrlf = (text: string): boolean => text.includes("\r\n") && !/\r(?!\n)|(?<!\r)\n/.test(text)
 
-/** Files in memory. Folders are what files are in. */
+/** The parts of the fake that its searches need. */
+interface Searched {
+  readonly files: ReadonlyMap<string, File>
+  readonly isFolder: (path: string) => boolean
+  readonly filesIn: (folder: string) => ReadonlyArray<string>
+  readonly entryOf: (path: string) => Backend.Entry
+}
+
+const globOf = (pattern: string) =>
+  Result.mapError(compileGlob(pattern), (problem): Reason => ({ _tag: "InvalidPattern", pattern, problem }))
+
+type Matches = ReadonlyArray<Backend.GrepMatch>
+
+/** Collects the matches of files up to a limit; `add` tells whether the search goes on. */
+const collect = (mode: NonNullable<Backend.GrepQuery["mode"]>, limit: number) => {
+  const found: Array<Backend.GrepFile> = []
+  let given = 0
+  const add = (path: string, matches: Matches): boolean => {
+    const room = mode === "content" ? limit - given : 1
+    if (given < limit && (matches.length <= room || mode !== "content")) {
+      found.push({ path, count: matches.length, matches: mode === "content" ? matches : [] })
+      given += mode === "content" ? matches.length : 1
+      return true
+    }
+    const some = matches.slice(0, room)
+    if (some.length > 0 && mode === "content") found.push({ path, count: some.length, matches: some })
+    return false
+  }
+  return { found, add, most: () => (mode === "count" ? Infinity : mode === "files" ? 1 : limit - given + 1) }
+}
+
+const searchesOf = ({ entryOf, files, filesIn, isFolder }: Searched) => {
+  const searched = (given: string | undefined, ignored: boolean | undefined) =>
+    Result.gen(function* () {
+      const folder = yield* normalize(given ?? "/")
+      if (!files.has(folder) && !isFolder(folder)) return yield* fail({ _tag: "NotFound" })
+      const rules = Array.from(files).flatMap(([path, { bytes }]) =>
+        path.endsWith("/.gitignore") ? [[path.slice(0, -"/.gitignore".length) || "/", decode(bytes)] as const] : []
+      )
+      const isIgnored = ignored === true ? () => false : compileIgnore(new Map(rules))
+      const relative = (path: string) => path.slice(folder === "/" ? 1 : folder.length + 1)
+      return { relative, paths: [...filesIn(folder)].sort(comparePaths).filter((path) => !isIgnored(path)) }
+    })
+
+  return {
+    grep: (query: Backend.GrepQuery): Outcome<Backend.GrepResult> =>
+      Result.gen(function* () {
+        const { pattern } = query
+        const find = yield* Result.mapError(compileSearch(query), (problem): Reason => ({
+          _tag: "InvalidPattern",
+          pattern,
+          problem
+        }))
+        const isWanted = query.glob === undefined ? () => true : yield* globOf(query.glob)
+        const { paths, relative } = yield* searched(query.path, query.ignored)
+        const { add, found, most } = collect(query.mode ?? "content", limitOf(query.limit))
+        for (const path of paths) {
+          const bytes = files.get(path)?.bytes ?? new Uint8Array()
+          if (!isWanted(relative(path) || path) || isBinary(bytes)) continue
+          const matches = searchText(decode(bytes), find, query.context ?? 0, most())
+          if (matches.length > 0 && !add(path, matches)) return { files: found, truncated: "limit" as const }
+        }
+        return { files: found }
+      }),
+
+    glob: (query: Backend.GlobQuery): Outcome<Backend.Listing> =>
+      Result.gen(function* () {
+        const matches = yield* globOf(query.pattern)
+        const { paths, relative } = yield* searched(query.path, query.ignored)
+        const limit = limitOf(query.limit)
+        const found = paths.filter((path) => matches(relative(path)))
+        const entries = found.slice(0, limit).map(entryOf)
+        return found.length > limit ? { entries, truncated: "limit" as const } : { entries }
+      })
+  }
+}
+
+/** Files in memory. A folder exists while it contains files. */
 export const fakeOf = (maxFileSize: number) => {
   const files = new Map<string, File>()
   /** The number of files in a folder, at any depth. */
@@ -39,7 +116,7 @@ export const fakeOf = (maxFileSize: number) => {
     for (const folder of ancestors(path)) folders.set(folder, (folders.get(folder) ?? 0) + by)
   }
 
-  const set = (path: string, file: File): void => {
+  const setFile = (path: string, file: File): void => {
     if (!files.has(path)) count(path, 1)
     files.set(path, file)
   }
@@ -48,7 +125,7 @@ export const fakeOf = (maxFileSize: number) => {
     if (files.delete(path)) count(path, -1)
   }
 
-  const within = (folder: string): ReadonlyArray<string> =>
+  const filesIn = (folder: string): ReadonlyArray<string> =>
     Array.from(files.keys()).filter((path) => isWithin(path, folder))
 
   const isFolder = (path: string): boolean => path === "/" || (folders.get(path) ?? 0) > 0
@@ -61,10 +138,10 @@ export const fakeOf = (maxFileSize: number) => {
       return [path, file] as const
     })
 
-  const put = (path: string, bytes: Uint8Array): Backend.Written => {
+  const putBytes = (path: string, bytes: Uint8Array): Backend.Written => {
     const before = files.get(path)
     const version = before !== undefined && sameBytes(before.bytes, bytes) ? before.version : `v${++changes}`
-    set(path, { bytes: bytes.slice(), version })
+    setFile(path, { bytes: bytes.slice(), version })
     return { path, created: before === undefined, version }
   }
 
@@ -80,23 +157,8 @@ export const fakeOf = (maxFileSize: number) => {
       const before = files.get(path)
       if (options.create === true && before !== undefined) return yield* fail({ _tag: "AlreadyExists" })
       if (options.version !== undefined && before?.version !== options.version) return yield* fail({ _tag: "Conflict" })
-      return put(path, bytes)
+      return putBytes(path, bytes)
     })
-
-  const searched = (given: string | undefined, ignored: boolean | undefined) =>
-    Result.gen(function* () {
-      const folder = yield* normalize(given ?? "/")
-      if (!files.has(folder) && !isFolder(folder)) return yield* fail({ _tag: "NotFound" })
-      const rules = Array.from(files).flatMap(([path, { bytes }]) =>
-        path.endsWith("/.gitignore") ? [[path.slice(0, -"/.gitignore".length) || "/", decode(bytes)] as const] : []
-      )
-      const isIgnored = ignored === true ? () => false : compileIgnore(new Map(rules))
-      const relative = (path: string) => path.slice(folder === "/" ? 1 : folder.length + 1)
-      return { relative, paths: [...within(folder)].sort(comparePaths).filter((path) => !isIgnored(path)) }
-    })
-
-  const globOf = (pattern: string) =>
-    Result.mapError(compileGlob(pattern), (problem): Reason => ({ _tag: "InvalidPattern", pattern, problem }))
 
   const entryOf = (path: string): Backend.Entry => {
     const file = files.get(path)
@@ -112,7 +174,7 @@ export const fakeOf = (maxFileSize: number) => {
         if (files.has(folder)) return yield* fail({ _tag: "NotDirectory" })
         if (!isFolder(folder)) return yield* fail({ _tag: "NotFound" })
         const depth = segments(folder).length + 1
-        const paths = new Set(within(folder).map((path) => `/${segments(path).slice(0, depth).join("/")}`))
+        const paths = new Set(filesIn(folder).map((path) => `/${segments(path).slice(0, depth).join("/")}`))
         return { entries: Array.from(paths).sort(comparePaths).map(entryOf) }
       }),
 
@@ -140,14 +202,14 @@ export const fakeOf = (maxFileSize: number) => {
         if (options.version !== undefined && options.version !== version) return yield* fail({ _tag: "Conflict" })
         if (isBinary(bytes) || !isUtf8(bytes)) return yield* fail({ _tag: "NotText", mimeType: mimeType(path) })
         const { lines, replaced, text } = yield* applyEdits(decode(bytes), replacements)
-        return { path, replaced, lines, version: put(path, new TextEncoder().encode(text)).version }
+        return { path, replaced, lines, version: putBytes(path, new TextEncoder().encode(text)).version }
       }),
 
     remove: (given: string, recursive: boolean): Outcome<void> =>
       Result.gen(function* () {
         const path = yield* normalize(given)
         if (path === "/") return yield* fail({ _tag: "InvalidPath", problem: "the root can't be deleted" })
-        const all = within(path)
+        const all = filesIn(path)
         if (all.length === 0) return yield* fail({ _tag: "NotFound" })
         if (!files.has(path) && !recursive) return yield* fail({ _tag: "IsDirectory" })
         for (const one of all) unset(one)
@@ -158,59 +220,19 @@ export const fakeOf = (maxFileSize: number) => {
         const from = yield* normalize(givenFrom)
         const to = yield* normalize(givenTo)
         if (from === "/") return yield* fail({ _tag: "InvalidPath", problem: "the root can't be moved" })
-        const all = within(from)
+        const all = filesIn(from)
         if (all.length === 0) return yield* fail({ _tag: "NotFound" })
         if (isWithin(to, from)) return yield* fail({ _tag: "InvalidPath", problem: "it can't be moved into itself" })
         if (files.has(to) || isFolder(to)) return yield* fail({ _tag: "AlreadyExists" })
         if (ancestors(to).some((folder) => files.has(folder))) return yield* fail({ _tag: "NotDirectory" })
         for (const path of all) {
           const file = files.get(path)
-          if (file !== undefined) set(to + path.slice(from.length), file)
+          if (file !== undefined) setFile(to + path.slice(from.length), file)
           unset(path)
         }
       }),
 
-    grep: (query: Backend.GrepQuery): Outcome<Backend.GrepResult> =>
-      Result.gen(function* () {
-        const { pattern } = query
-        const find = yield* Result.mapError(compileSearch(query), (problem): Reason => ({
-          _tag: "InvalidPattern",
-          pattern,
-          problem
-        }))
-        const isWanted = query.glob === undefined ? () => true : yield* globOf(query.glob)
-        const { paths, relative } = yield* searched(query.path, query.ignored)
-        const mode = query.mode ?? "content"
-        const limit = limitOf(query.limit)
-        const found: Array<Backend.GrepFile> = []
-        let given = 0
-        for (const path of paths) {
-          const bytes = files.get(path)?.bytes ?? new Uint8Array()
-          if (!isWanted(relative(path) || path) || isBinary(bytes)) continue
-          const most = mode === "count" ? Infinity : mode === "files" ? 1 : limit - given + 1
-          const matches = searchText(decode(bytes), find, query.context ?? 0, most)
-          if (matches.length === 0) continue
-          const room = mode === "content" ? limit - given : 1
-          if (given >= limit || (matches.length > room && mode === "content")) {
-            const some = matches.slice(0, room)
-            if (some.length > 0 && mode === "content") found.push({ path, count: some.length, matches: some })
-            return { files: found, truncated: "limit" as const }
-          }
-          found.push({ path, count: matches.length, matches: mode === "content" ? matches : [] })
-          given += mode === "content" ? matches.length : 1
-        }
-        return { files: found }
-      }),
-
-    glob: (query: Backend.GlobQuery): Outcome<Backend.Listing> =>
-      Result.gen(function* () {
-        const matches = yield* globOf(query.pattern)
-        const { paths, relative } = yield* searched(query.path, query.ignored)
-        const limit = limitOf(query.limit)
-        const found = paths.filter((path) => matches(relative(path)))
-        const entries = found.slice(0, limit).map(entryOf)
-        return found.length > limit ? { entries, truncated: "limit" as const } : { entries }
-      }),
+    ...searchesOf({ files, isFolder, filesIn, entryOf }),
 
     upload: (path: string, content: Uint8Array): Outcome<Backend.Written> =>
       content.length > maxFileSize

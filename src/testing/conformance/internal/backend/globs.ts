@@ -1,9 +1,8 @@
 /**
- * The glob dialect of backends and the rules of ignore files, as the reference has them: by `effect/Glob`.
+ * The reference for globs and ignore files, by `effect/Glob`.
  *
- * The dialect differs from it in this: a pattern without `/` means names at any depth; a leading `/` is the folder that
- * is searched; a `/` at the end means all that is in a folder; `a/**` is what is in `a`, and not `a` itself; and what
- * can't be meant is refused, where `effect/Glob` takes it for a literal text or lets it match nothing.
+ * Globs of backends differ from `effect/Glob`: a pattern without `/` matches names at any depth; a leading `/` is the
+ * searched folder; a trailing `/` matches all files of a folder; `a/**` excludes `a` itself; meaningless patterns fail.
  */
 import * as Glob from "effect/Glob"
 import * as Result from "effect/Result"
@@ -48,7 +47,7 @@ const expand = (pattern: string): Result.Result<ReadonlyArray<string>, string> =
   return Result.succeed(stack[0]?.current ?? [])
 }
 
-/** Compiles a glob of paths relative to the folder that is searched. Fails with what is wrong with it. */
+/** Compiles a glob of paths relative to the searched folder. Fails with the problem of the pattern. */
 export const compileGlob = (pattern: string): Result.Result<(path: string) => boolean, string> => {
   if (pattern === "") return Result.fail("it is empty")
   if (/(?<!\\)\{(?:-?\d+\.\.-?\d+|[a-z]\.\.[a-z])(?:\.\.-?\d+)?\}/i.test(pattern)) return Result.fail("it has a range")
@@ -107,7 +106,7 @@ export const compileIgnore = (files: ReadonlyMap<string, string>): ((path: strin
     if (known !== undefined) return known
     let ignored = isIgnored(names.slice(0, -1), true)
     if (!ignored && directory && names.at(-1) === ".git") ignored = true
-    // What is in an ignored folder can't be named back in.
+    // A file in an ignored folder can't be re-included.
     else if (!ignored)
       for (let depth = 0; depth < names.length; depth++)
         for (const rule of rules.get(`/${names.slice(0, depth).join("/")}`) ?? [])

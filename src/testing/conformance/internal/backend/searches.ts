@@ -8,11 +8,11 @@ type Find = (line: string) => readonly [start: number, end: number] | undefined
 
 const shown = 1000
 
-/** A line as it is shown: a long one is cut around what was found. */
+/** A line in a result: a long line is cut around the match. */
 const cutAround = (line: string, start: number): string =>
   line.length <= 2 * shown ? line : line.slice(Math.max(0, start - shown), start + shown)
 
-/** Compiles a query to what finds it in a line. Fails with what is wrong with it. */
+/** Compiles a query to a search in a line. Fails with the problem of the pattern. */
 export const compileSearch = (query: GrepQuery): Result.Result<Find, string> => {
   const { pattern } = query
   if (pattern === "" || /[\n\r]/.test(pattern)) return Result.fail("nothing that could be in a line")
@@ -48,7 +48,7 @@ export const searchText = (text: string, find: Find, context: number, limit: num
     const range = find(line)
     if (range !== undefined) found.push([index, range[0]])
   }
-  const cut = (line: string) => cutAround(line, 0)
+  const cutLine = (line: string) => cutAround(line, 0)
   let given = 0
   return found.slice(0, limit).map(([index, start], match) => {
     const next = found[match + 1]?.[0] ?? lines.length
@@ -57,8 +57,8 @@ export const searchText = (text: string, find: Find, context: number, limit: num
     return {
       line: index + 1,
       text: cutAround(lines[index] ?? "", start),
-      before: before.map(cut),
-      after: lines.slice(index + 1, given).map(cut)
+      before: before.map(cutLine),
+      after: lines.slice(index + 1, given).map(cutLine)
     }
   })
 }

@@ -16,12 +16,12 @@ export interface Host<out H> {
   readonly folders: Effect.Effect<{ readonly root: string; readonly outside: string }, never, H>
   /** Writes a file, with the folders that it needs. */
   readonly write: (path: string, content: Uint8Array) => Effect.Effect<void, never, H>
-  /** Makes a link to `to`, which is absolute, or relative to where the link is. */
+  /** Makes a link to `to`, an absolute path, or a path relative to the link. */
   readonly link: (path: string, to: string) => Effect.Effect<void, never, H>
   /** Makes a named pipe, with nobody at its other end. */
   readonly pipe: (path: string) => Effect.Effect<void, never, H>
   readonly chmod: (path: string, mode: number) => Effect.Effect<void, never, H>
-  /** Takes away what is there, links not followed. */
+  /** Removes a path without following links. */
   readonly remove: (path: string) => Effect.Effect<void, never, H>
   readonly look: (path: string) => Effect.Effect<Found | undefined, never, H>
   readonly read: (path: string) => Effect.Effect<Uint8Array, never, H>
@@ -57,9 +57,8 @@ export interface ManyFiles<out H> {
 export type Again<H> = Effect.Effect<Service, never, H | Scope.Scope>
 
 /**
- * Another process, with a backend of its own over the same files, that counts: so many times it reads the number in a
- * file, and writes the next one on the condition that the file has still the version that was read; after a `Conflict`
- * it begins anew. `path` is one of the backend.
+ * Starts another process that counts in a file of the backend. `times` times, it reads the number and writes the
+ * next one, on the condition that the version is unchanged; after a `Conflict` it tries again.
  */
 export type Counter<out H> = (path: string, times: number) => Effect.Effect<void, never, H | Scope.Scope>
 

@@ -1,4 +1,4 @@
-/** Texts of backends, as the reference has them: what is one, its lines, windows of it, and edits. */
+/** The reference for texts: their detection, lines, windows and edits. */
 import * as Result from "effect/Result"
 import type { Replacement, Window } from "../../../../core/Backend.ts"
 import type { Reason } from "../../../../core/BackendError.ts"
@@ -22,7 +22,7 @@ export const isBinary = (bytes: Uint8Array): boolean => {
   const head = bytes.subarray(0, sniffed)
   if (head.includes(0)) return true
   if (bytes.length <= sniffed) return !isUtf8(bytes)
-  // A character may be cut by the end of what is looked at.
+  // The end of the sniffed bytes may cut a character.
   return ![0, 1, 2, 3].some((cut) => isUtf8(head.subarray(0, sniffed - cut)))
 }
 
@@ -101,7 +101,7 @@ const linesAt = (text: string, positions: ReadonlyArray<number>): ReadonlyArray<
   })
 }
 
-/** Moves places that were replaced before to where they are once others are replaced; both are in order. */
+/** Moves earlier places by the growth of later replacements; both are in order. */
 const shift = (
   starts: ReadonlyArray<number>,
   found: ReadonlyArray<number>,
@@ -129,7 +129,7 @@ const kinds: ReadonlyArray<readonly [name: string, fold: (line: string) => strin
   ["case", (line) => line.toLowerCase()]
 ]
 
-/** The line nearest to a text that is not in a file, and in what it differs. */
+/** Describes the nearest line of a missing text, and the difference. */
 const diagnose = (text: string, old: string): string => {
   const lines = toLines(text)
   const wanted = toLines(old).find((line) => line.trim() !== "") ?? old
@@ -145,7 +145,7 @@ const diagnose = (text: string, old: string): string => {
 
 const noMatch = (hint: string): Result.Result<never, Reason> => Result.fail({ _tag: "NoMatch", hint })
 
-/** A text with replacements made, one after the other; or why one of them can't be. */
+/** Applies replacements in order. Fails with the problem of a replacement. */
 export const applyEdits = (
   original: string,
   replacements: ReadonlyArray<Replacement>
@@ -154,20 +154,20 @@ export const applyEdits = (
   Reason
 > => {
   const crlf = original.includes("\r\n") && !/(?<!\r)\n/.test(original)
-  const ended = (text: string) => (crlf ? text.replace(/(?<!\r)\n/g, "\r\n") : text)
+  const convertEndings = (text: string) => (crlf ? text.replace(/(?<!\r)\n/g, "\r\n") : text)
   let text = original
   let starts: ReadonlyArray<number> = []
   let replaced = 0
   for (const replacement of replacements) {
     if (replacement.old === "") return noMatch("`old` must not be empty; to write a whole file, use write")
     if (replacement.old === replacement.new) return noMatch("`old` and `new` are the same")
-    const old = replacement.old.includes("\r\n") ? replacement.old : ended(replacement.old)
+    const old = replacement.old.includes("\r\n") ? replacement.old : convertEndings(replacement.old)
     const found = places(text, old)
     if (found.length === 0) return noMatch(diagnose(text, old))
     if (found.length > 1 && replacement.replaceAll !== true) {
       return Result.fail({ _tag: "NotUnique", count: found.length, lines: linesAt(text, found) })
     }
-    const put = ended(replacement.new)
+    const put = convertEndings(replacement.new)
     const grown = put.length - old.length
     const added = found.map((at, index) => at + grown * index)
     starts = [...shift(starts, found, old.length, grown), ...added].sort((left, right) => left - right)
