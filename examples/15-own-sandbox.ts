@@ -14,7 +14,7 @@ import { TestChatModel } from "effect-deepagents/testing"
 
 /** Runs a line. When the effect is interrupted, nobody waits for it any more; `CustomSandbox` ends what it started. */
 const run = (cwd: string, command: string) =>
-  Effect.callback<CustomSandbox.Output, Error>((resume) => {
+  Effect.callback<{ readonly output: string; readonly exitCode: number }, Error>((resume) => {
     const child = spawn("/bin/sh", ["-c", command], { cwd, stdio: ["ignore", "pipe", "ignore"] })
     const chunks: Array<Buffer> = []
     child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk))

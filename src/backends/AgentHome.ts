@@ -1,6 +1,6 @@
 /**
- * The folder of the user's that belongs to one agent, mounted beside the files it works on: `~/.deepagents/<id>` as
- * `/agent`. What an agent remembers of its user, and the skills that the user gave it, are there.
+ * Mounts an agent's own folder, `~/.deepagents/<id>`, as `/agent` beside its working files. The folder holds the
+ * agent's memories of its user, and the user's skills.
  *
  * ```ts
  * import * as AgentHome from "effect-deepagents/backends/AgentHome"
@@ -22,18 +22,17 @@ import type { Sandbox } from "../core/Sandbox.ts"
 import * as CompositeBackend from "./CompositeBackend.ts"
 import * as FilesystemBackend from "./FilesystemBackend.ts"
 
-/** The path at which it is mounted. */
+/** The mount path of the home. */
 export const mountedAt = "/agent"
 
 const idRule = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 
-/** The agent that is at home, and the folder of this machine that holds the homes. */
-export interface Where {
+interface Where {
   readonly agentId: string
   readonly folder?: string | undefined
 }
 
-/** The folder of an agent, made if it is not there, for its owner only. */
+/** Finds or creates an agent's folder, accessible to its owner only. */
 const folderOf = Effect.fnUntraced(function* ({ agentId, folder = join(homedir(), ".deepagents") }: Where) {
   if (!idRule.test(agentId)) {
     const problem = "an agent's id is 1 to 64 of A-Z a-z 0-9 _ -, and begins with a letter or a digit"
@@ -51,7 +50,7 @@ const folderOf = Effect.fnUntraced(function* ({ agentId, folder = join(homedir()
 const home = (where: Where): Layer.Layer<Backend, BackendError.BackendError> =>
   Layer.unwrap(Effect.map(folderOf(where), (root) => FilesystemBackend.layer({ root })))
 
-/** The files of an agent with its home beside them. `folder` is where the homes are, `~/.deepagents` by default. */
+/** The files of an agent with its home beside them. `folder` holds all homes, `~/.deepagents` by default. */
 export const layer = <E, R>(
   options: Where & { readonly files: Layer.Layer<Backend, E, R> }
 ): Layer.Layer<Backend, E | BackendError.BackendError | CompositeBackend.InvalidRoute, R> =>
@@ -71,7 +70,7 @@ export const layerConfig = <E, R>({
   Backend,
   E | BackendError.BackendError | Config.ConfigError | CompositeBackend.InvalidRoute,
   R
-> => Layer.unwrap(Effect.map(fromConfigured<Where>(where), (found) => layer({ ...found, files })))
+> => Layer.unwrap(Effect.map(fromConfigured<Where>(where), (settings) => layer({ ...settings, files })))
 
 /** As {@link layerSandbox}, with an id and a folder that may be a `Config`. */
 export const layerSandboxConfig = <E, R>({
@@ -81,4 +80,4 @@ export const layerSandboxConfig = <E, R>({
   Sandbox | Backend,
   E | BackendError.BackendError | Config.ConfigError | CompositeBackend.InvalidRoute,
   R
-> => Layer.unwrap(Effect.map(fromConfigured<Where>(where), (found) => layerSandbox({ ...found, files })))
+> => Layer.unwrap(Effect.map(fromConfigured<Where>(where), (settings) => layerSandbox({ ...settings, files })))

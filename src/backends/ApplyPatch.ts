@@ -33,16 +33,13 @@ import { diffOf } from "./internal/tools/diff.ts"
 import { hold, type Seen } from "./internal/tools/seen.ts"
 import { showPath } from "./internal/tools/text.ts"
 
-export { type Change, type Hunk, type HunkLine, InvalidPatch, type Patch } from "./internal/patch/model.ts"
+export { InvalidPatch } from "./internal/patch/model.ts"
 
 /**
- * Reads a patch. A code fence or a shell's here-document around it is taken off. Takes time in proportion to its length
- * and fails with nothing but `InvalidPatch`, whatever it is given.
+ * Parses a patch. Removes a surrounding code fence or here-document. Takes linear time and fails only with
+ * `InvalidPatch`.
  */
 export const parse: (text: string) => Result.Result<Patch, InvalidPatch> = format.parse
-
-/** Writes a patch, so that `parse` gives it back. */
-export const print: (patch: Patch) => string = format.print
 
 const { marks } = format
 
@@ -96,7 +93,7 @@ const sayStep = (step: Step): string => {
   }
 }
 
-/** Marks as seen what the agent wrote itself, and what it has seen and moved. */
+/** Records the versions of written files, and of moved files that the agent had already seen. */
 const note = Effect.fnUntraced(function* (seen: Seen, done: ReadonlyArray<Done>) {
   const written = new Set<string>()
   for (const { step, version } of done) {
@@ -129,7 +126,7 @@ const broken = ({ cause, left }: Broken): ToolError =>
 
 const anything: Permit = (work) => work
 
-/** Asks whoever is to be asked about all that a patch does. */
+/** Asks for permission for the whole patch. */
 const permitted = (backend: Service, text: string, patch: Patch, paths: ReadonlyArray<string>) => {
   if (backend.permit === undefined) return Effect.succeed(anything)
   const changes = patch.changes.flatMap((change): ReadonlyArray<PlannedChange> => {
@@ -176,9 +173,10 @@ const tool = once(() =>
 )
 
 /**
- * Makes the tool. Every file is read and checked before the first is written; each is written on the condition that it
- * is still as it was read; if one can't be written (or the call is interrupted), what was written before is taken back.
- * A change that could not be taken back is told to the model. A patch that does not fit is answered by the line, what came and
- * what was expected. `details` of the result have the changed files, with a diff each.
+ * Makes the tool. It reads and checks every file before it writes the first. Each write requires that its file is
+ * unchanged since. If a write fails, or the call is interrupted, all earlier writes are undone.
+ *
+ * The model learns of changes that could not be undone. A patch that does not fit is rejected with its line number,
+ * the text found and the text expected. `details` of the result lists the changed files with a diff each.
  */
 export const make: () => Tool.Tool<Backend | ToolContext> = tool

@@ -1,14 +1,14 @@
 /**
  * A shell without a machine: runs commands over the files of any backend, by `just-bash`.
  *
- * Commands are those that just-bash has built in (`grep`, `sed`, `awk`, `jq` …): no program of the host is run, and
- * each file that they touch goes through the given backend. So rules of that backend hold for commands too: put
- * `Permissions` beneath. Rules in front would be gone around by commands (`reaches` is true), and are refused. The
+ * Commands are the built-ins of just-bash (`grep`, `sed`, `awk`, `jq` …). No program of the host runs, and all file
+ * access goes through the backend in context. Commands therefore obey its rules: put `Permissions` beneath. Rules in
+ * front are rejected, since commands would bypass them (`reaches` is true). The
  * network is closed unless `network` opens it.
  *
- * The shell itself is a process of Node beside this one, so that whatever a command does, it can be ended: when its
- * time is over, when it is interrupted, and when it takes more than 512 MiB of memory, which fails with `Unavailable`.
- * At most four commands run at once, others wait. A process is kept for the next command, for 30 seconds.
+ * The shell runs in a separate Node process. That process is killed on a timeout, on an interruption, and above 512 MiB
+ * of memory, which fails with `Unavailable`. At most four commands run at once. An idle process is reused for 30
+ * seconds.
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -21,7 +21,7 @@
  * const answer = Effect.provide(count, Bash.layer().pipe(Layer.provide(MemoryBackend.layer())))
  * ```
  */
-// The name `createRequire` is taken in bundles that begin with one of their own.
+// Bundles may already declare the name `createRequire`.
 import * as NodeModule from "node:module"
 import type * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
@@ -45,13 +45,12 @@ import { loadPeer } from "./internal/sandboxes/provider.ts"
 /**
  * Options of the shell.
  *
- * - `env`: variables that each command has; nothing of this process's environment is passed on
- * - `network`: the URLs, or beginnings of URLs, that `curl` may get; private addresses are always refused
- * - `outputLimit`: how many characters of a command's output are kept, half of them from its end; 100,000 by default
- * - `maxCommands`, `maxLoopIterations`, `maxCallDepth`: how many commands a line may run (50,000 by default), how often
- *   a
- *   loop may go round (100,000; of `seq` and `awk` too), and how deep functions may call each other (100). What is over
- *   them ends with exit code 126
+ * - `env`: variables of each command; this process's environment is not inherited
+ * - `network`: the URLs, or URL prefixes, that `curl` may get; private addresses are always refused
+ * - `outputLimit`: characters of output that are kept, half of them from its end; 100,000 by default
+ * - `maxCommands`, `maxLoopIterations`, `maxCallDepth`: limits of a command line on commands (50,000 by default),
+ *   iterations of a loop, `seq` or `awk` (100,000) and the depth of function calls (100). A command line over a
+ *   limit exits with code 126
  */
 export interface Options {
   readonly id?: string | undefined
@@ -75,7 +74,7 @@ const shownAtTimeout = 2_000
 const checkPeer = (program: URL): Effect.Effect<void, BackendError.BackendError> =>
   loadPeer("just-bash", async () => NodeModule.createRequire(program).resolve("just-bash"))
 
-/** A bundle may not say where it is. */
+/** Fails in a bundle without a location of its own. */
 const findProgram = Effect.try({
   try: () => new URL("./internal/bash/child.ts", import.meta.url),
   catch: (cause) =>
@@ -157,17 +156,8 @@ const make = Effect.fnUntraced(function* (
   const run = executor(backend, options, yield* Processes.make(program))
   const limit = options.outputLimit ?? defaultOutput
   return {
+    ...backend,
     id: options.id ?? "bash",
-    ls: (path) => backend.ls(path),
-    read: (path, window) => backend.read(path, window),
-    write: (path, content, how) => backend.write(path, content, how),
-    edit: (path, replacements, how) => backend.edit(path, replacements, how),
-    delete: (path, how) => backend.delete(path, how),
-    move: (from, to) => backend.move(from, to),
-    grep: (query) => backend.grep(query),
-    glob: (query) => backend.glob(query),
-    upload: (files) => backend.upload(files),
-    download: (paths) => backend.download(paths),
     execute: (command, how) =>
       Effect.suspend(() => {
         const parts: Array<string> = []
@@ -189,20 +179,18 @@ const make = Effect.fnUntraced(function* (
           }
         )
       ),
-    realPaths: backend.realPaths,
-    permit: backend.permit,
     reaches: () => true
   }
 })
 
 /**
- * A shell over the backend in context. Files stay where they are: `Backend` is the given one, with `execute` beside it.
- * Output comes statement by statement; what one of them wrote to stderr comes after what it wrote to stdout. Fails with
- * `Unsupported` if `just-bash` is not installed.
+ * Adds a shell to the backend in context, which stays available as `Backend`. Output comes statement by statement,
+ * stderr after stdout. Fails with `Unsupported` if `just-bash` is not installed, or if a limit is not a whole
+ * number.
  *
- * A backend has no empty directories: one that a command makes is there until that command line ends. Links can't be
- * made; those that are there are links for commands too, and searches go around them. Files in `/tmp` are files of the
- * backend like others. A limit that is no whole number is `Unsupported`.
+ * Backends have no empty directories: a directory that a command creates lasts until that command line ends.
+ * Commands can't create links. They follow existing links, but searches skip them. Files in `/tmp` are ordinary
+ * files of the backend.
  */
 export const layer = (
   options: Options = {}

@@ -1,9 +1,9 @@
 /**
- * Tells a person who decides on a command what it may do: what it deletes or writes over, where it reaches, whether it
- * changes rights, other programs or the machine.
+ * Describes the risks of a shell command to the person who approves it: deletions, overwritten files, network access,
+ * changed rights, other programs and the machine.
  *
- * It reads the command line, and knows the common programs; it is advice, and no boundary. A command that is made at run
- * time, a script, a program that is not known can do anything, and a line without a word of this is not harmless.
+ * It parses the command line and knows the common programs. This is advice, not a security boundary: scripts, unknown
+ * programs and commands built at run time can do anything.
  *
  * ```ts
  * import { CommandRisk } from "effect-deepagents/backends"
@@ -17,25 +17,25 @@ import { oneLine } from "../support/text/untrusted.ts"
 import { parse, type Simple } from "./internal/risk/words.ts"
 
 /**
- * A thing that a command may do.
+ * A risk of a command.
  *
- * - `deletes`, `overwrites`: files, as they are named
- * - `reaches`: hosts, or programs that speak with some
- * - `runs`: what it downloads or makes itself
- * - `rights`: as another user, or with other rights of files
- * - `machine`: disks, services, other programs
- * - `history`: commits, of this repository or another
+ * - `deletes`, `overwrites`: names of files
+ * - `reaches`: hosts, or programs that use the network
+ * - `runs`: downloaded or generated code
+ * - `rights`: another user, or changed file permissions
+ * - `machine`: disks, services, other processes
+ * - `history`: commits, of this repository or a remote
  */
 export interface Risk {
   readonly kind: "deletes" | "overwrites" | "reaches" | "runs" | "rights" | "machine" | "history"
   readonly detail: string
 }
 
-/** The part of a command line that is read, and how deep commands in commands are. */
+/** Limits of the length of a command line, and of the nesting of commands. */
 const readLength = 20_000
 const maxDepth = 4
 
-/** Programs that run the command behind them, and their options that take a value. */
+/** Programs that run the command in their arguments, and their options that take a value. */
 const wrappers: { readonly [name: string]: RegExp } = {
   sudo: /^-[ugphCrtT]$/,
   doas: /^-[uC]$/,
@@ -56,20 +56,20 @@ const wrappers: { readonly [name: string]: RegExp } = {
   chroot: /^$/
 }
 
-/** Operands of those programs that come before the command. */
+/** The number of operands of such a program before the command. */
 const operands: { readonly [name: string]: number } = { timeout: 1, flock: 1, chroot: 1 }
 
-/** Words of the shell that come before a command. */
+/** Keywords of the shell that precede a command. */
 const keywords = new Set(["then", "do", "else", "elif", "if", "while", "until", "coproc", "!", "{"])
 
-/** Programs that give all words behind their options (and, of ssh, the host) to a shell. */
+/** Programs that pass all words after their options (and the host of ssh) to a shell. */
 const passing: { readonly [name: string]: RegExp } = {
   watch: /^-[nq]$/,
   parallel: /^-[jNnPI]$/,
   ssh: /^-[bcDEeFIiJLlmOopQRSWw]$/
 }
 
-/** Options behind which a program stands on the line itself. */
+/** Options that take the text of a program. */
 const onLine: { readonly [name: string]: RegExp } = {
   python: /^-\w*c$/,
   python3: /^-\w*c$/,
@@ -120,7 +120,7 @@ const machine = new Set(
   )
 )
 
-/** Programs that only look at texts, or say them. */
+/** Programs that only read or print text. */
 const quiet = new Set(["echo", "printf", "grep", "rg", "sed", "awk", "cat", "head", "tail", "test", "["])
 
 const isOption = (word: string): boolean => word.startsWith("-") && word !== "-"
@@ -132,7 +132,7 @@ const targetsOf = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
     : [...targetsOf(words.slice(0, end)), ...words.slice(end + 1)]
 }
 
-/** The words behind the options, of which some take a value. */
+/** Drops leading options and their values. */
 const behindOptions = (words: ReadonlyArray<string>, valued: RegExp): ReadonlyArray<string> => {
   let at = 0
   while (at < words.length && isOption(words[at] ?? "")) at += valued.test(words[at] ?? "") ? 2 : 1
@@ -144,13 +144,13 @@ const has = (words: ReadonlyArray<string>, letter: string, long: string): boolea
 
 const nameOf = (word: string): string => word.slice(word.lastIndexOf("/") + 1)
 
-const shown = (words: ReadonlyArray<string>): string => {
+const listWords = (words: ReadonlyArray<string>): string => {
   const some = words.slice(0, 8).map((word) => cut(oneLine(word), 100))
   return words.length > some.length ? `${some.join(", ")} and ${words.length - some.length} more` : some.join(", ")
 }
 
-/** A command without what only runs it, and whether it runs as somebody else. */
-const unwrapped = (given: ReadonlyArray<string>): { readonly words: ReadonlyArray<string>; readonly as?: string } => {
+/** Removes wrappers from a command, and names the one that changes the user. */
+const unwrap = (given: ReadonlyArray<string>): { readonly words: ReadonlyArray<string>; readonly as?: string } => {
   let words = given
   let as: string | undefined
   for (let step = 0; step < 20; step++) {
@@ -185,100 +185,150 @@ const hostsOf = (words: ReadonlyArray<string>): ReadonlyArray<string> =>
     return short === undefined ? named : [short]
   })
 
-/** The action of git, and what is behind it. */
+/** The action of git and its arguments. */
 const gitWords = (words: ReadonlyArray<string>): ReadonlyArray<string> =>
   behindOptions(words.slice(1), /^(?:-[Cc]|--git-dir|--work-tree|--namespace)$/)
 
+const pushRisk = (rest: ReadonlyArray<string>): Risk => {
+  const [to = "the remote", ...others] = targetsOf(rest)
+  const isOver = has(rest, "f", "--force") || rest.some((word) => /^(?:--force-|--mirror$|\+)/.test(word))
+  const deleted = has(rest, "d", "--delete") ? others : others.filter((word) => word.startsWith(":"))
+  if (deleted.length > 0) return { kind: "history", detail: `deletes ${listWords(deleted)} of ${to}` }
+  return { kind: "history", detail: `${isOver ? "writes over commits of" : "publishes commits to"} ${to}` }
+}
+
+/** Tells whether an action of git discards changes of the working tree. */
+const discardsChanges = (action: string, rest: ReadonlyArray<string>): boolean => {
+  if (action === "reset") return rest.includes("--hard")
+  if (action === "restore") return true
+  const isBack = ["--", ".", "--discard-changes"].some((word) => rest.includes(word)) || has(rest, "f", "--force")
+  return isBack && (action === "checkout" || action === "switch")
+}
+
 const gitRisks = (words: ReadonlyArray<string>): ReadonlyArray<Risk> => {
   const [action = "", ...rest] = gitWords(words)
-  const [first, ...others] = targetsOf(rest)
-  const to = first ?? "the remote"
-  const isForced = has(rest, "f", "--force")
-  if (action === "push") {
-    const isOver = isForced || rest.some((word) => /^(?:--force-|--mirror$|\+)/.test(word))
-    const deleted = has(rest, "d", "--delete") ? others : others.filter((word) => word.startsWith(":"))
-    if (deleted.length > 0) return [{ kind: "history", detail: `deletes ${shown(deleted)} of ${to}` }]
-    return [{ kind: "history", detail: `${isOver ? "writes over commits of" : "publishes commits to"} ${to}` }]
-  }
+  const [first = ""] = targetsOf(rest)
+  if (action === "push") return [pushRisk(rest)]
   if (action === "clean") return [{ kind: "deletes", detail: "files that git does not track" }]
-  if (action === "rm") return [{ kind: "deletes", detail: shown(targetsOf(rest)) }]
-  if (action === "stash" && (first === "drop" || first === "clear"))
-    return [{ kind: "deletes", detail: "stashed changes" }]
-  const isBack = rest.includes("--") || rest.includes(".") || isForced || rest.includes("--discard-changes")
-  if (
-    (action === "reset" && rest.includes("--hard")) ||
-    action === "restore" ||
-    (isBack && (action === "checkout" || action === "switch"))
-  ) {
-    return [{ kind: "deletes", detail: "changes that are not committed" }]
-  }
+  if (action === "rm") return [{ kind: "deletes", detail: listWords(targetsOf(rest)) }]
+  if (action === "stash" && /^(?:drop|clear)$/.test(first)) return [{ kind: "deletes", detail: "stashed changes" }]
+  if (discardsChanges(action, rest)) return [{ kind: "deletes", detail: "changes that are not committed" }]
   if (/^(?:filter-branch|filter-repo|rebase)$/.test(action) || (action === "branch" && has(rest, "D", "--delete"))) {
     return [{ kind: "history", detail: `git ${action}` }]
   }
   return []
 }
 
-/** Tells whether the name of a command is known at run time only. */
+/** Tells whether the name of a command is computed at run time. */
 const isMade = (first: string): boolean =>
   first.includes("$(") ||
   first.includes("`") ||
   nameOf(first).includes("$") ||
   (first.includes("{") && first.includes(","))
 
+/** A program with its arguments; `targets` are the arguments that are not options. */
+interface Program {
+  readonly name: string
+  readonly words: ReadonlyArray<string>
+  readonly rest: ReadonlyArray<string>
+  readonly targets: ReadonlyArray<string>
+}
+
+/** The risk of each program, as the detail of its kind; `undefined` for arguments without a risk. */
+const byProgram: ReadonlyArray<{
+  readonly names: ReadonlyArray<string>
+  readonly kind: Risk["kind"]
+  readonly detail: (program: Program) => string | undefined
+}> = [
+  {
+    names: ["rm", "rmdir", "unlink", "shred", "srm"],
+    kind: "deletes",
+    detail: ({ rest, targets }) => (targets.length > 0 ? listWords(targets) + allOf(rest, "rR") : undefined)
+  },
+  {
+    names: ["find"],
+    kind: "deletes",
+    detail: ({ rest, targets }) =>
+      rest.includes("-delete") || /\b(?:rm|unlink|shred)\b/.test(rest.join(" "))
+        ? `what is found in ${listWords(targets.slice(0, 1))}`
+        : undefined
+  },
+  {
+    names: ["dd"],
+    kind: "overwrites",
+    detail: ({ rest }) => listWords(rest.filter((word) => word.startsWith("of=")).map((word) => word.slice(3)))
+  },
+  { names: ["truncate", "tee"], kind: "overwrites", detail: ({ targets }) => listWords(targets) },
+  {
+    names: ["sed"],
+    kind: "overwrites",
+    detail: ({ rest, targets }) =>
+      rest.some((word) => /^-[A-Za-z]*i|^--in-place/.test(word)) ? listWords(targets.slice(1)) : undefined
+  },
+  {
+    names: ["mv", "cp", "install", "ln"],
+    kind: "overwrites",
+    detail: ({ targets }) => (targets.length > 1 ? `${listWords(targets.slice(-1))}, if it is there` : undefined)
+  },
+  {
+    names: ["chmod", "chown", "chgrp", "setfacl"],
+    kind: "rights",
+    detail: ({ name, rest, targets }) => `${name} of ${listWords(targets.slice(1))}${allOf(rest, "R")}`
+  },
+  { names: ["su"], kind: "rights", detail: () => "runs as another user" },
+  { names: [...machine], kind: "machine", detail: ({ words }) => listWords(words.slice(0, 6)) },
+  {
+    names: ["rsync"],
+    kind: "deletes",
+    detail: ({ rest, targets }) =>
+      rest.some((one) => one.startsWith("--delete"))
+        ? `what the source does not have, in ${listWords(targets.slice(-1))}`
+        : undefined
+  }
+]
+
+const allOf = (rest: ReadonlyArray<string>, letters: string): string =>
+  Array.from(letters).some((letter) => has(rest, letter, "--recursive")) ? ", with all that is in it" : ""
+
+const networkRisks = ({ name, rest, targets, words }: Program): ReadonlyArray<Risk> => {
+  const hosts = quiet.has(name) ? [] : hostsOf(rest)
+  if (hosts.length > 0) return [{ kind: "reaches", detail: listWords([...new Set(hosts)]) }]
+  const action = (name === "git" ? gitWords(words) : targets)[0] ?? ""
+  const isNetwork = downloaders.has(name) || remote.has(name)
+  if (!isNetwork && !(Object.hasOwn(fetching, name) && fetching[name]?.test(action) === true)) return []
+  const what = isNetwork ? listWords(targets.slice(0, 2)) : action
+  return [{ kind: "reaches", detail: `the network, by ${name}${what === "" ? "" : ` ${what}`}` }]
+}
+
+const runRisks = ({ name, rest, targets, words }: Program): ReadonlyArray<Risk> => {
+  const isMadeFile = interpreters.has(name) && targets[0]?.startsWith("<(") === true
+  const isMadeHere = ["eval", "source", "."].includes(name) || isMadeFile || isMade(words[0] ?? "")
+  const isOnLine = Object.hasOwn(onLine, name) && rest.some((one) => onLine[name]?.test(one) === true)
+  return [
+    ...(isMadeHere
+      ? [{ kind: "runs" as const, detail: `a command that is made at run time: ${listWords(words.slice(0, 4))}` }]
+      : []),
+    ...(isOnLine ? [{ kind: "runs" as const, detail: `a program that is on the line, by ${name}` }] : [])
+  ]
+}
+
 const programRisks = (words: ReadonlyArray<string>): ReadonlyArray<Risk> => {
   const name = nameOf(words[0] ?? "")
   const rest = words.slice(1)
-  const targets = targetsOf(rest)
-  const risks: Array<Risk> = []
-  if (["rm", "rmdir", "unlink", "shred", "srm"].includes(name) && targets.length > 0) {
-    const all = has(rest, "r", "--recursive") || has(rest, "R", "--recursive") ? ", with all that is in it" : ""
-    risks.push({ kind: "deletes", detail: shown(targets) + all })
-  }
-  if (name === "find" && (rest.includes("-delete") || /\b(?:rm|unlink|shred)\b/.test(rest.join(" ")))) {
-    risks.push({ kind: "deletes", detail: `what is found in ${shown(targets.slice(0, 1))}` })
-  }
-  if (name === "dd") {
-    risks.push({
-      kind: "overwrites",
-      detail: shown(rest.filter((word) => word.startsWith("of=")).map((word) => word.slice(3)))
-    })
-  }
-  if (name === "truncate" || name === "tee") risks.push({ kind: "overwrites", detail: shown(targets) })
-  if (name === "sed" && rest.some((word) => /^-[A-Za-z]*i|^--in-place/.test(word))) {
-    risks.push({ kind: "overwrites", detail: shown(targets.slice(1)) })
-  }
-  if (["mv", "cp", "install", "ln"].includes(name) && targets.length > 1) {
-    risks.push({ kind: "overwrites", detail: `${shown(targets.slice(-1))}, if it is there` })
-  }
-  if (["chmod", "chown", "chgrp", "setfacl"].includes(name)) {
-    const all = has(rest, "R", "--recursive") ? ", with all that is in it" : ""
-    risks.push({ kind: "rights", detail: `${name} of ${shown(targets.slice(1))}${all}` })
-  }
-  if (name === "su") risks.push({ kind: "rights", detail: "runs as another user" })
-  if (machine.has(name) || name.startsWith("mkfs.")) risks.push({ kind: "machine", detail: shown(words.slice(0, 6)) })
-  if (name === "git") risks.push(...gitRisks(words))
-  if (name === "rsync" && rest.some((one) => one.startsWith("--delete"))) {
-    risks.push({ kind: "deletes", detail: `what the source does not have, in ${shown(targets.slice(-1))}` })
-  }
-  const word = Object.hasOwn(fetching, name) ? fetching[name] : undefined
-  const action = (name === "git" ? gitWords(words) : targets)[0] ?? ""
-  const hosts = quiet.has(name) ? [] : hostsOf(rest)
-  if (hosts.length > 0) risks.push({ kind: "reaches", detail: shown([...new Set(hosts)]) })
-  else if (downloaders.has(name) || remote.has(name) || word?.test(action) === true) {
-    const what = downloaders.has(name) || remote.has(name) ? shown(targets.slice(0, 2)) : action
-    risks.push({ kind: "reaches", detail: `the network, by ${name}${what === "" ? "" : ` ${what}`}` })
-  }
-  const isMadeFile = interpreters.has(name) && targets[0]?.startsWith("<(") === true
-  if (name === "eval" || name === "source" || name === "." || isMadeFile || isMade(words[0] ?? "")) {
-    risks.push({ kind: "runs", detail: `a command that is made at run time: ${shown(words.slice(0, 4))}` })
-  }
-  if (Object.hasOwn(onLine, name) && rest.some((one) => onLine[name]?.test(one) === true)) {
-    risks.push({ kind: "runs", detail: `a program that is on the line, by ${name}` })
-  }
-  return risks
+  const program = { name, words, rest, targets: targetsOf(rest) }
+  const known = name.startsWith("mkfs.") ? "mkfs" : name
+  return [
+    ...byProgram.flatMap(({ detail, kind, names }): ReadonlyArray<Risk> => {
+      const text = names.includes(known) ? detail(program) : undefined
+      return text === undefined ? [] : [{ kind, detail: text }]
+    }),
+    ...(name === "git" ? gitRisks(words) : []),
+    ...networkRisks(program),
+    ...runRisks(program)
+  ]
 }
 
-/** The text that a shell is given to run on the line: what is behind `-c`, and the like. */
+/** The script in the arguments of a shell, after `-c` and the like. */
 const scriptOf = (words: ReadonlyArray<string>): string | undefined => {
   const [first = "", ...rest] = words
   const name = nameOf(first)
@@ -295,20 +345,20 @@ const scriptOf = (words: ReadonlyArray<string>): string | undefined => {
   return at === -1 ? undefined : behindOptions(rest.slice(at + 1), /^$/)[0]
 }
 
-/** Tells whether a program runs what it reads: an interpreter without a file. */
+/** Tells whether a program is an interpreter that runs its stdin. */
 const runsInput = (words: ReadonlyArray<string>): boolean =>
   interpreters.has(nameOf(words[0] ?? "")) &&
   scriptOf(words) === undefined &&
   (targetsOf(words.slice(1)).length === 0 || words.includes("-s") || words.includes("-"))
 
-/** The texts that the commands of a pipe give to the one at its end, as far as they are on the line. */
+/** The texts in a pipe that its last command reads. */
 const textsOf = (pipe: ReadonlyArray<Simple>): ReadonlyArray<string> =>
   pipe.flatMap(({ given, words }) => {
     const says = /^(?:echo|printf)$/.test(nameOf(words[0] ?? ""))
     return says ? [...given, targetsOf(words.slice(1)).join(" ")] : given
   })
 
-/** The risks of what comes to a program by a pipe, a here-document or a here-string. */
+/** The risks of programs read from a pipe, a here-document or a here-string. */
 const inputRisks = (pipe: ReadonlyArray<Simple>, depth: number): ReadonlyArray<Risk> => {
   const runner = pipe.find(({ given, words }, index) => (index > 0 || given.length > 0) && runsInput(words))
   if (runner === undefined) return []
@@ -324,13 +374,13 @@ const writeRisks = ({ writes }: Simple): ReadonlyArray<Risk> => {
   const files = writes.filter((file) => !/^\/dev\/(?:null|stdout|stderr|tty)$/.test(file))
   if (files.length === 0) return []
   const isDevice = files.some((file) => file.startsWith("/dev/"))
-  return [{ kind: isDevice ? "machine" : "overwrites", detail: shown(files) }]
+  return [{ kind: isDevice ? "machine" : "overwrites", detail: listWords(files) }]
 }
 
 const look = (command: string, depth: number): ReadonlyArray<Risk> => {
   if (depth > maxDepth) return [{ kind: "runs", detail: "commands in commands, deeper than is looked at" }]
   const { commands, inner } = parse(command)
-  const simple = commands.map((one) => ({ ...one, ...unwrapped(one.words) }))
+  const simple = commands.map((one) => ({ ...one, ...unwrap(one.words) }))
   const pipes = Map.groupBy(simple, ({ pipe }) => pipe)
   return [
     ...[...pipes.values()].flatMap((pipe) => [
@@ -349,7 +399,7 @@ const look = (command: string, depth: number): ReadonlyArray<Risk> => {
   ]
 }
 
-/** The risks of a command line, in the order in which they come, each once. */
+/** The risks of a command line in order, without duplicates. */
 export const of = (command: string): ReadonlyArray<Risk> => {
   const risks = look(command.slice(0, readLength), 0)
   const all: ReadonlyArray<Risk> =
@@ -373,6 +423,6 @@ const words: { readonly [Kind in Risk["kind"]]: string } = {
   history: "History"
 }
 
-/** A command and its risks, as a person reads them who decides on it: a line for each. */
+/** A command and its risks for an approval dialog, a line each. */
 export const describe = (command: string): string =>
   [command, ...of(command).map(({ detail, kind }) => `${words[kind]}: ${detail}`)].join("\n")

@@ -1,9 +1,8 @@
 /**
  * Put several backends together as one: a folder here, a key-value store there, each mounted at a path.
  *
- * A path belongs to the route with the longest prefix, on the boundaries of names (`/mem` has no part in `/memory`),
- * else to the default. What the default has at or below a route can't be seen. Results and failures come with whole
- * paths.
+ * A path belongs to the route with the longest matching prefix of whole names (`/mem` does not match `/memory`), or to
+ * the default. A route hides files of the default at the same path. Results and failures contain full paths.
  *
  * ```ts
  * import type { Layer } from "effect"
@@ -28,20 +27,20 @@ import { sandboxOf } from "./internal/composite/sandbox.ts"
 
 export { InvalidRoute } from "./internal/composite/routes.ts"
 
-/** Backends by the paths that they are mounted at. `/memories` and `/memories/` are the same. */
-export interface Mounts {
+/** Backends by mount path. `/memories` and `/memories/` are the same. */
+interface Mounts {
   readonly [route: string]: Backend.Service
 }
 
 /**
- * Puts backends together. If the default is a sandbox, so is what comes out: see {@link makeSandbox}.
+ * Combines backends. The result is a sandbox if the default is one: see {@link makeSandbox}.
  *
- * - `ls` shows routes as directories; searches at or above routes go to all backends that they span, with one limit for
- *   all, and fail if one of them fails
- * - a route itself, and a directory that one is mounted below, can't be deleted or moved
- * - a `move` from one backend to another copies and then deletes, all or nothing. Links fail with `Unsupported`; empty
- *   directories are not carried over; a file can't be larger than what both backends transfer
- * - ignore files hold in their own backend
+ * - `ls` shows routes as directories; searches at or above routes query every backend in the path, with one limit
+ *   for all, and fail if one query fails
+ * - a route, and a directory above a route, can't be deleted or moved
+ * - a `move` between backends copies and then deletes, all or nothing. Links fail with `Unsupported`; empty
+ *   directories are lost; both backends limit the file size
+ * - ignore files apply to their own backend only
  */
 export const make = (fallback: Backend.Service, routes: Mounts): Effect.Effect<Backend.Service, InvalidRoute> =>
   Sandbox.isSandbox(fallback)
@@ -49,24 +48,24 @@ export const make = (fallback: Backend.Service, routes: Mounts): Effect.Effect<B
     : Effect.map(Effect.fromResult(routesOf(fallback, routes)), backendOf)
 
 /**
- * Puts a sandbox and other backends together. Commands run in the sandbox and have its files only: the files of a route
- * are not there for them, and `cwd` can't be in one.
+ * Combines a sandbox with other backends. Commands run in the sandbox and see its files only: they can't see the
+ * files of routes, and `cwd` can't be in a route.
  *
- * `reaches` is true of the files of a route if they lie on this machine and the commands run there unconfined (a folder
- * beside a local shell), or if the route is a sandbox whose own commands reach them.
+ * `reaches` is true for the files of a route if they lie on this machine and the commands run there unconfined (a
+ * folder beside a local shell), or if the route is a sandbox whose own commands reach them.
  */
 export const makeSandbox = (fallback: Sandbox.Service, routes: Mounts): Effect.Effect<Sandbox.Service, InvalidRoute> =>
   Effect.map(Effect.fromResult(routesOf(fallback, routes)), (made) => sandboxOf(fallback, made))
 
-/** Layers of backends by the paths that they are mounted at. */
-export interface Layers {
+/** Layers of backends by mount path. */
+interface Layers {
   readonly [route: string]: Layer.Layer<Backend.Backend, unknown, unknown>
 }
 
 type ErrorOf<Routes extends Layers> = Layer.Error<Routes[keyof Routes]>
 type ServicesOf<Routes extends Layers> = Layer.Services<Routes[keyof Routes]>
 
-/** Builds the layers of routes: beside others, with which they share what they have in common. */
+/** Builds the layers of routes in the memo map of their composite, so that they share common services. */
 const build = <const Routes extends Layers>(routes: Routes, memo: Layer.MemoMap, scope: Scope.Scope) => {
   // Each route's own error and needs are among those of all of them.
   const layers = Object.entries(routes) as ReadonlyArray<
@@ -83,8 +82,8 @@ const build = <const Routes extends Layers>(routes: Routes, memo: Layer.MemoMap,
 }
 
 /**
- * Makes the layer of a composite from layers of backends. Two routes need two backends: a layer that is given twice is
- * built once, and refused; `Layer.fresh` makes another of the same kind.
+ * Makes the layer of a composite from layers of backends. Each route needs its own backend: a layer used twice is
+ * built once, and rejected. Use `Layer.fresh` for a second backend of the same kind.
  */
 export const layer = <E, R, const Routes extends Layers>(options: {
   readonly default: Layer.Layer<Backend.Backend, E, R>

@@ -1,8 +1,8 @@
 /**
  * A backend of your own from a few primitives: for files that live where no layer of this library reaches.
  *
- * Give what there is at a path, what is in a directory, and how bytes are read, written, removed and renamed. Windows,
- * versions, edits, searches, recursive deletes and moves, and transfers of many files are derived from them.
+ * Pass functions that stat a path, list a directory, and read, write, remove and rename files. Windows, versions, edits,
+ * searches, recursive deletes and moves, and transfers of many files are derived from these.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -31,16 +31,15 @@ import * as Derive from "./internal/derive/backend.ts"
 import type { Content, Options, Primitives } from "./internal/derive/primitives.ts"
 import * as Locks from "./internal/files/locks.ts"
 
-export type { Child, Content, Options, Primitives, Range, Stat } from "./internal/derive/primitives.ts"
+export type { Options, Primitives, Stat } from "./internal/derive/primitives.ts"
 
-/** The bytes of a content. */
+/** Encodes a text as UTF-8, and passes bytes on. */
 export const toBytes: (content: Content) => Uint8Array = Derive.toBytes
 
 /**
- * Makes a backend. Changes of one file are made one after the other: two edits through one backend never lose each
- * other's work, and a directory is not moved while its files are written.
+ * Makes a backend. It serialises changes of one file: no edit is lost, and no directory is moved during a write in it.
  *
- * A search takes at most 15 seconds (`grep`) or 5 seconds (`glob`) and then gives what it has found. The operations
+ * A search takes at most 15 seconds (`grep`) or 5 seconds (`glob`) and then returns partial results. The operations
  * don't call each other, so each can be replaced: `{ ...CustomBackend.make(primitives), grep: myGrep }`.
  */
 export const make = (primitives: Primitives, options?: Options): Backend.Service =>

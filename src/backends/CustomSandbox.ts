@@ -1,9 +1,8 @@
 /**
- * A sandbox of your own from a few primitives: for any machine that runs a command, and reads and writes a file.
+ * Makes a sandbox from any machine that can run a command, read a file and write a file.
  *
- * The machine needs a POSIX shell with the tools that GNU, BSD and busybox share; neither Python nor Node. The other
- * operations are derived here: windows of large files, edits, searches, links that stay within the root, and commands
- * that end in time.
+ * The machine needs a POSIX shell and the common tools of GNU, BSD or busybox, but neither Python nor Node. This module
+ * derives all other operations: windows of large files, edits, searches, links confined to the root, and timeouts.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -40,31 +39,24 @@ import * as Files from "./internal/posix/files.ts"
 import * as Remote from "./internal/posix/remote.ts"
 import * as Scripts from "./internal/posix/scripts.ts"
 import * as Search from "./internal/posix/search.ts"
-import { checked } from "./internal/posix/shell.ts"
-
-/** The stdout of a command (its stderr may be in it or not), and its exit code. */
-export type Output = Remote.Answer
-
-/** A piece of the output of a running command. */
-export type Piece = Command.Piece
+import { checkAnswer } from "./internal/posix/shell.ts"
 
 /**
- * The primitives of a machine. Paths are absolute paths of the machine. The functions may fail with anything: what is
- * no `BackendError` becomes `Unavailable`, with it as the cause; so put no key into it.
+ * The primitives of a machine. Paths are absolute paths of the machine. Any failure but a `BackendError` becomes
+ * `Unavailable` with that failure as its cause, so keep secrets out of it.
  *
  * - `id`: identifies the machine; edits of one file by two layers with the same id wait for each other
- * - `execute`: runs a line for a shell, without stdin. Interrupted, it stops waiting; the command is ended by this
- *   module.
- *   `timeout` (milliseconds) is a hint for services that have a limit of their own
- * - `executeStream`: runs a line piece by piece; without it, all output comes at the end
+ * - `execute`: runs a shell command without stdin, and gives its stdout and exit code. An interruption only stops the
+ *   wait; this module ends the command. `timeout` (milliseconds) is a hint for services with a limit of their own
+ * - `executeStream`: runs a command and streams its output; without it, all output comes at the end
  * - `read`: reads a file
  * - `write`: writes a file into a directory that exists
  */
 export interface Primitives {
   readonly id: string
-  readonly execute: (command: string, options: { readonly timeout: number }) => Effect.Effect<Output, unknown>
+  readonly execute: (command: string, options: { readonly timeout: number }) => Effect.Effect<Remote.Answer, unknown>
   readonly executeStream?:
-    | ((command: string, options: { readonly timeout: number }) => Stream.Stream<Piece, unknown>)
+    | ((command: string, options: { readonly timeout: number }) => Stream.Stream<Command.Piece, unknown>)
     | undefined
   readonly read: (path: string) => Effect.Effect<Uint8Array, unknown>
   readonly write: (path: string, content: Uint8Array) => Effect.Effect<void, unknown>
@@ -73,9 +65,9 @@ export interface Primitives {
 /**
  * Options of any sandbox.
  *
- * - `root`: the folder that is `/` for the agent, made if it is missing; by default the one where commands start
- * - `maxFileSize`: how many bytes a file that is written, edited, uploaded or downloaded may have, 10 MiB by default
- * - `outputLimit`: how many characters of a command's output are kept, half of them from its end; 100,000 by default
+ * - `root`: the agent's `/`, created if missing; by default the working directory of commands
+ * - `maxFileSize`: the largest file to write, edit, upload or download, in bytes; 10 MiB by default
+ * - `outputLimit`: characters of output that are kept, half of them from its end; 100,000 by default
  */
 export interface Options {
   readonly root?: string | undefined
@@ -88,17 +80,17 @@ const defaultOutput = 100_000
 
 const locks = Locks.make()
 
-/** Two layers on one machine wait for each other: a machine is known by its id. */
+/** The locks of a machine, shared by all layers with its id. */
 const locksOf = (machine: string): Locks.Locks => ({
   ...locks,
   hold: (paths) => locks.hold(paths.map((path) => `${machine}${path}`))
 })
 
 /**
- * Makes a sandbox. Asks the machine once where its root is; fails if that can't be, or if there is no POSIX shell.
+ * Makes a sandbox. Asks the machine once for its root. Fails if there is no such root or no POSIX shell.
  *
- * Commands reach all of the machine, so `reaches` is always true: that file operations stay in the root keeps an agent
- * from mistakes, the machine itself is what keeps it in. `modifiedAt` is not known, and `glob` gives no sizes.
+ * Commands reach the whole machine, so `reaches` is always true. Confining file operations to the root only prevents
+ * mistakes; the machine is the boundary. `modifiedAt` is unknown, and `glob` gives no sizes.
  */
 export const make = Effect.fnUntraced(function* (
   primitives: Primitives,
@@ -109,9 +101,9 @@ export const make = Effect.fnUntraced(function* (
   const answer = yield* Remote.make(primitives, "").run({ operation: "open", path: "/" }, Scripts.open, [
     options.root ?? ""
   ])
-  const opened = (yield* checked("open", "/", answer)).text()
-  // The mark behind it keeps a newline that the name may end with.
-  const folder = opened.slice(0, -2)
+  const output = (yield* checkAnswer("open", "/", answer)).text()
+  // A trailing mark protects a newline at the end of the name.
+  const folder = output.slice(0, -2)
   const root = folder === "/" ? "" : folder
   const source: Files.Source = {
     remote: Remote.make(primitives, root),

@@ -20,8 +20,8 @@ import { defined } from "../support/json/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/** The part that is used of the SDK's sandbox. */
-export interface DaytonaMachine {
+/** The members of the SDK's sandbox that this module uses. */
+interface Machine {
   readonly id: string
   readonly process: {
     executeCommand(
@@ -41,8 +41,8 @@ export interface DaytonaMachine {
  * Options of the layer.
  *
  * - `apiKey`, `apiUrl`, `target`: without them the SDK looks for `DAYTONA_API_KEY`, `DAYTONA_API_URL`, `DAYTONA_TARGET`
- * - `create`: what the SDK is told of the sandbox to make (image or snapshot, resources, environment …)
- * - `sandboxId`: a sandbox that is there already; it is started if it stands still
+ * - `create`: the SDK's parameters of a new sandbox (image or snapshot, resources, environment …)
+ * - `sandboxId`: an existing sandbox; it is started if it is stopped
  */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted | undefined
@@ -51,7 +51,7 @@ export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly create?: CreateSandboxFromSnapshotParams | CreateSandboxFromImageParams | undefined
 }
 
-const service = (machine: DaytonaMachine, options: CustomSandbox.Options, provider: Provider.Provider) =>
+const service = (machine: Machine, options: CustomSandbox.Options, provider: Provider.Provider) =>
   CustomSandbox.make(
     {
       id: machine.id,
@@ -69,7 +69,7 @@ const service = (machine: DaytonaMachine, options: CustomSandbox.Options, provid
     options
   )
 
-/** A sandbox of the SDK that is there already. It is not ended from here. */
+/** Wraps an existing sandbox of the SDK, which this module never ends. */
 export const fromSandbox = Provider.fromMachine("Daytona", service)
 
 const make = Effect.fnUntraced(function* (options: Options = {}) {
@@ -79,7 +79,7 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   const client = yield* provider.call(
     async () => new Daytona(defined({ apiKey: Provider.keyOf(apiKey), apiUrl, target }))
   )
-  const machine = yield* Provider.living(provider, options, {
+  const machine = yield* Provider.acquireMachine(provider, options, {
     create: provider.call(() => client.create(create)),
     connect: (sandboxId) =>
       provider.call(async () => {
@@ -93,8 +93,8 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   return yield* service(machine, options, provider)
 })
 
-/** A sandbox that is made with the layer and deleted with it. Fails with `Unsupported` if the SDK is not installed. */
+/** Creates a sandbox, and deletes it with the layer. Fails with `Unsupported` if the SDK is not installed. */
 export const layer = Provider.layer(make)
 
-/** As {@link layer}, with options of which any may be a `Config`. The key is read from `DAYTONA_API_KEY` by default. */
+/** Like {@link layer}; any option may be a `Config`. The key is read from `DAYTONA_API_KEY` by default. */
 export const layerConfig = Provider.layerConfig(make, { apiKey: Config.Redacted("DAYTONA_API_KEY") })

@@ -21,8 +21,8 @@ import { defined } from "../support/json/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/** The part that is used of the SDK's sandbox. */
-export interface E2bMachine {
+/** The members of the SDK's sandbox that this module uses. */
+interface Machine {
   readonly sandboxId: string
   readonly commands: {
     run(
@@ -45,8 +45,8 @@ export interface E2bMachine {
  * Options of the layer.
  *
  * - `apiKey`, `domain`: without them the SDK looks for `E2B_API_KEY` and `E2B_DOMAIN`
- * - `template`: what the sandbox is made from, by name or id
- * - `create`: what else the SDK is told. E2B ends a sandbox after five minutes unless `timeoutMs` says otherwise
+ * - `template`: the name or id of the sandbox's template
+ * - `create`: further parameters of the SDK. E2B ends a sandbox after five minutes by default (`timeoutMs`)
  */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted | undefined
@@ -55,7 +55,7 @@ export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly create?: Omit<SandboxOpts, "apiKey" | "domain" | "template"> | undefined
 }
 
-const service = (machine: E2bMachine, options: CustomSandbox.Options, provider: Provider.Provider) =>
+const service = (machine: Machine, options: CustomSandbox.Options, provider: Provider.Provider) =>
   CustomSandbox.make(
     {
       id: machine.sandboxId,
@@ -86,7 +86,7 @@ const service = (machine: E2bMachine, options: CustomSandbox.Options, provider: 
     options
   )
 
-/** A sandbox of the SDK that is there already. It is not ended from here. */
+/** Wraps an existing sandbox of the SDK, which this module never ends. */
 export const fromSandbox = Provider.fromMachine("E2B", service)
 
 const make = Effect.fnUntraced(function* (options: Options = {}) {
@@ -94,7 +94,7 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   const { Sandbox: Machine } = yield* Provider.loadPeer("e2b", () => import("e2b"))
   const { apiKey, create, domain, template } = options
   const connection = defined({ apiKey: Provider.keyOf(apiKey), domain })
-  const machine = yield* Provider.living(provider, options, {
+  const machine = yield* Provider.acquireMachine(provider, options, {
     create: provider.call(() =>
       template === undefined
         ? Machine.create({ ...create, ...connection })
@@ -107,8 +107,8 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   return yield* service(machine, options, provider)
 })
 
-/** A sandbox that is made with the layer and ended with it. Fails with `Unsupported` if the SDK is not installed. */
+/** Creates a sandbox, and ends it with the layer. Fails with `Unsupported` if the SDK is not installed. */
 export const layer = Provider.layer(make)
 
-/** As {@link layer}, with options of which any may be a `Config`. The key is read from `E2B_API_KEY` by default. */
+/** Like {@link layer}; any option may be a `Config`. The key is read from `E2B_API_KEY` by default. */
 export const layerConfig = Provider.layerConfig(make, { apiKey: Config.Redacted("E2B_API_KEY") })

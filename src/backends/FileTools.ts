@@ -34,32 +34,31 @@ import { ls, readFile } from "./internal/tools/read.ts"
 import { glob, grep } from "./internal/tools/search.ts"
 import { deleteFile, editFile, moveFile, writeFile } from "./internal/tools/write.ts"
 
-export { type Name, names } from "./internal/tools/kit.ts"
+export { names } from "./internal/tools/kit.ts"
 
 /**
- * `only` narrows the file tools to these; `edit_file` brings `read_file` along, since only a file that was read can be
- * edited. `documents` are the formats that `read_file` gives as text, with marks of pages and sheets
- * (`effect-deepagents/documents/Documents` has them); without it there are none.
+ * Options of the file tools.
+ *
+ * - `only`: the tools to make. `edit_file` includes `read_file`, since an agent must read a file before it edits it
+ * - `documents`: formats that `read_file` converts to text with page and sheet marks, from `effect-
+ *   deepagents/documents/Documents`; none by default
  */
 export interface Options {
   readonly only?: ReadonlyArray<Name> | undefined
   readonly documents?: ReadonlyArray<Format> | undefined
 }
 
-/**
- * Limits of commands: `timeout` if the model does not say (default 2 minutes), `maxTimeout` at most (default 1
- * hour).
- */
+/** Timeouts of commands: `timeout` is the default for the model (2 minutes), `maxTimeout` its upper bound (1 hour). */
 export interface ExecuteOptions {
   readonly timeout?: Duration.Input | undefined
   readonly maxTimeout?: Duration.Input | undefined
 }
 
 /** A tool for files. */
-export type FileTool = Tool<Backend | ToolContext>
+type FileTool = Tool<Backend | ToolContext>
 
 /** A tool for files or commands. */
-export type SandboxTool = Tool<Backend | Sandbox | ToolContext>
+type SandboxTool = Tool<Backend | Sandbox | ToolContext>
 
 const makers: { readonly [Key in Name]: (kit: Kit) => FileTool } = {
   ls,
@@ -78,13 +77,13 @@ const limitsOf = (options: ExecuteOptions) => {
   return { timeout: Duration.min(timeout, maxTimeout), maxTimeout }
 }
 
-/** Tools for files as they are offered together. They are values that no run changes, so agents share them. */
+/** A set of file tools. Tools are immutable, so agents share them. */
 interface Offer {
   readonly kit: Kit
   readonly tools: ReadonlyArray<FileTool>
 }
 
-/** Offers that were made, by their names: as many as there are ways to choose from so few. */
+/** Sets of tools by their names. */
 const offers = new Map<string, Offer>()
 
 const offerOf = ({ documents = [], only = names }: Options): Offer => {
@@ -111,17 +110,15 @@ const makeTools = (
 /**
  * Makes the tools.
  *
- * An agent can only edit or replace a file that it has seen: one that it has read (a part of it is enough) or written
- * itself, and that nobody has changed since. What it has seen is in its state, so it holds after a resume; a sub-agent
- * starts with nothing seen. Calls of one round on one file wait for each other. A failure is told to the model with
- * what it can do next.
+ * An agent may edit or replace a file only after it has read a part of it or written it, and only while the file is
+ * unchanged since. The versions it has seen are kept in its state and survive a resume; a sub-agent starts without
+ * any. Calls of one round on the same file wait for each other. Failures tell the model its next step.
  *
- * Images and PDFs are given to models with vision, recordings to all models: an adapter tells one that can't hear that
- * there was one. With `documents`, a document is given as text (`raw` gives it as it is), and is a source that can be
- * cited. Results are bounded, and say how to get the rest. `details` of a
- * result (for people, in `ToolCompleted`) have a `kind`: `read`, `write` and `edit` (with a `diff`), `delete`, `move`,
- * `listing`, `matches` or `command` (with the `exitCode`). A running command says its last lines in `ToolProgress`, as
- * `{ output }`, at most twice a second.
+ * Models with vision receive images and PDFs, all models receive recordings; an adapter replaces a recording by a
+ * note for models without hearing. With `documents`, a document becomes citable text (`raw` returns the original).
+ * Results are bounded, and explain how to get the rest. `details` of a result (for people, in `ToolCompleted`) has a
+ * `kind`: `read`, `write` and `edit` (with a `diff`), `delete`, `move`, `listing`, `matches` or `command` (with the
+ * `exitCode`). A running command reports its last lines as `{ output }` in `ToolProgress`, at most twice a second.
  */
 export const make: {
   (options?: Options & { readonly execute?: false | undefined }): ReadonlyArray<FileTool>

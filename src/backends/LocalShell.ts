@@ -1,19 +1,17 @@
 /**
  * The files of a folder, and commands run by the machine's own shell.
  *
- * **This is no isolation.** A command runs with all the rights of the process that runs it: it can read, change and
- * send away whatever that can, in the root and out of it. Use it where you would let the model type into your own
- * terminal; otherwise use a sandbox.
+ * **This is no isolation.** A command runs with all rights of this process: it can read, change and send any file, in
+ * and outside the root. Use it only where you would let the model type into your own terminal.
  *
- * Precautions that it does take: a command gets few environment variables (`PATH`, `HOME`, `LANG`, `TERM`, `TMPDIR`, and what
- * `env` says), so that keys in yours are not handed on. It is a process group of its own. When its time is over, or it
- * is interrupted, the whole group gets SIGTERM, and SIGKILL 2 seconds later. A command is over when its shell is:
- * processes that it left in the background are ended in the same way, in the background, and when the layer is released
- * at the latest. A process that leaves the group (`setsid`, `set -m`) is not ended. No more than `outputLimit`
- * characters of the output are kept.
+ * It takes some precautions. A command gets few environment variables (`PATH`, `HOME`, `LANG`, `TERM`, `TMPDIR` and
+ * `env`), so your keys are not inherited. It runs in its own process group. On a timeout or an interruption, the group
+ * gets SIGTERM, and SIGKILL 2 seconds later. A command ends with its shell: leftover background processes are ended in
+ * the same way, at the latest when the layer is released. A process that leaves the group (`setsid`, `set -m`) survives.
+ * At most `outputLimit` characters of output are kept.
  *
- * Ctrl-C in a terminal does not reach that group. Run programs by `NodeRuntime.runMain` of `@effect/platform-node`,
- * which interrupts them: by `Effect.runPromise` alone, the signal ends the process and leaves its commands running.
+ * Ctrl-C in a terminal does not reach that group. Run programs with `NodeRuntime.runMain` of `@effect/platform-node`,
+ * which interrupts them. With `Effect.runPromise`, the signal ends the process but not its commands.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -40,9 +38,11 @@ import * as Files from "./internal/local/files.ts"
 import * as System from "./internal/local/system.ts"
 
 /**
- * `env` is added to the few variables that every command gets. `shell` is the absolute path of a POSIX shell (default
- * `/bin/sh`). `outputLimit` is how many characters of a command's output `execute` keeps (default 100,000): half of
- * them from its beginning, half from its end. The rest as for `FilesystemBackend`.
+ * Options of the shell, in addition to those of `FilesystemBackend`.
+ *
+ * - `env`: further variables of every command
+ * - `shell`: the absolute path of a POSIX shell, `/bin/sh` by default
+ * - `outputLimit`: characters of output that `execute` keeps, half of them from its end; 100,000 by default
  */
 export interface Options extends FilesystemBackend.Options {
   readonly env?: { readonly [name: string]: string } | undefined
@@ -66,10 +66,8 @@ const environment = (env: Options["env"]): { readonly [name: string]: string } =
 })
 
 /**
- * Makes the service. `execute` gives what the command wrote to both channels in the order in which it wrote it. The
- * stream leaves nothing out: it is as fast as it is read, and the command waits for that.
- *
- * Fails if the root is no folder or the shell can't be run.
+ * Makes the service. `execute` gives the output of both channels in the order of the writes. The stream is lossless: a
+ * slow reader slows the command. Fails if the root is not a folder or the shell can't run.
  */
 export const make = (options: Options): Effect.Effect<Sandbox.Service, BackendError, Scope.Scope> =>
   Effect.gen(function* () {
@@ -99,7 +97,7 @@ export const make = (options: Options): Effect.Effect<Sandbox.Service, BackendEr
 export const layer = (options: Options): Layer.Layer<Sandbox.Sandbox | Backend, BackendError> =>
   Sandbox.layer(make(options))
 
-/** As {@link layer}, with options of which any may be a `Config`. */
+/** Like {@link layer}; any option may be a `Config`. */
 export const layerConfig = (
   options: Configured<Options>
 ): Layer.Layer<Sandbox.Sandbox | Backend, BackendError | Config.ConfigError> =>

@@ -1,8 +1,8 @@
 /**
  * Files in memory: for as long as a layer lives, or in the state of the agent, saved and shared with it.
  *
- * `layer` has files of its own, gone with it. `layerState` keeps them in the state of whatever run uses them: they are
- * in every checkpoint and in `AgentResult.state`, and the agents of one tree work on the same files.
+ * `layer` has its own files. `layerState` stores files in the state of the current run: they are in every checkpoint and
+ * in `AgentResult.state`, and all agents of a tree share them.
  *
  * ```ts
  * import { Effect, Result } from "effect"
@@ -42,13 +42,13 @@ export interface Files {
   readonly [path: string]: string | Uint8Array
 }
 
-/** `files` are there from the start. `maxFileSize` bounds every file, in bytes (default 10 MiB). */
+/** `files` are the initial files. `maxFileSize` bounds every file, in bytes (default 10 MiB). */
 export interface Options {
   readonly files?: Files | undefined
   readonly maxFileSize?: number | undefined
 }
 
-/** Checks that no path gets too long if a node is where the path has so many bytes. */
+/** Checks that no path gets too long if a node moves to a path of `length` bytes. */
 const fits = <A>(node: Tree.Node<A>, length: number): boolean => {
   if (length > Path.maxPathBytes) return false
   if (!("children" in node)) return true
@@ -86,11 +86,11 @@ const makePrimitives = (): Primitives => {
   }
 }
 
-/** Makes a backend in memory, with files of its own. A path in `files` that can't be one is a defect. */
+/** Makes a backend in memory. An invalid path in `files` is a defect. */
 export const make = (options: Options = {}): Effect.Effect<Service> =>
   Effect.gen(function* () {
     const { files, maxFileSize } = options
-    // Many runs are given a backend of their own and never use it, so it is made when it is first used.
+    // Made on first use: many runs never use their backend.
     const made = once(() => Derive.make(makePrimitives(), Locks.make(), { maxFileSize }))
     const backend = Derive.suspend(() => Effect.sync(made))
     if (files === undefined) return backend
@@ -101,16 +101,14 @@ export const make = (options: Options = {}): Effect.Effect<Service> =>
     return backend
   })
 
-/** Files in memory for the life of the layer. A path in `files` that can't be one is a defect. */
+/** Files in memory for the life of the layer. An invalid path in `files` is a defect. */
 export const layer = (options?: Options): Layer.Layer<Backend> => layerOf(make(options))
 
 /**
- * Files in the state of the run that uses them, at most 10 MiB each. Outside of any run all operations fail with
- * `Unavailable`.
+ * Files in the state of the current run, at most 10 MiB each. Outside of a run all operations fail with `Unavailable`.
  *
- * Each file has its own place in the state, so a write is one small `StateChanged` event, whatever else there is.
- * Agents of one tree share the files; of two that write the same file, the last one wins, and edits are made one after
- * the other.
+ * Each file has its own slot, so a write is one small `StateChanged` event. Agents of one tree share the files. The last
+ * of two concurrent writes wins; edits are serialised.
  */
 export const layerState: Layer.Layer<Backend> = layerOf(
   Effect.sync(() =>
@@ -135,10 +133,10 @@ export const layerState: Layer.Layer<Backend> = layerOf(
 )
 
 /**
- * The state of a run that starts with files, for the `state` of `Agent.run`. A path that can't be one makes the
- * operations of that run fail with `Unavailable`; a value that can't be read ends the run (`InvalidState`).
+ * The initial state of a run with files, for the `state` of `Agent.run`. An invalid path makes the operations of that
+ * run fail with `Unavailable`; an unreadable value ends the run (`InvalidState`).
  */
 export const snapshot: (files: Files) => AgentState.Snapshot = StateFiles.snapshot
 
-/** The files in a state, by path: those that are UTF-8 as texts, others as bytes. */
+/** The files in a state by path, as text if they are UTF-8, else as bytes. */
 export const files: (snapshot: AgentState.Snapshot) => Result.Result<Files, InvalidEncoding> = StateFiles.files

@@ -20,17 +20,17 @@ import { defined } from "../support/json/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/** The part that is used of a process of the SDK. */
-export interface ModalProcess {
+/** The members of the SDK's process that this module uses. */
+interface Process {
   readonly stdout: AsyncIterable<string> & { readText(): Promise<string> }
   readonly stderr: AsyncIterable<string> & { readText(): Promise<string> }
   wait(): Promise<number>
 }
 
-/** The part that is used of the SDK's sandbox. */
-export interface ModalMachine {
+/** The members of the SDK's sandbox that this module uses. */
+interface Machine {
   readonly sandboxId: string
-  exec(command: Array<string>, options: { readonly mode: "text"; readonly timeoutMs?: number }): Promise<ModalProcess>
+  exec(command: Array<string>, options: { readonly mode: "text"; readonly timeoutMs?: number }): Promise<Process>
   readonly filesystem: {
     writeBytes(content: Uint8Array, path: string): Promise<void>
     readBytes(path: string): Promise<Uint8Array>
@@ -42,9 +42,9 @@ export interface ModalMachine {
  *
  * - `tokenId`, `tokenSecret`: without them the SDK looks for `MODAL_TOKEN_ID`, `MODAL_TOKEN_SECRET` and its own
  *   profiles
- * - `app`: the name of the app that the sandbox belongs to, made if it is missing; `effect-deepagents` by default
- * - `image`: the container image that it is made from, by its name in a registry; `debian:stable-slim` by default
- * - `create`: what else the SDK is told (resources, volumes, how long it lives …)
+ * - `app`: the name of the sandbox's app, created if missing; `effect-deepagents` by default
+ * - `image`: the container image, by its name in a registry; `debian:stable-slim` by default
+ * - `create`: further parameters of the SDK (resources, volumes, lifetime …)
  */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly tokenId?: Redacted.Redacted | undefined
@@ -58,17 +58,17 @@ export interface Options extends CustomSandbox.Options, Provider.Lifetime {
 /** The SDK takes whole seconds only. */
 const wholeSeconds = (timeout: number): number => Math.ceil(timeout / 1000) * 1000
 
-const start = (machine: ModalMachine, command: string, timeout: number): Promise<ModalProcess> =>
+const start = (machine: Machine, command: string, timeout: number): Promise<Process> =>
   machine.exec(["sh", "-c", command], { mode: "text", timeoutMs: wholeSeconds(timeout) })
 
-const service = (machine: ModalMachine, options: CustomSandbox.Options, provider: Provider.Provider) =>
+const service = (machine: Machine, options: CustomSandbox.Options, provider: Provider.Provider) =>
   CustomSandbox.make(
     {
       id: machine.sandboxId,
       execute: (command, { timeout }) =>
         provider.call(async () => {
           const running = await start(machine, command, timeout)
-          // Both are read, or the one that is not could fill up and stop the command.
+          // Reads both: an unread channel could fill up and block the command.
           const [output, , exitCode] = await Promise.all([
             running.stdout.readText(),
             running.stderr.readText(),
@@ -96,7 +96,7 @@ const service = (machine: ModalMachine, options: CustomSandbox.Options, provider
     options
   )
 
-/** A sandbox of the SDK that is there already. It is not ended from here. */
+/** Wraps an existing sandbox of the SDK, which this module never ends. */
 export const fromSandbox = Provider.fromMachine("Modal", service)
 
 const make = Effect.fnUntraced(function* (options: Options = {}) {
@@ -112,7 +112,7 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
     ),
     (made) => Effect.ignore(provider.call(async () => made.close()))
   )
-  const machine = yield* Provider.living(provider, options, {
+  const machine = yield* Provider.acquireMachine(provider, options, {
     create: provider.call(async () =>
       client.sandboxes.create(
         await client.apps.fromName(app, { createIfMissing: true }),
@@ -127,11 +127,11 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   return yield* service(machine, options, provider)
 })
 
-/** A sandbox that is made with the layer and ended with it. Fails with `Unsupported` if the SDK is not installed. */
+/** Creates a sandbox, and ends it with the layer. Fails with `Unsupported` if the SDK is not installed. */
 export const layer = Provider.layer(make)
 
 /**
- * As {@link layer}, with options of which any may be a `Config`. The keys are read from `MODAL_TOKEN_ID` and
+ * Like {@link layer}; any option may be a `Config`. The keys are read from `MODAL_TOKEN_ID` and
  * `MODAL_TOKEN_SECRET` by default.
  */
 export const layerConfig = Provider.layerConfig(make, {

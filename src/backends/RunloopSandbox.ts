@@ -19,8 +19,8 @@ import { defined } from "../support/json/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/** The part that is used of the SDK's devbox. */
-export interface RunloopMachine {
+/** The members of the SDK's devbox that this module uses. */
+interface Machine {
   readonly id: string
   readonly cmd: {
     exec(
@@ -39,8 +39,8 @@ export interface RunloopMachine {
  * Options of the layer.
  *
  * - `apiKey`, `baseURL`: without them the SDK looks for `RUNLOOP_API_KEY` and `RUNLOOP_BASE_URL`
- * - `create`: what the SDK is told of the devbox to make (blueprint or snapshot, resources, environment …)
- * - `sandboxId`: a devbox that is there already; it is resumed if it is suspended
+ * - `create`: the SDK's parameters of a new devbox (blueprint or snapshot, resources, environment …)
+ * - `sandboxId`: an existing devbox; it is resumed if it is suspended
  */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly apiKey?: Redacted.Redacted | undefined
@@ -48,7 +48,7 @@ export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly create?: Omit<DevboxCreateParams, "gateways" | "mcp" | "mounts" | "secrets"> | undefined
 }
 
-const service = (machine: RunloopMachine, options: CustomSandbox.Options, provider: Provider.Provider) =>
+const service = (machine: Machine, options: CustomSandbox.Options, provider: Provider.Provider) =>
   CustomSandbox.make(
     {
       id: machine.id,
@@ -65,7 +65,7 @@ const service = (machine: RunloopMachine, options: CustomSandbox.Options, provid
     options
   )
 
-/** A devbox of the SDK that is there already. It is not ended from here. */
+/** Wraps an existing devbox of the SDK, which this module never ends. */
 export const fromSandbox = Provider.fromMachine("Runloop", service)
 
 const make = Effect.fnUntraced(function* (options: Options = {}) {
@@ -75,7 +75,7 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   const client = yield* provider.call(
     async () => new RunloopSDK(defined({ bearerToken: Provider.keyOf(apiKey), baseURL }))
   )
-  const machine = yield* Provider.living(provider, options, {
+  const machine = yield* Provider.acquireMachine(provider, options, {
     create: provider.call(() => client.devbox.create(create)),
     connect: (sandboxId) =>
       provider.call(async () => {
@@ -91,8 +91,8 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   return yield* service(machine, options, provider)
 })
 
-/** A devbox that is made with the layer and shut down with it. Fails with `Unsupported` if the SDK is not installed. */
+/** Creates a devbox, and shuts it down with the layer. Fails with `Unsupported` if the SDK is not installed. */
 export const layer = Provider.layer(make)
 
-/** As {@link layer}, with options of which any may be a `Config`. The key is read from `RUNLOOP_API_KEY` by default. */
+/** Like {@link layer}; any option may be a `Config`. The key is read from `RUNLOOP_API_KEY` by default. */
 export const layerConfig = Provider.layerConfig(make, { apiKey: Config.Redacted("RUNLOOP_API_KEY") })

@@ -1,5 +1,5 @@
 /**
- * Files in any key-value store (memory, a folder, SQL, the browser), in namespaces that can't be crossed.
+ * Stores files in any key-value store (memory, a folder, SQL, the browser), in isolated namespaces.
  *
  * ```ts
  * import { Context, Effect, Layer } from "effect"
@@ -24,12 +24,15 @@ import * as Derive from "./internal/derive/backend.ts"
 import * as Locks from "./internal/files/locks.ts"
 import * as StoreFiles from "./internal/files/store.ts"
 
-/** The owner of files: any text, or several from the outside in. `"a"` is `["a"]`, and `["a", "b"]` is not `"a/b"`. */
-export type Namespace = string | ReadonlyArray<string>
+/** The owner of files: a text, or a path of texts. `"a"` equals `["a"]`, but `["a", "b"]` differs from `"a/b"`. */
+type Namespace = string | ReadonlyArray<string>
 
 /**
- * `namespace` says whose files these are; as an effect it is asked for each operation, by the fiber that does it, which
- * is how one layer serves many tenants. `maxFileSize` bounds every file, in bytes (default 10 MiB).
+ * Options of the backend.
+ *
+ * - `namespace`: the owner of the files; an effect is evaluated for each operation, so one layer can serve many
+ *   tenants
+ * - `maxFileSize`: the largest file, in bytes; 10 MiB by default
  */
 export interface Options<R = never> {
   readonly namespace: Namespace | Effect.Effect<Namespace, BackendError, R>
@@ -39,10 +42,10 @@ export interface Options<R = never> {
 /** The number of files that a search reads at once. */
 const concurrency = 8
 
-/** Keys that were made lately, so that they are not made again for each operation. */
+/** The number of cached hashes. */
 const remembered = 1_000
 
-/** Only what is short is worth remembering. */
+/** The longest cached text, in characters. */
 const longest = 4_096
 
 interface Shared {
@@ -51,7 +54,7 @@ interface Shared {
   readonly known: StoreFiles.KnownPages
 }
 
-// By store, so that all who work on it in this process wait for each other.
+// Shared by all layers of this process on one store.
 const locksOf = new WeakMap<KeyValueStore, Shared>()
 
 const sharedOf = (store: KeyValueStore): Shared => {
@@ -60,7 +63,7 @@ const sharedOf = (store: KeyValueStore): Shared => {
   return shared
 }
 
-/** Names of one length in lower case, whatever the text: fit for keys, for file names, and for any collation. */
+/** Makes the hash function. Its texts have one length and lower case, and suit any key, file name and collation. */
 const makeHash = Effect.map(Digest.Digest, ({ digestHex }) => {
   const known = new Map<string, string>()
   const encoder = new TextEncoder()
@@ -80,20 +83,19 @@ const makeHash = Effect.map(Digest.Digest, ({ digestHex }) => {
 /**
  * Makes a backend over the key-value store in context.
  *
- * A key is made of a hash (SHA-256) of the namespace and one of the path: all keys have the same length, so none begins
- * with another one, and what is in a namespace or a path has no meaning to the store. It needs `crypto.subtle`, which a
- * browser has in secure contexts.
+ * A key combines SHA-256 hashes of the namespace and the path. All keys have the same length, so none is a prefix of
+ * another, and the store never interprets a path. It needs `crypto.subtle`, which browsers offer in secure contexts
+ * only.
  *
- * Within one process all operations on a store are safe, by however many layers: writers of one file, and of one
- * directory, wait for each other. An interruption waits for the `set` that has begun. A crash between the parts of a
- * write loses nothing: what a file holds is stored before its directory is told, and what is left over is mended when
- * it is read. A crash in the middle of a `set` does what the store makes of it: `KeyValueStore.layerFileSystem`
- * overwrites in place, and may be left with half a file, or half the index of a directory, which is then `Unavailable`.
+ * Within one process all operations on a store are safe across layers: writers of one file or directory wait for
+ * each other. An interruption waits for the current `set`. A crash between the steps of a write loses nothing:
+ * content is stored before its directory entry, and readers repair leftovers. A crash prefixPath a `set` depends on the
+ * store: `KeyValueStore.layerFileSystem` overwrites in place and may leave half a file, or half a directory index,
+ * which is then `Unavailable`.
  *
- * Several processes on one store always find each other's files by their path. But a key-value store can't compare and
- * swap: of two processes that edit one file at the same moment the last one wins, and of two that make files in one
- * directory at the same moment, one file may be missing from listings and searches until it is read or written again.
- * Give each process its own namespace if that matters.
+ * Several processes on one store find each other's files by path. But a key-value store has no compare-and-swap: the
+ * last of two concurrent edits wins. Of two files created at once in one directory, one may be missing from listings
+ * and searches until its next read or write. If that matters, give each process its own namespace.
  */
 export const make = <R = never>(options: Options<R>): Effect.Effect<Service, never, KeyValueStore | R> =>
   Effect.gen(function* () {
@@ -102,7 +104,7 @@ export const make = <R = never>(options: Options<R>): Effect.Effect<Service, nev
     const hash = yield* makeHash
     const { indexes, known, paths } = sharedOf(store)
     const { maxFileSize, namespace } = options
-    // Services of the request go before those that there were when the layer was made.
+    // Services of the request override the services of the layer.
     const current = Effect.isEffect(namespace)
       ? Effect.updateContext(namespace, (now: Context.Context<never>) => Context.merge(context, now))
       : Effect.succeed(namespace)
@@ -110,15 +112,15 @@ export const make = <R = never>(options: Options<R>): Effect.Effect<Service, nev
       Effect.gen(function* () {
         const given = yield* current
         const tenant = yield* hash(JSON.stringify(typeof given === "string" ? [given] : given))
-        const within = (path: string) => `/${tenant}${path}`
+        const prefixPath = (path: string) => `/${tenant}${path}`
         const primitives = StoreFiles.primitives({
           store,
-          // No path has a NUL.
+          // Paths contain no NUL.
           keyOf: (kind, path, place) => Effect.map(hash(`${path}\0${place}`), (name) => `${tenant}-${kind}-${name}`),
           alone: indexes.hold([`/${tenant}`]),
           known
         })
-        const locks = { ...paths, hold: (held: ReadonlyArray<string>) => paths.hold(held.map(within)) }
+        const locks = { ...paths, hold: (held: ReadonlyArray<string>) => paths.hold(held.map(prefixPath)) }
         return Derive.make(primitives, locks, { concurrency, maxFileSize })
       })
     )

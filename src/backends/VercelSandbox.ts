@@ -20,21 +20,21 @@ import * as BackendError from "../core/BackendError.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
-/** A line for the SDK to run. */
-export interface VercelRun {
+/** A command for the SDK. */
+interface Run {
   readonly cmd: string
   readonly args: Array<string>
   readonly signal?: AbortSignal
   readonly timeoutMs?: number
 }
 
-/** The part that is used of the SDK's sandbox. */
-export interface VercelMachine {
+/** The members of the SDK's sandbox that this module uses. */
+interface Machine {
   readonly name: string
-  runCommand(run: VercelRun & { readonly detached: true }): Promise<{
+  runCommand(run: Run & { readonly detached: true }): Promise<{
     logs(): AsyncIterable<{ readonly stream: "stdout" | "stderr"; readonly data: string }>
   }>
-  runCommand(run: VercelRun): Promise<{ readonly exitCode: number; stdout(): Promise<string> }>
+  runCommand(run: Run): Promise<{ readonly exitCode: number; stdout(): Promise<string> }>
   writeFiles(
     files: Array<{ path: string; content: Uint8Array }>,
     options: { readonly signal: AbortSignal }
@@ -48,9 +48,9 @@ export interface VercelMachine {
 /**
  * Options of the layer.
  *
- * - `token`, `teamId`, `projectId`: all three, or none: then the SDK takes the OIDC token of the deployment
- * - `create`: what the SDK is told of the sandbox to make (image, resources, how long it lives …)
- * - `sandboxId`: the name of a sandbox that is there already
+ * - `token`, `teamId`, `projectId`: all three, or none to use the OIDC token of the deployment
+ * - `create`: the SDK's parameters of a new sandbox (image, resources, lifetime …)
+ * - `sandboxId`: the name of an existing sandbox
  */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly token?: Redacted.Redacted | undefined
@@ -59,7 +59,7 @@ export interface Options extends CustomSandbox.Options, Provider.Lifetime {
   readonly create?: NonNullable<Parameters<typeof VercelSdkSandbox.create>[0]> | undefined
 }
 
-const service = (machine: VercelMachine, options: CustomSandbox.Options, provider: Provider.Provider) =>
+const service = (machine: Machine, options: CustomSandbox.Options, provider: Provider.Provider) =>
   CustomSandbox.make(
     {
       id: machine.name,
@@ -96,7 +96,7 @@ const service = (machine: VercelMachine, options: CustomSandbox.Options, provide
     options
   )
 
-/** A sandbox of the SDK that is there already. It is not ended from here. */
+/** Wraps an existing sandbox of the SDK, which this module never ends. */
 export const fromSandbox = Provider.fromMachine("Vercel", service)
 
 const make = Effect.fnUntraced(function* (options: Options = {}) {
@@ -107,7 +107,7 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
     token === undefined || teamId === undefined || projectId === undefined
       ? {}
       : { token: Redacted.value(token), teamId, projectId }
-  const machine = yield* Provider.living(provider, options, {
+  const machine = yield* Provider.acquireMachine(provider, options, {
     create: provider.call(() => Machine.create({ ...create, ...credentials })),
     connect: (name) => provider.call(() => Machine.get({ name, ...credentials })),
     end: (made) => Effect.asVoid(provider.call(() => made.stop())),
@@ -116,11 +116,11 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   return yield* service(machine, options, provider)
 })
 
-/** A sandbox that is made with the layer and stopped with it. Fails with `Unsupported` if the SDK is not installed. */
+/** Creates a sandbox, and stops it with the layer. Fails with `Unsupported` if the SDK is not installed. */
 export const layer = Provider.layer(make)
 
 /**
- * As {@link layer}, with options of which any may be a `Config`. The credentials are read from `VERCEL_TOKEN`,
+ * Like {@link layer}; any option may be a `Config`. The credentials are read from `VERCEL_TOKEN`,
  * `VERCEL_TEAM_ID` and `VERCEL_PROJECT_ID` by default.
  */
 export const layerConfig = Provider.layerConfig(make, {

@@ -75,7 +75,7 @@ const filesOf = (resources: ReadonlyArray<Resource>): Files => {
   return { files, folders }
 }
 
-const textOf = (contents: ReadonlyArray<ResourceContent>): CustomBackend.Content => {
+const textOf = (contents: ReadonlyArray<ResourceContent>): string | Uint8Array => {
   const [first] = contents
   if (first === undefined) return ""
   if ("base64" in first) return Result.getOrElse(Base64.decode(first.base64), () => new Uint8Array())

@@ -5,6 +5,8 @@ import { ApplyPatch } from "effect-deepagents/backends"
 import { TestBackend } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
+import { print } from "../../src/backends/internal/patch/format.ts"
+import type { Change, Hunk, HunkLine, Patch } from "../../src/backends/internal/patch/model.ts"
 import { scaled } from "../scale.ts"
 import { inRun } from "./run.ts"
 
@@ -595,9 +597,9 @@ const line = fc.oneof(
 const fileLines = fc.array(line, { maxLength: 24 })
 
 /** A patch from one list of lines to another, with so much around each change. */
-const hunksOf = (before: ReadonlyArray<string>, after: ReadonlyArray<string>): ReadonlyArray<ApplyPatch.Hunk> => {
+const hunksOf = (before: ReadonlyArray<string>, after: ReadonlyArray<string>): ReadonlyArray<Hunk> => {
   const lines = TextDiff.diff(before, after).flatMap((edit) =>
-    edit.items.map((text): ApplyPatch.HunkLine => ({
+    edit.items.map((text): HunkLine => ({
       kind: edit._tag === "Equal" ? "keep" : edit._tag === "Insert" ? "add" : "remove",
       text
     }))
@@ -612,11 +614,11 @@ const hunk = fc.record({
   headers: fc.array(header, { maxLength: 3 }),
   lines: fc
     .array(hunkLine, { minLength: 1, maxLength: 6 })
-    .map((lines): ReadonlyArray<ApplyPatch.HunkLine> => [...lines, { kind: "add", text: "end" }]),
+    .map((lines): ReadonlyArray<HunkLine> => [...lines, { kind: "add", text: "end" }]),
   endOfFile: fc.boolean(),
   line: fc.constant(0)
 })
-const change: fc.Arbitrary<ApplyPatch.Change> = fc.oneof(
+const change: fc.Arbitrary<Change> = fc.oneof(
   fc.record({ _tag: fc.constant("Add" as const), path, lines: fc.array(line, { maxLength: 5 }), line: fc.constant(0) }),
   fc.record({ _tag: fc.constant("Delete" as const), path, line: fc.constant(0) }),
   fc
@@ -630,14 +632,14 @@ const change: fc.Arbitrary<ApplyPatch.Change> = fc.oneof(
     }))
 )
 
-const withoutLines = ({ changes }: ApplyPatch.Patch): unknown =>
+const withoutLines = ({ changes }: Patch): unknown =>
   JSON.parse(JSON.stringify(changes, (key, value: unknown) => (key === "line" ? 0 : value)))
 
 describe("ApplyPatch, properties", () => {
   it("parse gives back what print wrote", () => {
     fc.assert(
       fc.property(fc.array(change, { minLength: 1, maxLength: 4 }), (changes) => {
-        const parsed = ApplyPatch.parse(ApplyPatch.print({ changes }))
+        const parsed = ApplyPatch.parse(print({ changes }))
         assert.deepStrictEqual(Result.map(parsed, withoutLines), Result.succeed(withoutLines({ changes })))
       }),
       { numRuns: scaled(500) }
@@ -664,7 +666,7 @@ describe("ApplyPatch, properties", () => {
           if (old === wanted || (!ends && (before.at(-1) === "" || after.at(-1) === "")) || before.length === 0)
             continue
           if (before.length === 1 && !ends && ending === "\r\n") continue
-          const input = ApplyPatch.print({
+          const input = print({
             changes: [{ _tag: "Update", path: "/a", hunks: hunksOf(before, after), line: 0 }]
           })
           const { files } = yield* Effect.gen(function* () {
@@ -729,7 +731,7 @@ describe("ApplyPatch, properties", () => {
           assert.instanceOf(parsed.failure, ApplyPatch.InvalidPatch)
           assert.isAtMost(parsed.failure.line, input.split("\n").length + 1)
         } else {
-          assert.isTrue(Result.isSuccess(ApplyPatch.parse(ApplyPatch.print(parsed.success))))
+          assert.isTrue(Result.isSuccess(ApplyPatch.parse(print(parsed.success))))
         }
       }),
       { numRuns: scaled(2_000) }

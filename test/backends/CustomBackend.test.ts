@@ -221,7 +221,7 @@ describe("windows of large files", () => {
               : { kind: "directory" as const }
           ),
         list: () => Effect.succeed([{ name: "huge", kind: "file" as const, size }]),
-        read: (_path: string, range?: CustomBackend.Range) =>
+        read: (_path: string, range?: { readonly start: number; readonly end: number }) =>
           Effect.sync(() => {
             const { end, start } = range ?? { start: 0, end: size }
             ranges.push(end - start)

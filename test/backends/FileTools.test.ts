@@ -27,14 +27,14 @@ describe("FileTools", () => {
     })
 
     it("only those that are wanted; edit_file brings read_file along", () => {
-      const names = (only: ReadonlyArray<FileTools.Name>) => FileTools.make({ only }).map((tool) => tool.name)
+      const names = (only: FileTools.Options["only"]) => FileTools.make({ only }).map((tool) => tool.name)
       assert.deepStrictEqual(names(["grep", "ls"]), ["ls", "grep"])
       assert.deepStrictEqual(names(["edit_file"]), ["read_file", "edit_file"])
       assert.deepStrictEqual(names([]), [])
     })
 
     it("what is made once for all agents is changed by nobody who was given it", () => {
-      const given = FileTools.make() as Array<FileTools.FileTool>
+      const given = FileTools.make() as Array<ReturnType<typeof FileTools.make>[number]>
       const [ls] = given.splice(0, 8)
       const again = FileTools.make()
       assert.strictEqual(again.length, 8)

@@ -44,7 +44,7 @@ const recording = Effect.gen(function* () {
     remove: (key) => note("remove", key, 0, store.remove(key))
   })
   /** A backend of a process of its own: it shares nothing with others but what is in the store. */
-  const backend = (namespace: StoreBackend.Namespace = "tenant") =>
+  const backend = (namespace: string | ReadonlyArray<string> = "tenant") =>
     StoreBackend.make({ namespace }).pipe(Effect.provideService(KeyValueStore.KeyValueStore, { ...noting }))
   return { backend, calls, state, store, noting }
 })
@@ -59,7 +59,7 @@ const snapshot = Effect.fnUntraced(function* (backend: Backend.Service) {
 })
 
 describe("StoreBackend namespaces", () => {
-  const hostile: ReadonlyArray<StoreBackend.Namespace> = [
+  const hostile: ReadonlyArray<string | ReadonlyArray<string>> = [
     "",
     "a",
     "a/b",

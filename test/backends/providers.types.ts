@@ -17,11 +17,11 @@ import * as VercelSandbox from "effect-deepagents/backends/VercelSandbox"
 import type { Sandbox as ModalSdk } from "modal"
 import { expectTypeOf } from "vitest"
 
-expectTypeOf<DaytonaSdk>().toExtend<DaytonaSandbox.DaytonaMachine>()
-expectTypeOf<E2bSdk>().toExtend<E2bSandbox.E2bMachine>()
-expectTypeOf<ModalSdk>().toExtend<ModalSandbox.ModalMachine>()
-expectTypeOf<Devbox>().toExtend<RunloopSandbox.RunloopMachine>()
-expectTypeOf<VercelSdk>().toExtend<VercelSandbox.VercelMachine>()
+expectTypeOf<DaytonaSdk>().toExtend<Parameters<typeof DaytonaSandbox.fromSandbox>[0]>()
+expectTypeOf<E2bSdk>().toExtend<Parameters<typeof E2bSandbox.fromSandbox>[0]>()
+expectTypeOf<ModalSdk>().toExtend<Parameters<typeof ModalSandbox.fromSandbox>[0]>()
+expectTypeOf<Devbox>().toExtend<Parameters<typeof RunloopSandbox.fromSandbox>[0]>()
+expectTypeOf<VercelSdk>().toExtend<Parameters<typeof VercelSandbox.fromSandbox>[0]>()
 
 type Provided = Sandbox.Sandbox | Backend.Backend
 type Built = Layer.Layer<Provided, BackendError.BackendError>

@@ -210,7 +210,7 @@ const start = (root: string, command: string) =>
 
 const run = (root: string, command: string) =>
   Effect.flatMap(start(root, command), (child) =>
-    Effect.callback<CustomSandbox.Output>((resume) => {
+    Effect.callback<{ readonly output: string; readonly exitCode: number }>((resume) => {
       const chunks: Array<Buffer> = []
       child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk))
       child.stderr.resume()
@@ -222,7 +222,7 @@ const run = (root: string, command: string) =>
   )
 
 const pieces = (root: string, command: string) =>
-  Stream.callback<CustomSandbox.Piece, unknown>((queue) =>
+  Stream.callback<{ readonly channel: "stdout" | "stderr"; readonly text: string }, unknown>((queue) =>
     Effect.acquireRelease(
       Effect.map(start(root, command), (child) => {
         for (const channel of ["stdout", "stderr"] as const) {

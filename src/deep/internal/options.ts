@@ -48,7 +48,7 @@ export interface SubagentOptions {
   readonly description?: string | undefined
   readonly prompt: string | Effect.Effect<string, unknown, unknown>
   readonly tools?: ReadonlyArray<Tool.Tool<unknown>> | undefined
-  readonly files?: ReadonlyArray<FileTools.Name> | undefined
+  readonly files?: FileTools.Options["only"] | undefined
   readonly documents?: FileTools.Options["documents"]
   readonly execute?: boolean | FileTools.ExecuteOptions | undefined
   readonly middleware?: ReadonlyArray<Middleware.Middleware<unknown, unknown>> | undefined

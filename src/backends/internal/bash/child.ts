@@ -1,7 +1,6 @@
 /**
- * The process in which commands run: it does one command line after the other, and asks for every file. It is ended
- * from outside when a command takes too long. What only it can see, its memory and whether anybody is still there, a
- * thread beside the shell looks at, since a command may keep the shell from ever looking.
+ * The process of the shell: it runs one command line after the other, and requests every file access. Its parent kills
+ * it on a timeout. A separate thread checks its memory and its parent, since a command may block the shell.
  */
 import { fileURLToPath } from "node:url"
 import { isMainThread, Worker } from "node:worker_threads"
@@ -36,8 +35,8 @@ const watch = (): void => {
 }
 
 /**
- * just-bash takes timers, messages and more away from what runs inside of it. What is to be sent is handed to a loop
- * that was begun outside.
+ * just-bash removes timers, messages and more from its commands. A loop that was started before sends their
+ * messages.
  */
 const makePost = (send: (reports: ReadonlyArray<Report>) => void) => {
   let waiting: Array<Report> = []
@@ -75,7 +74,7 @@ type Post = (report: Report) => void
 const lateness = /\S+: (?:\S+ exceeded (?:its )?execution deadline(?: \(\d+ms\))?|execution aborted)\n$/
 const longestLateness = 1024
 
-/** A command may have no clock, or one that lies. */
+/** A command may have no clock, or a forged one. */
 const now = performance.now.bind(performance)
 
 const shellOf = (justBash: typeof JustBash, post: Post) => {
@@ -106,9 +105,9 @@ const shellOf = (justBash: typeof JustBash, post: Post) => {
         post({ _tag: "Output", run, channel, text: text.slice(from, from + longestText) })
       }
     }
-    const put = async (channel: "stdout" | "stderr", bytes: Uint8Array): Promise<void> =>
+    const putOutput = async (channel: "stdout" | "stderr", bytes: Uint8Array): Promise<void> =>
       say(channel, readable(decoders[channel].decode(bytes, { stream: true }), files.complaints))
-    const files = RemoteFiles.make({ ask, put }, order.hasPrograms)
+    const files = RemoteFiles.make({ ask, put: putOutput }, order.hasPrograms)
     const bash = new justBash.Bash({
       fs: files.fs,
       customCommands: [...writingBytes(justBash), ...meetingLinks(justBash, files.treat)],
@@ -153,7 +152,7 @@ const shellOf = (justBash: typeof JustBash, post: Post) => {
         return fail(run, cause)
       }
     )
-    // The command has given up those that still wait.
+    // The command has abandoned pending requests.
     open.clear()
   }
 
@@ -181,7 +180,7 @@ const serve = async (send: (reports: ReadonlyArray<Report>) => void): Promise<vo
   if (!process.connected) leave()
   // Ctrl-C in a terminal is for the starter.
   process.on("SIGINT", () => undefined)
-  // Nobody waits for what a command has given up.
+  // Abandoned requests of a command have no handler.
   process.on("unhandledRejection", () => undefined)
   const post = makePost(send)
   const guard = new Worker(fileURLToPath(import.meta.url), { resourceLimits: { maxOldGenerationSizeMb: 32 } })

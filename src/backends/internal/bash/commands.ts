@@ -5,7 +5,7 @@ import type { Links } from "./remoteFiles.ts"
 
 const isAscii = (text: string): boolean => !/[^\0-\x7F]/.test(text)
 
-/** Checks that what the arguments stand for has no character that is more than a byte. */
+/** Tells whether the arguments contain only single-byte characters. */
 const hasBytesOnly = (args: ReadonlyArray<string>): boolean => args.every((arg) => isAscii(arg) && !/\\[uU]/.test(arg))
 
 const notFound = { stdout: "", stderr: "", exitCode: 127 }
@@ -30,7 +30,7 @@ const treatments: { readonly [name: string]: Links } = {
   tar: "themselves"
 }
 
-/** Commands that meet links. `treat` runs one of them; commands run one after the other. */
+/** Commands with their own treatment of links. `treat` runs one of them; commands run in sequence. */
 export const meetingLinks = (
   { defineCommand }: typeof JustBash,
   treat: <A>(links: Links, run: () => Promise<A>) => Promise<A>

@@ -1,4 +1,4 @@
-/** A command line in a process of its own: what it asks for is answered, what it writes is handed on. */
+/** Runs a command line in a separate process: answers its requests and forwards its output. */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
@@ -30,7 +30,7 @@ let runs = 0
 
 const broken = (problem: string): Ended => ({ _tag: "Broken", problem })
 
-/** Node ends itself where the heap is full; the rest is seen by the guard of the process, or by the system. */
+/** Node aborts on a full heap. The guard of the process, or the system, catches the rest. */
 const isOutOfMemory = /SIGABRT|SIGKILL|code 134/
 
 const outOfMemory = `the command took more than ${heap} MiB of memory and was ended; let it work on less at once`
@@ -80,7 +80,7 @@ const serve = (
 }
 
 /** Waits until a process has begun; gives why it has not. */
-const begun = (process: Process): Effect.Effect<Ended | undefined> =>
+const waitForStart = (process: Process): Effect.Effect<Ended | undefined> =>
   process.isReady()
     ? Effect.undefined
     : Effect.raceFirst(
@@ -101,7 +101,7 @@ export const execute = (
   processes.use((process) =>
     Effect.scoped(
       Effect.gen(function* () {
-        const failed = yield* begun(process)
+        const failed = yield* waitForStart(process)
         if (failed !== undefined) return failed
         const run = ++runs
         const served = serve(process, run, files, put)

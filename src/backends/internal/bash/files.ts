@@ -1,7 +1,8 @@
-/** The files of a command line: what it asks for is done through the backend, with its rules. */
+/** The files of a command line: performs its requests through the backend and its rules. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"
+import { joinBytes } from "../files/mime.ts"
 import * as Path from "../files/path.ts"
 import type { Fault } from "./errors.ts"
 import { faultOf } from "./faults.ts"
@@ -27,12 +28,12 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
   /** Files that were written by this line. */
   const written = new Set<string>()
 
-  const read = (path: string): Failing<Uint8Array> => {
+  const readFile = (path: string): Failing<Uint8Array> => {
     if (isDevice(path)) return Effect.succeed(nothing)
     return Effect.flatMap(backend.download([path]), ([got]) => {
       if (got?.ok === true) return Effect.succeed(got.value)
       const fault = got === undefined ? undefined : faultOf("open", path)(got.error)
-      // A directory that a command made is none for the backend.
+      // The backend does not know directories that a command made.
       return fault?.code === "ENOENT"
         ? Effect.flatMap(view.find("open", path), (node) =>
             fail(node?.kind === "directory" ? "EISDIR" : "ENOENT", "open", path)
@@ -61,10 +62,8 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
   const replaced = (path: string, added: Uint8Array, left: number): Failing<void> =>
     Effect.gen(function* () {
       const file = yield* Effect.mapError(backend.read(path, { limit: 0 }), faultOf("open", path))
-      const before = yield* read(path)
-      const bytes = new Uint8Array(before.length + added.length)
-      bytes.set(before)
-      bytes.set(added, before.length)
+      const before = yield* readFile(path)
+      const bytes = joinBytes(before, added)
       const text = Result.try(() => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes))
       if (Result.isFailure(text)) return yield* write(path, bytes)
       const done = yield* Effect.result(backend.write(path, text.success, { version: file.version }))
@@ -86,7 +85,7 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
     })
   }
 
-  /** A backend says whether a file may be written when it is: what is there already is written once more. */
+  /** A backend checks a write only when it happens, so an existing file is written again. */
   const open = (path: string, adds: boolean): Failing<void> => {
     if (isDevice(path)) return Effect.void
     if (!adds) return write(path, nothing)
@@ -135,7 +134,7 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
       const target = yield* view.find("rename", to)
       if (source.kind !== "directory" && target?.kind === "file") {
         // A backend never moves onto a file: the content goes there first, so that it is not lost on the way.
-        yield* write(to, yield* read(from))
+        yield* write(to, yield* readFile(from))
         return yield* remove(from, false, false)
       }
       if (target !== undefined && (yield* view.names("rename", to)).size > 0)
@@ -156,7 +155,7 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
   const copy = (from: string, to: string, recursive: boolean): Failing<void> =>
     Effect.gen(function* () {
       const source = yield* view.stat("cp", from)
-      if (source.kind !== "directory") return yield* write(to, yield* read(from))
+      if (source.kind !== "directory") return yield* write(to, yield* readFile(from))
       if (!recursive) return yield* fail("EISDIR", "cp", from)
       if (Path.isWithin(to, from)) return yield* fail("EINVAL", "cp", to)
       const query = { pattern: "**", path: from, ignored: true, limit: mostFiles }
@@ -169,16 +168,16 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
       for (const { path } of found.entries) {
         const place = Path.join(to, Path.relative(path, from))
         view.makeDirectory(Path.parent(place))
-        yield* write(place, yield* read(path))
+        yield* write(place, yield* readFile(path))
       }
     })
 
-  return { read, write, append, open, makeDirectory, remove, move, copy }
+  return { read: readFile, write, append, open, makeDirectory, remove, move, copy }
 }
 
 /** The files for one command line. */
 export interface Files {
-  /** Does what is asked for. */
+  /** Performs a request. */
   readonly answer: (call: Call) => Failing<Reply>
   readonly hasPrograms: Effect.Effect<boolean>
 }
@@ -186,8 +185,8 @@ export interface Files {
 const done: Reply = {}
 
 /**
- * The files for one command line. `modes` are kept longer: a backend has none, and what was made executable should
- * still be so for the next one.
+ * The files of one command line. `modes` outlive it: backends have no modes, and an executable file should stay
+ * executable.
  */
 export const make = (backend: Backend.Service, modes: Map<string, number>): Files => {
   const view = makeView(backend)

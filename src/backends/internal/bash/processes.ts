@@ -81,7 +81,7 @@ const launch = Effect.fnUntraced(function* (program: URL) {
           running.isSettled = rss <= mostKept
         }
       }
-      const gone = (problem: string): void => {
+      const reportGone = (problem: string): void => {
         if (running.isGone) return
         running.isGone = true
         Queue.offerUnsafe(inbox, { _tag: "Gone", problem })
@@ -93,8 +93,10 @@ const launch = Effect.fnUntraced(function* (program: URL) {
           Queue.offerUnsafe(inbox, report)
         }
       })
-      child.on("error", (cause) => gone(cause.message))
-      child.on("exit", (code, signal) => gone(signal === null ? `it ended with code ${code}` : `${signal} ended it`))
+      child.on("error", (cause) => reportGone(cause.message))
+      child.on("exit", (code, signal) =>
+        reportGone(signal === null ? `it ended with code ${code}` : `${signal} ended it`)
+      )
       return running
     },
     catch: (cause): Gone => ({ _tag: "Gone", problem: cause instanceof Error ? cause.message : String(cause) })

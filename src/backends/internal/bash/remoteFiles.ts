@@ -3,7 +3,7 @@ import type { IFileSystem } from "just-bash"
 import { decode, encode } from "./encoding.ts"
 import { type Code, complaint, type Fault, toError } from "./errors.ts"
 import type { Answer, Call, Reply, Status } from "./messages.ts"
-import { marked, unmarked } from "./script.ts"
+import { markPath, unmarked } from "./script.ts"
 
 /** The world of a command: files, and where its output goes. */
 export interface World {
@@ -11,7 +11,7 @@ export interface World {
   readonly put: (channel: "stdout" | "stderr", bytes: Uint8Array) => Promise<void>
 }
 
-/** The view of links: where they lead, that they are links, or nothing in a directory. */
+/** The treatment of links: followed, shown as links, or hidden in directories. */
 export type Links = "followed" | "themselves" | "hidden"
 
 /** A file system, and why redirections of it were refused, by their targets. */
@@ -53,7 +53,7 @@ const statOf = ({ identity, kind, mode, modifiedAt, size }: Status) => ({
 /** The files of one command line. `programs` says whether there are folders of programs already. */
 export const make = ({ ask, put }: World, programs: boolean): RemoteFiles => {
   /** Nothing is lost if nobody waits: a command may have given up. */
-  const asked = (call: Call): Promise<Reply> => {
+  const request = (call: Call): Promise<Reply> => {
     const reply = ask(call).then(({ answer }) => (isFault(answer) ? Promise.reject(toError(answer)) : answer))
     reply.catch(() => undefined)
     return reply
@@ -70,7 +70,7 @@ export const make = ({ ask, put }: World, programs: boolean): RemoteFiles => {
   /** Targets of redirections, as they were given. */
   const given = new Map<string, string>()
   const complaints = new Map<string, string>()
-  /** Targets that have been opened when the shell asked for them, and those that could not be. */
+  /** Targets that were opened when the shell asked for them, and targets that failed to open. */
   const opened = new Set<string>()
   const closed = new Map<string, Error>()
 
@@ -96,14 +96,14 @@ export const make = ({ ask, put }: World, programs: boolean): RemoteFiles => {
     if (silent.has(path)) return undefined
     if (opened.delete(target) && content.length === 0) return undefined
     changes(path)
-    await asked({ op, path, content })
+    await request({ op, path, content })
     return undefined
   }
 
-  const read = async (target: string): Promise<Uint8Array> => {
+  const readTarget = async (target: string): Promise<Uint8Array> => {
     const { path } = unmarked(target)
     if (path.startsWith("/dev/") && (silent.has(path) || /^\/dev\/std(?:out|err)$/.test(path))) return nothing
-    return (await asked({ op: "read", path })).bytes ?? missing("open", path)
+    return (await request({ op: "read", path })).bytes ?? missing("open", path)
   }
 
   let links: Links = "followed"
@@ -120,35 +120,35 @@ export const make = ({ ask, put }: World, programs: boolean): RemoteFiles => {
     if (isAbsent(path)) return refuse("ENOENT", op, path)
     const failure = closed.get(target)
     if (failure !== undefined) return Promise.reject(failure)
-    const { status } = await asked({ op: links === "themselves" ? "lstat" : op, path })
+    const { status } = await request({ op: links === "themselves" ? "lstat" : op, path })
     return status === undefined ? missing(op, path) : statOf(status)
   }
 
   const names = async (path: string) => {
-    const { names: all = [] } = await asked({ op: "list", path: unmarked(path).path })
+    const { names: all = [] } = await request({ op: "list", path: unmarked(path).path })
     return links === "hidden" ? all.filter(({ kind }) => kind !== "link") : all
   }
   const noLinks = (call: string) => (_: string, path: string) => refuse("EPERM", call, path)
   const leading = (op: "readlink" | "realpath") => async (target: string) => {
     const { path } = unmarked(target)
-    return (await asked({ op, path })).path ?? missing(op, path)
+    return (await request({ op, path })).path ?? missing(op, path)
   }
 
   const fs: IFileSystem = {
-    readFile: async (path, options) => decode(await read(path), options),
-    readFileBuffer: read,
+    readFile: async (path, options) => decode(await readTarget(path), options),
+    readFileBuffer: readTarget,
     writeFile: (path, content, options) => write("write", path, encode(content, options)),
     appendFile: (path, content, options) => write("append", path, encode(content, options)),
     exists: async (target) => {
       const { path, use } = unmarked(target)
       if (use !== undefined) return open(target)
-      return isAbsent(path) ? false : (await asked({ op: "exists", path })).exists === true
+      return isAbsent(path) ? false : (await request({ op: "exists", path })).exists === true
     },
     stat: stat("stat"),
     lstat: stat("lstat"),
     mkdir: async (path, options) => {
       changes(path)
-      await asked({ op: "mkdir", path, recursive: options?.recursive === true })
+      await request({ op: "mkdir", path, recursive: options?.recursive === true })
     },
     readdir: async (path) => (await names(path)).map(({ name }) => name),
     readdirWithFileTypes: async (path) =>
@@ -159,34 +159,34 @@ export const make = ({ ask, put }: World, programs: boolean): RemoteFiles => {
         isSymbolicLink: kind === "link"
       })),
     rm: async (path, options) => {
-      await asked({ op: "remove", path, recursive: options?.recursive === true, force: options?.force === true })
+      await request({ op: "remove", path, recursive: options?.recursive === true, force: options?.force === true })
     },
     cp: async (path, to, options) => {
       changes(to)
-      await asked({ op: "copy", path, to, recursive: options?.recursive === true })
+      await request({ op: "copy", path, to, recursive: options?.recursive === true })
     },
     mv: async (path, to) => {
       changes(to)
-      await asked({ op: "move", path, to })
+      await request({ op: "move", path, to })
     },
     resolvePath: (base, path) => {
       const target = unmarked(path)
       const resolved = resolve(unmarked(base).path, target.path)
       if (target.use === undefined) return resolved
-      const place = marked(target.use, resolved)
+      const place = markPath(target.use, resolved)
       given.set(place, target.path)
       return place
     },
     getAllPaths: () => [],
     chmod: async (path, mode) => {
-      await asked({ op: "chmod", path, mode })
+      await request({ op: "chmod", path, mode })
     },
     symlink: noLinks("symlink"),
     link: noLinks("link"),
     readlink: leading("readlink"),
     realpath: leading("realpath"),
     utimes: async (path) => {
-      await asked({ op: "stat", path })
+      await request({ op: "stat", path })
     }
   }
   return { fs, complaints, treat }

@@ -1,10 +1,9 @@
 /**
- * Changes a script before it runs, so that redirections fail as in a shell, and output comes as it is written.
+ * Rewrites a script before it runs, so that redirections fail as in a shell and output is streamed.
  *
- * just-bash ends the whole line where a file can't be written, unless it finds that out before it opens the file. So
- * the targets of redirections are marked, which tells the file system to open them when it is asked whether they are
- * there. It also gives output only when all is done. So each part of a line that has several writes to a marked file,
- * which is the output.
+ * just-bash aborts the whole line when a file can't be written, unless it notices before it opens the file. Marked
+ * targets of redirections therefore tell the file system to open them on an existence check. just-bash also returns
+ * output only at the end, so each part of a longer line writes to a marked file, the output.
  */
 import type { CommandNode, PipelineNode, ScriptNode, SimpleCommandNode, StatementNode } from "just-bash"
 
@@ -18,7 +17,7 @@ const marks = {
   stderr: `${mark}e:`
 } as const
 
-/** For what a marked file is: `replace` and `add` are those of a redirection. */
+/** The purpose of a marked file; `replace` and `add` are redirections. */
 export type Use = keyof typeof marks
 
 const uses: ReadonlyArray<Use> = ["replace", "add", "stdout", "stderr"]
@@ -29,12 +28,12 @@ export const unmarked = (path: string): { readonly use: Use | undefined; readonl
   return use === undefined ? { use, path } : { use, path: path.slice(marks[use].length) }
 }
 
-export const marked = (use: Use, path: string): string => marks[use] + path
+export const markPath = (use: Use, path: string): string => marks[use] + path
 
 const refused = new RegExp(`bash: ${mark}[wa]:([^\\n${mark}]*): cannot open redirect target\\n`, "g")
 const anyMark = new RegExp(`${mark}[waoe]:`, "g")
 
-/** Takes the marks off what was written, and says why a redirection was refused. */
+/** Removes the marks from output, and inserts the reasons of refused redirections. */
 export const readable = (text: string, complaints: ReadonlyMap<string, string>): string =>
   text.includes(mark)
     ? text.replace(refused, (whole, target: string) => complaints.get(target) ?? whole).replace(anyMark, "")
@@ -82,7 +81,7 @@ const goingTo = (fd: 1 | 2): Redirection => ({
 const isInput = ({ operator }: Redirection): boolean =>
   operator === "<" || operator === "<<" || operator === "<<-" || operator === "<<<"
 
-/** A command whose parts write where it writes itself, with these parts made to write at once. */
+/** Makes the parts of a compound command stream their output; `undefined` for a command that redirects it. */
 const inside = (command: CommandNode): CommandNode | undefined => {
   if (command.type === "SimpleCommand" || command.type === "FunctionDef") return undefined
   if (!command.redirections.every(isInput)) return undefined
@@ -145,7 +144,7 @@ const isSimple = ({ statements }: ScriptNode): boolean => {
 /** Streams that `exec` redirects are not to be redirected for each command. */
 const redirectsAll = /\bexec\b/
 
-/** Such a shell must be told what is there before it is opened. */
+/** Tells whether the shell needs to know existing files before it opens them. */
 const keepsFiles = (source: string): boolean =>
   source.includes("noclobber") ||
   source.split(/[;\n]/).some((part) => {

@@ -1,4 +1,4 @@
-/** A backend as a file system with empty directories: those that a command makes are there until the command ends. */
+/** A backend as a file system with empty directories, which last until the command ends. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
@@ -9,7 +9,8 @@ import { faultOf } from "./faults.ts"
 type Failing<A> = Effect.Effect<A, Fault>
 
 /**
- * The entry at a path. A link has the kind of what it leads to; one that leads nowhere, or out, has the kind `link`.
+ * The entry at a path. A link has the kind of its target; a link that is dangling or leaves the root has the kind
+ * `link`.
  */
 export interface Node {
   readonly kind: Backend.Entry["kind"]
@@ -24,10 +25,10 @@ export interface View {
   readonly find: (call: string, path: string) => Failing<Node | undefined>
   /** Lists a directory; a link has the kind `link` here, wherever it leads. */
   readonly names: (call: string, path: string) => Failing<ReadonlyMap<string, Backend.Entry["kind"]>>
-  /** Finds where a path leads when all links are followed; `undefined` if that is nowhere, or out. */
+  /** Resolves all links of a path; `undefined` if the target is missing or outside. */
   readonly real: (call: string, path: string) => Failing<string | undefined>
   readonly makeDirectory: (path: string) => void
-  /** Says that something was changed: what was a directory above it is one still. */
+  /** Records a change: the directories above it still exist. */
   readonly changed: (path: string) => void
   /** Forgets the directories that were made in a path, and gives them. */
   readonly forget: (path: string) => ReadonlyArray<string>
@@ -59,7 +60,7 @@ interface Listing {
 export const make = (backend: Backend.Service): View => {
   const made = new Set(["/", "/tmp", "/dev"])
   const listings = new Map<string, Listing>()
-  /** Links that were seen: what is changed in one does not make it a directory. */
+  /** Known links: a change inside a link does not turn it into a directory. */
   const links = new Set<string>()
 
   const makeDirectory = (path: string): void => {
@@ -71,10 +72,10 @@ export const make = (backend: Backend.Service): View => {
       ? Effect.succeed(paths)
       : Effect.mapError(backend.realPaths(paths), faultOf(call, paths[0] ?? "/"))
 
-  /** Finds the entries of a directory that are links: those that are not where their directory is. */
-  const marked = (path: string, { entries }: Backend.Listing): Effect.Effect<Entries> =>
+  /** Finds the links among the entries of a directory: their real path is not in the directory. */
+  const findLinks = (path: string, { entries }: Backend.Listing): Effect.Effect<Entries> =>
     realPaths("scandir", [path, ...entries.map((entry) => entry.path)]).pipe(
-      // Where nothing is said of links, all is what it looks like.
+      // Without real paths, entries are what they look like.
       Effect.orElseSucceed((): ReadonlyArray<string | undefined> => []),
       Effect.map(([folder, ...places]) => {
         const isElsewhere = (entry: Backend.Entry, index: number): boolean => {
@@ -95,7 +96,7 @@ export const make = (backend: Backend.Service): View => {
       })
     )
 
-  /** Lists what the backend has in a directory; nothing, if it has no such directory but a command made it. */
+  /** Lists a directory of the backend; empty for a directory that a command made. */
   const list = (call: string, path: string): Failing<Entries> =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
@@ -107,7 +108,7 @@ export const make = (backend: Backend.Service): View => {
         ),
         Effect.mapError(faultOf(call, path))
       )
-      const entries = yield* marked(path, listing)
+      const entries = yield* findLinks(path, listing)
       listings.set(path, { entries, at: now })
       return entries
     })
@@ -118,14 +119,14 @@ export const make = (backend: Backend.Service): View => {
     Effect.gen(function* () {
       if (isDevice(path)) return { kind: "file", isLink: false, size: 0, modifiedAt: 0 } as const
       if (made.has(path) && !links.has(path)) return directory
-      const found = (yield* list(call, Path.parent(path)).pipe(
+      const entered = (yield* list(call, Path.parent(path)).pipe(
         Effect.catchIf(
           ({ code }) => code === "ENOENT" || code === "ENOTDIR",
           () => Effect.succeed<Entries>(new Map())
         )
       )).get(Path.basename(path))
-      if (found === undefined) return undefined
-      const { entry, isLink } = found
+      if (entered === undefined) return undefined
+      const { entry, isLink } = entered
       const { kind, modifiedAt = 0, size } = entry
       if (kind !== "file" || size !== undefined) return { kind, isLink, modifiedAt, size: size ?? 0 }
       const file = yield* Effect.mapError(backend.read(path, { limit: 0 }), faultOf(call, path))

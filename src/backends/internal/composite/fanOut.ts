@@ -10,14 +10,14 @@ import type { Keep } from "./search.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
-/** The share of one part in a search of several: all, or only what a glob of the whole path means. */
+/** The part of a search in one backend: all its files, or the matches of a glob for full paths. */
 interface Span<Q> {
   readonly place: Place
   readonly query: Q
   readonly wanted: (path: string) => boolean
 }
 
-/** Runs a search where it looks, and in all that is mounted below; the failure of one is that of the whole. */
+/** Runs a search in the backend of its path and in all backends mounted below it. Fails if one of them fails. */
 export const everywhere = <Q extends { readonly path?: string | undefined }, A extends object>(
   routes: Routes,
   operation: "grep" | "glob",

@@ -1,14 +1,11 @@
-/** A move from one backend to another: copies all files, then deletes what was copied; or leaves all as it was. */
+/** Moves files between backends: copies all, then deletes the originals, or changes nothing. */
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import * as Path from "../files/path.ts"
 import { toOuter, type Place } from "./routes.ts"
 
-/**
- * A survey of what is to be moved. Paths are relative; that of a single file is empty. Directories come before what is
- * in them.
- */
+/** The files of a move. Paths are relative, empty for a single file. Directories precede their content. */
 interface Survey {
   readonly isDirectory: boolean
   readonly files: ReadonlyArray<string>
@@ -23,11 +20,11 @@ const atOnce = 4
 const fail = (place: Place, relative: string, reason: BackendError.Reason, detail?: string) =>
   Effect.fail(BackendError.make("move", Path.join(place.inner, relative), reason, { detail }))
 
-/** Tells a failure of any operation as one of the move. */
+/** Reports any failure as a failure of the move. */
 const asMove = (place: Place) => (error: BackendError.BackendError) =>
   BackendError.at(error, "move", error.path === place.inner ? place.given : toOuter(place.part, error.path))
 
-/** A link can't be carried to another backend, and what is behind it is not a part of what is moved. */
+/** A link can't be moved to another backend, and its target is not part of the move. */
 const refuseLinks = Effect.fnUntraced(function* (place: Place, relatives: ReadonlyArray<string>) {
   const { backend } = place.part
   if (backend.realPaths === undefined || relatives.length === 0) return
@@ -83,7 +80,7 @@ const survey = Effect.fnUntraced(function* (place: Place) {
   return single
 })
 
-/** Fails unless there is nothing at the place. */
+/** Fails if the target exists. */
 const refuseExisting = (place: Place): Effect.Effect<void, BackendError.BackendError> => {
   const exists = fail(place, "", { _tag: "AlreadyExists" })
   return place.part.backend.read(place.inner, { limit: 0 }).pipe(
@@ -103,7 +100,7 @@ const only = <A>(
   return first.ok ? Effect.succeed(first.value) : Effect.fail(first.error)
 }
 
-/** Copies one file. Its place is taken first, so that nothing that is written there meanwhile is overwritten. */
+/** Copies a file. Creates the target first, so that no concurrent write is overwritten. */
 const copy = Effect.fnUntraced(function* (source: Place, target: Place, relative: string, taken: Set<string>) {
   const from = Path.join(source.inner, relative)
   const to = Path.join(target.inner, relative)

@@ -16,7 +16,7 @@ export class InvalidRoute extends Schema.TaggedError<InvalidRoute>()("InvalidRou
   }
 }
 
-/** A backend and where it is mounted: a normal path, `/` for the default. */
+/** A backend and its mount, a normal path; `/` for the default. */
 export interface Part {
   readonly mount: string
   readonly backend: Backend.Service
@@ -34,13 +34,13 @@ export interface Routes {
   readonly fallback: Part
   /** The default and all routes. */
   readonly parts: ReadonlyArray<Part>
-  /** The part that a normal path belongs to: the one with the longest mount. */
+  /** The part with the longest mount above a normal path. */
   readonly ownerOf: (path: string) => Part
   /** The routes that are mounted somewhere below a normal path, itself not counted. */
   readonly below: (path: string) => ReadonlyArray<Part>
 }
 
-/** Makes routes; fails if one of them can't be a route, or two are the same. */
+/** Makes routes. Fails for an invalid or duplicate route. */
 export const make = (
   fallback: Backend.Service,
   routes: { readonly [path: string]: Backend.Service }
@@ -101,7 +101,7 @@ export const told =
   <A>(effect: Effect.Effect<A, BackendError.BackendError>): Effect.Effect<A, BackendError.BackendError> =>
     Effect.mapError(effect, restoreError(place))
 
-/** Gives what a backend says of a path with the path of the composite. */
+/** Adds the mount to the path of a result. */
 export const restored = <A extends { readonly path: string }>(part: Part, result: A): A => ({
   ...result,
   path: toOuter(part, result.path)

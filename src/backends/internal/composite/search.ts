@@ -1,4 +1,4 @@
-/** Searches of which only some results count: the limit is for those that do. */
+/** Searches with a filter, where the limit counts only the filtered results. */
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
@@ -96,7 +96,10 @@ export const grep = (
 ): Effect.Effect<Backend.GrepResult, BackendError> =>
   search(grepResults(query.mode), limitOf(query.limit), (limit) => backend.grep({ ...query, limit }), keep)
 
-/** Puts together what was found in several places. What time cut short can't be had by a higher limit: that is said. */
+/**
+ * Merges the results of several backends. A timeout takes precedence over a limit, since a higher limit would not
+ * help.
+ */
 const merge = <A>(kind: Kind<A>, results: ReadonlyArray<A>, limit: number): A => {
   const all = kind.merge(results)
   const reasons = results.map(kind.truncated)

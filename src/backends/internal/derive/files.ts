@@ -129,7 +129,7 @@ const currentVersion = (source: Source, target: Target, stat: Stat): Failing<str
     : Effect.succeed(stat.version)
 
 /** Writes a content, and gives the version that the file has by it. */
-const put = (source: Source, target: Target, content: Content, create: boolean): Failing<string> =>
+const writeContent = (source: Source, target: Target, content: Content, create: boolean): Failing<string> =>
   Effect.flatMap(source.primitives.write(target.real, content, { create }), (version) => {
     if (typeof version === "string") return Effect.succeed(version)
     return Effect.map(source.primitives.stat(target.real), (stat) => stat?.version ?? versionOf(toBytes(content)))
@@ -155,7 +155,7 @@ export const writeFile = (
       if (options.version !== undefined && options.version !== (yield* currentVersion(source, target, stat)))
         return yield* fail(target, { _tag: "Conflict" })
     }
-    const version = yield* put(source, target, content, options.create === true)
+    const version = yield* writeContent(source, target, content, options.create === true)
     return { path: target.normal, created: stat === undefined, version }
   }).pipe(source.locks.hold([target.real]))
 
@@ -189,7 +189,7 @@ export const edit =
         if (Result.isFailure(edited)) return yield* fail(target, edited.failure)
         const text = edited.success.text.toWellFormed()
         yield* checkContent(source, target, text)
-        const version = yield* put(source, target, text, false)
+        const version = yield* writeContent(source, target, text, false)
         return { path: target.normal, replaced: edited.success.replaced, lines: edited.success.lines, version }
       }).pipe(source.locks.hold([target.real]))
     )

@@ -95,7 +95,7 @@ const filesIn = (source: Source, folder: string): Failing<ReadonlyArray<string>>
     return files
   })
 
-/** Removes a directory whose files were moved. What came in meanwhile stays, and so does what it is in. */
+/** Removes a directory after its files were moved. New files, and their directories, stay. */
 const prune = (source: Source, folder: string): Failing<void> =>
   Effect.gen(function* () {
     const { list, remove } = source.primitives

@@ -3,12 +3,10 @@ import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { BackendError } from "../../../core/BackendError.ts"
 
-/**
- * The content of a file: bytes, or a text, from a backend that keeps text as text (it is UTF-8 to whoever wants bytes).
- */
+/** The content of a file: bytes, or text from a backend that stores text. Text stands for its UTF-8 bytes. */
 export type Content = string | Uint8Array
 
-/** Some bytes of a file: from `start` up to, but without, `end`, counted from 0. */
+/** A range of bytes, from `start` up to but excluding `end`. */
 export interface Range {
   readonly start: number
   readonly end: number
@@ -17,9 +15,8 @@ export interface Range {
 /**
  * The file, directory or link at a path. `size` is in bytes, `modifiedAt` in milliseconds since the epoch.
  *
- * A link has the kind of what it leads to, and `isLink`; one that leads nowhere, or out of the root, has the kind
- * `link`. `version` is any text that changes with each change of the content; without it, a hash of the content is
- * taken, for which the file is read.
+ * A link has the kind of its target and `isLink`; a link that is dangling or leaves the root has the kind `link`.
+ * `version` is any text that changes with the content. Without it, the file is read and hashed.
  */
 export interface Stat {
   readonly kind: "file" | "directory" | "link"
@@ -35,27 +32,25 @@ export interface Child extends Omit<Stat, "version"> {
 }
 
 /**
- * The primitives of a backend. Paths are normalised and absolute, and have been checked; `/` is the root. Failures say
- * their reason; which operation it was, and the path as it was given, is put in here.
+ * The primitives of a backend. Paths are valid, normalised and absolute; `/` is the root. Failures need only a
+ * reason: the operation and the original path are filled in.
  *
- * - `stat`: what is at a path, `undefined` if nothing is (also where the way there leads through a file)
- * - `list`: what is in a directory, in any order
- * - `read`: what a file holds, or a range of it; a text is given whole, whatever the range
- * - `write`: replaces a file as a whole, so that a reader sees the old one or the new one, and makes missing
- *   directories. With `create` there was no file a moment ago; if there can be other writers, fail with `AlreadyExists`
- *   rather than overwrite. Gives the version, if `stat` gives versions
- * - `remove`: a file, a link (not what it leads to) or an empty directory
- * - `rename`: a file or a link; nothing is at `to`, and its directory may be missing
+ * - `stat`: looks up a path; `undefined` if nothing is there, also below a file
+ * - `list`: lists a directory in any order
+ * - `read`: reads a file or a range of it; text is always returned whole
+ * - `write`: replaces a file atomically, and creates missing directories. `create` expects no file: with concurrent
+ *   writers, fail with `AlreadyExists` instead of overwriting. Returns the version, if `stat` gives versions
+ * - `remove`: removes a file, a link (not its target) or an empty directory
+ * - `rename`: renames a file or a link; `to` is free, but its directory may be missing
  *
- * These are for who has more:
+ * Optional primitives:
  *
- * - `renameDirectory`: moves a directory at once; otherwise its files are moved one after the other
- * - `stream`: the bytes of a file piece by piece, of one and the same file even if it is replaced meanwhile. Without
- *   it,
- *   files that are larger than `maxFileSize` are read by ranges
- * - `resolve`: where a path leads, all links in it followed; names that are not there are taken as they are. Fails with
- *   `OutsideRoot` for what leaves the root and for loops. The others are then asked for what it gives; for a link that
- *   is deleted or moved, only its directory is looked up
+ * - `renameDirectory`: moves a directory at once; otherwise its files are moved one by one
+ * - `stream`: streams the bytes of a file, consistently even if it is replaced meanwhile. Without it, files larger
+ *   than `maxFileSize` are read by ranges
+ * - `resolve`: resolves all links of a path; missing names stay as they are. Fails with `OutsideRoot` for a path out
+ *   of the root and for a loop. The other primitives receive the result; to delete or move a link, only its
+ *   directory is resolved
  */
 export interface Primitives {
   readonly stat: (path: string) => Effect.Effect<Stat | undefined, BackendError>
@@ -74,8 +69,10 @@ export interface Primitives {
 }
 
 /**
- * `maxFileSize` bounds what is written, edited, uploaded and downloaded, in bytes a file (default 10 MiB).
- * `concurrency` is how many files a search reads at once, for what is far away (default 1).
+ * Options of a derived backend.
+ *
+ * - `maxFileSize`: the largest file to write, edit, upload or download, in bytes; 10 MiB by default
+ * - `concurrency`: the number of files that a search reads at once, for slow storage; 1 by default
  */
 export interface Options {
   readonly maxFileSize?: number | undefined

@@ -35,7 +35,7 @@ interface Progress {
   truncated: Backend.Truncation | undefined
 }
 
-const within = (time: number, progress: Progress, search: Failing<void>): Failing<void> =>
+const limitTime = (time: number, progress: Progress, search: Failing<void>): Failing<void> =>
   Effect.map(Effect.timeoutOption(search, time), (ended) => {
     if (Option.isNone(ended)) progress.truncated = "time"
   })
@@ -175,7 +175,7 @@ export const grep =
         }).pipe(
           Effect.andThen(Effect.suspend(() => (found.isTruncated() ? Effect.void : Effect.asVoid(searchWaiting))))
         )
-        yield* within(grepTime, progress, search)
+        yield* limitTime(grepTime, progress, search)
         const truncated = found.isTruncated() ? "limit" : progress.truncated
         return defined({ files: found.files, truncated })
       })
@@ -202,7 +202,7 @@ export const glob =
           entries.push(entryOf(nameOf(target, path), file))
           return true
         })
-        yield* within(globTime, progress, search)
+        yield* limitTime(globTime, progress, search)
         return defined({ entries, truncated: progress.truncated })
       })
     )

@@ -21,13 +21,11 @@ export interface Searched {
 
 /** Changes of one path, one at a time. */
 export interface Exclusive {
-  /**
-   * Runs what changes some paths (real ones) when nobody else changes them, nor what they are in or what is in them.
-   */
+  /** Serialises changes of overlapping paths. */
   readonly hold: (paths: ReadonlyArray<string>) => <A>(change: Failing<A>) => Failing<A>
 }
 
-/** The source of the operations of one backend. `maxFileSize` is in bytes. */
+/** An operation on a path: `normal` is the path in results, `real` the path with links resolved. */
 export interface Source extends Searched {
   readonly locks: Exclusive
 }
@@ -44,7 +42,7 @@ export type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 export const fail = (target: Target, reason: BackendError.Reason, detail?: string): Failing<never> =>
   Effect.fail(BackendError.make(target.operation, target.normal, reason, { detail }))
 
-/** Names the operation, and the path as it was given, in a failure of what is below it. */
+/** Puts the operation and the original path into a failure. */
 const named =
   (operation: string, given: string, target: Target) =>
   (error: BackendError.BackendError): BackendError.BackendError => {
@@ -52,7 +50,7 @@ const named =
     return BackendError.at(error, operation, path)
   }
 
-/** Runs an operation on a path. With `link`, a link is itself what is meant, and only its directory is looked up. */
+/** Runs an operation on a path. With `link`, a final link is not followed. */
 export const on = <A>(
   source: Searched,
   operation: string,
@@ -86,14 +84,14 @@ export const find = (source: Searched, target: Target): Failing<Stat> =>
     stat === undefined ? fail(target, { _tag: "NotFound" }) : Effect.succeed(stat)
   )
 
-/** The file that is there: a directory, and a link that leads nowhere, are none. */
+/** Looks up a file. Fails for a directory and for a dangling link. */
 export const findFile = (source: Source, target: Target): Failing<Stat> =>
   Effect.flatMap(find(source, target), (stat) => {
     if (stat.kind === "directory") return fail(target, { _tag: "IsDirectory" })
     return stat.kind === "link" ? fail(target, { _tag: "OutsideRoot" }) : Effect.succeed(stat)
   })
 
-/** Fails if something that is no directory is on the way to a path where nothing is. */
+/** Fails if a parent of a missing path is not a directory. */
 export const checkWay = (source: Source, target: Target): Failing<void> =>
   Effect.gen(function* () {
     for (let above = Path.parent(target.real); above !== "/"; above = Path.parent(above)) {
@@ -123,5 +121,5 @@ export const checkContent = (source: Source, target: Target, content: Content): 
     ? Effect.void
     : checkSize(source, target, sizeOf(content))
 
-/** The version of a file that was read: as its backend gives it, or a hash of what it holds. */
+/** The version of a file from its backend, or a hash of its content. */
 export const versionFor = (stat: Stat, content: Content): string => stat.version ?? versionOf(toBytes(content))

@@ -1,15 +1,15 @@
 /**
- * Locks by path: who holds a path keeps others from it, from all that is in it and from what it is in.
+ * Locks by path: a held path excludes other holders of the path, its content and its parents.
  *
- * A holder of `/a/b` shares `/a` with the holders of its other files, so files side by side don't wait for each other,
- * while a move of `/a` waits for all of them and lets none of them in. First come, first served, on each path.
+ * A holder of `/a/b` shares `/a` with the holders of sibling files, while a move of `/a` waits for all of them and
+ * blocks new ones. Each path is first come, first served.
  */
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as Path from "./path.ts"
 
 export interface Locks {
-  /** Runs an effect while it holds the paths (normalised, not `/`). What it runs must not ask for paths again. */
+  /** Runs an effect while it holds the paths (normalised, not `/`). The effect must not lock further paths. */
   readonly hold: (paths: ReadonlyArray<string>) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** The number of paths that are held or waited for: none, when nobody is at work. */
   readonly size: () => number

@@ -6,7 +6,7 @@ import * as BackendError from "../../../core/BackendError.ts"
 import type { Child, Content, Primitives, Stat } from "../derive/primitives.ts"
 import type { Tree } from "./tree.ts"
 
-/** A file as it is: what it holds, and what is known of that. */
+/** A file with its content and stats. */
 export interface File extends Stat {
   readonly kind: "file"
   readonly content: Content

@@ -18,16 +18,16 @@ export const isBinary = (bytes: Uint8Array, options: { readonly complete: boolea
 
 /** Keeps the first bytes of a file, to say whether it is binary. */
 export interface Sniffer {
-  /** Tells whether the file may be text, as far as is known after this chunk. */
+  /** Adds a chunk, and tells whether the file may still be text. */
   readonly push: (chunk: Uint8Array) => boolean
-  /** Tells whether no further chunk changes what is known. */
+  /** The first bytes of a file, to tell text from binary. */
   readonly isKnown: () => boolean
-  /** Tells whether the file is text, and how it begins. */
+  /** Tells whether the file is text, and gives its first bytes. */
   readonly end: () => { readonly isText: boolean; readonly head: Uint8Array }
 }
 
-/** Most files come in one piece, which is taken as it is. */
-const joined = (left: Uint8Array, right: Uint8Array): Uint8Array => {
+/** Joins two pieces. Most files come in one piece, which is not copied. */
+export const joinBytes = (left: Uint8Array, right: Uint8Array): Uint8Array => {
   if (left.length === 0) return right
   const both = new Uint8Array(left.length + right.length)
   both.set(left)
@@ -41,7 +41,7 @@ export const makeSniffer = (): Sniffer => {
   return {
     push: (chunk) => {
       if (known === undefined && chunk.length > 0) {
-        head = joined(head, chunk.subarray(0, sniffLength - head.length))
+        head = joinBytes(head, chunk.subarray(0, sniffLength - head.length))
         if (head.length === sniffLength) known = !isBinary(head, { complete: false })
       }
       return known !== false
@@ -58,8 +58,8 @@ const decodeStrictly = (bytes: Uint8Array, isCut: boolean): Result.Result<string
   })
 
 /**
- * The whole text of a file, to be edited and written back without a change to what was not edited: fails with `NotText`
- * if it is binary, or not UTF-8 anywhere. A byte order mark stays.
+ * Decodes a whole file for lossless editing. Fails with `NotText` for a binary or invalid UTF-8 file. Keeps a byte
+ * order mark.
  */
 export const decodeText = (path: string, bytes: Uint8Array): Result.Result<string, BackendError.Reason> => {
   const text = bytes.subarray(0, sniffLength).includes(0) ? Result.fail(undefined) : decodeStrictly(bytes, false)
@@ -137,7 +137,7 @@ interface Magic {
   readonly at?: number | undefined
   readonly bytes: string
   readonly type: string
-  /** These are containers: the extension may say more exactly what is in them. */
+  /** Containers: the extension may be more exact. */
   readonly container?: true | undefined
 }
 
@@ -191,8 +191,8 @@ const extensionOf = (path: string): string => {
 }
 
 /**
- * The mime type of a binary file. Its first bytes decide, as a name may be wrong and what a model is given must be what
- * it is said to be; where they say nothing, or only what it is packed in, its extension does.
+ * The mime type of a binary file. Its first bytes decide, since a name may be wrong; the extension decides for
+ * unknown bytes and containers.
  */
 export const mimeTypeOf = (path: string, head: Uint8Array): string => {
   const extension = extensionOf(path)

@@ -1,8 +1,8 @@
 /**
- * The one path rule of all backends: what a valid path is, its normal form, and the order of paths.
+ * The path rules of all backends: valid paths, their normal form and their order.
  *
- * Normal paths are absolute, without empty or `.` segments and without a trailing `/`; the root is `/`. All functions
- * but {@link normalize} take normal paths.
+ * Normal paths are absolute, without empty or `.` segments and without a trailing `/`; the root is `/`. All
+ * functions but {@link normalize} take normal paths.
  */
 import * as Result from "effect/Result"
 import * as BackendError from "../../../core/BackendError.ts"
@@ -79,14 +79,14 @@ const rank = (path: string, index: number): number => {
   return unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800
 }
 
-/** Code units are in the order of code points, but for surrogates and what is above them. */
+/** Code units are in the order of code points, except from surrogates on. */
 const isHigh = /[\ud800-\uffff]/
 
 /** The order of names, as {@link compare} has it. */
 export const compareNames = (left: string, right: string): number =>
   left === right ? 0 : isHigh.test(left) || isHigh.test(right) ? compare(left, right) : left < right ? -1 : 1
 
-/** The order of all results: segment by segment, by code points. A folder comes before what is in it. */
+/** The order of all results: segment by segment, by code points. A folder precedes its content. */
 export const compare = (left: string, right: string): number => {
   const length = Math.min(left.length, right.length)
   let index = 0

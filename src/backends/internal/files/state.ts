@@ -40,7 +40,7 @@ const save = (content: Content, at?: number): Saved => ({
   ...(at === undefined ? {} : { modifiedAt: at })
 })
 
-/** The path that a slot is for, or what is wrong with its name. */
+/** The path of a slot, or the problem of its name. */
 const pathOf = (name: string): Result.Result<string, InvalidEncoding> => {
   const path = name.slice(prefix.length)
   const normal = Path.normalize("read", path)
@@ -54,10 +54,7 @@ const pathOf = (name: string): Result.Result<string, InvalidEncoding> => {
 const inTheWay = (path: string): InvalidEncoding =>
   new InvalidEncoding({ what: "state", path: prefix + path, found: "a file", expected: "none on the way to another" })
 
-/**
- * The values that the agents of one tree have in common beside the state itself: the same files, as they are worked
- * with.
- */
+/** The tree and the locks that all agents of one tree share. */
 interface Common {
   readonly tree: Tree.Tree<MemoryFiles.File>
   readonly locks: Locks.Locks
@@ -85,7 +82,7 @@ const load = (store: AgentState.Store): Effect.Effect<Common, InvalidEncoding> =
     return { tree, locks: Locks.make() }
   })
 
-/** Made once; of two who come at once, the second one takes what the first one made. */
+/** Loads the files once; the first of two concurrent loads wins. */
 const commonOf = (store: AgentState.Store): Effect.Effect<Common, InvalidEncoding> =>
   Effect.suspend(() => {
     const found = commons.get(store.shared)
@@ -135,7 +132,7 @@ export const backendOf = (
     )
   })
 
-/** A state that holds files. What is no path is kept as it is, for who uses the state to find. */
+/** A state with files. Invalid paths are kept, and fail in the run that uses the state. */
 export const snapshot = (files: { readonly [path: string]: Content }): AgentState.Snapshot =>
   Object.fromEntries(
     Object.entries(files).map(([given, content]) => {

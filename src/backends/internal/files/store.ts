@@ -1,8 +1,8 @@
 /**
- * Primitives over a key-value store: a key for what each file holds, and keys for the index of each directory.
+ * Primitives over a key-value store: a key for the content of each file, and keys for the index of each directory.
  *
- * Files are found by their path alone. An index says what is in a directory, and no more: it is written after the file,
- * from the root down, so that whatever is left half done can be told and mended by who comes next.
+ * Files are found by their path alone. An index only lists a directory. It is written after the file, from the root
+ * down, so that later operations detect and repair unfinished writes.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -101,11 +101,11 @@ export const primitives = (namespace: Namespace): Primitives => {
         let above = "/"
         for (const name of Path.segments(folder)) {
           const found = yield* Index.find(pages, above, name)
-          if (found?.kind !== "directory") yield* Index.put(pages, above, name, { kind: "directory" })
+          if (found?.kind !== "directory") yield* Index.putEntry(pages, above, name, { kind: "directory" })
           above = Path.join(above, name)
         }
       }
-      yield* Index.put(pages, folder, Path.basename(path), entry)
+      yield* Index.putEntry(pages, folder, Path.basename(path), entry)
     })
 
   /** Takes a path out of the index of its directory, and that out of the one above if nothing is left in it. */
@@ -152,7 +152,7 @@ export const primitives = (namespace: Namespace): Primitives => {
       )
     })
 
-  const read = (path: string): Failing<Content> =>
+  const readContent = (path: string): Failing<Content> =>
     Effect.gen(function* () {
       const bytes = yield* bytesOf(path)
       if (bytes !== undefined) return bytes
@@ -169,9 +169,9 @@ export const primitives = (namespace: Namespace): Primitives => {
     }),
     list: (path) =>
       Effect.map(Index.all(pages, path), (entries) => entries.map(([name, entry]): Child => ({ name, ...entry }))),
-    read,
+    read: readContent,
     write: Effect.fnUntraced(function* (path, content) {
-      // A store may keep what it is given, and the caller may go on with it.
+      // The store may keep the bytes, and the caller may change them.
       const bytes = typeof content === "string" ? toBytes(content) : content.slice()
       yield* save(path, bytes, yield* Clock.currentTimeMillis)
       return versionOf(bytes)
@@ -179,7 +179,7 @@ export const primitives = (namespace: Namespace): Primitives => {
     remove,
     rename: Effect.fnUntraced(function* (from, to) {
       const entry = yield* find(from)
-      const bytes = toBytes(yield* read(from))
+      const bytes = toBytes(yield* readContent(from))
       yield* save(to, bytes, entry?.kind === "file" ? entry.modifiedAt : yield* Clock.currentTimeMillis)
       yield* remove(from)
     })

@@ -1,8 +1,8 @@
 /**
- * The index of a directory in a key-value store: the names in it, and what they are, in pages.
+ * The index of a directory in a key-value store: its names and their kinds, in pages.
  *
- * A small directory is one page. A page that grows too long is parted into sixteen, by a hash of the names, so that a
- * file more or less costs a page and not a directory, however many files are in it.
+ * A small directory is one page. A page that grows too long is split into sixteen, by a hash of the names, so that a
+ * new file costs a page and not a directory.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -76,7 +76,7 @@ export const all = (pages: Pages, folder: string, place = ""): Failing<ReadonlyA
 export const isEmpty = (pages: Pages, folder: string): Failing<boolean> =>
   Effect.map(pages.get(folder, ""), (page) => page !== "parted" && page.size === 0)
 
-/** Puts entries where a page is. Pages below are written first: until the last step, the page is what it was. */
+/** Writes the entries of a page. Child pages are written first: the old page is valid until the last step. */
 const save = (pages: Pages, folder: string, place: string, entries: Entries): Failing<void> =>
   Effect.gen(function* () {
     if (entries.size <= longest || place.length === 8) return yield* pages.set(folder, place, entries)
@@ -87,7 +87,7 @@ const save = (pages: Pages, folder: string, place: string, entries: Entries): Fa
     return yield* pages.set(folder, place, "parted")
   })
 
-export const put = (pages: Pages, folder: string, name: string, entry: Entry): Failing<void> =>
+export const putEntry = (pages: Pages, folder: string, name: string, entry: Entry): Failing<void> =>
   Effect.flatMap(pageOf(pages, folder, name), ({ entries, place }) =>
     save(pages, folder, place, new Map(entries).set(name, entry))
   )
@@ -124,7 +124,7 @@ const Saved = Schema.fromJsonString(
 
 const decode = Schema.decodeUnknownOption(Saved)
 
-/** The page that is saved, an empty one if there is none, `undefined` if it is not readable. */
+/** Decodes a page: empty if it is missing, `undefined` if it is invalid. */
 export const decodePage = (json: string | undefined): Page | undefined => {
   if (json === undefined) return new Map()
   const saved = Option.getOrUndefined(decode(json))

@@ -5,7 +5,7 @@
  */
 import * as Path from "./path.ts"
 
-/** A directory: what is in it by name. Maps, so that no name means anything to the language. */
+/** A directory by name. Maps, so that no name has a special meaning. */
 export type Directory<A> = Map<string, Node<A>>
 
 export type Node<A> = { readonly file: A } | { readonly children: Directory<A> }
@@ -14,9 +14,9 @@ export interface Tree<A> {
   readonly get: (path: string) => Node<A> | undefined
   /** Puts a file at a path; `false`, and nothing is done, if a file is on the way there or a directory is there. */
   readonly put: (path: string, file: A) => boolean
-  /** Takes out what is at a path, and the directories that it leaves empty. */
+  /** Removes an entry, and the directories that become empty. */
   readonly take: (path: string) => Node<A> | undefined
-  /** Moves what is at a path, a directory with all that is in it. The same rule as for `put`. */
+  /** Moves an entry with its content. Fails like `put`. */
   readonly move: (from: string, to: string) => boolean
 }
 

@@ -69,8 +69,8 @@ interface Folder {
 }
 
 /**
- * Visits the files in a directory, or the one file that is at a path; its links are followed already. `ignored` also
- * gives what ignore files name and what is in `.git`.
+ * Visits the files of a directory, or a single file, at a path without links. `ignored` includes ignored files and
+ * `.git`.
  */
 export const walk = (
   primitives: Primitives,
@@ -121,10 +121,7 @@ export const walk = (
     }
   })
 
-/**
- * The directory `base` in another one, if it is there and no link leads to it: where a walk that looks for files in it
- * may begin.
- */
+/** Finds the directory `base` in another one, if it exists and no link leads to it, to begin a walk there. */
 export const descend = (
   primitives: Primitives,
   from: string,

@@ -22,8 +22,17 @@ export interface CharacterClass {
   readonly next: number
 }
 
+/** Reads a POSIX class such as `[:alpha:]`; its text is empty if it is unknown. */
+const readPosix = (pattern: string, at: number): CharacterClass | undefined => {
+  const found = pattern.startsWith("[:", at) ? /^\[:([^\]]*):\]/.exec(pattern.slice(at)) : null
+  if (found === null) return undefined
+  const [all, name = ""] = found
+  const text = name === "space" ? space : posixClasses.test(name) ? all : ""
+  return { text, next: at + all.length }
+}
+
 /**
- * Reads the class that begins with the `[` at `open`. Gives nothing if it has no end, or a POSIX class that is none.
+ * Reads the class that begins with the `[` at `open`. Gives nothing without an end, or for an unknown POSIX class.
  */
 export const readClass = (pattern: string, open: number): CharacterClass | undefined => {
   const isNegated = pattern[open + 1] === "!" || pattern[open + 1] === "^"
@@ -34,13 +43,12 @@ export const readClass = (pattern: string, open: number): CharacterClass | undef
   let low: string | undefined
   // A `]` that comes first is a member.
   while (at === first || pattern[at] !== "]") {
-    const posix = pattern.startsWith("[:", at) ? /^\[:([^\]]*):\]/.exec(pattern.slice(at)) : null
-    if (posix !== null) {
-      const [all, name = ""] = posix
-      if (name !== "space" && !posixClasses.test(name)) return undefined
-      members += name === "space" ? space : all
+    const posix = readPosix(pattern, at)
+    if (posix !== undefined) {
+      if (posix.text === "") return undefined
+      members += posix.text
       low = undefined
-      at += all.length
+      at = posix.next
       continue
     }
     const from = pattern[at] === "-" && pattern[at + 1] !== "]" ? low : undefined

@@ -3,9 +3,9 @@
  *
  * `*` and `?` stay in one name, `**` as a whole segment crosses directories, `{a,b}` are alternatives (nested ones
  * too), `[a-z]`, `[!a]` and `[[:digit:]]` are classes, `\` takes the meaning of what follows. Dot files are matched,
- * and case matters. A pattern without `/` matches names at any depth; one with `/` starts at the folder that is
- * searched. A `/` at the end means all that is in the directory. `effect/Glob` matches; here braces are expanded within
- * bounds, and what it would take literally though nobody means it is refused.
+ * and case matters. A pattern without `/` matches names at any depth; a pattern with `/` starts at the searched folder. A
+ * `/` at the end means all files of the directory. `effect/Glob` matches. This module expands braces within bounds, and
+ * rejects patterns that `effect/Glob` would take literally against their meaning.
  */
 import * as Result from "effect/Result"
 import type * as BackendError from "../../../core/BackendError.ts"
@@ -59,7 +59,7 @@ const readBraces = (pattern: string, open: number, depth: number): Read<Expanded
   return Result.succeed({ texts, next: at + 1 })
 }
 
-/** Reads what is neither braces nor their end: a class, an escaped character or some plain ones. */
+/** Reads a class, an escaped character or plain characters. */
 const readText = (pattern: string, at: number): Read<Expanded> => {
   if (pattern[at] === "[") {
     const read = readClass(pattern, at)
@@ -92,7 +92,7 @@ const readAlternatives = (pattern: string, from: number, depth: number): Read<Ex
   return Result.succeed({ texts, next: at })
 }
 
-/** Splits one alternative into its segments, without those that mean nothing. */
+/** Splits an alternative into its segments, without empty ones. */
 const segmentsOf = (alternative: string, anyDepth: boolean): ReadonlyArray<string> => {
   const named = alternative.split("/").filter((segment) => segment !== "" && segment !== ".")
   if (anyDepth) return ["**", ...named]

@@ -1,9 +1,9 @@
 /**
- * Ignore files: which files and directories `.gitignore` files leave out of a search.
+ * Ignore files: the files and directories that `.gitignore` excludes from a search.
  *
- * A walk goes from the root down: it asks for each entry, extends the rules by the ignore file of each directory that
- * it enters, and does not enter what is ignored (so nothing in an ignored directory can be taken in again, as with
- * git). Only ignore files count, not the configuration of a machine. `.git` is always ignored.
+ * A walk goes from the root down: it checks each entry, adds the ignore file of each directory, and never enters an
+ * ignored directory (so nothing in it can be re-included, as with git). Only ignore files count, not the
+ * configuration of a machine. `.git` is always ignored.
  */
 import { isWithin, relative } from "../files/path.ts"
 import { readClass } from "./characterClass.ts"
@@ -54,9 +54,9 @@ const trimEnd = (line: string): string => {
   return line.slice(0, escapes % 2 === 1 ? end + 1 : end)
 }
 
-/**
- * Writes a pattern of git in the syntax of `effect/Glob`. Gives nothing for one that is none, and so matches nothing.
- */
+const deep = "**"
+
+/** Translates a pattern of git to the syntax of `effect/Glob`; `undefined` for an invalid pattern. */
 const translate = (pattern: string): string | undefined => {
   let text = ""
   for (let at = 0; at < pattern.length; at++) {
@@ -70,7 +70,7 @@ const translate = (pattern: string): string | undefined => {
       const escaped = pattern[++at]
       if (escaped === undefined) return undefined
       // As with git, a `**` before an escaped `/` stands for at least one name.
-      text = escaped === "/" ? `${text.replace(/(^|\/)\*\*$/, "$1*/**")}/` : `${text}\\${escaped}`
+      text = escaped === "/" ? `${text.replace(/(^|\/)\*\*$/, `$1*/${deep}`)}/` : `${text}\\${escaped}`
     } else text += /[{},]/.test(char) ? `\\${char}` : char
   }
   return text
@@ -84,13 +84,13 @@ const parseLine = (line: string): Rule | undefined => {
   const directoryOnly = body.endsWith("/")
   const pattern = directoryOnly ? body.slice(0, -1) : body
   const segments = translate(pattern.startsWith("/") ? pattern.slice(1) : pattern)?.split("/")
-  // No name is one of these.
+  // A name is not empty, `.` or `..`.
   if (segments === undefined || segments.some((name) => /^\.{0,2}$/.test(name))) return undefined
   const matches = Wildcard.compile(pattern.includes("/") ? segments : ["**", ...segments])
   return { matches, negated, directoryOnly }
 }
 
-/** Adds the rules of the ignore file of a folder, which is a normal path within those of the rules before. */
+/** Adds the ignore file of a folder below the folders of the previous rules. */
 export const extend = (ignore: Ignore, folder: string, text: string): Ignore => {
   const rules: Array<Rule> = []
   const above = ignore[0]?.total ?? 0

@@ -20,7 +20,7 @@ const maxFiles = 4_096
 /** So many are read before others have their turn. */
 const readAtOnce = 128
 
-/** Everything that was seen. Whatever was not, has to be looked up. */
+/** The results of a survey. Other paths have to be looked up. */
 export interface Ahead {
   /** Reads those of some files that are small, as long as there is room for them. */
   readonly read: (paths: ReadonlyArray<string>) => Effect.Effect<void>
@@ -40,7 +40,7 @@ const using = <A>(path: string, flags: number, use: (fd: number) => A): A | unde
   return Result.getOrUndefined(used)
 }
 
-/** The size of a regular file, and what is in it if that is at most `room` bytes. */
+/** Reads the size of a regular file, and its content if that has at most `room` bytes. */
 const readSmall = (
   fd: number,
   room: number
@@ -75,7 +75,7 @@ export const make = (jail: Jail.Jail): Ahead => {
   const contents = new Map<string, Uint8Array>()
   let bytes = 0
 
-  /** The folder that is held is where its path says: so are those that it is in. */
+  /** Records a folder without links, and therefore all folders above it. */
   const sawFolder = (path: string): void => {
     for (let at = path; at !== "/" && !children.has(at); at = Path.parent(at)) {
       children.set(at, { name: Path.basename(at), kind: "directory" })

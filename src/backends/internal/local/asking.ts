@@ -1,8 +1,8 @@
 /**
- * Asks a person before the files of a git repository are changed.
+ * Asks a person before the files of a git repository change.
  *
- * An operation is tried first. Only one that the protection refused is asked about, and run again with the approved
- * places. Nothing is locked while the person decides.
+ * An operation runs once. If the protection refuses it, it asks, and runs again with the approved paths. It holds no
+ * lock while the person decides.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -75,7 +75,7 @@ const changesOf = (change: Backend.PlannedChange): ReadonlyArray<Change> => {
   ]
 }
 
-/** The same files, where what the protection refuses is asked about. */
+/** Wraps files, so that changes of protected files ask a person. */
 export const asking = (jail: Jail.Jail, files: Backend.Service): Backend.Service => {
   const retried = <A, I>(
     action: Action,

@@ -20,7 +20,8 @@ export const isUnfinished = (name: string): boolean =>
   name.startsWith(prefix) && unfinished.test(name.slice(prefix.length))
 
 /**
- * A file to write. `old` is what it replaces: its mode and its owner are kept. Without it there must be no such file.
+ * A file to write. `old` is the file that it replaces, whose mode and owner are kept. Without `old` the file must
+ * not exist.
  */
 export interface Target {
   readonly held: Held
@@ -32,15 +33,15 @@ const permissions = 0o7777n
 const ownerOnly = 0o600
 const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 
-/** Only the superuser can give files away: for anybody else, what is rewritten becomes the writer's. */
+/** Only the superuser can change an owner. For all others the writer becomes the owner. */
 const keepOwner = (fd: number, old: System.Stats, fresh: System.Stats) =>
   old.uid === fresh.uid && old.gid === fresh.gid
     ? Effect.void
     : Effect.ignore(System.fchown(fd, Number(old.uid), Number(old.gid)))
 
 /**
- * Gives a file or a link another name, which must be free. Done by a link, which never overwrites; where there are
- * none, after a look.
+ * Renames a file or a link to a free name. Uses a hard link, which never overwrites; without hard links, it checks
+ * first.
  */
 export const take = (from: System.RealPath, to: System.RealPath): Effect.Effect<void, Fault> =>
   Effect.matchEffect(System.link(from, to), {
@@ -51,15 +52,15 @@ export const take = (from: System.RealPath, to: System.RealPath): Effect.Effect<
         : takeCarefully(from, to)
   })
 
-/** The same for a folder. One that is put there, empty, in between is replaced; nothing else can be. */
+/** Renames a folder to a free name. Only an empty folder created in between can be overwritten. */
 export const takeCarefully = (from: System.RealPath, to: System.RealPath): Effect.Effect<void, Fault> =>
   Effect.flatMap(Effect.isSuccess(System.lstat(to)), (taken) =>
     taken ? Effect.fail(fault({ _tag: "AlreadyExists" })) : System.rename(from, to)
   )
 
 /**
- * Writes a file and gives what it is by then. If it fails, is interrupted or the disk is full, the old file is as it
- * was and nothing is left behind.
+ * Writes a file atomically, and gives its new stats. After a failure, an interruption or on a full disk, the old
+ * file is intact and no temporary file is left.
  */
 export const write = ({ held, name, old }: Target, content: Uint8Array): Effect.Effect<System.Stats, Fault> =>
   Effect.suspend(() => {

@@ -1,8 +1,8 @@
 /**
- * A running command, and what it writes as it is asked for.
+ * A running command and its output, read on demand.
  *
- * It is over when its shell is: what is in the pipes by then is read, but nobody waits for processes that were left
- * behind and hold them open. If nobody takes what it writes, the pipes fill up and the command waits.
+ * The command ends with its shell. The output in the pipes is still read then, but leftover background processes
+ * that hold the pipes open are not awaited. Without a reader the pipes fill up and block the command.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { constants } from "node:os"
@@ -22,7 +22,7 @@ export interface Chunk {
 export interface Running {
   /** Ends it before its time, with all that it started. */
   readonly end: Effect.Effect<void>
-  /** Takes what it has written since: waits for something. `undefined` when it is over and all was taken. */
+  /** Waits for output and takes it; `undefined` at the end. */
   readonly take: Effect.Effect<ReadonlyArray<Chunk> | undefined>
   /** As a shell would say: 128 + n if a signal ended it. Known when `take` gave `undefined`. */
   readonly exitCode: () => number
@@ -37,7 +37,7 @@ export interface Spec {
 }
 
 const bufferedBytes = 1024 * 1024
-// More than the pipes hold: what comes after that was written when the shell was gone.
+// More than a pipe can hold. Further output was written after the shell ended.
 const drainedBytes = 4 * 1024 * 1024
 // One turn of the event loop reads all that is there; the first one may be half over.
 const quietTurns = 3
@@ -94,7 +94,7 @@ const launch = (spec: Spec): Effect.Effect<Launched, Fault> =>
       })
   )
 
-/** Collects what a child writes. Plain callbacks: thousands of pieces a second come through here. */
+/** Collects the output of a child. Uses plain callbacks, since thousands of pieces arrive each second. */
 const listen = (child: ChildProcess, stdin: string | undefined) => {
   const sources = [
     { channel: "stdout", readable: child.stdout },
@@ -126,10 +126,7 @@ const listen = (child: ChildProcess, stdin: string | undefined) => {
 
   const isPaused = (): boolean => buffered > bufferedBytes
 
-  /**
-   * Nobody takes what is written any more. It is read on: without readers, a command that ends in peace would be
-   * killed.
-   */
+  /** Keeps reading without a consumer, since a command without readers would be killed. */
   const discard = (): void => {
     isDiscarding = true
     takeAll()
@@ -176,7 +173,7 @@ const listen = (child: ChildProcess, stdin: string | undefined) => {
     else child.once("exit", tell)
     return Effect.sync(() => child.off("exit", tell))
   })
-  // A command need not read what it is given.
+  // A command need not read its stdin.
   child.stdin?.on("error", () => undefined)
   child.stdin?.end(stdin)
 

@@ -1,4 +1,4 @@
-/** Commands of a shell: where and with what they run, how long, and what is made of their output. */
+/** Runs commands of a shell with a folder, variables, a timeout and bounded output. */
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -28,13 +28,13 @@ const defaultTimeout = Duration.minutes(2)
 const shownAtTimeout = 2000
 const merger = "/bin/sh"
 
-/** Both channels through one pipe, or their order would be lost; the shell takes the place of the one that says so. */
-const merged = (shell: Shell, command: string) => ({
+/** Joins both channels in one pipe to keep their order. The shell replaces the shell that redirects. */
+const mergeChannels = (shell: Shell, command: string) => ({
   file: merger,
   args: ["-c", 'exec "$0" -c -- "$1" 2>&1', shell.path, command]
 })
 
-const apart = (shell: Shell, command: string) => ({ file: shell.path, args: ["-c", "--", command] })
+const separateChannels = (shell: Shell, command: string) => ({ file: shell.path, args: ["-c", "--", command] })
 
 /** A running command: text as it comes. `undefined` is its end. */
 interface Session {
@@ -104,7 +104,7 @@ export const execute = (
 ): Effect.Effect<Executed, BackendError> =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { next, exitCode } = yield* open(shell, command, merged(shell, command), options)
+      const { next, exitCode } = yield* open(shell, command, mergeChannels(shell, command), options)
       const keeper = Output.keeper(shell.outputLimit)
       for (let pieces = yield* next; pieces !== undefined; pieces = yield* next) {
         for (const { text } of pieces) keeper.add(text)
@@ -120,7 +120,7 @@ export const executeStream = (
   options: ExecuteOptions | undefined
 ): Stream.Stream<ExecuteEvent, BackendError> =>
   Stream.unwrap(
-    Effect.map(open(shell, command, apart(shell, command), options), ({ next, exitCode }) =>
+    Effect.map(open(shell, command, separateChannels(shell, command), options), ({ next, exitCode }) =>
       Stream.paginate(undefined, () =>
         Effect.map(next, (pieces): readonly [ReadonlyArray<ExecuteEvent>, Option.Option<undefined>] =>
           pieces === undefined

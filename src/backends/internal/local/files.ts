@@ -21,7 +21,7 @@ export interface Files {
   readonly service: Backend.Service
 }
 
-/** Deletes what is at a path. What is in a folder goes too, whatever its names: a path could not say all of them. */
+/** Deletes a path recursively, including names that no path can express. */
 const removeAll = (jail: Jail.Jail, source: Source, path: string): Effect.Effect<void, BackendError> =>
   inTarget(
     source,

@@ -35,7 +35,7 @@ const describe = (stats: System.Stats) => ({
   modifiedAt: Number(stats.mtimeMs)
 })
 
-/** Tells what a link leads to. */
+/** The stats of the target of a link. */
 const follow = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effect<Stat> =>
   Effect.match(Jail.locate(jail, names, true), {
     onSuccess: ({ stats }): Stat =>
@@ -66,7 +66,7 @@ export const isShown = (name: string, inRoot: boolean): boolean =>
   !name.includes("\\") && !(inRoot && name.startsWith("~")) && !Atomic.isUnfinished(name)
 
 /** The entries of a folder that are shown. */
-export const shown = (entries: ReadonlyArray<System.Entry>, isRoot: boolean): ReadonlyArray<System.Entry> =>
+export const filterEntries = (entries: ReadonlyArray<System.Entry>, isRoot: boolean): ReadonlyArray<System.Entry> =>
   entries.every(({ name }) => isShown(name, isRoot)) ? entries : entries.filter(({ name }) => isShown(name, isRoot))
 
 /** Looks up names in a held folder. */
@@ -97,7 +97,7 @@ const children = Effect.fnUntraced(function* (
   return [...found, ...followed]
 })
 
-/** Looks up names in a folder; those that are not there are left out. */
+/** Looks up names in a folder, and omits missing ones. */
 export const childrenOf = (
   jail: Jail.Jail,
   folder: ReadonlyArray<string>,
@@ -111,7 +111,7 @@ const list = Effect.fnUntraced(function* (jail: Jail.Jail, path: ReadonlyArray<s
   if (!stats.isDirectory()) return yield* Effect.fail(fault({ _tag: "NotDirectory" }))
   return yield* Jail.holding(jail, names, (held) =>
     Effect.flatMap(System.list(held.self), (entries) => {
-      const all = shown(entries, names.length === 0).map(({ name }) => name)
+      const all = filterEntries(entries, names.length === 0).map(({ name }) => name)
       return children(jail, held, names, all)
     })
   )
@@ -131,14 +131,14 @@ export const fill = Effect.fnUntraced(function* (fd: number, buffer: Uint8Array,
   let length = 0
   while (length < buffer.byteLength) {
     const room = buffer.subarray(length, Math.min(buffer.byteLength, length + readBytes))
-    const count = yield* System.read(fd, room, start + length)
+    const count = yield* System.readBytes(fd, room, start + length)
     if (count === 0) break
     length += count
   }
   return buffer.subarray(0, length)
 })
 
-const read = (jail: Jail.Jail, path: ReadonlyArray<string>, maxFileSize: number, range: Range | undefined) =>
+const readFile = (jail: Jail.Jail, path: ReadonlyArray<string>, maxFileSize: number, range: Range | undefined) =>
   Effect.scoped(
     Effect.gen(function* () {
       const { fd, stats } = yield* open(jail, path)
@@ -156,7 +156,7 @@ const stream = (jail: Jail.Jail, path: ReadonlyArray<string>): Stream.Stream<Uin
     Effect.map(open(jail, path), ({ fd }) =>
       Stream.unfold(0, (position: number) => {
         const buffer = new Uint8Array(chunkBytes)
-        return Effect.map(System.read(fd, buffer, position), (count) =>
+        return Effect.map(System.readBytes(fd, buffer, position), (count) =>
           count === 0 ? undefined : ([buffer.subarray(0, count), position + count] as const)
         )
       })
@@ -192,13 +192,13 @@ const write = (
   )
 }
 
-/** Removes an empty folder. What a write left in it that never ended is nobody's. */
+/** Removes an empty folder. Remains of a crashed write don't count. */
 const removeFolder = (held: Jail.Held, name: string): Effect.Effect<void, Fault> =>
   Effect.catchIf(System.rmdir(held.at(name)), is("IsDirectory"), (failed) =>
     Effect.gen(function* () {
-      const left = (yield* System.readdir(held.at(name))).map((entry) => entry.name.toString())
-      if (!left.every(Atomic.isUnfinished)) return yield* Effect.fail(failed)
-      for (const unfinished of left) yield* System.unlink(held.at(`${name}/${unfinished}`))
+      const leftovers = (yield* System.readdir(held.at(name))).map((entry) => entry.name.toString())
+      if (!leftovers.every(Atomic.isUnfinished)) return yield* Effect.fail(failed)
+      for (const unfinished of leftovers) yield* System.unlink(held.at(`${name}/${unfinished}`))
       return yield* System.rmdir(held.at(name))
     })
   )
@@ -221,7 +221,7 @@ const clear = (
   gone: () => void
 ): Effect.Effect<void, Fault> =>
   Effect.gen(function* () {
-    yield* Jail.within(
+    yield* Jail.withFolder(
       jail,
       parent,
       name,
@@ -264,13 +264,13 @@ const rename = Effect.fnUntraced(function* (jail: Jail.Jail, from: ReadonlyArray
   return yield* Protected.changing(jail, [source.names, [...target.names, ...target.missing]], moving)
 })
 
-/** The primitives. `maxFileSize`, in bytes, bounds what is read at once. */
+/** The primitives. `maxFileSize` bounds a single read, in bytes. */
 export const primitives = (jail: Jail.Jail, maxFileSize: number): Primitives => {
   const names = Path.segments
   return {
     stat: (path) => on("stat", path, stat(jail, names(path))),
     list: (path) => on("ls", path, list(jail, names(path))),
-    read: (path, range) => on("read", path, read(jail, names(path), maxFileSize, range)),
+    read: (path, range) => on("read", path, readFile(jail, names(path), maxFileSize, range)),
     stream: (path) => Stream.mapError(stream(jail, names(path)), told("read", path)),
     write: (path, content, { create }) =>
       on(

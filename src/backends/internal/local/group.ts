@@ -45,7 +45,7 @@ const running = (group: number, ids: ReadonlyArray<string>): Effect.Effect<Reado
     )
   })
 
-/** All processes of the machine. Without a list of them, there is nothing to tell the dead by. */
+/** All processes of the machine. Without this list, zombies look alive. */
 const processes: Effect.Effect<ReadonlyArray<string> | undefined> = Effect.callback((resume) => {
   NodeFs.readdir("/proc", (error, names) => {
     const ids = (names ?? []).filter((name) => /^\d+$/.test(name))
@@ -54,10 +54,10 @@ const processes: Effect.Effect<ReadonlyArray<string> | undefined> = Effect.callb
 })
 
 /**
- * Ends when nobody in the group runs. The system tells nobody, so this looks now and then. The dead are in a group too
- * until somebody asks for them, which may be never: those who run are looked for, and then looked after.
+ * Waits until no process of the group runs, by polling. Zombies stay in the group until they are reaped, perhaps
+ * forever, so this finds the running processes first and then polls only those.
  */
-const gone = Effect.fnUntraced(function* (group: number) {
+const waitForExit = Effect.fnUntraced(function* (group: number) {
   let known: ReadonlyArray<string> = []
   for (let wait = firstLookMillis; ; wait = Math.min(2 * wait, longestLookMillis)) {
     yield* pause(wait)
@@ -73,11 +73,11 @@ const gone = Effect.fnUntraced(function* (group: number) {
 
 const kill = (group: number): Effect.Effect<void> => Effect.asVoid(signal(group, "SIGKILL"))
 
-/** Asks all of a group to end, waits until they have, and kills who has not after 2 seconds; or when interrupted. */
+/** Sends SIGTERM to a group, waits for its end, and sends SIGKILL after 2 seconds or on an interruption. */
 export const end = (group: number): Effect.Effect<void> =>
   Effect.flatMap(signal(group, "SIGTERM"), (isThere) =>
     isThere
-      ? Effect.raceFirst(gone(group), Effect.sleep(graceMillis)).pipe(
+      ? Effect.raceFirst(waitForExit(group), Effect.sleep(graceMillis)).pipe(
           Effect.andThen(kill(group)),
           Effect.onInterrupt(() => kill(group))
         )

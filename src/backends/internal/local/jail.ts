@@ -1,10 +1,10 @@
 /**
- * The root that no path leads out of, whatever the links in it say and whoever changes them meanwhile.
+ * The root of all paths. No path leads out of it, even through links that change meanwhile.
  *
- * Links are resolved by hand, one name at a time: one that would lead out is refused before anything outside is
- * touched. The folder that is found is then held open. On Linux whatever is done below it goes through the descriptor
- * (`/proc/self/fd/7/name`), after the kernel has said where that is: a folder that is swapped for a link in between
- * leads nowhere else. Systems without `/proc` check the folder's real path before and after instead.
+ * Links are resolved by hand, name by name, and refused before anything outside is touched. The resulting folder is
+ * then held open. On Linux, operations go through its descriptor (`/proc/self/fd/7/name`) after the kernel confirmed
+ * its location, so a folder swapped for a link is harmless. Systems without `/proc` compare the folder's real path
+ * before and after.
  */
 import * as NodeFs from "node:fs"
 import * as NodePath from "node:path"
@@ -15,8 +15,8 @@ import { type Fault, fault, outside, special } from "./failure.ts"
 import * as System from "./system.ts"
 
 /**
- * `root` is a real path, without a final `/`; `alias` is how it was given, which absolute links may use too.
- * `byDescriptor`: there is a `/proc/self/fd`.
+ * `root` is a real path without a trailing `/`. `alias` is the root as configured; absolute links may use it too.
+ * `byDescriptor` tells whether `/proc/self/fd` exists.
  */
 export interface Jail {
   readonly root: string
@@ -24,10 +24,7 @@ export interface Jail {
   readonly byDescriptor: boolean
 }
 
-/**
- * The place that a path leads to: names of real folders below the root, and what is there; or the names that are
- * missing there.
- */
+/** A resolved path: names of real folders below the root and the entry there, or the names that are missing. */
 export interface Place {
   readonly names: ReadonlyArray<string>
   readonly stats: System.Stats | undefined
@@ -35,8 +32,8 @@ export interface Place {
 }
 
 /**
- * A folder that is held open. `at` is the path of a name in it; `self` is its own. `verify` fails if what was opened by
- * a name is not what is there.
+ * An open folder. `at` gives the path of a name in it, `self` its own. `verify` fails if a name no longer refers to
+ * the opened entry.
  */
 export interface Held {
   readonly self: System.RealPath
@@ -94,7 +91,7 @@ export const holdNow = <A>(real: string, use: (self: string) => A): A | undefine
 /** Deeper paths than this are first taken to have no links on the way: to look at each name of them takes long. */
 const deep = 16
 
-/** Looks up a path in a folder that is where the path says, with no link on the way there. */
+/** Looks up a path without links in a folder. */
 const locatePlain = (jail: Jail, path: ReadonlyArray<string>): Place | undefined => {
   if (!jail.byDescriptor || path.length <= deep || path.includes("..")) return undefined
   const found = holdNow(realPath(jail, path.slice(0, -1)), (self) => System.lstatNow(`${self}/${path.at(-1) ?? ""}`))
@@ -102,8 +99,8 @@ const locatePlain = (jail: Jail, path: ReadonlyArray<string>): Place | undefined
 }
 
 /**
- * Finds where a path leads. With `follow`, a link at its end is followed too. Fails with `OutsideRoot` if it leads out,
- * or around in circles.
+ * Resolves a path. With `follow`, a link at its end is followed too. Fails with `OutsideRoot` for a path out of the
+ * root and for a loop.
  */
 export const locate = Effect.fnUntraced(function* (
   jail: Jail,
@@ -173,7 +170,7 @@ const heldByPath = (jail: Jail, real: System.RealPath): Effect.Effect<Held, Faul
   return Effect.as(check, { self: real, at: (name: System.RealPath) => join(real, name), verify })
 }
 
-/** `expected` is where the folder is, if it is known. One that was moved meanwhile is not there any more. */
+/** `expected` is the known location of the folder. A moved folder is not found. */
 const hold = <A, R>(
   jail: Jail,
   path: System.RealPath,
@@ -203,7 +200,7 @@ export const holding = <A, R>(
 ): Effect.Effect<A, Fault, R> => hold(jail, realPath(jail, names), realPath(jail, names), use)
 
 /** Holds a folder in a held one. */
-export const within = <A, R>(
+export const withFolder = <A, R>(
   jail: Jail,
   held: Held,
   name: System.RealPath,
@@ -224,7 +221,7 @@ export const making = <A, R>(
       (failed) => failed.reason._tag === "AlreadyExists",
       () => Effect.void
     ),
-    Effect.andThen(within(jail, held, name, (inner) => making(jail, inner, rest, use)))
+    Effect.andThen(withFolder(jail, held, name, (inner) => making(jail, inner, rest, use)))
   )
 }
 

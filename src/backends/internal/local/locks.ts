@@ -1,10 +1,9 @@
 /**
- * Changes of one file, one at a time: those of all layers of this process, and of other processes of the machine.
+ * Serialises changes of one file across the layers of this process and the processes of this machine.
  *
- * In the process a file is known by its real path: layers whose roots are one folder, or in each other, wait for each
- * other, and who changes a folder waits for those who change what is in it. Between processes a file is known by its
- * name and the folder that it is in, as the file system knows that. Names that some file systems take for one are one
- * here.
+ * Within a process the key is the real path, so layers with overlapping roots share locks, and a change of a folder
+ * waits for changes in it. Across processes the key is the name and the folder's identity in the file system. Names
+ * that some file systems treat as equal share a key.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -32,14 +31,14 @@ const identityOf = Effect.fnUntraced(function* (jail: Jail.Jail, path: string) {
 
 type Identity = Effect.Success<ReturnType<typeof identityOf>>
 
-/** Nothing that can't be found can be changed either: the change says why. */
+/** A path that can't be resolved needs no lock: its change fails anyway. */
 const identitiesOf = (jail: Jail.Jail, paths: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Identity>> =>
   Effect.map(
     Effect.forEach(paths, (path) => Effect.option(identityOf(jail, path))),
     (found) => found.filter(Option.isSome).map(({ value }) => value)
   )
 
-/** Takes the locks of paths. Where a path may lead elsewhere by then, it is looked again. */
+/** Takes the locks of paths, and resolves the paths again if they changed meanwhile. */
 const locking = (
   jail: Jail.Jail,
   paths: ReadonlyArray<string>,

@@ -1,11 +1,9 @@
 /**
- * Locks between the processes of one machine, that the system takes back by itself from a process that ends, however it
- * does.
+ * Locks between processes of one machine, which the system releases when a process ends.
  *
- * On Linux a lock is a socket's name in the abstract namespace: only one can have it, nothing of it is in any folder,
- * and it is gone with its process. Processes in other network namespaces (containers that share nothing but a folder)
- * have other names. Elsewhere it is one of a few hundred files of the user's in the folder for temporary files, opened
- * under a lock. Where the system gives neither, nothing is locked.
+ * On Linux a lock is a socket in the abstract namespace: it is exclusive, leaves no file and ends with its process.
+ * Other network namespaces (containers that only share a folder) don't see it. Elsewhere a lock is one of a few
+ * hundred files in the user's temporary folder, opened exclusively. Systems without either have no locks.
  */
 import { createHash } from "node:crypto"
 import { constants, mkdirSync } from "node:fs"

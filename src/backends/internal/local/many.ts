@@ -118,13 +118,13 @@ const lstats = (paths: ReadonlyArray<System.RealPath>, end: (found: Found) => vo
   go()
 }
 
-/** Looks up some paths; `undefined` for what is not there. */
+/** Looks up several paths; `undefined` for missing ones. */
 export const lstatAll = (paths: ReadonlyArray<System.RealPath>): Effect.Effect<Found> =>
   collect((end) => lstats(paths, end))
 
 /**
- * Takes away files and links, and says of each that it is gone. Fails with the first failure, when all were tried; what
- * is gone already is none.
+ * Unlinks files and links, and reports each. Tries all of them, then fails with the first failure; a missing file is
+ * not a failure.
  */
 export const unlinkAll = (paths: ReadonlyArray<System.RealPath>, gone: () => void): Effect.Effect<void, Fault> =>
   Effect.uninterruptible(

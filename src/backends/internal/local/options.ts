@@ -1,10 +1,13 @@
 /** Options of a folder, apart from what works on it: their declarations need no types of Node. */
 
 /**
- * `root` is a folder that exists; if it is a link, what that leads to when the layer is built. `ripgrep` is the path of
- * `rg`, which makes searches of many files faster (default: the one on `PATH`, if there is one outside of the root);
- * `false` is none. Results are the same. `maxFileSize` bounds what is written, edited, uploaded and downloaded, in
- * bytes a file (default 100 MiB); windows are read from files of any size.
+ * Options of the files of a folder.
+ *
+ * - `root`: an existing folder; a link is resolved when the layer is built
+ * - `ripgrep`: the path of `rg`, which speeds up searches of many files; by default `rg` on `PATH`, if outside the
+ *   root. `false` disables it. Results are the same
+ * - `maxFileSize`: the largest file to write, edit, upload or download, in bytes; 100 MiB by default. Windows are
+ *   read from files of any size
  */
 export interface Options {
   readonly root: string

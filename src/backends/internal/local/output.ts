@@ -56,7 +56,7 @@ export const keeper = (limit: number): Keeper => {
     if (tailLength > 2 * tailLimit + 65_536) shorten()
   }
 
-  const kept = (): Kept => {
+  const makeKept = (): Kept => {
     if (total <= limit) return { output: head + tail.join(""), truncated: false }
     const start = beginning(head, headLimit)
     shorten()
@@ -64,7 +64,7 @@ export const keeper = (limit: number): Keeper => {
     return { output: `${start}\n… ${total - start.length - end.length} characters left out …\n${end}`, truncated: true }
   }
 
-  return { add, kept, end: (length) => ending(head + tail.join(""), length) }
+  return { add, kept: makeKept, end: (length) => ending(head + tail.join(""), length) }
 }
 
 /** Some text that a command wrote. */
@@ -73,7 +73,7 @@ export interface Piece {
   readonly text: string
 }
 
-/** Makes text of bytes, wherever they are cut. What is no UTF-8 becomes U+FFFD. */
+/** Decodes bytes in arbitrary pieces. Invalid UTF-8 becomes U+FFFD. */
 export const decoder = () => {
   const make = () => new TextDecoder("utf-8", { ignoreBOM: true })
   const decoders = { stdout: make(), stderr: make() }

@@ -90,7 +90,7 @@ const repositoriesIn = (
   at: System.RealPath,
   names: ReadonlyArray<string>
 ): Effect.Effect<ReadonlyArray<string>, Fault> =>
-  Jail.within(
+  Jail.withFolder(
     jail,
     parent,
     at,

@@ -1,13 +1,12 @@
 /**
- * RE2 patterns in ripgrep's syntax.
+ * Translates RE2 patterns to ripgrep's syntax.
  *
- * Literal texts of a pattern (`literals.ts`) would do for most: searches by them take as long. But where a pattern has
- * none, such as `^\s*$` or `[0-9a-f]{8}`, or one that most files have, they take 8 to 14 times as long, over 20,000
- * files.
+ * The literals of a pattern (`literals.ts`) are as fast for most searches. But patterns without literals, such as
+ * `^\s*$` or `[0-9a-f]{8}`, or with common ones, take 8 to 14 times as long without ripgrep, over 20,000 files.
  *
- * The translation finds every line that the original finds, maybe more: what ripgrep gives are files to look into, not
- * results. So bytes that are not UTF-8, which our search takes for U+FFFD, are matched by whatever matches that.
- * Patterns that mean something else by the tables of different Unicode versions are not translated.
+ * The translation matches every line of the original, perhaps more: ripgrep only preselects files. Our search reads
+ * invalid UTF-8 as U+FFFD, so a pattern for U+FFFD also matches invalid bytes. Patterns that depend on the Unicode
+ * version are not translated.
  */
 
 type Range = readonly [number, number]
@@ -156,7 +155,7 @@ const readClass = (pattern: string, from: number): Read<ReadonlyArray<Range>> | 
   return { value: isNegated ? complement(ranges) : ranges, next: at + 1 }
 }
 
-/** A group that begins at a `(`: what it becomes. */
+/** Translates the beginning of a group. */
 const readGroup = (pattern: string, at: number): Read<string> | undefined => {
   if (pattern[at + 1] !== "?") return { value: "(?:", next: at + 1 }
   const named = /^\(\?P?<[A-Za-z0-9_]+>/.exec(pattern.slice(at, at + 64))
@@ -176,54 +175,61 @@ export interface Translated {
   readonly nul: boolean
 }
 
+/** Reads an escape: a quoted text, an assertion, a Perl class or a character. */
+const readBackslash = (pattern: string, at: number): Read<Atom> | undefined => {
+  const next = pattern[at + 1] ?? ""
+  if (next === "Q") {
+    const end = pattern.indexOf("\\E", at + 2)
+    const quoted = Array.from(pattern.slice(at + 2, end === -1 ? undefined : end))
+    return { value: quoted.map((char) => [[code(char), code(char)]]), next: end === -1 ? pattern.length : end + 2 }
+  }
+  const assertion = { b: "(?-u:\\b)", B: "(?-u:\\B)", A: "^", z: "$" }[next]
+  if (assertion !== undefined) return { value: assertion, next: at + 2 }
+  return readCharacters(pattern, at)
+}
+
+const readCharacters = (pattern: string, at: number): Read<Atom> | undefined => {
+  const set = readPerl(pattern, at)
+  if (set !== undefined) return { value: [set.value], next: set.next }
+  const one = readOne(pattern, at)
+  return one === undefined ? undefined : { value: [[[one.value, one.value]]], next: one.next }
+}
+
+/** A part of a pattern: syntax of ripgrep, or sets of characters. */
+type Atom = string | ReadonlyArray<ReadonlyArray<Range>>
+
+const readAtom = (pattern: string, at: number): Read<Atom> | undefined => {
+  const char = pattern[at] ?? ""
+  if (char === "[") {
+    const read = readClass(pattern, at)
+    return read === undefined ? undefined : { value: [read.value], next: read.next }
+  }
+  if (char === "(") return readGroup(pattern, at)
+  if (char === ".") return { value: [[[0, maxCode]]], next: at + 1 }
+  if (char === "{") {
+    const repeat = /^\{[0-9]+(?:,[0-9]*)?\}/.exec(pattern.slice(at, at + 16))?.[0]
+    return { value: repeat ?? "\\{", next: at + (repeat?.length ?? 1) }
+  }
+  if (/[)|*+?^$]/.test(char)) return { value: char, next: at + 1 }
+  return char === "\\" ? readBackslash(pattern, at) : readCharacters(pattern, at)
+}
+
 /** Translates a valid RE2 pattern, or gives up on it. */
 export const translate = (pattern: string, ignoreCase: boolean): Translated | undefined => {
   const parts: Array<string> = []
   let nul = false
   const folds = ignoreCase || /\(\?[a-zA-Z]*i/.test(pattern)
-  const put = (ranges: ReadonlyArray<Range>): boolean => {
+  const addRanges = (ranges: ReadonlyArray<Range>): boolean => {
     if (ranges.some(([low]) => low === 0)) nul = true
     parts.push(classOf(ranges))
     return !folds || ranges.every(([low, high]) => high === maxCode || foldsAlike(low, high))
   }
-  let at = 0
-  while (at < pattern.length) {
-    const char = pattern[at] ?? ""
-    if (char === "[") {
-      const read = readClass(pattern, at)
-      if (read === undefined || !put(read.value)) return undefined
-      at = read.next
-    } else if (char === "(") {
-      const read = readGroup(pattern, at)
-      if (read === undefined) return undefined
-      parts.push(read.value)
-      at = read.next
-    } else if (char === ".") {
-      if (!put([[0, maxCode]])) return undefined
-      at++
-    } else if (char === "{") {
-      const repeat = /^\{[0-9]+(?:,[0-9]*)?\}/.exec(pattern.slice(at, at + 16))?.[0]
-      parts.push(repeat ?? "\\{")
-      at += repeat?.length ?? 1
-    } else if (/[)|*+?^$]/.test(char)) {
-      parts.push(char)
-      at++
-    } else if (char === "\\" && pattern[at + 1] === "Q") {
-      const end = pattern.indexOf("\\E", at + 2)
-      for (const quoted of pattern.slice(at + 2, end === -1 ? undefined : end)) {
-        if (!put([[code(quoted), code(quoted)]])) return undefined
-      }
-      at = end === -1 ? pattern.length : end + 2
-    } else if (char === "\\" && /[bBAz]/.test(pattern[at + 1] ?? "")) {
-      parts.push({ b: "(?-u:\\b)", B: "(?-u:\\B)", A: "^", z: "$" }[pattern[at + 1] ?? ""] ?? "")
-      at += 2
-    } else {
-      const set = readPerl(pattern, at)
-      const one = set === undefined ? readOne(pattern, at) : undefined
-      const ranges = set?.value ?? (one === undefined ? undefined : [[one.value, one.value] as const])
-      if (ranges === undefined || !put(ranges)) return undefined
-      at = set?.next ?? one?.next ?? pattern.length
-    }
+  for (let at = 0; at < pattern.length;) {
+    const read = readAtom(pattern, at)
+    if (read === undefined) return undefined
+    if (typeof read.value === "string") parts.push(read.value)
+    else if (!read.value.every(addRanges)) return undefined
+    at = read.next
   }
   return { pattern: parts.join(""), nul }
 }

@@ -1,10 +1,9 @@
 /**
- * ripgrep, which knows in a moment which of many files a pattern may be in.
+ * Preselects files for a search by ripgrep.
  *
- * It is asked for names only. What is in those files is then found by our own search, within the root and with its
- * rules: so results do not depend on whether there is a ripgrep, and what it can be made to say by hostile files does
- * no harm. It reads no configuration and no ignore files (one could be a pipe, or a link to anything), and gets little
- * memory.
+ * ripgrep only gives names. Our own search then reads those files within the root and by its rules, so results don't
+ * depend on ripgrep and hostile files can't abuse it. It reads no configuration and no ignore files (which could be
+ * pipes or links), and gets little memory.
  */
 import { isAbsolute, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
@@ -27,7 +26,7 @@ const usable = Effect.fnUntraced(function* (path: string) {
   if (!stats.isFile()) return yield* Effect.fail(fault({ _tag: "NotFound" }))
 })
 
-/** The one that was named, or that is on `PATH`. What is in the root was put there by who knows whom: it is not run. */
+/** Finds the configured `rg`, or `rg` on `PATH`. A program in the root is not trusted, and never runs. */
 export const find = (jail: Jail.Jail, named: string | false | undefined): Effect.Effect<Ripgrep | undefined, Fault> => {
   if (named === false) return Effect.undefined
   if (named !== undefined) {
@@ -84,7 +83,7 @@ const fixed = [
 const plainName = /^[A-Za-z0-9 _.,@+=-]+(?:\/[A-Za-z0-9 _.,@+=-]+)*$/
 
 /** Folders that need not be looked into, as far as they can be said without doubt. */
-const without = (folders: ReadonlyArray<string>): ReadonlyArray<string> =>
+const excludeFolders = (folders: ReadonlyArray<string>): ReadonlyArray<string> =>
   folders
     .filter((folder) => plainName.test(folder))
     .slice(0, 500)
@@ -103,7 +102,7 @@ export const candidates = (
 ): Effect.Effect<Ended | undefined, Fault> => {
   const spec: Command.Spec = {
     file: "/bin/sh",
-    args: ["-c", limited, ripgrep.path, ...fixed, ...args, ...without(except), "--", "./"],
+    args: ["-c", limited, ripgrep.path, ...fixed, ...args, ...excludeFolders(except), "--", "./"],
     cwd: held.self.toString(),
     env: {},
     stdin: undefined
@@ -111,7 +110,7 @@ export const candidates = (
   const search = (leftovers: Scope.Scope) =>
     Effect.gen(function* () {
       const running = yield* Command.start(spec, leftovers)
-      // Names are not always UTF-8. Those that are not can't be looked into.
+      // Files whose names are not UTF-8 can't be searched.
       const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
       let rest = ""
       let count = 0

@@ -1,7 +1,4 @@
-/**
- * Searches of a folder of this machine. What is found is found by the same search as on every backend; here it is told
- * beforehand what there is to look at.
- */
+/** Searches a folder of this machine. The shared search runs over files that were surveyed ahead. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"
@@ -22,7 +19,7 @@ import { survey } from "./survey.ts"
 
 // All that is seen of most projects, in a few tens of megabytes.
 const surveyed = 100_000
-// Enough for what is left out of most projects, in a few milliseconds.
+// Covers the ignored folders of most projects, in a few milliseconds.
 const glimpsed = 400
 const readAtOnce = 16
 const aheadAtOnce = 64
@@ -51,7 +48,7 @@ const start = (jail: Jail.Jail, operation: string, given: string) =>
     const { names, stats } = yield* Jail.locate(jail, Path.segments(path), true)
     return stats?.isDirectory() === true ? { path, names } : undefined
   }).pipe(
-    // Whatever is wrong with it, the search says it.
+    // The search itself reports the failure.
     Effect.orElseSucceed(() => undefined)
   )
 
@@ -82,7 +79,7 @@ const tree = (from: string, paths: ReadonlyArray<string>): ReadonlyMap<string, S
   return folders
 }
 
-/** The files that ripgrep names for a query, and what was read of them already. */
+/** The files that ripgrep selected, and their known contents. */
 interface Candidates {
   readonly folders: ReadonlyMap<string, Set<string>>
   readonly ahead: Ahead.Ahead
@@ -108,14 +105,14 @@ const among = (searched: Searched, { ahead, folders }: Candidates): Derived.Sear
       Effect.map(looked, (children) => [...found, ...children])
     )
   }
-  const read: Primitives["read"] = (path, range) => {
+  const readAhead: Primitives["read"] = (path, range) => {
     const content = ahead.content(path)
     return content === undefined
       ? primitives.read(path, range)
       : Effect.succeed(content.subarray(range?.start, range?.end))
   }
   const { primitives: listed, ...rest } = listing(searched, list)
-  return { ...rest, primitives: { ...listed, read }, atHand: ahead.content }
+  return { ...rest, primitives: { ...listed, read: readAhead }, atHand: ahead.content }
 }
 
 /** Asks ripgrep for the candidates of a query, if it can say. */

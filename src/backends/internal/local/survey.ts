@@ -1,8 +1,7 @@
 /**
- * A quick look at what is in a folder, many folders at once: only names, and what they are.
+ * Surveys many folders in parallel: names and kinds only.
  *
- * A search walks from one folder to the next, in order. Here they are read beforehand, side by side; what is not read,
- * the search reads by itself.
+ * A search walks folder by folder, in order. A survey reads ahead; the search reads any other folder itself.
  */
 import * as Effect from "effect/Effect"
 import type { Child } from "../derive/primitives.ts"
@@ -54,8 +53,8 @@ const rulesAbove = Effect.fnUntraced(function* (jail: Jail.Jail, names: Readonly
 })
 
 /**
- * Looks into a folder and what is in it, outer folders first, until it has seen `maxEntries`, for 2 seconds at most.
- * `names` are those of real folders. Without `ignored`, what ignore files name is left out.
+ * Surveys a folder breadth-first, up to `maxEntries` entries and 2 seconds. `names` are names of real folders.
+ * Without `ignored`, it skips ignored paths.
  */
 export const survey = (
   jail: Jail.Jail,
@@ -78,7 +77,7 @@ export const survey = (
       found: ReadonlyArray<System.Entry>
     ) {
       const path = `/${folder.join("/")}`
-      const children = Folder.shown(found, path === "/")
+      const children = Folder.filterEntries(found, path === "/")
       const hasRules =
         !options.ignored && children.some(({ kind, name }) => kind === "file" && name === Ignore.ignoreFile)
       const rules = hasRules ? yield* extended(folder, above) : above

@@ -40,13 +40,13 @@ export const attempt = <A>(run: () => A): Result.Result<A, NodeJS.ErrnoException
   // The system's errors are all of this kind.
   Result.try({ try: run, catch: (cause) => cause as NodeJS.ErrnoException })
 
-const now = <A>(run: () => A): Effect.Effect<A, Fault> =>
+const runNow = <A>(run: () => A): Effect.Effect<A, Fault> =>
   Effect.suspend(() => {
     const done = attempt(run)
     return Result.isSuccess(done) ? Effect.succeed(done.success) : Effect.fail(fromSystem(done.failure))
   })
 
-/** The entry at a path; `undefined` for what is not there. It makes no error then: that is dear, and often so. */
+/** The entry at a path; `undefined` if it is missing. Avoids the cost of an error for this common case. */
 export const lstatNow = (path: RealPath): Stats | undefined =>
   NodeFs.lstatSync(path, { bigint: true, throwIfNoEntry: false })
 
@@ -54,28 +54,28 @@ const missing = fault({ _tag: "NotFound" })
 
 export const lstat = (path: RealPath): Effect.Effect<Stats, Fault> =>
   Effect.flatMap(
-    now(() => lstatNow(path)),
+    runNow(() => lstatNow(path)),
     (stats) => (stats === undefined ? Effect.fail(missing) : Effect.succeed(stats))
   )
 export const stat = (path: RealPath) => call<Stats>((done) => NodeFs.stat(path, { bigint: true }, done))
-export const fstat = (fd: number): Effect.Effect<Stats, Fault> => now(() => NodeFs.fstatSync(fd, { bigint: true }))
-export const readlink = (path: RealPath): Effect.Effect<string, Fault> => now(() => NodeFs.readlinkSync(path))
+export const fstat = (fd: number): Effect.Effect<Stats, Fault> => runNow(() => NodeFs.fstatSync(fd, { bigint: true }))
+export const readlink = (path: RealPath): Effect.Effect<string, Fault> => runNow(() => NodeFs.readlinkSync(path))
 export const realpath = (path: RealPath) => call<string>((done) => NodeFs.realpath.native(path, done))
 export const accessTo = (mode: "write" | "run", path: RealPath) =>
   command((done) => NodeFs.access(path, mode === "write" ? NodeFs.constants.W_OK : NodeFs.constants.X_OK, done))
 
 export const open = (path: RealPath, flags: number, mode = 0o666): Effect.Effect<number, Fault> =>
-  now(() => NodeFs.openSync(path, flags, mode))
-/** Closes what was written: what could not be kept, is said here at the latest. The descriptor is gone in any case. */
+  runNow(() => NodeFs.openSync(path, flags, mode))
+/** Closes a written file, and reports delayed write errors. The descriptor is closed in any case. */
 export const closeWritten = (fd: number) => command((done) => NodeFs.close(fd, done))
-/** Closes what was only read. */
-export const close = (fd: number): Effect.Effect<void> => Effect.ignore(now(() => NodeFs.closeSync(fd)))
+/** Closes a file that was only read. */
+export const close = (fd: number): Effect.Effect<void> => Effect.ignore(runNow(() => NodeFs.closeSync(fd)))
 /**
  * Says that a file was changed now, to the microsecond. The clock of a file system may stand still for milliseconds, in
  * which two changes have the same time.
  */
 export const touch = (fd: number): Effect.Effect<void, Fault> =>
-  now(() => {
+  runNow(() => {
     const seconds = Date.now() / 1000 + Number(process.hrtime.bigint() % 1_000_000n) / 1e9
     NodeFs.futimesSync(fd, seconds, seconds)
   })
@@ -86,9 +86,9 @@ export const fchown = (fd: number, uid: number, gid: number) => command((done) =
 /** So many bytes are read at once: most files have no more, and a search reads many of them. */
 const readAtOnce = 64 * 1024
 
-export const read = (fd: number, into: Uint8Array, position: number): Effect.Effect<number, Fault> =>
+export const readBytes = (fd: number, into: Uint8Array, position: number): Effect.Effect<number, Fault> =>
   into.byteLength <= readAtOnce
-    ? now(() => NodeFs.readSync(fd, into, 0, into.byteLength, position))
+    ? runNow(() => NodeFs.readSync(fd, into, 0, into.byteLength, position))
     : call<number>((done) => NodeFs.read(fd, into, 0, into.byteLength, position, done))
 const writeSome = (fd: number, bytes: Uint8Array) =>
   call<number>((done) => NodeFs.write(fd, bytes, 0, bytes.byteLength, null, done))
@@ -111,7 +111,7 @@ export type Dirents = ReadonlyArray<NodeFs.Dirent<Buffer>>
 export const readdir = (path: RealPath) =>
   call<Dirents>((done) => NodeFs.readdir(path, { withFileTypes: true, encoding: "buffer" }, done))
 
-/** A name in a directory, and what has it: what is neither a file nor a directory is a `link`. */
+/** A name in a directory and its kind. Anything but a file or a directory is a `link`. */
 export interface Entry {
   readonly name: string
   readonly kind: "file" | "directory" | "link"
@@ -122,7 +122,7 @@ const entryOf = (name: string, dirent: NodeFs.Dirent<string | Buffer>): Entry =>
   kind: dirent.isDirectory() ? "directory" : dirent.isFile() ? "file" : "link"
 })
 
-/** Lists what has a text for a name in a directory, in no order. */
+/** Lists a directory in no order, without names that are not text. */
 export const listNow = (path: RealPath, done: Done<ReadonlyArray<Entry>>): void => {
   NodeFs.readdir(path, { withFileTypes: true }, (failed, dirents) => {
     if (failed) return done(failed, [])
@@ -149,7 +149,7 @@ export const list = (path: RealPath) => call<ReadonlyArray<Entry>>((done) => lis
 export const versionOf = (stats: Stats): string =>
   [stats.mtimeNs, stats.ctimeNs, stats.size, stats.ino].map((part) => part.toString(36)).join("-")
 
-/** Waits by the clock of the machine, whatever the clock of the fiber: it is the system, or a process, that is waited for. */
+/** Waits in real time, independent of the fiber's clock, for the system or another process. */
 export const pause = (milliseconds: number): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const timer = setTimeout(() => resume(Effect.void), milliseconds)

@@ -7,7 +7,7 @@ import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import { encode, load, type Loaded, type Step, textOf } from "./plan.ts"
 
-/** A step that was done; `version` is what the file is now, if it is there and that is known. */
+/** A finished step; `version` is the resulting version of the file, if known. */
 export interface Done {
   readonly step: Step
   readonly version: string | undefined
@@ -100,7 +100,7 @@ const problemOf = (cause: Cause.Cause<{ readonly message: string }>): string => 
 const isUncertain = ({ reason }: BackendError.BackendError): boolean =>
   reason._tag === "TimedOut" || reason._tag === "Unavailable"
 
-/** Takes steps back, the last one first. Gives those that could not be. */
+/** Undoes steps in reverse order, and gives the failed ones. */
 const rollback = (backend: Backend.Service, steps: ReadonlyArray<Step>) =>
   Effect.map(
     Effect.forEach(steps.toReversed(), (step) => undone(backend, step)),
@@ -130,8 +130,7 @@ export const commit = (
       onSuccess: () => Effect.succeed(done),
       onFailure: Effect.fnUntraced(function* (cause) {
         const failure = Cause.findError(cause)
-        // A step that failed did nothing. What one did that was interrupted, or broke down, or whose answer got lost, has
-        // to be looked at.
+        // A failed step changed nothing. An interrupted or broken step, or a lost answer, needs a check.
         const begun = done.map(({ step }) => step)
         if (open !== undefined && (Result.isFailure(failure) || isUncertain(failure.success))) begun.push(open)
         const left = yield* rollback(backend, begun)

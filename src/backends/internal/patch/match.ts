@@ -1,6 +1,6 @@
 /** Finds lines in a file, exactly or nearly. */
 
-/** Lines of a file to look for others in, with what is made of them for the comparisons that are less strict. */
+/** Lines of a file to search, and their normalised forms for looser comparisons. */
 export interface Haystack {
   readonly lines: ReadonlyArray<string>
   readonly folded: Array<ReadonlyArray<string> | undefined>
@@ -40,7 +40,7 @@ const folds: ReadonlyArray<(line: string) => string> = [
 const at = (hay: Haystack, level: number): ReadonlyArray<string> =>
   (hay.folded[level] ??= hay.lines.map(folds[level] ?? fold))
 
-/** For each length of a beginning of `needle`, the longest shorter one that also ends it (Knuth, Morris, Pratt). */
+/** The failure function of Knuth, Morris and Pratt for lines. */
 const failures = (needle: ReadonlyArray<string>): ReadonlyArray<number> => {
   const table = [0]
   for (let index = 1, length = 0; index < needle.length; index++) {
@@ -78,7 +78,7 @@ const scan = (hay: Haystack, needle: ReadonlyArray<string>, from: number, level:
   return best
 }
 
-/** Finds lines at or after `from`: the first place where they are the same, else the first where they nearly are. */
+/** Finds lines at or after `from`: their first exact place, else the first approximate one. */
 export const find = (hay: Haystack, needle: ReadonlyArray<string>, from: number): Found => {
   let best: Found = { found: false, index: from, matched: 0 }
   for (const level of folds.keys()) {
@@ -93,7 +93,7 @@ export const find = (hay: Haystack, needle: ReadonlyArray<string>, from: number)
 export const isAt = (hay: Haystack, needle: ReadonlyArray<string>, index: number): boolean =>
   needle.every((line, offset) => fold(hay.lines[index + offset] ?? "") === fold(line))
 
-/** Finds the line that a header names, at or after `from`: all of it, or how it begins. */
+/** Finds the line of a header at or after `from`, as a whole line or as its beginning. */
 export const findHeader = (hay: Haystack, header: string, from: number): number | undefined => {
   const whole = find(hay, [header], from)
   if (whole.found) return whole.index

@@ -2,15 +2,15 @@
 import * as Schema from "effect/Schema"
 
 /**
- * A patch: what happens to which files, in order. A path is one of the backend, from its root.
+ * A patch: an ordered list of changes. Paths are absolute paths of the backend.
  *
- * `line` of its parts is where they begin in the text that was parsed (a hunk: its first line after its headers).
+ * `line` of each part is its first line in the parsed text (of a hunk, its first line after the headers).
  */
 export interface Patch {
   readonly changes: ReadonlyArray<Change>
 }
 
-/** A file that is made (with these lines), deleted, or changed by hunks and perhaps moved. */
+/** A new file with its lines, a deletion, or a change by hunks with an optional move. */
 export type Change =
   | { readonly _tag: "Add"; readonly path: string; readonly lines: ReadonlyArray<string>; readonly line: number }
   | { readonly _tag: "Delete"; readonly path: string; readonly line: number }
@@ -23,8 +23,8 @@ export type Change =
     }
 
 /**
- * A changed place in a file. `headers` are lines above it by which it is found (a class, a function in it), without
- * them and without lines that stay or go it adds at the end of the file.
+ * A changed place in a file. `headers` are lines above it that locate it (a class, a function). A hunk with neither
+ * headers nor kept or removed lines appends to the file.
  */
 export interface Hunk {
   readonly headers: ReadonlyArray<string>
@@ -39,7 +39,7 @@ export interface HunkLine {
   readonly text: string
 }
 
-/** A patch that can't be read, or does not fit the files. `line` is the line of the patch, counted from 1. */
+/** A patch that is malformed, or does not fit the files. `line` is the line of the patch, counted from 1. */
 export class InvalidPatch extends Schema.TaggedError<InvalidPatch>()("InvalidPatch", {
   line: Schema.Finite,
   found: Schema.String,

@@ -1,4 +1,4 @@
-/** Works out what a patch does to each file, before anything is written. */
+/** Plans the writes of a patch before the first one. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"
@@ -14,7 +14,7 @@ export interface Loaded {
   readonly version: string
 }
 
-/** One write of a patch that fits. What it was before is here too, to put it back. */
+/** A write of a patch, with the previous file to undo it. */
 export type Step =
   | { readonly _tag: "Create"; readonly path: string; readonly after: string }
   | { readonly _tag: "Rewrite"; readonly path: string; readonly before: Loaded; readonly after: string }
@@ -29,11 +29,11 @@ const utf8 = new TextEncoder()
 /** The bytes of a text. */
 export const encode = (text: string): Uint8Array => utf8.encode(text)
 
-/** The text of a file as it was read; `undefined` if it is none. */
+/** The text of a file; `undefined` for a binary one. */
 export const textOf = (path: string, { bytes }: Loaded): string | undefined =>
   Result.getOrUndefined(decodeText(path, bytes))
 
-/** Reads a file: its version first, so that what is changed in between is a conflict later. `undefined` for none. */
+/** Loads a file; `undefined` if it is missing. Reads its version first, so that a later change is a conflict. */
 export const load = Effect.fnUntraced(function* (backend: Backend.Service, path: string) {
   const found = yield* Effect.result(backend.read(path, { limit: 0 }))
   if (Result.isFailure(found)) {
@@ -127,11 +127,11 @@ const toSteps = (state: State): ReadonlyArray<Step> => {
   return textOf(path, before) === after ? moves : [{ _tag: "Rewrite", path, before, after }, ...moves]
 }
 
-const late = (step: Step): number => (step._tag === "Remove" ? 1 : 0)
+const rankOf = (step: Step): number => (step._tag === "Remove" ? 1 : 0)
 
 /**
- * Reads every file of a patch, checks it and computes what it becomes; writes nothing. Deletions come last: they are
- * what is hardest to take back.
+ * Reads and checks every file of a patch and computes its result; writes nothing. Deletions come last, since they
+ * are the hardest to undo.
  */
 export const plan = Effect.fnUntraced(function* (
   backend: Backend.Service,
@@ -169,5 +169,5 @@ export const plan = Effect.fnUntraced(function* (
   return [...states.values()]
     .filter((state) => state.touched)
     .flatMap(toSteps)
-    .sort((left, right) => late(left) - late(right))
+    .sort((left, right) => rankOf(left) - rankOf(right))
 })

@@ -19,7 +19,7 @@ interface Text {
   readonly ending: string
 }
 
-const split = (text: string): Text => {
+const splitText = (text: string): Text => {
   const mark = text.startsWith(byteOrderMark) ? byteOrderMark : ""
   const lines: Array<string> = []
   const ends: Array<string> = []
@@ -93,7 +93,7 @@ const misfit = (
   )
 }
 
-/** Finds where a hunk is looked for, and where it is put if it only adds lines. */
+/** The place where the search for a hunk begins, and where its added lines go without context. */
 interface Lead {
   readonly from: number
   readonly insert: number
@@ -170,7 +170,7 @@ export const apply = (
   hunks: ReadonlyArray<Hunk>,
   path: string
 ): Result.Result<string, InvalidPatch> => {
-  const text = split(before)
+  const text = splitText(before)
   if (text.lines.length > maxLines) {
     return Result.fail(
       new InvalidPatch({

@@ -1,4 +1,4 @@
-/** Commands in a remote shell: where and with what they run, how long, and what is made of their output. */
+/** Runs commands in a remote shell with a folder, variables, a timeout and bounded output. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -14,7 +14,7 @@ import { failureOf, quote } from "./shell.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
-/** A piece of what a running command writes. */
+/** A piece of output of a running command. */
 export interface Piece {
   readonly channel: "stdout" | "stderr"
   readonly text: string
@@ -102,20 +102,20 @@ const prepare = Effect.fnUntraced(function* (
   return { run, subject, limit, bound: Math.ceil(seconds) * 1000 + grace, end }
 })
 
-const late = ({ limit, subject }: Started, output: string): BackendError.BackendError => {
+const lateError = ({ limit, subject }: Started, output: string): BackendError.BackendError => {
   const detail = endOfText(output, shownAtTimeout)
   return BackendError.make(operation, subject.path, { _tag: "TimedOut", limit }, detail === "" ? {} : { detail })
 }
 
-const refused = (started: Started, output: string): BackendError.BackendError => {
+const refusalError = (started: Started, output: string): BackendError.BackendError => {
   const { nonce } = started.run
   const at = output.indexOf(refusalOf(nonce))
   const status = at < 0 ? "" : output.slice(at + refusalOf(nonce).length).split(">")[0]
   return failureOf(operation, started.subject.path, status ?? "")
 }
 
-/** Reads what a command wrote, from between its marks; and how it ended. */
-const ended = (
+/** Parses the output of a command between its marks, and its exit code. */
+const parseOutput = (
   started: Started,
   output: string,
   outputLimit: number
@@ -123,10 +123,10 @@ const ended = (
   const { nonce } = started.run
   const begin = output.indexOf(beginOf(nonce))
   const stop = output.lastIndexOf(endOf(nonce))
-  if (begin < 0 || stop < begin + beginOf(nonce).length) return Result.fail(refused(started, output))
+  if (begin < 0 || stop < begin + beginOf(nonce).length) return Result.fail(refusalError(started, output))
   const status = output.slice(stop + endOf(nonce).length).split(">")[0] ?? ""
   const text = output.slice(begin + beginOf(nonce).length, stop)
-  if (status === "late") return Result.fail(late(started, text))
+  if (status === "late") return Result.fail(lateError(started, text))
   if (!/^\d+$/.test(status)) return Result.fail(failureOf(operation, started.subject.path, ""))
   return Result.succeed({ ...cutMiddle(text, outputLimit), exitCode: Number(status) })
 }
@@ -135,8 +135,11 @@ const executeBounded = (shell: Shell, started: Started): Failing<Executed> =>
   shell.channel.execute(boundedLine(started.run), { timeout: started.bound }).pipe(
     Effect.onInterrupt(() => started.end),
     Effect.mapError(named(started.subject)),
-    Effect.timeoutOrElse({ duration: Duration.millis(started.bound), orElse: () => Effect.fail(late(started, "")) }),
-    Effect.flatMap(({ output }) => Effect.fromResult(ended(started, output, shell.outputLimit)))
+    Effect.timeoutOrElse({
+      duration: Duration.millis(started.bound),
+      orElse: () => Effect.fail(lateError(started, ""))
+    }),
+    Effect.flatMap(({ output }) => Effect.fromResult(parseOutput(started, output, shell.outputLimit)))
   )
 
 const executed = ({ exitCode, output, truncated }: Executed): ReadonlyArray<ExecuteEvent> => [
@@ -160,8 +163,8 @@ const streamPieces = (
     const close = Stream.suspend((): Stream.Stream<ExecuteEvent, BackendError.BackendError> => {
       finished = true
       const status = unframer.status()
-      if (status === undefined) return Stream.fail(refused(started, unframer.refusal()))
-      if (status === "late") return Stream.fail(late(started, unframer.last()))
+      if (status === undefined) return Stream.fail(refusalError(started, unframer.refusal()))
+      if (status === "late") return Stream.fail(lateError(started, unframer.last()))
       return Stream.succeed({ _tag: "Exited", exitCode: Number(status), truncated: false })
     })
     return stream(streamedLine(started.run), { timeout: started.bound }).pipe(
@@ -170,7 +173,7 @@ const streamPieces = (
       Stream.concat(close),
       Stream.interruptWhen(
         Effect.sleep(started.bound).pipe(
-          Effect.andThen(Effect.suspend(() => Effect.fail(late(started, unframer.last()))))
+          Effect.andThen(Effect.suspend(() => Effect.fail(lateError(started, unframer.last()))))
         )
       ),
       Stream.ensuring(Effect.suspend(() => (finished ? Effect.void : started.end)))

@@ -5,8 +5,8 @@
 import { prelude, quote } from "./shell.ts"
 
 /**
- * Ends the session of a command: asks it to, and a second later no longer asks. Where there are no sessions, a process
- * is stopped before its children are ended, or it would go on to what comes after them.
+ * Ends the session of a command: SIGTERM, and SIGKILL a second later. Without sessions, a process is stopped before
+ * its children are killed, so that it does not continue after them.
  */
 const finish = `
 _ed_tree() {
@@ -25,16 +25,12 @@ _ed_end() {
   else _ed_tree "$_ed_p"; fi
 }`
 
-/**
- * The mark that a script begins and ends its output with. A command can't know it, so it can't say how it ended itself.
- */
+/** The marks around the output of a script. A command can't know them, so it can't forge its own end. */
 export const beginOf = (nonce: string): string => `<ed:${nonce}:`
 export const endOf = (nonce: string): string => `:${nonce}:`
 export const refusalOf = (nonce: string): string => `<ed:${nonce}!`
 
-/**
- * Makes what comes before the output and behind it, with names that no command is likely to have in its environment.
- */
+/** The code before and after the output. Its names are unlikely to be in the environment of a command. */
 const start = `
 _ed_r=$1 _ed_n=$2 _ed_w=$3 _ed_t=$4 _ed_h=$5 _ed_x=$6 _ed_i=$7 _ed_c=$8; shift 8
 _ed_f=/tmp/.ed-$_ed_n
@@ -82,8 +78,8 @@ const streamed = `${start}
 _ed_run "$@" <"$_ed_i"; _ed_q=$?${stop}`
 
 /**
- * A command and how it runs. `seconds` is its time (parts of one if the machine knows them), `bytes` how much of its
- * output is given at each end.
+ * A command and its settings. `seconds` is its timeout (with fractions if the machine supports them), `bytes` the
+ * size of its output that is kept at each end.
  */
 export interface Run {
   readonly root: string

@@ -1,31 +1,23 @@
 /** The operations on files by way of a remote shell. Each is one round trip, or two where contents are large. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type * as Semaphore from "effect/Semaphore"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import { defined } from "../../../support/json/defined.ts"
-import type { Locks } from "../files/locks.ts"
 import { decodeText, isBinary, mimeTypeOf, sniffLength } from "../files/mime.ts"
 import * as Path from "../files/path.ts"
 import { applyEdits } from "../text/edit.ts"
 import { boundsOf, windowOf } from "../text/lines.ts"
 import { listingOf } from "./listing.ts"
-import { portionsOf, type Remote, type Subject } from "./remote.ts"
+import { portionsOf, type Subject } from "./remote.ts"
 import * as Scripts from "./scripts.ts"
-import { checked } from "./shell.ts"
+import { checkAnswer } from "./shell.ts"
 import * as Transfer from "./transfer.ts"
+import type { Source } from "./transfer.ts"
+
+export type { Source } from "./transfer.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
-
-/** The parts that the operations are made from. `maxFileSize` is in bytes. */
-export interface Source {
-  readonly remote: Remote
-  readonly locks: Locks
-  /** Held while a file is compared and replaced: links give a file more names than a lock on paths knows. */
-  readonly commits: Semaphore.Semaphore
-  readonly maxFileSize: number
-}
 
 /** Runs an operation with the normal form of its path. */
 export const on = <A>(
@@ -45,7 +37,7 @@ const failing = (subject: Subject, reason: BackendError.Reason): Failing<never> 
 /** A file of at most this many bytes comes as a whole, and its window is made here. */
 const wholeSize = 64 * 1024
 
-/** More than a window has: so what is cut is seen to be cut. */
+/** A part larger than a window, so that a cut is detected. */
 const partSize = 256 * 1024 + 64
 
 /** Lines are counted from 1; more than these no file has that a shell could count. */
@@ -65,10 +57,10 @@ const decodePart = (bytes: Uint8Array): string => {
   return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(Math.max(0, first)), { stream: true })
 }
 
-/** One line, as long as what is looked at to tell text from binary: so a part of a text is never taken for binary. */
+/** Decodes bytes cut out of a file, without partial characters at both ends. */
 const padding = `${" ".repeat(sniffLength - 1)}\n`
 
-/** A window made of the part of a file that begins where the window does. */
+/** A line as long as the sniffed beginning, so that a part of a text never looks binary. */
 const windowOfPart = (part: string, window: Backend.Window | undefined, total: number, missing: number) => {
   const { column, limit, offset } = boundsOf(window)
   const made = windowOf(padding + part, { offset: 2, limit })
@@ -98,7 +90,7 @@ const read =
           partSize
         ]
         const answer = yield* remote.run(subject, Scripts.read, [path, ...args.map(String)])
-        const records = yield* checked("read", given, answer)
+        const records = yield* checkAnswer("read", given, answer)
         const size = records.number()
         const version = records.text()
         const whole = size <= wholeSize
@@ -122,7 +114,7 @@ const read =
       })
     )
 
-/** Finds where paths lead. One that has nothing at it, or can't have, leads where it says. */
+/** Resolves paths. A missing path resolves to itself. */
 const realPaths =
   ({ remote }: Source): NonNullable<Backend.Service["realPaths"]> =>
   (given) =>
@@ -132,7 +124,7 @@ const realPaths =
       const found = new Map<string, string | undefined>()
       for (const portion of portionsOf(known, (path) => 4 * path.length + 8)) {
         const subject = { operation: "realPaths", path: portion[0] ?? "/" }
-        const records = yield* checked(
+        const records = yield* checkAnswer(
           subject.operation,
           subject.path,
           yield* remote.run(subject, Scripts.real, portion)
@@ -151,7 +143,7 @@ const ls =
   (given) =>
     on("ls", given, (path, subject) =>
       Effect.gen(function* () {
-        const records = yield* checked("ls", given, yield* remote.run(subject, Scripts.list, [path]))
+        const records = yield* checkAnswer("ls", given, yield* remote.run(subject, Scripts.list, [path]))
         return listingOf(path, records)
       })
     )
@@ -169,7 +161,7 @@ const changing = (source: Source) => {
       return Effect.gen(function* () {
         yield* Transfer.checkSize(source, subject, bytes.length)
         const file = { path, given, mode, version: options?.version, bytes } as const
-        return { path, ...(yield* Transfer.put(source, "write", file)) }
+        return { path, ...(yield* Transfer.placeContent(source, "write", file)) }
       }).pipe(source.locks.hold([path]))
     })
 
@@ -189,7 +181,7 @@ const changing = (source: Source) => {
       if (Result.isFailure(edited)) return yield* failing(subject, edited.failure)
       const bytes = encoder.encode(edited.success.text)
       yield* Transfer.checkSize(source, subject, bytes.length)
-      const placed = yield* Transfer.put(source, "edit", { path, given, mode: "edit", version, bytes })
+      const placed = yield* Transfer.placeContent(source, "edit", { path, given, mode: "edit", version, bytes })
       const { lines, replaced } = edited.success
       return { path, replaced, lines, version: placed.version }
     })
@@ -201,7 +193,7 @@ const changing = (source: Source) => {
       const isOvertaken = (error: BackendError.BackendError) =>
         expected === undefined && error.reason._tag === "Conflict"
       return editOnce(given, path, subject, replacements, expected).pipe(
-        // Somebody else was faster, by another name of the file for one: the edit is made again, on what is there.
+        // Another name of the file was edited first: the edit is repeated on the new content.
         Effect.retry({ times: attempts, while: isOvertaken }),
         source.locks.hold([path])
       )
@@ -212,7 +204,7 @@ const changing = (source: Source) => {
       path === "/"
         ? noRoot(subject, "deleted")
         : source.remote.run(subject, Scripts.remove, [path, options?.recursive === true ? "1" : ""]).pipe(
-            Effect.flatMap((answer) => checked("delete", given, answer)),
+            Effect.flatMap((answer) => checkAnswer("delete", given, answer)),
             Effect.asVoid,
             source.locks.hold([path])
           )
@@ -227,7 +219,7 @@ const changing = (source: Source) => {
           return failing(subject, { _tag: "InvalidPath", problem: "it can't be moved onto or into itself" })
         }
         return source.remote.run(subject, Scripts.move, [from, to]).pipe(
-          Effect.flatMap((answer) => checked("move", givenFrom, answer)),
+          Effect.flatMap((answer) => checkAnswer("move", givenFrom, answer)),
           Effect.asVoid,
           source.locks.hold([from, to])
         )

@@ -5,14 +5,12 @@ import type { Script } from "./shell.ts"
 export const searchBytes = 8 * 1024 * 1024
 
 /**
- * `path seconds ignored name literal…`: the real path within the root, the ignore files on the way to a path and in it
- * (where it is, its text), an empty record, then what is found. `name` is what `find -name` takes, `literal…` are
- * arguments of `grep`: with them only files with a line that it finds are given. What is found are paths that begin
- * with `./`, a line each; one with a newline in it is in a record of its own. The last record is `done` or `time`.
- * `file` at the beginning says that the path is one.
+ * `path seconds ignored name literal…`: gives the real path within the root, the ignore files in and above it (path
+ * and text), an empty record, then the files. `name` is an argument of `find -name`, `literal…` are arguments of
+ * `grep` that preselect files. Files are paths that begin with `./`, a line each; a path with a newline has its own
+ * record. The last record is `done` or `time`. A first record `file` marks a single file.
  *
- * A directory that the root's ignore file names plainly is not gone into, unless there is a rule that takes something
- * in again.
+ * Skips directories that the root's ignore file names literally, unless a rule re-includes a path.
  */
 export const find: Script = {
   large: true,
@@ -74,8 +72,8 @@ export const find: Script = {
 }
 
 /**
- * `budget size path…`: contents, as long as they are within the budget. For each file its size, then its bytes; -1 for
- * one that is larger than `size`, -2 for one that can't be read. The first file comes in any case.
+ * `budget size path…`: gives contents up to the budget. Each file has its size, then its bytes; -1 for a file larger
+ * than `size`, -2 for an unreadable file. The first file always comes.
  */
 export const gather: Script = {
   large: true,
@@ -101,8 +99,8 @@ const normal = `
   fi`
 
 /**
- * `path context most literal…`: the first 8,192 bytes of a file that is larger, then those of its lines that may match,
- * and the lines around them, each with its number before it.
+ * `path context most literal…`: gives the first 8,192 bytes of a large file, then its matching lines with their
+ * context, each with its number.
  */
 export const extract: Script = {
   large: true,

@@ -10,7 +10,7 @@ import { type FileQuery, type Found, makeFileSearch, type Matcher, searchText } 
 import type { Source } from "./files.ts"
 import * as Find from "./find.ts"
 import { maxArguments, type Subject } from "./remote.ts"
-import { checked, quote } from "./shell.ts"
+import { checkAnswer, quote } from "./shell.ts"
 
 /** The files to look into, in order, and for what. */
 interface Work {
@@ -55,9 +55,7 @@ const someOf = (paths: ReadonlyArray<string>, from: number): ReadonlyArray<strin
 /** The numbers of lines are moved by as many empty lines as it takes to be no binary file, whatever follows. */
 const padding = "\n".repeat(sniffLength)
 
-/**
- * Makes the file of which some lines are known: the others are empty, so they match nothing that has a literal in it.
- */
+/** Rebuilds a file from some of its lines. The other lines are empty, and match no literal. */
 const fill = function* (numbered: string): Generator<Uint8Array> {
   const encoder = new TextEncoder()
   yield encoder.encode(padding)
@@ -87,7 +85,7 @@ const unpad = ({ file, more }: Found, query: FileQuery): Found =>
         }
       }
 
-/** Looks into a long file, of which the lines come that have one of the literals. */
+/** Searches a long file by its lines with a literal. */
 const searchLines = (
   { remote }: Source,
   subject: Subject,
@@ -99,7 +97,7 @@ const searchLines = (
   Effect.gen(function* () {
     const most = query.mode === "content" ? Math.min(query.limit * 2 + 100, mostLines) : mostLines
     const args = [path, String(query.context), String(most), ...grepArguments(literals)]
-    const records = yield* checked(subject.operation, path, yield* remote.run(subject, Find.extract, args))
+    const records = yield* checkAnswer(subject.operation, path, yield* remote.run(subject, Find.extract, args))
     if (isBinary(records.take(sniffLength), { complete: false })) return nothing
     const numbered = records.rest()
     const search = makeFileSearch(path, work.matcher, query)
@@ -122,7 +120,7 @@ const searchWhole = (
     const search = makeFileSearch(path, work.matcher, query)
     for (let from = 1; ; from += chunkSize) {
       const answer = yield* remote.run(subject, Find.chunk, [path, String(from), String(chunkSize)])
-      const chunk = (yield* checked(subject.operation, path, answer)).rest()
+      const chunk = (yield* checkAnswer(subject.operation, path, answer)).rest()
       if (!search.push(chunk) || chunk.length < chunkSize) return search.end()
     }
   })
@@ -139,7 +137,7 @@ export const searchFiles = Effect.fnUntraced(function* (
   while (at < work.paths.length && !result.isTruncated()) {
     const paths = someOf(work.paths, at)
     const args = [String(budget), String(wholeSize), ...paths]
-    const records = yield* checked("grep", subject.path, yield* source.remote.run(subject, Find.gather, args))
+    const records = yield* checkAnswer("grep", subject.path, yield* source.remote.run(subject, Find.gather, args))
     const start = at
     while (!records.isEmpty() && at - start < paths.length && !result.isTruncated()) {
       const path = work.paths[at++] ?? ""

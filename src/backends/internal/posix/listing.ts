@@ -17,7 +17,7 @@ interface Named {
   readonly size: number | undefined
 }
 
-const named = (kind: string, name: string): Named => {
+const parseName = (kind: string, name: string): Named => {
   const link = kind.startsWith("@")
   const mark = link ? kind.charAt(1) : kind
   const size = link && mark === "f" ? Number.parseInt(kind.slice(2), 10) : undefined
@@ -36,7 +36,7 @@ export const listingOf = (folder: string, records: Reader): Listing => {
   while (!records.isEmpty() && !isWhole) {
     const kind = records.text()
     if (kind === "") isWhole = true
-    else found.push(named(kind, records.text()))
+    else found.push(parseName(kind, records.text()))
   }
   // The last name may have been cut.
   if (!isWhole) found.pop()

@@ -40,7 +40,7 @@ export const list: Script = {
   ls -Anq 2>/dev/null || ls -An`
 }
 
-/** `path …`: for each, `=` and where it leads below the root, or why that can't be said. */
+/** `path …`: gives `=` and the resolved path below the root, or the reason of a failure, for each. */
 export const real: Script = {
   large: true,
   body: `put ok
@@ -80,8 +80,8 @@ export const read: Script = {
 }
 
 /**
- * `limit budget path…`: for each file `ok`, its version, its size and how it comes: `here`, with its bytes behind, as
- * long as they are within the budget, else `at` with its real path. `TooLarge` has a size too.
+ * `limit budget path…`: gives `ok`, the version, the size and the way for each file: `here` with its bytes, up to
+ * the budget, else `at` with its real path. `TooLarge` has a size too.
  */
 export const fetch: Script = {
   body: `limit=$1; left=$2; shift 2; c=/tmp/.ed-$n.copy
@@ -137,7 +137,7 @@ export const commit: Script = {
   done`
 }
 
-/** `path recursive`: deletes a file, a link or a directory, never what a link leads to. */
+/** `path recursive`: deletes a file, a link (never its target) or a directory. */
 export const remove: Script = {
   body: `place "$1"
   there "$real" || die NotFound
@@ -150,7 +150,7 @@ export const remove: Script = {
   put ok`
 }
 
-/** `from to`: moves what is at a path; nothing may be at the other one. */
+/** `from to`: moves an entry to a free path. */
 export const move: Script = {
   body: `place "$1"; there "$real" || die NotFound
   from=$real

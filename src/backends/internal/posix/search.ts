@@ -1,6 +1,6 @@
 /**
- * Searching by way of a remote shell: it finds the files that may match, and gives of them what has to be looked at.
- * The meaning of a path, an ignore rule or a line is decided here, by what all backends share.
+ * Searches through a remote shell, which preselects files and sends their relevant parts. The shared code decides on
+ * paths, ignore rules and matches.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -45,7 +45,7 @@ interface Query {
   readonly literals: ReadonlyArray<string>
 }
 
-/** Gives what the last name of a path must look like, if that can be said by `*` alone. */
+/** A pattern of the last name of a path for `find`, if `*` alone expresses it. */
 const nameHint = (pattern: string | undefined): string => {
   if (pattern === undefined || /[[\]{}\\?!]/.test(pattern)) return "*"
   const last = pattern.slice(pattern.lastIndexOf("/") + 1)
@@ -54,12 +54,12 @@ const nameHint = (pattern: string | undefined): string => {
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
-/** Paths, a line each, between records that hold one with a newline in it. */
+/** Paths, a line each, between records for paths with a newline. */
 const pathsOf = (bytes: Uint8Array): Candidates => {
   const parts = decoder.decode(bytes).split("\0")
   const last = parts.length > 1 ? parts.at(-2) : undefined
   const isWhole = parts.at(-1) === "" && (last === "done" || last === "time")
-  // The last two records say how it ended; without them the last path may be cut.
+  // The last two records give the end of the search; without them the last path may be cut.
   const paths = (isWhole ? parts.slice(0, -2) : parts).flatMap((part, index) =>
     index % 2 === 1 ? [part] : part.split("\n").filter((path) => path !== "")
   )

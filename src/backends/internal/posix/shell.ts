@@ -1,15 +1,15 @@
 /**
- * Runs scripts in a remote shell and gets bytes back, over a channel that carries text.
+ * Runs scripts in a remote shell and returns bytes, over a channel for text.
  *
- * A script gets its arguments as arguments, never as text of the script. What it gives is a list of records that end in
- * NUL, sent as base64 (or as hexadecimal digits where there is no `base64`) between two marks: so neither a name with a
- * newline, nor a banner of the shell, nor a channel that takes bytes for UTF-8 can change it.
+ * Arguments are passed as arguments, never as text of the script. The result is a list of records that end in NUL,
+ * sent as base64 (or as hexadecimal digits without `base64`) between two marks. Names with newlines, banners of the
+ * shell and channels that decode UTF-8 therefore can't corrupt it.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as BackendError from "../../../core/BackendError.ts"
 
-/** Makes one word of a text, whatever is in it. */
+/** Quotes any text as one word of a shell. */
 export const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 
 const begin = "<ed:"
@@ -72,7 +72,7 @@ enc() { if command -v base64 >/dev/null 2>&1; then printf b; base64; else printf
 /** Results of this many bytes and more are left in a file, and fetched from there. */
 const inlineSize = 512 * 1024
 
-/** No result has more bytes than this: what is behind is cut off, and who reads it can tell. */
+/** The largest result in bytes. Longer results are cut, which readers detect. */
 const largestResult = 16 * 1024 * 1024
 
 const direct = `printf %s "${begin}"; main "$@" 2>/dev/null | enc; echo "${end}"`
@@ -116,7 +116,7 @@ const fromHex = (text: string): Result.Result<Uint8Array, unknown> => {
   return Result.succeed(bytes)
 }
 
-/** The result of a script: its bytes, or that they are in a file; `undefined` if it is not what a script gives. */
+/** The bytes of a result, or `spooled` for a result in a file; `undefined` for an invalid answer. */
 export const decodeFrame = (output: string): Uint8Array | "spooled" | undefined => {
   const start = output.indexOf(begin)
   const stop = output.indexOf(end, start + begin.length)
@@ -204,7 +204,7 @@ export const failureOf = (operation: string, path: string, status: string): Back
 }
 
 /** Fails unless the first record says that all is well. */
-export const checked = (
+export const checkAnswer = (
   operation: string,
   path: string,
   bytes: Uint8Array

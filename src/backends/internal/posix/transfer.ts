@@ -13,9 +13,11 @@ import { failureOf, quote, type Reader, reader, stagePath } from "./shell.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
-interface Source {
+/** The parts that the operations are made from. `maxFileSize` is in bytes. */
+export interface Source {
   readonly remote: Remote
   readonly locks: Locks
+  /** Held while a file is compared and replaced: links give a file more names than a lock on paths knows. */
   readonly commits: Semaphore.Semaphore
   readonly maxFileSize: number
 }
@@ -128,7 +130,7 @@ const putBatch = Effect.fnUntraced(function* (
 })
 
 /** Puts one content in its place. */
-export const put = (source: Source, operation: string, placing: Placing): Failing<Placed> =>
+export const placeContent = (source: Source, operation: string, placing: Placing): Failing<Placed> =>
   Effect.flatMap(
     Effect.forEach(batchesOf([placing]), (batch) => putBatch(source, operation, batch)),
     (outcomes) => {

@@ -1,8 +1,6 @@
 /**
- * Takes a command line apart as a POSIX shell would, as far as it is needed to say what it does: simple commands with
- * their words, what they write to, which pipe they are in, and the commands inside of substitutions.
- *
- * It is no shell: variables are not known, and what can't be told stays as it is written.
+ * Parses a command line like a POSIX shell, as far as its risks need: simple commands with their words, output files
+ * and pipes, and the commands in substitutions. Variables are not expanded.
  */
 
 /**
@@ -72,7 +70,7 @@ export const parse = (text: string): Line => {
     writes = []
     given = []
   }
-  /** Takes a substitution at `at`, and gives the place of its last character; `at` itself if there is none. */
+  /** Takes a substitution at `at`, and gives the index of its last character; `at` itself without one. */
   const substitution = (at: number): number => {
     const one = text.charAt(at)
     const opens = text.charAt(at + 1) === "(" && (one === "$" || one === "<" || one === ">")
@@ -106,66 +104,79 @@ export const parse = (text: string): Line => {
     documents = []
     return at
   }
-  for (let at = 0; at < text.length; at++) {
-    const one = text.charAt(at)
-    const next = text.charAt(at + 1)
-    if (one === "\\" || one === "'" || one === '"') isQuoted = true
+  /** Takes an escape or a quoted text, and gives the index of its last character. */
+  const takeQuoted = (at: number, one: string): number => {
+    isQuoted = true
     if (one === "\\") {
-      if (next !== "\n") word = `${word ?? ""}${next}`
-      at++
-    } else if (one === "'") {
+      const escaped = text.charAt(at + 1)
+      if (escaped !== "\n") word = `${word ?? ""}${escaped}`
+      return at + 1
+    }
+    if (one === "'") {
       const end = text.indexOf("'", at + 1)
       word = `${word ?? ""}${text.slice(at + 1, end === -1 ? undefined : end)}`
-      at = end === -1 ? text.length : end
-    } else if (one === '"') {
-      word ??= ""
-      for (at++; at < text.length && text.charAt(at) !== '"'; at++) {
-        if (text.charAt(at) === "\\") {
-          word += text.charAt(++at)
-          continue
-        }
-        const end = substitution(at)
-        if (end === at) word += text.charAt(at)
-        at = end
+      return end === -1 ? text.length : end
+    }
+    word ??= ""
+    let index = at + 1
+    for (; index < text.length && text.charAt(index) !== '"'; index++) {
+      if (text.charAt(index) === "\\") {
+        word += text.charAt(++index)
+        continue
       }
-    } else if (one === "`" || ((one === "$" || one === "<" || one === ">") && next === "(")) {
-      at = substitution(at)
-    } else if (isSpace(one)) endWord()
-    else if (one === "#" && word === undefined) {
-      const end = text.indexOf("\n", at)
-      at = end === -1 ? text.length : end - 1
-    } else if (one === ">" || one === "<" || (one === "&" && next === ">")) {
-      // A number before it is the channel.
-      if (word !== undefined && /^\d+$/.test(word)) word = undefined
-      endWord()
-      const isDocument = text.startsWith("<<", at)
-      redirect = text.startsWith("<<<", at) ? "text" : isDocument ? "document" : one === "<" ? "read" : "write"
-      if (one === "&") at++
-      while (text.charAt(at + 1) === ">" || text.charAt(at + 1) === "<" || text.charAt(at + 1) === "|") at++
-      if (redirect === "document" && text.charAt(at + 1) === "-") at++
-      // Another channel is no file.
-      if (text.charAt(at + 1) === "&") {
-        redirect = "read"
-        at++
-      }
-    } else if (one === "|" && next !== "|") {
-      endCommand()
-      if (next === "&") at++
-    } else if (one === ";" || one === "&" || one === "|" || one === "\n") {
-      endCommand()
-      pipe++
-      if (one === "\n") at = takeDocuments(at + 1) - 1
-      else if (next === one) at++
-    } else if (one === "(" && word !== undefined) {
+      const end = substitution(index)
+      if (end === index) word += text.charAt(index)
+      index = end
+    }
+    return index
+  }
+  const takeRedirection = (start: number, one: string): number => {
+    // A number before it is the channel.
+    if (word !== undefined && /^\d+$/.test(word)) word = undefined
+    endWord()
+    const isDocument = text.startsWith("<<", start)
+    redirect = text.startsWith("<<<", start) ? "text" : isDocument ? "document" : one === "<" ? "read" : "write"
+    let at = one === "&" ? start + 1 : start
+    while (/[<>|]/.test(text.charAt(at + 1))) at++
+    if (redirect === "document" && text.charAt(at + 1) === "-") at++
+    if (text.charAt(at + 1) !== "&") return at
+    // Another channel is not a file.
+    redirect = "read"
+    return at + 1
+  }
+  const takeSeparator = (at: number, one: string): number => {
+    const next = text.charAt(at + 1)
+    endCommand()
+    if (one === "|" && next !== "|") return next === "&" ? at + 1 : at
+    pipe++
+    if (one === "\n") return takeDocuments(at + 1) - 1
+    return next === one ? at + 1 : at
+  }
+  const takeParenthesis = (one: string): void => {
+    if (one === "(" && word !== undefined) {
       word += one
       open++
     } else if (one === ")" && open > 0) {
       word = `${word ?? ""})`
       open--
-    } else if (one === "(" || one === ")") {
+    } else {
       endCommand()
       pipe++
-    } else word = `${word ?? ""}${one}`
+    }
+  }
+  for (let at = 0; at < text.length; at++) {
+    const one = text.charAt(at)
+    const next = text.charAt(at + 1)
+    if (one === "\\" || one === "'" || one === '"') at = takeQuoted(at, one)
+    else if (one === "`" || (/[$<>]/.test(one) && next === "(")) at = substitution(at)
+    else if (isSpace(one)) endWord()
+    else if (one === "#" && word === undefined) {
+      const end = text.indexOf("\n", at)
+      at = end === -1 ? text.length : end - 1
+    } else if (one === ">" || one === "<" || (one === "&" && next === ">")) at = takeRedirection(at, one)
+    else if (/[;&|\n]/.test(one)) at = takeSeparator(at, one)
+    else if (one === "(" || one === ")") takeParenthesis(one)
+    else word = `${word ?? ""}${one}`
   }
   endCommand()
   return { commands, inner }

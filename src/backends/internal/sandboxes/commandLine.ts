@@ -1,9 +1,9 @@
-/** Commands that no shell can be given, whichever it is. */
+/** Checks commands and variables that no shell can run. */
 import * as BackendError from "../../../core/BackendError.ts"
 
 const variable = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** The reason that a command with these variables can't be run in a folder; `undefined` if nothing is wrong with it. */
+/** The error of a command with invalid variables or a NUL character; `undefined` for a valid command. */
 export const refusalOf = (
   folder: string,
   command: string,

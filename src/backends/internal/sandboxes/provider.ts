@@ -1,7 +1,4 @@
-/**
- * Everything that the sandboxes of all providers share: calls of an SDK whose failures hold no keys, and machines that
- * are ended when their scope closes.
- */
+/** The shared part of all providers: SDK calls whose failures hide keys, and machines that end with their scope. */
 import type * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -17,15 +14,15 @@ import { cut } from "../../../support/text/text.ts"
 import type * as CustomSandbox from "../../CustomSandbox.ts"
 
 /**
- * The lifetime of a machine. With `sandboxId` that one is used, and left as it is at the end. `keep` says otherwise: it
- * leaves a machine that was made here, to come back to by its id (`Sandbox.id`), or ends one that was not.
+ * The lifetime of a machine. `sandboxId` names an existing machine, which is left running. `keep: true` leaves a new
+ * machine running, to be resumed by its id (`Sandbox.id`); `keep: false` ends an existing one.
  */
 export interface Lifetime {
   readonly sandboxId?: string | undefined
   readonly keep?: boolean | undefined
 }
 
-/** A provider. `call` calls its SDK; `limit` (milliseconds) is what that was told to take at most. */
+/** A provider. `call` calls its SDK; `limit` is the timeout of that call in milliseconds. */
 export interface Provider {
   readonly name: string
   readonly call: <A>(
@@ -34,7 +31,7 @@ export interface Provider {
   ) => Effect.Effect<A, BackendError.BackendError>
 }
 
-/** Imports the module of a package. One that is not there fails with the command that installs it. */
+/** Imports the module of a package. Fails with its installation command if it is missing. */
 export const loadPeer = <Module>(
   packageName: string,
   load: () => Promise<Module>
@@ -43,7 +40,7 @@ export const loadPeer = <Module>(
     BackendError.make("open", "/", { _tag: "Unsupported" }, { detail, cause })
   )
 
-/** The text of a key for an SDK, which looks for its own if there is none. */
+/** The text of a key for an SDK, which otherwise looks for its own. */
 export const keyOf = (key: Redacted.Redacted | undefined): string | undefined =>
   key === undefined ? undefined : Redacted.value(key)
 
@@ -52,8 +49,8 @@ const longestMessage = 500
 const messageOf = (cause: unknown): string =>
   cause instanceof Error ? `${cause.name}: ${cause.message}` : "it failed with something that is no error"
 
-/** The error that was given may hold requests with their headers, so only what it says is kept, without the keys. */
-const told = (name: string, secrets: ReadonlyArray<Redacted.Redacted>, cause: unknown): string => {
+/** Describes an error of an SDK without keys. The error itself may contain requests with their headers. */
+const describeCause = (name: string, secrets: ReadonlyArray<Redacted.Redacted>, cause: unknown): string => {
   const hidden = secrets
     .map(Redacted.value)
     .filter((secret) => secret !== "")
@@ -64,7 +61,7 @@ const told = (name: string, secrets: ReadonlyArray<Redacted.Redacted>, cause: un
 const isTimeout = (cause: unknown): boolean =>
   cause instanceof Error && /time-?out|timed out|deadline/i.test(`${cause.name} ${cause.message}`)
 
-/** A provider, and the keys by which it is called, as far as they are known here: no failure shows them. */
+/** Makes a provider. Its failures hide the given keys. */
 export const make = (name: string, ...keys: ReadonlyArray<Redacted.Redacted | undefined>): Provider => {
   const secrets = keys.filter((key) => key !== undefined)
   return {
@@ -75,17 +72,17 @@ export const make = (name: string, ...keys: ReadonlyArray<Redacted.Redacted | un
         catch: (cause) => {
           const reason: BackendError.Reason =
             limit !== undefined && isTimeout(cause) ? { _tag: "TimedOut", limit } : { _tag: "Unavailable" }
-          return BackendError.make("open", "/", reason, { detail: told(name, secrets, cause) })
+          return BackendError.make("open", "/", reason, { detail: describeCause(name, secrets, cause) })
         }
       })
   }
 }
 
-/** The time that the end of a machine is waited for. */
+/** The timeout for ending a machine. */
 const endTime = Duration.seconds(60)
 
-/** A machine that is there as long as its scope is open, or longer if it should be kept. */
-export const living = <A>(
+/** Acquires a machine, and ends it with the scope unless it should be kept. */
+export const acquireMachine = <A>(
   provider: Provider,
   lifetime: Lifetime,
   machine: {
@@ -117,7 +114,7 @@ export const living = <A>(
 
 type Failing<A, R = never> = Effect.Effect<A, BackendError.BackendError, R>
 
-/** The sandbox of a machine that is there already. */
+/** The sandbox of an existing machine. */
 export const fromMachine =
   <Machine>(
     name: string,
@@ -134,7 +131,7 @@ export const layer =
   (options?: Options): Layer.Layer<Sandbox.Sandbox | Backend, BackendError.BackendError> =>
     Sandbox.layer(make(options))
 
-/** The layer of a provider's sandbox, by options of which any may be a `Config`. `keys` are read by default. */
+/** The layer of a provider's sandbox; any option may be a `Config`. `keys` are read by default. */
 export const layerConfig =
   <Options extends object>(make: Made<Options>, keys: Partial<Configured<Options>>) =>
   (

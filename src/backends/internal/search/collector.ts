@@ -21,7 +21,7 @@ export interface TextWindow {
   readonly crlf?: boolean
 }
 
-/** A whole number within bounds, whatever was given. */
+/** Clamps any number to whole numbers within bounds. */
 const whole = (value: number | undefined, least: number, otherwise: number): number =>
   value === undefined || Number.isNaN(value)
     ? otherwise
@@ -33,14 +33,14 @@ export interface Bounds {
   readonly column: number
 }
 
-/** Reads what a window asks for: an offset of less than 1 is 1, what is negative is 0. */
+/** The bounds of a window: an offset below 1 is 1, negative numbers are 0. */
 export const boundsOf = (window: Window = {}): Bounds => ({
   offset: whole(window.offset, 1, 1),
   limit: whole(window.limit, 0, defaultLimit),
   column: whole(window.column, 0, 0)
 })
 
-/** Takes the text from the first line of a window on, and keeps what is in the window. */
+/** Collects the text of a window from its first line on. */
 export interface Collector {
   readonly isFull: () => boolean
   readonly take: (text: string) => void

@@ -1,9 +1,8 @@
 /**
- * Texts of which each line that matches a pattern has one, so that a tool that knows nothing of RE2 can leave out files
- * in which no line can match.
+ * Literals of a pattern: every matching line contains one, so a tool without RE2 can exclude files.
  *
- * re2js finds them, for its own use. What it calls its kinds of conditions is seen by examples, and what is not
- * understood says nothing: another version of it can make searches slower, not wrong.
+ * re2js computes them for its own use. The kinds of its conditions are detected by examples, and unknown ones are
+ * ignored: another version of re2js can make searches slower, but not wrong.
  */
 import * as Effect from "effect/Effect"
 import { memoize } from "effect/Function"
@@ -23,7 +22,7 @@ const mostTexts = 20
 
 type Texts = ReadonlyArray<string>
 
-/** The conditions that a line must meet, as re2js has them; nothing if there are none. */
+/** The conditions of a line in re2js; `undefined` without any. */
 const conditionOf = (RE2JS: Re2, pattern: string): unknown =>
   Result.getOrUndefined(Result.try((): unknown => RE2JS.compile(pattern).re2().prefilter))
 

@@ -24,11 +24,11 @@ const maxWork = 32 * 1024 * 1024
 /** A pattern, ready to match lines. */
 export interface Matcher {
   readonly test: (line: string) => boolean
-  /** Finds where the first match begins, or -1. */
+  /** Finds the index of the first match, or -1. */
   readonly index: (line: string) => number
   /**
-   * Finds where to look on in several lines that end with `\n`: no line before the one at that index matches; -1 if
-   * none does from `from` on, which is where a line begins.
+   * Skips lines that don't match, in lines that end with `\n`. Gives the index to search on from, or -1 if no line
+   * matches. `from` is the beginning of a line.
    */
   readonly skip: (lines: string, from: number) => number
   /** The number of characters of a line that are searched. */
@@ -66,7 +66,7 @@ const compileRegex = (
       const matcher = expression.matcher(line)
       return matcher.find() ? matcher.start() : -1
     },
-    // A match may go over several lines here, but where there is none at all, there is none in a line.
+    // A match may span lines here, but without any match no line matches.
     skip: (lines, from) => (from === 0 && isLocal && !multiline.test(lines) ? -1 : from),
     maxLength: Math.min(maxSearchedLength, Math.floor(maxWork / size))
   })

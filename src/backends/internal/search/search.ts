@@ -1,9 +1,9 @@
 /**
- * Searching the lines of a text: what matches, and what a file gives for a query, the same for every backend.
+ * Searches the lines of a text, in the same way for every backend.
  *
- * Lines are those of `lines.ts`. A pattern is matched against each line without its ending, by RE2 (linear time); `^`
- * and `$` are the line's ends. Case is ignored by Unicode's simple folding, for literal text and for regular
- * expressions. Bytes that are not UTF-8 are replacement characters. A binary file gives nothing.
+ * Lines are those of `lines.ts`. A pattern is matched against each line without its ending, by RE2 (linear time);
+ * `^` and `$` are the line's ends. Case is ignored by Unicode's simple folding. Invalid UTF-8 becomes replacement
+ * characters. Binary files have no matches.
  */
 import type { GrepFile, GrepQuery } from "../../../core/Backend.ts"
 import { boundaryAfter, boundaryBefore } from "../../../support/text/text.ts"
@@ -15,7 +15,7 @@ export { compileSearch, type Matcher } from "./matcher.ts"
 /** The number of lines, or files, that a search gives unless it is told. */
 export const defaultLimit = 1_000
 
-/** The number that a query means; what is none is `otherwise`. */
+/** The limit of a query; `otherwise` by default and for NaN. */
 export const limitOf = (limit: number | undefined, otherwise = defaultLimit): number =>
   limit === undefined || Number.isNaN(limit) ? otherwise : Math.max(0, Math.floor(limit))
 
@@ -41,9 +41,7 @@ export interface FileQuery {
   readonly limit: number
 }
 
-/**
- * Reads what a query asks of each file; out of bounds numbers are brought within. `limit` is that of the whole query.
- */
+/** The settings of a query for each file, within bounds. `limit` is the limit of the whole query. */
 export const fileQueryOf = (query: GrepQuery): FileQuery => {
   return {
     mode: query.mode ?? "content",
@@ -52,10 +50,7 @@ export const fileQueryOf = (query: GrepQuery): FileQuery => {
   }
 }
 
-/**
- * The lines that a file gives: nothing if no line matches. `more` says that lines that match were left out, for the
- * limit.
- */
+/** The result for a file. `more` tells that the limit cut matching lines. */
 export interface Found {
   readonly file: GrepFile | undefined
   readonly more: boolean
@@ -114,7 +109,7 @@ interface Match {
 /** Takes lines one after the other and keeps what is asked for. */
 const makeGatherer = (matcher: Matcher, query: FileQuery) => {
   const matches: Array<Match> = []
-  /** The last lines that are in nothing that is given yet. */
+  /** The last lines that no result contains yet. */
   let before: Array<string> = []
   /** The number of lines that the last match still has to come after it. */
   let missing = 0
@@ -159,7 +154,7 @@ const makeGatherer = (matcher: Matcher, query: FileQuery) => {
   }
   /** Lines that all end with `\n`. */
   const takeAll = (lines: string) => {
-    // A line that is searched in part only may match where it is cut.
+    // Cuts at the searched length may create a match.
     const canSkip = lines.length <= matcher.maxLength
     for (let from = 0; from < lines.length && !done;) {
       const next = canSkip ? matcher.skip(lines, from) : from

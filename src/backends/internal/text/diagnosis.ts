@@ -1,7 +1,6 @@
 /**
- * Diagnoses of a text to replace that is not in a file: the nearest text that is there, and how it differs.
- *
- * All of it takes time proportional to the file, whatever is in it.
+ * Explains why a text to replace is not in a file: gives the nearest text, and the difference. Takes time
+ * proportional to the file.
  */
 import { cut } from "../../../support/text/text.ts"
 import { indexOf, forEachOccurrence } from "../search/find.ts"
@@ -46,10 +45,10 @@ const countBreaks = (text: string, to = text.length): number => {
   return count
 }
 
-const listed = (names: ReadonlyArray<string>): string =>
+const joinNames = (names: ReadonlyArray<string>): string =>
   names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`
 
-/** Names what is different, if the texts are the same with all aspects folded: what can't be left unfolded. */
+/** Names the differences between texts that are equal with all aspects folded. */
 const differences = (region: string, old: string): ReadonlyArray<string> =>
   aspects
     .filter((aspect) => {
@@ -66,7 +65,7 @@ interface Folded {
   readonly folded: string
 }
 
-/** Finds where the same text is but for what is folded. */
+/** Finds a text that is equal after folding. */
 const alike = ({ folded, text }: Folded, old: string): string | undefined => {
   const wanted = fold(old, all)
   const at = wanted === "" ? -1 : indexOf(folded, wanted)
@@ -76,7 +75,7 @@ const alike = ({ folded, text }: Folded, old: string): string | undefined => {
   const around = 2
   const region = linesFrom(text, Math.max(1, line - around), line + countBreaks(wanted) + around)
   const names = differences(region, old)
-  const what = names.length === 0 ? "whitespace" : listed(names)
+  const what = names.length === 0 ? "whitespace" : joinNames(names)
   return `line ${line} has it but for ${what}: ${quote(lineText(text, line))}`
 }
 
@@ -93,7 +92,7 @@ const withoutEscapes = (old: string): string | undefined => {
   return plain === old ? undefined : plain
 }
 
-/** Undoes what is often done to a text on its way through a model. */
+/** Undoes common accidents of models. */
 const mishaps = ({ folded }: Folded, old: string): string | undefined => {
   const isThere = (changed: string | undefined) => {
     const wanted = changed === undefined ? "" : fold(changed, all)
@@ -110,7 +109,7 @@ const mishaps = ({ folded }: Folded, old: string): string | undefined => {
 const maxBeginnings = 1_000
 const maxCompared = 1_000_000
 
-/** Finds where the first lines are the same, and the first one that is not. */
+/** Finds the place where the first lines are equal, and the first different line. */
 const beginning = ({ folded, text }: Folded, old: string): string | undefined => {
   const wanted = fold(old, all)
   const end = wanted.indexOf("\n")
@@ -137,7 +136,7 @@ const beginning = ({ folded, text }: Folded, old: string): string | undefined =>
   return `${range} as in \`old\`, but then ${instead} where \`old\` has ${quote(begins)}`
 }
 
-/** Says of a text that is not in a file what is there instead, in a sentence or two that follow a colon. */
+/** Describes the nearest text for a text that is not in a file, as a sentence or two after a colon. */
 export const diagnose = (text: string, old: string): string => {
   if (text === "") return "the file is empty"
   if (old.trim() === "") return "`old` is only whitespace; give text around it"

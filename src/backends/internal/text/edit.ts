@@ -1,8 +1,7 @@
 /**
- * Edits: literal text for literal text, one after the other, all or none, and a diagnosis where that is not possible.
+ * Edits: replaces literal texts in order, all or none, or gives a diagnosis.
  *
- * A file whose lines all end with `\r\n` is edited by texts that only have `\n`: both are converted. In all other files
- * texts match as they are. `$&` and the like are text.
+ * In a file whose lines all end with `\r\n`, replacements with `\n` are converted. Other files need an exact match. `$&` and the like are plain text.
  */
 import * as Result from "effect/Result"
 import type { Replacement } from "../../../core/Backend.ts"
@@ -20,7 +19,7 @@ export interface EditedText {
   readonly lines: ReadonlyArray<number>
 }
 
-/** At most so many lines are named where a text is not unique. */
+/** The number of lines that are named for an ambiguous text. */
 const maxLinesNamed = 100
 
 /** The lines of ascending indexes of a text, each line once. */
@@ -43,7 +42,7 @@ interface Step {
   readonly replaced: number
 }
 
-/** Puts the places of a text before an edit, and those of the edit, in order, as places of the text after it. */
+/** Merges the places of earlier edits with the places of an edit, in order, as indexes of the new text. */
 const mergePlaces = (places: Places, found: Places, oldLength: number, newLength: number): Places => {
   const growth = newLength - oldLength
   const merged: Array<number> = []
@@ -101,8 +100,8 @@ const applyOne = (step: Step, replacement: Replacement, crlf: boolean): Result.R
 }
 
 /**
- * Applies replacements, one after the other. Fails with `NoMatch` (whose hint says what is there instead) or
- * `NotUnique`. `text` is the whole file as {@link decodeText} gives it.
+ * Applies replacements in order. Fails with `NoMatch` (with a hint) or `NotUnique`. `text` is the whole file as
+ * {@link decodeText} gives it.
  */
 export const applyEdits = (
   text: string,

@@ -41,6 +41,14 @@ const textOf = (units: Uint16Array): string => {
   return parts.join("")
 }
 
+const trimBreaks = (units: Uint16Array): Uint16Array => {
+  let from = 0
+  let to = units.length
+  while (from < to && units[from] === lf) from++
+  while (to > from && units[to - 1] === lf) to--
+  return units.subarray(from, to)
+}
+
 /** Folds these aspects of a text; `edges` are the line breaks at both ends. One pass, and one for the case. */
 export const fold = (text: string, folded: ReadonlySet<Aspect>): string => {
   const endings = folded.has("endings")
@@ -51,7 +59,7 @@ export const fold = (text: string, folded: ReadonlySet<Aspect>): string => {
   const source = typography ? text.replaceAll("…", "...") : text
   const units = new Uint16Array(source.length)
   let length = 0
-  /** The index where the spaces begin that are not dealt with yet, as what they are depends on what follows. */
+  /** The index of the first pending space; the next character decides on its kind. */
   let pending = 0
   let atLineStart = true
   const at = (index: number) => (typography ? typed(source.charCodeAt(index)) : source.charCodeAt(index))
@@ -77,11 +85,7 @@ export const fold = (text: string, folded: ReadonlySet<Aspect>): string => {
     pending = i + 1
   }
   if (!trailing) flush(source.length)
-  let from = 0
-  if (folded.has("edges")) {
-    while (from < length && units[from] === lf) from++
-    while (length > from && units[length - 1] === lf) length--
-  }
-  const result = textOf(units.subarray(from, length))
+  const lines = units.subarray(0, length)
+  const result = textOf(folded.has("edges") ? trimBreaks(lines) : lines)
   return folded.has("case") ? result.toLowerCase() : result
 }

@@ -1,6 +1,6 @@
 /**
- * Text that a model is shown of files: numbered lines, listings and what a search found, never more than so many
- * characters, and always with how to get the rest.
+ * Renders files for a model: numbered lines, listings and search results, within a limit of characters and with a notice
+ * on how to get the rest.
  *
  * Notices are in square brackets on lines of their own, and name the parameters of the tools (`offset`, `limit`,
  * `column`, `path`, `glob`, `regex`). The constants are exported so that the descriptions of tools can be made from
@@ -38,7 +38,7 @@ interface Row {
 }
 
 /**
- * The rows of one line, of which the first `column` characters are not there. Rows begin at multiples of their length.
+ * The rows of one line without its first `column` characters. Rows begin at multiples of their length.
  */
 const rowsOf = (line: number, text: string, column: number): ReadonlyArray<Row> => {
   const rows: Array<Row> = []
@@ -75,11 +75,11 @@ const emptyNotice = (file: TextFile, limit: number): string =>
 
 interface Shown {
   readonly rows: ReadonlyArray<Row>
-  /** The place where what is not shown begins; not there if the window is shown as a whole. */
+  /** The beginning of the hidden rest; `undefined` for a whole window. */
   readonly next: { readonly line: number; readonly column: number } | undefined
 }
 
-/** As many whole lines as there is room for; if there is none for the first one, as many of its rows. */
+/** The whole lines that fit; if the first line does not fit, its rows that fit. */
 const fit = (lines: ReadonlyArray<ReadonlyArray<Row>>, gutter: number, room: number): Shown => {
   const rows: Array<Row> = []
   let used = 0
@@ -100,16 +100,18 @@ const fit = (lines: ReadonlyArray<ReadonlyArray<Row>>, gutter: number, room: num
   return { rows, next: undefined }
 }
 
+/** A negative offset is clamped, so the model must learn of it. */
+const clampNotices = (offset: number): ReadonlyArray<string> =>
+  offset < 0 ? [notice(`offset ${offset} is before the first line, so this is from line 1; lines count from 1`)] : []
+
 /**
- * A window of a text, with line numbers, and what there is to know about the rest. `window` is what was asked for,
- * `room` how many characters there are for the lines.
+ * Renders a window of a text with line numbers, and a notice on the rest. `window` is the requested window, `room`
+ * the number of characters for the lines.
  */
 export const renderWindow = (file: TextFile, window?: Window, room = maxCharacters): string => {
   const { column, limit } = boundsOf(window)
   const { offset = 1 } = window ?? {}
-  // Some count from the end: who is given the beginning instead must know.
-  const clamped =
-    offset < 0 ? [notice(`offset ${offset} is before the first line, so this is from line 1; lines count from 1`)] : []
+  const clamped = clampNotices(offset)
   if (file.endLine < file.startLine) return [notice(emptyNotice(file, limit)), ...clamped].join("\n")
   const lines = file.text
     .split("\n")
@@ -203,7 +205,7 @@ export const renderGlob = (listing: Listing, room = maxCharacters): string =>
     }
   )
 
-/** The lines of a match and around it, `N:` before those that match and `N-` before the others. */
+/** The rows of a match and its context, `N:` for matching lines and `N-` for others. */
 const matchRows = (match: GrepMatch): ReadonlyArray<{ readonly line: number; readonly row: string }> => [
   ...match.before.map((text, index) => {
     const line = match.line - match.before.length + index
@@ -232,7 +234,7 @@ const contentRows = (file: GrepFile, context: boolean): ReadonlyArray<string> =>
 
 const looksLikeRegex = (pattern: string): boolean => /\||\.[*+]|\\[bBdDsSwW.]|\[.{1,200}\]|^\^|\$$/.test(pattern)
 
-/** Shows what a search found, for the query that it was. */
+/** Renders the results of a query. */
 export const renderGrep = (result: GrepResult, query: GrepQuery, room = maxCharacters): string => {
   const mode = query.mode ?? "content"
   const rows = result.files.flatMap((file): ReadonlyArray<string> => {

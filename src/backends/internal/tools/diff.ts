@@ -19,7 +19,7 @@ export const maxDiff = 20_000
 const countOf = (edits: ReadonlyArray<TextDiff.Edit<string>>, tag: "Insert" | "Delete"): number =>
   edits.reduce((sum, edit) => (edit._tag === tag ? sum + edit.items.length : sum), 0)
 
-const cut = (diff: string): string => diff.slice(0, Math.max(diff.lastIndexOf("\n", maxDiff) + 1, 0))
+const cutDiff = (diff: string): string => diff.slice(0, Math.max(diff.lastIndexOf("\n", maxDiff) + 1, 0))
 
 /** The difference of two texts; `undefined` if they are too long for it. */
 export const diffOf = (before: string, after: string): Diff | undefined => {
@@ -28,7 +28,7 @@ export const diffOf = (before: string, after: string): Diff | undefined => {
   const diff = TextDiff.unified(edits)
   const truncated = diff.length > maxDiff
   return {
-    diff: truncated ? cut(diff) : diff,
+    diff: truncated ? cutDiff(diff) : diff,
     added: countOf(edits, "Insert"),
     removed: countOf(edits, "Delete"),
     truncated

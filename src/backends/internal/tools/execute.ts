@@ -45,7 +45,7 @@ interface Transcript {
   /** The last characters. */
   readonly tail: (length: number) => string
   readonly shown: () => { readonly text: string; readonly left: number }
-  /** All of it, up to what a file of it may have. */
+  /** The whole output, up to the largest size of its file. */
   readonly whole: () => string
 }
 
@@ -86,7 +86,7 @@ const lastLines = (transcript: Transcript, lines: number, length: number): strin
 
 const inSeconds = (seconds: number): string => `${seconds} second${seconds === 1 ? "" : "s"}`
 
-/** Writes all of an output to a file, and says where; `undefined` if there is none. */
+/** Saves a whole output to a file, and gives its path; `undefined` for an output that is shown completely. */
 const keep = Effect.fnUntraced(function* (sandbox: Sandbox.Service, transcript: Transcript) {
   if (transcript.shown().left === 0) return undefined
   const text = transcript.whole().toWellFormed()

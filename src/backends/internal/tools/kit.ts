@@ -1,4 +1,4 @@
-/** Everything that the file tools share: their names, and failures as a model reads them. */
+/** Names of the file tools, and failures in words for the model. */
 import * as Effect from "effect/Effect"
 import * as BackendError from "../../../core/BackendError.ts"
 import type { Format } from "../../../core/Document.ts"
@@ -11,7 +11,7 @@ export const names = ["ls", "read_file", "write_file", "edit_file", "delete_file
 /** The name of a tool for files. */
 export type Name = (typeof names)[number]
 
-/** Advises the model what to do next, where the error does not say it itself. Names no tool that is not offered. */
+/** Advises the model on its next step. Mentions only tools that the agent has. */
 const advice = ({ operation, reason }: BackendError.BackendError, offers: (name: Name) => boolean): string => {
   switch (reason._tag) {
     case "NotFound":

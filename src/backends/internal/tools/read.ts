@@ -56,15 +56,16 @@ const attach = Effect.fnUntraced(function* (file: Backend.BinaryFile) {
   const isPdf = file.mimeType === pdf
   const isAudio = file.mimeType.startsWith("audio/")
   const what = `${showPath(file.path)} is not text: ${file.mimeType}, ${file.size} bytes.`
-  const said = (text: string) => [Content.text(`${what} ${text}`)]
-  if (!isPdf && !isAudio && !images.has(file.mimeType)) return said("It can't be shown.")
-  if (!isAudio && run.model?.supportsVision !== true) return said(`This model can't see ${isPdf ? "PDFs" : "images"}.`)
+  const makeNotice = (text: string) => [Content.text(`${what} ${text}`)]
+  if (!isPdf && !isAudio && !images.has(file.mimeType)) return makeNotice("It can't be shown.")
+  if (!isAudio && run.model?.supportsVision !== true)
+    return makeNotice(`This model can't see ${isPdf ? "PDFs" : "images"}.`)
   const limit = isPdf ? maxPdfBytes : isAudio ? maxAudioBytes : maxImageBytes
-  const tooLarge = said(`It is too large to be shown: the limit is ${megabytes(limit)}.`)
+  const tooLarge = makeNotice(`It is too large to be shown: the limit is ${megabytes(limit)}.`)
   if (file.size > limit) return tooLarge
   const backend = yield* Backend.Backend
   const [transfer] = yield* backend.download([file.path])
-  if (transfer === undefined) return said("It could not be had.")
+  if (transfer === undefined) return makeNotice("It could not be had.")
   if (!transfer.ok) return yield* Effect.fail(transfer.error)
   // It may have grown since.
   if (transfer.value.length > limit) return tooLarge
@@ -108,7 +109,7 @@ const parameters = {
 
 const Given = Schema.Struct({ ...parameters, ...forDocuments })
 
-/** The offset from the beginning, for one that counts from the end. */
+/** Resolves a negative offset, which counts from the end. */
 const fromEnd = (backend: Backend.Service, path: string, offset: number | undefined) =>
   offset === undefined || offset >= 0
     ? Effect.succeed(offset)
@@ -118,7 +119,7 @@ const fromEnd = (backend: Backend.Service, path: string, offset: number | undefi
 
 export const readFile = (kit: Kit): Tool.Tool<Backend.Backend | ToolContext> => {
   const { documents } = kit
-  /** The format to read a file in: what is text is shown as it is, if people read it so, or if that is asked for. */
+  /** The document format of a file; `undefined` to show the file as plain text. */
   const formatOf = (file: Backend.TextFile | Backend.BinaryFile, raw: boolean | undefined) => {
     if (raw === true || documents.length === 0) return undefined
     const mimeType = file.kind === "binary" ? file.mimeType : "text/plain"
@@ -128,7 +129,7 @@ export const readFile = (kit: Kit): Tool.Tool<Backend.Backend | ToolContext> => 
   return Tool.make("read_file", {
     description: [
       `Reads a file: a text with the number of each line before it and a tab, at most ${defaultLimit} lines and ${maxCharacters} characters at once.`,
-      "What was left out is said, and with which offset (and column) to go on.",
+      "What was left out is makeNotice, and with which offset (and column) to go on.",
       `Lines of more than ${maxRowLength} characters go on in rows N.1, N.2 and so on.`,
       ...(documents.length === 0
         ? []
@@ -160,7 +161,7 @@ export const readFile = (kit: Kit): Tool.Tool<Backend.Backend | ToolContext> => 
               limit: Math.max(1, Math.trunc(window.limit)),
               page: Math.max(1, Math.trunc(page))
             })
-            // The text of a document is not what an edit of its file would find.
+            // An edit can't find the text of a document in its file.
             if (file.kind === "binary") yield* seen.set(path, file.version)
             return output
           }
@@ -170,7 +171,7 @@ export const readFile = (kit: Kit): Tool.Tool<Backend.Backend | ToolContext> => 
             const { mimeType, size } = file
             return ToolOutput.make(content, { details: { kind: "read", path, mimeType, size } })
           }
-          // Nothing was seen of a window without lines, unless there are none.
+          // A window without lines shows nothing, unless the file is empty.
           if (file.endLine >= file.startLine || file.totalLines === 0) yield* seen.set(path, file.version)
           const { endLine, startLine, totalLines } = file
           return ToolOutput.make(renderWindow(file, window), {

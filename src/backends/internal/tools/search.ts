@@ -14,7 +14,7 @@ import { listingDetails, maxDetails } from "./text.ts"
 /** The most files or lines that a search gives. */
 const maxCount = 10_000
 
-const within = (value: number | undefined, least: number, most: number, otherwise: number): number =>
+const clampNumber = (value: number | undefined, least: number, most: number, otherwise: number): number =>
   value === undefined ? otherwise : Math.min(most, Math.max(least, Math.floor(value)))
 
 const ignored = Schema.optionalKey(
@@ -48,7 +48,7 @@ export const glob = (kit: Kit): Tool.Tool<Backend.Backend> =>
       const listing = yield* backend.glob({
         pattern,
         path,
-        limit: within(max_count, 1, maxCount, defaultLimit),
+        limit: clampNumber(max_count, 1, maxCount, defaultLimit),
         ignored: include_ignored === true
       })
       return ToolOutput.make(renderGlob(listing), { details: listingDetails(path, listing) })
@@ -71,7 +71,7 @@ export const grep = (kit: Kit): Tool.Tool<Backend.Backend> =>
   Tool.make("grep", {
     description: [
       "Finds lines of files by a text, taken literally, or with regex by a regular expression (RE2 syntax: no look-around, no back-references).",
-      "A match is within one line. Files that are not text are not looked into.",
+      "A match is clampNumber one line. Files that are not text are not looked into.",
       `Gives results in the order of paths, at most ${maxCharacters} characters.`
     ].join(" "),
     parameters: {
@@ -113,8 +113,8 @@ export const grep = (kit: Kit): Tool.Tool<Backend.Backend> =>
         mode: modes[args.output_mode ?? "files_with_matches"],
         regex: args.regex === true,
         ignoreCase: args.ignore_case === true,
-        context: within(args.context, 0, maxContext, 0),
-        limit: within(args.max_count, 1, maxCount, defaultLimit),
+        context: clampNumber(args.context, 0, maxContext, 0),
+        limit: clampNumber(args.max_count, 1, maxCount, defaultLimit),
         ignored: args.include_ignored === true,
         glob: args.glob
       }

@@ -27,22 +27,22 @@ export interface Seen {
 
 const make = (state: AgentState.Store): Seen => {
   const get = (path: string) => Effect.map(state.get(slot(path)), (version) => (version === "" ? undefined : version))
-  const set = (path: string, version: string) =>
+  const setVersion = (path: string, version: string) =>
     Effect.flatMap(state.get(slot(path)), (known) => (known === version ? Effect.void : state.set(slot(path), version)))
-  const within = (path: string) =>
+  const findPathsIn = (path: string) =>
     Effect.map(state.names(prefix + path), (names) =>
       names.map((name) => name.slice(prefix.length)).filter((one) => Path.isWithin(one, path))
     )
   return {
     get,
-    set,
+    set: setVersion,
     move: (from, to) =>
-      Effect.flatMap(within(from), (paths) =>
+      Effect.flatMap(findPathsIn(from), (paths) =>
         Effect.forEach(
           paths,
           (path) =>
             Effect.flatMap(state.get(slot(path)), (version) =>
-              Effect.andThen(set(to + path.slice(from.length), version), set(path, ""))
+              Effect.andThen(setVersion(to + path.slice(from.length), version), setVersion(path, ""))
             ),
           { discard: true }
         )

@@ -41,14 +41,14 @@ const textBefore = (backend: Backend.Service, path: string): Effect.Effect<strin
     Effect.orElseSucceed(() => undefined)
   )
 
-const ended = (text: string): string => (text === "" || text.endsWith("\n") ? text : `${text}\n`)
+const endWithNewline = (text: string): string => (text === "" || text.endsWith("\n") ? text : `${text}\n`)
 
 const create = (kit: Kit, backend: Backend.Service, path: string, content: string) =>
   Effect.catchReason(backend.write(path, content, { create: true }), "BackendError", "AlreadyExists", () =>
     Effect.fail(mustRead(kit, path, "then write it"))
   )
 
-/** Replaces a file that the agent has seen. One that somebody deleted since is made anew. */
+/** Replaces a file that the agent has seen, and recreates a deleted one. */
 const replace = (kit: Kit, backend: Backend.Service, path: string, content: string, version: string) => {
   const gone = Effect.as(backend.read(path, { limit: 0 }), false).pipe(
     Effect.catchReason("BackendError", "NotFound", () => Effect.succeed(true))
@@ -85,10 +85,10 @@ export const writeFile = (kit: Kit): FileTool =>
             : replace(kit, backend, path, content, version)
           yield* seen.set(path, written.version)
           const diff = written.created
-            ? diffOf("", ended(plain(content)))
+            ? diffOf("", endWithNewline(plain(content)))
             : before === undefined
               ? undefined
-              : diffOf(ended(before), ended(plain(content)))
+              : diffOf(endWithNewline(before), endWithNewline(plain(content)))
           const lines = plural(countLines(content), "line")
           return ToolOutput.make(
             written.created
@@ -104,7 +104,7 @@ export const writeFile = (kit: Kit): FileTool =>
 /** The most line numbers that the model is told. */
 const shownPlaces = 20
 
-/** The diffs of the places where a text was replaced, with the line numbers that they have in the file. */
+/** The diffs of all replacements, with their line numbers in the file. */
 const diffsOf = (old: string, replacement: string, lines: ReadonlyArray<number>): Diff | undefined => {
   const whole = old.endsWith("\n") && (replacement === "" || replacement.endsWith("\n"))
   const [before, after] = [plain(old), plain(replacement)]
