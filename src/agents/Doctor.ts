@@ -70,9 +70,10 @@ const failure = (area: Area, name: string, detail: string, advice: string): Find
   advice
 })
 
-const dialects: ReadonlyArray<ToolSchema.Dialect> = ["openai", "anthropic", "gemini"]
+const dialects = ["openai", "anthropic", "gemini"] as const
+type Dialect = (typeof dialects)[number]
 
-const dialectOf = (provider: string): ToolSchema.Dialect => {
+const dialectOf = (provider: string): Dialect => {
   const name = normaliseName(provider)
   if (name === "anthropic" || name === "bedrock") return "anthropic"
   return name === "google" || name === "gemini" ? "gemini" : "openai"
@@ -82,7 +83,7 @@ const dialectOf = (provider: string): ToolSchema.Dialect => {
 const mostTools = 128
 const mostDescribed = 1024
 
-const wrongWith = (tool: ToolDefinition, all: ReadonlyArray<ToolSchema.Dialect>): ReadonlyArray<string> =>
+const wrongWith = (tool: ToolDefinition, all: ReadonlyArray<Dialect>): ReadonlyArray<string> =>
   all.flatMap((dialect) =>
     ToolSchema.check(ToolSchema.fit(tool.parameters, dialect), dialect).map(
       (problem) => `${tool.name} (${dialect}): ${problem}`

@@ -111,7 +111,7 @@ export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel
   )
 
 /** A request to be counted, of which only the messages are needed. */
-export type Countable = Pick<ModelRequest, "messages"> &
+type Countable = Pick<ModelRequest, "messages"> &
   Partial<Pick<ModelRequest, "systemPrompt" | "tools" | "toolChoice" | "outputSchema">>
 
 /**

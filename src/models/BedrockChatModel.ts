@@ -51,7 +51,7 @@ export interface Options extends Connection, Settings, Overrides {
 
 const provider = "bedrock"
 
-/** The one version that all Claude models on Bedrock accept: those up to 4.6 refuse what the SDK would send. */
+/** The one version that all Claude models on Bedrock accept. Models up to 4.6 reject the SDK's own. */
 const version = "bedrock-2023-05-31"
 
 const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError> {
@@ -79,8 +79,8 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
 })
 
 /**
- * A model with these options. Building it fails with a `ModelError`: `Unsupported` where the SDK is not installed. What
- * goes wrong with a request (no credentials too) fails its turn.
+ * Makes the layer of a model. Building it fails with `Unsupported` if the SDK is not installed. Missing credentials and
+ * other request failures fail the turn.
  */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 

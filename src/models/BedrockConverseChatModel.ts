@@ -41,20 +41,19 @@ import type { Overrides } from "./internal/wire/overrides.ts"
 import { makeThinkingWarner, warned } from "./internal/wire/warned.ts"
 
 /**
- * Options of a layer. Only `model` is needed: a model id (`amazon.nova-pro-v1:0`), a cross-region inference profile
- * (`us.meta.…`, `global.…`) or the ARN of one.
+ * Options of a layer. Only `model` is required: a model id (`amazon.nova-pro-v1:0`), a cross-region inference profile
+ * (`us.meta.…`, `global.…`) or its ARN.
  *
- * - `region`: without one, `AWS_REGION` and AWS's configuration files
- * - `bearerToken`, `credentials`: without either, `AWS_BEARER_TOKEN_BEDROCK`, else AWS's default credential chain
- * - `baseURL`: of a VPC endpoint or a gateway
+ * - `region`: by default from `AWS_REGION` and AWS's configuration files
+ * - `bearerToken`, `credentials`: by default from `AWS_BEARER_TOKEN_BEDROCK`, else AWS's credential chain
+ * - `baseURL`: the address of a VPC endpoint or a gateway
  * - `headers`: sent and signed with each request
- * - `timeout`: until the response begins, and then until it says a next thing, ten minutes by default
- * - `cache`: cache points for the models that take them (Claude, Nova); on by default, for five minutes
- * - `structuredOutput`: an answer in a schema comes by a call of a tool (the default), or by the API's own means
- *   (`native`), which some models have
- * - `serverTools`: tools that AWS runs itself: `[{ systemTool: { name: "nova_grounding" } }]`
- * - `parameters`: fields of a request that have no option here (`guardrailConfig` …); what is no field of the API is one
- *   of the model's own (`additionalModelRequestFields`)
+ * - `timeout`: the longest wait for the response and for each next event, ten minutes by default
+ * - `cache`: cache points for models that accept them (Claude, Nova); on by default, for five minutes
+ * - `structuredOutput`: `tool` (the default) answers in a schema by a tool call, `native` by the API's own means
+ * - `serverTools`: tools that AWS runs: `[{ systemTool: { name: "nova_grounding" } }]`
+ * - `parameters`: request fields without an option here (`guardrailConfig` …). Unknown fields go to the model itself
+ *   (`additionalModelRequestFields`)
  */
 export interface Options extends Connection, Overrides {
   readonly model: string
@@ -107,10 +106,10 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
         const written = write(request)
         if (Result.isFailure(written)) return yield* reservedParameter(provider, model, written.failure)
         const { body, damaged, names, unheard } = written.success
-        const said = () => saidIn(request)
-        const origin: Origin = { provider, model, secrets, said }
+        const collectTexts = () => saidIn(request)
+        const origin: Origin = { provider, model, secrets, said: collectTexts }
         const parts = decodeTurn(
-          ask(body, said),
+          ask(body, collectTexts),
           () => makeDecoder({ origin, names, makeId, cost: rates?.cost }),
           unknown
         )
@@ -122,8 +121,8 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
 })
 
 /**
- * A model with these options. Building it fails with `Unsupported` where the SDK is not installed. What goes wrong with a
- * request (no credentials and no region, too) fails its turn.
+ * Makes the layer of a model. Building it fails with `Unsupported` if the SDK is not installed. Missing credentials, a
+ * missing region and other request failures fail the turn.
  */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 

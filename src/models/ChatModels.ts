@@ -13,9 +13,9 @@
  * )
  * ```
  *
- * A provider's module, and its SDK, is loaded when a model of it is asked for. Keys are read from `Config`. Facts of a
- * model (window, vision, prices, levels of thinking) come from tables; of one that is in none the first turn says, as a
- * `Warning`, what was assumed.
+ * The first use of a provider loads its module and SDK. Keys are read from `Config`. Facts of a model (window, vision,
+ * prices, levels of thinking) come from a catalogue. The first turn of an unlisted model lists the assumptions in a
+ * `Warning`.
  */
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
@@ -26,44 +26,42 @@ import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { ChatModel, type Service } from "../core/ChatModel.ts"
+import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
 import { normaliseName } from "../support/text/names.ts"
 import { profileOf } from "./internal/anthropic/models.ts"
 import { factsOf as bedrockFacts } from "./internal/bedrock/models.ts"
+import type { ModelFacts } from "./internal/facts/facts.ts"
 import { findModel } from "./internal/openai/models.ts"
-import { gemini } from "./internal/servers/cloud.ts"
-import type { ModelFacts, Server } from "./internal/servers/Server.ts"
-import { factsAt, servers } from "./internal/servers/servers.ts"
+import { factsAt, gemini, type Server, servers } from "./internal/servers/servers.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 import { makeWarner, warned } from "./internal/wire/warned.ts"
-import { parametersOf, type ProviderProfile, withParameters } from "./ProviderProfile.ts"
 
-/**
- * Settings of a model that win over what is known of it. `thinking` is how much it thinks before it answers, in the words
- * of every provider: each model takes what is nearest.
- */
-export interface ModelOptions extends Overrides {
+interface ModelOptions extends Overrides {
+  /** How much the model thinks before it answers. Each model uses its nearest level. */
   readonly thinking?: ThinkingLevel | undefined
-  /** Address of the API; the variables of a provider (`OLLAMA_BASE_URL` and the like) by default. */
+  /** Address of the API. By default that of the provider, or of a variable such as `OLLAMA_BASE_URL`. */
   readonly baseURL?: string | undefined
-  /** The variable of the provider by default. */
+  /** By default read from the provider's variable. */
   readonly apiKey?: Redacted.Redacted | undefined
 }
 
-/**
- * A provider: the name before the colon, and the layer of each of its models. What `options` say of facts holds
- * whatever the layer does with them. `key` is the variable that its key is read from, if it needs one.
- */
+/** A provider of models, which `resolve` finds by its name. */
 export interface Provider<out E = ModelError | Config.ConfigError, out R = never> {
+  /** The text before the colon of a model's name. */
   readonly name: string
+  /** The environment variable of its key. */
   readonly key?: string | undefined
+  /** The model that a new user starts with. */
+  readonly firstModel?: string | undefined
+  /** Makes the layer of a model. `resolve` applies the facts among `options` even if the layer ignores them. */
   readonly layer: (model: string, options: ModelOptions) => Layer.Layer<ChatModel, E, R>
 }
 
-/** The text before the first colon names no provider that is known here; `known` lists those that are. */
+/** The text before the first colon names no known provider. `known` lists them. */
 export class UnknownProvider extends Schema.TaggedError<UnknownProvider>()("UnknownProvider", {
   spec: Schema.String,
   known: Schema.Array(Schema.String)
@@ -76,6 +74,7 @@ export class UnknownProvider extends Schema.TaggedError<UnknownProvider>()("Unkn
 const anthropic: Provider = {
   name: "anthropic",
   key: "ANTHROPIC_API_KEY",
+  firstModel: "claude-sonnet-5-5",
   layer: (model, options) =>
     Layer.unwrap(
       Effect.map(
@@ -100,6 +99,7 @@ const bedrock: Provider = {
 const openai: Provider = {
   name: "openai",
   key: "OPENAI_API_KEY",
+  firstModel: "gpt-6-sol",
   layer: (model, options) =>
     Layer.unwrap(
       Effect.gen(function* () {
@@ -147,6 +147,7 @@ const ollama: Provider = {
 const google: Provider = {
   name: "google",
   key: "GEMINI_API_KEY",
+  firstModel: "gemini-3.1-pro-preview",
   layer: (model, options) =>
     Layer.unwrap(
       Effect.gen(function* () {
@@ -157,52 +158,52 @@ const google: Provider = {
     )
 }
 
-/** A server that speaks Chat Completions. Where it has a variable for its key, that must be there. */
-const compatible = ({ baseURL, key, name }: Server): Provider => ({
+const compatible = ({ baseURL, firstModel, key, name }: Server): Provider => ({
   name,
   key,
+  firstModel,
   layer: (model, options) =>
     Layer.unwrap(
       Effect.gen(function* () {
         const OpenAiCompatibleChatModel = yield* Effect.promise(() => import("./OpenAiCompatibleChatModel.ts"))
-        // A local server may be elsewhere than by default: VLLM_BASE_URL and the like.
-        const moved = yield* Config.option(Config.String(`${name.toUpperCase().replaceAll("-", "_")}_BASE_URL`))
+        // A local server may have another address: VLLM_BASE_URL and the like.
+        const configured = yield* Config.option(Config.String(`${name.toUpperCase().replaceAll("-", "_")}_BASE_URL`))
         return OpenAiCompatibleChatModel.layer({
           model,
           ...options,
           provider: name,
-          baseURL: options.baseURL ?? Option.getOrElse(moved, () => baseURL),
+          baseURL: options.baseURL ?? Option.getOrElse(configured, () => baseURL),
           apiKey: options.apiKey ?? (key === undefined ? undefined : yield* keyFrom(key, { provider: name, model }))
         })
       })
     )
 })
 
-/** The providers that need no words of yours. */
+/** The built-in providers, in the order in which the program looks for their keys. */
 export const providers: ReadonlyArray<Provider> = [
   anthropic,
-  bedrock,
   openai,
-  llama,
-  ollama,
   google,
-  ...servers.map(compatible)
+  ...servers.map(compatible),
+  bedrock,
+  ollama,
+  llama
 ]
 
-/** The facts in the tables of a model of a built-in provider; `undefined` where it is in none. */
-const tables: { readonly [provider: string]: (model: string) => Partial<ModelFacts> | undefined } = {
-  anthropic: (model) => (profileOf(model).rates === undefined ? undefined : {}),
+/** Finds the catalogued facts about a model of a built-in provider. */
+const catalogues: { readonly [provider: string]: (model: string) => Partial<ModelFacts> | undefined } = {
+  anthropic: (model) => profileOf(model).facts,
   bedrock: bedrockFacts,
   openai: findModel,
   google: (model) => factsAt(gemini, model),
   ...Object.fromEntries(servers.map((server) => [server.name, (model: string) => factsAt(server, model)]))
 }
 
-/** Assumptions about a model that no table knows, in words; nothing where all that matters was said. */
-const assumedOf = (provider: string, model: Service, given: Overrides): string | undefined => {
-  const known = Object.hasOwn(tables, provider) ? tables[provider] : undefined
-  const isSaid = given.contextWindowTokens !== undefined && given.supportsVision !== undefined
-  if (known === undefined || isSaid || known(model.modelId) !== undefined) return undefined
+/** Describes the assumptions about a model that the catalogue does not list, unless the caller gave its facts. */
+const describeAssumptions = (provider: string, model: Service, given: Overrides): string | undefined => {
+  const find = Object.hasOwn(catalogues, provider) ? catalogues[provider] : undefined
+  const isGiven = given.contextWindowTokens !== undefined && given.supportsVision !== undefined
+  if (find === undefined || isGiven || find(model.modelId) !== undefined) return undefined
   const window = model.contextWindowTokens
   const facts = [
     window === undefined ? "a context window of unknown size" : `a context window of ${window} tokens`,
@@ -212,11 +213,11 @@ const assumedOf = (provider: string, model: Service, given: Overrides): string |
   return `${provider}:${model.modelId} is not in the tables of models. Assumed: ${facts.join("; ")}. Say otherwise with contextWindowTokens, supportsVision and prices.`
 }
 
-/** A model with the facts that a caller gave, whose first turn says what was assumed of it. */
-const settled = (provider: string, model: Service, given: Overrides): Service => {
+/** Applies the caller's facts to a model. Its first turn warns about assumptions. */
+const applyFacts = (provider: string, model: Service, given: Overrides): Service => {
   const { contextWindowTokens, prices, structuredOutput, supportsVision } = given
   const own: Service = { ...model, ...defined({ contextWindowTokens, prices, structuredOutput, supportsVision }) }
-  const assumed = assumedOf(provider, own, given)
+  const assumed = describeAssumptions(provider, own, given)
   if (assumed === undefined) return own
   const warn = makeWarner("model-facts", (text) => text)
   return {
@@ -227,16 +228,44 @@ const settled = (provider: string, model: Service, given: Overrides): Service =>
   }
 }
 
-/** Settings of {@link resolve}: those of the model, providers of one's own, and parameters by provider and model. */
-export interface Options<Own = ReadonlyArray<Provider>> extends ModelOptions {
-  readonly providers?: Own | undefined
-  readonly profiles?: ReadonlyArray<ProviderProfile> | undefined
+interface Profile {
+  readonly provider: string
+  /** One exact model. Without it, all models of the provider. */
+  readonly model?: string | undefined
+  /** Parameters by their names in the provider's API, as in `ModelRequest.parameters`. */
+  readonly parameters: JsonObject
 }
 
+/** Options of {@link resolve}. The facts among them win over the catalogue. */
+export interface Options<Own = ReadonlyArray<Provider>> extends ModelOptions {
+  /** Your own providers. They win over the built-in ones. */
+  readonly providers?: Own | undefined
+  /** Parameters for a provider, or for one model of it. Parameters of a request win over them. */
+  readonly profiles?: ReadonlyArray<Profile> | undefined
+}
+
+/** Merges the parameters of the profiles that fit a model: first its provider's, then its own. */
+const mergeParameters = (profiles: ReadonlyArray<Profile>, provider: string, model: string): JsonObject => {
+  const fitting = profiles.filter((profile) => normaliseName(profile.provider) === normaliseName(provider))
+  const general = fitting.filter((profile) => profile.model === undefined)
+  const exact = fitting.filter((profile) => profile.model === model)
+  return Object.assign({}, ...[...general, ...exact].map((profile) => profile.parameters))
+}
+
+/** Adds default parameters to every request. */
+const addParameters = (model: Service, parameters: JsonObject): Service =>
+  Object.keys(parameters).length === 0
+    ? model
+    : {
+        ...model,
+        makeSession: Effect.map(model.makeSession, ({ nextTurn }) => ({
+          nextTurn: (request) => nextTurn({ ...request, parameters: { ...parameters, ...request.parameters } })
+        }))
+      }
+
 /**
- * A layer of the model that `spec` names: `provider:model`, cut at the first colon, so that a model's own colons stay.
- * Providers are found whatever their case, `-` and `_`. `providers` come before the built-in ones; `profiles` are
- * parameters by provider and model, under those of a request. The other options win over what is known of the model.
+ * Makes the layer of the model that `spec` names as `provider:model`. The first colon separates them, so a model's name
+ * may contain colons. The provider's case, `-` and `_` don't matter.
  */
 export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknown>> = ReadonlyArray<Provider<never>>>(
   spec: string,
@@ -248,7 +277,7 @@ export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknow
 > => {
   type E = ModelError | Config.ConfigError | ErrorOf<Own[number]>
   type R = ServicesOf<Own[number]>
-  // Each provider's own error and needs are among those of all of them.
+  // E and R are unions over all providers.
   const own = (options?.providers ?? []) as ReadonlyArray<Provider<E, R>>
   const all: ReadonlyArray<Provider<E, R>> = [...own, ...providers]
   const colon = spec.indexOf(":")
@@ -261,18 +290,18 @@ export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknow
   const { profiles = [], providers: _, ...given } = options ?? {}
   const isBuiltIn = providers.some((provider) => provider === found)
   const { thinking } = given
-  // A provider of one's own takes the level as every model does: as a parameter.
+  // Your own provider gets the level as a parameter.
   const parameters = {
     ...(isBuiltIn || thinking === undefined ? {} : { thinking }),
-    ...parametersOf(profiles, found.name, model)
+    ...mergeParameters(profiles, found.name, model)
   }
-  const layer = Layer.effect(
+  return Layer.effect(
     ChatModel,
-    Effect.map(Layer.build(found.layer(model, given)), (context) =>
-      ChatModel.of(settled(isBuiltIn ? found.name : "", Context.get(context, ChatModel), given))
-    )
+    Effect.map(Layer.build(found.layer(model, given)), (context) => {
+      const settled = applyFacts(isBuiltIn ? found.name : "", Context.get(context, ChatModel), given)
+      return ChatModel.of(addParameters(settled, parameters))
+    })
   )
-  return withParameters(layer, parameters)
 }
 
 type ErrorOf<P> = P extends Provider<infer E, infer _R> ? E : never

@@ -32,8 +32,8 @@ import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
 import { type Connection, makeClient } from "./internal/gemini/client.ts"
 import { makeDecoder } from "./internal/gemini/decode.ts"
-import { factsOf } from "./internal/gemini/models.ts"
 import { makeWriter } from "./internal/gemini/request.ts"
+import { factsAt, gemini } from "./internal/servers/servers.ts"
 import { decodeTurn } from "./internal/turn/decodeTurn.ts"
 import { makeMediaWarner } from "./internal/turn/media.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
@@ -73,7 +73,9 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
   const isHome = vertex === undefined && options.baseURL === undefined
   const key = options.apiKey ?? (isHome ? yield* keyFrom(variable, { provider, model }) : undefined)
   const client = makeClient(options, key, { provider, model })
-  const facts = factsOf(model)
+  const name = model.slice(model.lastIndexOf("/") + 1)
+  const facts = { ...gemini.assumed, ...factsAt(gemini, name) }
+  const isNative = gemini.ways.native?.test(name) === true
   const { maxOutputTokens, seed, stop, temperature, thinking, topK, topP } = options
   const parameters = defined({ maxOutputTokens, seed, stop, temperature, thinking, topK, topP })
   const unknown = new Set<string>()
@@ -83,16 +85,16 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
   return {
     modelId: model,
     provider,
-    supportsVision: options.supportsVision ?? facts.vision,
+    supportsVision: options.supportsVision ?? facts.vision ?? true,
     contextWindowTokens: options.contextWindowTokens ?? facts.contextWindowTokens,
-    structuredOutput: options.structuredOutput ?? (facts.isNative ? "native" : "tool"),
+    structuredOutput: options.structuredOutput ?? (isNative ? "native" : "tool"),
     prices: options.prices ?? facts.prices,
     makeSession: Effect.sync(() => {
       const write = makeWriter({
         model,
         parameters: [parameters, options.parameters ?? {}],
         serverTools: options.serverTools ?? [],
-        efforts: facts.efforts
+        efforts: facts.efforts ?? []
       })
       const turn = Effect.fnUntraced(function* (request: ModelRequest) {
         const makeId = yield* IdGenerator
@@ -109,8 +111,8 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
 })
 
 /**
- * A model with these options. Building it fails with `Authentication` where there is no key; what goes wrong with a
- * request fails its turn.
+ * Makes the layer of a model. Building it fails with `Authentication` if there is no key. Request failures fail the
+ * turn.
  */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 

@@ -31,18 +31,18 @@ import { countOf, objectOf, objectsOf, parse } from "./internal/wire/read.ts"
 import type { Vertex } from "./internal/wire/vertex.ts"
 
 /**
- * Options of a layer. Only `model` is needed.
+ * Options of a layer. Only `model` is required.
  *
- * - `apiKey`: from `GEMINI_API_KEY` by default, where neither `baseURL` nor `vertex` is given
- * - `vertex`: a project of Google Cloud in the place of a key. Its `text-embedding` and `text-multilingual-embedding`
- *   models and `gemini-embedding-001` are asked by `:predict`, later ones of Gemini by `:embedContent`
- * - `taskType`: what the vectors are for; documents and the questions that are to find them have different ones
- * - `dimensions`: the length of the vectors. Shorter ones than the model's own are not of length 1
- * - `batchSize`: the most texts of one request, 100 by default, which is the most that the API takes. On Vertex AI 9,
- *   of which none is too long for one request together with the others (250, if they are short); Gemini's models take 1
+ * - `apiKey`: by default from `GEMINI_API_KEY`, unless `baseURL` or `vertex` is set
+ * - `vertex`: a project of Google Cloud instead of a key. Its `text-embedding` and `text-multilingual-embedding` models
+ *   and `gemini-embedding-001` use `:predict`, later Gemini models `:embedContent`
+ * - `taskType`: the purpose of the vectors. Documents and the questions that search them need different types
+ * - `dimensions`: the length of the vectors. Shortened vectors are not normalised
+ * - `batchSize`: the most texts per request, 100 by default, the limit of the API. On Vertex AI 9 (up to 250 short
+ *   texts fit), and 1 for Gemini models
  * - `timeout`: of one request, a minute by default
  */
-export interface Options extends EmbeddingOptions {
+interface Options extends EmbeddingOptions {
   readonly vertex?: Vertex | undefined
   readonly taskType?:
     | "RETRIEVAL_QUERY"

@@ -25,13 +25,13 @@ import { numberOf, objectOf, objectsOf, stringOf } from "./internal/wire/read.ts
  * A token, the natural logarithm of its probability, and the tokens that could have stood there, as far as they were
  * asked for.
  */
-export interface Logprob {
+interface Logprob {
   readonly token: string
   readonly logprob: number
   readonly top: ReadonlyArray<Pick<Logprob, "token" | "logprob">>
 }
 
-const read = (wire: JsonObject): ReadonlyArray<Pick<Logprob, "token" | "logprob">> => {
+const readLogprob = (wire: JsonObject): ReadonlyArray<Pick<Logprob, "token" | "logprob">> => {
   const [token, logprob] = [stringOf(wire["token"]), numberOf(wire["logprob"])]
   return token === undefined || logprob === undefined ? [] : [{ token, logprob }]
 }
@@ -39,7 +39,7 @@ const read = (wire: JsonObject): ReadonlyArray<Pick<Logprob, "token" | "logprob"
 const keptIn = (providerData: JsonObject | undefined): ReadonlyArray<Logprob> =>
   Object.values(providerData ?? {}).flatMap((data) =>
     objectsOf(objectOf(data)?.["logprobs"]).flatMap((one) =>
-      read(one).map((own) => ({ ...own, top: objectsOf(one["top_logprobs"]).flatMap(read) }))
+      readLogprob(one).map((own) => ({ ...own, top: objectsOf(one["top_logprobs"]).flatMap(readLogprob) }))
     )
   )
 

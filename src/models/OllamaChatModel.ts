@@ -1,5 +1,5 @@
 /**
- * Models of Ollama, by its own API: the context is as large as it is meant to be, and never cut in silence.
+ * Models of Ollama, by its own API: the context is never silently truncated.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -13,8 +13,8 @@
  * )
  * ```
  *
- * No package is needed. When the layer is built the server is asked what the model can; where it does not answer, the
- * first turn says why.
+ * No package is needed. Building the layer asks the server for the model's abilities. If the server does not answer,
+ * the first turn reports it.
  */
 import type * as Config from "effect/Config"
 import type * as Duration from "effect/Duration"
@@ -32,17 +32,17 @@ import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 
 /**
- * Options of a layer. Only `model` is needed.
+ * Options of a layer. Only `model` is required.
  *
  * - `baseURL`: `http://localhost:11434` by default
- * - `contextWindowTokens`: the context that the model is loaded with (`num_ctx`), in tokens; by default as much as it
- *   was made for, at most 32,768
- * - `keepAlive`: how long the model stays in memory behind a request; five minutes by default, `Infinity` for ever
- * - `supportsVision`: by default what the server says
- * - `structuredOutput`: an answer in a schema is held to it by a grammar (`native`, the default: an agent with tools is
- *   asked for it once more, without them), or comes by a call of a tool
- * - `parameters`: fields of a request that have no option here, by the API's names; those that are none of its fields
- *   (`mirostat`, `num_gpu` …) are taken for options of the model
+ * - `contextWindowTokens`: the context to load the model with (`num_ctx`), in tokens. By default the model's own, at
+ *   most 32,768
+ * - `keepAlive`: the time that the model stays in memory after a request; five minutes by default, `Infinity` for ever
+ * - `supportsVision`: by default from the server
+ * - `structuredOutput`: `native` (the default) constrains the answer by a grammar, in an extra request without tools if
+ *   the agent has tools. `tool` answers by a tool call
+ * - `parameters`: request fields without an option here, by the API's names. Unknown fields (`mirostat`, `num_gpu` …)
+ *   become options of the model
  */
 export interface Options extends Overrides {
   readonly model: string
@@ -105,7 +105,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   })
 })
 
-/** A model with these options. What goes wrong with a request (no server, no such model) fails its turn. */
+/** Makes the layer of a model. Request failures (no server, unknown model) fail the turn. */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
 /** As {@link layer}, with options of which any may be a `Config`. */

@@ -36,9 +36,9 @@ import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 
 /**
- * Connection and parameters of a model. Only parameters that are set are sent; those of a request win over them, and a
- * `null` there takes one out. Window, vision and prices are by default what is known of the model (an unknown one
- * sees), and `structuredOutput` is `"native"`.
+ * Connection and parameters of a model. Only parameters that are set are sent. Parameters of a request win over them,
+ * and `null` there removes one. Window, vision and prices default to the catalogue (an unknown model has vision),
+ * `structuredOutput` to `"native"`.
  */
 export interface Options extends Connection, Overrides, Parameters {
   /** The model's id, as the API knows it. */
@@ -55,10 +55,10 @@ export interface Options extends Connection, Overrides, Parameters {
   /** Has OpenAI keep the responses (for its dashboard, 30 days). `false` by default. */
   readonly store?: boolean | undefined
   /**
-   * Tools that OpenAI runs itself, as its API describes them: `[{ type: "web_search" }]`, `file_search`,
-   * `code_interpreter`, `image_generation`, `mcp`. Where one asks for something, the agent's own tool does it, and its
-   * gates decide: `shell` (`{ type: "shell", environment: { type: "local" } }`) is a call of its tool `shell`,
-   * `apply_patch` of its tool `apply_patch`, an approval of an MCP server of {@link mcpApproval}.
+   * Tools that OpenAI runs, as its API describes them: `[{ type: "web_search" }]`, `file_search`, `code_interpreter`,
+   * `image_generation`, `mcp`. The agent's own tools and gates do the client's part: `shell` (`{ type: "shell",
+   * environment: { type: "local" } }`) calls the tool `shell`, `apply_patch` the tool `apply_patch`, and an MCP
+   * approval calls {@link mcpApproval}.
    */
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
   /** Holds arguments to the schemas of their tools, where strict mode takes them. */
@@ -112,8 +112,8 @@ export const mcpApproval = Tool.make("mcp_approval", {
 })
 
 /**
- * A model with these options. Building it fails with a `ModelError`: `Authentication` where no key is found,
- * `Unsupported` where the package `openai` is not installed.
+ * Makes the layer of a model. Building it fails with a `ModelError`: `Authentication` without a key, `Unsupported`
+ * without the package `openai`.
  */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 

@@ -29,8 +29,7 @@ import { findModel } from "./internal/openai/models.ts"
 import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.ts"
 import { makeSessions } from "./internal/openai/session.ts"
 import { jsonOf } from "./internal/openai/settings.ts"
-import { plain, type Ways } from "./internal/servers/Server.ts"
-import { factsAt, serverOf } from "./internal/servers/servers.ts"
+import { factsAt, plain, serverOf, type Ways } from "./internal/servers/servers.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { ThinkTags } from "./internal/turn/thinkTags.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
@@ -105,9 +104,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
 })
 
 /**
- * A model with these options. No key is sent to a `baseURL` unless `apiKey` is given. Building it fails with a
- * `ModelError`: `Authentication` where a key is needed and not found, `Unsupported` where the package `openai` is not
- * installed.
+ * Makes the layer of a model. A `baseURL` gets no key unless `apiKey` is set. Building it fails with a `ModelError`:
+ * `Authentication` if a required key is missing, `Unsupported` without the package `openai`.
  */
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 

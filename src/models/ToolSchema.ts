@@ -1,5 +1,5 @@
 /**
- * Says what a provider would refuse of a tool's parameters, for tools of which the JSON Schema comes from elsewhere.
+ * Checks the JSON Schema of a tool's parameters for parts that a provider rejects.
  *
  * ```ts
  * import { ToolSchema } from "effect-deepagents/models"
@@ -8,8 +8,8 @@
  * // ["$.when: an array without items"]
  * ```
  *
- * Nothing has to be done about it: every model's layer sends what {@link fit} makes of the parameters. What is missing
- * there the model is not told; the tool's own decoder still checks it.
+ * A check is optional, because every model's layer adapts parameters by {@link fit}. The tool's own decoder checks the
+ * constraints that this removes.
  */
 import { isObject, type Json, type JsonObject } from "../core/Json.ts"
 import { geminiKeywords } from "./internal/schema/geminiSchema.ts"
@@ -25,9 +25,7 @@ import {
 } from "./internal/schema/orderedSchema.ts"
 import { anthropicKey, type Dialect, toolSchema } from "./internal/schema/toolSchema.ts"
 
-export type { Dialect }
-
-/** The parameters as they are sent to a provider: an object at the root, and of the rest what the provider reads. */
+/** Adapts parameters to a provider: an object at the root, with only the keywords that the provider reads. */
 export const fit = (parameters: JsonObject, dialect: Dialect = "openai"): JsonObject => toolSchema(parameters, dialect)
 
 interface Place {
@@ -101,8 +99,8 @@ const keywordProblems = (schema: JsonObject, dialect: Dialect): ReadonlyArray<st
       : []
   })
 
-/** The schemas right inside of one. */
-const within = ({ depth, path, schema }: Place): ReadonlyArray<Place> => {
+/** Lists the direct children of a schema. */
+const childrenOf = ({ depth, path, schema }: Place): ReadonlyArray<Place> => {
   if (!isObject(schema)) return []
   return Object.entries(schema).flatMap(([key, value]): ReadonlyArray<Place> => {
     const place = (inner: Json, name: string): Place => ({ schema: inner, path: `${path}${name}`, depth: depth + 1 })
@@ -121,8 +119,8 @@ const within = ({ depth, path, schema }: Place): ReadonlyArray<Place> => {
 }
 
 /**
- * Gives what is wrong, each with its place; nothing for parameters that are sent as they are. Without a `dialect` it is
- * what OpenAI and all that are compatible with it would refuse.
+ * Lists the parts of a schema that a provider rejects, each with its path. By default it checks for OpenAI and
+ * compatible servers.
  */
 export const check = (parameters: JsonObject, dialect: Dialect = "openai"): ReadonlyArray<string> => {
   const found: Array<string> = [...rootProblems(parameters, dialect)]
@@ -145,7 +143,7 @@ export const check = (parameters: JsonObject, dialect: Dialect = "openai"): Read
       ...(dialect === "gemini" ? geminiProblems(schema) : [])
     ]
     found.push(...problems.map((problem) => `${path}: ${problem}`))
-    todo.push(...within(place))
+    todo.push(...childrenOf(place))
   }
   if (found.length === 0 && !isWellFormed(parameters)) found.push("$: half of a surrogate pair")
   return found

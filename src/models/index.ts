@@ -1,5 +1,4 @@
 /** Models by name, of whichever provider. */
 export * as ChatModels from "./ChatModels.ts"
 export * as Logprobs from "./Logprobs.ts"
-export * as ProviderProfile from "./ProviderProfile.ts"
 export * as ToolSchema from "./ToolSchema.ts"

@@ -1,8 +1,7 @@
 /**
  * The set-up of an agent for a model, as plain data: its prompt, its tools and their descriptions.
  *
- * A profile is for a provider, or for some models of it. Those that fit a model are merged: the provider's first, then
- * the model's, the most exact last, then the caller's own.
+ * A profile is for a provider, or for some models of it. Matching profiles are merged, the most exact last.
  *
  * ```ts
  * import { HarnessProfile } from "effect-deepagents/profiles"
@@ -24,9 +23,12 @@ import { normaliseName } from "../support/text/names.ts"
 import { parseYaml } from "../support/text/yaml.ts"
 
 /**
- * `provider` without `model` is for all of its models; `model` fits its id, and ids that begin with it (`claude-opus`
- * fits `claude-opus-5-5`). `basePrompt` comes after what the user wrote, `promptSuffix` after that. `toolDescriptions`
- * replace those of the tools by name. `excludedTools` are neither offered nor run.
+ * - `provider`: without `model`, the profile is for all models of the provider
+ * - `model`: a model's id or its beginning: `claude-opus` matches `claude-opus-5-5`
+ * - `basePrompt`: follows the user's prompt
+ * - `promptSuffix`: follows `basePrompt`
+ * - `toolDescriptions`: replace descriptions of tools, by name
+ * - `excludedTools`: are neither offered nor run
  */
 export const HarnessProfile = Schema.Struct({
   provider: Schema.optionalKey(Schema.String),
@@ -42,7 +44,7 @@ export type HarnessProfile = {
   readonly [Field in keyof typeof HarnessProfile.Type]?: (typeof HarnessProfile.Type)[Field] | undefined
 }
 
-/** An input that is no profile. The message names the field, its value and what was expected. */
+/** An input is not a valid profile. The message names the field, its value and the expected type. */
 export class InvalidProfile extends Schema.TaggedError<InvalidProfile>()("InvalidProfile", {
   problem: Schema.String
 }) {
@@ -53,7 +55,7 @@ export class InvalidProfile extends Schema.TaggedError<InvalidProfile>()("Invali
 
 const decode = Schema.decodeUnknownEffect(HarnessProfile, { onExcessProperty: "error" })
 
-/** Decodes a profile; fields that are not known are refused. */
+/** Decodes a profile, and rejects unknown fields. */
 export const fromUnknown = (input: unknown): Effect.Effect<HarnessProfile, InvalidProfile> =>
   Effect.mapError(decode(input), ({ issue }) => {
     const { expected = "a profile", keys = [], path = "" } = problems(issue)[0] ?? {}
@@ -71,7 +73,7 @@ export const fromYaml = (text: string): Effect.Effect<HarnessProfile, InvalidPro
     fromUnknown
   )
 
-/** Merges two: fields of the second replace those of the first, maps are merged, and lists united. */
+/** Merges two profiles. Fields of the second win, maps are merged, and lists united. */
 export const merge = (first: HarnessProfile, second: HarnessProfile): HarnessProfile => ({
   ...first,
   ...defined({
@@ -91,11 +93,11 @@ const isFor = (profile: HarnessProfile, provider: string, model: string): boolea
   return at === 0 || (at > 0 && /[./:]/.test(before))
 }
 
-/** Ranks a profile: one for a model counts more than one for a provider, a longer id more than a shorter one. */
+/** Ranks a profile: a model counts more than a provider, a longer id more than a shorter one. */
 const exactness = ({ model, provider }: HarnessProfile): number =>
   (provider === undefined ? 0 : 1) + (model === undefined ? 0 : 2 + model.length)
 
-/** The profile for a model: all that fit it, merged, the most exact last; of equals, the later in the list. */
+/** Merges all profiles that match a model, the most exact last. Of equals, the later one wins. */
 export const resolve = (profiles: ReadonlyArray<HarnessProfile>, provider: string, model: string): HarnessProfile => {
   const {
     model: _model,

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Layer, Redacted } from "effect"
 import { Agent, ChatModel, type ModelError } from "effect-deepagents"
-import { ChatModels, ProviderProfile } from "effect-deepagents/models"
+import { ChatModels } from "effect-deepagents/models"
 import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
 import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
 import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
@@ -113,7 +113,7 @@ describe("ChatModels.resolve", () => {
   it.effect("profiles: the provider's, the exact model's over them, a request's over all", () =>
     Effect.gen(function* () {
       const seen: Array<unknown> = []
-      const profiles: ReadonlyArray<ProviderProfile.ProviderProfile> = [
+      const profiles: ChatModels.Options["profiles"] = [
         { provider: "mine", model: "small", parameters: { top_p: 0.2, seed: 7 } },
         { provider: "Mine", parameters: { top_p: 0.9, top_k: 40, temperature: 1 } },
         { provider: "other", parameters: { top_k: 1 } }
@@ -125,17 +125,6 @@ describe("ChatModels.resolve", () => {
         { top_p: 0.2, top_k: 40, temperature: 0.5, seed: 7 },
         { top_p: 0.9, top_k: 40, temperature: 0.5 }
       ])
-    })
-  )
-
-  it.effect("parameters go to a model in a pipe, too", () =>
-    Effect.gen(function* () {
-      const seen: Array<unknown> = []
-      const model = scripted("mine", seen)
-        .layer("small")
-        .pipe(ProviderProfile.withParameters({ seed: 7 }))
-      yield* Effect.provide(Agent.run(agent, "hi"), model)
-      assert.deepStrictEqual(seen, [{ seed: 7, temperature: 0.5 }])
     })
   )
 

@@ -12,7 +12,7 @@ import { TestChatModel } from "effect-deepagents/testing"
 import fc from "fast-check"
 import { scaled } from "../scale.ts"
 
-const dialects: ReadonlyArray<ToolSchema.Dialect> = ["openai", "anthropic", "gemini"]
+const dialects = ["openai", "anthropic", "gemini"] as const
 
 const refused = (parameters: Json.JsonObject) =>
   dialects.flatMap((dialect) =>

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import type { Server } from "../../src/models/internal/servers/Server.ts"
-import { servers } from "../../src/models/internal/servers/servers.ts"
+import facts from "../../src/models/internal/facts/models.json" with { type: "json" }
+import { type Server, servers } from "../../src/models/internal/servers/servers.ts"
 
 const page = readFileSync(new URL("../../docs/models.md", import.meta.url), "utf8")
 
@@ -14,10 +14,12 @@ const thinking: { readonly [Way in Server["ways"]["thinking"]]: string } = {
   template: "`chat_template_kwargs`, `reasoning_effort`"
 }
 
-const cellsOf = ({ key, models, name, ways }: Server): ReadonlyArray<string> => [
+const models: { readonly [provider: string]: object } = facts.providers
+
+const cellsOf = ({ key, name, ways }: Server): ReadonlyArray<string> => [
   `\`${name}\``,
   key === undefined ? "none" : `\`${key}\``,
-  name === "openrouter" ? "of their makers" : String(Object.keys(models).length),
+  name === "openrouter" ? "of their makers" : String(Object.keys(models[name] ?? {}).length),
   thinking[ways.thinking],
   ways.native === undefined
     ? "a tool"

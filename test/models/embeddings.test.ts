@@ -17,7 +17,7 @@ describe("GeminiEmbeddingModel", () => {
   const vectors = (...values: ReadonlyArray<ReadonlyArray<number>>) =>
     Server.plain(200, { embeddings: values.map((one) => ({ values: one })), usageMetadata: { promptTokenCount: 4 } })
 
-  const at = ({ url }: Server.Server, options: Partial<GeminiEmbeddingModel.Options> = {}) =>
+  const at = ({ url }: Server.Server, options: Partial<Parameters<typeof GeminiEmbeddingModel.layer>[0]> = {}) =>
     GeminiEmbeddingModel.layer({
       model: "gemini-embedding-001",
       baseURL: url,

@@ -5,6 +5,8 @@ import { ChatModels } from "effect-deepagents/models"
 import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 import { TestChatModel } from "effect-deepagents/testing"
 import fc from "fast-check"
+import type { ModelFacts } from "../../src/models/internal/facts/facts.ts"
+import catalogue from "../../src/models/internal/facts/models.json" with { type: "json" }
 import { servers } from "../../src/models/internal/servers/servers.ts"
 import { makeCallIds } from "../../src/models/internal/turn/callIds.ts"
 import { scaled } from "../scale.ts"
@@ -14,7 +16,7 @@ import * as Server from "./servers/openai.ts"
 
 const apiKey = Redacted.make("sk-of-a-test")
 
-const at = (server: Server.Server, spec: string, options: ChatModels.ModelOptions = {}) =>
+const at = (server: Server.Server, spec: string, options: ChatModels.Options = {}) =>
   ChatModels.resolve(spec, { baseURL: server.url, apiKey, ...options })
 
 const ok = Server.chunks([chunk({ content: "ok" }), chunk({}, "stop")])
@@ -73,7 +75,7 @@ describe("what is known of models by name", () => {
   it.live("an unknown model says once what was assumed; a known one, and one that was told of, say nothing", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
-      const warnings = Effect.fnUntraced(function* (spec: string, options?: ChatModels.ModelOptions) {
+      const warnings = Effect.fnUntraced(function* (spec: string, options?: ChatModels.Options) {
         server.reply(ok, ok)
         const outcomes = yield* askAll(at(server, spec, options), [hello, hello])
         return outcomes.map(({ parts }) => parts.flatMap((part) => (part._tag === "Warning" ? [part.message] : [])))
@@ -98,7 +100,10 @@ describe("what is known of models by name", () => {
   )
 
   it("tables hold what can be true", () => {
-    for (const { models, name } of servers) {
+    const providers: { readonly [provider: string]: { readonly [model: string]: ModelFacts } } = JSON.parse(
+      JSON.stringify(catalogue.providers)
+    )
+    for (const [name, models] of Object.entries(providers)) {
       for (const [model, { contextWindowTokens, prices }] of Object.entries(models)) {
         assert.isAtLeast(contextWindowTokens, 8_000, `${name}:${model}`)
         if (prices === undefined) continue
@@ -111,7 +116,7 @@ describe("what is known of models by name", () => {
 
 describe("thinking, in the words of every provider", () => {
   const table: ReadonlyArray<
-    readonly [spec: string, thinking: ChatModels.ModelOptions["thinking"], fields: Json.JsonObject]
+    readonly [spec: string, thinking: ChatModels.Options["thinking"], fields: Json.JsonObject]
   > = [
     ["gemini:gemini-3.1-pro-preview", "off", { reasoning_effort: "low" }],
     ["gemini:gemini-2.5-flash", "off", { reasoning_effort: "none" }],

@@ -34,18 +34,18 @@ import { makeSessions } from "./internal/aiSdk/session.ts"
 /**
  * Settings of a model. All are optional.
  *
- * - `providerOptions`: what only one provider understands, by its name, as its package documents it
- * - `providerTools`: tools of the provider's own, by the names under which the model calls them, as its package makes
- *   them: `{ web_search: anthropic.tools.webSearch_20260209() }`
+ * - `providerOptions`: options of one provider, by its name, as its package documents them
+ * - `providerTools`: the provider's own tools by their names, as its package makes them: `{ web_search:
+ *   anthropic.tools.webSearch_20260209() }`
  * - `headers`: sent with each request, by packages that use HTTP
- * - `timeout`: until the model says something, and then until it says a next thing, ten minutes by default
- * - `contextWindowTokens`, `prices`: known for models of providers that `ChatModels.resolve` names
- * - `supportsVision`: `true` if left out. A model without vision refuses a request that holds an image
- * - `structuredOutput`: `"native"` for models of OpenAI, Anthropic and Google that can, else `"tool"`
+ * - `timeout`: the longest wait for the first and for each next part, ten minutes by default
+ * - `contextWindowTokens`, `prices`: by default from the catalogue of `ChatModels.resolve`
+ * - `supportsVision`: `true` by default. A model without vision rejects a request with an image
+ * - `structuredOutput`: by default `"native"` for capable models of OpenAI, Anthropic and Google, else `"tool"`
  *
  * A request's `parameters` are settings too, and win over those of the layer.
  */
-export interface Options extends Settings, Overrides {
+interface Options extends Settings, Overrides {
   readonly providerTools?: { readonly [name: string]: ProviderTool } | undefined
   readonly headers?: { readonly [name: string]: string | Redacted.Redacted } | undefined
   readonly timeout?: Duration.Input | undefined
@@ -77,12 +77,12 @@ const factsOf = ({ modelId, provider }: Pick<LanguageModelV4, "modelId" | "provi
 }
 
 /**
- * A model that asks a language model of the AI SDK (specification V3 or V4). Nothing of the AI SDK itself is needed but
- * the package that made the model. Building the layer fails with `Unsupported` for a model of another specification.
+ * Makes a model from a language model of the AI SDK (specification V3 or V4). Only the package of that model is needed.
+ * Building the layer fails with `Unsupported` for another specification.
  *
- * Text, reasoning, tool calls, images and files, sources, tools that the provider runs itself, usage, reasons to stop,
- * errors with their `retryAfter`, and warnings are carried. What a provider attached to a text, thought or call goes
- * back to it, in the order in which it came; what another one attached does not.
+ * It carries text, reasoning, tool calls, images, files, sources, provider-run tools, usage, stop reasons, errors with
+ * `retryAfter`, and warnings. A provider's own data goes back to it in the original order. Data of other providers does
+ * not.
  */
 export const layer = (
   model: LanguageModelV3 | LanguageModelV4,

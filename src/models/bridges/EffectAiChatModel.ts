@@ -39,11 +39,11 @@ import { toTurn } from "./internal/effectAi/turn.ts"
 /**
  * Facts about the model: `effect/ai` tells neither window nor vision nor prices.
  *
- * `modelId` and `provider` are those of the `effect/ai` `Model`, where the provider's layer has one. `supportsVision`
- * is `true` if left out: a provider without vision then fails with `InvalidRequest` when it is shown an image.
- * `hostedTools` are tools that the provider runs itself (its web search …), offered beside the agent's own.
+ * `modelId` and `provider` default to those of the `effect/ai` `Model`, if the provider's layer has one.
+ * `supportsVision` is `true` by default: a provider without vision fails with `InvalidRequest` for an image.
+ * `hostedTools` are tools that the provider runs (its web search …), offered beside the agent's own.
  */
-export interface Options {
+interface Options {
   readonly modelId?: string | undefined
   readonly provider?: string | undefined
   readonly supportsVision?: boolean | undefined

@@ -38,7 +38,7 @@ import { shownParts } from "./internal/effectAi/media.ts"
 type AnyTools = Record<string, AiTool.Any>
 
 /** A call of a tool that its toolkit says needs approval. */
-export interface ApprovalRequest {
+interface ApprovalRequest {
   readonly callId: string
   readonly toolName: string
   readonly arguments: JsonObject
@@ -48,7 +48,7 @@ export interface ApprovalRequest {
  * `approve` decides about calls of tools with `needsApproval`. Without it such a call is refused, and the model is
  * told: the toolkit's gate can't be walked around.
  */
-export interface Options<out R = never> {
+interface Options<out R = never> {
   readonly approve?: ((request: ApprovalRequest) => Effect.Effect<boolean, never, R>) | undefined
 }
 
@@ -58,7 +58,7 @@ const adapt = <R>(tool: AiTool.Any, handled: Effect.Effect<Handled, never, R>, o
     execute: (args) => Effect.flatMap(handled, (handlers) => callHandler(tool, handlers, args, options.approve))
   })
 
-/** Provider-defined tools that the provider runs itself are none of an agent's. */
+/** Reports whether the agent runs a tool. Providers run their own tools themselves. */
 const runsHere = (tool: AiTool.Any): boolean => !AiTool.isProviderDefined(tool) || tool.requiresHandler
 
 const adaptAll = <R>(
@@ -71,17 +71,17 @@ const adaptAll = <R>(
     .map((tool) => adapt(tool, handled, options ?? {}))
 
 /**
- * The tools of a toolkit as tools of an agent. What they need is the toolkit's handlers (`toolkit.toLayer(…)`) and what
- * the tools themselves declare.
+ * Converts the tools of a toolkit to tools of an agent. They require the toolkit's handlers (`toolkit.toLayer(…)`) and
+ * the services that the tools declare.
  *
- * Failures of every kind (arguments that do not decode, failures of the handler in either failure mode, results that do
- * not encode) are told to the model; preliminary results are `ToolProgress` events; `toModelOutput` is honoured.
+ * The model gets every failure as a result: undecodable arguments, failures of the handler in either mode, unencodable
+ * results. Preliminary results become `ToolProgress` events, and `toModelOutput` is honoured.
  */
 export const fromToolkit = <Tools extends AnyTools, R = never>(
   toolkit: AiToolkit.Toolkit<Tools>,
   options?: Options<R>
 ): ReadonlyArray<Tool.Tool<AiTool.HandlersFor<Tools> | AiTool.HandlerServices<Tools[keyof Tools]> | R>> =>
-  // The handlers of a toolkit are found by name and decode what they are given: its type by tool is not needed here.
+  // A handler is found by name and decodes its arguments, so its type per tool is not needed.
   adaptAll(
     toolkit.tools,
     toolkit as unknown as Effect.Effect<
@@ -161,11 +161,11 @@ const handlerOf =
   }
 
 /**
- * Tools of an agent as an `effect/ai` toolkit with its handlers. What the tools need is needed where the toolkit is
- * used (`LanguageModel.generateText({ toolkit, … })`), not where the layer is built.
+ * Converts tools of an agent to an `effect/ai` toolkit with its handlers. The tools' requirements appear at the use of
+ * the toolkit (`LanguageModel.generateText({ toolkit, … })`), not at the layer.
  *
- * A failure is a result with `isFailure`, so no stream ends on one. `returnDirect` and state updates have no meaning
- * outside of an agent and are dropped; a tool that needs `ToolContext` must be given one.
+ * A failure is a result with `isFailure`, so it never ends a stream. `returnDirect` and state updates have no meaning
+ * outside an agent and are dropped. A tool that needs `ToolContext` must get one.
  */
 export const toToolkit = <const Tools extends ReadonlyArray<Tool.Tool<unknown>>>(
   tools: Tools

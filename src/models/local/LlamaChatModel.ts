@@ -35,23 +35,21 @@ import type { Settings } from "./internal/settings.ts"
 import { makeWrapperTurns } from "./internal/wrapperTurn.ts"
 
 /**
- * Options of a layer. Only `model` is needed.
+ * Options of a layer. Only `model` is required.
  *
- * - `contextSize`: how many tokens the model sees at once; by default as many as it was made for and memory allows, at
- *   most 32,768
- * - `sequences`: how many turns are generated at the same time, each with memory for a whole context; 1 by default.
- *   Others wait. With as many as agents that take turns, none has to read its conversation again
- * - `idle`: with it, the model is loaded by the first turn, not with the layer, and given back when there was no turn
- *   for so long. A file that is not there fails the layer all the same; what else is wrong with it fails the turn
- * - `cacheDirectory`: a folder in which the beginnings of prompts are kept (system prompt and tools, computed: some
- *   kB a token), so that the first turn of a process does not read them anew. Files of 6 beginnings a model and 4 GiB are
- *   kept. Nobody else may write there: such a file is as trusted as a program
- * - `structuredOutput`: an answer in a schema is held to it by a grammar (`native`, the default: an agent with tools is
- *   asked for it once more, without them), or comes by a call of a tool
- * - `codec`: how the model is spoken to. By default the chat template in its file decides
+ * - `contextSize`: the context in tokens. By default the model's own as far as memory allows, at most 32,768
+ * - `sequences`: the number of parallel turns, 1 by default. Each needs memory for a whole context. One per agent avoids
+ *   re-reading conversations
+ * - `idle`: loads the model in the first turn, and frees it after this time without a turn. A missing file still fails
+ *   the layer; other problems fail the turn
+ * - `cacheDirectory`: a folder for evaluated prompt prefixes (some kB a token), so that a new process need not evaluate
+ *   them. It keeps 6 prefixes a model and 4 GiB. Only trusted users may write there
+ * - `structuredOutput`: `native` (the default) constrains the answer by a grammar, in an extra request without tools if
+ *   the agent has tools. `tool` answers by a tool call
+ * - `codec`: the prompt format. By default the chat template in the file decides
  *
- * A request's `parameters` may hold `temperature`, `topK`, `topP`, `minP`, `seed`, `repeatPenalty`, `maxTokens` and
- * `thinking`, over those of the layer.
+ * A request's `parameters` may contain `temperature`, `topK`, `topP`, `minP`, `seed`, `repeatPenalty`, `maxTokens` and
+ * `thinking`. They win over those of the layer.
  */
 export interface Options extends Source, Settings {
   readonly contextSize?: number | undefined
@@ -87,10 +85,10 @@ const prefixesIn = (directory: string, { library, llama, path }: Engine, context
   )
 
 /**
- * Loads the model and makes the service. Fails with `Unsupported` when the package or a binary for this machine is not
- * there, with `InvalidRequest` when the file is not one, with `Transport` when a download fails.
+ * Loads the model and makes the service. It fails with `Unsupported` without the package or a binary for this machine,
+ * with `InvalidRequest` for an invalid file, with `Transport` if a download fails.
  */
-export const make = Effect.fn("LlamaChatModel.make")(function* (
+const make = Effect.fn("LlamaChatModel.make")(function* (
   options: Options
 ): Effect.fn.Return<Service, ModelError, Scope.Scope> {
   const { contextSize, idle } = options

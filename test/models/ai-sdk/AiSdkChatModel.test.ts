@@ -20,7 +20,7 @@ const hello = [Message.human("Hello")]
 const ask = Effect.fnUntraced(function* (
   answer: Answer,
   over: Partial<ChatModel.ModelRequest> = {},
-  options?: AiSdkChatModel.Options
+  options?: Parameters<typeof AiSdkChatModel.layer>[1]
 ) {
   const [outcome] = yield* askAll(AiSdkChatModel.layer(mock([answer]), options), [request(hello, over)])
   return outcome as Outcome

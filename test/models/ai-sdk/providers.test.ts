@@ -21,7 +21,7 @@ const agent = Agent.make({ name: "meteorologist", prompt: "You tell the weather.
 const run = Effect.fnUntraced(function* (
   model: (url: string) => ReturnType<typeof openai>,
   replies: ReadonlyArray<OpenAi.Reply>,
-  options?: AiSdkChatModel.Options
+  options?: Parameters<typeof AiSdkChatModel.layer>[1]
 ) {
   const server = yield* OpenAi.make
   server.reply(...replies)

@@ -13,7 +13,7 @@ it.each([
   ["arn:aws:bedrock:eu-west-1:1:inference-profile/eu.anthropic.claude-opus-5-5", "claude-opus-5-5"]
 ])("%s is %s", (id, base) => {
   expect(baseModel(id)).toBe(base)
-  expect(profileOf(id).rates).toBeDefined()
+  expect(profileOf(id).facts).toBeDefined()
 })
 
 it("a Claude that nobody knows yet is asked carefully, a stranger too", () => {

@@ -236,7 +236,7 @@ describe("fromToolkit", () => {
 
     it.effect("asks the approver, with what it decides about", () =>
       Effect.gen(function* () {
-        const asked = yield* Ref.make<ReadonlyArray<Toolkit.ApprovalRequest>>([])
+        const asked = yield* Ref.make<ReadonlyArray<unknown>>([])
         const agent = Agent.make({
           name: "payer",
           prompt: "",

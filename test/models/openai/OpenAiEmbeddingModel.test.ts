@@ -14,7 +14,7 @@ const vectors = (count: number, from = 0, usage: object = { prompt_tokens: count
     usage
   })
 
-const at = (server: Server.Server, options: Partial<OpenAiEmbeddingModel.Options> = {}) =>
+const at = (server: Server.Server, options: Partial<Parameters<typeof OpenAiEmbeddingModel.layer>[0]> = {}) =>
   OpenAiEmbeddingModel.layer({ model: "embed", baseURL: server.url, apiKey: Redacted.make(key), ...options })
 
 const embedMany = (texts: ReadonlyArray<string>) =>

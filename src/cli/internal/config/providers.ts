@@ -16,22 +16,7 @@ import { keptKey, keptNames } from "./credentials.ts"
 import type { Places } from "./places.ts"
 import type { Settings } from "./settings.ts"
 
-/** The model to begin with, of each provider that has one for everything. They are asked for a key in this order. */
-const first: { readonly [provider: string]: string } = {
-  anthropic: "claude-sonnet-5-5",
-  openai: "gpt-6-sol",
-  google: "gemini-3.1-pro-preview",
-  openrouter: "anthropic/claude-sonnet-5.5",
-  xai: "grok-4.3",
-  mistral: "mistral-medium-2604",
-  deepseek: "deepseek-v4-pro",
-  groq: "openai/gpt-oss-120b",
-  together: "moonshotai/Kimi-K2.6",
-  fireworks: "accounts/fireworks/models/kimi-k2p6",
-  cerebras: "zai-glm-4.7"
-}
-
-/** A provider that needs a key, whether it has one, and what to begin with there. */
+/** A provider that needs a key, the place of its key, and the model to start with. */
 export interface Keyed {
   readonly name: string
   readonly variable: string
@@ -43,11 +28,10 @@ const setIn = (variable: string): boolean => (process.env[variable] ?? "").trim(
 
 export const keyed = Effect.fnUntraced(function* (places: Places) {
   const kept = yield* keptNames(places)
-  return Object.entries(first).flatMap(([name, model]): ReadonlyArray<Keyed> => {
-    const variable = ChatModels.providers.find((one) => one.name === name)?.key
-    if (variable === undefined) return []
+  return ChatModels.providers.flatMap(({ firstModel, key: variable, name }): ReadonlyArray<Keyed> => {
+    if (variable === undefined || firstModel === undefined) return []
     const key = setIn(variable) ? "environment" : kept.includes(name) ? "kept" : undefined
-    return [{ name, variable, key, model: `${name}:${model}` }]
+    return [{ name, variable, key, model: `${name}:${firstModel}` }]
   })
 })
 
@@ -140,7 +124,7 @@ export const modelLayer = (
           ? undefined
           : yield* keptKey(places, provider.name)
       if (provider.key !== undefined && !setIn(provider.key) && facts?.baseURL === undefined && apiKey === undefined) {
-        const kept = Object.hasOwn(first, provider.name) ? `deepagents models login ${provider.name}, or ` : ""
+        const kept = provider.firstModel !== undefined ? `deepagents models login ${provider.name}, or ` : ""
         const how = `${kept}export ${provider.key}=…`
         return yield* fail("noModel", `${spec} can't be asked: there is no key of ${provider.name}. Set one: ${how}`)
       }

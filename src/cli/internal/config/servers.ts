@@ -122,7 +122,7 @@ export interface Tried {
   readonly problem: string | undefined
 }
 
-const dialects: ReadonlyArray<ToolSchema.Dialect> = ["openai", "anthropic", "gemini"]
+const dialects = ["openai", "anthropic", "gemini"] as const
 
 const refusedOf = (tools: ReadonlyArray<McpServers.ServerTool>): ReadonlyArray<string> =>
   tools.flatMap(({ name, parameters }) =>

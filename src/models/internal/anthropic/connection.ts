@@ -14,7 +14,7 @@ export interface Connection {
   readonly timeout?: Duration.Input | undefined
 }
 
-/** Options of the SDK: what is set, and no retries, logs, spans or warnings of its own. */
+/** Options of the SDK: the set ones, without its own retries, logs, spans and warnings. */
 export const clientOptions = ({ baseURL, fetch = globalThis.fetch, headers, timeout }: Connection, origin: Origin) =>
   ({
     maxRetries: 0,
@@ -32,7 +32,7 @@ export const secretsOf = (
   own: ReadonlyArray<Redacted.Redacted | undefined>
 ): ReadonlyArray<string> => secretsIn([...own, ...Object.values(headers ?? {})])
 
-/** The header that asks for beta features: those of the layer and those that a request needs. */
+/** Builds the header for beta features of the layer and the request. */
 export const betaHeader = (connection: Connection, betas: ReadonlyArray<string>): Record<string, string> => {
   const all = new Set([...(connection.betas ?? []), ...betas])
   return all.size === 0 ? {} : { "anthropic-beta": [...all].join(",") }

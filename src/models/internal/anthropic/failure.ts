@@ -1,4 +1,4 @@
-/** Makes errors of whatever the SDK rejects with: read by its shape, so that this needs no SDK. */
+/** Converts the SDK's rejections to errors. It inspects their shape, so it does not import the SDK. */
 import * as Predicate from "effect/Predicate"
 import { ModelError } from "../../../core/ModelError.ts"
 import type { HeaderReader } from "../../../support/http/retryAfter.ts"
@@ -48,7 +48,7 @@ const statuses: { readonly [type: string]: number } = {
 
 const number = (text: string | undefined): number => Number(text)
 
-/** Refines a failure by the words of Anthropic and AWS, where a status does not say enough. */
+/** Refines a failure by the messages of Anthropic and AWS, because the status is too coarse. */
 const refine = (
   error: ModelError,
   type: string,
@@ -73,7 +73,7 @@ const refine = (
   return error
 }
 
-const told = (
+const errorOf = (
   origin: Origin,
   failure: {
     readonly status: number | undefined
@@ -97,7 +97,7 @@ const told = (
 export const faultError = (origin: Origin, fault: Fault): ModelError =>
   fault._tag === "Protocol"
     ? badResponse(origin, fault.problem)
-    : told(origin, { status: undefined, type: fault.type, message: fault.message })
+    : errorOf(origin, { status: undefined, type: fault.type, message: fault.message })
 
 const authentication = (origin: Origin, detail: string): ModelError =>
   new ModelError({
@@ -124,7 +124,7 @@ const apiError = (origin: Origin, cause: unknown): ModelError | undefined => {
   // `ThrottlingException:http://internal.amazon.com/…`
   const awsType = headers?.get("x-amzn-errortype")?.split(":")[0]
   const type = stringOf(cause, "type") ?? awsType ?? ""
-  return told(origin, {
+  return errorOf(origin, {
     status: typeof status === "number" ? status : undefined,
     type,
     message: messageOf(cause, body),

@@ -1,6 +1,6 @@
 /**
- * The messages of a request, from a history that was made valid for any provider: roles alternate, results come first
- * in the turn behind their calls, thinking is where it was thought.
+ * Writes the messages of a request from a normalised history: roles alternate, results come first in the turn after
+ * their calls, and thinking stays in place.
  */
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { placeholders } from "../turn/dialect.ts"
@@ -40,7 +40,7 @@ const isThinking = ({ type }: Part): boolean => type === "thinking" || type === 
 /** Writes the texts and calls of the model, in their order, without the blocks of Anthropic's that are `left` out. */
 const saidParts = (turn: AiTurn, names: ToolNames, left: ReadonlySet<string>): ReadonlyArray<Part> => {
   const parts = allParts(turn, names, left)
-  // Thoughts that led to what was left out.
+  // The thoughts led to a dropped part.
   return left.size > 0 && parts.every(isThinking) ? [] : parts
 }
 
@@ -114,8 +114,8 @@ const verbatimIds = (turn: Turn): ReadonlyArray<Pairing> => {
 }
 
 /**
- * Finds what is left out: calls of Anthropic's own tools without an answer, and answers without their call. The API
- * refuses both, but for what goes on in this request: a turn that it paused, and calls that a running tool made.
+ * Finds parts to drop: calls of Anthropic's own tools without an answer, and answers without a call. The API rejects
+ * both, except in a paused turn and for calls of a running tool.
  */
 const unpaired = (
   turns: ReadonlyArray<Turn>,
@@ -189,7 +189,7 @@ export const makeHistoryEncoder = () => {
       if (last?.role === role) last.content.push(...content)
       else messages.push({ role, content: [...content] })
     }
-    const here = (index: number, back = 0): void => {
+    const markPlace = (index: number, back = 0): void => {
       const message = messages.length - 1
       const block = (messages[message]?.content.length ?? 0) - 1 - back
       if (wanted.has(index) && block >= 0) places.set(index, { message, block })
@@ -207,13 +207,13 @@ export const makeHistoryEncoder = () => {
       const parts = before?.left === key ? before : { ...spoken(turn, names, leftHere), left: key }
       known.set(turn, parts)
       say("assistant", parts.assistant)
-      if (turn.role === "ai" && wanted.size > 0) here(turn.index)
+      if (turn.role === "ai" && wanted.size > 0) markPlace(turn.index)
       say("user", parts.user)
       if (wanted.size === 0) continue
-      if (turn.role !== "ai") here(turn.index)
+      if (turn.role !== "ai") markPlace(turn.index)
       else
         turn.calls.forEach(({ answer }, at) => {
-          if (answer.index !== undefined) here(answer.index, parts.user.length - 1 - at)
+          if (answer.index !== undefined) markPlace(answer.index, parts.user.length - 1 - at)
         })
     }
     const last = messages.at(-1)

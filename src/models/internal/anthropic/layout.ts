@@ -1,20 +1,20 @@
 /**
- * The layout of an answer: Anthropic wants the blocks of an answer back in the order in which it gave them, and a
- * message keeps what was said and what was called apart.
+ * The layout of an answer. Anthropic needs the blocks back in their original order, and a message stores content and
+ * calls apart.
  */
 import { isObject, type Json } from "../../../core/Json.ts"
 import type { VerbatimPart } from "./wire.ts"
 
 /**
- * The order of an answer, where it is not "what was said, then the calls": `said`, `call` and `malformed` stand for the
- * next one of these, an object is a block of Anthropic's own (what its
- * tools did, what it made of a conversation that grew too long), which goes back as it came.
+ * The order of an answer, unless it is content followed by calls. `said`, `call` and `malformed` stand for the next
+ * content, call or malformed call. An object is Anthropic's own block (a server tool, a compaction), which is sent back
+ * verbatim.
  */
 export type Layout = ReadonlyArray<"said" | "call" | "malformed" | VerbatimPart>
 
 const verbatim = /^(server_tool_use|mcp_tool_use|container_upload|compaction|fallback|\w+_tool_result)$/
 
-/** Reports whether a block is one of those that go back as they came. */
+/** Reports whether a block is sent back verbatim. */
 export const isVerbatim = (value: unknown): value is VerbatimPart =>
   isObject(value) &&
   typeof value["type"] === "string" &&

@@ -55,7 +55,7 @@ export const text = (value: Json | undefined): string => (typeof value === "stri
 /** An object, or an empty one. */
 export const objectOf = (value: Json | undefined): JsonObject => (isObject(value) ? value : {})
 
-/** The input of a block, as text: what was streamed, or else what it began with. */
+/** Returns the input of a block as text: the streamed text, else its initial value. */
 const inputOf = (block: { readonly json: string; readonly start: JsonObject }): string => {
   const { input } = block.start
   const began = isObject(input) && Object.keys(input).length > 0
@@ -100,7 +100,7 @@ export const assemble = ({ blocks, filtered, id, start, stop, usage }: Answer): 
   const ordered = [...blocks].toSorted(([left], [right]) => left - right).map(([, block]) => block)
   const last = ordered.at(-1)
   for (const block of ordered) {
-    // A blank between two texts is one of the answer, and of no other use: it is not sent back.
+    // A blank between two texts belongs to the answer, but is not sent back.
     if (block.kind === "text" && block.text !== "" && block.text.trim() === "" && content.at(-1)?.type === "text") {
       content.push({ type: "text", text: block.text })
     } else if (block.kind === "text" && block.text.trim() !== "") {

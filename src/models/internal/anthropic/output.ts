@@ -1,4 +1,4 @@
-/** An answer in a schema: by the API's own means where it accepts the schema, else by asking for it. */
+/** An answer in a schema, by the API's own means if it accepts the schema, else by an instruction. */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { targetOf } from "../../../support/json/jsonSchema.ts"
 import { adaptParameters, adaptSchema, type SchemaRules } from "../schema/jsonSchema.ts"
@@ -37,7 +37,7 @@ const isRecursive = (root: JsonObject): boolean => {
   return visit(used)
 }
 
-/** The parameters of a tool as the API can hold a model to them; `undefined` where it can't. */
+/** Adapts the parameters of a tool to strict mode. `undefined` if that is impossible. */
 export const strictSchema = (schema: JsonObject): JsonObject | undefined => {
   const adapted = adaptParameters(schema, rules)
   return adapted === undefined || isRecursive(adapted.schema) ? undefined : adapted.schema
@@ -47,7 +47,7 @@ const make = (given: JsonObject): OutputRequest => {
   const schema = wellFormedObject(given)
   const adapted = adaptSchema(schema, rules)
   if (adapted !== undefined && !isRecursive(adapted.schema)) {
-    // An object that was open and is closed now holds nothing that is not valid.
+    // Closing an open object removes no valid value.
     const removed = adapted.removed.filter((one) => !one.endsWith(": additionalProperties"))
     return { format: { type: "json_schema", schema: adapted.schema }, removed }
   }

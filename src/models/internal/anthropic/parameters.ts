@@ -1,4 +1,4 @@
-/** Parameters of a request, over those of the layer: by the names of our options or by the API's own. */
+/** Parameters of a request over those of the layer, by our names or the API's. */
 import * as Result from "effect/Result"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { wellFormedObject } from "../turn/wellFormed.ts"
@@ -15,7 +15,7 @@ const names: { readonly [option: string]: string } = {
   effort: "output_config.effort"
 }
 
-/** Fields that the codec writes itself: else the conversation on the wire would not be the one of the run. */
+/** Fields that the codec writes itself, because the wire must carry the run's own conversation. */
 const reserved = new Set(["model", "messages", "stream", "system", "tools", "tool_choice", "anthropic_version"])
 
 /**

@@ -18,8 +18,8 @@ import { cacheTtl, type Settings } from "./settings.ts"
 import type { Body, Message, Part, Prompt, TextPart, Thinking, Tool, ToolChoice } from "./wire.ts"
 
 /**
- * The context in which a session encodes requests. `remote`: whether the platform fetches URLs and has a Files API.
- * `fields`: what the platform wants in each body.
+ * The context in which a session encodes requests. `remote` means that the platform fetches URLs and has a Files API.
+ * `fields` are the platform's additions to each body.
  */
 export interface Encoding {
   readonly model: string
@@ -44,7 +44,7 @@ export interface Encoded {
 /** The longest tool name, in characters. */
 const nameLength = 128
 
-/** Tokens for an answer beyond the thinking before it, where only those of the thinking were given. */
+/** Tokens for the answer, beyond a thinking budget without a limit of its own. */
 const answerTokens = 4_096
 
 /** The smallest budget that the API takes. */
@@ -52,7 +52,7 @@ const leastBudget = 1_024
 
 type Effort = NonNullable<Settings["effort"]>
 
-/** The effort that stands for a level, where a model has no budgets. */
+/** Maps a level to an effort, for models without budgets. */
 const effortFor = (level: ThinkingLevel): Effort => {
   const chosen = effortOf(level, ["low", "medium", "high"])
   return chosen === "low" || chosen === "medium" ? chosen : "high"
@@ -83,8 +83,8 @@ const maxTokensOf = ({ profile, settings }: Encoding, thinking: Thinking | undef
 }
 
 /**
- * With a thinking budget, a round of tool calls goes on only if it began with thinking; one that another model began
- * did not, and then this request does without.
+ * Reports whether a thinking budget can be used. A round of tool calls must begin with thinking, which another model's
+ * round lacks.
  */
 const canThink = (thinking: Thinking | undefined, messages: ReadonlyArray<Message>): boolean => {
   if (thinking?.type !== "enabled") return true
@@ -121,7 +121,7 @@ const inContainer = (body: Body, id: string): Body => {
   return typeof container === "string" ? body : { ...body, container: isObject(container) ? { id, ...container } : id }
 }
 
-/** The tool choice, and what is said to a model that can't be made to choose so. */
+/** Chooses the tool choice, and an instruction for models that can't be forced. */
 const choiceOf = (
   { profile }: Encoding,
   request: ModelRequest,
@@ -166,9 +166,8 @@ const fieldsOf = ({ metadata, stopSequences, temperature, topK, topP }: Settings
 const interleaved = "interleaved-thinking-2025-05-14"
 
 /**
- * Makes an encoder for one session. It remembers the tools that were offered last: a request without any, in a
- * conversation with calls, is sent with them and the order not to call, which keeps what is cached. A request fails
- * with the name of a parameter that is not the caller's to set.
+ * Makes an encoder for one session. It remembers the last tools: a request without tools in a conversation with calls
+ * is sent with them and an order not to call, which keeps the cache. It fails with the name of a reserved parameter.
  */
 export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Result.Result<Encoded, string>) => {
   const { fields, model, remote } = encoding

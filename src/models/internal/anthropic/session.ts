@@ -36,14 +36,14 @@ export interface Setup {
   readonly secrets: ReadonlyArray<string>
   readonly idle: number
   readonly priced: (usage: Usage) => Usage
-  /** The token of a request, where each has one. */
+  /** The access token of a request, if each has its own. */
   readonly accessToken?: Effect.Effect<Redacted.Redacted, ModelError> | undefined
 }
 
 /** Time that is given to the end of the HTTP response behind the end of the answer, so that the connection is kept. */
 const lingering = 200
 
-/** Reads what comes behind the end of the answer, not for long. What it is, a failure too, is of no interest. */
+/** Reads the rest of the stream after the answer for a short time, and ignores its content and failures. */
 const linger = (iterator: AsyncIterator<unknown>, giveUp: () => void): Promise<void> =>
   new Promise((resolve) => {
     const timer = setTimeout(giveUp, lingering)

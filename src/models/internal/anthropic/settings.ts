@@ -3,9 +3,9 @@ import type { JsonObject } from "../../../core/Json.ts"
 import type { ThinkingLevel } from "../turn/thinking.ts"
 
 /**
- * Thinking before an answer: as much as it finds right, at a level, or within a budget (tokens). Models up to Claude 4.5
- * have budgets only, those from 4.7 on levels only: each takes what is nearest. `interleaved` lets models up to 4.6
- * think between tool calls too; later ones always do.
+ * Thinking before an answer: adaptive, at a level, or within a token budget. Models up to Claude 4.5 accept budgets
+ * only, models from 4.7 levels only. Each uses its nearest setting. `interleaved` lets models up to 4.6 think between
+ * tool calls; later ones always do.
  */
 export type Thinking =
   | "adaptive"
@@ -13,20 +13,19 @@ export type Thinking =
   | { readonly budget: number; readonly interleaved?: boolean | undefined }
 
 /**
- * Settings of requests. Only what is set is sent, except `maxTokens`, which the API insists on.
+ * Settings of requests. Only those that are set are sent, except `maxTokens`, which the API requires.
  *
- * - `maxTokens`: the longest answer, thinking included, in tokens
- * - `temperature`, `topP`, `topK`: only for models up to Claude 4.6; later ones refuse them
- * - `showThinking`: whether the text of thinking comes back (summarised), or only what proves it
- * - `effort`: how much work goes into an answer
- * - `cache`: where prompts are cached and for how long; on by default, for five minutes
- * - `serverTools`: tools that Anthropic runs itself (web search …), as its API describes them
- * - `parallelToolCalls`: whether the model may ask for several tools in one turn; it may, unless this is false
- * - `strictTools`: whether arguments are held to the schemas of their tools, as far as the API takes them (models from
- *   4.5 on)
+ * - `maxTokens`: the longest answer in tokens, thinking included
+ * - `temperature`, `topP`, `topK`: only for models up to Claude 4.6
+ * - `showThinking`: true returns a summary of the thinking, false only its signature
+ * - `effort`: the amount of work for an answer
+ * - `cache`: the places and the lifetime of prompt caching; on by default, for five minutes
+ * - `serverTools`: tools that Anthropic runs (web search …), as its API describes them
+ * - `parallelToolCalls`: false allows only one tool call per turn
+ * - `strictTools`: true holds arguments to their schemas if the API can (models from 4.5 on)
  * - `metadata.userId`: an opaque id of the end user
- * - `parameters`: fields of a request that have no option here, by the API's names. Those of a single request win over
- *   all of these; a `null` there takes one out
+ * - `parameters`: request fields without an option here, by the API's names. Those of a single request win, and `null`
+ *   there removes one
  */
 export interface Settings {
   readonly maxTokens?: number | undefined

@@ -1,6 +1,4 @@
-/**
- * Token counts of an answer: the beginning says what was read, the end what was written, and what is said later counts.
- */
+/** Token counts of an answer. The first event counts input, the last output, and later counts win. */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { make, type Usage } from "../../../core/Usage.ts"
 import { countOf, objectsOf } from "../wire/read.ts"
@@ -14,8 +12,8 @@ export interface Counts {
 }
 
 /**
- * Takes the counts that are there. Where an answer took several steps of which some are no part of the message (the
- * conversation was made shorter, another model was asked), only the list of them counts all.
+ * Merges the counts of an event. If some steps of an answer are not in the message (a compaction, another model), only
+ * the list of steps counts all of them.
  */
 export const count = (counts: Counts, usage: JsonObject): void => {
   const steps = objectsOf(usage["iterations"])
@@ -38,7 +36,7 @@ export const count = (counts: Counts, usage: JsonObject): void => {
   if (isObject(details)) take("reasoning", details["thinking_tokens"])
 }
 
-/** The counts as usage. Anthropic counts cached input apart; usage counts everything that was read. */
+/** Converts counts to usage. Anthropic counts cached input apart; usage counts all input. */
 export const usageOf = (counts: Counts): Usage =>
   make({
     inputTokens: counts.input + counts.cacheRead + counts.cacheWrite,

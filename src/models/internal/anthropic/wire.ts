@@ -66,7 +66,7 @@ export interface ToolResultPart extends Cacheable {
   readonly is_error?: true
 }
 
-/** A block that is sent back as it came: what Anthropic's own tools did, and what it made of the conversation. */
+/** A block that is sent back verbatim: a server tool's result, or a compaction. */
 export interface VerbatimPart {
   readonly type:
     | "server_tool_use"
@@ -126,7 +126,7 @@ export interface Prompt {
   readonly model: string
   readonly system?: ReadonlyArray<TextPart>
   readonly messages: ReadonlyArray<Message>
-  /** Tools of the client, and those that Anthropic runs itself, as its API describes them. */
+  /** Tools of the client and Anthropic's server tools, as its API describes them. */
   readonly tools?: ReadonlyArray<Tool | JsonObject>
   readonly tool_choice?: ToolChoice
   readonly thinking?: Thinking

@@ -99,11 +99,11 @@ const textOf = (cause: unknown, key: string): string | undefined =>
 /** Names of errors that JavaScript makes. All others are AWS's. */
 const plainNames = new Set(["", "Error", "TypeError", "SyntaxError", "RangeError", "AbortError", "TimeoutError"])
 
-/** The names of exceptions inside a stream begin small. Those that are in no list are failures of the server. */
+/** Names of exceptions inside a stream start in lower case. Unlisted ones are server failures. */
 const inStream = (name: string): string =>
   name.endsWith("Exception") ? name.slice(0, 1).toLowerCase() + name.slice(1) : "internalServerException"
 
-/** Words that the SDK adds to what a server said. */
+/** The SDK appends this to a server's message. */
 const hint = "\n  Deserialization error:"
 
 const withoutHint = (message: string): string => {

@@ -32,7 +32,7 @@ type Piece =
   | { readonly _tag: "text"; text: string; readonly citations: Array<JsonObject> }
   | { readonly _tag: "reasoning"; text: string; signature: string; redacted: string }
   | { readonly _tag: "call"; readonly id: string; readonly name: string; raw: string; over: boolean }
-  /** A tool that Bedrock runs itself, and what came of it. */
+  /** A tool call that Bedrock ran, or its result. */
   | { readonly _tag: "own"; readonly kind: "toolUse" | "toolResult"; readonly start: JsonObject; raw: string }
 
 const serverTool = "server_tool_use"
@@ -51,7 +51,7 @@ const usageOf = (usage: JsonObject): Usage.Usage => {
   const count = (name: string): number => countOf(usage[name]) ?? 0
   const cacheReadTokens = count("cacheReadInputTokens")
   const cacheWriteTokens = count("cacheWriteInputTokens")
-  // Cached tokens are counted apart; usage counts everything that was read.
+  // Bedrock counts cached tokens apart. Usage counts all input.
   return Usage.make({
     inputTokens: count("inputTokens") + cacheReadTokens + cacheWriteTokens,
     outputTokens: count("outputTokens"),
@@ -60,7 +60,7 @@ const usageOf = (usage: JsonObject): Usage.Usage => {
   })
 }
 
-/** A citation in the words of those that other APIs give. */
+/** Converts a citation to the common form. */
 const citationOf = (citation: JsonObject): JsonObject => {
   const location = objectOf(citation["location"]) ?? {}
   const page = objectOf(location["documentPage"])
@@ -87,7 +87,7 @@ export const makeDecoder = ({ cost = identity, makeId, names, origin }: DecodeCo
   let stop: string | undefined
   let usage: JsonObject | undefined
 
-  /** The piece at a place, if it is of this kind. What is told of another kind there is nothing that the API says. */
+  /** Finds the piece at an index if it has this kind. The API never changes the kind at an index. */
   const at = <Tag extends Piece["_tag"]>(
     index: number,
     tag: Tag
@@ -96,7 +96,7 @@ export const makeDecoder = ({ cost = identity, makeId, names, origin }: DecodeCo
     return piece?._tag === tag ? (piece as Extract<Piece, { readonly _tag: Tag }>) : undefined
   }
 
-  const begun = <P extends Piece>(index: number, piece: P): P => {
+  const beginPiece = <P extends Piece>(index: number, piece: P): P => {
     pieces.set(index, piece)
     return piece
   }
@@ -104,22 +104,23 @@ export const makeDecoder = ({ cost = identity, makeId, names, origin }: DecodeCo
   const takeStart = (index: number, start: JsonObject, sink: Sink): void => {
     const use = objectOf(start["toolUse"])
     const result = objectOf(start["toolResult"])
-    if (result !== undefined) begun(index, { _tag: "own", kind: "toolResult", start: result, raw: "" })
+    if (result !== undefined) beginPiece(index, { _tag: "own", kind: "toolResult", start: result, raw: "" })
     if (use === undefined) return
     const id = stringOf(use["toolUseId"]) || makeId()
     const name = stringOf(use["name"]) ?? ""
     if (use["type"] === serverTool) {
-      begun(index, { _tag: "own", kind: "toolUse", start: use, raw: "" })
+      beginPiece(index, { _tag: "own", kind: "toolUse", start: use, raw: "" })
       sink.emit({ _tag: "ToolCallStart", id, name, providerExecuted: true })
     } else {
       const own = names.own(name)
-      begun(index, { _tag: "call", id, name: own, raw: "", over: false })
+      beginPiece(index, { _tag: "call", id, name: own, raw: "", over: false })
       sink.emit({ _tag: "ToolCallStart", id, name: own })
     }
   }
 
   const takeThought = (index: number, delta: JsonObject, sink: Sink): void => {
-    const piece = at(index, "reasoning") ?? begun(index, { _tag: "reasoning", text: "", signature: "", redacted: "" })
+    const piece =
+      at(index, "reasoning") ?? beginPiece(index, { _tag: "reasoning", text: "", signature: "", redacted: "" })
     const text = stringOf(delta["text"]) ?? ""
     piece.text += text
     piece.signature += stringOf(delta["signature"]) ?? ""
@@ -135,12 +136,12 @@ export const makeDecoder = ({ cost = identity, makeId, names, origin }: DecodeCo
     const citation = objectOf(delta["citation"])
     const own = at(index, "own")
     if (text !== undefined) {
-      const piece = at(index, "text") ?? begun(index, { _tag: "text", text: "", citations: [] })
+      const piece = at(index, "text") ?? beginPiece(index, { _tag: "text", text: "", citations: [] })
       piece.text += text
       if (text !== "") sink.emit({ _tag: "TextDelta", text })
     } else if (thought !== undefined) takeThought(index, thought, sink)
     else if (citation !== undefined) {
-      const piece = at(index, "text") ?? begun(index, { _tag: "text", text: "", citations: [] })
+      const piece = at(index, "text") ?? beginPiece(index, { _tag: "text", text: "", citations: [] })
       piece.citations.push(citationOf(citation))
     } else if (own !== undefined) {
       own.raw += own.kind === "toolUse" ? (input ?? "") : `${JSON.stringify(delta["toolResult"] ?? [])}\n`

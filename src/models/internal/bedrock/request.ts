@@ -30,7 +30,7 @@ export interface Settings {
   readonly cache: "off" | { readonly ttl: "5m" | "1h" }
 }
 
-/** A request, and what is needed to read its answer. */
+/** A request, and the means to read its answer. */
 export interface Written {
   readonly body: Body
   readonly names: ToolNames
@@ -130,7 +130,7 @@ const makeTurnWriter = (settings: Settings) => {
   }
 }
 
-/** Roles take turns: results and what a person says behind them are one message. */
+/** Merges messages of one role, because roles must alternate: results and a following human turn are one message. */
 const alternating = (messages: ReadonlyArray<Message>): Array<Message> => {
   const merged: Array<Message> = []
   for (const message of messages) {
@@ -165,7 +165,7 @@ const fields = new Set([
   "promptVariables"
 ])
 
-/** A name that is no field of the API is one of the model's own. */
+/** Moves names that are not fields of the API to the model's own fields. */
 const sorted = (layer: JsonObject): JsonObject => {
   const own: Record<string, Json> = {}
   const others: Record<string, Json> = {}
@@ -179,7 +179,7 @@ const sorted = (layer: JsonObject): JsonObject => {
     : { ...own, additionalModelRequestFields: merge(isObject(given) ? given : {}, others) }
 }
 
-/** A level of thinking in the words of a family; nothing where it has none. */
+/** Writes a level of thinking in a family's form. Empty if the family has none. */
 const thinkingOf = (
   { efforts, family, model }: Pick<Settings, "model" | "family" | "efforts">,
   level: ThinkingLevel
@@ -210,7 +210,7 @@ const point = (cache: Settings["cache"]): Part => ({
   cachePoint: { type: "default", ...(cache !== "off" && cache.ttl === "1h" ? { ttl: "1h" } : {}) }
 })
 
-/** Cache points behind the last two turns of the person: the end of this request and that of the one before. */
+/** Sets cache points after the last two human turns: the end of this request and of the previous one. */
 const pointed = (messages: Array<Message>, settings: Settings): void => {
   let left = 2
   for (let at = messages.length - 1; at >= 0 && left > 0; at--) {
@@ -247,7 +247,7 @@ const forgotten = (name: string): ToolDefinition => ({
   annotations: {}
 })
 
-/** The order to call a tool, or none: by the API where it can say so, else in words. */
+/** Chooses how to request or forbid a tool call: by the API if possible, else by an instruction. */
 const choiceOf = (
   { toolChoice, tools }: ModelRequest,
   names: ToolNames,
@@ -269,9 +269,9 @@ const withPlea = (messages: Array<Message>, plea: string): void => {
 }
 
 /**
- * Makes the writer of one session. It keeps what it wrote for as long as the history and the tools stay the same, and
- * the tools that were offered last: a history with calls is refused without them. Fails with the name of a parameter
- * that is not the caller's to set.
+ * Makes the writer of one session. It reuses written messages while the history and the tools stay the same. It also
+ * remembers the last tools, because Bedrock rejects a history with calls without them. It fails with the name of a
+ * reserved parameter.
  */
 export const makeWriter = (settings: Settings) => {
   const { cache, family, model, serverTools } = settings

@@ -1,9 +1,9 @@
-/** The Converse API as plain types: what a request is made of, with bytes where its JSON has base64. */
+/** The Converse API as plain types, with bytes instead of base64. */
 import type { Json } from "../../../core/Json.ts"
 
 export type Value = Json | Uint8Array | ReadonlyArray<Value> | { readonly [key: string]: Value }
 
-/** An object with one key, which says what it is: `{ text }`, `{ toolUse }`, `{ cachePoint }` … */
+/** An object whose single key names its kind: `{ text }`, `{ toolUse }`, `{ cachePoint }` … */
 export type Part = { readonly [key: string]: Value }
 
 export interface Message {

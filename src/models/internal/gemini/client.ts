@@ -55,7 +55,7 @@ const retryAfter = (error: JsonObject | undefined): string | undefined =>
     return seconds === undefined ? [] : [seconds]
   })[0]
 
-/** A key that is none is called an invalid argument; the details know better. */
+/** Finds the specific code in the details: an invalid key is reported as an invalid argument. */
 const codeOf = (error: JsonObject | undefined): string | undefined =>
   objectsOf(error?.["details"]).some(({ reason }) => reason === "API_KEY_INVALID") ? "invalid_api_key" : undefined
 
@@ -80,7 +80,7 @@ export const errorOf = (
   })
 }
 
-/** The events of a stream of them: the JSON behind `data:`, whatever the ends of lines are. */
+/** Splits a body into server-sent events and returns the JSON of each, with any line ending. */
 async function* eventsOf(body: ReadableStream<Uint8Array> | null, origin: Origin): AsyncGenerator<unknown> {
   const decoder = new TextDecoder()
   let begun = ""
@@ -98,7 +98,7 @@ async function* eventsOf(body: ReadableStream<Uint8Array> | null, origin: Origin
     else if (/^[[{]/.test(line)) data.push(line)
     return undefined
   }
-  const given = async (event: Result.Result<unknown, unknown>): Promise<unknown> =>
+  const checkEvent = async (event: Result.Result<unknown, unknown>): Promise<unknown> =>
     Result.isSuccess(event) ? event.success : Promise.reject(badResponse(origin, "an event of the stream is not JSON"))
   let returned = false
   for await (const chunk of body ?? []) {
@@ -110,13 +110,13 @@ async function* eventsOf(body: ReadableStream<Uint8Array> | null, origin: Origin
     for (const line of lines) {
       const event = take(begun + line)
       begun = ""
-      if (event !== undefined) yield await given(event)
+      if (event !== undefined) yield await checkEvent(event)
     }
     begun += last
   }
   take(begun + decoder.decode())
   const event = flush()
-  if (event !== undefined) yield await given(event)
+  if (event !== undefined) yield await checkEvent(event)
 }
 
 /** Makes a client. */

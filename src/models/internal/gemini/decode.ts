@@ -45,7 +45,7 @@ const filters = new Set([
   "MODEL_ARMOR"
 ])
 
-/** The model wrote a call that the API could not read; what it wrote stands in words. */
+/** Finish reasons of a call that the API could not parse. The message contains its text. */
 const misspelt = new Set(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"])
 
 const stopOf = (finish: string, called: boolean): Message.TurnStop => {
@@ -98,7 +98,7 @@ const citationsOf = (grounding: JsonObject, text: string, isLast: boolean): Read
   return [...citations, ...others.flatMap((source) => (source === undefined ? [] : [{ source }]))].slice(0, mostSources)
 }
 
-/** Probabilities of tokens, in the words of those that OpenAI gives. */
+/** Converts token probabilities to OpenAI's form. */
 const logprobsOf = (result: JsonObject | undefined): ReadonlyArray<JsonObject> => {
   const worded = ({ logProbability: logprob = null, token = null }: JsonObject): JsonObject => ({ token, logprob })
   const top = objectsOf(result?.["topCandidates"])
@@ -126,7 +126,7 @@ export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext): 
       last.text += text
       last.signature = signature
     } else if (text !== "") pieces.push({ _tag: "said", kind, text, signature })
-    // Proof of thoughts that led to what was said before.
+    // A signature of the thoughts before the previous part.
     else if (signature !== undefined) pieces.push({ _tag: "own", part: { text: "", thoughtSignature: signature } })
     if (text !== "") sink.emit({ _tag: kind === "text" ? "TextDelta" : "ReasoningDelta", text })
   }
@@ -152,7 +152,7 @@ export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext): 
       if (data !== "") pieces.push({ _tag: "image", block: { type, source: { kind: "base64", data, mimeType } } })
     } else if (text !== undefined) say(part, text, sink)
     else {
-      // Code that Google ran, and what came of it.
+      // Code that Google ran, and its result.
       pieces.push({ _tag: "own", part })
       if ("executableCode" in part) {
         sink.emit({ _tag: "ToolCallStart", id: makeId(), name: "code_execution", providerExecuted: true })

@@ -16,7 +16,7 @@ import type { ToolNames } from "../turn/toolNames.ts"
 import { wellFormed } from "../turn/wellFormed.ts"
 import { stringOf } from "../wire/read.ts"
 
-/** Settings of every request of a layer. `efforts` are those that the model takes, as far as they are known. */
+/** Settings of every request of a layer. `efforts` are the accepted efforts, if known. */
 export interface Settings {
   readonly model: string
   readonly parameters: ReadonlyArray<JsonObject>
@@ -24,7 +24,7 @@ export interface Settings {
   readonly efforts: ReadonlyArray<Effort> | undefined
 }
 
-/** A request, and what is needed to read its answer. */
+/** A request, and the means to read its answer. */
 export interface Written {
   readonly body: JsonObject
   readonly names: ToolNames
@@ -169,8 +169,8 @@ const configOf = ({ toolChoice }: ModelRequest, names: ToolNames): JsonObject =>
 }
 
 /**
- * Makes the writer of one session. It keeps what it wrote for as long as the history and the tools stay the same. Fails
- * with the name of a parameter that is not the caller's to set.
+ * Makes the writer of one session. It reuses written messages while the history and the tools stay the same. It fails
+ * with the name of a reserved parameter.
  */
 export const makeWriter = (settings: Settings) => {
   const { efforts, model, serverTools } = settings

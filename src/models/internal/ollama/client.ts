@@ -1,4 +1,4 @@
-/** The two requests that a model makes of an Ollama server: what a model can, and a turn as lines of JSON. */
+/** The two requests to an Ollama server: a model's abilities, and a turn as lines of JSON. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
@@ -22,7 +22,7 @@ export interface Connection {
   readonly timeout?: Duration.Input | undefined
 }
 
-/** Facts that a server tells of a model; nothing where it says nothing. */
+/** Facts about a model from the server. Missing facts stay undefined. */
 export interface Shown {
   readonly contextLength?: number | undefined
   readonly abilities?: ReadonlySet<string> | undefined
@@ -37,12 +37,12 @@ export interface Client {
 
 const home = "http://localhost:11434"
 
-/** Time in which a server says what a model can: it looks into a file. */
+/** The time-out for a model's abilities, which the server reads from a file. */
 const patience = "5 seconds"
 
 /**
- * An address as people write it: with the version of the API that others speak, without a scheme. `undefined` where it
- * is none.
+ * Normalises an address as people write it: without a scheme, or with the `/v1` of compatible APIs. `undefined` if it
+ * is invalid.
  */
 export const addressOf = (baseURL: string = home): string | undefined => {
   const address = /^https?:\/\//i.test(baseURL) ? baseURL : `http://${baseURL}`
@@ -55,7 +55,7 @@ export const secondsOf = (keepAlive: Duration.Input): number => {
   return Number.isFinite(seconds) ? Math.round(seconds) : -1
 }
 
-/** The lines of a body. A line may be as long as it likes: only what is new is searched. */
+/** Splits a body into lines. It searches only new bytes, so long lines stay cheap. */
 async function* linesOf(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let begun = ""
@@ -92,7 +92,7 @@ export const messageOf = (text: string): string => {
   return stringOf(error) ?? stringOf(objectOf(error)?.["message"]) ?? (text.trimStart().startsWith("<") ? "" : text)
 }
 
-/** Makes a client. Fails where the address is none. */
+/** Makes a client. It fails if the address is invalid. */
 export const makeClient = Effect.fnUntraced(function* (
   connection: Connection,
   { model, provider }: Pick<Origin, "provider" | "model">

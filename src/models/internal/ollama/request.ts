@@ -13,7 +13,7 @@ import type { ToolNames } from "../turn/toolNames.ts"
 import { wellFormed, wellFormedObject } from "../turn/wellFormed.ts"
 import { merge } from "../wire/read.ts"
 
-/** Settings of every request of a layer. `abilities` are those that the server tells of the model. */
+/** Settings of every request of a layer. `abilities` are the model's, as the server reports them. */
 export interface Settings {
   readonly provider: string
   readonly model: string
@@ -22,7 +22,7 @@ export interface Settings {
   readonly parameters: ReadonlyArray<JsonObject>
 }
 
-/** A request, and what is needed to read its answer. `forced` is the tool whose arguments the answer is. */
+/** A request, and the means to read its answer. `forced` is the tool whose arguments are the answer. */
 export interface Written {
   readonly body: JsonObject
   readonly names: ToolNames
@@ -34,7 +34,7 @@ export interface Written {
 
 const reserved = new Set(["model", "messages", "stream", "tools"])
 
-/** The fields of a request. What has another name is an option of the model. */
+/** The fields of a request. Other names are options of the model. */
 const fields = new Set([
   ...reserved,
   "format",
@@ -152,8 +152,8 @@ const thinkOf = ({ abilities, model }: Settings, level: ThinkingLevel): JsonObje
 }
 
 /**
- * Makes the writer of one session. It keeps what it wrote for as long as the history and the tools stay the same. Fails
- * with the name of a parameter that is not the caller's to set.
+ * Makes the writer of one session. It reuses written messages while the history and the tools stay the same. It fails
+ * with the name of a reserved parameter.
  */
 export const makeWriter = (settings: Settings) => {
   const normalize = makeNormalizer(dialectOf(settings.provider))

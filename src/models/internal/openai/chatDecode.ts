@@ -18,7 +18,7 @@ export interface ChatDecodeContext extends DecodeContext {
   readonly thinkTags: ThinkTags | undefined
 }
 
-/** Fields in which servers put reasoning; one that uses two says the same in both. */
+/** The fields that servers use for reasoning. A server that fills two repeats itself. */
 const reasoningFields = ["reasoning_content", "reasoning", "reasoning_text"]
 
 /** Words of a server that broke down, in the place of a reason to finish. */
@@ -102,7 +102,7 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
    * Servers number badly: an id that is new begins a call, whatever its index says, and so does a name at an index that
    * is new, whatever its id says.
    */
-  const known = (index: number | undefined, given: string, isNamed: boolean): CallSlot | undefined => {
+  const findCall = (index: number | undefined, given: string, isNamed: boolean): CallSlot | undefined => {
     const last = index === undefined ? calls.at(-1) : byIndex.get(index)
     if (given === "") return index === undefined && isNamed && last?.name !== "" ? undefined : last
     const own = byBoth.get(both(index, given))
@@ -114,7 +114,7 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
   const slotFor = (piece: JsonObject): CallSlot => {
     const given = stringOf(piece["id"]) ?? ""
     const index = placeOf(piece["index"])
-    const found = known(index, given, (stringOf(objectOf(piece["function"])?.["name"]) ?? "") !== "")
+    const found = findCall(index, given, (stringOf(objectOf(piece["function"])?.["name"]) ?? "") !== "")
     if (found !== undefined) return found
     // Calls to which the server gave one id have to be told apart by whoever answers them.
     const id = given === "" || byId.has(given) ? makeId() : given
@@ -163,7 +163,7 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
     for (const tool of objectsOf(delta["executed_tools"])) {
       for (const one of objectsOf(objectOf(tool["search_results"])?.["results"])) annotations.push(one)
     }
-    // Only what proves a thought is kept: the rest says of each piece of a stream what it is.
+    // Only the signature is kept. The other fields describe each chunk of the stream.
     const extra = objectOf(delta["extra_content"])
     if (extra !== undefined && Object.values(extra).some((one) => objectOf(one)?.["thought_signature"] !== undefined)) {
       turn.extra = extra

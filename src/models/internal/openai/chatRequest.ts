@@ -1,8 +1,8 @@
 /**
- * Writes a request for the Chat Completions API, as OpenAI and everybody who is compatible with it reads it.
+ * Writes a request for the Chat Completions API, as OpenAI and compatible servers read it.
  *
- * Points on which servers disagree are avoided rather than configured: system messages only at the start, roles that alternate,
- * plain strings where there is only text, pictures never in tool results.
+ * It avoids the points on which servers disagree: system messages only at the start, alternating roles, plain strings
+ * for text, no images in tool results.
  */
 import * as Result from "effect/Result"
 import type {
@@ -15,7 +15,7 @@ import type {
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
-import type { Ways } from "../servers/Server.ts"
+import type { Ways } from "../servers/servers.ts"
 import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.ts"
 import {
   type AiTurn,
@@ -44,7 +44,7 @@ export interface ChatSettings {
   readonly parameters: ReadonlyArray<JsonObject>
   /** Parameters that the server takes and refuses. */
   readonly ways: Ways
-  /** The efforts that the model takes, where they are known. */
+  /** The accepted efforts, if known. */
   readonly efforts: ReadonlyArray<Effort> | undefined
   /** Holds arguments to the schemas of their tools, where those can be. */
   readonly strictTools?: boolean | undefined
@@ -99,7 +99,7 @@ const partOf =
 const paragraphs = (blocks: ReadonlyArray<Shown>): string =>
   blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n\n")
 
-/** The field in which each message carries reasoning where the server wants it in each. */
+/** The field for reasoning on servers that require it in each message. */
 const everyField = "reasoning_content"
 
 /**
@@ -196,7 +196,7 @@ const messagesOf = (
   }
 }
 
-/** Puts a word of the model's between results and what a person says, for a server that takes no such turn there. */
+/** Inserts an assistant message between tool results and a human turn, for servers that reject a human turn there. */
 const answeredFirst = (turns: ReadonlyArray<Turn>): ReadonlyArray<Turn> =>
   turns.flatMap((turn, index) => {
     const before = turns[index - 1]
@@ -212,8 +212,8 @@ const filler: AiTurn = {
 }
 
 /**
- * Makes the writer of one session. It keeps what it wrote for as long as the history and the tools stay the same. Fails
- * with the name of a parameter that is not the caller's to set.
+ * Makes the writer of one session. It reuses written messages while the history and the tools stay the same. It fails
+ * with the name of a reserved parameter.
  */
 export const makeChatWriter = (settings: ChatSettings) => {
   const { efforts, ways } = settings

@@ -10,7 +10,7 @@ import { countOf, objectOf } from "../wire/read.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
 import { restored } from "./restore.ts"
 
-/** A stretch of text or of reasoning. `field` is where the reasoning came in. */
+/** A run of text or of reasoning. `field` is the source field of the reasoning. */
 export interface Run {
   readonly kind: "text" | "reasoning"
   text: string
@@ -29,19 +29,19 @@ export interface CallSlot {
   extra: JsonObject | undefined
 }
 
-/** Everything that came of a turn. */
+/** Everything received in a turn. */
 export interface ChatTurn {
   readonly runs: ReadonlyArray<Run>
   readonly calls: ReadonlyArray<CallSlot>
   readonly details: ReadonlyArray<JsonObject>
-  /** Citations of the text; places are those of the whole text. */
+  /** Citations, with offsets in the whole text. */
   readonly annotations: ReadonlyArray<JsonObject>
   finish: string | undefined
   usage: JsonObject | undefined
   id: string | undefined
   model: string | undefined
   refused: boolean
-  /** Probabilities of the tokens, where they were asked for. */
+  /** Token probabilities, if requested. */
   readonly logprobs: Array<JsonObject>
   /** Data that has to come back with the message. */
   extra: JsonObject | undefined
@@ -94,7 +94,7 @@ const usageOf = (usage: JsonObject): Usage.Usage => {
   )
 }
 
-/** The calls, without those that the server told again, under the same id and with the same words. */
+/** Drops calls that the server repeated under the same id with the same arguments. */
 const distinct = (calls: ReadonlyArray<CallSlot>): ReadonlyArray<CallSlot> => {
   const told = new Set<string>()
   return calls.filter(({ given, name, raw }) => {

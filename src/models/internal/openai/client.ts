@@ -73,7 +73,7 @@ const baseUrlOf = (connection: Connection, api: "chat" | "responses", model: str
 
 const variables = { openai: "OPENAI_API_KEY", "azure-openai": "AZURE_OPENAI_API_KEY" } as const
 
-/** The key that was given, or the one of the environment. A server that is neither's gets none that was not given. */
+/** Picks the given key, or the environment's. Another server gets only a given key. */
 const keyOf = Effect.fnUntraced(function* (connection: Connection, origin: Pick<Origin, "provider" | "model">) {
   if (connection.azure?.accessToken !== undefined) return undefined
   if (connection.apiKey !== undefined) return Redacted.value(connection.apiKey).trim()
@@ -122,8 +122,8 @@ const ended = { done: true, value: undefined } as const
 /** A client for one model. */
 export interface Client {
   /**
-   * Sends a request and streams its events; leaving the stream aborts the signal, and with it the request. `body` is
-   * what the request says, and an error must not.
+   * Sends a request and streams its events. Leaving the stream aborts the signal and the request. `body` is the
+   * request's content, which errors must not reveal.
    */
   readonly stream: (
     body: unknown,

@@ -4,13 +4,13 @@ import type { JsonObject } from "../../../core/Json.ts"
 import type { ProviderFailure } from "../wire/errors.ts"
 import { listOf, numberOf, objectOf, parse, stringOf } from "../wire/read.ts"
 
-/** A code may be a number that is an HTTP status: proxies pass on what they got. */
+/** Reads a numeric code as an HTTP status, since proxies pass it on. */
 const statusOf = (code: unknown): number | undefined => {
   const number = numberOf(code)
   return number !== undefined && number >= 400 && number < 600 ? number : undefined
 }
 
-/** FastAPI lists what is wrong with a request, and quotes the request: only the words are taken. */
+/** Reads the messages of FastAPI's validation errors, without the quoted request. */
 const detailsOf = (detail: unknown): string | undefined => {
   if (typeof detail === "string") return detail
   const said = listOf(detail).flatMap((one) => {
@@ -40,8 +40,8 @@ export const failureOf = (error: unknown): ProviderFailure => {
 const namedCall = /(?:<function=|"name"\s*:\s*")([\w.-]{1,200})/
 
 /**
- * Groq reads calls itself, and fails a turn with one that it can't read. It tells what the model wrote, so that the call
- * can be answered as a malformed one, and the model writes it again.
+ * Recognises Groq's failure for an unreadable call. It contains the model's text, so the call can be answered as
+ * malformed and the model can repeat it.
  */
 export const failedCall = (error: JsonObject): JsonObject | undefined => {
   const wrote = stringOf(error["failed_generation"])

@@ -72,7 +72,10 @@ const kinds: { readonly [itemType: string]: Kind } = {
   }
 }
 
-/** The types of items that wait for the client: with the agent's tool for them, or (nothing) where it has none. */
+/**
+ * The types of items that wait for the client, with the agent's tool for each. `undefined` if the agent has no such
+ * tool.
+ */
 export type HostedCalls = ReadonlyMap<string, string | undefined>
 
 const none: HostedCalls = new Map()
@@ -97,7 +100,7 @@ export const toolFor = (itemType: string): string => kinds[itemType]?.tool ?? it
 export const hostedArguments = (itemType: string, item: JsonObject): string =>
   JSON.stringify(kinds[itemType]?.argumentsOf(item) ?? {})
 
-/** The answer to a call in its own form; `undefined` where it is no such call. */
+/** Writes the answer to a hosted call in its own form. `undefined` for another call. */
 export const hostedAnswer = ({ answer, data }: AnsweredCall): JsonObject | undefined => {
   const item = objectOf(data?.["hosted"])
   const kind = kinds[stringOf(item?.["type"]) ?? ""]

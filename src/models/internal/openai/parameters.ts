@@ -1,6 +1,4 @@
-/**
- * Sampling and service parameters: their names here, their names on the wire, and how a request's overlay the layer's.
- */
+/** Sampling and service parameters: their names here and on the wire, and the precedence of layers. */
 import * as Result from "effect/Result"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { wellFormedObject } from "../turn/wellFormed.ts"
@@ -9,7 +7,7 @@ import { merge } from "../wire/read.ts"
 /** Effort of a reasoning model. Each model takes some of these values. */
 export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max"
 
-/** Parameters of both of OpenAI's APIs. Only those that are set are sent. */
+/** Parameters of both OpenAI APIs. Only those that are set are sent. */
 export interface Parameters {
   readonly temperature?: number | undefined
   readonly topP?: number | undefined
@@ -41,7 +39,7 @@ export const commonNames: WireNames = {
 }
 
 /** Objects are joined one level deep, so that a request can change the effort and keep the summary. */
-const put = (body: Record<string, Json>, key: string, value: Json): void => {
+const setParameter = (body: Record<string, Json>, key: string, value: Json): void => {
   const before = body[key]
   body[key] = isObject(before) && isObject(value) ? merge(before, value) : value
 }
@@ -55,8 +53,8 @@ const withoutNulls = (body: { readonly [key: string]: Json }): JsonObject =>
   )
 
 /**
- * Joins parameters, the later ones over the earlier; `null` takes one out. A name that is not ours is the API's own.
- * One that the codec writes itself is refused: the history on the wire would no longer be the one of the run.
+ * Merges parameters. Later ones win, and `null` removes one. Unknown names belong to the API. A name that the codec
+ * writes itself is rejected, because the wire must carry the run's own history.
  */
 export const overlay = (
   layers: ReadonlyArray<JsonObject>,
@@ -68,7 +66,7 @@ export const overlay = (
     for (const [name, value] of Object.entries(layer)) {
       const [key = name, inner] = (names[name] ?? name).split(".")
       if (reserved.has(key)) return Result.fail(key)
-      put(body, key, inner === undefined ? value : { [inner]: value })
+      setParameter(body, key, inner === undefined ? value : { [inner]: value })
     }
   }
   return Result.succeed(wellFormedObject(withoutNulls(body)))

@@ -65,7 +65,7 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
     say(slots.of(event), placeOf(event["content_index"]) ?? 0, delta, sink)
   }
 
-  /** Streams what a server says in the end only. */
+  /** Emits the parts that a server sends only at the end. */
   const catchUp = (slot: Slot, sink: Sink): void => {
     start(slot, sink)
     if (slot.texts.size > 0) return
@@ -95,7 +95,7 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
     sink.emit({ _tag: "ToolCallDelta", id: callId(slot.item), delta })
   }
 
-  /** Nobody can do what the client is asked for and the agent has no tool for: no gate would be passed. */
+  /** Rejects an item that waits for the client if the agent has no tool for it, since nothing could answer it. */
   const unasked = (type: string): ModelError | undefined => {
     const isAsked = hosted?.has(type) === true || type === "mcp_approval_request"
     return isAsked && hosted?.get(type) === undefined ? waitsInVain(origin, type) : undefined

@@ -29,7 +29,7 @@ export interface ResponsesSettings {
   readonly parameters: ReadonlyArray<JsonObject>
   /** True if the model reasons, as far as its name says. A deployment's says nothing: its answers do. */
   readonly reasons: boolean
-  /** The efforts that the model takes, where they are known. */
+  /** The accepted efforts, if known. */
   readonly efforts: ReadonlyArray<Effort> | undefined
   /** Holds arguments to the schemas of their tools, where those can be. */
   readonly strictTools?: boolean | undefined
@@ -37,7 +37,7 @@ export interface ResponsesSettings {
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
 }
 
-/** Facts that are known when a history is written. `stored`: the provider keeps what it said, and looks up what is sent. */
+/** Facts for writing a history. `stored` means that the provider keeps its items and finds them by id. */
 interface Writing {
   readonly settings: ResponsesSettings
   readonly toolNames: ToolNames
@@ -91,7 +91,7 @@ const answer = (call: AnsweredCall, own: boolean): ResponseInputItem => {
   return { type: "function_call_output", call_id: id, output }
 }
 
-/** An item and where it was in the model's own output; what this model did not say has no place. */
+/** An item and its position in the model's own output. Items of other models have no position. */
 interface Placed {
   readonly at: number
   readonly item: ResponseInputItem
@@ -124,7 +124,7 @@ const isOwn = (turn: AiTurn, { model }: ResponsesSettings): boolean =>
  * Writes a turn of the model as the items that it came in, in their order: a reasoning item must stand before the item
  * that it led to. Ids and reasoning are those of one model; another one gets the words and the calls.
  */
-const said = (turn: AiTurn, { settings, stored, toolNames }: Writing): ReadonlyArray<ResponseInputItem> => {
+const writeTurn = (turn: AiTurn, { settings, stored, toolNames }: Writing): ReadonlyArray<ResponseInputItem> => {
   const own = isOwn(turn, settings)
   const placed: Array<Placed> = []
   const place = (data: JsonObject | undefined, item: ResponseInputItem): void => {
@@ -137,7 +137,7 @@ const said = (turn: AiTurn, { settings, stored, toolNames }: Writing): ReadonlyA
     if (block.type === "reasoning") {
       const item = objectOf(data?.["item"])
       if (!own || item === undefined) continue
-      // Without the encrypted content it can only be looked up where it is stored.
+      // Without encrypted content, reasoning exists only where it is stored.
       if (stored || item["encrypted_content"]) place(data, item as ResponseInputItem & JsonObject)
       else forgot = true
       continue
@@ -176,7 +176,7 @@ const said = (turn: AiTurn, { settings, stored, toolNames }: Writing): ReadonlyA
   return items.filter((item, index) => item.type !== "reasoning" || leadsOn(items, index, stored))
 }
 
-/** A text without what was put before it to part it from another one. */
+/** Removes the separator that was inserted before a text. */
 const textOf = (text: string, data: JsonObject | undefined): string =>
   data?.["parted"] === true && text.startsWith(parting) ? text.slice(parting.length) : text
 
@@ -184,7 +184,7 @@ const textOf = (text: string, data: JsonObject | undefined): string =>
 const keptOf = (data: JsonObject | undefined): JsonObject =>
   Object.fromEntries(["namespace", "caller"].flatMap((key) => (data?.[key] === undefined ? [] : [[key, data[key]]])))
 
-/** Reports whether something other than reasoning follows: what is stored is looked for by the id of that. */
+/** Reports whether an item other than reasoning follows. Stored reasoning is found by that item's id. */
 const leadsOn = (items: ReadonlyArray<ResponseInputItem>, index: number, stored: boolean): boolean => {
   const next = items.slice(index + 1).find((item) => item.type !== "reasoning")
   return next !== undefined && (!stored || "id" in next)
@@ -200,7 +200,7 @@ const itemsOf = (turn: Turn, writing: Writing): ReadonlyArray<ResponseInputItem>
       return [{ role: "user", content: turn.content.map(part) }]
     }
     case "ai":
-      return [...said(turn, writing), ...turn.calls.map((call) => answer(call, isOwn(turn, writing.settings)))]
+      return [...writeTurn(turn, writing), ...turn.calls.map((call) => answer(call, isOwn(turn, writing.settings)))]
   }
 }
 
@@ -211,8 +211,8 @@ const didReason = (turn: Turn, settings: ResponsesSettings): boolean =>
   (turn.data["reasons"] === true || turn.content.some((block) => block.type === "reasoning"))
 
 /**
- * Makes the writer of one session. It keeps what it wrote for as long as the history and the tools stay the same. Fails
- * with the name of a parameter that is not the caller's to set.
+ * Makes the writer of one session. It reuses written items while the history and the tools stay the same. It fails with
+ * the name of a reserved parameter.
  */
 export const makeResponsesWriter = (settings: ResponsesSettings) => {
   const normalize = makeNormalizer(dialectOf(settings.provider))
@@ -259,7 +259,7 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
         ...(tools.length === 0 ? {} : { tools, ...choice(request, toolNames) }),
         stream: true
       })
-      // Raw parameters are the caller's own: the API says what is wrong with them.
+      // The API validates raw parameters.
       return {
         body: body as ResponseCreateParamsStreaming,
         names: toolNames,

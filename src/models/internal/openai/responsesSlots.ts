@@ -15,7 +15,7 @@ export interface Slot {
 export interface Slots {
   /** The item that an event is about, which may be a new one. */
   readonly of: (event: JsonObject) => Slot
-  /** Takes in what an event says of its item. */
+  /** Merges the fields of an event into its item. */
   readonly learn: (slot: Slot, item: JsonObject) => void
   /** Takes in the list of items with which a response ends. */
   readonly conclude: (output: ReadonlyArray<JsonObject>) => void
@@ -46,7 +46,7 @@ const isTextOf = (streamed: string | undefined, told: string | undefined): boole
   return whole.startsWith(before) || before.startsWith(whole)
 }
 
-/** Reports whether an item with an id of its own may be what was streamed under another: some servers give ids anew. */
+/** Reports whether an item may be a slot that was streamed under another id. Some servers renumber. */
 const mayBe = ({ item, texts }: Slot, told: JsonObject): boolean =>
   compare(item, told, "call_id") !== "other" &&
   compare(item, told, "type") !== "other" &&

@@ -28,7 +28,7 @@ export interface DecodeContext {
 /** Under which key the text of a reasoning item is. */
 export const reasoningKey = 0
 
-/** Stands between what a model says while it works and its answer. */
+/** Separates the model's commentary from its answer. */
 export const parting = "\n\n"
 
 const usageOf = (response: JsonObject): Usage.Usage | undefined => {
@@ -117,7 +117,7 @@ export const turnOf = (
         content.push({ ...Content.text(text), ...cited(annotations, text, text.length - value.length), ...own(data) })
       }
     } else if (type === "image_generation_call" && stringOf(item["result"])) {
-      // Kept once, as a picture: what was drawn can't be sent back where nothing is stored.
+      // Kept once, as an image. Without storage a generated image can't be sent back.
       const mimeType = `image/${stringOf(item["output_format"]) ?? "png"}`
       content.push({ ...Content.image({ base64: stringOf(item["result"]) ?? "", mimeType }), ...own(place) })
     } else if (type !== undefined) items.push({ index, item })

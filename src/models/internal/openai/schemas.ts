@@ -2,14 +2,14 @@
 import type { ToolDefinition } from "../../../core/ChatModel.ts"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import type { ToolCall } from "../../../core/ToolCall.ts"
-import type { Dialect } from "../../ToolSchema.ts"
 import { adaptParameters, adaptSchema, inlineRoot, type SchemaRules } from "../schema/jsonSchema.ts"
+import type { Dialect } from "../schema/toolSchema.ts"
 import { toolSchema } from "../schema/toolSchema.ts"
 import { makeToolNames, type ToolNames } from "../turn/toolNames.ts"
 import { wellFormed, wellFormedObject } from "../turn/wellFormed.ts"
 import type { HostedCalls } from "./hosted.ts"
 
-/** A request that is ready to be sent, and what is needed to read its answer. */
+/** A request that is ready to send, and the means to read its answer. */
 export interface Written<Body> {
   readonly body: Body
   readonly names: ToolNames
@@ -66,7 +66,7 @@ const makeFormat = (given: JsonObject): OutputFormat => {
   }
 }
 
-/** Makes what gives the format that is asked of an answer: strict where the schema can be, else as a wish. */
+/** Makes the function that chooses the answer format: strict if the schema allows it, else a hint. */
 export const makeOutputFormat = () => {
   const made = new WeakMap<JsonObject, OutputFormat>()
   return (schema: JsonObject | undefined): OutputFormat => {
@@ -87,7 +87,7 @@ interface Toolbox extends Pick<Written<unknown>, "restoreCall"> {
 }
 
 /** A tool as it is sent: in strict mode where its schema can be, if that is wanted. */
-const written = (tool: ToolDefinition, names: ToolNames, dialect: Dialect, isStrict: boolean) => {
+const writeTool = (tool: ToolDefinition, names: ToolNames, dialect: Dialect, isStrict: boolean) => {
   const schema = toolSchema(tool.parameters, dialect)
   const strict = isStrict ? adaptParameters(schema, strictRules) : undefined
   const definition = { name: names.wire(tool.name), description: wellFormed(tool.description) }
@@ -104,7 +104,7 @@ export const makeToolbox = (dialect: Dialect, isStrict = false) => {
     const same = source?.length === tools.length && tools.every((tool, index) => tool === source?.[index])
     if (box !== undefined && same) return box
     const names = makeToolNames(tools, nameLength)
-    const made = tools.map((tool) => written(tool, names, dialect, isStrict))
+    const made = tools.map((tool) => writeTool(tool, names, dialect, isStrict))
     const restores = new Map(tools.map(({ name }, index) => [name, made[index]?.restore]))
     source = tools
     box = {

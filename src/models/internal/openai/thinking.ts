@@ -1,6 +1,6 @@
 /** A level of thinking as the fields of a request, for each way in which servers are told. */
 import type { JsonObject } from "../../../core/Json.ts"
-import type { Ways } from "../servers/Server.ts"
+import type { Ways } from "../servers/servers.ts"
 import { budgetOf, type Effort, effortOf, type ThinkingLevel } from "../turn/thinking.ts"
 
 /** Google takes a level or a budget, not both. */
@@ -14,7 +14,7 @@ const effort = (level: ThinkingLevel, taken: ReadonlyArray<Effort> | undefined):
   return chosen === undefined ? {} : { reasoning_effort: chosen }
 }
 
-/** OpenRouter turns what it is told into what each model takes. */
+/** OpenRouter maps its own parameter to each model. */
 const openrouter = (level: ThinkingLevel): JsonObject => {
   if (typeof level === "object" && level.budget > 0) return { reasoning: { max_tokens: level.budget } }
   return { reasoning: { effort: effortOf(level) ?? "none" } }
@@ -23,8 +23,7 @@ const openrouter = (level: ThinkingLevel): JsonObject => {
 const isOff = (level: ThinkingLevel): boolean => budgetOf(level) === 0
 
 /**
- * The fields for a level. `taken` are the efforts that the model takes, where they are known: a model that takes none is
- * told nothing.
+ * Writes the fields for a level. `taken` lists the accepted efforts, if known. A model without efforts gets no field.
  */
 export const thinkingFields = (
   how: Ways["thinking"],

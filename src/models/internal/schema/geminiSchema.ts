@@ -1,6 +1,6 @@
 /** The part of JSON Schema that Google's endpoint for OpenAI's clients reads: that of OpenAPI, without references. */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
-import { definitionOf, depthLimit, described, types, without } from "./orderedSchema.ts"
+import { definitionOf, depthLimit, described, types, omitKeys } from "./orderedSchema.ts"
 import { fieldsOf } from "./schemaFields.ts"
 
 /** Nodes that a schema without references may have, before a repeated one is no longer written out. */
@@ -42,7 +42,7 @@ export const geminiSchema = (root: JsonObject, definitions: JsonObject): JsonObj
   }
 
   /** Only text can be listed; of other values the type is told, and the values in words. */
-  const listed = (schema: JsonObject, values: ReadonlyArray<Json>): JsonObject => {
+  const toTextEnum = (schema: JsonObject, values: ReadonlyArray<Json>): JsonObject => {
     const texts = values.filter((value) => typeof value === "string")
     const others = values.filter((value) => value !== null && typeof value !== "string")
     const kinds = [...new Set(others.map((value) => typeof value))]
@@ -51,7 +51,7 @@ export const geminiSchema = (root: JsonObject, definitions: JsonObject): JsonObj
       ...kinds.map((type) => ({ type: types.has(type) ? type : "string" })),
       ...(values.includes(null) ? [{ type: "null" }] : [])
     ]
-    const merged = { ...without(schema, "enum", "const", "type"), ...union(members) }
+    const merged = { ...omitKeys(schema, "enum", "const", "type"), ...union(members) }
     return others.length === 0 ? merged : described(merged, `One of: ${JSON.stringify(values)}.`)
   }
 
@@ -94,18 +94,18 @@ export const geminiSchema = (root: JsonObject, definitions: JsonObject): JsonObj
           geminiKeywords.has(key) && !["type", "properties", "required", "items", "anyOf", "enum"].includes(key)
       )
     )
-    if (Array.isArray(values)) return listed(plain, values)
-    if (constant !== undefined) return listed(plain, [constant])
+    if (Array.isArray(values)) return toTextEnum(plain, values)
+    if (constant !== undefined) return toTextEnum(plain, [constant])
     const members = [node["anyOf"], node["oneOf"]].find(Array.isArray)
     if (members !== undefined) return { ...plain, ...union(members.map((member) => visit(member, depth + 1, above))) }
     const parts = node["allOf"]
     if (Array.isArray(parts)) {
       const all = parts.filter(isObject).map((part) => definitionOf(part, definitions) ?? part)
-      const merged = Object.assign({}, ...all, without(node, "allOf"))
+      const merged = Object.assign({}, ...all, omitKeys(node, "allOf"))
       const fields = fieldsOf(node, definitions)
       const own =
         fields.properties.size === 0 ? {} : { type: "object", properties: Object.fromEntries(fields.properties) }
-      return visit(without({ ...merged, ...own }, "allOf", "$ref"), depth + 1, above)
+      return visit(omitKeys({ ...merged, ...own }, "allOf", "$ref"), depth + 1, above)
     }
     if (Array.isArray(type)) {
       return { ...plain, ...union(type.map((one) => ofType(node, one, depth, above))) }

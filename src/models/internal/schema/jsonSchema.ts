@@ -1,8 +1,8 @@
 /**
- * Makes a JSON Schema fit what a provider's constrained output accepts, and says what got lost.
+ * Fits a JSON Schema to a provider's constrained output, and reports the lost constraints.
  *
- * A constraint that a provider can't enforce is taken out of the schema and told in the description instead: our own decoder still
- * checks it. A schema of which the meaning would change is not adapted at all.
+ * A constraint that a provider can't enforce moves into the description, and our own decoder still checks it. A schema
+ * whose meaning would change is not adapted.
  */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { allowsNull, definitionsOf, membersOf, resolve } from "../../../support/json/jsonSchema.ts"
@@ -19,7 +19,7 @@ export interface SchemaRules {
   readonly formats: ReadonlySet<string>
 }
 
-/** `removed` names what the provider will not enforce, as `path: keyword`. */
+/** `removed` lists the constraints that the provider will not enforce, as `path: keyword`. */
 export interface AdaptedSchema {
   readonly schema: JsonObject
   readonly removed: ReadonlyArray<string>
@@ -44,7 +44,7 @@ const annotations = new Set([
 const refName = (ref: Json | undefined): string | undefined =>
   typeof ref === "string" ? /^#\/(?:\$defs|definitions)\/([^/]+)$/.exec(ref)?.[1] : undefined
 
-/** A root that is a reference is what it refers to: providers want to see an object there. */
+/** Replaces a reference at the root by its target, because providers require an object there. */
 export const inlineRoot = (schema: JsonObject): JsonObject => {
   const target = "$ref" in schema ? resolve(schema, schema) : undefined
   return target === undefined ? schema : merge(target, { $defs: definitionsOf(schema) })

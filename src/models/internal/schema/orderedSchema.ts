@@ -1,8 +1,7 @@
 /**
- * A JSON Schema in good order, whatever was given: only keywords that are known and of the right kind, and references
- * only to definitions that are there.
+ * Normalises any JSON Schema: only known keywords with valid values, and only references to existing definitions.
  *
- * References that lead nowhere or into themselves, and nesting without end, are left out.
+ * It drops dangling and circular references, and unbounded nesting.
  */
 import * as Result from "effect/Result"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
@@ -20,7 +19,7 @@ const isText = (value: Json): boolean => typeof value === "string"
 const isPattern = (value: Json): boolean =>
   typeof value === "string" && Result.isSuccess(Result.try(() => new RegExp(value, "u")))
 
-/** Keywords with a value of their own, and what the value must be. */
+/** Keywords with a scalar value, and the check of that value. */
 export const valueKeywords: { readonly [keyword: string]: (value: Json) => boolean } = {
   title: isText,
   description: isText,
@@ -67,7 +66,7 @@ export const keywords: ReadonlySet<string> = new Set([
   ...listKeywords
 ])
 
-export const without = (schema: JsonObject, ...keys: ReadonlyArray<string>): JsonObject =>
+export const omitKeys = (schema: JsonObject, ...keys: ReadonlyArray<string>): JsonObject =>
   Object.fromEntries(Object.entries(schema).filter(([key]) => !keys.includes(key)))
 
 /** The schema with one more sentence in its description. */
@@ -120,7 +119,7 @@ const typeOf = (schema: JsonObject): Json | undefined => {
 /** Reports whether a value of this type may be an array. */
 const isList = (type: Json | undefined): boolean => type === "array" || (Array.isArray(type) && type.includes("array"))
 
-/** `Schema.Struct({})` of Effect: an object, and nothing is said of what is in it. */
+/** Recognises `Schema.Struct({})` of Effect, an object without constraints. */
 const isEmptyStruct = ({ not }: JsonObject): boolean =>
   isObject(not) && not["type"] === "null" && Object.keys(not).length === 1
 
@@ -149,7 +148,7 @@ const saysAll = (before: Json, after: Json): boolean => {
   )
 }
 
-/** Reports whether a list allows nothing that its type allows: no provider takes that. */
+/** Reports whether a list allows only null for another type. No provider accepts that. */
 const isOnlyNull = (values: Json | undefined, type: Json | undefined): boolean =>
   Array.isArray(values) && type !== undefined && ![type].flat().includes("null") && values.every((one) => one === null)
 
@@ -182,7 +181,11 @@ export const ordered = (root: JsonObject): { readonly schema: JsonObject; readon
     if (!isObject(node) || depth > depthLimit) return {}
     const path = pathOf(node["$ref"])
     if (path === undefined) {
-      return nodeOf(isEmptyStruct(node) ? { type: "object", properties: {}, ...without(node, "not") } : node, depth, of)
+      return nodeOf(
+        isEmptyStruct(node) ? { type: "object", properties: {}, ...omitKeys(node, "not") } : node,
+        depth,
+        of
+      )
     }
     const target = follow(root, path)
     if (target !== undefined && leadsTo(target, of ?? node, root)) return undefined

@@ -31,8 +31,8 @@ const join = (fields: ReadonlyArray<Fields>, required: ReadonlyArray<string>): F
 }
 
 /**
- * The properties of an object and of all its alternatives. Required are those that each alternative requires. `known`
- * has what is found already: nothing is looked through twice, and what is part of itself adds nothing.
+ * Collects the properties of an object and of all its alternatives. A property is required if each alternative requires
+ * it. `known` caches results and stops recursion.
  */
 export const fieldsOf = (
   schema: JsonObject,
@@ -54,8 +54,8 @@ export const fieldsOf = (
     const members = schema[key]
     if (!Array.isArray(members)) continue
     const fields = members.filter(isObject).map((member) => fieldsOf(member, definitions, known, depth + 1))
-    const shared = (fields[0]?.required ?? []).filter((name) => fields.every((one) => one.required.includes(name)))
-    parts.push(join(fields, key === "allOf" ? fields.flatMap((one) => one.required) : shared))
+    const inAll = (fields[0]?.required ?? []).filter((name) => fields.every((one) => one.required.includes(name)))
+    parts.push(join(fields, key === "allOf" ? fields.flatMap((one) => one.required) : inAll))
   }
   const all = join(
     parts,

@@ -1,18 +1,18 @@
 /**
- * The parameters of a tool as a provider accepts them, whatever JSON Schema a tool was given: an object at the root,
- * and below it only what the provider reads. What is taken away is left to the tool's own decoder.
+ * Adapts the parameters of any tool to a provider: an object at the root with only the keywords that the provider
+ * reads. The tool's own decoder checks the rest.
  */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { geminiSchema } from "./geminiSchema.ts"
-import { definitionOf, described, ordered, refPrefix, stringsOf, without } from "./orderedSchema.ts"
+import { definitionOf, described, ordered, refPrefix, stringsOf, omitKeys } from "./orderedSchema.ts"
 import { fieldsOf } from "./schemaFields.ts"
 
 /**
- * The part of JSON Schema that a provider reads:
+ * The subset of JSON Schema that a provider reads.
  *
- * - `openai`: OpenAI, and everybody who is compatible with it
- * - `anthropic`: Claude, on every platform. The names of parameters are letters, digits, `_`, `.` and `-`
- * - `gemini`: Google's endpoint for OpenAI's clients: the subset that is OpenAPI's, without references
+ * - `openai`: OpenAI and compatible servers
+ * - `anthropic`: Claude on every platform. Parameter names are letters, digits, `_`, `.` and `-`
+ * - `gemini`: Google's OpenAPI subset, without references
  */
 export type Dialect = "openai" | "anthropic" | "gemini"
 
@@ -20,7 +20,7 @@ export type Dialect = "openai" | "anthropic" | "gemini"
 export const anthropicKey = /^[a-zA-Z0-9_.-]{1,64}$/
 
 /** The definitions that a schema still refers to. */
-const used = (schema: JsonObject, definitions: JsonObject): JsonObject => {
+const usedDefinitions = (schema: JsonObject, definitions: JsonObject): JsonObject => {
   const found = new Set<string>()
   const todo: Array<Json> = [schema]
   for (let value = todo.pop(); value !== undefined; value = todo.pop()) {
@@ -66,7 +66,7 @@ const withClaudeKeys = (schema: JsonObject): JsonObject => {
   const told = others.map(
     ([key, value]) => `${JSON.stringify(key)}${needed.includes(key) ? " (required)" : ""}: ${JSON.stringify(value)}`
   )
-  const rest = without(schema, "required", "additionalProperties")
+  const rest = omitKeys(schema, "required", "additionalProperties")
   return described(
     {
       ...rest,
@@ -83,6 +83,6 @@ export const toolSchema = (given: JsonObject, dialect: Dialect): JsonObject => {
   const object = objectAtRoot(schema, definitions)
   if (dialect === "gemini") return geminiSchema(object, definitions)
   const root = dialect === "anthropic" ? withClaudeKeys(object) : object
-  const $defs = used(root, definitions)
+  const $defs = usedDefinitions(root, definitions)
   return Object.keys($defs).length === 0 ? root : { ...root, $defs }
 }

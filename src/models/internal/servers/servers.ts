@@ -1,25 +1,171 @@
-/** The servers that are known by name, found by it or by their address; and what is known of a model there. */
+/**
+ * Servers that speak Chat Completions, as data: their address, their key, and their rules. A new server is one entry
+ * of `servers`; facts about its models are in `../facts/models.json` under its name.
+ */
 import { normaliseName } from "../../../support/text/names.ts"
 import { profileOf } from "../anthropic/models.ts"
+import { findFacts, type ModelFacts } from "../facts/facts.ts"
 import { findModel } from "../openai/models.ts"
-import { deepseek, gemini, mistral, xai } from "./cloud.ts"
-import { cerebras, fireworks, groq, openrouter, together } from "./hosts.ts"
-import { llamaServer, lmStudio, vllm } from "./local.ts"
-import type { ModelFacts, Server } from "./Server.ts"
+import type { Dialect } from "../schema/toolSchema.ts"
 
+/** The rules of a server. */
+export interface Ways {
+  /** The name of the parameter that limits an answer. */
+  readonly maxTokens: "max_tokens" | "max_completion_tokens"
+  /** False if the server rejects the parameter that asks for usage. It reports usage anyway. */
+  readonly streamOptions: boolean
+  /** The longest call id in characters. With `exactly`, an id is that many letters and digits. */
+  readonly callIds: { readonly length: number; readonly exactly?: true | undefined }
+  readonly schemas: Dialect
+  /** `own` sends back the model's own reasoning. `each` puts the field into every message, even empty. */
+  readonly reasoning: "own" | "each"
+  /** The tag around thoughts inside the text. */
+  readonly tag: "think" | "thought"
+  /** True if tool calls go back with their thought signature, and others with a dummy signature. */
+  readonly signatures: boolean
+  /** The form in which a PDF is sent. */
+  readonly documents: "file" | "document_url" | "none"
+  /** True if recordings can be sent. */
+  readonly audio: boolean
+  /** True if a human message may follow tool results. */
+  readonly humanAfterTools: boolean
+  /** True if a request can force the model to call a tool. */
+  readonly forcedTools: boolean
+  /** Models that support an answer in a schema beside tools. Others answer by a tool call. */
+  readonly native?: RegExp | undefined
+  /** The form of the parameter for thinking. */
+  readonly thinking: "effort" | "google" | "reasoning" | "toggle" | "deepseek" | "template"
+}
+
+/** A server that speaks Chat Completions. */
+export interface Server {
+  readonly name: string
+  readonly baseURL: string
+  /** The environment variable of its key. Undefined for a server without keys. */
+  readonly key?: string | undefined
+  /** The model that a new user starts with. */
+  readonly firstModel?: string | undefined
+  readonly ways: Ways
+  /** Facts for a model that the catalogue does not list. */
+  readonly assumed?: Partial<ModelFacts> | undefined
+}
+
+/** An unknown server: the common subset of the protocol. */
+export const plain: Ways = {
+  maxTokens: "max_tokens",
+  streamOptions: true,
+  callIds: { length: 40 },
+  schemas: "openai",
+  reasoning: "own",
+  tag: "think",
+  signatures: false,
+  documents: "file",
+  audio: true,
+  humanAfterTools: true,
+  forcedTools: true,
+  thinking: "effort"
+}
+
+/** A server that reads only text and images. */
+const pictures: Ways = { ...plain, documents: "none", audio: false }
+
+export const gemini: Server = {
+  name: "gemini",
+  baseURL: "https://generativelanguage.googleapis.com/v1beta/openai",
+  key: "GEMINI_API_KEY",
+  ways: {
+    ...pictures,
+    schemas: "gemini",
+    tag: "thought",
+    signatures: true,
+    audio: true,
+    // Models before Gemini 3 reject a schema beside tools.
+    native: /^(?:models\/)?gemini-(?:[3-9]|\d\d)/,
+    thinking: "google"
+  },
+  assumed: { contextWindowTokens: 1_048_576, vision: true }
+}
+
+const local = (name: string, port: number, thinking: Ways["thinking"]): Server => ({
+  name,
+  baseURL: `http://localhost:${port}/v1`,
+  ways: { ...pictures, thinking }
+})
+
+/** All known servers. The program asks for their keys in this order. */
 export const servers: ReadonlyArray<Server> = [
-  lmStudio,
-  llamaServer,
-  vllm,
-  openrouter,
-  deepseek,
-  groq,
-  together,
-  fireworks,
-  cerebras,
-  mistral,
-  xai,
-  gemini
+  {
+    // It reports the cost in each answer.
+    name: "openrouter",
+    baseURL: "https://openrouter.ai/api/v1",
+    key: "OPENROUTER_API_KEY",
+    firstModel: "anthropic/claude-sonnet-5.5",
+    ways: { ...plain, thinking: "reasoning" }
+  },
+  {
+    name: "xai",
+    baseURL: "https://api.x.ai/v1",
+    key: "XAI_API_KEY",
+    firstModel: "grok-4.3",
+    ways: { ...pictures, native: /^grok-(?:[4-9]|\d\d|latest|build)/ },
+    assumed: { contextWindowTokens: 256_000, vision: true }
+  },
+  {
+    name: "mistral",
+    baseURL: "https://api.mistral.ai/v1",
+    key: "MISTRAL_API_KEY",
+    firstModel: "mistral-medium-2604",
+    ways: {
+      ...pictures,
+      streamOptions: false,
+      callIds: { length: 9, exactly: true },
+      documents: "document_url",
+      humanAfterTools: false
+    },
+    assumed: { contextWindowTokens: 128_000 }
+  },
+  {
+    name: "deepseek",
+    baseURL: "https://api.deepseek.com/v1",
+    key: "DEEPSEEK_API_KEY",
+    firstModel: "deepseek-v4-pro",
+    ways: { ...pictures, reasoning: "each", forcedTools: false, thinking: "deepseek" },
+    assumed: { contextWindowTokens: 128_000 }
+  },
+  {
+    name: "groq",
+    baseURL: "https://api.groq.com/openai/v1",
+    key: "GROQ_API_KEY",
+    firstModel: "openai/gpt-oss-120b",
+    ways: { ...pictures, maxTokens: "max_completion_tokens" },
+    assumed: { contextWindowTokens: 131_072 }
+  },
+  {
+    name: "together",
+    baseURL: "https://api.together.xyz/v1",
+    key: "TOGETHER_API_KEY",
+    firstModel: "moonshotai/Kimi-K2.6",
+    ways: { ...pictures, thinking: "toggle" }
+  },
+  {
+    name: "fireworks",
+    baseURL: "https://api.fireworks.ai/inference/v1",
+    key: "FIREWORKS_API_KEY",
+    firstModel: "accounts/fireworks/models/kimi-k2p6",
+    ways: pictures
+  },
+  {
+    name: "cerebras",
+    baseURL: "https://api.cerebras.ai/v1",
+    key: "CEREBRAS_API_KEY",
+    firstModel: "zai-glm-4.7",
+    ways: { ...pictures, maxTokens: "max_completion_tokens" },
+    assumed: { contextWindowTokens: 131_072 }
+  },
+  gemini,
+  local("lm-studio", 1234, "effort"),
+  local("llama-server", 8080, "template"),
+  local("vllm", 8000, "template")
 ]
 
 const hostOf = (url: string | undefined): string => /^https:\/\/([^/:]+)/.exec(url ?? "")?.[1]?.toLowerCase() ?? ""
@@ -29,50 +175,41 @@ const isHost = (one: string, other: string): boolean => one !== "" && (one === o
 /** Google's other address of the same API. */
 const aliases: { readonly [host: string]: string } = { "aiplatform.googleapis.com": "gemini" }
 
-/** Finds a server by the name that a caller gave it, else by its address. */
+/** Finds a server by its name, else by its address. */
 export const serverOf = (name: string | undefined, baseURL: string | undefined): Server | undefined => {
-  const named = servers.find((server) => normaliseName(server.name) === normaliseName(name ?? ""))
-  if (named !== undefined) return named
+  const byName = servers.find((server) => normaliseName(server.name) === normaliseName(name ?? ""))
+  if (byName !== undefined) return byName
   const host = hostOf(baseURL)
   const alias = Object.entries(aliases).find(([other]) => isHost(host, other) || host.endsWith(`-${other}`))?.[1]
   return servers.find((server) => server.name === alias || isHost(host, hostOf(server.baseURL)))
 }
 
-/** Finds a row of a table: exactly, or without the date or the word behind a name. */
-const find = (models: Server["models"], model: string): ModelFacts | undefined => {
-  const names = [model, model.replace(/[-@](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4})$/, ""), model.replace(/:[a-z]+$/, "")]
-  const known = names.find((name) => Object.hasOwn(models, name))
-  return known === undefined ? undefined : models[known]
+/** Finds a model by its exact name, else by its name without a date or a suffix. */
+const findAt = (provider: string, model: string): ModelFacts | undefined =>
+  findFacts(provider, model, model.replace(/[-@](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4})$/, ""), model.replace(/:[a-z]+$/, ""))
+
+const findClaude = (model: string): ModelFacts | undefined => {
+  const { facts } = profileOf(model.replaceAll(".", "-"))
+  return facts === undefined ? undefined : { ...facts, efforts: ["none", "low", "medium", "high"] }
 }
 
-const claude = (model: string): ModelFacts | undefined => {
-  const profile = profileOf(model.replaceAll(".", "-"))
-  if (profile.rates === undefined) return undefined
-  return {
-    contextWindowTokens: profile.contextWindowTokens ?? 200_000,
-    vision: profile.supportsVision,
-    efforts: ["none", "low", "medium", "high"]
-  }
-}
-
-/** The companies whose models OpenRouter serves, by the names that it has for them. */
+/** The vendors of the models at OpenRouter, by OpenRouter's names. */
 const vendors: { readonly [vendor: string]: (model: string) => ModelFacts | undefined } = {
   openai: findModel,
-  anthropic: claude,
-  google: (model) => find(gemini.models, model),
-  "x-ai": (model) => find(xai.models, model),
-  mistralai: (model) => find(mistral.models, model),
-  deepseek: (model) => find(deepseek.models, model)
+  anthropic: findClaude,
+  google: (model) => findAt("gemini", model),
+  "x-ai": (model) => findAt("xai", model),
+  mistralai: (model) => findAt("mistral", model),
+  deepseek: (model) => findAt("deepseek", model)
 }
 
-/** The facts of a model at a server; `undefined` where nothing is known of it. */
+/** Gives the facts about a model at a server. `undefined` for an unknown model. */
 export const factsAt = (server: Server, model: string): ModelFacts | undefined => {
-  if (server.name !== "openrouter") return find(server.models, model)
+  if (server.name !== "openrouter") return findAt(server.name, model)
   const [vendor = "", name = ""] = model
     .replace(/^~/, "")
     .replace(/:[a-z]+$/, "")
     .split("/")
   const facts = Object.hasOwn(vendors, vendor) ? vendors[vendor]?.(name) : undefined
-  // OpenRouter says in each answer what it cost.
   return facts === undefined ? undefined : { ...facts, prices: undefined }
 }

@@ -12,15 +12,16 @@ import { isSound, unwrapped } from "./media.ts"
 import { wellFormed, wellFormedObject } from "./wellFormed.ts"
 
 /**
- * - `provider`: the key of `providerData` under which this provider's own data is; what another one attached is foreign
- * - `systemMessages`: those inside the history are kept, become human turns, or (`fold`) are given apart where they are
- *   at the very start and become human turns elsewhere
- * - `reasoning`: which reasoning is sent back: what this provider attached data to, all of it, or none
- * - `media`: which images and files can be sent in a message of this role; for the others stands a note
- * - `asText`: a file in the place of which its text can stand
- * - `toolMedia`: images and files of tool results stay there, or come in a human turn behind the results
- * - `humanFirst`, `humanLast`: the provider wants a human turn at the beginning, at the end
- * - `callIdLength`: the longest call id that is accepted, in characters; with `callIdsExactly` so many letters and digits
+ * How a provider wants its history.
+ *
+ * - `provider`: the key of this provider's own data in `providerData`. Other keys are foreign
+ * - `systemMessages`: system messages inside the history stay, become human turns, or (`fold`) are separate at the very
+ *   start and become human turns elsewhere
+ * - `reasoning`: the reasoning to send back: this provider's own, all of it, or none
+ * - `media`: the images and files that a message of a role may carry. A note replaces the others
+ * - `asText`: the files that may be sent as their text
+ * - `toolMedia`: images and files of tool results stay there, or follow in a human turn
+ * - `humanFirst`: a conversation must begin with a human turn
  */
 export interface Dialect {
   readonly provider: string
@@ -74,7 +75,7 @@ const standIn = (block: ImageBlock | FileBlock): TextBlock => {
   return text(wellFormed(`[${what} was here${name}${place(block)}. ${why}]`))
 }
 
-const named = <B extends ImageBlock | FileBlock>(block: B): B => {
+const addName = <B extends ImageBlock | FileBlock>(block: B): B => {
   const name = block.type === "file" ? block.name : undefined
   return name === undefined || name.isWellFormed() ? block : { ...block, name: wellFormed(name) }
 }
@@ -86,7 +87,7 @@ const isBlank = (block: Block): boolean => block.type === "text" && block.text.t
 
 const mediaOf = (block: ImageBlock | FileBlock, dialect: Dialect, role: "human" | "tool"): Shown =>
   (block.type === "file" ? dialect.asText?.(unwrapped(block)) : undefined) ??
-  (dialect.media(block, role) ? named(unwrapped(block)) : standIn(block))
+  (dialect.media(block, role) ? addName(unwrapped(block)) : standIn(block))
 
 /** Gives the content of a person, a system message or a tool as this provider can read it; never an empty block. */
 export const contentOf = (

@@ -1,9 +1,9 @@
 /**
- * The order of what a model said in one turn.
+ * The order of content, calls and server tools in one turn.
  *
- * A message of ours holds content and calls apart, and has no place for what the provider ran itself (a web search and
- * its result). Some providers want all of it back in the order in which it came: where that order can't be told from
- * the message, it is kept beside it.
+ * A message stores content and calls apart, and has no field for a provider's own tools (a web search and its result).
+ * Some providers need all of it back in its original order. If the message does not imply that order, its data records
+ * it.
  */
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -14,7 +14,7 @@ const Place = Schema.Union([Schema.Literals(["content", "call"]), JsonObject])
 /** `content` and `call` stand for the next block and the next call; an object is a part of the provider's own. */
 export type Place = typeof Place.Type
 
-/** The order of a turn; `undefined` where it is content first and then calls. */
+/** Describes the order of a turn. `undefined` for content followed by calls. */
 export const layoutOf = (places: ReadonlyArray<Place>): ReadonlyArray<Place> | undefined => {
   const plain = places.every(
     (place, index) => typeof place === "string" && !(place === "content" && places[index - 1] === "call")
@@ -25,8 +25,8 @@ export const layoutOf = (places: ReadonlyArray<Place>): ReadonlyArray<Place> | u
 const decodeData = Schema.decodeUnknownOption(Schema.Struct({ layout: Schema.Array(Place) }))
 
 /**
- * Puts content and calls in the order of the layout in a message's data; `revive` makes again what the provider ran.
- * Both are used up to the last one, whatever the layout says: a middleware may have changed the message since.
+ * Restores the order of content and calls from a message's data. `revive` rebuilds the provider's own parts. Every
+ * content block and call is used, even beyond the layout, because a middleware may have changed the message.
  */
 export const arrange = <Content, Call, Own>(
   data: JsonObject | undefined,

@@ -14,7 +14,7 @@ const inOneLine = (data: string): string => (/\s/.test(data) ? data.replaceAll(/
 
 const dataUrl = /^data:[^,]*;base64,/i
 
-/** Reports whether a block can be sent: well-formed text, and base64 where it is to be base64. */
+/** Reports whether a block can be sent: well-formed text, and valid base64. */
 export const isSound = ({ source }: ImageBlock | FileBlock): boolean => {
   if (source.kind === "fileId") return source.fileId.isWellFormed()
   if (source.kind === "base64") return source.mimeType.isWellFormed() && isBase64(inOneLine(source.data))

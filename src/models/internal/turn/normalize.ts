@@ -13,7 +13,7 @@ import { contentOf, dataOf, type Dialect, placeholders, saidOf, type Shown } fro
 import { isSound, nameOf } from "./media.ts"
 import { wellFormed, wellFormedObject } from "./wellFormed.ts"
 
-/** The one answer to a call. `index` says where in the history it is; absent when there was none. */
+/** The one answer to a call. `index` is its position in the history, absent for a missing answer. */
 export interface Answer {
   readonly content: ReadonlyArray<Shown>
   readonly isError: boolean
@@ -54,9 +54,9 @@ export interface AiTurn {
 }
 
 /**
- * A turn on the wire. It always has text, media or calls; only an ai turn that the provider paused may have none.
- * `index` is that of its message in the history, for cache hints; -1 for a turn that was put in. A turn keeps its
- * identity from one request to the next while the history around it is the same.
+ * A turn on the wire. It always has text, media or calls, except for a turn that the provider paused. `index` is the
+ * position of its message in the history, for cache hints; -1 for an inserted turn. A turn keeps its identity between
+ * requests while its neighbours stay the same.
  */
 export type Turn = SystemTurn | HumanTurn | AiTurn
 
@@ -125,7 +125,7 @@ const aiTurns = (
   return turns
 }
 
-/** The turns of one message, with its answers if it is an ai message, and where the next one begins. */
+/** Makes the turns of one message, with the answers to its calls, and finds the next message. */
 const step = (
   history: ReadonlyArray<Message>,
   index: number,
@@ -192,8 +192,8 @@ const bounded = (turns: ReadonlyArray<Turn>, dialect: Dialect): ReadonlyArray<Tu
 }
 
 /**
- * Makes a normaliser for one session. It remembers what it made of the history, and does again only what is new or was
- * rewritten since: the work of a round does not grow with the length of the history.
+ * Makes a normaliser for one session. It caches turns and redoes only new or changed messages, so a round's work does
+ * not grow with the history.
  */
 export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Message>) => Normalized) => {
   const seen: Array<Message> = []
@@ -202,7 +202,7 @@ export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Messa
   const marks: Array<Mark> = []
   const ids = makeCallIds(dialect.callIdLength, dialect.callIdsExactly)
 
-  /** Forgets what came of messages that changed, and the last step: answers to it may have come. */
+  /** Drops the turns of changed messages, and the last step, which may have got answers. */
   const rewind = (history: ReadonlyArray<Message>): number => {
     let same = 0
     while (same < seen.length && seen[same] === history[same]) same++
@@ -254,7 +254,7 @@ export const mergeTurns = (turns: ReadonlyArray<Turn>): ReadonlyArray<Turn> => {
   return merged
 }
 
-/** Writes turns, and gives what it wrote again for as long as a turn and the names of the tools stay the same. */
+/** Caches the written form of turns until a turn or the names of the tools change. */
 export const rememberTurns = <Names, A>(write: (turn: Turn, names: Names) => ReadonlyArray<A>) => {
   let written = new WeakMap<Turn, ReadonlyArray<A>>()
   let writtenFor: Names | undefined

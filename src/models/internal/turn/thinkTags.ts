@@ -1,11 +1,10 @@
 /**
- * Takes `<think>…</think>` out of streamed text as reasoning, however the text is cut into chunks.
+ * Separates reasoning in `<think>…</think>` from streamed text, across chunks.
  *
- * A tag counts only where an answer begins: at the start, or behind reasoning. One that comes later was meant to be
- * read. Blanks around the tags belong to neither side.
+ * A tag counts only at the start of an answer or after reasoning. Later tags are text. Blanks around a tag are dropped.
  */
 
-/** A piece of what the model said. */
+/** A piece of an answer. */
 export interface Said {
   readonly kind: "text" | "reasoning"
   readonly text: string

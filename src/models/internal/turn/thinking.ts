@@ -2,7 +2,7 @@
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { numberOf } from "../wire/read.ts"
 
-/** A level of thinking, or the most tokens that it may take. A model takes what is nearest to it. */
+/** A level of thinking, or a token budget. A model uses its nearest setting. */
 export type ThinkingLevel = "off" | "low" | "medium" | "high" | { readonly budget: number }
 
 /** Every effort that some provider knows, least first. */
@@ -27,12 +27,12 @@ export const thinkingFrom = (value: unknown): ThinkingLevel | undefined => {
 /** The budget of a level, in tokens. */
 export const budgetOf = (level: ThinkingLevel): number => (typeof level === "object" ? level.budget : budgets[level])
 
-/** The effort of a level, among those that a model takes; `undefined` where it takes none. */
+/** Finds the nearest effort to a level among those that a model accepts. `undefined` if it accepts none. */
 export const effortOf = (level: ThinkingLevel, taken: ReadonlyArray<Effort> = efforts): Effort | undefined => {
   const wanted = efforts.indexOf(level === "off" ? "none" : typeof level === "string" ? level : nearestTo(level.budget))
-  const far = (effort: Effort): number => Math.abs(efforts.indexOf(effort) - wanted)
+  const distanceTo = (effort: Effort): number => Math.abs(efforts.indexOf(effort) - wanted)
   return taken.reduce<Effort | undefined>(
-    (best, effort) => (best === undefined || far(effort) < far(best) ? effort : best),
+    (best, effort) => (best === undefined || distanceTo(effort) < distanceTo(best) ? effort : best),
     undefined
   )
 }
@@ -44,8 +44,8 @@ const nearestTo = (budget: number): Effort => {
 }
 
 /**
- * Parameters with the fields of a provider in the place of the level that stands under `thinking`: of several layers the
- * last word counts, and `null` takes back what was said before.
+ * Replaces the level under `thinking` by a provider's own fields. The last of several layers wins, and `null` removes a
+ * value.
  */
 export const withThinking = (
   layers: ReadonlyArray<JsonObject>,

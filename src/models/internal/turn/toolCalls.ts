@@ -24,7 +24,7 @@ const problemOf = (raw: string, cut: boolean): string =>
 const malformed = ({ id, name, raw }: StreamedCall, problem: string): MalformedToolCall =>
   defined({ id, raw, problem, name: name === "" ? undefined : name })
 
-/** A parser that throws costs ten times one that does not: what is not even the shape of an object never gets there. */
+/** A parser that throws costs ten times more, so text without the shape of an object is never parsed. */
 const argumentsOf = (text: string, cut: boolean): unknown => {
   if (text === "null" || (text === "" && !cut)) return {}
   return text.startsWith("{") && text.endsWith("}") ? Result.getOrElse(parse(text), () => undefined) : undefined
@@ -48,9 +48,8 @@ export const toCall = (call: StreamedCall): Result.Result<ToolCall, MalformedToo
 }
 
 /**
- * Reads the calls of one turn, one after the other. A call that is told again, with the id, the name and the arguments
- * of one before it, is nothing: a server that says a call twice wants it once. One with only the id of another can't be
- * told from it when it is answered, and is not executed.
+ * Reads the calls of one turn. It drops an exact repetition (id, name and arguments) of an earlier call. A different
+ * call under a used id can't be answered, so it is not executed.
  */
 export const makeCallReader = () => {
   const told = new Map<string, string>()
@@ -67,7 +66,7 @@ export const makeCallReader = () => {
   }
 }
 
-/** Sorts calls into those that can be executed (`settle` has the last word on them) and those that can't. */
+/** Separates executable calls from malformed ones. `settle` decides last. */
 export const sortCalls = (
   calls: ReadonlyArray<StreamedCall>,
   settle: (call: ToolCall) => ToolCall = identity

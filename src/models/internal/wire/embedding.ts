@@ -30,14 +30,16 @@ export interface EmbeddingOptions {
   readonly timeout?: Duration.Input | undefined
 }
 
-/** The words of a server: what it is asked, and where in its answer the vectors are, by the place of their text. */
+/**
+ * The wire format of an embedding server: its request body, and the vectors in its answer by the index of their text.
+ */
 export interface Api {
   readonly module: string
   readonly provider: string
   readonly url: string
-  /** Headers beside those of the caller; what is a secret is `Redacted`. */
+  /** Additional headers. Secrets are `Redacted`. */
   readonly headers: GivenHeaders
-  /** The token of a bearer, where it is another one from time to time. */
+  /** The bearer token, if it changes over time. */
   readonly token?: Effect.Effect<Redacted.Redacted, ModelError> | undefined
   readonly body: (texts: ReadonlyArray<string>) => object
   readonly read: (answer: JsonObject) => {
@@ -56,7 +58,7 @@ interface Embedded {
   readonly tokens: number
 }
 
-const read = (api: Api, origin: Origin, text: string, count: number): Result.Result<Embedded, ModelError> => {
+const readAnswer = (api: Api, origin: Origin, text: string, count: number): Result.Result<Embedded, ModelError> => {
   const body = objectOf(Result.getOrUndefined(parse(text)))
   if (body === undefined) return Result.fail(badResponse(origin, "the answer is not a JSON object"))
   const { tokens, vectors } = api.read(body)
@@ -102,7 +104,7 @@ const makeClient = (options: EmbeddingOptions, api: Api) => {
       catch: (cause) => (isModelError(cause) ? cause : connectionError(origin, cause))
     }).pipe(
       Effect.timeoutOrElse({ duration: idle, orElse: () => Effect.fail(silent(origin, idle)) }),
-      Effect.flatMap((text) => Effect.fromResult(read(api, origin, text, inputs.length)))
+      Effect.flatMap((text) => Effect.fromResult(readAnswer(api, origin, text, inputs.length)))
     )
   }
   return (inputs: ReadonlyArray<string>) =>

@@ -117,7 +117,7 @@ export const providerError = (origin: Origin, failure: ProviderFailure): ModelEr
   )
 }
 
-/** The failure of a request that sets what is made from the run. */
+/** The failure of a request that sets a parameter which the run controls. */
 export const reservedParameter = (provider: string, model: string, name: string): ModelError =>
   new ModelError({
     provider,
@@ -126,7 +126,7 @@ export const reservedParameter = (provider: string, model: string, name: string)
     detail: `parameters can't set "${name}": it is made from the run`
   })
 
-/** Makes the error of an answer that is not what the protocol says. */
+/** Makes the error for an answer that violates the protocol. */
 export const badResponse = (origin: Origin, detail: string): ModelError =>
   new ModelError({
     provider: origin.provider,
@@ -139,8 +139,8 @@ export const badResponse = (origin: Origin, detail: string): ModelError =>
 const unsendable = /bytestring|header.{0,300}invalid|invalid.{0,40}header/is
 
 /**
- * The error of what `fetch` refused to send, and of an answer that an SDK stumbled over: it reads fields of what is none,
- * or ran out of stack. Failures of a connection are of the same kind, and have a cause.
+ * Makes the error for a request that `fetch` refused to send, or an answer that crashed an SDK (an undefined field, a
+ * full stack). Connection failures are of the same type, but have a cause.
  */
 export const stumbled = (origin: Origin, cause: unknown): ModelError | undefined => {
   if (cause instanceof RangeError) return badResponse(origin, tooDeep)

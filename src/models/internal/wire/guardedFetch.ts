@@ -1,6 +1,5 @@
 /**
- * Reads the answers of a model server, under every SDK: no more than is meant as an answer, and from no other
- * server than the one that was asked.
+ * Guards the answers of a model server under every SDK. It bounds their size and rejects redirects to other servers.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -34,12 +33,12 @@ const defaultTimeout = 600_000
 export const timeoutOf = (timeout: Duration.Input | undefined): number =>
   timeout === undefined ? defaultTimeout : Duration.toMillis(timeout)
 
-/** Looks at a piece of a body and says what is wrong with it. */
+/** Inspects a chunk of a body and returns a problem, if any. */
 type Watch = (chunk: Uint8Array) => string | undefined
 
 const tooLarge = (what: string, limit: number): string => `${what} is larger than ${limit / mebibyte} MiB`
 
-/** Counts what an SDK holds in memory of server-sent events: it waits for the empty line behind one. */
+/** Counts the bytes that an SDK buffers until the empty line after a server-sent event. */
 const watchEvents = (): Watch => {
   let pending = 0
   let isLineStart = true
@@ -60,7 +59,7 @@ const watchEvents = (): Watch => {
   }
 }
 
-/** Counts what is held of a line. */
+/** Counts the bytes that are buffered of a line. */
 const watchLines = (): Watch => {
   let pending = 0
   return (chunk) => {
@@ -70,7 +69,7 @@ const watchLines = (): Watch => {
   }
 }
 
-/** Reads the lengths of AWS's frames: the SDK allocates what they say. */
+/** Reads the lengths of AWS's frames, because the SDK allocates that much. */
 const watchFrames = (): Watch => {
   let left = 0
   let length = 0
@@ -106,7 +105,7 @@ const watchAll = (watch: Watch): Watch => {
 /** Copies a response but for its body. Statuses may be any, and their texts too: nobody reads those. */
 const headOf = ({ headers, status }: Response): ResponseInit => ({ headers, status: Math.min(status, 599) })
 
-/** The same response with a body that fails where it grows out of hand. */
+/** Wraps a response so that its body fails beyond the limits. */
 const bounded = (response: Response, origin: Origin): Response => {
   // An SDK takes an answer without a body for a connection that failed.
   if (response.body === null) return new Response("", { headers: response.headers })
@@ -175,8 +174,8 @@ const send = async (fetch: Fetch, input: Parameters<Fetch>[0], init: RequestInit
 }
 
 /**
- * A `fetch` for an SDK. `readError` makes of the body of an error what the SDK understands. An answer that is too large
- * fails with a `ModelError`, which SDKs let through; a redirect to another server is an error response.
+ * Makes a `fetch` for an SDK. `readError` converts an error body for the SDK. An oversized answer fails with a
+ * `ModelError`, which SDKs pass on. A redirect to another server becomes an error response.
  */
 export const guardedFetch =
   (

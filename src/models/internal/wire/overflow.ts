@@ -68,7 +68,7 @@ const find = (patterns: ReadonlyArray<RegExp>, message: string): number | undefi
   return undefined
 }
 
-/** The overflow that a failure tells of, with its limit and what was used (tokens) where the message has them. */
+/** Recognises a context overflow, and reads its limit and used tokens from the message if present. */
 export const overflowOf = (named: string, message: string, status: number | undefined): Overflow | undefined => {
   const said = codes.test(named) || phrases.some((phrase) => phrase.test(message))
   if (!said || status === 429 || isRate.test(message)) return undefined

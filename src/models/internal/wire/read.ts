@@ -1,4 +1,4 @@
-/** Reads what came over a wire without trusting it: what is not of the kind that was asked for is not there. */
+/** Reads wire data without trusting it. A value of another type counts as missing. */
 import * as Result from "effect/Result"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 
@@ -20,7 +20,7 @@ export const countOf = (value: unknown): number | undefined => {
 
 export const objectOf = (value: unknown): JsonObject | undefined => (isObject(value) ? value : undefined)
 
-/** Most of what is asked for is not there: nothing is made of that. */
+/** Shared, since most fields are missing. */
 const none: ReadonlyArray<never> = []
 
 export const listOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : none)
@@ -33,5 +33,5 @@ export const objectsOf = (value: unknown): ReadonlyArray<JsonObject> =>
 export const merge = (...objects: ReadonlyArray<{ readonly [key: string]: Json }>): JsonObject =>
   Object.assign({}, ...objects)
 
-/** Parses JSON. What it is has still to be looked at. */
+/** Parses JSON without checking its shape. */
 export const parse = (text: string): Result.Result<unknown, unknown> => Result.try((): unknown => JSON.parse(text))

@@ -24,8 +24,8 @@ const patience = 5_000_000
 const hidden = "[hidden]"
 
 /**
- * Measures how much of a secret a text ends with, and finds all of it in the text. Each character is looked at a few
- * times, whatever the two are (Knuth, Morris and Pratt).
+ * Measures how much of a secret a text ends with, and finds the whole secret in the text. Linear in both (Knuth, Morris
+ * and Pratt).
  */
 const overlap = (text: string, secret: string): { readonly isInside: boolean; readonly atEnd: number } => {
   const length = Math.min(secret.length, text.length + 1)
@@ -52,14 +52,14 @@ function* quotes(text: string): Iterable<string> {
   for (const [word] of text.matchAll(longWords)) yield word
 }
 
-function* wanted({ said, secrets }: Confidential): Iterable<string> {
+function* listSecrets({ said, secrets }: Confidential): Iterable<string> {
   for (const secret of secrets) yield secret
   for (const text of said?.() ?? []) yield* quotes(text)
 }
 
 /**
- * The beginning of what a server says, with `[hidden]` in the place of all that is confidential, longest first. What a
- * cut went through is left out. The work is linear in the conversation, and bounded.
+ * Returns the start of a server's message, with `[hidden]` for everything confidential, longest first. It drops a
+ * secret that the cut splits. The work is linear in the conversation, and bounded.
  */
 export const hide = (text: string, confidential: Confidential): string => {
   const isCut = text.length > longestSaid
@@ -81,7 +81,7 @@ export const hide = (text: string, confidential: Confidential): string => {
     // A secret that the cut went through.
     if (isCut && atEnd >= shortest) end = Math.min(end, shown.length - atEnd)
   }
-  for (const secret of wanted(confidential)) {
+  for (const secret of listSecrets(confidential)) {
     look(secret)
     const escaped = JSON.stringify(secret).slice(1, -1)
     if (escaped.length !== secret.length) look(escaped)
@@ -93,7 +93,7 @@ export const hide = (text: string, confidential: Confidential): string => {
     .reduce((rest, secret) => rest.replaceAll(secret, hidden), shown)
 }
 
-/** Words of a protocol, and the names of what a developer made: an error that hid them would say nothing. */
+/** Words of a protocol, and names that a developer chose. They stay visible, or errors would be useless. */
 const protocol = new Set([
   "type",
   "role",

@@ -8,8 +8,8 @@ import { makeReader, makeTokenizer } from "./tokens.ts"
 import { type Asked, type Prepared, repeatWindow, samplingOf } from "./turn.ts"
 
 /**
- * Puts all but the last token of a prompt into the sequence, of which it keeps what it knows already. In pieces, so
- * that an interruption need not wait for a long prompt.
+ * Evaluates all but the last token of a prompt, and reuses what the sequence remembers. It works in pieces, so that an
+ * interruption need not wait for a long prompt.
  */
 const readPrompt = async (
   sequence: LlamaContextSequence,
@@ -39,7 +39,7 @@ const grammarEnd = "\n".repeat(4)
 export const makeCodecTurns = (engine: Engine, codec: Codec, template: string) => {
   const { library, model } = engine
   const tokenize = makeTokenizer(model)
-  // A marker that is not one token of this model is not one of its markers.
+  // The model has no such marker if its text is more than one token.
   const stops = new Set(
     codec.stops.flatMap((stop) => {
       const tokens = model.tokenize(stop, true)

@@ -43,7 +43,7 @@ export interface Engine {
 
 const isRemote = (model: string): boolean => /^(?:hf|huggingface|https?):/.test(model)
 
-/** The name of a model: its file without the ending, or where it comes from. */
+/** Names a model by its file without the ending, or by its address. */
 export const nameOf = (model: string): string => {
   if (isRemote(model)) return model.replace(/^(?:hf|huggingface):/, "")
   return (model.split(/[\\/]/).at(-1) ?? model).replace(/\.gguf$/i, "")
@@ -58,7 +58,7 @@ const logged = (progress: Progress): Effect.Effect<void> =>
     ? Effect.logDebug(`model download: ${progress.receivedBytes} of ${progress.totalBytes} bytes`)
     : Effect.logDebug(`model loading: ${Math.round(progress.fraction * 100)} %`)
 
-/** Reads the context that a model was made for from its file, without loading it; unknown of one that is elsewhere. */
+/** Reads the model's own context size from its file, without loading it. `undefined` for a remote file. */
 export const trainedFor = Effect.fnUntraced(function* (
   origin: Origin,
   source: Source
@@ -73,7 +73,7 @@ export const trainedFor = Effect.fnUntraced(function* (
   return architectureMetadata.context_length
 })
 
-/** Loads a model. What it holds is given back when the scope closes. */
+/** Loads a model. Closing the scope frees it. */
 export const load = Effect.fnUntraced(function* (
   origin: Origin,
   source: Source
@@ -89,7 +89,7 @@ export const load = Effect.fnUntraced(function* (
       try: () =>
         loaded.getLlama({
           gpu: source.gpu ?? "auto",
-          // Compiling llama.cpp is nothing that a library should start by itself.
+          // A library must not compile llama.cpp on its own.
           build: "never",
           skipDownload: true,
           progressLogs: false,

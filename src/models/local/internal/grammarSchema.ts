@@ -1,15 +1,15 @@
 /**
- * JSON Schemas in the part of the language that node-llama-cpp makes grammars of.
+ * Adapts JSON Schemas to the subset that node-llama-cpp makes grammars from.
  *
- * A grammar produces every property that an object declares. So that an optional one can be left out, it may be `null`
- * here, which is taken away again. What a grammar can't say (a pattern, a range) is left to the tool's own decoder.
+ * A grammar produces every declared property. An optional property may therefore be `null`, which is removed from the
+ * answer. The tool's own decoder checks constraints that a grammar can't express (a pattern, a range).
  */
 import type { GbnfJsonObjectSchema } from "node-llama-cpp"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { allowsNull, definitionsOf, isInfinity, membersOf, resolve } from "../../../support/json/jsonSchema.ts"
 import { merge } from "../../internal/wire/read.ts"
 
-/** A schema for a grammar, and the way back for what the grammar lets through. */
+/** A schema for a grammar, and the function that restores answers to the original schema. */
 export interface Adapted {
   readonly schema: GbnfJsonObjectSchema
   readonly restore: (json: JsonObject) => JsonObject
@@ -86,7 +86,7 @@ const objectSchema = (schema: JsonObject, context: Context): JsonObject => {
     const isOptional = context.nulls && !required.includes(key) && !allowsNull(value, { $defs: context.defs })
     return [key, isOptional ? { oneOf: [converted, { type: "null" }] } : converted]
   })
-  // Beside declared properties `true` is what a validator lets pass, and not what is asked for.
+  // Beside declared properties `true` only tells a validator to accept more. The model should not produce more.
   const isOpen = declared.length === 0 && additionalProperties !== false
   return {
     type: "object",

@@ -10,7 +10,7 @@ type Response = ChatModelResponse["response"]
 const unread = (turn: AiTurn): ReadonlyArray<string> =>
   turn.calls.flatMap((call) => (call.raw === undefined ? [] : [textOf(call.answer.content)]))
 
-const said = (turn: AiTurn, thoughts: boolean, tools: ReadonlyArray<ToolDefinition>): Response => [
+const writeTurn = (turn: AiTurn, thoughts: boolean, tools: ReadonlyArray<ToolDefinition>): Response => [
   ...turn.content.flatMap((block): Response => {
     if (block.type === "text") return [block.text]
     return thoughts ? [{ type: "segment", segmentType: "thought", text: block.text, ended: true }] : []
@@ -42,7 +42,7 @@ export const toHistory = (
       items.push({ type: "user", text: turn.role === "system" ? turn.text : textOf(turn.content) })
       return
     }
-    const response = said(turn, thinks && index > lastHuman, tools)
+    const response = writeTurn(turn, thinks && index > lastHuman, tools)
     const last = items.at(-1)
     if (last?.type === "model") last.response.push(...response)
     else items.push({ type: "model", response })

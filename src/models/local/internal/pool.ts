@@ -1,8 +1,8 @@
 /**
  * The context's sequences, each a memory of one prompt, lent to one turn at a time.
  *
- * A session does not hold a sequence between its turns, or a run that waits for its sub-agent would keep the sequence
- * that the sub-agent waits for. It gets back the one that remembers most of its prompt.
+ * A session releases its sequence between turns. Otherwise a run that waits for its sub-agent would block the
+ * sub-agent's sequence. The session gets back the sequence with the longest part of its prompt.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -16,7 +16,7 @@ export interface Seat {
   readonly work: <A>(signal: AbortSignal, compute: (signal: AbortSignal) => Promise<A>) => Promise<A>
 }
 
-/** A sequence, and whose prompt it remembers. `work` is what is computed on it now. */
+/** A sequence, and the owner of the prompt in it. `work` is the computation in progress. */
 interface Place {
   readonly sequence: LlamaContextSequence
   owner: object | undefined
@@ -29,7 +29,7 @@ export interface Pool {
   readonly lease: (owner: object, tokens: ReadonlyArray<Token>) => Effect.Effect<Seat, never, Scope.Scope>
   /** The owner is gone: nobody misses what its sequence remembers. */
   readonly forget: (owner: object) => void
-  /** Aborts what is computed, and settles when nothing is any more. */
+  /** Aborts all computations, and settles when they have ended. */
   readonly close: () => Promise<unknown>
 }
 
@@ -48,7 +48,7 @@ export const make = (context: LlamaContext): Pool => {
   const closing = new AbortController()
   let time = 0
 
-  /** Counts the tokens gained by taking a sequence, less those that somebody else loses by it. */
+  /** Counts the tokens that a sequence saves its new owner, less the old owner's loss. */
   const worth = (place: Place, owner: object, tokens: Array<Token>): number => {
     const known = place.sequence.compareContextTokens(tokens).firstDifferentIndex
     const isForeign = place.owner !== undefined && place.owner !== owner

@@ -1,8 +1,8 @@
 /**
- * The beginnings of prompts on disk: system prompt and tools, which the first turn of each process would read anew.
+ * Caches evaluated prompt prefixes (system prompt and tools) on disk, so that a new process need not evaluate them.
  *
- * A file is of one beginning, for one model as it is loaded, and says in its name what is in it: one that was cut, or
- * changed, is not loaded. They are of this machine's own user; whoever may write them may run code in this process.
+ * A file holds one prefix for one loaded model. Its name contains a digest of its content, so truncated or changed
+ * files are rejected. Whoever can write these files can run code in this process.
  */
 import { createHash } from "node:crypto"
 import { createReadStream } from "node:fs"
@@ -13,7 +13,7 @@ import type { LlamaContextSequence, Token } from "node-llama-cpp"
 /** The fewest tokens that are worth a file. */
 const least = 64
 
-/** Files that are kept: for one model, and bytes in all. Those that were used last stay. */
+/** The most files per model, and the most bytes in all. The least recently used files are deleted. */
 const most = { files: 6, bytes: 4 * 1024 ** 3 } as const
 
 const ending = ".prefix"
@@ -30,13 +30,13 @@ const digestOf = async (path: string, bytes?: number): Promise<string> => {
   return hash.digest("hex").slice(0, digits)
 }
 
-/** Tells models apart: by their size, their time, and how they begin. */
+/** Identifies a model by its file's size, time and first bytes. */
 const identityOf = async (path: string): Promise<string> => {
   const { mtimeMs, size } = await stat(path)
   return hashOf([size, mtimeMs, await digestOf(path, 1024 * 1024)])
 }
 
-/** Takes away what is too much, the longest unused first. */
+/** Deletes files beyond the limits, the least recently used first. */
 const prune = async (directory: string, key: string): Promise<void> => {
   const names = (await readdir(directory)).filter((name) => name.endsWith(ending))
   const files = await Promise.all(
@@ -54,7 +54,7 @@ const prune = async (directory: string, key: string): Promise<void> => {
   }
 }
 
-/** Puts a beginning into a sequence; what is there of it already stays. */
+/** Loads a prefix into a sequence. The part that is already there stays. */
 export type Restore = (
   sequence: LlamaContextSequence,
   beginning: ReadonlyArray<Token>,
@@ -117,7 +117,7 @@ export const make = async (
 }
 
 /** The tokens with which both prompts begin. */
-export const shared = (left: ReadonlyArray<Token>, right: ReadonlyArray<Token>): ReadonlyArray<Token> => {
+export const commonPrefix = (left: ReadonlyArray<Token>, right: ReadonlyArray<Token>): ReadonlyArray<Token> => {
   const end = left.findIndex((token, index) => token !== right[index])
   return end === -1 ? left : left.slice(0, end)
 }

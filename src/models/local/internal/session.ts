@@ -22,7 +22,7 @@ import type { Engine } from "./engine.ts"
 import { errorOf, type Origin, turnError } from "./errors.ts"
 import { adapt, unheldIn } from "./grammarSchema.ts"
 import type { Pool, Seat } from "./pool.ts"
-import { type Restore, shared as sharedBy } from "./prefixes.ts"
+import { type Restore, commonPrefix as sharedBy } from "./prefixes.ts"
 import { type Settings, settingsFor } from "./settings.ts"
 import type { Asked, Prepared } from "./turn.ts"
 

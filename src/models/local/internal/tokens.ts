@@ -3,7 +3,7 @@ import type { LlamaModel, Token } from "node-llama-cpp"
 import type { Piece } from "./codecs/Codec.ts"
 
 /** Neighbours of one kind are one text to the tokenizer. */
-const merged = (pieces: ReadonlyArray<Piece>): ReadonlyArray<Piece> => {
+const mergePieces = (pieces: ReadonlyArray<Piece>): ReadonlyArray<Piece> => {
   const out: Array<Piece> = []
   for (const piece of pieces) {
     const last = out.at(-1)
@@ -24,7 +24,7 @@ export const makeTokenizer = (model: LlamaModel): ((pieces: ReadonlyArray<Piece>
   return (pieces) => {
     const next = new Map<string, ReadonlyArray<Token>>()
     const tokens: Array<Token> = shouldPrependBosToken && bos !== null ? [bos] : []
-    for (const { special, text } of merged(pieces)) {
+    for (const { special, text } of mergePieces(pieces)) {
       const key = `${special ? "s" : "p"}${text}`
       const own = known.get(key) ?? next.get(key) ?? model.tokenize(text, special, "trimLeadingSpace")
       next.set(key, own)
@@ -42,7 +42,7 @@ const spread = 4
 export const makeReader = (model: LlamaModel, before: ReadonlyArray<Token>) => {
   let last = before.slice(-8)
   let held: Array<Token> = []
-  const read = (): string => {
+  const readHeld = (): string => {
     const text = model.detokenize(held, true, last)
     last = [...last, ...held].slice(-8)
     held = []
@@ -52,8 +52,8 @@ export const makeReader = (model: LlamaModel, before: ReadonlyArray<Token>) => {
     push: (token: Token): string => {
       held.push(token)
       const isPart = held.length < spread && model.detokenize(held, true, last).endsWith("\uFFFD")
-      return isPart ? "" : read()
+      return isPart ? "" : readHeld()
     },
-    end: (): string => (held.length === 0 ? "" : read())
+    end: (): string => (held.length === 0 ? "" : readHeld())
   }
 }

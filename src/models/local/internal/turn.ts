@@ -1,4 +1,4 @@
-/** One turn: what is asked, what it takes to generate it, and what came of it. */
+/** The types of one turn: its request, the means to generate it, and its result. */
 import type { LlamaContextSequence, Token } from "node-llama-cpp"
 import type { ToolChoice, ToolDefinition } from "../../../core/ChatModel.ts"
 import type { JsonObject } from "../../../core/Json.ts"

@@ -29,7 +29,7 @@ const slack = 64
 
 const full = "the context is full"
 
-/** A wrapper that begins each turn with a call: of one of the functions that it is then given. */
+/** Makes a wrapper that starts each turn with a call to one of the given functions. */
 const forcing = (wrapper: ChatWrapper, all: ChatModelFunctions, nothing: LlamaText): ChatWrapper =>
   new Proxy(wrapper, {
     get: (target, key) => {
@@ -47,8 +47,8 @@ const forcing = (wrapper: ChatWrapper, all: ChatModelFunctions, nothing: LlamaTe
   })
 
 /**
- * A wrapper whose prompts begin with one beginning. That of ChatML puts the token of a model's beginning before
- * everything, also where it is the one that begins a message.
+ * Makes a wrapper that puts the beginning-of-sequence token into a prompt only once. ChatML's wrapper repeats it if a
+ * message begins with the same token.
  */
 const beginningOnce = (wrapper: ChatWrapper, { library, model }: Engine): ChatWrapper => {
   const { bos } = model.tokens
@@ -142,7 +142,7 @@ export const makeWrapperTurns = (engine: Engine, given: ChatWrapper) => {
       const calls = makeCallReader(emit, schemas)
       const filled = new AbortController()
       let reasoningTokens = 0
-      const ended = (reason: Finish["reason"]): Finish => ({ reason, reasoningTokens })
+      const finishWith = (reason: Finish["reason"]): Finish => ({ reason, reasoningTokens })
       // By itself it would forget the beginning of the conversation, silently.
       const contextShift: LLamaChatContextShiftOptions = {
         size: 1,
@@ -199,16 +199,16 @@ export const makeWrapperTurns = (engine: Engine, given: ChatWrapper) => {
           ({ metadata }) => {
             if (grammar === undefined) text.end()
             const cut = calls.end("the turn reached its length limit inside of the call")
-            return ended(cut || metadata.stopReason === "maxTokens" ? "length" : "stop")
+            return finishWith(cut || metadata.stopReason === "maxTokens" ? "length" : "stop")
           },
           (cause: unknown) => {
             if (filled.signal.aborted) {
               calls.end("the context was full before the call was whole")
-              return ended("length")
+              return finishWith("length")
             }
             // A grammar lets through values that its schema does not: a number too large, for one.
             const problem = cause instanceof Error ? cause.message : String(cause)
-            return !signal.aborted && calls.end(problem) ? ended("stop") : Promise.reject(cause)
+            return !signal.aborted && calls.end(problem) ? finishWith("stop") : Promise.reject(cause)
           }
         )
         .finally(() => chat.dispose())

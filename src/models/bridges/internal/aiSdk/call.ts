@@ -1,11 +1,11 @@
-/** The settings of a call to a model of the AI SDK: those of its layer, overlaid by those of a request. */
+/** The settings of a call to a model of the AI SDK. A request's settings win over its layer's. */
 import type { LanguageModelV4ProviderTool } from "@ai-sdk/provider"
 import * as Result from "effect/Result"
 import { isObject, type Json, type JsonObject } from "../../../../core/Json.ts"
 import { effortOf, type ThinkingLevel, withThinking } from "../../../internal/turn/thinking.ts"
 import { merge } from "../../../internal/wire/read.ts"
 
-/** Settings that the AI SDK has a name for. Only those that are set are given to the model. */
+/** Settings with a name in the AI SDK. Unset ones are not sent. */
 export interface Settings {
   readonly maxOutputTokens?: number | undefined
   readonly temperature?: number | undefined
@@ -84,8 +84,8 @@ export const overlay = (settings: JsonObject, parameters: JsonObject): Result.Re
 }
 
 /**
- * A tool of the provider's own, as its package makes it: `anthropic.tools.webSearch_20260209()`. One that the provider
- * does not run itself (`isProviderExecuted: false`) takes the place of the agent's tool of its name.
+ * A provider's own tool, as its package makes it: `anthropic.tools.webSearch_20260209()`. With `isProviderExecuted:
+ * false` it replaces the agent's tool of the same name.
  */
 export interface ProviderTool {
   readonly id: LanguageModelV4ProviderTool["id"]

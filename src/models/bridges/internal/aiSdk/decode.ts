@@ -27,7 +27,7 @@ import { dataKey } from "./prompt.ts"
 export interface DecodeContext {
   readonly origin: Origin
   readonly names: ToolNames
-  /** Undoes in the answer what was done to its schema. */
+  /** Reverts the adaptation of the schema in an answer. */
   readonly restore: ((answer: Json) => Json) | undefined
   readonly makeId: () => string
   /** Says the provider's own warnings. */
@@ -156,7 +156,7 @@ const messageOf = (
   const answered = new Set(
     pieces.flatMap((piece) => (piece._tag === "own" ? [stringOf(piece.part["toolCallId"])] : []))
   )
-  // A call of the provider's that is open can only go on where the turn does.
+  // An open call of the provider can continue only in the same turn.
   const goesOn = stopReason === "pause" || calls.length > 0
   const lastText = pieces.findLast((piece) => piece._tag === "said" && piece.kind === "text")
   const content: Array<Block> = []

@@ -66,7 +66,7 @@ const apiCall = (origin: Origin, error: unknown): ModelError => {
   })
 }
 
-const named = (origin: Origin, cause: unknown): ModelError | undefined => {
+const errorByName = (origin: Origin, cause: unknown): ModelError | undefined => {
   const name = stringOf(field(cause, "name")) ?? ""
   const { model, provider } = origin
   if (name === "AI_APICallError") return apiCall(origin, cause)
@@ -95,13 +95,13 @@ export const toModelError =
   (origin: Origin) =>
   (cause: unknown): ModelError => {
     if (isModelError(cause)) return cause
-    return hideKeys(named(origin, cause) ?? stumbled(origin, cause) ?? connectionError(origin, cause))
+    return hideKeys(errorByName(origin, cause) ?? stumbled(origin, cause) ?? connectionError(origin, cause))
   }
 
-/** An error in the middle of a stream: one of the AI SDK, or whatever the server sent. */
+/** Converts an error in the middle of a stream: the AI SDK's, or the server's own. */
 export const streamedError = (origin: Origin, error: unknown): ModelError => {
   if (isModelError(error)) return error
-  const known = named(origin, error)
+  const known = errorByName(origin, error)
   if (known !== undefined) return hideKeys(known)
   const inner = objectOf(error)?.["error"]
   const failure = failureOf(objectOf(inner) ?? error)

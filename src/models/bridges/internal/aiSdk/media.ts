@@ -31,7 +31,7 @@ const readable = /^(?:image\/(?:png|jpe?g|gif|webp)|application\/pdf|audio\/(?:w
 
 const pdf = /\.pdf(?:[?#]|$)/i
 
-/** The media type of what is at an address: a package tells by it how the model is shown it. */
+/** Guesses the media type of a URL, because packages choose the form of a block by it. */
 const remoteType = (block: ImageBlock | FileBlock, url: string): string =>
   block.type === "image" ? "image/*" : pdf.test(url) ? "application/pdf" : "application/octet-stream"
 

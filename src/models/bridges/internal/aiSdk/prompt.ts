@@ -22,8 +22,8 @@ type Assistant = Extract<LanguageModelV4Message, { readonly role: "assistant" }>
 type Said = Assistant["content"][number]
 
 /**
- * The key of `providerData` under which what a provider wants back is. Each provider has its own: what one signed, the
- * next can't read.
+ * The key in `providerData` for a provider's own data. Each provider has its own key, because it can't read the others'
+ * signatures.
  */
 export const dataKey = (provider: string): string => `ai-sdk/${provider}`
 
@@ -38,7 +38,7 @@ const dialectOf = (provider: string, reach: Reach): Dialect => ({
   toolMedia: "after",
   humanFirst: true,
   humanLast: true,
-  // OpenAI's limit for chat completions, the shortest of those that have one.
+  // OpenAI's limit for chat completions, the shortest of all.
   callIdLength: 40
 })
 
@@ -51,7 +51,7 @@ const optionsOf = (data: JsonObject | undefined): { readonly providerOptions?: S
   return isOptions(options) ? { providerOptions: options } : {}
 }
 
-/** The key under which a model is shown what it wrote in the place of arguments. */
+/** The key that shows a model its own malformed arguments. */
 const malformedKey = "INVALID_JSON"
 
 const callPart = (call: AnsweredCall, names: ToolNames): Said => ({
@@ -96,12 +96,12 @@ export const makePromptWriter = (provider: string, reach: Reach) => {
     const data = block.providerData?.[dialect.provider]
     return optionsOf(isObject(data) ? data : undefined)
   }
-  const shown = (blocks: ReadonlyArray<Shown>) =>
+  const writeContent = (blocks: ReadonlyArray<Shown>) =>
     blocks.map((block) =>
       block.type === "text" ? { type: "text" as const, text: block.text } : filePart(block, reach)
     )
 
-  const said = (turn: AiTurn, names: ToolNames): ReadonlyArray<LanguageModelV4Message> => {
+  const writeTurn = (turn: AiTurn, names: ToolNames): ReadonlyArray<LanguageModelV4Message> => {
     const texts = turn.content.map((block): Said => ({ type: block.type, text: block.text, ...own(block) }))
     const calls = turn.calls.map((call) => callPart(call, names))
     const content = arrange(turn.data, texts, calls, revive)
@@ -127,14 +127,14 @@ export const makePromptWriter = (provider: string, reach: Reach) => {
       case "system":
         return []
       case "human":
-        return [{ role: "user", content: shown(turn.content) }]
+        return [{ role: "user", content: writeContent(turn.content) }]
       case "ai":
-        return said(turn, names)
+        return writeTurn(turn, names)
     }
   })
 
   const mark = cacheMarks[vendor]
-  const marked = (message: LanguageModelV4Message): LanguageModelV4Message =>
+  const addMark = (message: LanguageModelV4Message): LanguageModelV4Message =>
     mark === undefined ? message : { ...message, providerOptions: { ...message.providerOptions, ...mark } }
 
   return (request: ModelRequest, names: ToolNames) => {
@@ -147,17 +147,18 @@ export const makePromptWriter = (provider: string, reach: Reach) => {
       messages.push(...written)
       const isHinted = turn === last || hints.has(turn.index)
       const end = messages.at(-1)
-      if (mark !== undefined && isHinted && written.length > 0 && end !== undefined) messages.splice(-1, 1, marked(end))
+      if (mark !== undefined && isHinted && written.length > 0 && end !== undefined)
+        messages.splice(-1, 1, addMark(end))
     }
     const text = [wellFormed(request.systemPrompt), ...system].filter((part) => part !== "").join("\n\n")
-    if (text !== "") messages.unshift(marked({ role: "system", content: text }))
+    if (text !== "") messages.unshift(addMark({ role: "system", content: text }))
     return { prompt: messages, damaged, container: containerOf(turns) }
   }
 }
 
 /**
- * Marks of providers that keep a prompt only where they are told to: behind the system prompt, the last message and the
- * messages that a request names.
+ * Cache marks for providers that cache only on request: after the system prompt, the last message and the messages that
+ * a request names.
  */
 const ephemeral = { cacheControl: { type: "ephemeral" } }
 const cacheMarks: { readonly [vendor: string]: SharedV4ProviderOptions } = {

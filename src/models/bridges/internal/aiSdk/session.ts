@@ -96,7 +96,7 @@ const partsOf = (make: () => PromiseLike<{ readonly stream: ReadableStream<unkno
   }
 })
 
-/** The tools of a request: the agent's, and those of the provider where they are meant. */
+/** The tools of a request: the agent's, and the provider's where the request allows them. */
 const toolsOf = (
   definitions: ReadonlyArray<Pick<ModelRequest["tools"][number], "name" | "description" | "parameters">>,
   providerTools: Line["providerTools"],
@@ -118,7 +118,7 @@ const toolsOf = (
   ]
 }
 
-/** Makes what opens sessions. What a layer says once it says once for all of them. */
+/** Makes the sessions of a layer. They share its warnings, so each appears once. */
 export const makeSessions = (model: Model, line: Line): Effect.Effect<ModelSession, ModelError> => {
   const { modelId, provider, specificationVersion, supportedUrls } = model
   const names = { provider, model: modelId }
@@ -193,7 +193,7 @@ const withContainer = (
   given: unknown,
   container: string | undefined
 ): Pick<LanguageModelV4CallOptions, "providerOptions"> => {
-  // Options of a provider are objects; what a request gave in their place is the provider's to refuse.
+  // Provider options are objects. The provider rejects other values of a request.
   const options = given as NonNullable<LanguageModelV4CallOptions["providerOptions"]> | undefined
   if (container === undefined || options?.["anthropic"]?.["container"] !== undefined) {
     return options === undefined ? {} : { providerOptions: options }

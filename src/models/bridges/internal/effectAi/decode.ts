@@ -10,7 +10,7 @@ import { hosted, layoutOf, type Piece } from "./layout.ts"
 import { mediaBlock, shownBlocks } from "./media.ts"
 import { carriedBy, type Fields, isEmpty, provider, providerDataOf, toJson } from "./metadata.ts"
 
-/** Params as a call; those that are no JSON object, or are what was made of such, as a malformed one. */
+/** Converts params to a call. Params that are not a JSON object, or stand for such, become a malformed call. */
 export const toCall = (part: {
   readonly id: string
   readonly name: string

@@ -22,8 +22,8 @@ const parametersOf = (tool: AiTool.Any): JsonObject => {
 }
 
 /**
- * The hints of an `effect/ai` tool, with its defaults: what is not annotated counts as destructive and open-world
- * there. What only reads destroys nothing.
+ * Reads the hints of an `effect/ai` tool with its defaults: destructive and open-world. A read-only tool is not
+ * destructive.
  */
 const annotationsOf = (tool: AiTool.Any): Annotations => {
   const readOnly = Context.get(tool.annotations, AiTool.Readonly)
@@ -45,9 +45,8 @@ export const definitionOf = (tool: AiTool.Any): ToolDefinition => ({
 })
 
 /**
- * Hints of ours as `effect/ai` annotations. One that was never given is left to the default there, which expects the
- * worst; what only reads destroys nothing. The strict mode is off: it wants schemas of a dialect that ours need not be
- * in.
+ * Writes our hints as `effect/ai` annotations. A missing hint keeps the pessimistic default. A read-only tool is not
+ * destructive. Strict mode is off, because it requires another dialect of schemas.
  */
 export const toAnnotations = ({
   destructive,

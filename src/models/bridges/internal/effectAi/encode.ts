@@ -23,7 +23,10 @@ const dialect: Omit<Dialect, "humanFirst" | "humanLast" | "systemMessages"> = {
   callIdLength: 64
 }
 
-/** A conversation on its way to a provider. Where it is not known to take instructions inside it, they become turns. */
+/**
+ * The dialect of a conversation for a provider. System messages inside the history become turns unless the provider is
+ * known to accept them.
+ */
 export const wire = (systemInside: boolean): Dialect => ({
   ...dialect,
   systemMessages: systemInside ? "keep" : "fold",
@@ -31,10 +34,10 @@ export const wire = (systemInside: boolean): Dialect => ({
   humanLast: true
 })
 
-/** A conversation as it is, to be gone on with by whoever has it. */
+/** The dialect of an unchanged conversation, for any recipient. */
 const plain: Dialect = { ...dialect, systemMessages: "keep", humanFirst: false, humanLast: false }
 
-/** The key under which a model is shown what it wrote in the place of arguments. */
+/** The key that shows a model its own malformed arguments. */
 export const malformedKey = "INVALID_JSON"
 
 const own = (data: JsonObject | undefined) => (data === undefined ? {} : { options: optionsOf({ [provider]: data }) })
@@ -118,8 +121,8 @@ export const encode = (history: ReadonlyArray<Message>): ReadonlyArray<AiPrompt.
 }
 
 /**
- * Makes an encoder for one session. What it made of a turn it makes once: the same message of a history is the same
- * object in each prompt, which also is how `effect/ai` knows what a provider has seen already.
+ * Makes an encoder for one session. It caches turns: a message of the history is the same object in each prompt, and
+ * `effect/ai` recognises already sent messages by their identity.
  */
 export const makeEncoder = (to: Dialect) => {
   const normalize = makeNormalizer(to)

@@ -87,7 +87,7 @@ const field = (value: unknown, key: string): string | undefined => {
   return typeof found === "string" || typeof found === "number" ? String(found) : undefined
 }
 
-/** An error part of a stream: whatever the provider sent, told by what it calls it. */
+/** Converts an error part of a stream, by its name. */
 export const streamedError = (error: unknown, origin: Origin): ModelError => {
   if (AiError.isAiError(error)) return toModelError(error, origin)
   if (isModelError(error)) return error

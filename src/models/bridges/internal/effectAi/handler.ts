@@ -21,7 +21,7 @@ import { toJson } from "./metadata.ts"
 
 type Outcome = AiTool.HandlerResult<AiTool.Any>
 
-/** The handlers of a toolkit, found by name. What they need is in the type of the tools made from them. */
+/** The handlers of a toolkit by name. The types of the tools carry their requirements. */
 export interface Handled {
   readonly handle: (
     name: string,
@@ -48,12 +48,12 @@ const outputOf = (outcome: Outcome): ToolOutput.ToolOutput => {
   return ToolOutput.make(text === "" ? "(The tool gave no result.)" : text)
 }
 
-/** A failure of a type of the tool's own, as it describes itself; its fields where it has no message. */
+/** Describes a failure of the tool's own type by its message, else by its fields. */
 const describe = (tool: AiTool.Any, failure: unknown): Effect.Effect<ToolError> => {
   if (typeof failure === "string" || (Predicate.hasProperty(failure, "message") && failure.message !== "")) {
     return Effect.succeed(fromUnknown(failure))
   }
-  // The needs of encoding are among those of the tool.
+  // Encoding needs no services beyond the tool's.
   const encoded = Schema.encodeUnknownEffect(tool.failureSchema)(failure) as Effect.Effect<unknown, Schema.SchemaError>
   return Effect.match(encoded, {
     onSuccess: (value) => new ToolError({ reason: "Failed", message: render(value), cause: failure }),
@@ -93,7 +93,7 @@ const needsApproval = Effect.fnUntraced(function* (
 ) {
   const { needsApproval: needed } = tool
   if (typeof needed !== "function") return needed === true
-  // The needs of decoding are among those of the tool.
+  // Decoding needs no services beyond the tool's.
   const decode = Schema.decodeUnknownEffect(tool.parametersSchema)(args) as Effect.Effect<unknown, Schema.SchemaError>
   const decoded = yield* Effect.option(decode)
   if (Option.isNone(decoded)) return false

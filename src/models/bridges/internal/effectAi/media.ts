@@ -39,7 +39,7 @@ const dataOf = (source: Content.Source): AiPrompt.FilePart["data"] | undefined =
     case "url":
       return URL.canParse(source.url) ? new URL(source.url) : undefined
     case "base64":
-      // As bytes: providers take a string for text, for a file id, or for what was not encoded yet.
+      // As bytes, because providers read a string as text, as a file id or as unencoded data.
       return Result.getOrUndefined(Base64.decode(source.data))
     case "fileId":
       return source.fileId
@@ -52,7 +52,7 @@ const mediaTypeOf = (block: Media, source: Content.Source): string => {
   return guess(block.name ?? (source.kind === "url" ? source.url : ""))
 }
 
-/** An image or file as a part of a prompt; `undefined` for a URL or base64 data that is none. */
+/** Converts an image or a file to a part of a prompt. `undefined` for an invalid URL or invalid base64. */
 export const filePart = (block: Media): AiPrompt.FilePart | undefined => {
   const source = settle(block.source)
   const data = dataOf(source)
@@ -87,7 +87,7 @@ export const mediaBlock = (
     : { type: "file", source, ...(part.fileName === undefined ? {} : { name: part.fileName }), ...own }
 }
 
-/** Blocks as parts. What has no part form (and was not replaced before) is left out. */
+/** Converts blocks to parts, and drops blocks without a form. */
 export const shownParts = (
   blocks: ReadonlyArray<Content.Block>
 ): ReadonlyArray<AiPrompt.TextPart | AiPrompt.FilePart> =>

@@ -1,9 +1,8 @@
 /**
- * Data that a provider needs back verbatim: `metadata` and `options` of `effect/ai` on one side, `providerData` on the
- * other.
+ * Data that a provider needs back verbatim: `metadata` and `options` of `effect/ai`, and our `providerData`.
  *
- * A provider behind `effect/ai` names its metadata with a key of its own; all of it is kept under one key of
- * `providerData`. What a model of ours attached travels through `effect/ai` under a key that no provider there reads.
+ * A provider of `effect/ai` names its metadata by its own key. All of it is kept under one key of `providerData`. Our
+ * own models' data travels through `effect/ai` under a key that its providers ignore.
  */
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -39,7 +38,7 @@ export const optionsOf = (providerData: JsonObject | undefined): Metadata => {
   return isEmpty(rest) ? options : { ...options, [ours]: rest }
 }
 
-/** Options or metadata of an `effect/ai` part as a `providerData` field, which is left out when there are none. */
+/** Wraps options or metadata of an `effect/ai` part as a `providerData` field, if there are any. */
 export const providerDataOf = (options: Metadata): { readonly providerData?: JsonObject } => {
   const { [beside]: _, [ours]: own, ...theirs } = options
   const providerData = { ...fieldsOf(own), ...(isEmpty(theirs) ? {} : { [provider]: theirs }) }
@@ -52,8 +51,8 @@ const Carried = Schema.Struct({
 })
 
 /**
- * Data of a turn that one of its parts carries: the `providerData` of the message, and the blocks that were streamed as
- * one part since a stream does not say where one ends.
+ * Data of a turn on one of its parts: the message's `providerData`, and the blocks that were streamed as one part,
+ * since a stream does not mark their ends.
  */
 export type Carried = typeof Carried.Type
 
@@ -68,7 +67,7 @@ const decodeCarried = Schema.decodeUnknownOption(Carried)
 export const carriedBy = (options: Metadata): Carried =>
   options[beside] === undefined ? {} : Option.getOrElse(decodeCarried(options[beside]), () => ({}))
 
-/** Joins what came in pieces: of what two pieces say about one provider, the later one counts, key by key. */
+/** Merges metadata of several pieces. The later piece wins, key by key and provider by provider. */
 export const mergeMetadata = (left: Metadata, right: Metadata): Metadata => {
   if (isEmpty(right)) return left
   const merged: { [provider: string]: Schema.Json | null } = { ...left }
@@ -81,5 +80,5 @@ export const mergeMetadata = (left: Metadata, right: Metadata): Metadata => {
 
 const isJson = Schema.is(Schema.Json)
 
-/** A value that should be JSON, as JSON: what is none is not kept. */
+/** Keeps a JSON value, and drops any other. */
 export const toJson = (value: unknown): Schema.Json => (isJson(value) ? value : null)

@@ -40,7 +40,7 @@ interface Writing {
 }
 
 /** A call as far as it was written: its arguments may be cut, or no JSON. */
-const written = (id: string, { name, raw }: Writing): ReturnType<typeof toCall> => {
+const finishCall = (id: string, { name, raw }: Writing): ReturnType<typeof toCall> => {
   const parsed = Result.try((): unknown => JSON.parse(raw === "" ? "{}" : raw))
   if (Result.isFailure(parsed)) return { malformed: { id, name, raw, problem: "the arguments are not valid JSON" } }
   return isObject(parsed.success)
@@ -176,7 +176,7 @@ export const makeReply = (origin: Origin, makeId: () => string): Reply => {
   const message = (): Message.AiMessage => {
     const to = sorted()
     for (const item of put) item(to)
-    for (const [id, call] of writing) addCall(to, written(id, call))
+    for (const [id, call] of writing) addCall(to, finishCall(id, call))
     const layout = layoutOf(to.pieces)
     const data = defined({
       layout,

@@ -15,7 +15,7 @@ type Parts<A> = Array.NonEmptyReadonlyArray<A>
 
 type Turn = Pull.Pull<Parts<TurnPart>, ModelError>
 
-const cut = (origin: Origin): ModelError =>
+const cutOffError = (origin: Origin): ModelError =>
   new ModelError({
     ...origin,
     reason: { _tag: "BadResponse" },
@@ -47,7 +47,7 @@ export const toTurn = <R>(
       })
 
       const broken = (cause: Cause.Cause<AiError.AiError | Cause.Done>): Turn => {
-        if (Pull.isDoneCause(cause)) return reply.isFinished() ? done : Effect.fail(cut(origin))
+        if (Pull.isDoneCause(cause)) return reply.isFinished() ? done : Effect.fail(cutOffError(origin))
         const failure = Cause.findError(cause)
         if (Result.isSuccess(failure) && !Cause.isDone(failure.success)) {
           const reason = rejected(failure.success)

@@ -42,8 +42,10 @@ export const fromUsage = (usage: Usage.Usage | undefined): AiResponse.FinishPart
   }
 }
 
-/** The end of a turn. Where the provider does not say, what it sent says it; a turn
- * that ended in an error gets here with an error of its own. */
+/**
+ * Finds the stop reason. Without one from the provider, the content decides. An errored turn arrives with its own
+ * error.
+ */
 export const toStop = (
   reason: AiResponse.FinishReason,
   turn: { readonly called: boolean; readonly refused: boolean }

@@ -32,7 +32,7 @@ const emptyThought: ReadonlyArray<Piece> = [
 ]
 
 /** Writes a turn of the model: its thoughts only as long as it works on the same question. */
-const said = (turn: AiTurn, recent: boolean): ReadonlyArray<Piece> =>
+const writeTurn = (turn: AiTurn, recent: boolean): ReadonlyArray<Piece> =>
   turn.content.flatMap((block) =>
     block.type === "text"
       ? [plain(block.text)]
@@ -69,7 +69,7 @@ export const chatml = (ask: Ask, style: Style): Prompt => {
   const lastHuman = ask.turns.findLastIndex((turn) => turn.role === "human")
   ask.turns.forEach((turn, index) => {
     if (turn.role === "ai") {
-      pieces.push(special("<|im_start|>"), plain("assistant\n"), ...said(turn, index > lastHuman))
+      pieces.push(special("<|im_start|>"), plain("assistant\n"), ...writeTurn(turn, index > lastHuman))
       pieces.push(...style.calls(turn.calls), ...endOfTurn)
       if (turn.calls.length > 0) pieces.push(...style.results(turn.calls))
     } else {

@@ -55,9 +55,9 @@ export const space = function* (cursor: Cursor): Parser<string> {
 }
 
 /**
- * Takes one of these tags, or as much of one as is there, and gives what it took (`begun` is what was taken before). No
- * tag begins with another one, and each has its first character in it only once: what a failed match took can't hold
- * the beginning of a tag.
+ * Consumes one of several tags, or its longest matching beginning, and returns the consumed text. `begun` is text
+ * consumed earlier. No tag is a prefix of another, and a tag's first character occurs in it only once, so a failed
+ * match can't hide the start of a tag.
  */
 export const tag = function* (cursor: Cursor, tags: ReadonlyArray<string>, begun = ""): Parser<string> {
   let taken = begun
@@ -69,7 +69,7 @@ export const tag = function* (cursor: Cursor, tags: ReadonlyArray<string>, begun
   return taken
 }
 
-/** Takes everything up to and with a tag, or to the end. The tag may have begun in what was taken last. */
+/** Consumes everything up to and including a tag, or to the end. The tag may have begun in the text consumed last. */
 export const skipTo = function* (cursor: Cursor, end: string): Parser<void> {
   const last = cursor.raw.slice(-end.length)
   const begun = last.slice(Math.max(0, last.lastIndexOf(end.charAt(0))))
@@ -80,10 +80,10 @@ export const skipTo = function* (cursor: Cursor, end: string): Parser<void> {
   }
 }
 
-/** A problem of a text, in words for the model; `undefined` if there is none. */
+/** A description of a problem for the model. `undefined` if there is no problem. */
 export type Problem = string | undefined
 
-/** The problem of a character that is not what has to come. */
+/** Describes an unexpected character. */
 export const expected = (cursor: Cursor, what: string): string =>
   cursor.char === ""
     ? `it ends where ${what} should be`

@@ -53,7 +53,7 @@ const read = function* (cursor: Cursor, open: OpenCalls): Parser<void> {
   call.fail(cursor.raw, wrong)
 }
 
-/** A value, its strings between control tokens: what is in them can't end them. */
+/** Writes a value with its strings between control tokens, which a string can't contain. */
 const literal = (json: Json): ReadonlyArray<Piece> => {
   if (typeof json === "string") return [special(quote), plain(json), special(quote)]
   if (Array.isArray(json)) {
@@ -79,7 +79,9 @@ const single = (schema: JsonObject): JsonObject => {
   return { ...single(first), ...rest, description: said.join(" ") }
 }
 
-/** A JSON Schema as Gemma knows it: one type each, its name in capitals. What is no schema (an example) stays. */
+/**
+ * Converts a JSON Schema to Gemma's form: one type each, in capitals. Values that are not schemas (an example) stay.
+ */
 const shouted = (given: Json): Json => {
   if (Array.isArray(given)) return given.map(shouted)
   if (!isObject(given)) return given
@@ -105,7 +107,7 @@ const toolPieces = (ask: Ask): ReadonlyArray<Piece> =>
     special("<tool|>")
   ])
 
-const said = (turn: AiTurn, recent: boolean): ReadonlyArray<Piece> => [
+const writeTurn = (turn: AiTurn, recent: boolean): ReadonlyArray<Piece> => [
   ...turn.content.flatMap((block) =>
     block.type === "text"
       ? [plain(block.text)]
@@ -152,7 +154,7 @@ const prompt = (ask: Ask): Prompt => {
   ask.turns.forEach((turn, index) => {
     if (turn.role === "ai") {
       if (!isOpen(ask.turns[index - 1])) pieces.push(...open("model"))
-      pieces.push(...said(turn, index > lastHuman))
+      pieces.push(...writeTurn(turn, index > lastHuman))
       if (!isOpen(turn)) pieces.push(...close)
       return
     }
@@ -164,7 +166,7 @@ const prompt = (ask: Ask): Prompt => {
   if (!goesOn) pieces.push(...open("model"))
   const { toolChoice } = ask
   const forces = ask.tools.length > 0 && toolChoice !== "auto" && toolChoice !== "none"
-  // Larger models are given an empty thought where they are not to think.
+  // Larger models need an empty thought to turn thinking off.
   const closesThought = ask.template.includes("<|channel>thought\\n<channel|>")
   if (!goesOn && closesThought && (!thinks || forces)) {
     pieces.push(special("<|channel>"), plain("thought\n"), special("<channel|>"))

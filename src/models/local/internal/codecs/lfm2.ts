@@ -114,7 +114,7 @@ const literal = (json: Json): string => {
     .join(", ")}}`
 }
 
-const written = (args: JsonObject): string =>
+const writeArguments = (args: JsonObject): string =>
   Object.entries(args)
     .map(([key, item]) => `${key}=${literal(item)}`)
     .join(", ")
@@ -126,7 +126,7 @@ const callPieces = (calls: ReadonlyArray<AnsweredCall>): ReadonlyArray<Piece> =>
       ? []
       : [
           special(opening),
-          plain(`[${good.map((call) => `${call.name}(${written(call.arguments)})`).join(", ")}]`),
+          plain(`[${good.map((call) => `${call.name}(${writeArguments(call.arguments)})`).join(", ")}]`),
           special(closing)
         ]),
     ...calls.flatMap((call) => (call.raw === undefined ? [] : [plain(call.raw)]))
@@ -138,19 +138,19 @@ export const lfm2: Codec = {
   name: "lfm2",
   stops: chatStops,
   prompt: (ask) => {
-    const marked = (name: string, pieces: ReadonlyArray<Piece>): ReadonlyArray<Piece> =>
+    const wrapInMarkers = (name: string, pieces: ReadonlyArray<Piece>): ReadonlyArray<Piece> =>
       ask.template === "" || ask.template.includes(`<|${name}_start|>`)
         ? [special(`<|${name}_start|>`), ...pieces, special(`<|${name}_end|>`)]
         : pieces
     const list = ask.tools.map(({ description, name, parameters }) => ({ name, description, parameters }))
     return chatml(ask, {
-      tools: [plain("List of tools: "), ...marked("tool_list", [plain(JSON.stringify(list))])],
+      tools: [plain("List of tools: "), ...wrapInMarkers("tool_list", [plain(JSON.stringify(list))])],
       calls: callPieces,
       results: (calls) =>
         calls.flatMap((call) => [
           special("<|im_start|>"),
           plain("tool\n"),
-          ...marked("tool_response", [plain(textOf(call.answer.content))]),
+          ...wrapInMarkers("tool_response", [plain(textOf(call.answer.content))]),
           ...endOfTurn
         ]),
       force: (name) => [special(opening), plain(name === undefined ? "[" : `[${name}(`)]

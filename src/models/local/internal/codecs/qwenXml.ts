@@ -20,7 +20,7 @@ const functionClose = "</function>"
 const parameterOpen = "<parameter="
 const parameterClose = "</parameter>"
 
-/** The rest of an opening tag: what it names. */
+/** Reads the name in an opening tag. */
 const named = function* (cursor: Cursor): Parser<string> {
   let name = ""
   while (!at(cursor, "") && !at(cursor, ">") && !at(cursor, "<") && !at(cursor, "\n")) {
@@ -31,8 +31,8 @@ const named = function* (cursor: Cursor): Parser<string> {
 }
 
 /**
- * A value and the tag behind it: that of the next parameter, or the end. The notation has no escapes, so a closing tag
- * counts only where one of these follows. One line break at either side is not part of the value.
+ * Reads a value and the tag after it: the next parameter or the end. The notation has no escapes, so a closing tag
+ * counts only before one of these. One line break on either side is not part of the value.
  */
 const readValue = function* (cursor: Cursor, say: (char: string) => void): Parser<string | undefined> {
   let lineBreak = false
@@ -118,7 +118,7 @@ const readFunction = function* (
   return undefined
 }
 
-/** The calls between two tags; a function without tags around it is one too. */
+/** The calls between two tags. Calls may lack these tags. */
 const read = function* (
   cursor: Cursor,
   opening: string,
@@ -162,13 +162,13 @@ const read = function* (
   }
 }
 
-const written = (value: Json): string => (typeof value === "string" ? value : JSON.stringify(value))
+const writeValue = (value: Json): string => (typeof value === "string" ? value : JSON.stringify(value))
 
 const callPieces = (calls: ReadonlyArray<AnsweredCall>): ReadonlyArray<Piece> =>
   calls.flatMap((call) => {
     if (call.raw !== undefined) return [plain(`\n${call.raw}`)]
     const parameters = Object.entries(call.arguments).map(
-      ([name, item]) => `${parameterOpen}${name}>\n${written(item)}\n${parameterClose}\n`
+      ([name, item]) => `${parameterOpen}${name}>\n${writeValue(item)}\n${parameterClose}\n`
     )
     return [
       plain("\n"),

@@ -1,8 +1,8 @@
 /**
- * Tells text, thoughts and calls apart in what a model says, as it says it.
+ * Separates text, thoughts and calls in a stream.
  *
- * One scanner for all three: a thought tag inside of an argument stays in the argument, and a call inside of a thought
- * that was not closed is a call.
+ * One scanner handles all three. A thought tag inside an argument stays in the argument. A call inside an unclosed
+ * thought is a call.
  */
 import { coalesce, makeCalls, type OpenCalls } from "./calls.ts"
 import type { Decoder, Delta } from "./Codec.ts"
@@ -20,10 +20,10 @@ export interface Marks {
   readonly thought: ThoughtTags
   /** The tags that open calls. */
   readonly calls: ReadonlyArray<string>
-  /** Tags that mean nothing by themselves: what a model closes that it did not open. */
+  /** Closing tags that a model writes without an opening tag. They are dropped. */
   readonly strays: ReadonlyArray<string>
   /**
-   * Reports whether the text behind a tag may be a call. Asked in thoughts only, where a model may speak about the tag.
+   * Reports whether the text after a tag may be a call. Used only inside thoughts, where a model may mention the tag.
    */
   readonly isCall: (opening: string, next: string) => boolean
   /**
@@ -31,13 +31,16 @@ export interface Marks {
    * that there is: else the model speaks about the tag.
    */
   readonly named?: { readonly opening: string; readonly isKnown: (name: string) => boolean } | undefined
-  /** Reads what is behind an opening tag (and behind what was taken of a name), with the closing tag if there is one. `cursor.raw` begins with the tag. */
+  /**
+   * Reads the text after an opening tag (and after the consumed part of a name), with the closing tag if present.
+   * `cursor.raw` begins with the tag.
+   */
   readonly read: (cursor: Cursor, opening: string, calls: OpenCalls, name: string) => Parser<void>
 }
 
 /**
- * Says text as it comes, but for the white space next to what is not text: a thought, a call. `pause` says that there
- * is such a thing here; `paused` that one came before.
+ * Emits text as it arrives, without the white space next to a thought or a call. `pause` marks the start of a thought
+ * or call; `paused` says that one came before.
  */
 export const makeVoice = (emit: (text: string) => void, paused: boolean) => {
   let begun = false
