@@ -10,43 +10,59 @@ import { toolFor } from "./hosted.ts"
 import { makeSlots, type Slot } from "./responsesSlots.ts"
 import { type DecodeContext, parting, reasoningKey, reasoningText, turnOf } from "./responsesTurn.ts"
 
-/** Events that say nothing which the others do not say. */
+/** Events that repeat others. */
 const silent =
   /^response\.(?:created|in_progress|queued|content_part\.|output_text\.annotation\.|reasoning_summary_part\.done|reasoning_summary_text\.done|reasoning_text\.done|refusal\.done|compaction|[a-z_]+_call(?:_[a-z]+)?\.|mcp_list_tools\.|audio\.)|^keepalive$/
 
+/** Handles the events of one type. */
+type Handler = (event: JsonObject, sink: Sink) => ModelError | undefined
+
+const quietly =
+  (handle: (event: JsonObject, sink: Sink) => void): Handler =>
+  (event, sink) => {
+    handle(event, sink)
+    return undefined
+  }
+
+const callId = (item: JsonObject): string => stringOf(item["call_id"]) ?? stringOf(item["id"]) ?? ""
+
+/** Reports the start of a call when its item is known. */
+const startCall = (slot: Slot, { hosted, names }: DecodeContext, sink: Sink): void => {
+  const type = stringOf(slot.item["type"])
+  if (slot.started || type === undefined) return
+  const id = callId(slot.item)
+  const own = hosted?.get(type)
+  if (own !== undefined) {
+    slot.started = true
+    return sink.emit({ _tag: "ToolCallStart", id, name: own })
+  }
+  if (!type.endsWith("_call")) return
+  slot.started = true
+  if (type === "function_call") {
+    sink.emit({ _tag: "ToolCallStart", id, name: names.own(stringOf(slot.item["name"]) ?? "") })
+  } else sink.emit({ _tag: "ToolCallStart", id, name: type.replace(/_call$/, ""), providerExecuted: true })
+}
+
+/** Returns the end of a text that was not streamed, because servers omit deltas. */
+const unstreamedEnd = (slot: Slot, key: number, whole: string | undefined): string => {
+  const before = slot.texts.get(key) ?? ""
+  return whole !== undefined && whole.startsWith(before) ? whole.slice(before.length) : ""
+}
+
+/** Rejects an item that waits for the client if the agent has no tool for it, since nothing could answer it. */
+const rejectUnanswerable = (type: string, { hosted, origin }: DecodeContext): ModelError | undefined => {
+  const isAsked = hosted?.has(type) === true || type === "mcp_approval_request"
+  return isAsked && hosted?.get(type) === undefined ? waitsInVain(origin, type) : undefined
+}
+
 /** Makes the decoder of one turn. */
 export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknown> => {
-  const { hosted, names, origin } = context
+  const { origin } = context
   const slots = makeSlots()
   let done = false
 
-  const callId = (item: JsonObject): string => stringOf(item["call_id"]) ?? stringOf(item["id"]) ?? ""
-
-  /** Says that a call begins, once its item is known. */
-  const start = (slot: Slot, sink: Sink): void => {
-    const type = stringOf(slot.item["type"])
-    if (slot.started || type === undefined) return
-    const id = callId(slot.item)
-    const own = hosted?.get(type)
-    if (own !== undefined) {
-      slot.started = true
-      return sink.emit({ _tag: "ToolCallStart", id, name: own })
-    }
-    if (!type.endsWith("_call")) return
-    slot.started = true
-    if (type === "function_call") {
-      sink.emit({ _tag: "ToolCallStart", id, name: names.own(stringOf(slot.item["name"]) ?? "") })
-    } else sink.emit({ _tag: "ToolCallStart", id, name: type.replace(/_call$/, ""), providerExecuted: true })
-  }
-
   const add = (slot: Slot, key: number, delta: string): void => {
     slot.texts.set(key, (slot.texts.get(key) ?? "") + delta)
-  }
-
-  /** Gives the end of the whole text that was not streamed: servers leave deltas out. */
-  const rest = (slot: Slot, key: number, whole: string | undefined): string => {
-    const before = slot.texts.get(key) ?? ""
-    return whole !== undefined && whole.startsWith(before) ? whole.slice(before.length) : ""
   }
 
   /** The phase of the message that was said last, once one was. */
@@ -67,7 +83,7 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
 
   /** Emits the parts that a server sends only at the end. */
   const catchUp = (slot: Slot, sink: Sink): void => {
-    start(slot, sink)
+    startCall(slot, context, sink)
     if (slot.texts.size > 0) return
     const { item } = slot
     const type = item["type"]
@@ -95,12 +111,6 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
     sink.emit({ _tag: "ToolCallDelta", id: callId(slot.item), delta })
   }
 
-  /** Rejects an item that waits for the client if the agent has no tool for it, since nothing could answer it. */
-  const unasked = (type: string): ModelError | undefined => {
-    const isAsked = hosted?.has(type) === true || type === "mcp_approval_request"
-    return isAsked && hosted?.get(type) === undefined ? waitsInVain(origin, type) : undefined
-  }
-
   const finish = (response: JsonObject, sink: Sink): void => {
     done = true
     // The last word: Azure gives the encrypted reasoning only here, some servers give items only here.
@@ -109,56 +119,66 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
     sink.emit({ _tag: "TurnDone", message: turnOf(slots.all(), response, context) })
   }
 
-  const take = (event: unknown, sink: Sink): ModelError | undefined => {
+  const addItem: Handler = (event, sink) => {
+    const slot = slots.of(event)
+    slots.learn(slot, objectOf(event["item"]) ?? {})
+    startCall(slot, context, sink)
+    return rejectUnanswerable(stringOf(slot.item["type"]) ?? "", context)
+  }
+
+  const addText = quietly((event, sink) => text(event, stringOf(event["delta"]), sink))
+  const addReasoning = quietly((event, sink) => reason(event, stringOf(event["delta"]), sink))
+  const conclude = quietly((event, sink) => finish(objectOf(event["response"]) ?? {}, sink))
+  const fail: Handler = (event) => failed(origin, objectOf(event["response"])?.["error"])
+
+  const handlers = new Map<string, Handler>([
+    ["response.output_item.added", addItem],
+    ["response.output_item.done", addItem],
+    ["response.output_text.delta", addText],
+    ["response.refusal.delta", addText],
+    [
+      "response.output_text.done",
+      quietly((event, sink) => {
+        const key = placeOf(event["content_index"]) ?? 0
+        text(event, unstreamedEnd(slots.of(event), key, stringOf(event["text"])), sink)
+      })
+    ],
+    [
+      "response.reasoning_summary_part.added",
+      quietly((event, sink) => {
+        if (slots.of(event).texts.has(reasoningKey)) reason(event, "\n\n", sink)
+      })
+    ],
+    ["response.reasoning_summary_text.delta", addReasoning],
+    ["response.reasoning_text.delta", addReasoning],
+    [
+      "response.function_call_arguments.delta",
+      quietly((event, sink) => args(slots.of(event), stringOf(event["delta"]), sink))
+    ],
+    [
+      "response.function_call_arguments.done",
+      quietly((event, sink) => {
+        const slot = slots.of(event)
+        args(slot, unstreamedEnd(slot, 0, stringOf(event["arguments"])), sink)
+      })
+    ],
+    ["response.completed", conclude],
+    ["response.incomplete", conclude],
+    ["response.failed", fail],
+    ["response.cancelled", fail],
+    ["error", (event) => failed(origin, objectOf(event["error"]) ?? event)]
+  ])
+
+  const take = (input: unknown, sink: Sink): ModelError | undefined => {
     if (done) return undefined
-    const it = objectOf(event)
-    if (it === undefined) return badResponse(origin, "an event of the stream is not a JSON object")
-    if (isTooDeep(it)) return badResponse(origin, tooDeep)
-    const type = stringOf(it["type"]) ?? ""
-    const delta = stringOf(it["delta"])
-    switch (type) {
-      case "response.output_item.added":
-      case "response.output_item.done": {
-        const slot = slots.of(it)
-        slots.learn(slot, objectOf(it["item"]) ?? {})
-        start(slot, sink)
-        return unasked(stringOf(slot.item["type"]) ?? "")
-      }
-      case "response.output_text.delta":
-      case "response.refusal.delta":
-        text(it, delta, sink)
-        return undefined
-      case "response.output_text.done":
-        text(it, rest(slots.of(it), placeOf(it["content_index"]) ?? 0, stringOf(it["text"])), sink)
-        return undefined
-      case "response.reasoning_summary_part.added":
-        if (slots.of(it).texts.has(reasoningKey)) reason(it, "\n\n", sink)
-        return undefined
-      case "response.reasoning_summary_text.delta":
-      case "response.reasoning_text.delta":
-        reason(it, delta, sink)
-        return undefined
-      case "response.function_call_arguments.delta":
-        args(slots.of(it), delta, sink)
-        return undefined
-      case "response.function_call_arguments.done": {
-        const slot = slots.of(it)
-        args(slot, rest(slot, 0, stringOf(it["arguments"])), sink)
-        return undefined
-      }
-      case "response.completed":
-      case "response.incomplete":
-        finish(objectOf(it["response"]) ?? {}, sink)
-        return undefined
-      case "response.failed":
-      case "response.cancelled":
-        return failed(origin, objectOf(it["response"])?.["error"])
-      case "error":
-        return failed(origin, objectOf(it["error"]) ?? it)
-      default:
-        if (!silent.test(type)) sink.unknown(type === "" ? "an event without a type" : type)
-        return undefined
-    }
+    const event = objectOf(input)
+    if (event === undefined) return badResponse(origin, "an event of the stream is not a JSON object")
+    if (isTooDeep(event)) return badResponse(origin, tooDeep)
+    const type = stringOf(event["type"]) ?? ""
+    const handle = handlers.get(type)
+    if (handle !== undefined) return handle(event, sink)
+    if (!silent.test(type)) sink.unknown(type === "" ? "an event without a type" : type)
+    return undefined
   }
 
   return {
