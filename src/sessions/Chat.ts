@@ -1,5 +1,5 @@
 /**
- * A conversation with an agent that resumes where it was: one turn at a time, on a thread that is kept.
+ * A conversation with an agent on a stored thread, one turn at a time.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -32,43 +32,38 @@ import { SessionStore } from "../core/SessionStore.ts"
 import { Held } from "../core/thread/parts.ts"
 import { load } from "./internal/checkpoint.ts"
 import { take } from "./internal/turns.ts"
-import { type JournalOptions, makeJournal } from "./SessionStore.ts"
+import { type JournalOptions, makeJournal } from "./journal.ts"
 
-/**
- * The thread is at another turn, of this chat or another one. Send again when that is done, or make the chat with
- * `busy: "queue"`.
- */
+/** Another turn works on the thread. Send again after it, or make the chat with `busy: "queue"`. */
 export class ChatBusy extends Schema.TaggedError<ChatBusy>()("ChatBusy", { threadId: Schema.String }) {
   override get message(): string {
     return `The chat ${JSON.stringify(this.threadId)} is at another turn; send again when that is done`
   }
 }
 
-/**
- * A chat. `send` runs a turn to its end, `stream` gives its events; both take what a run takes, `Checkpoint.resume`
- * too, to resume a turn that was suspended or cut off. A stream keeps its turn until it ends or is left. `history` is
- * the conversation as it is stored.
- */
+/** A chat. Its inputs are those of a run, also `Checkpoint.resume` for a suspended or interrupted turn. */
 export interface Chat<out Output, out E, out R> {
   readonly threadId: string
+  /** Runs a turn to its end. */
   readonly send: (
     input: Agent.Input
   ) => Effect.Effect<AgentResult<Output>, E | AgentError | ChatBusy, Exclude<R, Journal>>
+  /** Streams the events of a turn. The turn ends when the stream ends or is left. */
   readonly stream: (input: Agent.Input) => Stream.Stream<AgentEvent, E | AgentError | ChatBusy, Exclude<R, Journal>>
+  /** Reads the stored conversation. */
   readonly history: Effect.Effect<ReadonlyArray<Message>, SessionError>
 }
 
-/**
- * `busy` decides about a turn while another one is running: it waits (`queue`, the default), or fails with
- * {@link ChatBusy} (`refuse`). It counts for all chats and runs of this process on one thread of a store; two processes
- * on one thread get a `Conflict`. A turn inside of a turn of the same thread is refused: it would wait for ever.
- * `parts` are as of {@link JournalOptions}. `metadata` are given to the thread if it is not there yet, and left alone if it is.
- */
-export interface Options extends JournalOptions {
+interface Options extends JournalOptions {
+  /** The metadata of a thread that the chat creates. An existing thread keeps its own. */
   readonly metadata?: JsonObject | undefined
 }
 
-/** Opens a chat on a thread, which is made if it is not there. */
+/**
+ * Opens a chat on a thread, and creates a missing thread. `busy` counts for all chats and runs of this process on a thread;
+ * of two processes, one gets a `Conflict`. A turn inside of a turn of the same thread is refused, since it would wait for
+ * ever.
+ */
 export const make = Effect.fnUntraced(function* <O, E, R>(
   agent: Agent.Agent<O, E, R>,
   threadId: string,
@@ -86,7 +81,7 @@ export const make = Effect.fnUntraced(function* <O, E, R>(
   const { open } = makeJournal(store, options)
   /** Takes the turn until the scope is closed. */
   const begin = Effect.mapError(take(store, threadId, options?.busy ?? "queue"), () => new ChatBusy({ threadId }))
-  /** The context of the turn that was taken. */
+  /** The context of the turn. */
   const inTurn = Effect.map(Effect.zip(Held, begin), ([outer, held]) =>
     Context.make(Journal, { open }).pipe(Context.add(Held, [...outer, held]))
   )

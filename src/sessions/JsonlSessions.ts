@@ -1,10 +1,10 @@
 /**
  * Threads as files of JSON lines, one a thread, that a person can read, copy and search with `grep`.
  *
- * Every change is one line at the end of the thread's file. Several processes may use one folder, if it is on a local
- * disk: who comes second learns from the file that he did. A line that a crash cut off is left out, and reported as a
- * warning once, when the thread is read again; it was never acknowledged. A thread is held in memory while it is used,
- * and lists and searches read all of the folder: for more than some thousand threads, take SQLite.
+ * Every change is one line at the end of the thread's file. Processes of one machine may share a folder: a process learns
+ * from the file whether another one was first. A line that a crash cut off was never acknowledged; it is left out, and
+ * reported once as a warning. A thread is held in memory while it is used. Lists and searches read the whole folder: beyond
+ * some thousand threads, use SQLite.
  *
  * ```ts
  * import { NodeServices } from "@effect/platform-node"
@@ -29,16 +29,14 @@ import { unavailable } from "./internal/jsonl/log.ts"
 import * as Tables from "./internal/jsonl/tables.ts"
 import { make } from "./internal/store.ts"
 
-/**
- * `folder` is made if it is not there. With `fsync`, an append is on the disk when it returns, and survives a power
- * cut; without (the default), it survives the end of the process only.
- */
-export interface Options {
+interface Options {
+  /** The directory of the files, on a local disk. It is made if it is missing. */
   readonly folder: string
+  /** With `true`, an append that returned survives a power cut; by default, it survives the end of the process only. */
   readonly fsync?: boolean | undefined
 }
 
-/** A store in a folder. A folder that can't be made fails with `Unavailable`. */
+/** Keeps threads in a folder. Fails with `Unavailable` if it can't make the folder. */
 export const layer = (options: Options): Layer.Layer<SessionStore, SessionError, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(
     SessionStore,
@@ -52,7 +50,7 @@ export const layer = (options: Options): Layer.Layer<SessionStore, SessionError,
     })
   )
 
-/** As {@link layer}, with options of which any may be a `Config`. */
+/** Like {@link layer}. Each option may be a `Config`. */
 export const layerConfig = (
   options: Configured<Options>
 ): Layer.Layer<SessionStore, SessionError | Config.ConfigError, FileSystem.FileSystem | Path.Path> =>

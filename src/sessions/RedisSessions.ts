@@ -1,13 +1,12 @@
 /**
  * Threads in Redis, by Effect's `Redis` service: for many machines that need no SQL.
  *
- * Every change is one Lua script, so it happens at once or not at all, and an append is one round trip. What survives
- * the end of the server is what the server is told to keep: with `appendonly yes` and `appendfsync always`, all that
- * was acknowledged; with `appendfsync everysec` (Redis' usual), all but the last second; without `appendonly`, what the
- * last snapshot had. Redis 6.2 or later. Keep `maxmemory-policy` at `noeviction`: any other lets Redis remove parts of
- * threads.
+ * Every change is one Lua script, so an append is one round trip. Redis 6.2 or later decides about a crash of the server:
+ * `appendonly yes` with `appendfsync always` keeps all acknowledged appends, `appendfsync everysec` (the usual) all but
+ * those of the last second, and without `appendonly` the last snapshot. Set `maxmemory-policy` to `noeviction`: any other
+ * removes parts of threads.
  *
- * Lists read the threads that they pass, and searches the messages; take SQL where people search a lot.
+ * Lists and searches read threads and messages one by one. Use SQL where people search often.
  *
  * ```ts
  * import { NodeRedis } from "@effect/platform-node"
@@ -34,21 +33,24 @@ import { SessionStore } from "../core/SessionStore.ts"
 import * as Tables from "./internal/redis/tables.ts"
 import { make } from "./internal/store.ts"
 
-/**
- * `prefix` is what all keys begin with (default `"{sessions}:"`). What is in braces keeps them on one node of a Redis
- * cluster, which scripts need.
- */
-export interface Options {
+interface Options {
+  /**
+   * The beginning of all keys (default `"{sessions}:"`). The braces keep the keys on one node of a Redis cluster, as
+   * scripts require.
+   */
   readonly prefix?: string | undefined
 }
 
-/** A store in the server of the `Redis` service. */
+/**
+ * Keeps threads in the server of the `Redis` service. An operation without a response fails with `Unavailable` after 20
+ * seconds.
+ */
 export const layer = (options?: Options): Layer.Layer<SessionStore, never, Redis> =>
   Layer.effect(
     SessionStore,
     Effect.map(Redis, (redis) => make(Tables.make(redis, options?.prefix ?? "{sessions}:")))
   )
 
-/** As {@link layer}, with options of which any may be a `Config`. */
+/** Like {@link layer}. Each option may be a `Config`. */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<SessionStore, Config.ConfigError, Redis> =>
   Layer.unwrap(Effect.map(fromConfigured<Options>(options), layer))

@@ -1,9 +1,8 @@
 /**
  * Threads in a Postgres or SQLite database, by the `SqlClient` that you provide.
  *
- * An append is one statement and one transaction: one round trip, durable when it returns as far as the database is
- * told to be. Tables (`session_…`) are made when the layer is built, and migrated when a later version of the library
- * needs others; any number of processes may do so at once.
+ * An append is one statement in one transaction. Building the layer makes the tables (`session_…`), and migrates them for a
+ * later version of the library; any number of processes may do so at once.
  *
  * ```ts
  * import { PgClient } from "@effect/sql-pg"
@@ -31,8 +30,8 @@ import * as Tables from "./internal/sql/tables.ts"
 import { make } from "./internal/store.ts"
 
 /**
- * A store in the client's database. Fails with `Unavailable` if the tables can't be made, and with `Corrupt` if they
- * are of a later version of the library.
+ * Keeps threads in the client's database. Fails with `Unavailable` if it can't make the tables, and with `Corrupt` if a
+ * later version of the library made them.
  */
 export const layer: Layer.Layer<SessionStore, SessionError, SqlClient> = Layer.effect(
   SessionStore,

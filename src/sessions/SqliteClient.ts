@@ -1,15 +1,14 @@
 /**
  * SQL on an SQLite file: a client of `effect/sql` over `node:sqlite`.
  *
- * Whatever takes a `SqlClient` runs on it: sessions, stores, `effect/cluster`, `effect/eventlog`, migrations, queries
- * of your own. The file is in WAL mode: readers never wait for writers. Its lock is waited for up to ten seconds,
- * without stopping the process, so that any number of processes can share a file on a local disk. A file that is not
- * there is made, for its owner only (mode 0600).
+ * It works wherever a `SqlClient` does: sessions, stores, `effect/cluster`, `effect/eventlog`, migrations, your own queries.
+ * The file is in WAL mode: readers never wait for writers. A statement waits for the file's lock up to ten seconds without
+ * blocking the process, so any number of processes can share a file on a local disk. A new file is readable by its owner
+ * only (mode 0600).
  *
- * One statement runs at a time, and a transaction has the connection to itself; a transaction inside of another one is
- * a savepoint. A stream of rows outside of a transaction has a connection of its own, so that other statements can run
- * while it is read. Whole numbers that JavaScript's numbers can't hold are bigints; with `SqlClient.SafeIntegers`, all
- * are.
+ * One statement runs at a time. A transaction has the connection to itself, and a nested one is a savepoint. A stream of
+ * rows outside of a transaction has its own connection, so that other statements run meanwhile. Integers beyond the safe
+ * range are bigints; with `SqlClient.SafeIntegers`, all integers are.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -42,28 +41,28 @@ import { inMemory, open } from "./internal/sqlite/connection.ts"
 import { readsFrom } from "./internal/sqlite/reads.ts"
 import { writesTo } from "./internal/sqlite/writes.ts"
 
-/**
- * `file` is made if it is not there; its folder is not. `":memory:"` is a database that is gone with its scope.
- * `synchronous` says what a power cut may take: with `"normal"` (the default), the transactions of the last moment,
- * each wholly; with `"full"`, nothing that was acknowledged. `transformQueryNames` and `transformResultNames` change
- * names of columns on their way, as with Effect's other clients.
- */
-export interface Options {
+interface Options {
+  /** The file. It is made if it is missing; its folder must exist. `":memory:"` is a database that ends with its scope. */
   readonly file: string
+  /**
+   * With `"full"`, a power cut loses no acknowledged transaction; with `"normal"` (the default), the last ones may be lost,
+   * each completely.
+   */
   readonly synchronous?: "normal" | "full" | undefined
+  /** Transforms the names of columns in statements, as in Effect's other clients. */
   readonly transformQueryNames?: ((name: string) => string) | undefined
+  /** Transforms the names of columns in results. */
   readonly transformResultNames?: ((name: string) => string) | undefined
 }
 
-/** A client of one file. */
-export interface Service extends SqlClient.SqlClient {
+interface Service extends SqlClient.SqlClient {
   readonly file: string
 }
 
-/** The client of an SQLite file, for what is of SQLite only. Everything else asks for `SqlClient`. */
+/** The client of an SQLite file, for code that works with SQLite only. Other code uses `SqlClient`. */
 export class SqliteClient extends Context.Service<SqliteClient, Service>()("effect-deepagents/SqliteClient") {}
 
-/** A client that is closed with its scope. A file that can't be opened fails with its name, and what to do. */
+/** Opens a client until its scope closes. The failure to open names the file, and says what to do. */
 export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Service, SqlError, Scope.Scope | Reactivity.Reactivity> {
@@ -77,7 +76,7 @@ export const make = Effect.fnUntraced(function* (
   })
   const client = yield* SqlClient.make({
     ...lent,
-    // Only streams ask for a lease outside of a transaction; another connection can't see what is in memory.
+    // Only streams use it, outside of transactions. A second connection can't see a database in memory.
     acquirer: file === inMemory ? lent.acquirer : open(file, synchronous),
     compiler: Statement.makeCompilerSqlite(options.transformQueryNames),
     driver: "sqlite",
@@ -99,7 +98,7 @@ export const make = Effect.fnUntraced(function* (
   return named
 })
 
-/** A client of a file, as `SqlClient` and as `SqliteClient`. */
+/** Provides a client of a file as `SqlClient` and as `SqliteClient`. */
 export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient | SqliteClient, SqlError> =>
   Layer.provide(
     Layer.effectContext(
@@ -110,7 +109,7 @@ export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient | Sqlit
     Reactivity.layer
   )
 
-/** As {@link layer}, with options of which any may be a `Config`. */
+/** Like {@link layer}. Each option may be a `Config`. */
 export const layerConfig = (
   options: Configured<Options>
 ): Layer.Layer<SqlClient.SqlClient | SqliteClient, SqlError | Config.ConfigError> =>

@@ -1,10 +1,9 @@
 /**
  * Threads in one SQLite file: the store to begin with, for one machine and any number of its processes.
  *
- * It is {@link SqlSessions} on a {@link SqliteClient} of its own. An append is one transaction, durable when it
- * returns: it survives `kill -9`. What survives a power cut depends on `synchronous`: with `"normal"`, the appends of
- * the last moment may be missing, all or none of each; with `"full"`, nothing that was acknowledged is. Put the file on
- * a local disk: network file systems have no reliable locks.
+ * It is {@link SqlSessions} on a {@link SqliteClient} of its own. An append is one transaction, and survives `kill -9` when
+ * it returned. `synchronous` decides about a power cut. Put the file on a local disk: network file systems have no reliable
+ * locks.
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -28,16 +27,14 @@ import { toFault } from "./internal/sql/client.ts"
 import * as SqliteClient from "./SqliteClient.ts"
 import * as SqlSessions from "./SqlSessions.ts"
 
-/**
- * `file` is made if it is not there; its folder is not. `synchronous` (default `"normal"`) says what a power cut may
- * take.
- */
-export interface Options {
+interface Options {
+  /** The file. It is made if it is missing; its folder must exist. */
   readonly file: string
+  /** With `"full"`, a power cut loses no acknowledged append; with `"normal"` (the default), the last ones may be lost. */
   readonly synchronous?: "normal" | "full" | undefined
 }
 
-/** A store in a file. A file that can't be opened fails with `Unavailable` or `Corrupt`. */
+/** Keeps threads in a file. Fails with `Unavailable` or `Corrupt` if it can't open the file. */
 export const layer = (options: Options): Layer.Layer<SessionStore, SessionError> =>
   Layer.provide(
     SqlSessions.layer,
@@ -47,7 +44,7 @@ export const layer = (options: Options): Layer.Layer<SessionStore, SessionError>
     })
   )
 
-/** As {@link layer}, with options of which any may be a `Config`. */
+/** Like {@link layer}. Each option may be a `Config`. */
 export const layerConfig = (
   options: Configured<Options>
 ): Layer.Layer<SessionStore, SessionError | Config.ConfigError> =>

@@ -50,7 +50,7 @@ describe("Branch.leave", () => {
       const to = yield* entryOf("answer 1")
       const { leaf, summary } = yield* Branch.leave("t", { to, summarizer })
       assert.deepStrictEqual(yield* store.leaf("t"), leaf)
-      assert.strictEqual(summary?.source, Branch.source)
+      assert.strictEqual(summary?.source, "branch-summary")
       assert.match(textOf(summary), /written by a model.*\n\n> ## Done\n> It was tried\.$/)
       const request = yield* asked
       for (const said of ["two", "answer 2", "three", "answer 3"]) assert.include(request, said)

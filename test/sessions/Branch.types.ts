@@ -1,10 +1,13 @@
 import type { Context, Effect } from "effect"
-import type { Agent, AgentError, ChatModel, ModelError, SessionError } from "effect-deepagents"
+import type { Agent, AgentError, ChatModel, Message, ModelError, SessionError } from "effect-deepagents"
 import { Branch, type SessionStore } from "effect-deepagents/sessions"
 import { expectTypeOf } from "vitest"
 
 const left = Branch.leave("t", { to: null, summarizer: Branch.summarizer })
-expectTypeOf<Effect.Success<typeof left>>().toEqualTypeOf<Branch.Left>()
+expectTypeOf<Effect.Success<typeof left>>().toEqualTypeOf<{
+  readonly leaf: SessionStore.Leaf
+  readonly summary: Message.HumanMessage | undefined
+}>()
 expectTypeOf<Effect.Error<typeof left>>().toEqualTypeOf<
   SessionError.SessionError | AgentError.AgentError | ModelError.ModelError | Branch.NoSummary
 >()

@@ -7,6 +7,7 @@ import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import { make } from "../../src/sessions/internal/store.ts"
 import type { Tables } from "../../src/sessions/internal/tables.ts"
+import { makeJournal } from "../../src/sessions/journal.ts"
 
 const agent = Agent.make({ name: "a", prompt: "" })
 const human = (text: string): Journal.Entry => ({ _tag: "Message", message: Message.human(text) })
@@ -88,7 +89,7 @@ describe("SessionStore.journal", () => {
   it.effect("the ids of entries only grow, however many there are in a millisecond, and when the clock goes back", () =>
     Effect.gen(function* () {
       const store = yield* SessionStore.SessionStore
-      const { open } = SessionStore.makeJournal(store)
+      const { open } = makeJournal(store)
       const write = Effect.fnUntraced(function* (at: number, count: number) {
         yield* TestClock.setTime(at)
         const thread = yield* open("t")
@@ -110,7 +111,7 @@ describe("SessionStore.journal", () => {
   it.effect("entries go behind an id that only looks like one of the journal's", () =>
     Effect.gen(function* () {
       const store = yield* SessionStore.SessionStore
-      const { open } = SessionStore.makeJournal(store)
+      const { open } = makeJournal(store)
       const leaves = ["ffffffff-ffff-7fff-bfff-ffffffffffff", "ffffffff-ffff-7fff-", "00000000-0000-8000-", "~"]
       for (const id of leaves) {
         yield* store.create({ threadId: id })

@@ -12,6 +12,7 @@ import { Message, type SessionError } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
 import { Redis } from "effect/persistence"
 import { SqlClient } from "effect/sql"
+import { makeJournal } from "../../src/sessions/journal.ts"
 import { hasRedis } from "../servers/redis.ts"
 import * as places from "./places.ts"
 
@@ -31,7 +32,7 @@ const fill = Effect.fnUntraced(function* (store: SessionStore.Service) {
 
 /** Loads and opens a damaged thread; each must say so. */
 const isTold = Effect.fnUntraced(function* (store: SessionStore.Service, threadId: string) {
-  for (const reading of [store.load(threadId), SessionStore.makeJournal(store).open(threadId)]) {
+  for (const reading of [store.load(threadId), makeJournal(store).open(threadId)]) {
     const { reason } = yield* Effect.flip<unknown, SessionError.SessionError, never>(reading)
     assert.strictEqual(reason._tag, "Corrupt")
   }

@@ -22,6 +22,7 @@ import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { SqlClient } from "effect/sql"
 import * as fc from "fast-check"
+import { makeJournal } from "../../src/sessions/journal.ts"
 import { scaled } from "../scale.ts"
 import { folder, jsonl } from "./places.ts"
 
@@ -228,7 +229,7 @@ describe("JsonlSessions", () => {
               store.load("t"),
               store.create({ threadId: "t" }),
               store.append("t", { leaf: null, entries: [message("new")] }),
-              SessionStore.makeJournal(store).open("t")
+              makeJournal(store).open("t")
             ]) {
               const error = yield* Effect.flip<unknown, SessionError.SessionError, never>(attempt)
               if (what === "the id in the first line" && error.operation === "create") continue

@@ -9,6 +9,7 @@ import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as FastCheck from "fast-check"
 import { type Part, partial } from "../../src/core/thread/parts.ts"
+import { loadThread, makeJournal } from "../../src/sessions/journal.ts"
 import { scaled } from "../scale.ts"
 
 const words = Array.from({ length: 60 }, (_, n) => `word${n} `)
@@ -412,7 +413,7 @@ describe("parts as they are read", () => {
   it.effect("whatever else is stored meanwhile, a crash at any point finds all parts before it", () =>
     Effect.gen(function* () {
       const store = yield* SessionStore.SessionStore
-      const journal = SessionStore.makeJournal(store, { parts: true })
+      const journal = makeJournal(store, { parts: true })
       const steps = FastCheck.array(FastCheck.constantFrom("part", "part", "state", "message", "restart", "failed"), {
         maxLength: 20
       })
@@ -457,7 +458,7 @@ describe("parts as they are read", () => {
           assert.deepStrictEqual(found.map(Message.text), said === "" ? messages : [...messages, said])
           assert.strictEqual(Message.isPartial(found.at(-1)), said !== "")
           // What the store remembers of the thread is what another process reads.
-          const read = yield* SessionStore.loadThread({ ...store }, `t${n}`)
+          const read = yield* loadThread({ ...store }, `t${n}`)
           assert.deepStrictEqual(read.checkpoint?.messages, found)
         }
       }

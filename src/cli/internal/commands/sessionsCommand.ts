@@ -8,6 +8,7 @@ import type { AiMessage, Message } from "../../../core/Message.ts"
 import * as Messages from "../../../core/Message.ts"
 import { SessionStore, type Thread } from "../../../core/SessionStore.ts"
 import * as ToolCall from "../../../core/ToolCall.ts"
+import { loadThread } from "../../../sessions/journal.ts"
 import * as Sessions from "../../../sessions/SessionStore.ts"
 import { oneLine, visible } from "../../../support/text/untrusted.ts"
 import type { Places } from "../config/places.ts"
@@ -84,7 +85,7 @@ export const show = (places: Places, id: string, asJson: boolean) =>
     Effect.gen(function* () {
       const store = yield* SessionStore
       const thread = yield* Threads.find(store, id)
-      const { checkpoint } = yield* orFail("failed")(Sessions.loadThread(store, thread.threadId))
+      const { checkpoint } = yield* orFail("failed")(loadThread(store, thread.threadId))
       const messages = checkpoint?.messages ?? []
       if (asJson) return yield* printJson({ ...json(thread), messages, usage: checkpoint?.usage })
       return yield* print(...table([[thread.threadId, Threads.titleOf(thread)]]), ...messages.flatMap(lines))
@@ -123,7 +124,7 @@ export const exported = (places: Places, id: string, format: "markdown" | "jsonl
       if (format === "jsonl") {
         return yield* orFail("failed")(writeAll(Stream.map(store.export(thread.threadId), (line) => `${line}\n`)))
       }
-      const { checkpoint } = yield* orFail("failed")(Sessions.loadThread(store, thread.threadId))
+      const { checkpoint } = yield* orFail("failed")(loadThread(store, thread.threadId))
       const text = (checkpoint?.messages ?? []).flatMap((message) => {
         const said = visible(Messages.text(message)).trim()
         if (message.role === "human") return [`## ${oneLine(said).slice(0, 80)}`, "", said, ""]

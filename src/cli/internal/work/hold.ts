@@ -18,7 +18,7 @@ export const hold = Effect.fnUntraced(function* ({ data }: Places, threadId: str
     const isBusy = cause instanceof Error && "errcode" in cause && cause.errcode === busy
     const elsewhere = isToldAlready
       ? "The other process is still at work on it."
-      : `Another process is at work on session ${threadId}. Wait until it is done, or go on in a copy: deepagents sessions fork ${threadId}`
+      : `Another process is at work on session ${threadId}. Wait until it is done. If no tool call and no approval is open in it, you can go on in a copy: deepagents sessions fork ${threadId}`
     return new Failure({
       exit: "failed",
       message: isBusy ? elsewhere : `Session ${threadId} can't be locked: ${String(cause)}`

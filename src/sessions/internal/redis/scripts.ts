@@ -1,6 +1,8 @@
 /** The Lua scripts that read and write threads in Redis. */
-import * as Redis from "effect/persistence/Redis"
+import type * as Effect from "effect/Effect"
+import { type Script, scriptsWith } from "../../../support/store/redis.ts"
 import { beginning } from "../moving.ts"
+import type { Fault } from "../tables.ts"
 
 /**
  * The beginning of every script. All keys begin with `KEYS[1]`:
@@ -103,11 +105,10 @@ if moved then return redis.error_reply('${beginning}' .. moved) end
 
 const fields = `'id', 'created', 'updated', 'metadata', 'archived', 'leaf', 'step', 'origin', 'originThread', 'originEntry'`
 
-const script = (lua: string) =>
-  Redis.script((prefix: string, ...args: ReadonlyArray<string | number>) => [prefix, ...args], {
-    lua: shared + lua,
-    numberOfKeys: 1
-  }).withReturnType<unknown>()
+const script = scriptsWith(shared)
+
+/** Runs a script. */
+export type Run = (script: Script, ...args: ReadonlyArray<string | number>) => Effect.Effect<unknown, Fault>
 
 /** Id. */
 export const find = script(`

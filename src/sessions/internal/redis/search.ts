@@ -5,7 +5,7 @@ import { text as messageText } from "../../../core/Message.ts"
 import type { Hit } from "../../../core/SessionStore.ts"
 import { key } from "../ids.ts"
 import { firstHits, isHitBehind } from "../memory.ts"
-import type { Fault, SearchQuery, Tables } from "../tables.ts"
+import type { SearchQuery, Tables } from "../tables.ts"
 import { excerpt, matches } from "../words.ts"
 import { texts, toRecordOf, toStored } from "./records.ts"
 import * as scripts from "./scripts.ts"
@@ -33,10 +33,8 @@ const hitsOf = (threadId: string, record: string, { after, phrases }: SearchQuer
  * Reads messages until those that are left are older than all that was found: threads by their newest entry, each
  * wholly.
  */
-export const makeSearch = (
-  run: (script: typeof scripts.find, ...args: ReadonlyArray<string | number>) => Effect.Effect<unknown, Fault>
-): Tables["search"] => {
-  const within = Effect.fnUntraced(function* (thread: string, query: SearchQuery) {
+export const makeSearch = (run: scripts.Run): Tables["search"] => {
+  const searchThread = Effect.fnUntraced(function* (thread: string, query: SearchQuery) {
     let [found, stop]: [ReadonlyArray<Hit>, string] = [[], "-"]
     while (stop !== "0") {
       const [threadId, archived, start = "0", ...records] = texts(yield* run(scripts.talk, thread, stop, batch))
@@ -50,7 +48,7 @@ export const makeSearch = (
   return Effect.fnUntraced(function* (query) {
     if (query.threadId !== undefined) {
       const thread = String(yield* run(scripts.numberOf, key(query.threadId)))
-      return thread === "" ? [] : yield* within(thread, query)
+      return thread === "" ? [] : yield* searchThread(thread, query)
     }
     let found: ReadonlyArray<Hit> = []
     let [score, member] = ["-inf", ""]
@@ -61,7 +59,7 @@ export const makeSearch = (
         score = page[index + 1] ?? ""
         const oldest = found[query.limit - 1]
         if (oldest !== undefined && -Number(score) < oldest.at) return found
-        found = firstHits([...found, ...(yield* within(member, query))], query.limit)
+        found = firstHits([...found, ...(yield* searchThread(member, query))], query.limit)
       }
       if (page.length < 2 * threads) return found
     }

@@ -1,10 +1,11 @@
 /** The tables of threads in Redis. */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
-import type { Redis, RedisError } from "effect/persistence/Redis"
-import * as Predicate from "effect/Predicate"
+import type { Redis } from "effect/persistence/Redis"
 import * as Result from "effect/Result"
 import type { Label, Stored, Thread } from "../../../core/SessionStore.ts"
+import type { Problem } from "../../../support/store/problem.ts"
+import { runnerOf } from "../../../support/store/redis.ts"
 import { toJson } from "../codec.ts"
 import { key } from "../ids.ts"
 import { isListed } from "../memory.ts"
@@ -19,13 +20,9 @@ import { makeWaits, toList } from "./waits.ts"
 /** The number of entries that one script sends or receives: the server runs nothing else beside it. */
 const batch = 500
 
-const messageOf = ({ cause }: RedisError): string =>
-  Predicate.hasProperty(cause, "message") && typeof cause.message === "string" ? cause.message : String(cause)
-
-const toFault = (error: RedisError): Fault => {
-  const problem = messageOf(error)
+const toFault = ({ cause, problem }: Problem): Fault => {
   const place = placeIn(problem)
-  return place === undefined ? { reason: { _tag: "Unavailable", problem }, cause: error } : movedTo(place, error)
+  return place === undefined ? { reason: { _tag: "Unavailable", problem }, cause } : movedTo(place, cause)
 }
 
 const removed: Fault = {
@@ -34,29 +31,24 @@ const removed: Fault = {
 
 const lost: Fault = { reason: { _tag: "Corrupt", problem: "an entry of the thread is not there any more" } }
 
-const known = (id: string | null): string | null => (id === null ? null : key(id))
+const keyOrNull = (id: string | null): string | null => (id === null ? null : key(id))
 
-/** Runs scripts on the keys that begin with a prefix. */
-const runner =
-  (redis: Redis["Service"], prefix: string) =>
-  (script: typeof scripts.find, ...args: ReadonlyArray<string | number>): Effect.Effect<unknown, Fault> =>
-    Effect.mapError(redis.eval(script)(prefix, ...args), toFault)
-
-const decoded = <A>(results: ReadonlyArray<Result.Result<A, string>>): Effect.Effect<ReadonlyArray<A>, Fault> =>
+const orCorrupt = <A>(results: ReadonlyArray<Result.Result<A, string>>): Effect.Effect<ReadonlyArray<A>, Fault> =>
   Effect.mapError(Effect.fromResult(Result.all(results)), (problem) => ({ reason: { _tag: "Corrupt", problem } }))
 
-const read = (text: string): Result.Result<Stored, string> => Result.flatMap(toRecordOf(text), toStored)
+const readRecord = (text: string): Result.Result<Stored, string> => Result.flatMap(toRecordOf(text), toStored)
 
 /** Tables in Redis, under a prefix. */
 export const make = (redis: Redis["Service"], prefix: string): Tables => {
-  const run = runner(redis, prefix)
+  const runScript = runnerOf(redis, prefix)
+  const run: scripts.Run = (script, ...args) => Effect.mapError(runScript(script, ...args), toFault)
 
   const find: Tables["find"] = (threadId) =>
     Effect.flatMap(run(scripts.find, key(threadId)), (reply) => {
       const fields = texts(reply)
       return fields.length === 0
         ? Effect.undefined
-        : Effect.map(decoded([toThread(fields)]), ([thread]): Thread | undefined => thread)
+        : Effect.map(orCorrupt([toThread(fields)]), ([thread]): Thread | undefined => thread)
     })
 
   /** Reads the reply of a script that appends. */
@@ -97,7 +89,7 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
       records.push(...found)
       next = `@${place}`
     }
-    return yield* decoded(records.map(read))
+    return yield* orCorrupt(records.map(readRecord))
   })
 
   return {
@@ -148,10 +140,11 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
         parts.push(id, toPart({ id, parentId, at, entry }))
         parentId = id
       }
-      const where = behind === leaf ? "=" : mark(known(behind))
+      const where = behind === leaf ? "=" : mark(keyOrNull(behind))
       const due = waits === undefined ? "" : toList(waits)
-      return Effect.flatMap(run(scripts.append, key(threadId), mark(known(leaf)), where, at, due, ...parts), (reply) =>
-        settle(threadId, reply)
+      return Effect.flatMap(
+        run(scripts.append, key(threadId), mark(keyOrNull(leaf)), where, at, due, ...parts),
+        (reply) => settle(threadId, reply)
       )
     },
 
@@ -182,12 +175,12 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
         const found = Result.flatMap(toRecordOf(text), (record) =>
           Result.map(toStored(record), (stored) => ({ ...stored, step: record.step }))
         )
-        return Effect.map(decoded([found]), ([stored]) => stored)
+        return Effect.map(orCorrupt([found]), ([stored]) => stored)
       }),
 
     labels: (threadId) =>
       Effect.flatMap(run(scripts.labels, key(threadId)), (reply) =>
-        Effect.map(decoded(texts(reply).map(read)), (stored) =>
+        Effect.map(orCorrupt(texts(reply).map(readRecord)), (stored) =>
           stored.flatMap(({ entry }): ReadonlyArray<Label> => (entry._tag === "Label" ? [entry] : []))
         )
       ),
@@ -195,7 +188,7 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
     entries: (threadId, cursor, limit) =>
       Effect.flatMap(run(scripts.entries, key(threadId), cursor, limit + 1), (reply) => {
         const found = texts(reply)
-        return Effect.map(decoded(found.slice(0, limit).map(read)), (entries) => ({
+        return Effect.map(orCorrupt(found.slice(0, limit).map(readRecord)), (entries) => ({
           entries,
           next: found.length > limit ? cursor + limit : undefined
         }))
@@ -207,7 +200,7 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
       let [score, member] = after === undefined ? ["-inf", ""] : [`-${after.at}`, after.threadId]
       while (listed.length < limit) {
         const found = lists(yield* run(scripts.list, archived ? 1 : 0, score, member, batch))
-        const threads = yield* decoded(found.map(toThread))
+        const threads = yield* orCorrupt(found.map(toThread))
         listed.push(...threads.filter((thread) => isListed(thread, query)))
         const last = threads.at(-1)
         if (last === undefined || threads.length < batch) break

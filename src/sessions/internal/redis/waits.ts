@@ -16,7 +16,7 @@ export const toList = (waits: Waits): string =>
 /** The threads that are looked at in one go. */
 const page = 200
 
-const named = (requestId: string, threadId: string): string => `${requestId}\n${threadId}`
+const nameOf = (requestId: string, threadId: string): string => `${requestId}\n${threadId}`
 
 const toWaiting = (name: string, body: string): Result.Result<Waiting, string> => {
   const end = name.indexOf("\n")
@@ -33,10 +33,7 @@ const toWaits = (reply: unknown): Effect.Effect<ReadonlyArray<Waiting>, Fault> =
 }
 
 /** Reads the index by scripts. */
-export const makeWaits = (
-  run: (script: typeof scripts.find, ...args: ReadonlyArray<string | number>) => Effect.Effect<unknown, Fault>,
-  path: Tables["path"]
-): Pick<Tables, "waiting" | "waitingFor"> => {
+export const makeWaits = (run: scripts.Run, path: Tables["path"]): Pick<Tables, "waiting" | "waitingFor"> => {
   let upto = ""
   const backlog: Backlog = {
     next: Effect.map(run(scripts.unindexed, page), (reply) => {
@@ -67,7 +64,7 @@ export const makeWaits = (
         return firstWaits(yield* toWaits(yield* run(scripts.waitsOf, key(threadId))), query)
       }
       const [score, member] =
-        after === undefined ? ["-inf", ""] : [String(after.at), named(after.requestId, after.threadId)]
+        after === undefined ? ["-inf", ""] : [String(after.at), nameOf(after.requestId, after.threadId)]
       return yield* toWaits(yield* run(scripts.waiting, score, member, limit))
     }),
     waitingFor: Effect.fnUntraced(function* (requestId) {

@@ -1,6 +1,5 @@
 /** Runs statements and transactions, and names their failures. */
 import * as Arr from "effect/Array"
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
@@ -8,13 +7,14 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { Row } from "effect/sql/SqlConnection"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Statement } from "effect/sql/Statement"
+import { transaction as runInTransaction } from "../../../support/store/sql.ts"
 import { movedTo, placeIn } from "../moving.ts"
 import type { Fault } from "../tables.ts"
 
-/** A failure of the tables that is known by itself. */
+/** Makes the failure of damaged tables. */
 export const corrupt = (problem: string): Fault => ({ reason: { _tag: "Corrupt", problem } })
 
-/** SQLite's numbers and Postgres' codes of what is damaged, or is no database at all; and a number that nobody wrote here. */
+/** The codes of SQLite and Postgres for damaged data or files of another kind, and of numbers out of range. */
 const damaged: ReadonlyArray<unknown> = [11, 26, "XX001", "XX002", "ERR_OUT_OF_RANGE"]
 
 const isDamage = (cause: unknown): boolean =>
@@ -24,12 +24,12 @@ const isDamage = (cause: unknown): boolean =>
   (Predicate.hasProperty(cause, "code") && damaged.includes(cause.code)) ||
   (Predicate.hasProperty(cause, "cause") && isDamage(cause.cause))
 
-/** A row of more bytes than the client of Postgres takes: there is no use in trying again. */
+/** Reports whether a row is larger than the client of Postgres reads. A retry is useless. */
 const isTooLarge = (cause: unknown): boolean =>
-  (said(cause)?.includes("exceeds maxMessageSize") ?? false) ||
+  (messageOf(cause)?.includes("exceeds maxMessageSize") ?? false) ||
   (Predicate.hasProperty(cause, "cause") && isTooLarge(cause.cause))
 
-const said = (cause: unknown): string | undefined =>
+const messageOf = (cause: unknown): string | undefined =>
   Predicate.hasProperty(cause, "message") && typeof cause.message === "string" && cause.message !== ""
     ? cause.message
     : undefined
@@ -42,7 +42,7 @@ export const toFault = (error: SqlError): Fault => {
     return { reason: { _tag: "Corrupt", problem }, cause: error }
   }
   const own = error.reason.message
-  const inner = said(error.reason.cause)
+  const inner = messageOf(error.reason.cause)
   const place = placeIn(inner) ?? placeIn(own)
   if (place !== undefined) return movedTo(place, error)
   const problem =
@@ -54,42 +54,32 @@ export const toFault = (error: SqlError): Fault => {
   return { reason: { _tag: isDamage(error.reason.cause) ? "Corrupt" : "Unavailable", problem }, cause: error }
 }
 
-/** The rows of a statement, with columns named as they are in the tables. */
+/** Gives the rows of a statement, with the column names of the tables. */
 export const rows = (statement: Statement<Row>): Effect.Effect<ReadonlyArray<Row>, Fault> =>
   Effect.mapError(statement.withoutTransform, toFault)
 
-/** The first row of a statement. */
+/** Gives the first row of a statement. */
 export const first = (statement: Statement<Row>): Effect.Effect<Row | undefined, Fault> =>
   Effect.map(rows(statement), (found) => found[0])
 
-/**
- * Runs an effect at once or not at all. A connection that is lost can't be rolled back either: the client makes defects
- * of that failure and of what came before it.
- */
+/** Runs an effect in a transaction. */
 export const transaction =
   (sql: SqlClient) =>
   <A, E>(body: Effect.Effect<A, E>): Effect.Effect<A, Exclude<E, SqlError> | Fault> =>
-    Effect.catchCause(sql.withTransaction(body), (cause): Effect.Effect<never, Exclude<E, SqlError> | Fault> => {
-      const failure = Cause.findError(cause)
-      if (Result.isSuccess(failure)) {
-        // A failure that is no SqlError is one of the others.
-        return Effect.fail(
-          isSqlError(failure.success) ? toFault(failure.success) : (failure.success as Exclude<E, SqlError>)
-        )
-      }
-      const defects = cause.reasons.flatMap((reason) => (Cause.isDieReason(reason) ? [reason.defect] : []))
-      const lost = defects.find(isSqlError)
-      return lost === undefined ? Effect.failCause(failure.failure) : Effect.fail(toFault(lost))
-    })
+    Effect.mapError(runInTransaction(sql)(body), (error) =>
+      // A failure that is no SqlError is one of the others.
+      isSqlError(error) ? toFault(error) : (error as Exclude<E, SqlError>)
+    )
 
-/** Decodes rows; fails with the first one that can't be decoded. */
-export const decoded = <A>(results: ReadonlyArray<Result.Result<A, string>>): Effect.Effect<ReadonlyArray<A>, Fault> =>
-  Effect.mapError(Effect.fromResult(Result.all(results)), corrupt)
+/** Collects decoded rows, or fails with the first problem. */
+export const orCorrupt = <A>(
+  results: ReadonlyArray<Result.Result<A, string>>
+): Effect.Effect<ReadonlyArray<A>, Fault> => Effect.mapError(Effect.fromResult(Result.all(results)), corrupt)
 
-/** The number of rows that one statement inserts. */
+/** The rows of one statement. */
 const batch = 500
 
-/** Inserts rows, which all have the same columns. */
+/** Inserts rows with the same columns. */
 export const insertAll = (
   sql: SqlClient,
   table: string,

@@ -3,9 +3,10 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Row } from "effect/sql/SqlConnection"
 import type { Label } from "../../../core/SessionStore.ts"
+import { isPostgres as isPostgresClient } from "../../../support/store/sql.ts"
 import { key } from "../ids.ts"
 import type { Fault, Tables } from "../tables.ts"
-import { corrupt, decoded, first, rows, transaction } from "./client.ts"
+import { corrupt, orCorrupt, first, rows, transaction } from "./client.ts"
 import { nameAll, seenBy, tooMany } from "./names.ts"
 import { entryColumns, nullable, nullableNumber, number, text, toStored } from "./rows.ts"
 import { room } from "./sqlite.ts"
@@ -26,7 +27,7 @@ export type Entries = ReturnType<typeof makeEntries>
 /** Reads entries. What they find depends on nothing but what is stored. */
 export const makeEntries = (sql: SqlClient) => {
   const columns = sql.literal(entryColumns)
-  const isPostgres = sql.onDialectOrElse({ pg: () => true, orElse: () => false })
+  const isPostgres = isPostgresClient(sql)
   const kind = sql.literal(`e.${kindColumn(sql)}`)
   /**
    * The threads that a thread sees entries of, and the last one of each. What it is joined with comes second: SQLite
@@ -86,7 +87,7 @@ export const makeEntries = (sql: SqlClient) => {
         const last = found.at(-1)
         return last !== undefined && nullable(last, "parent_id") === null && number(last, "step") !== 1
           ? Effect.fail(corrupt(`entry ${text(last, "id")}: its parent is not there`))
-          : decoded(found.map((row) => toStored(row)))
+          : orCorrupt(found.map((row) => toStored(row)))
       }
     )
 
@@ -117,7 +118,7 @@ export const makeEntries = (sql: SqlClient) => {
         SELECT ${columns} FROM line CROSS JOIN session_entries e
         WHERE e.thread = line.thread AND ${kind} = 'Label' AND e.pk <= line.last ORDER BY e.pk`),
       (found) =>
-        Effect.map(decoded(found.map((row) => toStored(row))), (stored) =>
+        Effect.map(orCorrupt(found.map((row) => toStored(row))), (stored) =>
           stored.flatMap(({ entry }): ReadonlyArray<Label> => (entry._tag === "Label" ? [entry] : []))
         )
     )
@@ -133,7 +134,7 @@ export const makeEntries = (sql: SqlClient) => {
         ORDER BY e.pk LIMIT ${left}`)
       found.push(...more)
     }
-    const entries = yield* decoded(found.slice(0, limit).map((row) => toStored(row)))
+    const entries = yield* orCorrupt(found.slice(0, limit).map((row) => toStored(row)))
     const last = found[limit - 1]
     return { entries, next: found.length > limit && last !== undefined ? number(last, "pk") : undefined }
   })

@@ -2,9 +2,10 @@
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { canonical } from "../../../core/schema/jsonTree.ts"
+import { isPostgres as isPostgresClient } from "../../../support/store/sql.ts"
 import { key } from "../ids.ts"
 import type { Tables } from "../tables.ts"
-import { decoded, rows } from "./client.ts"
+import { orCorrupt, rows } from "./client.ts"
 import { threadColumns, toThread } from "./rows.ts"
 
 /** In SQLite's index, a thread is in the place of at most so many milliseconds before it changed last. */
@@ -12,7 +13,7 @@ export const listedFor = 1_000
 
 /** Lists threads: what changed last first, then by id. */
 export const makeList = (sql: SqlClient): Tables["list"] => {
-  const isPostgres = sql.onDialectOrElse({ pg: () => true, orElse: () => false })
+  const isPostgres = isPostgresClient(sql)
   return ({ after, archived, limit, where }) => {
     const conditions = [
       sql`id IS NOT NULL`,
@@ -35,7 +36,7 @@ export const makeList = (sql: SqlClient): Tables["list"] => {
     return Effect.flatMap(
       rows(sql`SELECT ${sql.literal(threadColumns)} FROM session_threads t WHERE ${sql.and(conditions)}
         ORDER BY updated_at DESC, id LIMIT ${limit}`),
-      (found) => decoded(found.map(toThread))
+      (found) => orCorrupt(found.map(toThread))
     )
   }
 }

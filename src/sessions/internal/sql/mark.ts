@@ -4,6 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import { isPostgres as isPostgresClient } from "../../../support/store/sql.ts"
 import { beginning } from "../moving.ts"
 import type { Fault, Tables } from "../tables.ts"
 import { first, rows, transaction } from "./client.ts"
@@ -54,7 +55,7 @@ const reopenPostgres: ReadonlyArray<string> = [
 
 /** The mark of a database. */
 export const makeMark = (sql: SqlClient): Pick<Tables, "moved" | "close" | "reopen"> => {
-  const isPostgres = sql.onDialectOrElse({ pg: () => true, orElse: () => false })
+  const isPostgres = isPostgresClient(sql)
   const run = (statements: ReadonlyArray<string>): Effect.Effect<void, Fault> =>
     Effect.forEach(statements, (statement) => rows(sql.unsafe(statement)), { discard: true })
 

@@ -1,8 +1,8 @@
-/** Brings the tables of a SQL database up to date. */
+/** Migrates the tables of a SQL database. */
 import * as Effect from "effect/Effect"
-import * as Migrator from "effect/sql/Migrator"
-import { SqlClient } from "effect/sql/SqlClient"
-import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { SqlClient } from "effect/sql/SqlClient"
+import { isSqlError } from "effect/sql/SqlError"
+import { migrate as applyVersions } from "../../../support/store/sql.ts"
 import type { Fault } from "../tables.ts"
 import { corrupt, first, toFault } from "./client.ts"
 import { postgresVersions } from "./postgres.ts"
@@ -11,27 +11,10 @@ import { sqliteVersions } from "./sqlite.ts"
 
 const table = "session_migrations"
 
-const toMigrations = (versions: ReadonlyArray<ReadonlyArray<string>>) =>
-  Object.fromEntries(
-    versions.map((statements, index) => [
-      `${index + 1}_sessions`,
-      Effect.flatMap(SqlClient, (sql) =>
-        Effect.forEach(statements, (statement) => sql.unsafe(statement).unprepared, { discard: true })
-      )
-    ])
-  )
-
-const faultOf = (error: Migrator.MigrationError | SqlError): Fault => {
-  if (isSqlError(error)) return toFault(error)
-  return isSqlError(error.cause)
-    ? toFault(error.cause)
-    : { reason: { _tag: "Unavailable", problem: error.message }, cause: error }
-}
-
-/** The oldest server that gets security fixes when this version of the library comes out; the tests run on 18. */
+/** The oldest server that still gets security fixes. The tests run on 18. */
 const oldestPostgres = 140_000
 
-/** Refuses a server that is too old for the tables, before anything is made in it. */
+/** Refuses a server that is too old for the tables. */
 const checkServer = Effect.fnUntraced(function* (sql: SqlClient): Effect.fn.Return<void, Fault> {
   const row = yield* first(sql`SELECT current_setting('server_version_num')::int AS version`)
   const version = row === undefined ? 0 : number(row, "version")
@@ -45,7 +28,7 @@ const versionOf = (sql: SqlClient): Effect.Effect<number, Fault> =>
     row === undefined ? 0 : number(row, "version")
   )
 
-/** Reports whether the database is a file that can only be read, as `SqliteClient` opens it then. */
+/** Reports whether `SqliteClient` opened a read-only file. */
 export const isReadOnly = (sql: SqlClient): Effect.Effect<boolean, Fault> =>
   sql.onDialectOrElse({
     sqlite: () =>
@@ -53,7 +36,7 @@ export const isReadOnly = (sql: SqlClient): Effect.Effect<boolean, Fault> =>
     orElse: () => Effect.succeed(false)
   })
 
-/** Reads the tables of a file that can't be changed, if they are of this version. */
+/** Refuses a read-only file with tables of another version. */
 const checkReadOnly = Effect.fnUntraced(function* (sql: SqlClient, known: number): Effect.fn.Return<void, Fault> {
   const found = yield* Effect.orElseSucceed(versionOf(sql), () => 0)
   if (found === known) return
@@ -61,7 +44,7 @@ const checkReadOnly = Effect.fnUntraced(function* (sql: SqlClient, known: number
   return yield* Effect.fail<Fault>({ reason: { _tag: "Unavailable", problem } })
 })
 
-/** Makes the tables that are not there yet. One process does, the others wait for it. */
+/** Migrates the tables. One process does, others wait for it. */
 export const migrate = Effect.fnUntraced(function* (sql: SqlClient): Effect.fn.Return<void, Fault> {
   const versions = sql.onDialectOrElse({
     pg: () => postgresVersions,
@@ -74,8 +57,9 @@ export const migrate = Effect.fnUntraced(function* (sql: SqlClient): Effect.fn.R
   }
   yield* sql.onDialectOrElse({ pg: () => checkServer(sql), orElse: () => Effect.void })
   if (yield* isReadOnly(sql)) return yield* checkReadOnly(sql, versions.length)
-  const run = Migrator.make({})({ loader: Migrator.fromRecord(toMigrations(versions)), table })
-  yield* Effect.mapError(Effect.provideService(run, SqlClient, sql), faultOf)
+  yield* Effect.mapError(applyVersions(sql, { table, name: "sessions", versions }), (error): Fault =>
+    isSqlError(error) ? toFault(error) : { reason: { _tag: "Unavailable", problem: error.message }, cause: error }
+  )
   const found = yield* versionOf(sql)
   if (found <= versions.length) return
   const known = versions.length

@@ -2,6 +2,79 @@
 const byIndex = "SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off"
 
 /**
+ * Appends in one round trip. Gives no row if the thread has another leaf, and `clash` if a fork shares an entry of that
+ * id; an id of the thread itself violates the index. `elsewhere` appends behind `place_id`, or at the beginning.
+ */
+const appendFunction = (leaf: "leaf" | "leaf_pk", hasWaits: boolean): string => `CREATE FUNCTION session_append
+      (thread_id TEXT, expected TEXT, moment BIGINT, added JSONB, elsewhere BOOLEAN, place_id TEXT${hasWaits ? ", waits JSONB" : ""})
+    RETURNS TABLE (reached BIGINT, clash TEXT) LANGUAGE plpgsql ${byIndex} AS $$
+    DECLARE
+      owner session_threads%ROWTYPE;
+      item RECORD;
+      place BIGINT;
+      depth BIGINT := 0;
+      name TEXT;
+    BEGIN
+      SELECT * INTO owner FROM session_threads t WHERE t.id = thread_id FOR UPDATE;
+      IF owner.key IS NULL OR owner.archived = 1 OR owner.leaf_id IS DISTINCT FROM expected THEN
+        RETURN;
+      END IF;
+      IF owner.origin IS NOT NULL THEN
+        FOR item IN SELECT j->>0 AS id FROM jsonb_array_elements(added) j LOOP
+          IF (session_visible(owner.key, item.id)).pk IS NOT NULL THEN
+            RETURN QUERY SELECT NULL::BIGINT, item.id;
+            RETURN;
+          END IF;
+        END LOOP;
+      END IF;
+      IF NOT elsewhere THEN
+        place := owner.${leaf};
+        depth := owner.step;
+      ELSIF place_id IS NOT NULL THEN
+        SELECT v.pk, v.step INTO place, depth FROM session_visible(owner.key, place_id) v;
+        IF place IS NULL THEN
+          RETURN;
+        END IF;
+      END IF;
+      FOR item IN SELECT j->>0 AS id, j->>1 AS tag, j->>2 AS body FROM jsonb_array_elements(added) WITH ORDINALITY x (j, n) ORDER BY n LOOP
+        depth := depth + 1;
+        INSERT INTO session_entries (thread, id, parent, step, at, tag, body)
+        VALUES (owner.key, item.id, place, depth, moment, item.tag, item.body) RETURNING pk INTO place;
+        IF item.tag = 'Message' THEN
+          INSERT INTO session_pending VALUES (place);
+        END IF;
+        name := item.id;
+      END LOOP;
+      UPDATE session_threads t SET ${leaf} = place, leaf_id = name, step = depth, updated_at = moment WHERE t.key = owner.key;
+${hasWaits ? "      IF waits IS NOT NULL THEN\n        PERFORM session_wait(owner.key, owner.id, 0, waits);\n      END IF;\n" : ""}      RETURN QUERY SELECT depth, NULL::TEXT;
+    END
+    $$`
+
+/** Appends to several threads in one transaction, each completely or not at all. All take their locks in one order. */
+const appendAllFunction = (hasWaits: boolean): string => `CREATE FUNCTION session_append_all (batches JSONB)
+    RETURNS TABLE (n BIGINT, reached BIGINT, clash TEXT) LANGUAGE plpgsql AS $$
+    DECLARE
+      one RECORD;
+    BEGIN
+      FOR one IN SELECT b, i FROM jsonb_array_elements(batches) WITH ORDINALITY x (b, i) ORDER BY b->>0 COLLATE "C", i LOOP
+        n := one.i;
+        reached := NULL;
+        clash := NULL;
+        BEGIN
+          SELECT a.reached, a.clash INTO reached, clash FROM session_append(
+            one.b->>0, one.b->>1, (one.b->>2)::BIGINT, one.b->3, (one.b->>4)::BOOLEAN, one.b->>5${
+              hasWaits ? ",\n            NULLIF(one.b->6, 'null'::JSONB)" : ""
+            }) a;
+        EXCEPTION WHEN unique_violation THEN
+          reached := NULL;
+          clash := NULL;
+        END;
+        RETURN NEXT;
+      END LOOP;
+    END
+    $$`
+
+/**
  * The schema of a Postgres database, version by version: each a list of statements. A version is never changed, only
  * followed by another one. Ids are compared byte by byte, as everywhere else.
  */
@@ -94,78 +167,9 @@ export const postgresVersions: ReadonlyArray<ReadonlyArray<string>> = [
       SELECT e.pk, e.id, e.step, e.at, e.body, p.id, back.distance
       FROM back JOIN session_entries e ON e.pk = back.pk LEFT JOIN session_entries p ON p.pk = e.parent
     $$`,
-
-    // An append in one round trip: no row if the thread does not stand where it should, `clash` if a fork shares an
-    // entry of that id; one of the thread's own violates the index. What goes elsewhere goes behind `place_id`, or to the
-    // beginning.
-    `CREATE FUNCTION session_append
-      (thread_id TEXT, expected TEXT, moment BIGINT, added JSONB, elsewhere BOOLEAN, place_id TEXT)
-    RETURNS TABLE (reached BIGINT, clash TEXT) LANGUAGE plpgsql ${byIndex} AS $$
-    DECLARE
-      owner session_threads%ROWTYPE;
-      item RECORD;
-      place BIGINT;
-      depth BIGINT := 0;
-      name TEXT;
-    BEGIN
-      SELECT * INTO owner FROM session_threads t WHERE t.id = thread_id FOR UPDATE;
-      IF owner.key IS NULL OR owner.archived = 1 OR owner.leaf_id IS DISTINCT FROM expected THEN
-        RETURN;
-      END IF;
-      IF owner.origin IS NOT NULL THEN
-        FOR item IN SELECT j->>0 AS id FROM jsonb_array_elements(added) j LOOP
-          IF (session_visible(owner.key, item.id)).pk IS NOT NULL THEN
-            RETURN QUERY SELECT NULL::BIGINT, item.id;
-            RETURN;
-          END IF;
-        END LOOP;
-      END IF;
-      IF NOT elsewhere THEN
-        place := owner.leaf;
-        depth := owner.step;
-      ELSIF place_id IS NOT NULL THEN
-        SELECT v.pk, v.step INTO place, depth FROM session_visible(owner.key, place_id) v;
-        IF place IS NULL THEN
-          RETURN;
-        END IF;
-      END IF;
-      FOR item IN SELECT j->>0 AS id, j->>1 AS tag, j->>2 AS body FROM jsonb_array_elements(added) WITH ORDINALITY x (j, n) ORDER BY n LOOP
-        depth := depth + 1;
-        INSERT INTO session_entries (thread, id, parent, step, at, tag, body)
-        VALUES (owner.key, item.id, place, depth, moment, item.tag, item.body) RETURNING pk INTO place;
-        IF item.tag = 'Message' THEN
-          INSERT INTO session_pending VALUES (place);
-        END IF;
-        name := item.id;
-      END LOOP;
-      UPDATE session_threads t SET leaf = place, leaf_id = name, step = depth, updated_at = moment WHERE t.key = owner.key;
-      RETURN QUERY SELECT depth, NULL::TEXT;
-    END
-    $$`
+    appendFunction("leaf", false)
   ],
-  [
-    // Appends to several threads in one transaction, each at once or not at all. All take their locks in one order.
-    `CREATE FUNCTION session_append_all (batches JSONB)
-    RETURNS TABLE (n BIGINT, reached BIGINT, clash TEXT) LANGUAGE plpgsql AS $$
-    DECLARE
-      one RECORD;
-    BEGIN
-      FOR one IN SELECT b, i FROM jsonb_array_elements(batches) WITH ORDINALITY x (b, i) ORDER BY b->>0 COLLATE "C", i LOOP
-        n := one.i;
-        reached := NULL;
-        clash := NULL;
-        BEGIN
-          SELECT a.reached, a.clash INTO reached, clash FROM session_append(
-            one.b->>0, one.b->>1, (one.b->>2)::BIGINT, one.b->3, (one.b->>4)::BOOLEAN, one.b->>5) a;
-        EXCEPTION WHEN unique_violation THEN
-          reached := NULL;
-          clash := NULL;
-        END;
-        RETURN NEXT;
-      END LOOP;
-    END
-    $$`
-  ],
+  [appendAllFunction(false)],
   [
     // The open requests of threads, so that a list of what waits reads no thread. `id` is the thread's.
     `CREATE TABLE session_waits (
@@ -195,73 +199,7 @@ export const postgresVersions: ReadonlyArray<ReadonlyArray<string>> = [
 
     "DROP FUNCTION session_append_all (JSONB)",
     "DROP FUNCTION session_append (TEXT, TEXT, BIGINT, JSONB, BOOLEAN, TEXT)",
-    `CREATE FUNCTION session_append
-      (thread_id TEXT, expected TEXT, moment BIGINT, added JSONB, elsewhere BOOLEAN, place_id TEXT, waits JSONB)
-    RETURNS TABLE (reached BIGINT, clash TEXT) LANGUAGE plpgsql ${byIndex} AS $$
-    DECLARE
-      owner session_threads%ROWTYPE;
-      item RECORD;
-      place BIGINT;
-      depth BIGINT := 0;
-      name TEXT;
-    BEGIN
-      SELECT * INTO owner FROM session_threads t WHERE t.id = thread_id FOR UPDATE;
-      IF owner.key IS NULL OR owner.archived = 1 OR owner.leaf_id IS DISTINCT FROM expected THEN
-        RETURN;
-      END IF;
-      IF owner.origin IS NOT NULL THEN
-        FOR item IN SELECT j->>0 AS id FROM jsonb_array_elements(added) j LOOP
-          IF (session_visible(owner.key, item.id)).pk IS NOT NULL THEN
-            RETURN QUERY SELECT NULL::BIGINT, item.id;
-            RETURN;
-          END IF;
-        END LOOP;
-      END IF;
-      IF NOT elsewhere THEN
-        place := owner.leaf_pk;
-        depth := owner.step;
-      ELSIF place_id IS NOT NULL THEN
-        SELECT v.pk, v.step INTO place, depth FROM session_visible(owner.key, place_id) v;
-        IF place IS NULL THEN
-          RETURN;
-        END IF;
-      END IF;
-      FOR item IN SELECT j->>0 AS id, j->>1 AS tag, j->>2 AS body FROM jsonb_array_elements(added) WITH ORDINALITY x (j, n) ORDER BY n LOOP
-        depth := depth + 1;
-        INSERT INTO session_entries (thread, id, parent, step, at, tag, body)
-        VALUES (owner.key, item.id, place, depth, moment, item.tag, item.body) RETURNING pk INTO place;
-        IF item.tag = 'Message' THEN
-          INSERT INTO session_pending VALUES (place);
-        END IF;
-        name := item.id;
-      END LOOP;
-      UPDATE session_threads t SET leaf_pk = place, leaf_id = name, step = depth, updated_at = moment WHERE t.key = owner.key;
-      IF waits IS NOT NULL THEN
-        PERFORM session_wait(owner.key, owner.id, 0, waits);
-      END IF;
-      RETURN QUERY SELECT depth, NULL::TEXT;
-    END
-    $$`,
-    `CREATE FUNCTION session_append_all (batches JSONB)
-    RETURNS TABLE (n BIGINT, reached BIGINT, clash TEXT) LANGUAGE plpgsql AS $$
-    DECLARE
-      one RECORD;
-    BEGIN
-      FOR one IN SELECT b, i FROM jsonb_array_elements(batches) WITH ORDINALITY x (b, i) ORDER BY b->>0 COLLATE "C", i LOOP
-        n := one.i;
-        reached := NULL;
-        clash := NULL;
-        BEGIN
-          SELECT a.reached, a.clash INTO reached, clash FROM session_append(
-            one.b->>0, one.b->>1, (one.b->>2)::BIGINT, one.b->3, (one.b->>4)::BOOLEAN, one.b->>5,
-            NULLIF(one.b->6, 'null'::JSONB)) a;
-        EXCEPTION WHEN unique_violation THEN
-          reached := NULL;
-          clash := NULL;
-        END;
-        RETURN NEXT;
-      END LOOP;
-    END
-    $$`
+    appendFunction("leaf_pk", true),
+    appendAllFunction(true)
   ]
 ]

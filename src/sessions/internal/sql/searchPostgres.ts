@@ -6,7 +6,7 @@ import { readable } from "../../../support/text/size.ts"
 import { key } from "../ids.ts"
 import type { HitCursor } from "../tables.ts"
 import { matches, type Phrases } from "../words.ts"
-import { decoded, first, rows, transaction } from "./client.ts"
+import { orCorrupt, first, rows, transaction } from "./client.ts"
 import { type Search, toHit, untilDone, wordsOf } from "./hits.ts"
 import { entryColumns, nullable, number, text } from "./rows.ts"
 
@@ -101,7 +101,7 @@ export const searchPostgres = (sql: SqlClient): Search => {
         const found = yield* rows(sql`SELECT ${columns}, t.id AS thread_id
           FROM session_texts x JOIN session_entries e ON e.pk = x.pk JOIN session_threads t ON t.key = e.thread
           WHERE ${sql.and(conditions)} ORDER BY e.at DESC, t.id, e.id LIMIT ${size}`)
-        hits.push(...(yield* decoded(found.map((row) => toHit(row, query, matches)))).flat())
+        hits.push(...(yield* orCorrupt(found.map((row) => toHit(row, query, matches)))).flat())
         const last = found.at(-1)
         if (last === undefined || found.length < size) break
         after = cursorAt(last)

@@ -5,7 +5,7 @@ import { key } from "../ids.ts"
 import type { Aside } from "../sqlite/aside.ts"
 import type { Phrases } from "../words.ts"
 import { inTransaction } from "./append.ts"
-import { decoded, first, insertAll, rows, transaction } from "./client.ts"
+import { orCorrupt, first, insertAll, rows, transaction } from "./client.ts"
 import type { Entries } from "./entries.ts"
 import { type Search, toHit, untilDone, wordsOf } from "./hits.ts"
 import { entryColumns, number } from "./rows.ts"
@@ -82,7 +82,7 @@ export const searchSqlite = (sql: SqlClient, { within }: Pick<Entries, "within">
               there === undefined ? here : Effect.succeed(there)
             )
           )
-      return (yield* decoded(found.map((row) => toHit(row, query, () => true)))).flat()
+      return (yield* orCorrupt(found.map((row) => toHit(row, query, () => true)))).flat()
     }),
     await: () => Effect.void,
     forget: (thread) =>

@@ -4,12 +4,13 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import { type JsonObject } from "../../../core/Json.ts"
 import { canonical } from "../../../core/schema/jsonTree.ts"
 import type { NewEntry, Stored } from "../../../core/SessionStore.ts"
+import { isPostgres as isPostgresClient } from "../../../support/store/sql.ts"
 import { encode, toJson } from "../codec.ts"
 import { key } from "../ids.ts"
 import type { Appended, Fault, NewThread, Tables } from "../tables.ts"
 import { waitsIn } from "../waits.ts"
 import { appendPostgres, appendSqlite, inTransaction, large, type Outcome, ownWay } from "./append.ts"
-import { decoded, first, insertAll, rows, transaction } from "./client.ts"
+import { orCorrupt, first, insertAll, rows, transaction } from "./client.ts"
 import { kindColumn, makeEntries } from "./entries.ts"
 import { makeList } from "./list.ts"
 import { makeMark } from "./mark.ts"
@@ -23,7 +24,7 @@ import { makeWaits } from "./waits.ts"
 
 /** Tables in a database that has been migrated, which may be a file that can only be read. */
 export const make = (sql: SqlClient, isReadOnly = false): Tables => {
-  const isPostgres = sql.onDialectOrElse({ pg: () => true, orElse: () => false })
+  const isPostgres = isPostgresClient(sql)
   const atOnce = transaction(sql)
   const columns = sql.literal(threadColumns)
   // SQLite has one writer at a time anyway.
@@ -39,7 +40,7 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
 
   const find: Tables["find"] = (threadId) =>
     Effect.flatMap(first(sql`SELECT ${columns} FROM session_threads WHERE id = ${key(threadId)}`), (row) =>
-      row === undefined ? Effect.undefined : Effect.map(decoded([toThread(row)]), ([thread]) => thread)
+      row === undefined ? Effect.undefined : Effect.map(orCorrupt([toThread(row)]), ([thread]) => thread)
     )
 
   /** A thread that nobody else changes until the transaction ends. */
@@ -315,7 +316,7 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
       Effect.flatMap(visible(threadId, id), (entry) =>
         entry === undefined
           ? Effect.undefined
-          : Effect.map(decoded([toStored(entry.row)]), ([stored]) =>
+          : Effect.map(orCorrupt([toStored(entry.row)]), ([stored]) =>
               stored === undefined ? undefined : { ...stored, step: entry.step }
             )
       )

@@ -7,7 +7,7 @@ import type { Waiting } from "../../../core/SessionStore.ts"
 import { key } from "../ids.ts"
 import type { Fault, Tables, WaitQuery, Waits } from "../tables.ts"
 import { type Backlog, makeCatchUp, toRequest } from "../waits.ts"
-import { decoded, first, insertAll, rows, transaction } from "./client.ts"
+import { orCorrupt, first, insertAll, rows, transaction } from "./client.ts"
 import { kindColumn } from "./entries.ts"
 import { number, text } from "./rows.ts"
 
@@ -100,7 +100,7 @@ export const makeWaits = (sql: SqlClient, path: Tables["path"]) => {
   let upto: number | undefined
   const caughtUp = makeCatchUp(path, backlog)
   const read = (found: ReadonlyArray<Row>): Effect.Effect<ReadonlyArray<Waiting>, Fault> =>
-    decoded(found.map(toWaiting))
+    orCorrupt(found.map(toWaiting))
 
   const waiting: Tables["waiting"] = Effect.fnUntraced(function* (query) {
     yield* caughtUp
