@@ -1,4 +1,4 @@
-/** Appends entries to a thread: checked, and once however often they are sent. */
+/** Checks entries, and appends them to a thread. Sending entries twice appends them once. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -22,8 +22,8 @@ const sameEntry = (left: unknown, right: unknown): boolean =>
   // Both are of the entry schema, which is JSON through and through.
   canonical(left as Json) === canonical(right as Json)
 
-/** The leaf after these entries, if they were appended before. */
-const already = Effect.fnUntraced(function* (
+/** Gives the leaf behind entries that were appended before. */
+const findAppended = Effect.fnUntraced(function* (
   tables: Tables,
   threadId: string,
   behind: string | null,
@@ -43,22 +43,22 @@ const already = Effect.fnUntraced(function* (
   return isSame ? { id: last.id, step: there.step } : undefined
 })
 
-/** After what is larger, others get their turn of the event loop. */
+/** An entry of more bytes yields to other fibers. */
 const heavy = 1024 * 1024
 
-/** The bytes of an entry that may have too many; at most as many where they are far too many. */
+/** Measures an entry that may be too large, but not one that is far too large. */
 const sizeOf = (entry: unknown): Effect.Effect<number> => {
   const least = leastOf(entry)
   return least > 2 * limit ? Effect.succeed(least) : measure(entry)
 }
 
-/** Entries that are checked, and about how many bytes they have together. */
+/** Checked entries, and about their bytes. */
 interface Checked {
   readonly valid: ReadonlyArray<NewEntry>
   readonly bytes: number
 }
 
-/** Checks entries as runs append them: known ones, few bytes, in the order of their ids. `undefined` for all others. */
+/** Checks entries of the usual forms, with few bytes and sorted ids. `undefined` for all others. */
 const usual = (entries: ReadonlyArray<NewEntry>): Checked | undefined => {
   const valid: Array<NewEntry> = []
   let [bytes, last] = [0, ""]
@@ -73,8 +73,8 @@ const usual = (entries: ReadonlyArray<NewEntry>): Checked | undefined => {
   return { valid, bytes }
 }
 
-/** Checks any entries; what is wrong with them is said. */
-const checked = Effect.fnUntraced(function* (
+/** Checks any entries, or fails with the first problem. */
+const checkEntries = Effect.fnUntraced(function* (
   threadId: string,
   entries: ReadonlyArray<NewEntry>
 ): Effect.fn.Return<Checked, SessionError> {
@@ -111,22 +111,22 @@ const checked = Effect.fnUntraced(function* (
   return yield* failure("append", threadId, { _tag: "TooLarge", what, bytes: total, limit: batchLimit })
 })
 
-/** Entries that are checked, and where they go. */
+/** Checked entries, and their place. */
 interface Batch extends Checked {
   readonly leaf: string | null
   readonly behind: string | null
 }
 
-/** The append of a store; `recent` is told of it. */
+/** Makes the append of a store, and reports appends to `recent`. */
 export const makeAppend = (tables: Tables, recent: Recent): Service["append"] => {
-  /** The reason why nothing was appended, unless these entries were before. */
-  const refused = Effect.fnUntraced(function* (
+  /** Fails with the reason of a refusal, unless the entries were appended before. */
+  const explainRefusal = Effect.fnUntraced(function* (
     threadId: string,
     { behind, leaf, valid }: Batch,
     { taken, thread }: Pick<Extract<Appended, { readonly _tag: "Refused" }>, "thread" | "taken">
   ): Effect.fn.Return<Leaf, SessionError> {
     if (thread === undefined) return yield* failure("append", threadId, { _tag: "NotFound" })
-    const done: Leaf | undefined = yield* guarded("append", threadId)(already(tables, threadId, behind, valid))
+    const done: Leaf | undefined = yield* guarded("append", threadId)(findAppended(tables, threadId, behind, valid))
     if (done !== undefined) return done
     if (thread.archived) return yield* failure("append", threadId, { _tag: "Archived" })
     if (thread.leaf.id !== leaf) {
@@ -136,13 +136,13 @@ export const makeAppend = (tables: Tables, recent: Recent): Service["append"] =>
       const reason = { _tag: "InvalidEntry", entry: taken, problem: "another entry has this id" } as const
       return yield* failure("append", threadId, reason)
     }
-    // A thread that stood elsewhere for a moment, and is back, takes them.
+    // The leaf moved and came back meanwhile: try again.
     return valid.length === 0 ? thread.leaf : yield* append(threadId, { leaf, behind, entries: valid })
   })
 
   const after = makeAfter(tables, recent)
 
-  const put = (threadId: string, batch: Batch): Effect.Effect<Leaf, SessionError> => {
+  const putEntries = (threadId: string, batch: Batch): Effect.Effect<Leaf, SessionError> => {
     const { behind, leaf, valid } = batch
     const changed = after(threadId, leaf, behind, valid)
     if (changed === undefined) return putWith(threadId, batch, undefined)
@@ -154,7 +154,7 @@ export const makeAppend = (tables: Tables, recent: Recent): Service["append"] =>
       const { behind, bytes, leaf, valid } = batch
       const appended = tables.append(threadId, leaf, valid, clock.currentTimeMillisUnsafe(), behind, bytes, waits)
       return Effect.flatMap(guarded("append", threadId)(appended), (outcome) => {
-        if (outcome._tag === "Refused") return refused(threadId, batch, outcome)
+        if (outcome._tag === "Refused") return explainRefusal(threadId, batch, outcome)
         const reached = { id: valid.at(-1)?.id ?? null, step: outcome.step }
         recent.extend(threadId, behind, valid, reached)
         return Effect.succeed(reached)
@@ -167,13 +167,13 @@ export const makeAppend = (tables: Tables, recent: Recent): Service["append"] =>
     behind: string | null,
     entries: ReadonlyArray<NewEntry>
   ) {
-    const batch = { ...(yield* checked(threadId, entries)), behind, leaf }
+    const batch = { ...(yield* checkEntries(threadId, entries)), behind, leaf }
     if (behind !== leaf) {
       yield* threadOf(tables, "append", threadId)
       yield* pointOf(tables, "append", threadId, behind)
     }
-    if (entries.length > 0) return yield* put(threadId, batch)
-    return yield* refused(threadId, batch, { thread: yield* guarded("append", threadId)(tables.find(threadId)) })
+    if (entries.length > 0) return yield* putEntries(threadId, batch)
+    return yield* explainRefusal(threadId, batch, { thread: yield* guarded("append", threadId)(tables.find(threadId)) })
   })
 
   const append: Service["append"] = (threadId, { behind: given, entries, leaf }) =>
@@ -181,7 +181,9 @@ export const makeAppend = (tables: Tables, recent: Recent): Service["append"] =>
       Effect.suspend(() => {
         const behind = given === undefined ? leaf : given
         const known = behind === leaf && entries.length > 0 ? usual(entries) : undefined
-        return known === undefined ? putAny(threadId, leaf, behind, entries) : put(threadId, { ...known, behind, leaf })
+        return known === undefined
+          ? putAny(threadId, leaf, behind, entries)
+          : putEntries(threadId, { ...known, behind, leaf })
       })
     )
   return append

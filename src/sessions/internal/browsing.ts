@@ -28,7 +28,7 @@ const after = Effect.fnUntraced(function* (operation: string, cursor: string | u
   return yield* failure(operation, "", reason)
 })
 
-/** A page of what was found, where one more than the limit was asked for. */
+/** Makes a page of items. The query fetched one more than the limit. */
 const paged = <A>(found: ReadonlyArray<A>, limit: number, cursorOf: (last: A) => ReadonlyArray<string | number>) => {
   const items = found.slice(0, limit)
   const last = items.at(-1)

@@ -6,8 +6,7 @@ import type { Leaf, Page, Service, Stored, Thread } from "../../core/SessionStor
 import { add, checkpointOf, emptySum, recentOf, type Sum, weightOf } from "./recent.ts"
 
 /**
- * A thread as it was at one moment: where it stood, what it had come to, and the outcome of its last run
- * (`RunSettled`), if nothing was written after it.
+ * A thread at one moment: its leaf, its checkpoint, and the outcome of its last run (`RunSettled`) if that is its end.
  */
 export interface Loaded {
   readonly leaf: Leaf
@@ -15,7 +14,7 @@ export interface Loaded {
   readonly ended: string | undefined
 }
 
-/** The outcome of the run that wrote the last entries: it ends with its settlement, and what it used. */
+/** The outcome of the run that wrote the last entries: its settlement and its usage. */
 const outcomeOf = ({ beforeLast, last }: Sum): string | undefined => {
   const settled = [last, beforeLast].find((entry) => entry?._tag === "RunSettled")
   return settled?._tag === "RunSettled" ? settled.outcome : undefined
@@ -27,8 +26,8 @@ const toLoaded = (leaf: Leaf, sum: Sum): Loaded => ({
   ended: outcomeOf(sum)
 })
 
-/** Reads the whole path to the leaf, page by page, and what its messages weigh. */
-const read = Effect.fnUntraced(function* (
+/** Reads the whole path to the leaf, page by page, and weighs its messages. */
+const readPath = Effect.fnUntraced(function* (
   store: Service,
   { leaf, threadId }: Thread
 ): Effect.fn.Return<{ readonly sum: Sum; readonly weight: number }, SessionError> {
@@ -50,18 +49,18 @@ const read = Effect.fnUntraced(function* (
   return { sum, weight }
 })
 
-/** Reads a thread as it is known to stand, however it grows meanwhile: from memory, if nobody wrote to it since. */
+/** Loads a thread at the given leaf. It comes from memory if nobody wrote since. */
 export const loadAt = (store: Service, thread: Thread): Effect.Effect<Loaded, SessionError> => {
   const recent = recentOf(store)
   const known = recent?.get(thread)
   if (known !== undefined) return Effect.succeed(toLoaded(thread.leaf, known))
-  return Effect.map(read(store, thread), ({ sum, weight }) => {
+  return Effect.map(readPath(store, thread), ({ sum, weight }) => {
     const loaded = toLoaded(thread.leaf, sum)
     recent?.put(thread, sum, weight)
     return loaded
   })
 }
 
-/** Reads a thread as it stands. */
+/** Loads a thread at its leaf. */
 export const load = (store: Service, threadId: string): Effect.Effect<Loaded, SessionError> =>
   Effect.flatMap(store.info(threadId), (thread) => loadAt(store, thread))

@@ -18,7 +18,7 @@ const decodeAny = Schema.decodeUnknownResult(Any)
 
 const problem = (error: Schema.SchemaError): string => error.message.split("\n").slice(0, 4).join(" ").slice(0, 400)
 
-/** Checks an entry that is to be stored; what is not of its schema is left out. */
+/** Checks a new entry, and removes keys that its schema does not have. */
 export const check = (entry: unknown): Result.Result<Journal.Entry, string> => {
   const known = usualNew(entry)
   return known === undefined ? checkBySchema(entry) : Result.succeed(known)
@@ -40,7 +40,7 @@ export const decodeVersioned = <A>(
   return wrong === undefined ? Result.mapError(decode(value), problem) : Result.fail(wrong)
 }
 
-/** Reads an entry. In tables, those of the first versions do not say theirs. */
+/** Reads an entry. Entries of the first versions in tables have no version. */
 export const decode = (value: unknown): Result.Result<Entry, string> => {
   const known = usual(value)
   return known === undefined ? decodeBySchema(value) : Result.succeed(known)

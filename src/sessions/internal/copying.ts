@@ -55,7 +55,7 @@ const tablesOf = (operation: string, store: Service): Effect.Effect<Tables, Sess
   return Effect.fail(failure(operation, "", { _tag: "Unavailable", problem }))
 }
 
-/** The entries that are read at once. */
+/** The entries of one page. */
 const page = 500
 
 /** The threads that are copied at once. */
@@ -81,8 +81,8 @@ const sumOf = Effect.fnUntraced(function* (before: Sum, entries: ReadonlyArray<S
   return { count: before.count + entries.length, bytes: before.bytes + text.length, digest }
 })
 
-/** Reads the first entries of a thread, at most `limit`. */
-const read = Effect.fnUntraced(function* (
+/** Reads the first entries of a thread, at most `limit`, and sums them up. */
+const readEntries = Effect.fnUntraced(function* (
   tables: Tables,
   threadId: string,
   limit: number,
@@ -119,7 +119,7 @@ type Outcome =
   | { readonly _tag: "Failed"; readonly threadId: string; readonly problem: string }
   | { readonly _tag: "Gone" }
 
-/** A thread that can't be read fails alone; a store that is not available fails the copy. */
+/** An unreadable thread fails alone; an unavailable store fails the copy. */
 const isOfThread = ({ reason }: Fault): boolean => reason._tag === "Corrupt"
 
 const copyThread = (from: Tables, to: Tables, { problem, threadId }: Named): Effect.Effect<Outcome, SessionError> => {
@@ -130,7 +130,7 @@ const copyThread = (from: Tables, to: Tables, { problem, threadId }: Named): Eff
     if (thread === undefined) return { _tag: "Gone" }
     const { archived, createdAt, leaf, metadata, origin, updatedAt } = thread
     const entries: Array<Stored> = []
-    const sum = yield* read(from, threadId, Infinity, (part) => {
+    const sum = yield* readEntries(from, threadId, Infinity, (part) => {
       entries.push(...part)
     })
     const past = origin === undefined ? { createdAt, updatedAt } : { createdAt, updatedAt, origin }
@@ -139,7 +139,7 @@ const copyThread = (from: Tables, to: Tables, { problem, threadId }: Named): Eff
     const there = yield* to.find(threadId)
     if (there === undefined) return failed("it is not in the target after it was copied; copy again")
     // A thread that the target had already may have gone on since an earlier copy.
-    const found = yield* read(to, threadId, sum.count, () => undefined)
+    const found = yield* readEntries(to, threadId, sum.count, () => undefined)
     const isSame = found.digest === sum.digest && there.createdAt === createdAt
     if (!isSame && !isNew) return failed("the target has another thread with this id; give one of them another id")
     if (!isSame) return failed("its entries in the target are not those of the source")

@@ -1,4 +1,4 @@
-/** A thread in memory, as a value that changes are applied to. */
+/** A thread in memory, and its changes. */
 import * as Effect from "effect/Effect"
 import { type JsonObject } from "../../core/Json.ts"
 import { canonical } from "../../core/schema/jsonTree.ts"
@@ -26,8 +26,8 @@ interface Node extends Stored {
 }
 
 /**
- * A thread in memory. `own` are the entries that were appended to it, in that order; `origin` is what it was forked
- * from, of which it sees the first `count` own entries, and all that those were forked from.
+ * A thread in memory. `own` are its appended entries, in order. It also sees the first `count` entries of its `origin`,
+ * and all that the origin sees of others.
  */
 export interface Memory {
   readonly threadId: string
@@ -39,7 +39,7 @@ export interface Memory {
   readonly own: Map<string, Node>
   readonly list: Array<Node>
   readonly origin: { readonly memory: Memory; readonly count: number; readonly entryId: string | null } | undefined
-  /** What it was forked from in the store that it was copied from: it has all entries itself. */
+  /** The origin in the store that it was copied from. A copied thread has all entries itself. */
   readonly formerOrigin: Thread["origin"]
 }
 
@@ -84,7 +84,7 @@ const fresh = ({ at, metadata, threadId }: NewThread, origin: Memory["origin"], 
   formerOrigin: past?.origin
 })
 
-/** Says what of a thread's content points nowhere. */
+/** Finds a reference of a thread's content that leads nowhere. */
 export const problemOf = ({ entries, leaf }: Content): string | undefined => {
   const known = new Set<string>()
   for (const { id, parentId } of entries) {
@@ -106,7 +106,7 @@ export const create = (thread: NewThread, content: Content): Memory => {
   return memory
 }
 
-/** A thread that sees what another has at this moment. */
+/** Makes a thread that sees the present entries of another. */
 export const fork = (source: Memory, count: number, entryId: string | null, thread: NewThread): Memory => {
   const memory = fresh(thread, { memory: source, count, entryId })
   memory.leaf = find(memory, entryId ?? "")
@@ -190,7 +190,7 @@ export const path = (memory: Memory, from: string, limit: number): ReadonlyArray
   return entries
 }
 
-/** Everything that a thread sees, in the order in which it came. */
+/** All visible entries, in the order of their appends. */
 const visible = (memory: Memory): ReadonlyArray<Stored> => {
   const parts: Array<ReadonlyArray<Node>> = [memory.list]
   for (let { origin } = memory; origin !== undefined; origin = origin.memory.origin) {
@@ -255,7 +255,7 @@ export const hits = Effect.fnUntraced(function* (memory: Memory, query: SearchQu
   return found
 })
 
-/** The first of what was found. */
+/** Sorts hits, and gives the first. */
 export const firstHits = (found: Iterable<Hit>, limit: number): ReadonlyArray<Hit> =>
   [...found].sort(hitOrder).slice(0, limit)
 
@@ -264,7 +264,7 @@ const waitOrder = (left: WaitCursor, right: WaitCursor): number =>
 
 const placeOf = ({ request, threadId }: Waiting): WaitCursor => ({ at: request.at, requestId: request.id, threadId })
 
-/** The first of what waits. */
+/** Sorts requests, and gives the first of a query. */
 export const firstWaits = (found: Iterable<Waiting>, { after, limit, threadId }: WaitQuery): ReadonlyArray<Waiting> =>
   [...found]
     .filter(
@@ -275,7 +275,7 @@ export const firstWaits = (found: Iterable<Waiting>, { after, limit, threadId }:
     .sort((left, right) => waitOrder(placeOf(left), placeOf(right)))
     .slice(0, limit)
 
-/** Part of what a thread sees. */
+/** A page of the visible entries. */
 export const slice = (
   memory: Memory,
   cursor: number,

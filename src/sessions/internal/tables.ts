@@ -12,7 +12,7 @@ export interface Fault {
   readonly cause?: unknown
 }
 
-/** A thread that is about to be there. */
+/** A thread to create. */
 export interface NewThread {
   readonly threadId: string
   readonly at: number
@@ -30,8 +30,8 @@ export interface Past {
 }
 
 /**
- * The content of a thread that is about to be there. Entries come parents first; `leaf` is one of them. Without a `past`,
- * the thread is created now.
+ * The content of a thread to create. Parents come first; `leaf` is the id of an entry. Without a `past`, the thread is
+ * created now.
  */
 export interface Content {
   readonly entries: ReadonlyArray<Stored>
@@ -90,14 +90,11 @@ export interface WaitQuery {
 export type SearchQuery = Range<HitCursor> & { readonly phrases: Phrases; readonly threadId: string | undefined }
 
 /**
- * Operations that a place to store threads implements; everything else is the same for all (`store.ts`). Each of these
- * happens at once or not at all, whoever else is writing.
- *
- * An entry is visible in a thread if it was appended to it, or was visible in the thread that it was forked from when
- * it was forked.
+ * The operations of one place to store threads; `store.ts` adds the rest. Each is atomic. An entry is visible in the
+ * thread that it was appended to, and in later forks of it.
  */
 export interface Tables {
-  /** `false`: there is one already. */
+  /** Creates a thread. `false`: the id is in use. */
   readonly insert: (thread: NewThread, content: Content) => Effect.Effect<boolean, Fault>
   /** The new thread sees all that the source sees, and waits for `waits`. */
   readonly fork: (
@@ -107,9 +104,9 @@ export interface Tables {
     waits: Waits
   ) => Effect.Effect<"Done" | "Exists" | "Gone", Fault>
   /**
-   * Refused if the leaf is another one than `leaf`, the thread is archived, or an id is taken. The entries go behind
-   * `behind`, which is visible or `null`, and mostly the leaf; the last one becomes the leaf. They have about so many
-   * bytes. The thread waits for `waits` then (`undefined`: for what it did).
+   * Appends entries behind `behind`, which is visible or `null` and usually the leaf. The last one becomes the leaf.
+   * Refuses another leaf, an archived thread, or a known id. `bytes` is an estimate. `waits` are the new open requests
+   * (`undefined`: unchanged).
    */
   readonly append: (
     threadId: string,
@@ -155,17 +152,17 @@ export interface Tables {
   ) => Effect.Effect<{ readonly entries: ReadonlyArray<Stored>; readonly next: number | undefined }, Fault>
   readonly list: (query: ListQuery) => Effect.Effect<ReadonlyArray<Thread>, Fault>
   readonly search: (query: SearchQuery) => Effect.Effect<ReadonlyArray<Hit>, Fault>
-  /** Requests by time, then by their ids, then by those of their threads, archived ones left out. */
+  /** Open requests by time, then by id, then by the id of their thread, without archived threads. */
   readonly waiting: (query: WaitQuery) => Effect.Effect<ReadonlyArray<Waiting>, Fault>
   /** The threads that wait for a request, the first of them by its id. */
   readonly waitingFor: (requestId: string) => Effect.Effect<Waiting | undefined, Fault>
-  /** All threads, archived ones and those that can't be read included. */
+  /** All threads, with archived and unreadable ones. */
   readonly names: Effect.Effect<ReadonlyArray<Named>, Fault>
   /** The place that the threads were moved to; `undefined` if the store takes changes. */
   readonly moved: Effect.Effect<string | undefined, Fault>
   /**
-   * Refuses every later change with `Moved`. A change that was made before is in the tables when this returns. Gives the
-   * place that the mark names: an earlier mark stays.
+   * Refuses every later change with `Moved`. Earlier changes are stored when it returns. Gives the place of the mark;
+   * an earlier mark stays.
    */
   readonly close: (to: string) => Effect.Effect<string, Fault>
   /** Takes changes again. */

@@ -27,7 +27,7 @@ const saidIn = (message: Message.Message): string =>
     )
     .join("\n")
 
-/** A message as a line of JSON: nothing that is said in it can pass for another line. */
+/** Writes a message as one line of JSON, so that its text can't imitate another line. */
 const lineOf = (message: Message.Message, room: number): string => {
   const said = saidIn(message)
   const lengthOf = (length: number) => Math.min(length, room)
@@ -63,8 +63,7 @@ const fitting = (sizes: ReadonlyArray<number>, room: number): number => {
 }
 
 /**
- * Messages for a model to read, each a line of JSON: about so many bytes at most. How it began and how it stands matter
- * most, so what has no room is left out between them.
+ * Writes messages for a model, each as a line of JSON, in about so many bytes. It leaves out messages in the middle.
  */
 export const transcript = (messages: ReadonlyArray<Message.Message>, bytes: number): string => {
   const lines = messages.map((message) => lineOf(message, Math.floor(bytes / 16)))

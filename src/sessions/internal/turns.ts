@@ -22,12 +22,12 @@ interface Wait {
   readonly turn: Turn
 }
 
-/** A run that has a turn, and what the runs inside of it wait for. */
+/** A run that holds a turn, and the turns that its inner runs wait for. */
 interface Holder {
   readonly waits: Set<Wait>
 }
 
-/** A store's turns are one for all who use it, and gone with it. */
+/** The turns of each store, by thread. */
 const turns = new WeakMap<Service, Map<string, Turn>>()
 
 const turnsOf = (store: Service): Map<string, Turn> => {
@@ -46,8 +46,8 @@ const isHeldBy = (turn: Turn, held: ReadonlySet<unknown>, seen: Set<Turn> = new 
 const isHolder = (one: unknown): one is Holder => typeof one === "object" && one !== null && "waits" in one
 
 /**
- * Takes the turn of a thread until the scope is closed. A run that is inside of one that has it, or of one that waits
- * for this one, would wait for ever: it fails with `Busy`.
+ * Takes the turn of a thread until the scope closes. Fails with `Busy` instead of a deadlock: inside of a run that
+ * holds the turn, or that waits for this run.
  */
 export const take = (store: Service, threadId: string, busy: Busy): Effect.Effect<unknown, SessionError, Scope.Scope> =>
   Effect.uninterruptibleMask((restore) =>
@@ -68,7 +68,7 @@ export const take = (store: Service, threadId: string, busy: Busy): Effect.Effec
       yield* Effect.addFinalizer(() => leave)
       const wait: Wait = { turn }
       for (const { waits } of outer) waits.add(wait)
-      // Whoever is interrupted when the turn was just taken gives it back with the scope.
+      // An interrupted run gives a turn that it just took back with the scope.
       yield* Effect.ensuring(
         restore(turn.lock.takeScoped(1)),
         Effect.sync(() => {

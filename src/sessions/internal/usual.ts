@@ -1,6 +1,7 @@
 /**
- * Recognises the entries that threads are mostly made of: schemas read everything, and take several times as long.
- * Nothing is taken here that the schema of entries would refuse, or give otherwise.
+ * Recognises the usual entries without a schema, and accepts none that the schema refuses or changes. With schemas
+ * alone, SQLite loads a thread in 2.2 times the time, JSON lines in 1.5, and a round takes 1.11 times as long
+ * (2026-11-28).
  */
 import type { Block } from "../../core/Content.ts"
 import type { Entry } from "../../core/Journal.ts"
@@ -10,7 +11,7 @@ import type { ToolCall } from "../../core/ToolCall.ts"
 import type { Spent, Usage } from "../../core/Usage.ts"
 import { version } from "../../support/store/version.ts"
 
-/** The keys of an object must be those that were looked at, and no more. */
+/** Reports whether an object has no other keys. */
 const has = (value: object, count: number): boolean => Object.keys(value).length === count
 
 /** The depth from which values are left to the schema. */
@@ -44,7 +45,7 @@ const isListOf = <A>(
   return true
 }
 
-/** Counts a key that may be there; what is there and something else counts as more than any object has. */
+/** Counts an optional key. A value of another form counts as more keys than any object has. */
 const optional = (value: unknown, is: (value: unknown) => boolean): number =>
   value === undefined ? 0 : is(value) ? 1 : Infinity
 
@@ -102,7 +103,7 @@ const isMessage = (value: unknown): value is Message => {
   )
 }
 
-/** Gives an entry that is among so many other keys; `undefined` for what its schema must read. */
+/** Reads an entry with `others` further keys; `undefined` for the schema to read. */
 const entryOf = (value: JsonObject, others: number): Entry | undefined => {
   const { _tag, agent, outcome, rounds, runId, slot }: { readonly [key: string]: unknown } = value
   if (_tag === "Message") {
@@ -125,10 +126,10 @@ const entryOf = (value: JsonObject, others: number): Entry | undefined => {
   return _tag === "RunSettled" && isString(outcome) ? { _tag, runId, outcome } : undefined
 }
 
-/** Gives an entry without a version, and no copy of what is in it; `undefined` for what its schema must read. */
+/** Reads an entry without a version, and does not copy it; `undefined` for the schema to read. */
 export const usualPart = (value: unknown): Entry | undefined => (isObject(value) ? entryOf(value, 0) : undefined)
 
-/** Gives an entry that says the version of today, and no copy of what is in it; `undefined` for what its schema must read. */
+/** Reads an entry of the present version, and does not copy it; `undefined` for the schema to read. */
 export const usual = (value: unknown): Entry | undefined =>
   isObject(value) && value["v"] === version ? entryOf(value, 1) : undefined
 
@@ -150,7 +151,7 @@ const copyOfObject = (value: JsonObject): JsonObject => {
   return copy
 }
 
-/** A copy of what may have data of a provider's, and nothing else that has parts. */
+/** Copies a value whose only nested part is `providerData`. */
 const copyOf = <A extends { readonly providerData?: JsonObject }>(one: A): A =>
   one.providerData === undefined ? { ...one } : { ...one, providerData: copyOfObject(one.providerData) }
 
@@ -174,7 +175,7 @@ const copyOfStep = (step: Extract<Entry, { readonly _tag: "Step" }>): Entry => {
   return { ...step, usage: { ...usage }, spent: copy }
 }
 
-/** Gives a copy of an entry as runs make it; `undefined` for what its schema must read. */
+/** Copies a new entry; `undefined` for the schema to read. */
 export const usualNew = (value: unknown): Entry | undefined => {
   const entry = usualPart(value)
   if (entry?._tag === "Message") return { _tag: "Message", message: copyOfMessage(entry.message) }

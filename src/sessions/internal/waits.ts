@@ -1,4 +1,4 @@
-/** The requests that a thread waits for. They are known from its last turn, and what was written since. */
+/** Finds the open requests of a thread, by its last turn and later entries. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -10,7 +10,7 @@ import { threadIdProblem } from "./ids.ts"
 import { add, checkpointOf, emptySum, type Recent } from "./recent.ts"
 import type { Content, Fault, Tables, Waits } from "./tables.ts"
 
-/** The slot in which runs keep what they are suspended for. */
+/** The slot of a suspended run. */
 const slot = "suspension"
 
 const none: Waits = []
@@ -19,25 +19,25 @@ const window = 64
 
 const isSlot = (entry: Entry): boolean => entry._tag === "State" && entry.slot === slot
 
-/** Recognises what begins a turn: what a suspension is about is the last one. */
+/** Reports whether an entry begins a turn. A suspension belongs to the last turn. */
 const isTurn = (entry: Entry): boolean => entry._tag === "Message" && entry.message.role !== "tool"
 
 /** Recognises what may begin or end waiting. A part counts as a message until its run ends. */
 const isChange = (entry: Entry): boolean =>
   isSlot(entry) || entry._tag === "Message" || entry._tag === "Part" || entry._tag === "RunSettled"
 
-/** The open requests at the end of a path that begins with the last turn, or before. */
+/** The open requests of a path from the last turn on. */
 const requestsOf = (path: ReadonlyArray<Pick<Stored, "id" | "entry">>): Effect.Effect<Waits> => {
   if (!path.some(({ entry }) => isSlot(entry))) return Effect.succeed(none)
   const sum = emptySum()
   for (const { entry, id } of path) add(sum, id, entry)
-  // A state that can't be read waits for nobody here: the next run of its thread says what is wrong.
+  // An unreadable state waits for nobody here. The next run of the thread reports it.
   return Effect.map(
     Effect.orElseSucceed(Checkpoint.pending(checkpointOf(sum)), () => none),
     (requests) => {
       const known = new Map<string, Request>()
       for (const request of requests) {
-        // A request that only waits for its time needs nobody, and an id that no place can hold finds nobody.
+        // Nobody decides a request that waits for its time. No place can store an invalid id.
         if (request.rule !== byTime && threadIdProblem(request.id) === undefined) known.set(request.id, request)
       }
       return [...known.values()]
@@ -117,7 +117,7 @@ export const toRequest = (id: string, body: string): Result.Result<Request, stri
 export interface Backlog {
   /** The next of them, with their leaves; `undefined` when there are no more. */
   readonly next: Effect.Effect<ReadonlyArray<{ readonly threadId: string; readonly leaf: string }> | undefined, Fault>
-  /** Stores the waits of those that still stand there, and goes on behind them. */
+  /** Stores the requests of threads whose leaf did not move, and continues behind them. */
   readonly put: (
     page: ReadonlyArray<{ readonly threadId: string; readonly leaf: string; readonly waits: Waits }>
   ) => Effect.Effect<unknown, Fault>
@@ -137,7 +137,7 @@ export const makeCatchUp = (path: Tables["path"], backlog: Backlog): Effect.Effe
         Effect.map(
           Effect.catchIf(
             waitsAt((from, limit) => path(threadId, from, limit), leaf),
-            // A thread that can't be read waits for nobody: whoever opens it is told.
+            // An unreadable thread waits for nobody. Opening it reports the problem.
             ({ reason }) => reason._tag === "Corrupt",
             () => Effect.succeed(none)
           ),

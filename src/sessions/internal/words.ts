@@ -7,10 +7,7 @@ import { words } from "../../support/text/words.ts"
 /** A query: each phrase is words in a row, the last of which may be the beginning of one. */
 export type Phrases = ReadonlyArray<ReadonlyArray<string>>
 
-/**
- * The bounds of a query: characters that are read, phrases, and words of one phrase. What is longer would search for
- * seconds, and finds nothing more.
- */
+/** The most characters, phrases, and words of a phrase in a query. Longer queries are slow and find no more. */
 const bounds = { characters: 10_000, phrases: 32, words: 32 }
 
 /**
@@ -47,7 +44,7 @@ export const matches = (value: string, wanted: Phrases): boolean => {
 
 const around = 80
 
-/** The text around the first place where one of the phrases may begin, on one line. */
+/** The text around the first possible place of a phrase, on one line. */
 export const excerpt = (value: string, wanted: Phrases): string => {
   const lower = value.toLowerCase()
   const places = wanted.map((phrase) => lower.indexOf(phrase[0] ?? "")).filter((place) => place >= 0)

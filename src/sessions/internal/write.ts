@@ -13,21 +13,20 @@ const briefly = Schedule.exponential("100 millis").pipe(Schedule.upTo({ times: 5
 
 /** Tries an operation again while the store is `Unavailable`, for about three seconds. */
 export const persistent = <A>(effect: Effect.Effect<A, SessionError>): Effect.Effect<A, SessionError> =>
-  // Mostly there is nothing to try again, and so no schedule.
+  // A schedule is made after a first failure only.
   Effect.catchIf(effect, isUnavailable, () =>
     Effect.retry(Effect.delay(effect, "50 millis"), { schedule: briefly, while: isUnavailable })
   )
 
-/** The time of an id that was made here, and its place among those of the same millisecond. */
+/** The time and the counter of an id. */
 const beginning = /^([\da-f]{8})-([\da-f]{4})-7([\da-f]{3})-/u
 
 /** The number of ids of one millisecond. */
 const room = 0x1000
 
 /**
- * Gives entries ids that no other entry has: each is greater than all before it, and the first than the leaf that they
- * go behind, whatever the clock says. A store sees by that that they are new. They are random whatever `IdGenerator`
- * says, since they must differ from those of runs in other processes (UUID, version 7, with a counter).
+ * Gives entries unique ids (UUID version 7 with a counter). Each is greater than earlier ids and than the leaf,
+ * whatever the clock says, so that a store recognises new ids. They are random also with another `IdGenerator`.
  */
 export const idsBehind = (
   leaf: string | null

@@ -14,7 +14,7 @@ parentPort.on("message", ({ id, sql, params }) => {
   catch { parentPort.postMessage({ id }) }
 })`
 
-/** Reads the rows of a statement. Gives `undefined` where the thread can't: the caller reads them itself. */
+/** Reads the rows of a statement; `undefined` if the thread can't, and the caller must read them. */
 export type Aside = (sql: string, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row> | undefined>
 
 /** A statement that was sent to the thread. */
@@ -57,7 +57,7 @@ export const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return
       return undefined
     }
     const started = made.success
-    // What an ended thread says is of no use any more.
+    // Ignore messages of a terminated thread.
     const isCurrent = () => worker === started
     started.on("error", () => {
       if (isCurrent()) giveUp()
@@ -75,7 +75,7 @@ export const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return
     worker?.postMessage({ id, sql, params })
   }
 
-  /** Ends the thread, if it is at work on what nobody waits for any more. Others are sent again. */
+  /** Terminates the thread if it runs the cancelled statement, and sends the other statements again. */
   const cancel = (id: number): void => {
     const isFirst = sent.keys().next().value === id
     forget(id)

@@ -13,9 +13,8 @@ const most = 8 * 1024 * 1024
 const pages = 3
 
 /**
- * The first checkpoint holds up nobody. The second waits for writers for a moment, and holds them up for as long as it
- * takes to write back what they wrote meanwhile; then the log begins anew. It keeps its size, unless that is out of all
- * proportion: what is written over and over is synced in half the time of what grows again.
+ * The first checkpoint blocks nobody. The second waits shortly for writers, writes back their new pages, and restarts
+ * the log. The log keeps its size, because overwriting syncs in half the time of growing, unless it is far too large.
  */
 const work = `
 const { statSync } = require("node:fs")
@@ -30,10 +29,7 @@ parentPort.on("message", () => {
   parentPort.postMessage("done")
 })`
 
-/**
- * Gives what is to be told of each write, and of about how many bytes it was. `fallback` is called where there can be no
- * such thread.
- */
+/** Gives a function to report each write with its approximate bytes. Calls `fallback` if no thread can start. */
 export const make = Effect.fnUntraced(function* (
   path: string,
   pageSize: number,

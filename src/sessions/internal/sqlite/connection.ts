@@ -48,7 +48,7 @@ const stream = (
   params: ReadonlyArray<unknown>,
   transformRows: ((rows: ReadonlyArray<Row>) => ReadonlyArray<object>) | undefined
 ): Stream.Stream<object, SqlError> => {
-  const shown = (rows: ReadonlyArray<Row>) => (transformRows === undefined ? rows : transformRows(rows))
+  const transform = (rows: ReadonlyArray<Row>) => (transformRows === undefined ? rows : transformRows(rows))
   const opened = touch((safe) =>
     // A statement of its own: others may run the same text while this one is read.
     Result.flatMap(prepare(database, sql), (prepared) =>
@@ -62,10 +62,10 @@ const stream = (
     Effect.map(Effect.acquireRelease(opened, closing), ({ first, rows, safe }) =>
       Stream.paginate(first, (page) =>
         page.length < pageSize
-          ? Effect.succeed([shown(page), Option.none()] as const)
+          ? Effect.succeed([transform(page), Option.none()] as const)
           : Effect.map(
               Effect.suspend(() => Effect.fromResult(take(rows, pageSize, safe))),
-              (next) => [shown(page), Option.some(next)] as const
+              (next) => [transform(page), Option.some(next)] as const
             )
       )
     )
@@ -75,10 +75,7 @@ const stream = (
 /** A file is looked for at most once in so many milliseconds. */
 const lookEvery = 100
 
-/**
- * Gives the problem of a file once it has another place than its name: SQLite would go on writing to it there, while other
- * processes begin a new file.
- */
+/** Reports a file that another file replaced: SQLite would write to the old one, and other processes to the new. */
 const watchPlace = (file: string, path: string): (() => Error | undefined) => {
   const placeOf = () => {
     const found = statSync(path, { throwIfNoEntry: false })
@@ -102,7 +99,7 @@ const fromDatabase = (
   lostPlace: () => Error | undefined = () => undefined
 ): SqliteConnection => {
   const cached = makeCache(database)
-  const told = (prepared: Prepared, params: ReadonlyArray<unknown>): Result.Result<Prepared, SqlError> => {
+  const reportWrite = (prepared: Prepared, params: ReadonlyArray<unknown>): Result.Result<Prepared, SqlError> => {
     if (prepared.isReader) return Result.succeed(prepared)
     const lost = lostPlace()
     if (lost !== undefined) return Result.fail(toSqlError(lost, "execute"))
@@ -117,7 +114,7 @@ const fromDatabase = (
     execute: (sql, params, transformRows) => {
       const rows = touch((safe) =>
         Result.flatMap(cached(sql), (prepared) =>
-          Result.flatMap(told(prepared, params), (one) => run(one, params, safe))
+          Result.flatMap(reportWrite(prepared, params), (one) => run(one, params, safe))
         )
       )
       return transformRows === undefined ? rows : Effect.map(rows, transformRows)
@@ -145,8 +142,8 @@ interface Opened {
 const bytesOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
 /**
- * Opens a file that nobody can write to. SQLite would want to make two files beside it. Without writes in the log, the
- * file has everything, and is read as one that never changes.
+ * Opens a read-only file. SQLite would make two files beside it. Without writes in the log, the file is complete, and
+ * opens as immutable.
  */
 const openToRead = (path: string): DatabaseSync => {
   if (bytesOf(`${path}-wal`) > 0) return new DatabaseSync(path, { readOnly: true, timeout: 0 })
@@ -161,7 +158,7 @@ const unwritable: ReadonlyArray<unknown> = ["EROFS", "EACCES", "EPERM"]
 const isUnwritable = (cause: unknown): boolean =>
   Predicate.hasProperty(cause, "code") && unwritable.includes(cause.code)
 
-/** SQLite makes its files readable for everybody; those that it makes beside this one are like this one. */
+/** Opens a file for its owner only. Files that SQLite makes beside it get the same mode. */
 const openPrivately = (file: string): Result.Result<Opened, unknown> => {
   const attempt = <A>(body: () => A) => Result.try({ try: body, catch: (cause) => cause })
   if (file === inMemory) return attempt(() => ({ database: new DatabaseSync(inMemory), isReadOnly: false }))
@@ -188,7 +185,7 @@ export const open = Effect.fnUntraced(function* (
     (opened) => Effect.sync(() => opened.database.close())
   )
   if (isReadOnly) {
-    // It is asked for later, and what is written fails in SQLite's own way.
+    // `isReadOnly` reads this pragma. Writes fail with SQLite's own error.
     yield* attempt(() => database.exec("PRAGMA query_only = 1; SELECT count(*) FROM sqlite_schema"))
     return fromDatabase(database, () => undefined)
   }

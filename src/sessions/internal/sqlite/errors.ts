@@ -80,15 +80,15 @@ export const toSqlError = (cause: unknown, operation: "prepare" | "execute"): Sq
   return new SqlError({ reason: classifySqliteError(numbered(cause), { message, operation }) })
 }
 
-const refused = (message: string, operation: string): SqlError =>
+const refuse = (message: string, operation: string): SqlError =>
   new SqlError({ reason: new SqlSyntaxError({ cause: message, message, operation }) })
 
 /** Said of a text with several statements. */
-export const manyStatements = refused("there is more than one statement; run them one by one", "prepare")
+export const manyStatements = refuse("there is more than one statement; run them one by one", "prepare")
 
 /** Said of a value that SQLite can't keep; it is counted from 1. */
 export const invalidValue = (place: number, value: unknown): SqlError =>
-  refused(
+  refuse(
     `value ${place} is a ${Predicate.isDate(value) ? "Date" : typeof value}; give text, a number, a bigint, a boolean, bytes or null`,
     "execute"
   )

@@ -22,11 +22,11 @@ const prepare = (database: DatabaseSync) => {
   }
 }
 
-/** Reads from a database. What can't be read at once (there is a transaction, or a lock) is read by the other way. */
+/** Reads from a database. In a transaction or without the lock, the other source reads. */
 export const readsFrom = (database: DatabaseSync) => {
   const statements = prepare(database)
   return (other: Source): Source => {
-    const read = <A>(body: () => A, general: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
+    const readOr = <A>(body: () => A, general: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
       Effect.suspend(() => {
         const done = database.isTransaction ? undefined : Result.try(body)
         return done === undefined || Result.isFailure(done) ? general : Effect.succeed(done.success)
@@ -34,10 +34,10 @@ export const readsFrom = (database: DatabaseSync) => {
     return {
       start: (threadId, id) =>
         Effect.flatMap(
-          read(() => statements.leaf(threadId, id), Effect.undefined),
+          readOr(() => statements.leaf(threadId, id), Effect.undefined),
           (leaf) => (leaf === undefined ? other.start(threadId, id) : Effect.succeed(leaf))
         ),
-      before: (pk, limit) => read(() => statements.before(pk, limit), other.before(pk, limit))
+      before: (pk, limit) => readOr(() => statements.before(pk, limit), other.before(pk, limit))
     }
   }
 }

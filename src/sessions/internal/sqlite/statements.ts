@@ -20,7 +20,7 @@ export type Row = Record<string, SQLOutputValue> | Array<SQLOutputValue>
 const writes = /\b(?:insert|update|delete|replace|create|drop|alter|pragma)\b/iu
 const blank = /^(?:\s|;|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*$/u
 
-/** Prepares one statement. Another one behind it would be left out in silence, so it is refused. */
+/** Prepares one statement, and refuses text with a second one. */
 export const prepare = (database: DatabaseSync, sql: string): Result.Result<Prepared, SqlError> =>
   Result.flatMap(
     Result.try({ try: () => database.prepare(sql), catch: (cause) => toSqlError(cause, "prepare") }),
@@ -30,7 +30,7 @@ export const prepare = (database: DatabaseSync, sql: string): Result.Result<Prep
         : Result.fail(manyStatements)
   )
 
-/** Statements by their text; the one that was used longest ago makes room. */
+/** Keeps prepared statements by text. The least recently used one is dropped. */
 export const makeCache = (database: DatabaseSync): ((sql: string) => Result.Result<Prepared, SqlError>) => {
   const kept = new Map<string, Result.Success<Prepared, SqlError>>()
   return (sql) => {

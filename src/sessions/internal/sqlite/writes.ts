@@ -1,6 +1,6 @@
 /**
- * Writes threads to an SQLite file past `effect/sql`: what comes for several of them in one turn of the event loop is
- * one transaction, which is one commit.
+ * Writes threads to an SQLite file without `effect/sql`. Writes of several threads in one turn of the event loop share
+ * a transaction.
  */
 import type { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
@@ -26,7 +26,7 @@ const most = 500
 /** Most locks of somebody else are gone when the event loop comes round a few times. */
 const atOnce = 20
 
-/** A thread, and the last number that one of its entries has. */
+/** A thread, and the last number of its entries. */
 type ThreadRow = readonly [
   key: number,
   leaf: number | null,
@@ -39,7 +39,7 @@ type ThreadRow = readonly [
   last: number
 ]
 
-/** The place of a thread's leaf, and the last number that one of its entries has. */
+/** The place of a thread's leaf, and the last number of its entries. */
 interface Place {
   readonly owner: number
   readonly leaf: number | null
@@ -51,7 +51,7 @@ interface Place {
   readonly listed: number
 }
 
-/** The number of threads of which it is known where they stand. */
+/** The threads whose places are remembered. */
 const capacity = 10_000
 
 /** The statements of an append. Their rows are as the columns say. */
@@ -65,7 +65,7 @@ const prepare = (database: DatabaseSync) => {
   const many = database.prepare(tooMany("key"))
   const naming = nameAll("key").map((text) => database.prepare(text))
   const move = "UPDATE session_threads SET leaf_pk = ?1, leaf_id = ?2, step = ?3, top = ?4, updated_at = ?5"
-  // Whatever was written to a thread has moved its leaf, or has the next number.
+  // Every write to a thread moves its leaf, or takes the next number.
   const asLeft = `key = ?6 AND id = ?7 AND leaf_pk = ?8 AND leaf_id = ?9 AND archived = 0
     AND NOT EXISTS (SELECT 1 FROM session_entries e WHERE e.pk = ?10)`
   find.setReturnArrays(true)
@@ -105,7 +105,7 @@ interface Write {
   readonly make: () => Outcome
 }
 
-/** Writes to the tables of a database. `semaphore` is held by whoever has a transaction on it; `written` is told. */
+/** Makes the writes of a database. Transactions hold `semaphore`. */
 export const writesTo = (
   database: DatabaseSync,
   semaphore: Semaphore.Semaphore,
@@ -114,10 +114,10 @@ export const writesTo = (
 ): OwnWrites => {
   const statements = prepare(database)
 
-  /** The places of threads as this process left them: somebody else may have written since. */
+  /** The places of threads after the last write of this process. Others may have written since. */
   const known = new Map<string, Place>()
 
-  /** Moves a thread's leaf to entries that are about to be there, if it stands where it was left. */
+  /** Moves the leaf to the entries of an append, if the thread has its remembered place. */
   const moveOn = ({ at, behind, entries, leaf, threadId }: Batch): Place | undefined => {
     const place = known.get(threadId)
     if (place === undefined || place.leafId !== leaf || behind !== leaf) return undefined
@@ -134,7 +134,7 @@ export const writesTo = (
     return moved.changes === 1 ? { ...place, listed: isInPlace ? listed : at } : undefined
   }
 
-  /** Moves a thread's leaf to entries that are about to be there. */
+  /** Moves the leaf to the entries of an append. */
   const move = ({ at, behind, entries, leaf, threadId }: Batch): Place | undefined => {
     const thread = statements.find(threadId)
     if (thread === undefined) return undefined
@@ -151,7 +151,7 @@ export const writesTo = (
     return { owner, leaf: from.pk, leafId: behind, step: from.step, top, last, listed: isInPlace ? listed : at }
   }
 
-  /** Appends entries to a thread. What is refused is refused before anything is written. */
+  /** Appends entries to a thread. Checks come before the first write. */
   const append = (batch: Batch): Outcome => {
     const place = moveOn(batch) ?? move(batch)
     if (place === undefined) return other
@@ -205,7 +205,7 @@ export const writesTo = (
     if (database.isTransaction) Result.try(() => statements.rollback.run())
   }
 
-  /** Waits asleep for who has the connection, or the file's lock. */
+  /** Waits asleep for the connection or the lock of the file. */
   const patiently = (writes: ReadonlyArray<Write>) =>
     semaphore.withPermit(
       Effect.suspend(() => {
