@@ -4,15 +4,11 @@
  * The scopes of an OAuth token: `search:confluence`, `read:page:confluence`, `read:space:confluence`, and
  * `write:page:confluence` for changes.
  */
-import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
 import { type SiteOptions, show } from "./internal/connectors/atlassian.ts"
-import { at, limitField, makeClient, makeTools, optionalText, plainOf, text } from "./internal/connectors/client.ts"
+import { at, limitField, makeConnector, optionalText, plainOf, text } from "./internal/connectors/client.ts"
 
-export type { SiteOptions as Options }
-
-/** Spaces and people are found as well, which have no content. */
+/** A result of a search. Spaces and people have no content. */
 const Result = Schema.Struct({
   content: Schema.optionalKey(
     Schema.Struct({
@@ -44,24 +40,15 @@ const Wire = Schema.Struct({
 
 const Space = Schema.Struct({ id: Schema.String, key: Schema.String, name: Schema.String })
 
-/** A page, with its text. `version` is what a change of it must name. */
-export interface Page {
-  readonly id: string
-  readonly title: string
-  readonly spaceId: string
-  readonly version: number
-  readonly text: string
-}
-
-const pageOf = ({ body, id, spaceId = "", title, version }: typeof Wire.Type): Page => ({
-  id,
+const pageOf = ({ body, id: key, spaceId = "", title, version }: typeof Wire.Type) => ({
+  id: key,
   title,
   spaceId,
   version: version?.number ?? 1,
   text: plainOf(body?.storage?.value ?? "")
 })
 
-/** A page of a list, and the cursor that stands in the address of the next one. */
+/** Makes a page of a list. The cursor is part of the address of the next page. */
 const itemsOf = <A>({
   _links,
   results
@@ -73,115 +60,99 @@ const itemsOf = <A>({
   next: URL.parse(_links?.next ?? "", "http://localhost")?.searchParams.get("cursor")
 })
 
-/** A text without the marks of what was searched for. */
-const unmarked = (found: string): string => found.replaceAll(/@@@(?:end)?hl@@@/g, "")
+/** Removes the highlight marks of a search result. */
+const removeMarks = (found: string): string => found.replaceAll(/@@@(?:end)?hl@@@/g, "")
 
-const escaped = (body: string): string => body.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
+const foundOf = (result: typeof Result.Type) => {
+  const { content, entityType = "", excerpt = "", lastModified = "", title = "", url = "" } = result
+  return {
+    id: content?.id ?? "",
+    kind: content?.type ?? entityType,
+    title: removeMarks(content?.title ?? title),
+    excerpt: removeMarks(plainOf(excerpt, 500)),
+    url,
+    lastModified
+  }
+}
+
+const escapeText = (body: string): string =>
+  body.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
 
 const storageOf = (body: string) => ({
   representation: "storage",
   value: body
     .split(/[\r\n]+/)
     .filter((line) => line.trim() !== "")
-    .map((line) => `<p>${escaped(line)}</p>`)
+    .map((line) => `<p>${escapeText(line)}</p>`)
     .join("")
 })
 
-/** Makes a client of Confluence for one site. */
-export const make = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
-  const http = makeClient({ service: "Confluence", connection, show, baseUrl, root: "/wiki" })
-  return {
-    /** Pages by CQL. */
-    search: (cql: string) =>
-      http.list("search", "/rest/api/search", listOf(Result), "cursor", { cql, limit: 50 }, itemsOf).pipe(
-        Stream.map(({ content, entityType = "", excerpt = "", lastModified = "", title = "", url = "" }) => ({
-          id: content?.id ?? "",
-          kind: content?.type ?? entityType,
-          title: unmarked(content?.title ?? title),
-          excerpt: unmarked(plainOf(excerpt, 500)),
-          url,
-          lastModified
-        }))
-      ),
-    spaces: () => http.list("list spaces", "/api/v2/spaces", listOf(Space), "cursor", { limit: 100 }, itemsOf),
-    page: (id: string) =>
-      Effect.map(http.get("read a page", at`/api/v2/pages/${id}`, Wire, { "body-format": "storage" }), pageOf),
-    createPage: (page: {
-      readonly spaceId: string
-      readonly title: string
-      readonly text: string
-      readonly parentId?: string | undefined
-    }) =>
-      Effect.map(
-        http.post("create a page", "/api/v2/pages", Wire, {
-          spaceId: page.spaceId,
-          status: "current",
-          title: page.title,
-          ...(page.parentId === undefined ? {} : { parentId: page.parentId }),
-          body: storageOf(page.text)
-        }),
-        pageOf
-      ),
-    /** Replaces the text of a page; fails if it is not of this version any more. */
-    updatePage: (page: {
-      readonly id: string
-      readonly version: number
-      readonly title: string
-      readonly text: string
-    }) =>
-      Effect.map(
-        http.request("change a page", "PUT", at`/api/v2/pages/${page.id}`, Wire, {
-          body: {
-            id: page.id,
-            status: "current",
-            title: page.title,
-            body: storageOf(page.text),
-            version: { number: page.version + 1 }
-          }
-        }),
-        pageOf
-      )
-  }
-}
+const id = text("As confluence_search gave it")
+const body = text("Plain text, a paragraph on each line")
 
 /** Makes the tools of Confluence. */
-export const tools = <R = never>(options: SiteOptions<R>) => {
-  const confluence = make(options)
-  const { listing, reading, writing } = makeTools("Confluence")
-  const id = text("As confluence_search gave it")
-  const body = text("Plain text, a paragraph on each line")
+export const tools = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
+  const { change, list, read } = makeConnector({ service: "Confluence", connection, show, baseUrl, root: "/wiki" })
   return [
-    listing(
-      "confluence_search",
-      "Finds pages in Confluence.",
-      { cql: text('CQL, such as text ~ "holidays" AND type = page'), limit: limitField },
-      ({ cql }) => confluence.search(cql)
-    ),
-    listing("confluence_list_spaces", "Lists the spaces of Confluence.", { limit: limitField }, () =>
-      confluence.spaces()
-    ),
-    reading("confluence_read_page", "Reads a page of Confluence.", { id }, (args) => confluence.page(args.id)),
-    writing(
-      "confluence_create_page",
-      "Makes a page in Confluence.",
-      {
+    list({
+      name: "confluence_search",
+      about: "Finds pages in Confluence.",
+      parameters: { cql: text('CQL, such as text ~ "holidays" AND type = page'), limit: limitField },
+      ask: ({ cql }, cursor) => ({ path: "/rest/api/search", query: { cql, limit: 50, cursor } }),
+      answer: listOf(Result),
+      page: (found) => ({ ...itemsOf(found), items: found.results.map(foundOf) })
+    }),
+    list({
+      name: "confluence_list_spaces",
+      about: "Lists the spaces of Confluence.",
+      parameters: { limit: limitField },
+      ask: (_, cursor) => ({ path: "/api/v2/spaces", query: { limit: 100, cursor } }),
+      answer: listOf(Space),
+      page: itemsOf
+    }),
+    read({
+      name: "confluence_read_page",
+      about: "Reads a page of Confluence.",
+      parameters: { id },
+      ask: (args) => ({ path: at`/api/v2/pages/${args.id}`, query: { "body-format": "storage" } }),
+      answer: Wire,
+      show: pageOf
+    }),
+    change({
+      name: "confluence_create_page",
+      about: "Makes a page in Confluence.",
+      parameters: {
         spaceId: text("As confluence_list_spaces gave it"),
         title: Schema.String,
         text: body,
         parentId: optionalText("The page above it")
       },
-      confluence.createPage
-    ),
-    writing(
-      "confluence_update_page",
-      "Replaces the text of a page of Confluence.",
+      ask: ({ text: content, ...page }) => ({
+        method: "POST",
+        path: "/api/v2/pages",
+        body: { ...page, status: "current", body: storageOf(content) }
+      }),
+      answer: Wire,
+      show: pageOf
+    }),
+    change(
       {
-        id,
-        version: Schema.Int.annotate({ description: "As confluence_read_page gave it" }),
-        title: Schema.String,
-        text: body
+        name: "confluence_update_page",
+        about: "Replaces the text of a page of Confluence.",
+        parameters: {
+          id,
+          version: Schema.Int.annotate({ description: "As confluence_read_page gave it" }),
+          title: Schema.String,
+          text: body
+        },
+        ask: ({ text: content, version, ...page }) => ({
+          method: "PUT",
+          path: at`/api/v2/pages/${page.id}`,
+          body: { ...page, status: "current", body: storageOf(content), version: { number: version + 1 } }
+        }),
+        answer: Wire,
+        show: pageOf
       },
-      confluence.updatePage,
       { destructive: true }
     )
   ] as const

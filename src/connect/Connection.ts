@@ -1,5 +1,5 @@
 /**
- * Connections: where a connector gets the credential of an account from, out of the model's sight.
+ * Connections: sources of the credential of an account, hidden from the model.
  *
  * ```ts
  * import { Connection, OpenApiTools } from "effect-deepagents/connect"
@@ -14,17 +14,17 @@ import * as Redacted from "effect/Redacted"
 import { ApiKey, type Credential, CredentialStore, OAuthToken } from "../stores/CredentialStore.ts"
 import { ServiceError } from "./ServiceError.ts"
 
-/**
- * A way to the credential of one account. `credential` gives one that is valid; told of one that the service `refused`,
- * a renewed one. `how` is the sentence that says how to connect.
- */
+/** A source of the credential of one account. */
 export interface Connection<out R = never> {
+  /** The name of the service, for people. */
   readonly service: string
+  /** A sentence on how to connect. */
   readonly how: string
+  /** Returns a valid credential. With the `refused` one, it returns a renewed credential. */
   readonly credential: (refused?: Credential) => Effect.Effect<Credential, ServiceError, R>
 }
 
-/** The secret of a credential: its key, or its access token. */
+/** Returns the key or the access token of a credential. */
 export const secretOf = (credential: Credential): Redacted.Redacted<string> =>
   credential._tag === "ApiKey" ? credential.key : credential.accessToken
 
@@ -33,18 +33,17 @@ const isSame = (one: Credential, other: Credential): boolean =>
 
 /**
  * A connection by the {@link CredentialStore}.
- *
- * - `service`: its name, for people
- * - `namespace`: whose credential it is (the tenant, the user), or an effect that says so at each call
- * - `name`: the account; by default the service's name in lower case, with `-` for spaces
- * - `refresh`: renews a token, one at a time for all processes; without it, one that expired is not renewed
- * - `how`: what to tell a person who is not connected
  */
 export const stored = <E = never, R = never, E2 = never, R2 = never>(options: {
+  /** The name of the service, for people. */
   readonly service: string
+  /** The owner of the credential (the tenant, the user), or an effect that finds it at each call. */
   readonly namespace: string | Effect.Effect<string, E, R>
+  /** The account; by default the service's name in lower case, with `-` for spaces. */
   readonly name?: string | undefined
+  /** Renews a token, once for all processes. Without it, tokens expire. */
   readonly refresh?: ((credential: Credential) => Effect.Effect<Credential, E2, R2>) | undefined
+  /** A sentence on how to connect, for a person without a connection. */
   readonly how?: string | undefined
 }): Connection<CredentialStore | R | R2> => {
   const { namespace, refresh, service } = options
@@ -59,7 +58,7 @@ export const stored = <E = never, R = never, E2 = never, R2 = never>(options: {
   return {
     service,
     how,
-    // Words of a store, an identity provider or the application may quote a secret: they go to the log, not the model.
+    // Failures of others may quote a secret: they go to the log, not to the model.
     credential: (refused) =>
       Effect.gen(function* () {
         const store = yield* CredentialStore
@@ -85,9 +84,8 @@ export const stored = <E = never, R = never, E2 = never, R2 = never>(options: {
 }
 
 /**
- * A connection by an access token that another service gives, and renews when it is told of a `refused` one: that of
- * `OAuth.accessToken`, or of `OAuth.connect`, which asks a person to sign in where nobody has yet. The model is told that
- * there is no connection, and `how` to connect; the failure itself goes to the log.
+ * A connection by the access tokens of `OAuth.accessToken`, or of `OAuth.connect`, which asks a person to sign in. `token`
+ * renews a `refused` token. The model reads only `how` to connect; the failure itself goes to the log.
  */
 export const fromToken = <E, R>(options: {
   readonly service: string
@@ -121,7 +119,7 @@ export const fromToken = <E, R>(options: {
 }
 
 /**
- * A connection by one credential for everybody, from the configuration of the application: a key of its own, a bot's.
+ * A connection by one credential for everybody: a key of the application, or a bot's.
  */
 export const fixed = (service: string, credential: Credential | Redacted.Redacted<string>): Connection => {
   const made = Redacted.isRedacted(credential) ? ApiKey.make({ key: credential }) : credential

@@ -3,27 +3,13 @@
  *
  * The token's permissions: contents, issues and pull requests, to read, and to write for changes.
  */
-import * as Effect from "effect/Effect"
-import * as Headers from "effect/http/Headers"
-import * as Option from "effect/Option"
+import type { Headers } from "effect/http/Headers"
 import * as Schema from "effect/Schema"
-import {
-  at,
-  limitField,
-  makeClient,
-  makeTools,
-  type Options,
-  optionalText,
-  text
-} from "./internal/connectors/client.ts"
-import { decode } from "./internal/connectors/http.ts"
-
-export type { Options }
+import { at, limitField, makeConnector, type Options, optionalText, text } from "./internal/connectors/client.ts"
 
 const Login = Schema.Struct({ login: Schema.String })
 
-/** Schema of an issue or a pull request, as far as it is read. */
-export const Issue = Schema.Struct({
+const Issue = Schema.Struct({
   number: Schema.Finite,
   title: Schema.String,
   state: Schema.String,
@@ -35,7 +21,6 @@ export const Issue = Schema.Struct({
   draft: Schema.optionalKey(Schema.Boolean),
   merged: Schema.optionalKey(Schema.Boolean)
 })
-export interface Issue extends Schema.Schema.Type<typeof Issue> {}
 
 const Comment = Schema.Struct({
   id: Schema.Finite,
@@ -59,137 +44,138 @@ const Code = Schema.Struct({
   repository: Schema.Struct({ full_name: Schema.String })
 })
 
-/** A page that is not the last names the next one. */
-const hasNext = (headers: Headers.Headers): boolean =>
-  /rel="?next"?/i.test(Option.getOrElse(Headers.get(headers, "link"), () => "").slice(0, 8_000))
+const Found = <S extends Schema.Constraint>(item: S) => Schema.Struct({ items: Schema.Array(item) })
 
-/** Makes a client of GitHub for one token. */
-export const make = <R = never>({ baseUrl = "https://api.github.com", connection }: Options<R>) => {
-  const service = "GitHub"
-  const headers = { accept: "application/vnd.github+json", "x-github-api-version": "2022-11-28" }
-  const http = makeClient({ service, connection, baseUrl, headers })
-  const list = <A, B>(
-    operation: string,
-    path: string,
-    schema: Schema.ConstraintDecoder<A>,
-    itemsOf: (page: A) => ReadonlyArray<B>,
-    query: { readonly [name: string]: string | undefined } = {}
-  ) =>
-    http.paged(operation, (page: number | undefined = 1) =>
-      Effect.gen(function* () {
-        const answer = yield* http.raw(operation, "GET", path, { query: { ...query, per_page: 100, page } })
-        const items = itemsOf(yield* decode({ service, operation }, schema, answer))
-        return { items, next: hasNext(answer.headers) ? page + 1 : undefined }
-      })
-    )
-  const of = (repository: string) => {
-    const [owner = "", name = ""] = repository.split("/")
-    return at`/repos/${owner}/${name}`
-  }
-  const same = <A>(items: ReadonlyArray<A>) => items
-  return {
-    /** Issues and pull requests of all repositories, by GitHub's own search words. */
-    searchIssues: (q: string) =>
-      list("search issues", "/search/issues", Schema.Struct({ items: Schema.Array(Issue) }), ({ items }) => items, {
-        q
-      }),
-    searchCode: (q: string) =>
-      list("search code", "/search/code", Schema.Struct({ items: Schema.Array(Code) }), ({ items }) => items, { q }),
-    issues: (repository: string, state = "open") =>
-      list("list issues", `${of(repository)}/issues`, Schema.Array(Issue), same, { state }),
-    issue: (repository: string, number: number) =>
-      http.get("read an issue", `${of(repository)}/issues/${number}`, Issue),
-    comments: (repository: string, number: number) =>
-      list("list comments", `${of(repository)}/issues/${number}/comments`, Schema.Array(Comment), same),
-    pull: (repository: string, number: number) =>
-      http.get("read a pull request", `${of(repository)}/pulls/${number}`, Issue),
-    /** The files that a pull request changes, with their patches. */
-    pullFiles: (repository: string, number: number) =>
-      list("list changed files", `${of(repository)}/pulls/${number}/files`, Schema.Array(Changed), same),
-    createIssue: (repository: string, issue: { readonly title: string; readonly body?: string | undefined }) =>
-      http.post("create an issue", `${of(repository)}/issues`, Issue, issue),
-    updateIssue: (
-      repository: string,
-      number: number,
-      change: {
-        readonly title?: string | undefined
-        readonly body?: string | undefined
-        readonly state?: "open" | "closed" | undefined
-      }
-    ) => http.request("change an issue", "PATCH", `${of(repository)}/issues/${number}`, Issue, { body: change }),
-    comment: (repository: string, number: number, body: string) =>
-      http.post("comment", `${of(repository)}/issues/${number}/comments`, Comment, { body })
-  }
+/** Makes a page. GitHub links from each page to the next one. */
+const pageOf = <A>(items: ReadonlyArray<A>, headers: Headers, page = 1) => ({
+  items,
+  next: /rel="?next"?/i.test((headers["link"] ?? "").slice(0, 8_000)) ? page + 1 : undefined
+})
+
+const pathOf = (repository: string) => {
+  const [owner = "", name = ""] = repository.split("/")
+  return at`/repos/${owner}/${name}`
 }
 
+const repository = Schema.String.check(Schema.isPattern(/^[^/\s]+\/[^/\s]+$/)).annotate({ description: "owner/name" })
+const number = Schema.Int.annotate({ description: "Its number" })
+const words = text("GitHub's search words")
+
 /** Makes the tools of GitHub. */
-export const tools = <R = never>(options: Options<R>) => {
-  const github = make(options)
-  const { listing, reading, writing } = makeTools("GitHub")
-  const repository = Schema.String.check(Schema.isPattern(/^[^/\s]+\/[^/\s]+$/)).annotate({ description: "owner/name" })
-  const number = Schema.Int.annotate({ description: "Its number" })
-  const words = text("GitHub's search words")
+export const tools = <R = never>({ baseUrl = "https://api.github.com", connection }: Options<R>) => {
+  const headers = { accept: "application/vnd.github+json", "x-github-api-version": "2022-11-28" }
+  const { change, list, read } = makeConnector({ service: "GitHub", connection, baseUrl, headers })
   return [
-    listing(
-      "github_search_issues",
-      "Finds issues and pull requests on GitHub.",
-      { query: words, limit: limitField },
-      ({ query }) => github.searchIssues(query)
-    ),
-    listing(
-      "github_search_code",
-      "Finds files by their code on GitHub.",
-      { query: words, limit: limitField },
-      ({ query }) => github.searchCode(query)
-    ),
-    listing(
-      "github_list_issues",
-      "Lists the issues of a repository, pull requests too.",
-      { repository, state: Schema.optionalKey(Schema.Literals(["open", "closed", "all"])), limit: limitField },
-      (args) => github.issues(args.repository, args.state)
-    ),
-    reading("github_get_issue", "Reads an issue.", { repository, number }, (args) =>
-      github.issue(args.repository, args.number)
-    ),
-    listing(
-      "github_list_comments",
-      "Reads the comments of an issue or a pull request.",
-      { repository, number, limit: limitField },
-      (args) => github.comments(args.repository, args.number)
-    ),
-    reading("github_get_pull_request", "Reads a pull request.", { repository, number }, (args) =>
-      github.pull(args.repository, args.number)
-    ),
-    listing(
-      "github_list_pull_request_files",
-      "Lists the files that a pull request changes, with their patches.",
-      { repository, number, limit: limitField },
-      (args) => github.pullFiles(args.repository, args.number)
-    ),
-    writing(
-      "github_create_issue",
-      "Opens an issue.",
-      { repository, title: Schema.String, body: optionalText("In Markdown") },
-      ({ repository: where, ...issue }) => github.createIssue(where, issue)
-    ),
-    writing(
-      "github_update_issue",
-      "Changes, closes or opens an issue.",
-      {
+    list({
+      name: "github_search_issues",
+      about: "Finds issues and pull requests on GitHub.",
+      parameters: { query: words, limit: limitField },
+      ask: ({ query: q }, page: number | undefined = 1) => ({
+        path: "/search/issues",
+        query: { q, per_page: 100, page }
+      }),
+      answer: Found(Issue),
+      page: ({ items }, ...rest) => pageOf(items, ...rest)
+    }),
+    list({
+      name: "github_search_code",
+      about: "Finds files by their code on GitHub.",
+      parameters: { query: words, limit: limitField },
+      ask: ({ query: q }, page: number | undefined = 1) => ({
+        path: "/search/code",
+        query: { q, per_page: 100, page }
+      }),
+      answer: Found(Code),
+      page: ({ items }, ...rest) => pageOf(items, ...rest)
+    }),
+    list({
+      name: "github_list_issues",
+      about: "Lists the issues of a repository, pull requests too.",
+      parameters: {
         repository,
-        number,
-        title: Schema.optionalKey(Schema.String),
-        body: Schema.optionalKey(Schema.String),
-        state: Schema.optionalKey(Schema.Literals(["open", "closed"]))
+        state: Schema.optionalKey(Schema.Literals(["open", "closed", "all"])),
+        limit: limitField
       },
-      ({ number: which, repository: where, ...change }) => github.updateIssue(where, which, change),
+      ask: ({ repository: where, state = "open" }, page: number | undefined = 1) => ({
+        path: `${pathOf(where)}/issues`,
+        query: { state, per_page: 100, page }
+      }),
+      answer: Schema.Array(Issue),
+      page: pageOf
+    }),
+    read({
+      name: "github_get_issue",
+      about: "Reads an issue.",
+      parameters: { repository, number },
+      ask: (args) => ({ path: `${pathOf(args.repository)}/issues/${args.number}` }),
+      answer: Issue
+    }),
+    list({
+      name: "github_list_comments",
+      about: "Reads the comments of an issue or a pull request.",
+      parameters: { repository, number, limit: limitField },
+      ask: (args, page: number | undefined = 1) => ({
+        path: `${pathOf(args.repository)}/issues/${args.number}/comments`,
+        query: { per_page: 100, page }
+      }),
+      answer: Schema.Array(Comment),
+      page: pageOf
+    }),
+    read({
+      name: "github_get_pull_request",
+      about: "Reads a pull request.",
+      parameters: { repository, number },
+      ask: (args) => ({ path: `${pathOf(args.repository)}/pulls/${args.number}` }),
+      answer: Issue
+    }),
+    list({
+      name: "github_list_pull_request_files",
+      about: "Lists the files that a pull request changes, with their patches.",
+      parameters: { repository, number, limit: limitField },
+      ask: (args, page: number | undefined = 1) => ({
+        path: `${pathOf(args.repository)}/pulls/${args.number}/files`,
+        query: { per_page: 100, page }
+      }),
+      answer: Schema.Array(Changed),
+      page: pageOf
+    }),
+    change({
+      name: "github_create_issue",
+      about: "Opens an issue.",
+      parameters: { repository, title: Schema.String, body: optionalText("In Markdown") },
+      ask: ({ repository: where, ...body }) => ({ method: "POST", path: `${pathOf(where)}/issues`, body }),
+      answer: Issue
+    }),
+    change(
+      {
+        name: "github_update_issue",
+        about: "Changes, closes or opens an issue.",
+        parameters: {
+          repository,
+          number,
+          title: Schema.optionalKey(Schema.String),
+          body: Schema.optionalKey(Schema.String),
+          state: Schema.optionalKey(Schema.Literals(["open", "closed"]))
+        },
+        ask: ({ number: which, repository: where, ...body }) => ({
+          method: "PATCH",
+          path: `${pathOf(where)}/issues/${which}`,
+          body
+        }),
+        answer: Issue
+      },
       { destructive: true, idempotent: true }
     ),
-    writing(
-      "github_comment",
-      "Comments on an issue or a pull request.",
-      { repository, number, body: text("In Markdown") },
-      (args) => github.comment(args.repository, args.number, args.body)
-    )
+    change({
+      name: "github_comment",
+      about: "Comments on an issue or a pull request.",
+      parameters: { repository, number, body: text("In Markdown") },
+      ask: ({ body, number: which, repository: where }) => ({
+        method: "POST",
+        path: `${pathOf(where)}/issues/${which}/comments`,
+        body: { body }
+      }),
+      answer: Comment
+    })
   ] as const
 }

@@ -5,18 +5,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import {
-  at,
-  limitField,
-  makeClient,
-  makeTools,
-  type Options,
-  optionalText,
-  text
-} from "./internal/connectors/client.ts"
+import { at, limitField, makeConnector, type Options, optionalText, text } from "./internal/connectors/client.ts"
 import { refusal } from "./internal/connectors/google.ts"
-
-export type { Options }
 
 const Time = Schema.Struct({
   dateTime: Schema.optionalKey(Schema.String),
@@ -24,8 +14,7 @@ const Time = Schema.Struct({
   timeZone: Schema.optionalKey(Schema.String)
 })
 
-/** Schema of an event, as far as it is read. */
-export const Event = Schema.Struct({
+const Event = Schema.Struct({
   id: Schema.String,
   status: Schema.optionalKey(Schema.String),
   summary: Schema.optionalKey(Schema.String),
@@ -40,7 +29,6 @@ export const Event = Schema.Struct({
     )
   )
 })
-export interface Event extends Schema.Schema.Type<typeof Event> {}
 
 const Page = Schema.Struct({
   items: Schema.optionalKey(Schema.Array(Event)),
@@ -52,111 +40,60 @@ const FreeBusy = Schema.Struct({
   calendars: Schema.Record(Schema.String, Schema.Struct({ busy: Schema.optionalKey(Schema.Array(Busy)) }))
 })
 
-/** An event to be made. `start` and `end` are RFC 3339 with an offset, or a date for a whole day. */
-export interface NewEvent {
-  readonly summary: string
-  readonly start: string
-  readonly end: string
-  readonly description?: string | undefined
-  readonly location?: string | undefined
-  readonly attendees?: ReadonlyArray<string> | undefined
-  readonly calendarId?: string | undefined
-}
-
 const timeOf = (value: string) => (/^\d{4}-\d{2}-\d{2}$/.test(value) ? { date: value } : { dateTime: value })
 
-/** Makes a client of Google Calendar for one account. */
-export const make = <R = never>({ baseUrl = "https://www.googleapis.com", connection }: Options<R>) => {
-  const http = makeClient({ service: "Google Calendar", connection, refusal, baseUrl, root: "/calendar/v3" })
-  return {
-    /** Events in their order, single ones in the place of series. */
-    events: (
-      query: {
-        readonly calendarId?: string | undefined
-        readonly from?: string | undefined
-        readonly to?: string | undefined
-        readonly words?: string | undefined
-      } = {}
-    ) =>
-      http.list(
-        "list events",
-        at`/calendars/${query.calendarId ?? "primary"}/events`,
-        Page,
-        "pageToken",
-        {
-          timeMin: query.from,
-          timeMax: query.to,
-          q: query.words,
-          singleEvents: true,
-          orderBy: "startTime",
-          maxResults: 100
-        },
-        ({ items = [], nextPageToken }) => ({ items, next: nextPageToken })
-      ),
-    /** The times at which people or rooms are busy. */
-    busy: (from: string, to: string, calendars: ReadonlyArray<string>) =>
-      Effect.map(
-        http.post(
-          "look for free times",
-          "/freeBusy",
-          FreeBusy,
-          { timeMin: from, timeMax: to, items: calendars.map((id) => ({ id })) },
-          { isReading: true }
-        ),
-        ({ calendars: found }) => Object.entries(found).map(([calendar, { busy = [] }]) => ({ calendar, busy }))
-      ),
-    /** Makes an event, and invites its attendees. */
-    createEvent: ({ attendees = [], calendarId = "primary", end, start, ...rest }: NewEvent) =>
-      http.post(
-        "create an event",
-        at`/calendars/${calendarId}/events`,
-        Event,
-        { ...rest, start: timeOf(start), end: timeOf(end), attendees: attendees.map((email) => ({ email })) },
-        { query: { sendUpdates: "all" } }
-      ),
-    /** Cancels an event, and tells its attendees. */
-    deleteEvent: (id: string, calendarId = "primary") =>
-      Effect.asVoid(
-        http.raw("delete an event", "DELETE", at`/calendars/${calendarId}/events/${id}`, {
-          query: { sendUpdates: "all" }
-        })
-      )
-  }
-}
+const time = (what: string) => text(`${what}: RFC 3339 with an offset, such as 2026-01-31T14:00:00+01:00`)
+const calendarId = optionalText("Another calendar than the account's own")
+const pathOf = (id = "primary") => at`/calendars/${id}/events`
 
 /** Makes the tools of Google Calendar. */
-export const tools = <R = never>(options: Options<R>) => {
-  const calendar = make(options)
-  const { listing, reading, writing } = makeTools("Google Calendar")
-  const time = (what: string) => text(`${what}: RFC 3339 with an offset, such as 2026-01-31T14:00:00+01:00`)
-  const calendarId = optionalText("Another calendar than the account's own")
+export const tools = <R = never>({ baseUrl = "https://www.googleapis.com", connection }: Options<R>) => {
+  const { change, changeBy, list, read, sendRaw } = makeConnector({
+    service: "Google Calendar",
+    connection,
+    refusal,
+    baseUrl,
+    root: "/calendar/v3"
+  })
   return [
-    listing(
-      "google_calendar_list_events",
-      "Lists events of a calendar, by time.",
-      {
+    list({
+      name: "google_calendar_list_events",
+      about: "Lists events of a calendar, by time.",
+      parameters: {
         from: Schema.optionalKey(time("From")),
         to: Schema.optionalKey(time("Until")),
         words: optionalText("Words that events have"),
         calendarId,
         limit: limitField
       },
-      (query) => calendar.events(query)
-    ),
-    reading(
-      "google_calendar_find_busy",
-      "Says when people are busy, to find a time that suits all.",
-      {
+      ask: ({ calendarId: calendar, from: timeMin, to: timeMax, words: q }, pageToken) => ({
+        path: pathOf(calendar),
+        query: { timeMin, timeMax, q, singleEvents: true, orderBy: "startTime", maxResults: 100, pageToken }
+      }),
+      answer: Page,
+      page: ({ items = [], nextPageToken }) => ({ items, next: nextPageToken })
+    }),
+    read({
+      name: "google_calendar_find_busy",
+      about: "Says when people are busy, to find a time that suits all.",
+      parameters: {
         from: time("From"),
         to: time("Until"),
         calendars: Schema.Array(Schema.String).annotate({ description: "Addresses of people or rooms" })
       },
-      ({ calendars, from, to }) => calendar.busy(from, to, calendars)
-    ),
-    writing(
-      "google_calendar_create_event",
-      "Makes an event, and sends invitations to its attendees.",
-      {
+      ask: ({ calendars, from: timeMin, to: timeMax }) => ({
+        method: "POST",
+        path: "/freeBusy",
+        body: { timeMin, timeMax, items: calendars.map((id) => ({ id })) },
+        isReading: true
+      }),
+      answer: FreeBusy,
+      show: ({ calendars }) => Object.entries(calendars).map(([calendar, { busy = [] }]) => ({ calendar, busy }))
+    }),
+    change({
+      name: "google_calendar_create_event",
+      about: "Makes an event, and sends invitations to its attendees.",
+      parameters: {
         summary: Schema.String,
         start: time("Begin (or a date, for a whole day)"),
         end: time("End"),
@@ -165,13 +102,29 @@ export const tools = <R = never>(options: Options<R>) => {
         attendees: Schema.optionalKey(Schema.Array(Schema.String).annotate({ description: "Addresses" })),
         calendarId
       },
-      calendar.createEvent
-    ),
-    writing(
-      "google_calendar_delete_event",
-      "Cancels an event, and tells its attendees.",
-      { id: text("As google_calendar_list_events gave it"), calendarId },
-      (args) => Effect.as(calendar.deleteEvent(args.id, args.calendarId), { deleted: args.id }),
+      ask: ({ attendees = [], calendarId: calendar, end, start, ...rest }) => ({
+        method: "POST",
+        path: pathOf(calendar),
+        query: { sendUpdates: "all" },
+        body: { ...rest, start: timeOf(start), end: timeOf(end), attendees: attendees.map((email) => ({ email })) }
+      }),
+      answer: Event
+    }),
+    changeBy(
+      {
+        name: "google_calendar_delete_event",
+        about: "Cancels an event, and tells its attendees.",
+        parameters: { id: text("As google_calendar_list_events gave it"), calendarId },
+        work: ({ calendarId: calendar, id }) =>
+          Effect.as(
+            sendRaw("delete an event", {
+              method: "DELETE",
+              path: `${pathOf(calendar)}${at`/${id}`}`,
+              query: { sendUpdates: "all" }
+            }),
+            { deleted: id }
+          )
+      },
       { destructive: true, idempotent: true }
     )
   ] as const

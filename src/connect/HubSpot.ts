@@ -6,21 +6,16 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { at, limitField, makeClient, makeTools, type Options, text } from "./internal/connectors/client.ts"
+import { at, limitField, makeConnector, type Options, text } from "./internal/connectors/client.ts"
 
-export type { Options }
+const Kind = Schema.Literals(["contacts", "companies", "deals", "tickets"])
+type Kind = typeof Kind.Type
 
-/** The kinds of objects that are read and written. */
-export const Kind = Schema.Literals(["contacts", "companies", "deals", "tickets"])
-export type Kind = typeof Kind.Type
-
-/** Schema of an object: its properties by name. */
-export const Item = Schema.Struct({
+const Item = Schema.Struct({
   id: Schema.String,
   properties: Schema.Record(Schema.String, Schema.NullOr(Schema.String)),
   updatedAt: Schema.optionalKey(Schema.String)
 })
-export interface Item extends Schema.Schema.Type<typeof Item> {}
 
 const listOf = <S extends Schema.Constraint>(item: S) =>
   Schema.Struct({
@@ -58,100 +53,85 @@ const shownOf: { readonly [K in Kind]: ReadonlyArray<string> } = {
 /** HubSpot's own types of associations, from a note to another object. */
 const noteTo: { readonly [K in Kind]: number } = { contacts: 202, companies: 190, deals: 214, tickets: 228 }
 
-type Properties = Readonly<Record<string, string>>
-
-/** Makes a client of HubSpot for one account. */
-export const make = <R = never>({ baseUrl = "https://api.hubapi.com", connection }: Options<R>) => {
-  const http = makeClient({ service: "HubSpot", connection, baseUrl })
-  return {
-    /** Objects by words of what HubSpot looks in: names, addresses, phone numbers. */
-    search: (kind: Kind, query: string) =>
-      http.paged(`search ${kind}`, (after: string | undefined) =>
-        Effect.map(
-          http.post(
-            `search ${kind}`,
-            `/crm/v3/objects/${kind}/search`,
-            Items,
-            { query, limit: 100, properties: shownOf[kind], ...(after === undefined ? {} : { after }) },
-            { isReading: true }
-          ),
-          pageOf
-        )
-      ),
-    list: (kind: Kind) =>
-      http.list(
-        `list ${kind}`,
-        `/crm/v3/objects/${kind}`,
-        Items,
-        "after",
-        { limit: 100, properties: shownOf[kind] },
-        pageOf
-      ),
-    read: (kind: Kind, id: string) =>
-      http.get(`read ${kind}`, `/crm/v3/objects/${kind}${at`/${id}`}`, Item, { properties: shownOf[kind] }),
-    owners: () => http.list("list owners", "/crm/v3/owners", listOf(Owner), "after", { limit: 100 }, pageOf),
-    create: (kind: Kind, properties: Properties) =>
-      http.post(`create ${kind}`, `/crm/v3/objects/${kind}`, Item, { properties }),
-    update: (kind: Kind, id: string, properties: Properties) =>
-      http.request(`change ${kind}`, "PATCH", `/crm/v3/objects/${kind}${at`/${id}`}`, Item, { body: { properties } }),
-    /** Writes a note on an object. */
-    note: (kind: Kind, id: string, body: string) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) =>
-        http.post("write a note", "/crm/v3/objects/notes", Item, {
-          properties: { hs_note_body: body, hs_timestamp: new Date(now).toISOString() },
-          associations: [
-            { to: { id }, types: [{ associationCategory: "HUBSPOT_DEFINED", associationTypeId: noteTo[kind] }] }
-          ]
-        })
-      )
-  }
-}
+const properties = Schema.Record(Schema.String, Schema.String).annotate({
+  description: "By HubSpot's own names, such as email, firstname, dealname, amount"
+})
+const id = text("As hubspot_search gave it")
+const pathOf = (kind: Kind, key?: string) => `/crm/v3/objects/${kind}${key === undefined ? "" : at`/${key}`}`
 
 /** Makes the tools of HubSpot. */
-export const tools = <R = never>(options: Options<R>) => {
-  const hubspot = make(options)
-  const { listing, reading, writing } = makeTools("HubSpot")
-  const id = text("As hubspot_search gave it")
-  const properties = Schema.Record(Schema.String, Schema.String).annotate({
-    description: "By HubSpot's own names, such as email, firstname, dealname, amount"
-  })
+export const tools = <R = never>({ baseUrl = "https://api.hubapi.com", connection }: Options<R>) => {
+  const { change, changeBy, list, read, request } = makeConnector({ service: "HubSpot", connection, baseUrl })
   return [
-    listing(
-      "hubspot_search",
-      "Finds contacts, companies, deals or tickets in HubSpot.",
-      { kind: Kind, query: Schema.String, limit: limitField },
-      ({ kind, query }) => hubspot.search(kind, query)
-    ),
-    listing(
-      "hubspot_list",
-      "Lists contacts, companies, deals or tickets of HubSpot.",
-      { kind: Kind, limit: limitField },
-      ({ kind }) => hubspot.list(kind)
-    ),
-    reading("hubspot_get", "Reads a contact, company, deal or ticket of HubSpot.", { kind: Kind, id }, (args) =>
-      hubspot.read(args.kind, args.id)
-    ),
-    listing("hubspot_list_owners", "Lists the people who own objects in HubSpot.", { limit: limitField }, () =>
-      hubspot.owners()
-    ),
-    writing(
-      "hubspot_create",
-      "Makes a contact, company, deal or ticket in HubSpot.",
-      { kind: Kind, properties },
-      (args) => hubspot.create(args.kind, args.properties)
-    ),
-    writing(
-      "hubspot_update",
-      "Changes a contact, company, deal or ticket of HubSpot.",
-      { kind: Kind, id, properties },
-      (args) => hubspot.update(args.kind, args.id, args.properties),
+    list({
+      name: "hubspot_search",
+      about: "Finds contacts, companies, deals or tickets in HubSpot.",
+      parameters: { kind: Kind, query: Schema.String, limit: limitField },
+      ask: ({ kind, query }, after) => ({
+        method: "POST",
+        path: `${pathOf(kind)}/search`,
+        body: { query, limit: 100, properties: shownOf[kind], ...(after === undefined ? {} : { after }) },
+        isReading: true
+      }),
+      answer: Items,
+      page: pageOf
+    }),
+    list({
+      name: "hubspot_list",
+      about: "Lists contacts, companies, deals or tickets of HubSpot.",
+      parameters: { kind: Kind, limit: limitField },
+      ask: ({ kind }, after) => ({ path: pathOf(kind), query: { limit: 100, properties: shownOf[kind], after } }),
+      answer: Items,
+      page: pageOf
+    }),
+    read({
+      name: "hubspot_get",
+      about: "Reads a contact, company, deal or ticket of HubSpot.",
+      parameters: { kind: Kind, id },
+      ask: (args) => ({ path: pathOf(args.kind, args.id), query: { properties: shownOf[args.kind] } }),
+      answer: Item
+    }),
+    list({
+      name: "hubspot_list_owners",
+      about: "Lists the people who own objects in HubSpot.",
+      parameters: { limit: limitField },
+      ask: (_, after) => ({ path: "/crm/v3/owners", query: { limit: 100, after } }),
+      answer: listOf(Owner),
+      page: pageOf
+    }),
+    change({
+      name: "hubspot_create",
+      about: "Makes a contact, company, deal or ticket in HubSpot.",
+      parameters: { kind: Kind, properties },
+      ask: ({ kind, ...body }) => ({ method: "POST", path: pathOf(kind), body }),
+      answer: Item
+    }),
+    change(
+      {
+        name: "hubspot_update",
+        about: "Changes a contact, company, deal or ticket of HubSpot.",
+        parameters: { kind: Kind, id, properties },
+        ask: ({ id: key, kind, ...body }) => ({ method: "PATCH", path: pathOf(kind, key), body }),
+        answer: Item
+      },
       { destructive: true, idempotent: true }
     ),
-    writing(
-      "hubspot_add_note",
-      "Writes a note on a contact, company, deal or ticket.",
-      { kind: Kind, id, body: Schema.String },
-      (args) => hubspot.note(args.kind, args.id, args.body)
-    )
+    changeBy({
+      name: "hubspot_add_note",
+      about: "Writes a note on a contact, company, deal or ticket.",
+      parameters: { kind: Kind, id, body: Schema.String },
+      work: (args) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          const association = { associationCategory: "HUBSPOT_DEFINED", associationTypeId: noteTo[args.kind] }
+          return request("write a note", Item, {
+            method: "POST",
+            path: "/crm/v3/objects/notes",
+            body: {
+              properties: { hs_note_body: args.body, hs_timestamp: new Date(now).toISOString() },
+              associations: [{ to: { id: args.id }, types: [association] }]
+            }
+          })
+        })
+    })
   ] as const
 }

@@ -8,9 +8,7 @@ import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { cut } from "../support/text/text.ts"
 import { type SiteOptions, show } from "./internal/connectors/atlassian.ts"
-import { at, limitField, makeClient, makeTools, optionalText, text } from "./internal/connectors/client.ts"
-
-export type { SiteOptions as Options }
+import { at, limitField, makeConnector, optionalText, text } from "./internal/connectors/client.ts"
 
 const Named = Schema.Struct({ name: Schema.String })
 const Person = Schema.Struct({
@@ -33,24 +31,10 @@ const Wire = Schema.Struct({
   })
 })
 
-/** An issue, with its description as plain text. */
-export interface Issue {
-  readonly id: string
-  readonly key: string
-  readonly summary: string
-  readonly status: string
-  readonly type: string
-  readonly priority: string
-  readonly assignee: string
-  readonly reporter: string
-  readonly updated: string
-  readonly description: string
-}
-
 const Transition = Schema.Struct({ id: Schema.String, name: Schema.String, to: Schema.optionalKey(Named) })
 const Created = Schema.Struct({ id: Schema.String, key: Schema.String })
 
-/** The text of a document of Atlassian's format (ADF), a paragraph on each line. */
+/** Renders a document of Atlassian's format (ADF) as text, a paragraph on each line. */
 const textOf = (document: unknown): string => {
   let found = ""
   const todo: Array<unknown> = [document]
@@ -59,7 +43,7 @@ const textOf = (document: unknown): string => {
     if (!Predicate.isObject(node)) continue
     const { attrs, content, text: own, type } = node
     if (typeof own === "string") found += own
-    // People, signs and links stand in attributes.
+    // People, emojis and links are attributes.
     const said = Predicate.isObject(attrs) ? (attrs["text"] ?? attrs["url"] ?? attrs["shortName"]) : undefined
     if (typeof said === "string") found += said
     if (type === "hardBreak") found += "\n"
@@ -69,7 +53,7 @@ const textOf = (document: unknown): string => {
   return cut(found.trim(), 20_000)
 }
 
-/** Plain text as a document of Atlassian's format: no paragraph may be empty of nodes. */
+/** Makes a document of Atlassian's format, in which no paragraph may be empty. */
 const documentOf = (body: string) => ({
   type: "doc",
   version: 1,
@@ -79,7 +63,7 @@ const documentOf = (body: string) => ({
     .map((line) => ({ type: "paragraph", content: [{ type: "text", text: line }] }))
 })
 
-const issueOf = ({ fields, id, key }: typeof Wire.Type): Issue => ({
+const issueOf = ({ fields, id, key }: typeof Wire.Type) => ({
   id,
   key,
   summary: fields.summary ?? "",
@@ -94,102 +78,111 @@ const issueOf = ({ fields, id, key }: typeof Wire.Type): Issue => ({
 
 const fields = ["summary", "status", "issuetype", "priority", "assignee", "reporter", "updated", "description"]
 
-/** Makes a client of Jira for one site. */
-export const make = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
-  const http = makeClient({ service: "Jira", connection, show, baseUrl, root: "/rest/api/3" })
-  const change = (operation: string, method: "POST" | "PUT", path: string, body: object) =>
-    Effect.asVoid(http.raw(operation, method, path, { body }))
-  return {
-    /** Issues by JQL. */
-    search: (jql: string) =>
-      http.list(
-        "search issues",
-        "/search/jql",
-        Schema.Struct({
-          issues: Schema.Array(Wire),
-          nextPageToken: Schema.optionalKey(Schema.NullOr(Schema.String))
-        }),
-        "nextPageToken",
-        { jql, fields, maxResults: 50 },
-        ({ issues, nextPageToken: next }) => ({ items: issues.map(issueOf), next })
-      ),
-    issue: (key: string) => Effect.map(http.get("read an issue", at`/issue/${key}`, Wire, { fields }), issueOf),
-    create: (issue: {
-      readonly project: string
-      readonly summary: string
-      readonly type: string
-      readonly description?: string | undefined
-    }) =>
-      http.post("create an issue", "/issue", Created, {
-        fields: {
-          project: { key: issue.project },
-          summary: issue.summary,
-          issuetype: { name: issue.type },
-          ...(issue.description === undefined ? {} : { description: documentOf(issue.description) })
-        }
-      }),
-    /** The states that an issue can be brought to, and the ids of the ways there. */
-    transitions: (key: string) =>
-      Effect.map(
-        http.get(
-          "list transitions",
-          at`/issue/${key}/transitions`,
-          Schema.Struct({ transitions: Schema.Array(Transition) })
-        ),
-        ({ transitions }) => transitions
-      ),
-    transition: (key: string, id: string) =>
-      change("move an issue", "POST", at`/issue/${key}/transitions`, { transition: { id } }),
-    comment: (key: string, body: string) =>
-      http.post("comment", at`/issue/${key}/comment`, Schema.Struct({ id: Schema.String }), { body: documentOf(body) }),
-    /** Assigns an issue; to nobody without an account. */
-    assign: (key: string, accountId: string | undefined) =>
-      change("assign an issue", "PUT", at`/issue/${key}/assignee`, { accountId: accountId ?? null })
-  }
-}
+const key = text("The key of an issue, such as ENG-12")
 
 /** Makes the tools of Jira. */
-export const tools = <R = never>(options: SiteOptions<R>) => {
-  const jira = make(options)
-  const { listing, reading, writing } = makeTools("Jira")
-  const key = text("The key of an issue, such as ENG-12")
+export const tools = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
+  const { change, changeBy, list, read, sendRaw } = makeConnector({
+    service: "Jira",
+    connection,
+    show,
+    baseUrl,
+    root: "/rest/api/3"
+  })
   return [
-    listing(
-      "jira_search",
-      "Finds issues in Jira.",
-      { jql: text('JQL, such as project = ENG AND status = "To Do"'), limit: limitField },
-      ({ jql }) => jira.search(jql)
-    ),
-    reading("jira_get_issue", "Reads an issue of Jira.", { key }, (args) => jira.issue(args.key)),
-    reading("jira_list_transitions", "Lists the states that an issue can be brought to.", { key }, (args) =>
-      jira.transitions(args.key)
-    ),
-    writing(
-      "jira_create_issue",
-      "Makes an issue in Jira.",
-      {
+    list({
+      name: "jira_search",
+      about: "Finds issues in Jira.",
+      parameters: { jql: text('JQL, such as project = ENG AND status = "To Do"'), limit: limitField },
+      ask: ({ jql }, nextPageToken) => ({ path: "/search/jql", query: { jql, fields, maxResults: 50, nextPageToken } }),
+      answer: Schema.Struct({
+        issues: Schema.Array(Wire),
+        nextPageToken: Schema.optionalKey(Schema.NullOr(Schema.String))
+      }),
+      page: ({ issues, nextPageToken: next }) => ({ items: issues.map(issueOf), next })
+    }),
+    read({
+      name: "jira_get_issue",
+      about: "Reads an issue of Jira.",
+      parameters: { key },
+      ask: (args) => ({ path: at`/issue/${args.key}`, query: { fields } }),
+      answer: Wire,
+      show: issueOf
+    }),
+    read({
+      name: "jira_list_transitions",
+      about: "Lists the states that an issue can be brought to.",
+      parameters: { key },
+      ask: (args) => ({ path: at`/issue/${args.key}/transitions` }),
+      answer: Schema.Struct({ transitions: Schema.Array(Transition) }),
+      show: ({ transitions }) => transitions
+    }),
+    change({
+      name: "jira_create_issue",
+      about: "Makes an issue in Jira.",
+      parameters: {
         project: text("The key of its project"),
         summary: Schema.String,
         type: text("Such as Task, Bug or Story"),
         description: optionalText("Plain text")
       },
-      jira.create
-    ),
-    writing(
-      "jira_transition_issue",
-      "Brings an issue to another state.",
-      { key, transitionId: text("As jira_list_transitions gave it") },
-      (args) => Effect.as(jira.transition(args.key, args.transitionId), { moved: args.key }),
+      ask: ({ description, project, summary, type }) => ({
+        method: "POST",
+        path: "/issue",
+        body: {
+          fields: {
+            project: { key: project },
+            summary,
+            issuetype: { name: type },
+            ...(description === undefined ? {} : { description: documentOf(description) })
+          }
+        }
+      }),
+      answer: Created
+    }),
+    changeBy(
+      {
+        name: "jira_transition_issue",
+        about: "Brings an issue to another state.",
+        parameters: { key, transitionId: text("As jira_list_transitions gave it") },
+        work: (args) =>
+          Effect.as(
+            sendRaw("move an issue", {
+              method: "POST",
+              path: at`/issue/${args.key}/transitions`,
+              body: { transition: { id: args.transitionId } }
+            }),
+            { moved: args.key }
+          )
+      },
       { destructive: true }
     ),
-    writing("jira_add_comment", "Comments on an issue of Jira.", { key, body: text("Plain text") }, (args) =>
-      jira.comment(args.key, args.body)
-    ),
-    writing(
-      "jira_assign_issue",
-      "Assigns an issue to a person, or to nobody.",
-      { key, accountId: optionalText("Without it, to nobody") },
-      (args) => Effect.as(jira.assign(args.key, args.accountId), { assigned: args.key }),
+    change({
+      name: "jira_add_comment",
+      about: "Comments on an issue of Jira.",
+      parameters: { key, body: text("Plain text") },
+      ask: (args) => ({
+        method: "POST",
+        path: at`/issue/${args.key}/comment`,
+        body: { body: documentOf(args.body) }
+      }),
+      answer: Schema.Struct({ id: Schema.String })
+    }),
+    changeBy(
+      {
+        name: "jira_assign_issue",
+        about: "Assigns an issue to a person, or to nobody.",
+        parameters: { key, accountId: optionalText("Without it, to nobody") },
+        work: (args) =>
+          Effect.as(
+            sendRaw("assign an issue", {
+              method: "PUT",
+              path: at`/issue/${args.key}/assignee`,
+              body: { accountId: args.accountId ?? null }
+            }),
+            { assigned: args.key }
+          )
+      },
       { destructive: true, idempotent: true }
     )
   ] as const

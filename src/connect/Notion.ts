@@ -1,16 +1,14 @@
 /**
  * Notion: finding pages, reading them as text, writing new ones.
  *
- * The pages must be shared with the integration whose token it is.
+ * Share the pages with the integration that owns the token.
  */
 import * as Effect from "effect/Effect"
 import type { HttpClient } from "effect/http/HttpClient"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { at, limitField, makeClient, makeTools, type Options, text } from "./internal/connectors/client.ts"
+import { at, limitField, makeConnector, type Options, text } from "./internal/connectors/client.ts"
 import { ServiceError } from "./ServiceError.ts"
-
-export type { Options }
 
 const Rich = Schema.Array(Schema.Struct({ plain_text: Schema.String }))
 
@@ -22,7 +20,7 @@ const Wire = Schema.Struct({
   url: Schema.optionalKey(Schema.String),
   last_edited_time: Schema.optionalKey(Schema.String),
   title: Schema.optionalKey(Rich),
-  // Properties of other types have a `title` of another form, or none.
+  // The `title` of other property types has another form.
   properties: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
 })
 
@@ -35,7 +33,6 @@ const listOf = <S extends Schema.Constraint>(item: S) =>
     next_cursor: Schema.NullOr(Schema.String)
   })
 
-/** A page of a list, its items as they are read here. */
 const pageOf =
   <A, B>(itemOf: (item: A) => B) =>
   (page: { readonly results: ReadonlyArray<A>; readonly has_more: boolean; readonly next_cursor: string | null }) => ({
@@ -43,22 +40,13 @@ const pageOf =
     next: page.has_more ? page.next_cursor : undefined
   })
 
-/** A page or a database. */
-export interface Found {
-  readonly id: string
-  readonly kind: string
-  readonly title: string
-  readonly url: string
-  readonly editedAt: string
-}
-
 const isTitled = Schema.is(Titled)
 const isRow = Schema.is(Schema.Struct({ cells: Schema.Array(Rich) }))
 const isRich = Schema.is(Schema.Struct({ rich_text: Rich }))
 
 const wordsOf = (rich: typeof Rich.Type = []): string => rich.map(({ plain_text }) => plain_text).join("")
 
-const foundOf = ({ id, last_edited_time = "", object, properties = {}, title, url = "" }: typeof Wire.Type): Found => {
+const foundOf = ({ id, last_edited_time = "", object, properties = {}, title, url = "" }: typeof Wire.Type) => {
   const named = Object.values(properties).find((one) => isTitled(one) && one.type === "title")
   return {
     id,
@@ -86,13 +74,13 @@ const lineOf = (block: typeof Block.Type): string => {
   return isRich(own) ? `${Object.hasOwn(marks, type) ? (marks[type] ?? "") : ""}${wordsOf(own.rich_text)}` : ""
 }
 
-/** Blocks that lie deeper in others are left out. */
+/** Deeper blocks are left out. */
 const mostDepth = 4
 
-/** The most blocks that one request may bring. */
+/** The largest number of blocks in one request. */
 const mostBlocks = 100
 
-/** A text has 2,000 characters at most. */
+/** Makes paragraphs of at most 2,000 characters. */
 const paragraphs = (body: string) =>
   body
     .split(/[\r\n]+/)
@@ -104,100 +92,98 @@ const paragraphs = (body: string) =>
       paragraph: { rich_text: [{ type: "text", text: { content } }] }
     }))
 
-/** Makes a client of Notion for one integration. */
-export const make = <R = never>({ baseUrl = "https://api.notion.com", connection }: Options<R>) => {
-  const headers = { "notion-version": "2022-06-28" }
-  const http = makeClient({ service: "Notion", connection, baseUrl, root: "/v1", headers })
-  const linesOf = (id: string, depth: number): Stream.Stream<string, ServiceError, HttpClient | R> =>
-    http
-      .list(
-        "read a page",
-        at`/blocks/${id}/children`,
-        listOf(Block),
-        "start_cursor",
-        { page_size: 100 },
-        pageOf((block) => block)
-      )
-      .pipe(
-        Stream.flatMap((block) => {
-          const { has_children, id: own, type } = block
-          const line = Stream.succeed(`${"  ".repeat(depth)}${lineOf(block)}`)
-          // A page in a page is one of its own.
-          const goesOn = has_children === true && typeof own === "string" && depth < mostDepth && type !== "child_page"
-          return goesOn ? Stream.concat(line, linesOf(own, depth + 1)) : line
-        })
-      )
-  return {
-    /** Pages and databases by words of their title, those that were changed last first. */
-    search: (query: string) =>
-      http.paged("search", (cursor: string | undefined) =>
-        Effect.map(
-          http.post(
-            "search",
-            "/search",
-            listOf(Wire),
-            {
-              query,
-              sort: { direction: "descending", timestamp: "last_edited_time" },
-              page_size: 100,
-              ...(cursor === undefined ? {} : { start_cursor: cursor })
-            },
-            { isReading: true }
-          ),
-          pageOf(foundOf)
-        )
-      ),
-    page: (id: string) => Effect.map(http.get("read a page", at`/pages/${id}`, Wire), foundOf),
-    /** The blocks of a page, each a line of Markdown; those in another one are indented. */
-    lines: (id: string) => linesOf(id, 0),
-    /** Makes a page below another one; each line of the text is a paragraph. */
-    createPage: (parentId: string, title: string, body: string) =>
-      Effect.gen(function* () {
-        const blocks = paragraphs(body)
-        const page = yield* http.post("create a page", "/pages", Wire, {
-          parent: { page_id: parentId },
-          properties: { title: { title: [{ type: "text", text: { content: title.slice(0, 2_000) } }] } },
-          children: blocks.slice(0, mostBlocks)
-        })
-        for (let from = mostBlocks; from < blocks.length; from += mostBlocks) {
-          const children = blocks.slice(from, from + mostBlocks)
-          yield* Effect.mapError(
-            http.raw("write a page", "PATCH", at`/blocks/${page.id}/children`, { body: { children } }),
-            ({ problem, ...error }) =>
-              new ServiceError({
-                ...error,
-                problem: `the page ${page.id} is there with its first ${from} paragraphs, and the rest is not: ${problem}`
-              })
-          )
-        }
-        return foundOf(page)
-      })
-  }
-}
+const id = text("As notion_search gave it")
 
 /** Makes the tools of Notion. */
-export const tools = <R = never>(options: Options<R>) => {
-  const notion = make(options)
-  const { listing, reading, writing } = makeTools("Notion")
-  const id = text("As notion_search gave it")
-  return [
-    listing(
-      "notion_search",
-      "Finds pages and databases in Notion by their titles.",
-      { query: Schema.String, limit: limitField },
-      ({ query }) => notion.search(query)
-    ),
-    reading("notion_read_page", "Reads a page of Notion.", { id }, (args) =>
-      Effect.map(
-        Effect.all([notion.page(args.id), Stream.runCollect(Stream.take(notion.lines(args.id), 1_000))]),
-        ([page, lines]) => ({ ...page, text: lines.join("\n") })
-      )
-    ),
-    writing(
-      "notion_create_page",
-      "Makes a page in Notion, below another one.",
-      { parentId: id, title: Schema.String, text: text("A paragraph on each line") },
-      (args) => notion.createPage(args.parentId, args.title, args.text)
+export const tools = <R = never>({ baseUrl = "https://api.notion.com", connection }: Options<R>) => {
+  const headers = { "notion-version": "2022-06-28" }
+  const { changeBy, list, readBy, request, sendRaw, stream } = makeConnector({
+    service: "Notion",
+    connection,
+    baseUrl,
+    root: "/v1",
+    headers
+  })
+  /** Streams the blocks of a page as lines of Markdown, indented by their depth. */
+  const linesOf = (key: string, depth: number): Stream.Stream<string, ServiceError, HttpClient | R> =>
+    stream(
+      "read a page",
+      listOf(Block),
+      (start_cursor: string | undefined) => ({
+        path: at`/blocks/${key}/children`,
+        query: { page_size: 100, start_cursor }
+      }),
+      pageOf((block) => block)
+    ).pipe(
+      Stream.flatMap((block) => {
+        const { has_children, id: own, type } = block
+        const line = Stream.succeed(`${"  ".repeat(depth)}${lineOf(block)}`)
+        // The content of a page inside of a page belongs to that page.
+        const goesOn = has_children === true && typeof own === "string" && depth < mostDepth && type !== "child_page"
+        return goesOn ? Stream.concat(line, linesOf(own, depth + 1)) : line
+      })
     )
+  return [
+    list({
+      name: "notion_search",
+      about: "Finds pages and databases in Notion by their titles.",
+      parameters: { query: Schema.String, limit: limitField },
+      ask: ({ query }, cursor) => ({
+        method: "POST",
+        path: "/search",
+        body: {
+          query,
+          sort: { direction: "descending", timestamp: "last_edited_time" },
+          page_size: 100,
+          ...(cursor === undefined ? {} : { start_cursor: cursor })
+        },
+        isReading: true
+      }),
+      answer: listOf(Wire),
+      page: pageOf(foundOf)
+    }),
+    readBy({
+      name: "notion_read_page",
+      about: "Reads a page of Notion.",
+      parameters: { id },
+      work: (args) =>
+        Effect.map(
+          Effect.all([
+            request("read a page", Wire, { path: at`/pages/${args.id}` }),
+            Stream.runCollect(Stream.take(linesOf(args.id, 0), 1_000))
+          ]),
+          ([page, lines]) => ({ ...foundOf(page), text: lines.join("\n") })
+        )
+    }),
+    changeBy({
+      name: "notion_create_page",
+      about: "Makes a page in Notion, below another one.",
+      parameters: { parentId: id, title: Schema.String, text: text("A paragraph on each line") },
+      work: ({ parentId, text: body, title }) =>
+        Effect.gen(function* () {
+          const blocks = paragraphs(body)
+          const page = yield* request("create a page", Wire, {
+            method: "POST",
+            path: "/pages",
+            body: {
+              parent: { page_id: parentId },
+              properties: { title: { title: [{ type: "text", text: { content: title.slice(0, 2_000) } }] } },
+              children: blocks.slice(0, mostBlocks)
+            }
+          })
+          for (let from = mostBlocks; from < blocks.length; from += mostBlocks) {
+            const children = blocks.slice(from, from + mostBlocks)
+            yield* Effect.mapError(
+              sendRaw("write a page", { method: "PATCH", path: at`/blocks/${page.id}/children`, body: { children } }),
+              ({ problem, ...error }) =>
+                new ServiceError({
+                  ...error,
+                  problem: `the page ${page.id} is there with its first ${from} paragraphs, and the rest is not: ${problem}`
+                })
+            )
+          }
+          return foundOf(page)
+        })
+    })
   ] as const
 }

@@ -1,7 +1,7 @@
-/** Failures of OpenAPI documents, before a tool is made of them. */
+/** Failures of OpenAPI documents. */
 import * as Schema from "effect/Schema"
 
-/** A document can't be had, is none that tools can be made of, or the options name what it does not have. */
+/** A document can't be read, can't be made into tools, or lacks an operation that the options name. */
 export class OpenApiError extends Schema.TaggedError<OpenApiError>()("OpenApiError", {
   document: Schema.String,
   problem: Schema.String

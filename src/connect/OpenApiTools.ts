@@ -37,35 +37,32 @@ import { OpenApiError } from "./OpenApiError.ts"
 
 export type { Auth, Operation }
 
-/**
- * - `name`: what the service is called: in errors, and before the names of the search pair; by default the document's
- *   title
- * - `include`: ids of operations, or a rule; all without it. An id that the document does not have is refused
- * - `auth`: the credential, by one {@link Connection} or one for each security scheme; the document says how it is sent
- * - `names`: another name for an operation's tool; it is made legal and unique
- * - `as`: one tool an operation, or two for all (`search` and `call`); by default two for more than 40 operations
- * - `baseUrl`: where the service is, in place of the document's first server
- * - `origins`: origins (`https://uploads.example.com`) beside that of the service which get the credential too, where
- *   an operation has a server of its own
- * - `headers`: sent with every request to the service, and to `origins`
- * - `outputLimit`: characters of an answer that the model is shown (30,000)
- */
+/** The options of a document. */
 export interface Options<R = never> {
+  /** The name of the service in failures and in the names of the search pair; by default the document's title. */
   readonly name?: string | undefined
+  /** Operations to include, by id or by a rule; by default all. An unknown id fails. */
   readonly include?: ReadonlyArray<string> | ((operation: Operation) => boolean) | undefined
+  /** One {@link Connection} for the credential, or one for each security scheme of the document. */
   readonly auth?: Auth<R> | undefined
+  /** Renames the tool of an operation. Names are made legal and unique. */
   readonly names?: ((operation: Operation) => string) | undefined
+  /** One tool an operation, or a pair (`search` and `call`) for all; by default a pair for more than 40 operations. */
   readonly as?: "operations" | "search" | undefined
+  /** Replaces the first server of the document. */
   readonly baseUrl?: string | undefined
+  /** More origins (`https://uploads.example.com`) that get the credential, for operations with a server of their own. */
   readonly origins?: ReadonlyArray<string> | undefined
+  /** Headers of every request to the service and to `origins`. */
   readonly headers?: Readonly<Record<string, string>> | undefined
+  /** The number of characters of a response that the model sees: 30,000 by default. */
   readonly outputLimit?: number | undefined
 }
 
-/** A tool of an operation. One that writes has `needsApproval`. */
+/** The tool of an operation. It has `needsApproval` if the operation changes something. */
 export type OperationTool<R> = Tool.Tool<HttpClient | R> | Tool.NeedingApproval<HttpClient | R>
 
-/** The tools of a document, and the operations that they stand for. */
+/** The tools of a document, and their operations. */
 export interface OpenApiTools<R = never> {
   readonly tools: ReadonlyArray<OperationTool<R>>
   readonly operations: ReadonlyArray<Operation>
@@ -79,7 +76,7 @@ const chosen = (include: Options["include"], operation: Operation, found: Found)
   return typeof include === "function" ? include(operation) : include.includes(found.id)
 }
 
-/** Ids that are named and are not there, each with one that is written alike. */
+/** Lists the unknown ids of `include`, each with the most similar id. */
 const unknownIds = (include: Options["include"], all: ReadonlyArray<Found>): ReadonlyArray<string> => {
   if (include === undefined || typeof include === "function") return []
   const ids = all.map(({ id }) => id)
@@ -91,7 +88,7 @@ const unknownIds = (include: Options["include"], all: ReadonlyArray<Found>): Rea
     })
 }
 
-/** A reference of a path that leads to nothing in the document. */
+/** Finds a reference of a path to a missing part of the document. */
 const pathElsewhere = (document: Document): string | undefined =>
   Object.values(objectAt(document.root, "paths") ?? {})
     .filter((item) => resolved(document, item) === undefined)
@@ -165,11 +162,9 @@ const fromDocument = Effect.fnUntraced(function* <R>(
 })
 
 /**
- * Makes tools of a document: its value, or its text as JSON or YAML. Fails if it is no OpenAPI document, or if the
- * options name what it does not have. A document of whatever form makes no other trouble: what can't be expressed is
- * left open in the schema, and the parameters of a tool have 16,000 characters at most.
- *
- * Operations that send files take the paths of files of the run's `Backend`.
+ * Makes tools of a document: its value, or its text as JSON or YAML. Fails if it is no OpenAPI document, or if it lacks
+ * an operation that the options name. Schemas that tools can't express are left open, and the parameters of a tool have
+ * at most 16,000 characters. Operations with files take paths of the run's `Backend`.
  */
 export const make = <R = never>(
   document: unknown,
@@ -179,7 +174,7 @@ export const make = <R = never>(
     fromDocument(read, options.name ?? "given", undefined, options)
   )
 
-/** Makes tools of a document at a URL; its servers may be relative to it. */
+/** Makes tools of a document at a URL. Its servers may be relative to the URL. */
 export const fromUrl = <R = never>(
   url: string | URL,
   options: Options<R> = {}

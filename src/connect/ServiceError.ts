@@ -1,20 +1,10 @@
 /**
- * Failures of services on the network, as connectors tell them to a model: what was asked, what came back, what to do.
- *
- * There is never a credential in one, nor a URL's query. What a service said is cut to 2,000 characters.
+ * Failures of services, in words for a model. They contain no credential and no query of a URL, and at most 2,000
+ * characters of a response.
  */
 import * as Schema from "effect/Schema"
 
-/**
- * - `NotConnected`: there is no credential, or the service refuses the one there is; `problem` says how to connect
- * - `Refused`: the service answered with a status of failure
- * - `RateLimited`: it was asked too often, and wants a longer wait than a tool may take
- * - `Unreachable`: no answer came, or not all of it; whether a change was made is not known
- * - `TooLarge`: the answer is larger than what is read
- * - `UnexpectedAnswer`: the answer is not of the form that the service documents
- * - `InvalidRequest`: what was asked for can't be sent
- */
-export const Reason = Schema.Literals([
+const Reason = Schema.Literals([
   "NotConnected",
   "Refused",
   "RateLimited",
@@ -23,11 +13,18 @@ export const Reason = Schema.Literals([
   "UnexpectedAnswer",
   "InvalidRequest"
 ])
-export type Reason = typeof Reason.Type
 
 /**
- * An operation of a service failed. `status` is that of its answer, if one came. `isRetryable` says that the same may go
- * better the next time.
+ * An operation of a service failed. `status` is the status of the response. `isRetryable` is true if the same call may
+ * succeed later. Reasons:
+ *
+ * - `NotConnected`: the credential is missing or refused; `problem` says how to connect
+ * - `Refused`: the service responded with a failure
+ * - `RateLimited`: the service asks for a longer wait than a tool may take
+ * - `Unreachable`: the response is missing or broken off; a change may have been made
+ * - `TooLarge`: the response is over the size limit
+ * - `UnexpectedAnswer`: the response has not the documented form
+ * - `InvalidRequest`: the request can't be sent
  */
 export class ServiceError extends Schema.TaggedError<ServiceError>()("ServiceError", {
   service: Schema.String,
@@ -41,6 +38,3 @@ export class ServiceError extends Schema.TaggedError<ServiceError>()("ServiceErr
     return `${this.service}, ${this.operation}: ${this.problem}`
   }
 }
-
-/** Tells whether a value is a {@link ServiceError}. */
-export const isServiceError = (value: unknown): value is ServiceError => value instanceof ServiceError

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Redacted, Stream } from "effect"
+import { Effect, Fiber, Layer, Redacted } from "effect"
 import { Approval, type Json, Tool, ToolOutput } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import {
@@ -20,6 +20,7 @@ import { CredentialKey, CredentialStore, Storage } from "effect-deepagents/store
 import { TestClock } from "effect/testing"
 import PostalMime from "postal-mime"
 import { json, layer, loopback } from "../web/pages.ts"
+import { caller } from "./caller.ts"
 
 const nobody = Layer.succeed(Approval.Approvals, { decide: () => Effect.die("nobody is asked") })
 
@@ -155,9 +156,9 @@ describe("connectors", () => {
       ]
     }
     return Effect.gen(function* () {
-      const gmail = Gmail.make(options("Gmail"))
+      const gmail = caller(Gmail.tools(options("Gmail")))
       for (const subject of [mail.subject, "x ".repeat(2_000).trim()]) {
-        yield* gmail.send({ ...mail, subject, text: "Hallo" })
+        yield* gmail("gmail_send_message", { ...mail, subject, text: "Hallo" })
         const raw = seen.at(-1) ?? ""
         const read = yield* Effect.promise(() => PostalMime.parse(raw))
         expect(read.subject).toBe(subject)
@@ -584,19 +585,19 @@ describe("connectors", () => {
         asked++
         return answers.shift() ?? json({ ok: true, channels: [], channel: "C", ts: "1" })
       })
-      const slack = Slack.make(options("Slack"))
+      const slack = caller(Slack.tools(options("Slack")))
       const later = (retry: string) =>
         json({ ok: false, error: "ratelimited" }, { status: 429, headers: { "retry-after": retry } })
       const run = <A, E>(work: Effect.Effect<A, E, never>) => Effect.forkChild(Effect.result(work))
       answers = [later("30"), later("1")]
-      const waiting = yield* run(Effect.provide(Stream.runCollect(slack.channels()), http))
+      const waiting = yield* run(Effect.provide(slack("slack_list_channels"), http))
       yield* TestClock.adjust("29 seconds")
       expect(asked).toBe(1)
       yield* TestClock.adjust("1 second")
       yield* TestClock.adjust("1 second")
       expect([(yield* Fiber.join(waiting))._tag, asked]).toEqual(["Success", 3])
       answers = [later("3600")]
-      const long = yield* Effect.flip(Effect.provide(slack.post("C", "x"), http))
+      const long = yield* Effect.flip(Effect.provide(slack("slack_post_message", { channel: "C", text: "x" }), http))
       expect([long.reason, long.isRetryable, long.message]).toEqual([
         "RateLimited",
         true,
@@ -604,10 +605,10 @@ describe("connectors", () => {
       ])
       asked = 0
       answers = [json({}, { status: 503 })]
-      const failed = yield* Effect.flip(Effect.provide(slack.post("C", "x"), http))
+      const failed = yield* Effect.flip(Effect.provide(slack("slack_post_message", { channel: "C", text: "x" }), http))
       expect([failed.status, asked]).toEqual([503, 1])
       answers = [json({}, { status: 503 })]
-      const read = yield* run(Effect.provide(Stream.runCollect(slack.channels()), http))
+      const read = yield* run(Effect.provide(slack("slack_list_channels"), http))
       yield* TestClock.adjust("1 second")
       expect((yield* Fiber.join(read))._tag).toBe("Success")
     })
@@ -623,7 +624,15 @@ describe("connectors", () => {
           return json({}, { status: 429, headers: { "retry-after": retry } })
         })
         const asking = yield* Effect.forkChild(
-          Effect.result(Effect.provide(GitHub.make(options("GitHub")).issue("o/r", 1), http))
+          Effect.result(
+            Effect.provide(
+              caller(GitHub.tools(options("GitHub")))<{ number: number }>("github_get_issue", {
+                repository: "o/r",
+                number: 1
+              }),
+              http
+            )
+          )
         )
         const times: Array<number> = []
         for (let second = 0; second < 8; second++) {
@@ -644,7 +653,15 @@ describe("connectors", () => {
           ? json({ number: 1, title: "t", state: "open", html_url: "https://x" })
           : json({}, { status: 429, headers: { "retry-after": "Thu, 01 Jan 1970 00:00:30 GMT" } })
       })
-      const asking = yield* Effect.forkChild(Effect.provide(GitHub.make(options("GitHub")).issue("o/r", 1), http))
+      const asking = yield* Effect.forkChild(
+        Effect.provide(
+          caller(GitHub.tools(options("GitHub")))<{ number: number }>("github_get_issue", {
+            repository: "o/r",
+            number: 1
+          }),
+          http
+        )
+      )
       yield* TestClock.adjust("29 seconds")
       expect(asked).toBe(1)
       yield* TestClock.adjust("1 second")
@@ -655,18 +672,14 @@ describe("connectors", () => {
   it.effect("an answer that is nested without an end is a failure of the call, and one of some levels is read", () =>
     Effect.gen(function* () {
       const read = (levels: number) =>
-        Gmail.make(options("Gmail"))
-          .readMessage("m")
-          .pipe(
-            Effect.provide(
-              layer(
-                () =>
-                  new Response(
-                    `{"id":"m","threadId":"t","payload":${'{"parts":['.repeat(levels)}${"]}".repeat(levels)}}`
-                  )
-              )
+        caller(Gmail.tools(options("Gmail")))<{ id: string }>("gmail_read_message", { id: "m" }).pipe(
+          Effect.provide(
+            layer(
+              () =>
+                new Response(`{"id":"m","threadId":"t","payload":${'{"parts":['.repeat(levels)}${"]}".repeat(levels)}}`)
             )
           )
+        )
       expect((yield* read(100)).id).toBe("m")
       for (const levels of [300, 500_000]) {
         expect((yield* Effect.flip(read(levels))).message).toContain("more than 512 levels")
@@ -691,10 +704,13 @@ describe("connectors", () => {
   it.effect("an address that nothing can be asked at is told as such, without what may be secret", () =>
     Effect.gen(function* () {
       const problemAt = (baseUrl: string) =>
-        Effect.map(Effect.flip(Jira.make({ ...options("Jira"), baseUrl }).issue("ENG-1")), ({ message, reason }) => {
-          expect(message).not.toContain("hunter2")
-          return [reason, message]
-        })
+        Effect.map(
+          Effect.flip(caller(Jira.tools({ ...options("Jira"), baseUrl }))("jira_get_issue", { key: "ENG-1" })),
+          ({ message, reason }) => {
+            expect(message).not.toContain("hunter2")
+            return [reason, message]
+          }
+        )
       const none = layer(() => expect.unreachable())
       for (const [baseUrl, words] of [
         ["https://ada:hunter2@x.atlassian.net", "a password stands in the address"],
@@ -718,7 +734,7 @@ describe("connectors", () => {
         )
       }
       const channel = { id: "C1", name: "general" }
-      const list = Stream.runCollect(Slack.make(options("Slack")).channels())
+      const list = caller(Slack.tools(options("Slack")))("slack_list_channels", { limit: 100 })
       const tools = all(Slack.tools(options("Slack")))
       const empty = yield* Effect.flip(
         Effect.provide(
@@ -733,13 +749,10 @@ describe("connectors", () => {
       const { details, text } = yield* Effect.provide(call(tools, "slack_list_channels", {}), some)
       expect([details, asked]).toEqual([[channel], 35])
       expect(text).toContain("The list breaks off after these, and is not whole: Slack, list channels")
-      yield* Effect.flip(
-        Effect.provide(
-          list,
-          channelsOf(() => [channel])
-        )
-      )
+      const many = channelsOf((page) => (page % 15 === 0 ? [channel] : []))
+      const all100 = yield* Effect.provide(call(tools, "slack_list_channels", { limit: 100 }), many)
       expect(asked).toBe(1_000)
+      expect(all100.text).toContain("after 1000 pages")
       // Nothing at all is no empty list.
       const none = yield* Effect.flip(
         Effect.provide(
@@ -774,27 +787,30 @@ describe("connectors", () => {
             ? json({ ok: true, user: { id: "U1" } })
             : json({ error: "token old-s3cret expired" }, { status: 401 })
         })
-        const slack = Slack.make({ connection })
-        const missing = yield* Effect.flip(Effect.provide(slack.user("U1"), http))
+        const slack = caller(Slack.tools({ connection }))
+        const lookUp = slack("slack_user_lookup", { user: "U1" })
+        const missing = yield* Effect.flip(Effect.provide(lookUp, http))
         expect([missing.reason, missing.message]).toEqual([
           "NotConnected",
           expect.stringContaining('stores a credential named "slack/ada"')
         ])
         expect(seen).toEqual([])
         yield* store.set("tenant/b", "slack/ada", CredentialStore.ApiKey.make({ key: Redacted.make("of another") }))
-        expect((yield* Effect.flip(Effect.provide(slack.user("U1"), http))).reason).toBe("NotConnected")
+        expect((yield* Effect.flip(Effect.provide(lookUp, http))).reason).toBe("NotConnected")
         yield* store.set(
           "tenant/a",
           "slack/ada",
           CredentialStore.OAuthToken.make({ accessToken: Redacted.make("old-s3cret") })
         )
-        const users = yield* Effect.provide(
-          Effect.all([slack.user("U1"), slack.user("U1"), slack.user("U1")], { concurrency: 3 }),
-          http
-        )
+        const users = yield* Effect.provide(Effect.all([lookUp, lookUp, lookUp], { concurrency: 3 }), http)
         expect([users.length, refreshes]).toEqual([3, 1])
         const fixed = yield* Effect.flip(
-          Effect.provide(Slack.make({ connection: Connection.fixed("Slack", Redacted.make("bad")) }).user("U"), http)
+          Effect.provide(
+            caller(Slack.tools({ connection: Connection.fixed("Slack", Redacted.make("bad")) }))("slack_user_lookup", {
+              user: "U"
+            }),
+            http
+          )
         )
         expect(fixed.reason).toBe("NotConnected")
       }).pipe(Effect.provide(Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])))

@@ -8,12 +8,13 @@ import { describe, expect, it } from "@effect/vitest"
 import { AssociationTypes, Client as HubSpotClient } from "@hubspot/api-client"
 import { Ajv } from "ajv"
 import { createV1Client, createV2Client } from "confluence.js"
-import { Effect, Redacted, Stream } from "effect"
+import { Effect, Redacted } from "effect"
 import { Confluence, Connection, HubSpot, Jira } from "effect-deepagents/connect"
 import { FetchHttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 import { createCloudClient } from "jira.js"
 import { json, serve } from "../web/pages.ts"
+import { caller, type Ids } from "./caller.ts"
 
 interface Asked {
   readonly method: string
@@ -118,19 +119,25 @@ describe("connectors, to the letter of the vendors", () => {
           ...(after === undefined ? { paging: { next: { after: "a b&c", link: "https://x.test/" } } } : {})
         }
       })
-      const ours = HubSpot.make({ connection: Connection.fixed("HubSpot", Redacted.make("t0ken")), baseUrl: origin })
-      const kinds = HubSpot.Kind.literals
+      const ours = caller(
+        HubSpot.tools({ connection: Connection.fixed("HubSpot", Redacted.make("t0ken")), baseUrl: origin })
+      )
+      const kinds = ["contacts", "companies", "deals", "tickets"] as const
       const properties = { amount: "1000", dealname: "Größe & <b>" }
       const read: Array<unknown> = []
       for (const kind of kinds) {
-        read.push((yield* Stream.runCollect(ours.list(kind))).map(({ id }) => id))
-        read.push((yield* Stream.runCollect(ours.search(kind, "Ada Müller"))).map(({ id }) => id))
-        read.push((yield* ours.read(kind, "1 /2")).properties)
-        read.push((yield* ours.create(kind, properties)).id)
-        read.push((yield* ours.update(kind, "1 /2", properties)).id)
-        read.push((yield* ours.note(kind, "1", "Called & agreed")).id)
+        read.push((yield* ours<Ids>("hubspot_list", { kind })).map(({ id }) => id))
+        read.push((yield* ours<Ids>("hubspot_search", { kind, query: "Ada Müller" })).map(({ id }) => id))
+        read.push((yield* ours<{ properties: unknown }>("hubspot_get", { kind, id: "1 /2" })).properties)
+        read.push((yield* ours<{ id: string }>("hubspot_create", { kind, properties })).id)
+        read.push((yield* ours<{ id: string }>("hubspot_update", { kind, id: "1 /2", properties })).id)
+        read.push((yield* ours<{ id: string }>("hubspot_add_note", { kind, id: "1", body: "Called & agreed" })).id)
       }
-      read.push((yield* Stream.runCollect(ours.owners())).map(({ email, firstName, id }) => [id, email, firstName]))
+      read.push(
+        (yield* ours<ReadonlyArray<{ id: string; email?: string; firstName?: string }>>("hubspot_list_owners")).map(
+          ({ email, firstName, id }) => [id, email, firstName]
+        )
+      )
       const asked = seen.splice(0)
 
       const client = new HubSpotClient({ accessToken: "t0ken", basePath: origin, limiterOptions: { maxConcurrent: 9 } })
@@ -229,22 +236,26 @@ describe("connectors, to the letter of the vendors", () => {
         }
         return method === "GET" ? issue("ENG-1") : undefined
       })
-      const ours = Jira.make({
-        connection: Connection.fixed("Jira", Redacted.make("ada@x.test:t0ken:ü")),
-        baseUrl: origin
-      })
+      const ours = caller(
+        Jira.tools({ connection: Connection.fixed("Jira", Redacted.make("ada@x.test:t0ken:ü")), baseUrl: origin })
+      )
+      const key = "ENG-1"
       const jql = 'project = ENG AND text ~ "a&b"'
       const made = { project: "ENG", summary: "Größe & <b>", type: "Bug", description: "one\r\n\r\ntwo" }
       const read = [
-        (yield* Stream.runCollect(ours.search(jql))).map(({ key, summary }) => [key, summary]),
-        (yield* ours.issue("ENG-1")).reporter,
-        (yield* ours.create(made)).key,
-        (yield* ours.transitions("ENG-1")).map(({ id, name, to }) => [id, name, to?.name]),
-        (yield* ours.comment("ENG-1", "done")).id
+        (yield* ours<ReadonlyArray<{ key: string; summary: string }>>("jira_search", { jql })).map(
+          ({ key, summary }) => [key, summary]
+        ),
+        (yield* ours<{ reporter: string }>("jira_get_issue", { key })).reporter,
+        (yield* ours<{ key: string }>("jira_create_issue", made)).key,
+        (yield* ours<ReadonlyArray<{ id: string; name: string; to?: { name: string } }>>("jira_list_transitions", {
+          key
+        })).map(({ id, name, to }) => [id, name, to?.name]),
+        (yield* ours<{ id: string }>("jira_add_comment", { key, body: "done" })).id
       ]
-      yield* ours.transition("ENG-1", "31")
-      yield* ours.assign("ENG-1", "5b10a")
-      yield* ours.assign("ENG-1", undefined)
+      yield* ours("jira_transition_issue", { key, transitionId: "31" })
+      yield* ours("jira_assign_issue", { key, accountId: "5b10a" })
+      yield* ours("jira_assign_issue", { key })
       const asked = seen.splice(0)
 
       const client = createCloudClient({
@@ -330,25 +341,40 @@ describe("connectors, to the letter of the vendors", () => {
         }
         return method === "PUT" ? { ...page, version: { number: 4 }, body: null } : page
       })
-      const ours = Confluence.make({
-        connection: Connection.fixed("Confluence", Redacted.make("ada@x.test:t0ken")),
-        baseUrl: `${origin}/`
-      })
+      const ours = caller(
+        Confluence.tools({
+          connection: Connection.fixed("Confluence", Redacted.make("ada@x.test:t0ken")),
+          baseUrl: `${origin}/`
+        })
+      )
+      type Found = Readonly<Record<"excerpt" | "kind" | "title" | "url", string>>
       const cql = 'text ~ "holi & days"'
       const read = [
-        (yield* Stream.runCollect(ours.search(cql))).map(({ excerpt, kind, title, url }) => [
+        (yield* ours<ReadonlyArray<Found>>("confluence_search", { cql })).map(({ excerpt, kind, title, url }) => [
           title,
           kind,
           excerpt,
           url
         ]),
-        (yield* Stream.runCollect(ours.spaces())).map(({ id, key }) => [id, key]),
+        (yield* ours<ReadonlyArray<{ id: string; key: string }>>("confluence_list_spaces")).map(({ id, key }) => [
+          id,
+          key
+        ]),
         [
-          (yield* ours.page("77")).text,
-          (yield* ours.createPage({ spaceId: "5", title: "Plan & <b>", text: "one\ntwo & <three>", parentId: "70" }))
-            .version
+          (yield* ours<{ text: string }>("confluence_read_page", { id: "77" })).text,
+          (yield* ours<{ version: number }>("confluence_create_page", {
+            spaceId: "5",
+            title: "Plan & <b>",
+            text: "one\ntwo & <three>",
+            parentId: "70"
+          })).version
         ],
-        (yield* ours.updatePage({ id: "77", version: 3, title: "Plan & <b>", text: "one" })).version
+        (yield* ours<{ version: number }>("confluence_update_page", {
+          id: "77",
+          version: 3,
+          title: "Plan & <b>",
+          text: "one"
+        })).version
       ]
       const asked = seen.splice(0)
 

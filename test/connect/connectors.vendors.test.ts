@@ -7,7 +7,7 @@ import { LinearClient } from "@linear/sdk"
 import { Client as NotionClient } from "@notionhq/client"
 import { Octokit } from "@octokit/rest"
 import { LogLevel, WebClient } from "@slack/web-api"
-import { Effect, Redacted, Stream } from "effect"
+import { Effect, Redacted } from "effect"
 import {
   Connection,
   GitHub,
@@ -20,6 +20,7 @@ import {
 } from "effect-deepagents/connect"
 import { FetchHttpClient } from "effect/http"
 import { json, serve } from "../web/pages.ts"
+import { caller, type Ids } from "./caller.ts"
 
 /** What a request means, whatever its encoding: Slack's client writes forms where ours writes JSON or a query. */
 const meaning = async (request: Request) => {
@@ -58,9 +59,13 @@ describe("connectors, beside the clients of the vendors", () => {
           : { ok: true, channel: "C1", ts: "1.1" }
       )
       const theirs = new WebClient("t0ken", { slackApiUrl: `${origin}/api/`, logLevel: LogLevel.ERROR })
-      const ours = Slack.make({ connection, baseUrl: `${origin}/api` })
-      const ids = (yield* Stream.runCollect(ours.channels())).map(({ id }) => id)
-      const posted = yield* ours.post("C1", "Grüße & <b>", "1.0")
+      const ours = caller(Slack.tools({ connection, baseUrl: `${origin}/api` }))
+      const ids = (yield* ours<Ids>("slack_list_channels")).map(({ id }) => id)
+      const posted = yield* ours<{ ts: string }>("slack_post_message", {
+        channel: "C1",
+        text: "Grüße & <b>",
+        thread_ts: "1.0"
+      })
       const asked = seen.splice(0)
       const theirIds: Array<string | undefined> = []
       yield* Effect.promise(async () => {
@@ -92,9 +97,9 @@ describe("connectors, beside the clients of the vendors", () => {
         path.endsWith("search") ? { object: "list", results: [page], has_more: false, next_cursor: null } : page
       )
       const theirs = new NotionClient({ auth: "t0ken", baseUrl: origin, notionVersion: "2022-06-28" })
-      const ours = Notion.make({ connection, baseUrl: origin })
-      const found = yield* Stream.runCollect(ours.search("plan"))
-      yield* ours.createPage("p1", "New", "one\ntwo")
+      const ours = caller(Notion.tools({ connection, baseUrl: origin }))
+      const found = yield* ours<Ids>("notion_search", { query: "plan" })
+      yield* ours("notion_create_page", { parentId: "p1", title: "New", text: "one\ntwo" })
       const asked = seen.splice(0)
       const theirFound = yield* Effect.promise(() =>
         theirs.search({
@@ -127,12 +132,13 @@ describe("connectors, beside the clients of the vendors", () => {
         path.endsWith("/issues") || path.endsWith("/search/issues") ? issue : { ...issue, id: 5 }
       )
       const theirs = new Octokit({ auth: "t0ken", baseUrl: origin })
-      const ours = GitHub.make({ connection, baseUrl: origin })
-      const made = yield* ours.createIssue("o/r", { title: "Bug", body: "Steps" })
-      yield* ours.updateIssue("o/r", 1, { state: "closed" })
-      yield* ours.comment("o/r", 1, "done")
-      yield* ours.issue("o/r", 1)
-      yield* ours.pull("o/r", 1)
+      const ours = caller(GitHub.tools({ connection, baseUrl: origin }))
+      const repository = "o/r"
+      const made = yield* ours<{ number: number }>("github_create_issue", { repository, title: "Bug", body: "Steps" })
+      yield* ours("github_update_issue", { repository, number: 1, state: "closed" })
+      yield* ours("github_comment", { repository, number: 1, body: "done" })
+      yield* ours("github_get_issue", { repository, number: 1 })
+      yield* ours("github_get_pull_request", { repository, number: 1 })
       const asked = seen.splice(0)
       const where = { owner: "o", repo: "r" }
       const theirMade = yield* Effect.promise(async () => {
@@ -161,19 +167,28 @@ describe("connectors, beside the clients of the vendors", () => {
       })
       const options = { connection, baseUrl: origin }
       const [ourMail, ourCalendar, ourDrive] = [
-        Gmail.make(options),
-        GoogleCalendar.make(options),
-        GoogleDrive.make(options)
+        caller(Gmail.tools(options)),
+        caller(GoogleCalendar.tools(options)),
+        caller(GoogleDrive.tools(options))
       ]
-      const found = yield* Stream.runCollect(ourMail.search("from:ada"))
-      const sent = yield* ourMail.send({ to: ["bob@x.test"], subject: "Grüße", text: "Hallo" })
+      const found = yield* ourMail<Ids>("gmail_search", { query: "from:ada" })
+      const sent = yield* ourMail<{ id: string }>("gmail_send_message", {
+        to: ["bob@x.test"],
+        subject: "Grüße",
+        text: "Hallo"
+      })
       const [from, to] = ["2026-01-05T00:00:00Z", "2026-01-06T00:00:00Z"]
-      const events = yield* Stream.runCollect(ourCalendar.events({ from, to }))
-      yield* ourCalendar.busy(from, to, ["bob@x.test"])
-      yield* ourCalendar.createEvent({ summary: "Review", start: from, end: to, attendees: ["bob@x.test"] })
-      yield* ourCalendar.deleteEvent("e1")
-      const files = yield* Stream.runCollect(ourDrive.search("O'Hara"))
-      yield* ourDrive.read("f1")
+      const events = yield* ourCalendar<Ids>("google_calendar_list_events", { from, to })
+      yield* ourCalendar("google_calendar_find_busy", { from, to, calendars: ["bob@x.test"] })
+      yield* ourCalendar("google_calendar_create_event", {
+        summary: "Review",
+        start: from,
+        end: to,
+        attendees: ["bob@x.test"]
+      })
+      yield* ourCalendar("google_calendar_delete_event", { id: "e1" })
+      const files = yield* ourDrive<Ids>("google_drive_search_files", { words: "O'Hara" })
+      yield* ourDrive("google_drive_read_file", { id: "f1" })
       const asked = seen.splice(0)
       const raw = String(asked.find(({ path }) => path.endsWith("/send"))?.fields["raw"])
       const theirs = { rootUrl: `${origin}/`, headers: { authorization: "Bearer t0ken" } }
@@ -234,10 +249,10 @@ describe("connectors, beside the clients of the vendors", () => {
           ? { data: { done, issueCreate: done, issueUpdate: done } }
           : { data: { page, teams: page } }
       })
-      const ours = Linear.make({ connection, baseUrl: origin })
-      const teams = yield* Stream.runCollect(ours.teams())
-      yield* ours.createIssue({ teamId: "t1", title: "New", priority: 1 })
-      yield* ours.updateIssue("i1", { stateId: "s1" })
+      const ours = caller(Linear.tools({ connection, baseUrl: origin }))
+      const teams = yield* ours<ReadonlyArray<{ id: string; name: string }>>("linear_list_teams")
+      yield* ours("linear_create_issue", { teamId: "t1", title: "New", priority: 1 })
+      yield* ours("linear_update_issue", { id: "i1", stateId: "s1" })
       const asked = seen.splice(0)
       const theirs = new LinearClient({ apiKey: "t0ken", apiUrl: `${origin}/graphql` })
       const theirTeams = yield* Effect.promise(async () => {

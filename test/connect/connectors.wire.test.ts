@@ -17,6 +17,7 @@ import {
 } from "effect-deepagents/connect"
 import { FetchHttpClient } from "effect/http"
 import { json, serve } from "../web/pages.ts"
+import { caller } from "./caller.ts"
 
 const nobody = Layer.succeed(Approval.Approvals, { decide: () => Effect.die("nobody is asked") })
 
@@ -209,8 +210,8 @@ it.effect("Google says with status 403 that it is asked too often", () =>
         ? new Response(google(403, "userRateLimitExceeded", "Slow down").body, { status: 403, headers: soon })
         : json({ labels: [] })
     )
-    const gmail = Gmail.make({ connection: Connection.fixed("Gmail", Redacted.make("t")), baseUrl })
-    yield* gmail.labels
+    const gmail = caller(Gmail.tools({ connection: Connection.fixed("Gmail", Redacted.make("t")), baseUrl }))
+    yield* gmail("gmail_list_labels")
     expect(asked).toBe(2)
   }).pipe(Effect.provide(FetchHttpClient.layer))
 )

@@ -3,11 +3,14 @@
 /** Encodings that are unpacked here. */
 export type Packing = "gzip" | "deflate"
 
+/** A transformer that unpacks bytes, by the declarations of the platform. */
+type Unpacker = Pick<InstanceType<typeof DecompressionStream>, "readable" | "writable">
+
 /** The part of Node's modules that unpacks: unlike `DecompressionStream`, it reads all members of a gzip file. */
 interface Modules {
   readonly "node:zlib": { readonly createGunzip: () => object }
   readonly "node:stream": {
-    readonly Duplex: { readonly toWeb: (stream: object) => ReadableWritablePair<Uint8Array, BufferSource> }
+    readonly Duplex: { readonly toWeb: (stream: object) => Unpacker }
   }
 }
 
@@ -17,7 +20,7 @@ declare const process:
   | undefined
 
 /** Makes a transformer that unpacks bytes. */
-export const makeUnpacker = (packing: Packing): ReadableWritablePair<Uint8Array, BufferSource> => {
+export const makeUnpacker = (packing: Packing): Unpacker => {
   const load = typeof process === "undefined" ? undefined : process.getBuiltinModule
   const zlib = load?.("node:zlib")
   const stream = load?.("node:stream")

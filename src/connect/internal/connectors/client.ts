@@ -1,5 +1,6 @@
-/** Parts that all connectors are made of: requests that are decoded, lists that are paged, tools that show and ask. */
+/** The engine of all connectors: it makes tools from the operations of a service. */
 import * as Effect from "effect/Effect"
+import type { Headers } from "effect/http/Headers"
 import * as HttpBody from "effect/http/HttpBody"
 import type { HttpClient } from "effect/http/HttpClient"
 import type { HttpMethod } from "effect/http/HttpMethod"
@@ -20,23 +21,16 @@ import type { Connection } from "../../Connection.ts"
 import type { ServiceError } from "../../ServiceError.ts"
 import { type Answer, bearer, type Call, decode, failure, send, type Shown } from "./http.ts"
 
-/** The connection of a connector; `baseUrl` takes the place of the service's own address. */
+/** The options of a connector. */
 export interface Options<out R = never> {
   readonly connection: Connection<R>
+  /** Replaces the address of the service. */
   readonly baseUrl?: string | undefined
 }
 
 type Value = string | number | boolean | undefined
 
-/** A request: `path` is that behind the base, its parts escaped by {@link at}. */
-export interface Ask {
-  readonly query?: { readonly [name: string]: Value | ReadonlyArray<string> } | undefined
-  readonly body?: HttpBody.HttpBody | object | undefined
-  readonly headers?: Readonly<Record<string, string>> | undefined
-  readonly isReading?: boolean | undefined
-}
-
-/** A path, each of its values escaped as one segment. What a URL would read as a step up is a name that nothing has. */
+/** Makes a path, each value escaped as one segment. The steps `.` and `..` become a name that matches nothing. */
 export const at = (parts: TemplateStringsArray, ...values: ReadonlyArray<string>): string =>
   parts.reduce((path, part, index) => {
     const value = values[index - 1] ?? ""
@@ -50,101 +44,14 @@ const pairsOf = (query: Ask["query"]): ReadonlyArray<readonly [string, string]> 
     return [[name, String(value)]]
   })
 
-/** A list that is not at its end after so many pages, or so many empty ones in a row, has no end. */
+/** A list with more pages, or more empty pages in a row, is treated as endless. */
 const mostPages = 1_000
 const mostEmptyPages = 20
 
-/** A page of a list, and the cursor of the next one, if there is one. */
+/** A page of a list, and the cursor of the next page. */
 interface Page<A, C> {
   readonly items: ReadonlyArray<A>
   readonly next: C | "" | null | undefined
-}
-
-/** Makes requests to one service. */
-export const makeClient = <R>(setting: {
-  readonly service: string
-  readonly connection: Connection<R>
-  readonly baseUrl: string
-  /** Path of the API behind the address. */
-  readonly root?: string
-  readonly headers?: Readonly<Record<string, string>> | undefined
-  readonly show?: ((credential: Credential) => Shown) | undefined
-  readonly refusal?: Call["refusal"]
-}) => {
-  const { baseUrl, connection, headers, refusal, root = "", service, show = bearer } = setting
-  const base = `${baseUrl.replace(/\/+$/, "")}${root}`
-  const raw = (
-    operation: string,
-    method: HttpMethod,
-    path: string,
-    ask: Ask = {}
-  ): Effect.Effect<Answer, ServiceError, HttpClient | R> => {
-    const { body } = ask
-    const sent = body === undefined || HttpBody.isHttpBody(body) ? body : HttpBody.jsonUnsafe(body)
-    return send(
-      {
-        service,
-        operation,
-        method,
-        url: `${base}${path}`,
-        query: pairsOf(ask.query),
-        headers: { ...headers, ...ask.headers },
-        refusal,
-        ...defined({ body: sent, isReading: ask.isReading })
-      },
-      { connection, show }
-    )
-  }
-  const request = <A>(
-    operation: string,
-    method: HttpMethod,
-    path: string,
-    schema: Schema.ConstraintDecoder<A>,
-    ask?: Ask
-  ): Effect.Effect<A, ServiceError, HttpClient | R> =>
-    Effect.flatMap(raw(operation, method, path, ask), (answer) => decode({ service, operation }, schema, answer))
-  const get = <A>(operation: string, path: string, schema: Schema.ConstraintDecoder<A>, query?: Ask["query"]) =>
-    request(operation, "GET", path, schema, { query })
-  /** A list over all of its pages, each asked for when it is needed. A cursor that comes back ends it. */
-  const paged = <A, C extends string | number, R>(
-    operation: string,
-    page: (cursor: C | undefined) => Effect.Effect<Page<A, C>, ServiceError, R>
-  ): Stream.Stream<A, ServiceError, R> =>
-    Stream.paginate<{ readonly cursor?: C; readonly pages: number; readonly empty: number }, A, ServiceError, R>(
-      { pages: 0, empty: 0 },
-      ({ cursor, ...before }) =>
-        Effect.gen(function* () {
-          const pages = before.pages + 1
-          if (pages > mostPages || before.empty >= mostEmptyPages) {
-            const problem = `after ${before.pages} pages, the last ${before.empty} of them empty, its list has no end; ask for something narrower`
-            return yield* failure({ service, operation }, "UnexpectedAnswer", problem)
-          }
-          const { items, next } = yield* page(cursor)
-          const isEnd = next === undefined || next === null || next === "" || next === cursor
-          const empty = items.length === 0 ? before.empty + 1 : 0
-          return [items, isEnd ? Option.none() : Option.some({ cursor: next, pages, empty })] as const
-        })
-    )
-  return {
-    raw,
-    get,
-    post: <A>(operation: string, path: string, schema: Schema.ConstraintDecoder<A>, body: object, ask?: Ask) =>
-      request(operation, "POST", path, schema, { ...ask, body }),
-    request,
-    paged,
-    /** A list that is read by GET: `cursor` is the parameter for that of a page. */
-    list: <P, A>(
-      operation: string,
-      path: string,
-      schema: Schema.ConstraintDecoder<P>,
-      cursor: string,
-      query: Ask["query"],
-      pageOf: (page: P) => Page<A, string | number>
-    ) =>
-      paged(operation, (at: string | number | undefined) =>
-        Effect.map(get(operation, path, schema, { ...query, [cursor]: at }), pageOf)
-      )
-  }
 }
 
 /** The field `limit` of a tool that reads a list. */
@@ -154,13 +61,13 @@ export const limitField = Schema.optionalKey(
   })
 )
 
-/** A text of which the model is told what it is. */
+/** A text parameter with a description. */
 export const text = (description: string) => Schema.String.annotate({ description })
 export const optionalText = (description: string) => Schema.optionalKey(text(description))
 
 const shownCharacters = 30_000
 
-const shown = (service: string, value: unknown, note = ""): ToolOutput.ToolOutput => {
+const render = (service: string, value: unknown, note = ""): ToolOutput.ToolOutput => {
   const details = fromUnknown(value)
   const body = Array.isArray(details)
     ? details.map((one) => JSON.stringify(one)).join("\n")
@@ -170,35 +77,143 @@ const shown = (service: string, value: unknown, note = ""): ToolOutput.ToolOutpu
   return ToolOutput.make(`${head}\n${rendered}`, { details })
 }
 
-type Work<A, R> = Effect.Effect<A, ServiceError, HttpClient | R>
-
 const looking = { readOnly: true, idempotent: true, openWorld: true, volatile: true, addresses: [] }
 
-/** Makes the tools of one service. */
-export const makeTools = (service: string) => ({
-  /** A tool that only reads. */
-  reading: <const P extends Tool.Parameters, A, R>(
-    name: string,
-    description: string,
-    parameters: P,
-    work: (args: Tool.Arguments<P>) => Work<A, R>
-  ) =>
+type Work<A, R> = Effect.Effect<A, ServiceError, HttpClient | R>
+
+/** A request of an operation: `path` is relative to the base, its values escaped by {@link at}. */
+interface Ask {
+  readonly path: string
+  readonly method?: HttpMethod | undefined
+  readonly query?: { readonly [name: string]: Value | ReadonlyArray<string> } | undefined
+  readonly body?: HttpBody.HttpBody | object | undefined
+  /** True for a POST that changes nothing, and may be repeated. */
+  readonly isReading?: boolean | undefined
+}
+
+/** The common fields of an operation. */
+interface Named<P extends Tool.Parameters> {
+  /** The name of the tool. Without its first words, the service, it names the operation in failures. */
+  readonly name: string
+  /** The description of the tool. */
+  readonly about: string
+  readonly parameters: P
+}
+
+/** An operation with one response. */
+interface Single<P extends Tool.Parameters, A> extends Named<P> {
+  readonly ask: (args: Tool.Arguments<P>) => Ask
+  readonly answer: Schema.ConstraintDecoder<A>
+  /** The part of the response that the model sees; by default all of it. */
+  readonly show?: ((answer: A, args: Tool.Arguments<P>) => unknown) | undefined
+}
+
+/** An operation whose response is a list of pages. */
+interface Listing<P extends Tool.Parameters, A, B, C extends string | number> extends Named<P> {
+  readonly ask: (args: Tool.Arguments<P>, cursor: C | undefined) => Ask
+  readonly answer: Schema.ConstraintDecoder<A>
+  readonly page: (answer: A, headers: Headers, cursor: C | undefined) => Page<B, C>
+}
+
+/** An operation of several requests. */
+interface Composed<P extends Tool.Parameters, A, R> extends Named<P> {
+  readonly work: (args: Tool.Arguments<P>) => Work<A, R>
+}
+
+/** Makes the tools of one service from its operations. */
+export const makeConnector = <R>(setting: {
+  readonly service: string
+  readonly connection: Connection<R>
+  readonly baseUrl: string
+  /** The path of the API below the address. */
+  readonly root?: string
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  readonly show?: ((credential: Credential) => Shown) | undefined
+  readonly refusal?: Call["refusal"]
+}) => {
+  const { baseUrl, connection, headers, refusal, root = "", service, show = bearer } = setting
+  const operationOf = (name: string) => name.slice(service.length + 1).replaceAll("_", " ")
+  const base = `${baseUrl.replace(/\/+$/, "")}${root}`
+
+  const sendRaw = (operation: string, ask: Ask): Work<Answer, R> => {
+    const { body, isReading, method = "GET", path, query } = ask
+    const content = body === undefined || HttpBody.isHttpBody(body) ? body : HttpBody.jsonUnsafe(body)
+    const call = { service, operation, method, url: `${base}${path}`, query: pairsOf(query), headers, refusal }
+    return send({ ...call, ...defined({ body: content, isReading }) }, { connection, show })
+  }
+
+  const request = <A>(operation: string, answer: Schema.ConstraintDecoder<A>, ask: Ask): Work<A, R> =>
+    Effect.flatMap(sendRaw(operation, ask), (raw) => decode({ service, operation }, answer, raw))
+
+  /** Streams all items of a list. Each page is requested when it is needed, and a repeated cursor ends the list. */
+  const stream = <A, B, C extends string | number>(
+    operation: string,
+    answer: Schema.ConstraintDecoder<A>,
+    ask: (cursor: C | undefined) => Ask,
+    page: Listing<Tool.Parameters, A, B, C>["page"]
+  ): Stream.Stream<B, ServiceError, HttpClient | R> =>
+    Stream.paginate<
+      { readonly cursor?: C; readonly pages: number; readonly empty: number },
+      B,
+      ServiceError,
+      HttpClient | R
+    >({ pages: 0, empty: 0 }, ({ cursor, ...before }) =>
+      Effect.gen(function* () {
+        const pages = before.pages + 1
+        if (pages > mostPages || before.empty >= mostEmptyPages) {
+          const problem = `after ${before.pages} pages, the last ${before.empty} of them empty, its list has no end; ask for something narrower`
+          return yield* failure({ service, operation }, "UnexpectedAnswer", problem)
+        }
+        const raw = yield* sendRaw(operation, ask(cursor))
+        const { items, next } = page(yield* decode({ service, operation }, answer, raw), raw.headers, cursor)
+        const isEnd = next === undefined || next === null || next === "" || next === cursor
+        const empty = items.length === 0 ? before.empty + 1 : 0
+        return [items, isEnd ? Option.none() : Option.some({ cursor: next, pages, empty })] as const
+      })
+    )
+
+  const perform =
+    <P extends Tool.Parameters, A>({ answer, ask, name, show: part }: Single<P, A>) =>
+    (args: Tool.Arguments<P>) =>
+      Effect.map(request(operationOf(name), answer, ask(args)), (value) =>
+        part === undefined ? value : part(value, args)
+      )
+
+  /** Makes a tool that reads, of several requests. */
+  const readBy = <const P extends Tool.Parameters, A, R2>({ about, name, parameters, work }: Composed<P, A, R2>) =>
     Tool.make(name, {
-      description,
+      description: about,
       parameters,
       annotations: looking,
       outputLimit: shownCharacters,
-      execute: (args) => Effect.map(work(args), (value) => shown(service, value))
-    }),
-  /** A tool that reads a list, to the call's `limit` ({@link limitField}). One that breaks off is shown as far as it came. */
-  listing: <const P extends Tool.Parameters, A, R>(
-    name: string,
-    description: string,
-    parameters: P,
-    work: (args: Tool.Arguments<P>) => Stream.Stream<A, ServiceError, HttpClient | R>
+      execute: (args) => Effect.map(work(args), (value) => render(service, value))
+    })
+
+  /** Makes a tool that changes something, of several requests. A person decides on each call. */
+  const changeBy = <const P extends Tool.Parameters, A, R2>(
+    { about, name, parameters, work }: Composed<P, A, R2>,
+    annotations: Tool.Annotations = {}
   ) =>
     Tool.make(name, {
-      description,
+      description: about,
+      parameters,
+      annotations: { openWorld: true, ...annotations },
+      outputLimit: shownCharacters,
+      needsApproval: true,
+      execute: (args) => Effect.map(work(args), (value) => render(service, value))
+    })
+
+  /** Makes a tool that reads a list, up to the call's `limit`. A list that breaks off is shown up to the break. */
+  const listBy = <const P extends Tool.Parameters, A>({
+    about,
+    items: itemsOf,
+    name,
+    parameters
+  }: Named<P> & {
+    readonly items: (args: Tool.Arguments<P>) => Stream.Stream<A, ServiceError, HttpClient | R>
+  }) =>
+    Tool.make(name, {
+      description: about,
       parameters,
       annotations: looking,
       outputLimit: shownCharacters,
@@ -207,35 +222,45 @@ export const makeTools = (service: string) => ({
           const limit = Predicate.hasProperty(args, "limit") && Predicate.isNumber(args.limit) ? args.limit : 20
           const items: Array<A> = []
           const end = yield* Effect.result(
-            Stream.runForEach(Stream.take(work(args), limit), (one) => Effect.sync(() => items.push(one)))
+            Stream.runForEach(Stream.take(itemsOf(args), limit), (one) => Effect.sync(() => items.push(one)))
           )
-          if (Result.isSuccess(end)) return shown(service, items)
+          if (Result.isSuccess(end)) return render(service, items)
           if (items.length === 0) return yield* end.failure
-          return shown(service, items, `\nThe list breaks off after these, and is not whole: ${end.failure.message}`)
+          return render(service, items, `\nThe list breaks off after these, and is not whole: ${end.failure.message}`)
         })
-    }),
-  /** A tool that changes something: a person decides on each call. */
-  writing: <const P extends Tool.Parameters, A, R>(
-    name: string,
-    description: string,
-    parameters: P,
-    work: (args: Tool.Arguments<P>) => Work<A, R>,
-    annotations: Tool.Annotations = {}
-  ) =>
-    Tool.make(name, {
-      description,
-      parameters,
-      annotations: { openWorld: true, ...annotations },
-      outputLimit: shownCharacters,
-      needsApproval: true,
-      execute: (args) => Effect.map(work(args), (value) => shown(service, value))
     })
-})
+
+  return {
+    sendRaw,
+    request,
+    stream,
+    readBy,
+    changeBy,
+    listBy,
+    /** Makes a tool that reads. */
+    read: <const P extends Tool.Parameters, A>(operation: Single<P, A>) =>
+      readBy({ ...operation, work: perform(operation) }),
+    /** Makes a tool that changes something. */
+    change: <const P extends Tool.Parameters, A>(operation: Single<P, A>, annotations?: Tool.Annotations) =>
+      changeBy({ ...operation, work: perform(operation) }, annotations),
+    /** Makes a tool that reads a list. */
+    list: <const P extends Tool.Parameters, A, B, C extends string | number = string>({
+      answer,
+      ask,
+      page,
+      ...named
+    }: Listing<P, A, B, C>) =>
+      listBy({
+        ...named,
+        items: (args) => stream(operationOf(named.name), answer, (cursor: C | undefined) => ask(args, cursor), page)
+      })
+  }
+}
 
 const markOfText = "<![CDATA["
 
-/** Markup whose texts that are marked as such (XML; the code of Confluence's pages) are written as all others. */
-const withoutSections = (markup: string): string => {
+/** Replaces CDATA sections, such as the code in Confluence's pages, by escaped text. */
+const escapeSections = (markup: string): string => {
   const [first = "", ...rest] = markup.split(markOfText)
   const texts = rest.map((part) => {
     const end = part.indexOf("]]>")
@@ -246,10 +271,10 @@ const withoutSections = (markup: string): string => {
   return first + texts.join("")
 }
 
-/** Markup as plain text, cut: for messages and pages of which the model reads the words. */
+/** Renders markup as plain text, cut at `most` characters. */
 export const plainOf = (html: string, most = 20_000): string =>
   cut(
-    withoutSections(html.slice(0, 500_000))
+    escapeSections(html.slice(0, 500_000))
       .replaceAll(/<(?:script|style)\b[^<>]*>[^<]*/gi, "")
       .replaceAll(/<(?:br|\/p|\/div|\/li|\/h[1-6]|\/tr|\/ac:[a-z-]*body)\b[^<>]*>/gi, "\n")
       .replaceAll(/<[^<>]*>/g, "")

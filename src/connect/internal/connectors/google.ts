@@ -1,6 +1,6 @@
 /** Common parts of Google's services. */
 import * as Predicate from "effect/Predicate"
-import { type Answer, jsonOf, judged, type Refusal } from "./http.ts"
+import { type Answer, jsonOf, describeFailure, type Refusal } from "./http.ts"
 
 const tooOften = new Set(["rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded"])
 
@@ -12,8 +12,8 @@ const reasonsOf = (json: unknown): ReadonlyArray<unknown> => {
     : []
 }
 
-/** Google says with status 403, and without a header, that it is asked too often. */
+/** Finds a rate limit: Google sends it with status 403 and no header. */
 export const refusal = (answer: Answer): Refusal | undefined =>
   answer.status === 403 && reasonsOf(jsonOf(answer)).some((reason) => tooOften.has(String(reason)))
-    ? { problem: judged(answer), isRateLimit: true }
+    ? { problem: describeFailure(answer), isRateLimit: true }
     : undefined

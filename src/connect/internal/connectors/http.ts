@@ -1,6 +1,4 @@
-/**
- * Requests to services: with the credential of a connection, repeated as the service asks, bounded in time and size.
- */
+/** Requests to services: authorised by a connection, repeated on demand, bounded in time and size. */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -25,20 +23,20 @@ import { mask } from "../../../support/text/mask.ts"
 import { cut } from "../../../support/text/text.ts"
 import { visible } from "../../../support/text/untrusted.ts"
 import { type Connection, secretOf } from "../../Connection.ts"
-import { type Reason, ServiceError } from "../../ServiceError.ts"
+import { ServiceError } from "../../ServiceError.ts"
 
-/** Headers and parameters of the query by which a credential is shown. */
+/** The headers and query parameters that carry a credential. */
 export interface Shown {
   readonly headers?: Readonly<Record<string, Redacted.Redacted<string>>> | undefined
   readonly query?: Readonly<Record<string, Redacted.Redacted<string>>> | undefined
 }
 
-/** Shows a credential as most services want it. */
+/** Shows a credential as a bearer token. */
 export const bearer = (credential: Credential): Shown => ({
   headers: { authorization: Redacted.make(`Bearer ${Redacted.value(secretOf(credential))}`) }
 })
 
-/** A request. `query` is in order; `isReading` says that it may be made again whatever came of it. */
+/** A request. `query` is ordered. `isReading` allows repeats after any failure. */
 export interface Call {
   readonly service: string
   readonly operation: string
@@ -58,13 +56,12 @@ export interface Refusal {
   readonly isUnauthorised?: boolean | undefined
 }
 
-/** A connection, and how its credential is shown. */
 export interface Access<out R> {
   readonly connection: Connection<R>
   readonly show: (credential: Credential) => Shown
 }
 
-/** An answer that was read whole. */
+/** A response with its whole body. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers.Headers
@@ -83,7 +80,7 @@ const shownOfFailure = 2_000
 
 export const failure = (
   { operation, service }: Pick<Call, "service" | "operation">,
-  reason: Reason,
+  reason: ServiceError["reason"],
   problem: string,
   options?: { readonly status?: number | undefined; readonly isRetryable?: boolean | undefined }
 ): ServiceError =>
@@ -99,8 +96,8 @@ export const failure = (
 const isText = ({ headers }: Answer): boolean =>
   /json|text|xml|problem|^$/.test(Option.getOrElse(Headers.get(headers, "content-type"), () => ""))
 
-/** The part of a failing answer that is told: its text, cut; nothing of what is no text. */
-const told = (answer: Answer): string => {
+/** Quotes the text of a failure, shortened. Binary responses are not quoted. */
+const quoteAnswer = (answer: Answer): string => {
   if (!isText(answer)) return ""
   const text = visible(textOf(answer)).trim()
   return text === "" ? "" : ` It said: ${JSON.stringify(cut(text, shownOfFailure))}`
@@ -137,8 +134,8 @@ const readWait = (headers: Headers.Headers, now: number): number | undefined => 
 
 const isReading = (call: Call): boolean => call.isReading ?? (call.method === "GET" || call.method === "HEAD")
 
-/** One request, without its repeats. A redirect is followed for what is read only, and away from home without secrets. */
-const once = Effect.fnUntraced(function* (call: Call, shown: Shown) {
+/** Sends a request once. Only GET follows redirects, and secrets stay with the first origin. */
+const sendOnce = Effect.fnUntraced(function* (call: Call, shown: Shown) {
   const client = untraced(yield* HttpClient.HttpClient)
   const home = URL.parse(call.url)
   if (home === null || !/^https?:$/.test(home.protocol)) {
@@ -185,7 +182,7 @@ const once = Effect.fnUntraced(function* (call: Call, shown: Shown) {
 })
 
 const attempt = (call: Call, shown: Shown): Effect.Effect<Answer, ServiceError, HttpClient.HttpClient> =>
-  once(call, shown).pipe(
+  sendOnce(call, shown).pipe(
     withoutRedirects,
     Effect.catchTag("HttpClientError", (error) => {
       const reason = error.reason._tag
@@ -217,17 +214,17 @@ const attempt = (call: Call, shown: Shown): Effect.Effect<Answer, ServiceError, 
     })
   )
 
-/** The shortest secret that is looked for in answers: a shorter one could be any word of them. */
+/** The shortest secret to look for in a response: a shorter one could be any word. */
 const leastOfSecret = 6
 
-/** An answer without the credential, which some services say again, above all when they refuse it. */
-const withoutSecrets = (answer: Answer, credential: Credential, shown: Shown): Answer => {
+/** Removes the credential from a response: some services quote it, mostly on refusal. */
+const maskSecrets = (answer: Answer, credential: Credential, shown: Shown): Answer => {
   const sent = [...Object.values(shown.headers ?? {}), ...Object.values(shown.query ?? {})].map(Redacted.value)
   const secrets = [Redacted.value(secretOf(credential)), ...sent.map((value) => value.slice(value.indexOf(" ") + 1))]
   const used = new Set(secrets.filter((secret) => secret.length >= leastOfSecret))
   const masked = (text: string): string =>
     [...used].reduce((rest, secret) => mask(rest, new Map([["credential", secret]])), text)
-  // The address of the next page has what this one was asked for with.
+  // The address of the next page repeats the query.
   const said = Object.entries(answer.headers)
   const headers = said.map(([, value]) => value).join("\n")
   const text = isText(answer) ? textOf(answer) : ""
@@ -241,28 +238,27 @@ const withoutSecrets = (answer: Answer, credential: Credential, shown: Shown): A
   }
 }
 
-/** An answer of failure, in words. */
-export const judged = (answer: Answer): string => {
+/** Describes a failure. */
+export const describeFailure = (answer: Answer): string => {
   const hint = hints[answer.status] ?? (answer.status < 400 ? "it redirects, which is not followed" : "it failed")
-  return `it answered with status ${answer.status}: ${hint}.${told(answer)}`
+  return `it answered with status ${answer.status}: ${hint}.${quoteAnswer(answer)}`
 }
 
-/** Reason for which an answer was refused. */
-const judge = (call: Call, answer: Answer): Refusal | undefined => {
+/** Finds the reason to refuse a response. */
+const refusalOf = (call: Call, answer: Answer): Refusal | undefined => {
   const own = call.refusal?.(answer)
   if (own !== undefined) return own
   if (answer.status < 300 || answer.status === 304) return undefined
   return {
-    problem: judged(answer),
+    problem: describeFailure(answer),
     isRateLimit: isRateLimit(answer),
     isUnauthorised: answer.status === 401
   }
 }
 
 /**
- * Sends a request, and gives its answer if that is no failure. Repeated up to three times: what the service puts off
- * (`Retry-After`, or 1, 2 and 4 seconds), and what only reads if it fails on the way. A credential that is refused is
- * renewed once.
+ * Sends a request until it succeeds. It is repeated up to three times when the service asks for a wait (`Retry-After`, or
+ * 1, 2 and 4 seconds), and for any failure when it only reads. A refused credential is renewed once.
  */
 export const send = Effect.fnUntraced(function* <R>(call: Call, access: Access<R> | undefined) {
   let credential = access === undefined ? undefined : yield* access.connection.credential()
@@ -278,8 +274,8 @@ export const send = Effect.fnUntraced(function* <R>(call: Call, access: Access<R
       repeats++
       continue
     }
-    const answer = credential === undefined ? outcome.success : withoutSecrets(outcome.success, credential, shown)
-    const refusal = judge(call, answer)
+    const answer = credential === undefined ? outcome.success : maskSecrets(outcome.success, credential, shown)
+    const refusal = refusalOf(call, answer)
     if (refusal === undefined) return answer
     if (refusal.isUnauthorised === true && access !== undefined && credential !== undefined) {
       if (!isRenewed) {
@@ -312,13 +308,13 @@ export const send = Effect.fnUntraced(function* <R>(call: Call, access: Access<R
 
 const decodeJson = Schema.decodeOption(Schema.fromJsonString(Json))
 
-/** The JSON of an answer; `undefined` for what is none, or lies too deep. An empty one is `{}`. */
+/** Parses the JSON of a response; `undefined` if it is invalid or too deep. An empty body is `{}`. */
 export const jsonOf = ({ bytes }: Pick<Answer, "bytes">): Json | undefined =>
   bytes.length === 0
     ? {}
     : Option.getOrUndefined(Option.filter(decodeJson(textOf({ bytes })), (json) => !isTooDeep(json)))
 
-/** An answer as its schema has it. */
+/** Decodes a response by its schema. */
 export const decode = <A>(
   call: Pick<Call, "service" | "operation">,
   schema: Schema.ConstraintDecoder<A>,
