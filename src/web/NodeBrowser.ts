@@ -302,12 +302,13 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
           page.on("console", (message) => say(`${message.type()}: ${message.text()}`))
           page.on("pageerror", (error) => say(`uncaught: ${error.message}`))
           page.on("dialog", (dialog) => {
-            const isAlert = dialog.type() === "alert"
+            // Dismissing `beforeunload` would keep the agent on the page.
+            const isAccepted = ["alert", "beforeunload"].includes(dialog.type())
             note(
               opened,
-              `the page showed a dialog (${dialog.type()}), which was ${isAlert ? "closed" : "dismissed"}: ${dialog.message().slice(0, 500)}`
+              `the page showed a dialog (${dialog.type()}), which was ${isAccepted ? "closed" : "dismissed"}: ${dialog.message().slice(0, 500)}`
             )
-            void observed(isAlert ? dialog.accept() : dialog.dismiss())
+            void observed(isAccepted ? dialog.accept() : dialog.dismiss())
           })
           page.on("download", (download) => {
             if (opened.takes === page) opened.takes = undefined

@@ -18,6 +18,9 @@ const pages: Record<string, string> = {
   "/windows": `<h1>Windows</h1><button onclick="flood()">Open</button><script>
     const flood = () => { for (let n = 0; n < 100; n++) window.open("/?" + n) }
     flood()</script>`,
+  "/unload": `<h1>Unload</h1><button>Touch</button><script>
+    addEventListener("beforeunload", (event) => event.preventDefault())</script>`,
+  "/tabs": `<h1>Tabs</h1><a href="/tabs" target="_blank">Next</a>`,
   "/dialogs": `<h1>Dialogs</h1><button onclick="document.title = String(confirm('Delete all?'))">Ask</button>
     <input aria-label="Field" onkeydown="document.title = event.key"><p onmouseover="document.title = 'over'">Place</p>`
 }
@@ -140,6 +143,30 @@ describe.each(kinds)("hostile pages in the $name", { timeout: 120_000 }, (kind) 
         yield* Effect.exit(browser.act("a", { _tag: "Click", ref: refOf(tree, /Open/) }))
         yield* browser.act("a", { _tag: "Open", url })
         assert.strictEqual((yield* browser.snapshot("a")).title, "Fine")
+      }).pipe(Effect.provide(browserWith({ allowPrivate: [`127.0.0.1:${port}`] }, { timeout: 10_000 }, kind)))
+    })
+  )
+
+  it.live("a page can't hold the agent by beforeunload, and no more than 8 pages are open", () =>
+    Effect.gen(function* () {
+      const { port, url } = yield* site
+      yield* Effect.gen(function* () {
+        const browser = yield* Browser.Browser
+        yield* browser.act("a", { _tag: "Open", url: `${url}/unload` })
+        yield* browser.act("a", { _tag: "Click", ref: refOf((yield* browser.snapshot("a")).tree, /Touch/) })
+        yield* browser.act("a", { _tag: "Open", url })
+        const left = yield* browser.snapshot("a")
+        assert.strictEqual(left.title, "Fine")
+        assert.match(left.notes.join(), /^the page showed a dialog \(beforeunload\), which was closed/)
+        yield* browser.act("a", { _tag: "Open", url: `${url}/tabs` })
+        const notes: Array<string> = []
+        for (let count = 0; count < 9; count++) {
+          yield* browser.act("a", { _tag: "Click", ref: refOf((yield* browser.snapshot("a")).tree, /Next/) })
+          yield* Effect.sleep("200 millis")
+          notes.push(...(yield* browser.snapshot("a")).notes)
+        }
+        const closed = "a window was closed, since 8 pages are open"
+        assert.deepStrictEqual(notes, [closed, closed])
       }).pipe(Effect.provide(browserWith({ allowPrivate: [`127.0.0.1:${port}`] }, { timeout: 10_000 }, kind)))
     })
   )
