@@ -1,6 +1,6 @@
 /**
- * An agent for long work: it plans, works on files, has sub-agents do parts, and keeps its conversation within the
- * model's window. One function stacks what the middlewares of this library do, in the order that fits.
+ * An agent for long work: it plans, works on files, delegates to sub-agents, and keeps its conversation within the
+ * model's window. One function stacks this library's middleware in a fixed order.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -16,9 +16,9 @@
  * const answer = Agent.run(researcher, "What changed in version 4?").pipe(Effect.provide(MemoryBackend.layer()))
  * ```
  *
- * From the outside in: what fits the agent to its model (`HarnessProfile`), todos, skills, large results to files,
- * sub-agents (in the background too), summarization, your own middleware, cache marks, memory, approvals, retries and
- * time-outs. One of yours with the name of a part takes its place (`parts`).
+ * From the outside in: the model's profile (`HarnessProfile`), todos, skills, large results in files, sub-agents (in
+ * the background too), summarization, your own middleware, cache marks, memory, approvals, retries and time-outs. Your
+ * middleware with a part's name replaces the part (`parts`).
  */
 import type * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
@@ -45,14 +45,13 @@ import { type AnyMiddleware, stack } from "./internal/stack.ts"
 
 export type { Options, SubagentOptions, SummaryOptions }
 
-/** The name of the sub-agent for whatever needs a context of its own. */
+/** The name of the general-purpose sub-agent. */
 export const generalPurpose = "general-purpose"
 
 /**
- * The names of the stack's parts, from the outside in; your own middleware comes before `PromptCaching`. One of yours
- * with a part's name takes its place: `Middleware.make({ name: "Memory", … })`, or the same module with other
- * options (`ModelRetry.make({ schedule })`). One that is named almost like a part of the agent fails its runs with
- * `InvalidAgent`.
+ * The names of the stack's parts, from the outside in; your own middleware precedes `PromptCaching`. Your middleware
+ * with a part's name replaces it: `Middleware.make({ name: "Memory", … })`, or the same module with other options
+ * (`ModelRetry.make({ schedule })`). A name that nearly equals a part's fails the runs with `InvalidAgent`.
  */
 export const parts = [
   "Harness",
@@ -76,7 +75,7 @@ type Background<List> = List extends ReadonlyArray<infer A> ? BackgroundSubagent
 type PromptError<P> = P extends Effect.Effect<string, infer E, infer _R> ? E : never
 type PromptServices<P> = P extends Effect.Effect<string, infer _E, infer R> ? R : never
 
-/** Has a type shown as what it comes to, instead of by the options that it is worked out from. */
+/** Shows a type's result instead of its derivation from the options. */
 type Shown<T> = [T] extends [infer U] ? U : never
 
 /** `undefined` for an agent that may be suspended. */
@@ -112,7 +111,7 @@ type Services<O> = Shown<
   | (At<O, "execute"> extends false | undefined ? never : Sandbox)
 >
 
-/** Options that have options, by their names. */
+/** Options with nested options, by name. */
 interface Nested {
   readonly approvals: HumanInTheLoop.Options
   readonly execute: FileTools.ExecuteOptions
@@ -123,7 +122,7 @@ interface Nested {
 
 type Rules<T> = T extends { readonly tools: infer Tools } ? Tools : never
 
-/** A misspelt option is refused, at any depth. */
+/** Rejects a misspelt option at any depth. */
 type Only<O, Known> = Agent.Only<O, Known> & {
   readonly [Key in keyof O & keyof Nested]?:
     | Extract<O[Key], boolean | undefined>
@@ -143,15 +142,15 @@ type Only<O, Known> = Agent.Only<O, Known> & {
 }
 
 /**
- * Makes a sub-agent with the stack of a deep agent, for its `subagents`: file tools, todos, large results to files,
- * summaries. Its `description` is what it is chosen by. `Agent.provide` gives it a model, or files, of its own. Any
- * other `Agent` does as well.
+ * Makes a sub-agent with the stack of a deep agent, for its `subagents`: file tools, todos, large results in files,
+ * summaries. The model chooses it by its `description`. `Agent.provide` gives it its own model or files. Any other
+ * `Agent` works too.
  */
 export const subagent = <const O extends SubagentOptions & { readonly description: string }>(
   options: O & Only<O, SubagentOptions>
 ): Agent.Agent<Output<O>, Error<O>, Services<O>> => {
   const { first, last, summary, tail } = layers(options)
-  // The parts were put together by names; the type sums up what they are made of.
+  // The parts were assembled by name; the type sums up their types.
   return assemble(options, stack([...first, ...summary], options.middleware ?? [], [...tail, ...last])) as Agent.Agent<
     never,
     never,
@@ -169,7 +168,8 @@ const generalDescription =
   "Does any task that needs several steps, with the same tools as you have. For searching and reading much to learn little, and for work beside other work."
 
 /**
- * The general-purpose sub-agent. Middleware, memory, the schema of the answer and what ends a run are its parent's own.
+ * Makes the general-purpose sub-agent. It does not share its parent's middleware, memory, output schema and stop
+ * conditions.
  */
 const generalOf = (options: Options): ReadonlyArray<Agent.Agent<unknown, unknown, unknown>> => {
   const isTaken = (options.subagents ?? []).some((one) => ("fork" in one ? one.fork : one).name === generalPurpose)
@@ -188,8 +188,8 @@ const generalOf = (options: Options): ReadonlyArray<Agent.Agent<unknown, unknown
 }
 
 /**
- * Makes a deep agent. Two tools of one name, and whatever else can't run, fail its runs with `AgentError`
- * (`InvalidAgent`), which names them. Its files are where the `Backend` in context has them.
+ * Makes a deep agent. Two tools with one name, and other invalid options, fail its runs with `AgentError`
+ * (`InvalidAgent`), which names them. Its files are in the `Backend` of its context.
  */
 export const make = <const O extends Options>(
   options: O & Only<O, Options>
@@ -201,7 +201,7 @@ export const make = <const O extends Options>(
     ...(agents.length === 0 ? [] : [Subagents.make({ agents, maxDepth })]),
     ...(backgroundSubagents.length === 0 ? [] : [BackgroundSubagents.make({ agents: backgroundSubagents, maxDepth })])
   ]
-  // The parts were put together by names; the type sums up what they are made of.
+  // The parts were assembled by name; the type sums up their types.
   return assemble(
     options,
     stack([...first, ...subagents, ...summary], options.middleware ?? [], [

@@ -1,9 +1,9 @@
 /**
  * Sub-agents in the background: `start_task` returns at once, and the model is told when the task is over.
  *
- * Five tools: `start_task`, `check_task`, `update_task`, `cancel_task` and `list_tasks`. The tasks go on after the run
- * that began them, in the scope of the supervisor (`BackgroundTasks.layer`); how they stand is in the state of the
- * thread. Agents in this process and agents on servers (`RemoteAgents`) are worked with in the same way.
+ * Five tools: `start_task`, `check_task`, `update_task`, `cancel_task` and `list_tasks`. Tasks continue after the run that
+ * started them, in the scope of the supervisor (`BackgroundTasks.layer`); the thread's state records their status. Local
+ * agents and agents on servers (`RemoteAgents`) work the same way.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -46,7 +46,6 @@ export {
   toolNames
 }
 
-/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 const name = "BackgroundSubagents"
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
@@ -64,8 +63,8 @@ const workerOf = (entry: Entry): Worker<unknown> => ("open" in entry ? entry : l
  * Offers the five tools for these agents: any `Agent`, one that begins with the conversation (`Subagents.fork`), or one
  * on a server (`RemoteAgents.make`). `maxDepth` (3) bounds how deep agents are nested.
  *
- * An agent in this process is a run of its own: with what was in context when the task was started, under the
- * middleware that sub-agents inherit, and on the budget of the run that began it. It must not live on what ends with the parent's run.
+ * A local agent has a run of its own: with the services of the task's start, the middleware that sub-agents inherit, and
+ * the budget of the starting run. It must not depend on resources that end with the parent's run.
  */
 export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
   readonly agents: Agents
@@ -76,12 +75,12 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
   const settings: Settings = {
     workers: new Map(workers.map((worker) => [worker.name, worker])),
     maxDepth: options.maxDepth ?? defaultMaxDepth,
-    // Those of agents elsewhere are not known: what is inherited does not reach them.
+    // Remote agents have no known tools: inherited middleware does not reach them.
     reaches: new Set(
       options.agents.flatMap((one) => ("open" in one ? [] : [...Agent.toolNames("fork" in one ? one.fork : one)]))
     )
   }
-  // The needs of the workers are in the types of the agents, and are put back here.
+  // The types of the agents have the requirements of the workers, which this restores.
   return workers.length === 0
     ? Middleware.make<never, R>({ name })
     : (Middleware.make({

@@ -1,9 +1,9 @@
 /**
- * Tasks in the background: work that goes on after the run that began it, under one supervisor.
+ * Runs tasks in the background under one supervisor. They continue after the run that started them.
  *
- * `layer` is the supervisor. What it runs lives in the scope of the layer: provide it around all runs of a thread, and
- * close it when the process ends. `BackgroundSubagents` gives a model the tools for it; a program looks at the same
- * tasks, and decides what they wait for, by this service.
+ * `layer` is the supervisor, and its scope owns the tasks: provide it around all runs of a thread, and close it when
+ * the process ends. `BackgroundSubagents` gives a model the tools for tasks. A program inspects the same tasks, and
+ * answers their pending requests, by this service.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -29,26 +29,26 @@ export { isOpen, Reason, Status, Task, TaskError } from "./internal/background/t
 export type { Ask, Ending, Service, Session } from "./internal/background/task.ts"
 
 /**
- * A worker for tasks in the background: an `Agent` is made one by `BackgroundSubagents`, an agent on a server by
- * `RemoteAgents`. `open` is for a new task, `reopen` for one that another process began, where that is possible.
+ * A worker for background tasks. `BackgroundSubagents` makes one of an `Agent`, `RemoteAgents` of an agent on a server.
+ * `open` starts a new task. `reopen` resumes a task of another process, if the worker can.
  */
 export interface Worker<out R = never> {
   readonly name: string
-  /** A problem that keeps it from working at all: agents that have it are refused. */
+  /** A configuration problem of the worker. Agents with such a worker are rejected. */
   readonly problem?: string | undefined
   readonly description: string
   readonly open: Effect.Effect<Session, never, R | ToolContext>
   readonly reopen: ((kept: Json) => Effect.Effect<Session | undefined, never, R>) | undefined
 }
 
-/** The supervisor of tasks in the background. */
+/** The supervisor of background tasks. */
 export class BackgroundTasks extends Context.Service<BackgroundTasks, Service>()("effect-deepagents/BackgroundTasks") {}
 
 /**
- * - `maxRunning`: how many tasks of one group run at once (8)
- * - `maxTotal`: how many run at once in all (64)
- * - `maxDuration`: how long one may run before it is stopped and fails (1 hour)
- * - `keep`: how many that do not run are kept, the oldest go first (64)
+ * - `maxRunning`: running tasks of one group at most (8)
+ * - `maxTotal`: running tasks of all groups at most (64)
+ * - `maxDuration`: time after which a task is stopped and fails (1 hour)
+ * - `keep`: finished tasks that are kept; the oldest are dropped first (64)
  */
 interface Options {
   readonly maxRunning?: number | undefined
@@ -58,8 +58,8 @@ interface Options {
 }
 
 /**
- * The supervisor. What runs is interrupted when the layer closes; a remote agent goes on then, and is taken up again by
- * the next process. A limit that is no number is a defect of the program: the layer dies of it.
+ * Makes the supervisor. Closing the layer interrupts its tasks. A remote agent continues then, and the next process
+ * resumes its task. An invalid limit is a defect of the layer.
  */
 export const layer = (options?: Options): Layer.Layer<BackgroundTasks> =>
   Layer.effect(

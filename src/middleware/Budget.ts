@@ -1,5 +1,5 @@
 /**
- * Limit what a run may use: tokens, money, tool calls, rounds and time, its sub-agents included.
+ * Limits the use of a run and its sub-agents: tokens, money, tool calls, rounds and time.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -30,10 +30,9 @@ import * as Ledger from "./internal/ledger.ts"
 import { amountProblem, timeOf, timeProblem } from "./internal/limits.ts"
 import * as WorkingTime from "./internal/workingTime.ts"
 
-/** The name of this middleware. */
 const name = "Budget"
 
-/** Amounts as a person reads them. */
+/** Formats amounts for people. */
 const say: { readonly [K in Ledger.Kind]: (amount: number) => string } = {
   tokens: (amount) => `${amount} tokens`,
   cost: (amount) => `${amount} in cost`,
@@ -46,8 +45,8 @@ const isUsedUp = ({ limit, max }: Pick<Ledger.Reached, "limit" | "max">): string
   `the budget of ${say[limit](max)} is used up`
 
 /**
- * A run used up what it was given and would have gone on. `limit` says of what, `max` how much it was given and `used`
- * how much it had used by then: tokens, money, calls, rounds, or milliseconds. `agent` is the one that was stopped.
+ * A run reached `limit` and tried to continue. `max` is the limit and `used` the use so far: tokens, money, calls,
+ * rounds, or milliseconds. `agent` is the stopped agent.
  */
 export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("BudgetExceeded", {
   agent: Schema.String,
@@ -61,11 +60,12 @@ export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("Budget
 }
 
 /**
- * Limits of a run, the runs of its sub-agents included. A kind that is left out has none.
+ * Limits of a run and its sub-agents. A kind without a value is unlimited.
  *
- * `tokens` are those read and written in all model calls, retries and side calls too. `cost` is in the currency of the
- * model's prices; what has no price costs nothing, which a warning says. `toolCalls` are those that the budget let
- * through. `rounds` are the turns of all agents, forced final answers not counted. `time` is since the run began, less what was spent waiting for people.
+ * `tokens` counts input and output of all model calls, retries and side calls included. `cost` is in the currency of
+ * the model's prices; a model without prices costs nothing and causes a warning. `toolCalls` counts the calls that the
+ * budget allowed. `rounds` counts the turns of all agents except forced final answers. `time` counts from the start of
+ * the run, without the time spent waiting for people.
  */
 interface Limits {
   readonly tokens?: number | undefined
@@ -75,13 +75,13 @@ interface Limits {
   readonly time?: Duration.Input | undefined
 }
 
-const late = (time: number): ToolError =>
+const timeOutError = (time: number): ToolError =>
   new ToolError({
     reason: "TimedOut",
     message: `Interrupted: ${isUsedUp({ limit: "time", max: time })}. Whether the call had an effect is not known.`
   })
 
-/** The purpose of model calls that an MCP server asks for. */
+/** The purpose of model calls that an MCP server requests. */
 const sampled = "mcp-sampling"
 
 const notSampled = (run: Run, reached: Ledger.Reached): ModelError =>
@@ -91,10 +91,10 @@ const notSampled = (run: Run, reached: Ledger.Reached): ModelError =>
     detail: isUsedUp(reached)
   })
 
-/** Limits that can stop an agent before it asks its model: calls are counted only when it wants one. */
+/** Limits that stop an agent before a model call. Tool calls are counted when the model makes one. */
 const ofTurns = Ledger.kinds.filter((kind) => kind !== "toolCalls")
 
-/** The reaction to a limit: a gentle end, or a failure. */
+/** The reaction to a reached limit: a final answer, or a failure. */
 interface Policy<E> {
   readonly fails: boolean
   readonly at: <A>(run: Run, reached: Ledger.Reached, gentle: A) => Effect.Effect<A, E>
@@ -112,7 +112,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
   const { cost, rounds, tokens, toolCalls } = limits
   const maxima: Ledger.Maxima = { tokens, cost, rounds, toolCalls, time }
   const ledgers = Ledger.make()
-  /** The calls of each run's round that were let through: one that a person edited comes again, and is still one. */
+  /** The allowed calls of each run's current round. A call that a person edited returns, and counts once. */
   const counted = Attached.make<Run, { readonly round: number; readonly ids: Set<string> }>()
 
   const warnOnce = (run: Run, ledger: Ledger.Ledger, what: string, message: string): Effect.Effect<void> => {
@@ -123,11 +123,11 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
 
   const watch = Effect.fnUntraced(function* (run: Run) {
     const ledger = yield* ledgers.of(run)
-    const now = yield* WorkingTime.now(ledger.owner)
+    const now = yield* WorkingTime.workingNow(ledger.owner)
     for (const kind of Ledger.kinds) {
       const max = maxima[kind]
       if (max === undefined) continue
-      const amount = Ledger.used(ledger, kind, now)
+      const amount = Ledger.useOf(ledger, kind, now)
       if (amount < 0.8 * max) continue
       yield* warnOnce(run, ledger, kind, `${say[kind](amount)} are used of a budget of ${say[kind](max)}.`)
     }
@@ -139,7 +139,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
     return { ledger, now }
   })
 
-  /** Ends work when the time is up: never, without a limit. */
+  /** Ends when the time limit is reached; never without a limit. */
   const timeUp = <A, E2>(run: Run, ledger: Ledger.Ledger, gentle: Effect.Effect<A, E2>): Effect.Effect<A, E | E2> =>
     Effect.gen(function* () {
       if (time === undefined) return yield* Effect.never
@@ -154,14 +154,14 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
     beforeAgent: Effect.fnUntraced(function* (run) {
       const ledger = yield* ledgers.of(run)
       if (ledger.owner === run) return undefined
-      const reached = Ledger.reached(maxima, ledger, yield* WorkingTime.now(ledger.owner), ofTurns)
+      const reached = Ledger.reached(maxima, ledger, yield* WorkingTime.workingNow(ledger.owner), ofTurns)
       if (reached === undefined) return undefined
       const answer = Message.ai(`This was not begun: ${isUsedUp(reached)}.`, { source: "budget" })
       return yield* policy.at(run, reached, Middleware.end(`budget:${reached.limit}`, answer))
     }),
     beforeModel: Effect.fnUntraced(function* (run) {
       const { ledger, now } = yield* watch(run)
-      // The last call that there is ends nothing: only one more does.
+      // The last allowed call ends nothing. Only a further call does.
       const reached = Ledger.reached(maxima, ledger, now, ledger.wantsCalls ? Ledger.kinds : ofTurns)
       if (reached !== undefined)
         return yield* policy.at(run, reached, Middleware.forceFinalAnswer(`budget:${reached.limit}`))
@@ -176,7 +176,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
     counts: toolCalls !== undefined,
     rulings: Effect.fnUntraced(function* (run, calls) {
       const ledger = yield* ledgers.of(run)
-      const now = yield* WorkingTime.now(ledger.owner)
+      const now = yield* WorkingTime.workingNow(ledger.owner)
       const rulings: Array<Ruling.Refuse | undefined> = []
       const asked = counted.get(run)
       const ids = asked?.round === run.round ? asked.ids : new Set<string>()
@@ -200,14 +200,14 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
     }),
     wrapToolCall: Effect.fnUntraced(function* (call, next, run) {
       const ledger = yield* ledgers.of(run)
-      const usedUp = Effect.map(WorkingTime.now(ledger.owner), (now) => {
+      const usedUp = Effect.map(WorkingTime.workingNow(ledger.owner), (now) => {
         const reached = Ledger.reached(maxima, ledger, now, ofTurns)
         return reached === undefined ? undefined : isUsedUp(reached)
       })
       const { hasAgent, work } = ledgers.enter(ledger, usedUp, next(call))
       if (time === undefined) return yield* work
-      // A sub-agent is under the same limit and comes to an end of its own, with an answer.
-      const gentle = Effect.suspend(() => (hasAgent() ? Effect.never : Effect.fail(late(time))))
+      // A sub-agent has the same limit and ends with an answer of its own.
+      const gentle = Effect.suspend(() => (hasAgent() ? Effect.never : Effect.fail(timeOutError(time))))
       return yield* Effect.raceFirst(work, timeUp(run, ledger, gentle))
     }),
     ...(policy.fails
@@ -216,7 +216,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
             Stream.unwrap(
               Effect.gen(function* () {
                 const ledger = yield* ledgers.of(run)
-                const reached = Ledger.reached(maxima, ledger, yield* WorkingTime.now(ledger.owner), [
+                const reached = Ledger.reached(maxima, ledger, yield* WorkingTime.workingNow(ledger.owner), [
                   "tokens",
                   "cost",
                   "time"
@@ -229,14 +229,14 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
             )
         }
       : {
-          // A request of a server has no part in the final answer, so it is not paid for beyond the limit.
+          // A server's request has no part in the final answer, so it is not paid for beyond the limit.
           wrapModelCall: (request, next, run) =>
             request.purpose !== sampled
               ? next(request)
               : Stream.unwrap(
                   Effect.gen(function* () {
                     const ledger = yield* ledgers.of(run)
-                    const now = yield* WorkingTime.now(ledger.owner)
+                    const now = yield* WorkingTime.workingNow(ledger.owner)
                     const reached = Ledger.reached(maxima, ledger, now, ofTurns)
                     if (reached !== undefined) return Stream.fail(notSampled(run, reached))
                     ledger.rounds++
@@ -248,45 +248,45 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
 }
 
 /**
- * Limits a run and everything below it: the sub-agents of the agent that it is given to, tasks in the background, and
- * what servers have sampled work on the same budget. Of a task on a server (`RemoteAgents`) the tokens count that its
- * server tells when the task has ended. A sub-agent with a budget of its own is under both.
+ * Limits a run and everything below it. Sub-agents, background tasks and sampling of servers share the budget. A remote
+ * task (`RemoteAgents`) counts the tokens that its server reports at the end. A sub-agent with its own budget obeys
+ * both.
  *
- * A new input begins with nothing used. A run that is resumed goes on with what was used since its input: after an
- * approval, after a crash, in another process, and in a fork.
+ * A new input starts at zero. A resumed run continues with the use since its input: after an approval, after a crash,
+ * in another process, and in a fork.
  *
  * At 80 % of a limit there is one `Warning` event (`budget`). At the limit `onExhausted` decides:
  *
- * - `"finalAnswer"`: every agent that is open is asked once more, without tools, and its run ends with `stopReason`
- *   `budget:tokens`, `budget:cost` and so on. Sub-agents are no longer begun. Model calls on the side (a summary that
- *   the final answer needs) still go through.
+ * - `"finalAnswer"`: every open agent answers once more without tools, and its run ends with `stopReason`
+ *   `budget:tokens`, `budget:cost` and so on. No further sub-agent starts. Side calls, such as a summary for the final
+ *   answer, still pass.
  * - `"fail"`: the next model call or tool call fails the run with {@link BudgetExceeded}.
  *
- * A run that used exactly what it was given, and is done, is `completed`.
+ * A run that ends exactly at a limit is `completed`.
  *
- * Tokens and cost are known when a model call is over, so they can be exceeded by the calls that are in flight, and by
- * the final answers. Rounds and tool calls are never exceeded: calls of a turn that are too many are answered with an
- * error, or fail the run. Time is looked at before each model call and tool call; a tool that is running when it is up
- * is interrupted and answered with an error (one with a sub-agent in it is waited for, as that ends soon by itself), a
- * model call is let finish, since it may be the answer. With `"fail"`, both are interrupted.
+ * Tokens and cost are known after a model call, so calls in flight and final answers can exceed them. Rounds and tool
+ * calls are never exceeded: excess calls of a turn get an error result, or fail the run. Time is checked before each
+ * model call and tool call. At the time limit a running tool is interrupted and answered with an error, except a tool
+ * with a sub-agent in it, which ends soon by itself. A model call may finish, since it may be the answer. With
+ * `"fail"`, both are interrupted.
  *
- * It may stand anywhere in the stack; what comes after it does not begin when the budget is used up, so put it first.
+ * Put it first in the stack: middleware after it does not start when the budget is used up.
  */
 export const make = <const Mode extends "finalAnswer" | "fail">(
   options: Limits & { readonly onExhausted: Mode }
 ): Middleware.Middleware<"fail" extends Mode ? BudgetExceeded : never> =>
-  // The policy that can fail is taken for "fail" only, and then the type says so.
+  // The policy that can fail is used for "fail" only, as the type says.
   (options.onExhausted === "fail" ? build(options, failing) : build(options, answering)) as Middleware.Middleware<
     "fail" extends Mode ? BudgetExceeded : never
   >
 
 /** Options of {@link accounts}. */
 interface AccountOptions<Mode extends "finalAnswer" | "fail"> {
-  /** Names the accounts that pay for a run, with their windows and limits. It gets the outermost run. */
+  /** Names the accounts that pay for a run, with their windows and limits. The parameter is the outermost run. */
   readonly caps: (run: Run) => Cap | ReadonlyArray<Cap>
   /**
-   * The end of a run when an account is full: `"finalAnswer"` ends it with `stopReason` `budget:…` and no further model
-   * call, `"fail"` with `LedgerFull`.
+   * The end of a run at a full account: `"finalAnswer"` ends it with `stopReason` `budget:…` and no further model call,
+   * `"fail"` with `LedgerFull`.
    */
   readonly onExhausted: Mode
 }
@@ -294,9 +294,9 @@ interface AccountOptions<Mode extends "finalAnswer" | "fail"> {
 const topOf = (run: Run): Run => (run.parent === undefined ? run : topOf(run.parent))
 
 /**
- * Charges all model calls and tool calls of a run, its sub-agents included, to accounts of the `Ledger`: of a person, a
- * tenant, a day. Amounts are reserved before a call and settled after it, so that no run, process or machine overspends an
- * account. If the ledger can't be reached, the run fails with `LedgerError`: nothing is spent that nobody counts.
+ * Charges all model calls and tool calls of a run and its sub-agents to accounts of the `Ledger`: a person, a tenant, a
+ * day. It reserves an amount before each call and settles it after, so no run, process or machine overspends an
+ * account. An unreachable ledger fails the run with `LedgerError`.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -326,7 +326,7 @@ export const accounts = <const Mode extends "finalAnswer" | "fail">(
     wrapToolCall: (call, next, run) =>
       call.wasBegun === true ? next(call) : Accounts.chargeToolCall(charged(run), next(call))
   })
-  // The end that can fail is taken for "fail" only, and then the type says so.
+  // The end that can fail is used for "fail" only, as the type says.
   return (options.onExhausted === "fail" ? failing : answeringFor(charged)) as Middleware.Middleware<
     LedgerError | ("fail" extends Mode ? LedgerFull : never),
     AccountLedger

@@ -1,5 +1,5 @@
 /**
- * Stop asking a model that keeps failing, for a while: calls fail at once, and a `ModelFallback` outside goes on.
+ * Stops asking a model that keeps failing, for a while: calls fail at once, and an outer `ModelFallback` continues.
  *
  * ```ts
  * import { type Layer } from "effect"
@@ -30,10 +30,9 @@ import { isModelError, ModelError, type Reason } from "../core/ModelError.ts"
 import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf, nameOf } from "./internal/openModel.ts"
 
-/** The name of this middleware. */
 const name = "CircuitBreaker"
 
-/** Failures in a row of one model. `until` is when it may be asked again; `isTried` while one call tries it. */
+/** Consecutive failures of one model. `until` is the time of the next trial; `isTried` is true during a trial. */
 interface Circuit {
   failures: number
   until: number | undefined
@@ -48,17 +47,17 @@ const failureOf = (exit: Exit.Exit<unknown, unknown>): ModelError | undefined =>
 }
 
 /**
- * Opens the circuit of a model after `failures` (5) failed calls in a row: its calls fail at once with `Overloaded`,
- * whose `retryAfter` is the time that is left, without a request. After `cooldown` (30 s; longer if the provider asked
- * for it) one call is let through while the others go on failing: if it ends well the circuit is closed, else it is
- * open for another `cooldown`. A `Warning` event (`circuit-breaker`) says when a circuit opens.
+ * Opens the circuit of a model after `failures` (5) consecutive failed calls. Its calls then fail at once with
+ * `Overloaded`, whose `retryAfter` is the remaining time. After `cooldown` (30 s, or longer at the provider's request)
+ * one call is tried while the others still fail. Success closes the circuit; failure opens it for another `cooldown`. A
+ * `Warning` event (`circuit-breaker`) reports that a circuit opens.
  *
- * Failures that count are those for which `when` holds, by default those that are retryable: a request that is wrong
- * says nothing about the model. Calls that are interrupted count neither way.
+ * `when` selects the failures that count, by default the retryable ones: an invalid request says nothing about the
+ * model. Interrupted calls count neither way.
  *
- * Each model has a circuit of its own, by its provider and name. The circuits belong to this value: every run of every
- * agent that it is given to sees the same ones, in this process. Put it inside of `ModelFallback` and `ModelRouter`, so
- * that it sees which model is asked.
+ * Each model has a circuit by its provider and name. The circuits belong to this value: every run of every agent with
+ * it shares them, in this process. Put it inside of `ModelFallback` and `ModelRouter`, so that it sees the chosen
+ * model.
  */
 export const make = (options?: {
   readonly failures?: number | undefined
@@ -84,7 +83,8 @@ export const make = (options?: {
           const { modelId, provider } = askedOf(request, run)
           const model = nameOf({ modelId, provider })
           const circuit = circuitOf(model)
-          // Taken and given back as one, whenever the call is interrupted: a trial without an end would be the last.
+          // Acquired and released together, whenever the call is interrupted: an unended trial would block all later
+          // ones.
           const { isTrial, refused } = yield* Effect.acquireRelease(
             Effect.map(Clock.currentTimeMillis, (now) => {
               const left = circuit.until === undefined ? 0 : circuit.until - now
@@ -122,7 +122,7 @@ export const make = (options?: {
               circuit.said = error.message
               if (circuit.failures < most) return
               const wait = Math.max(cooldown, Duration.toMillis(error.retryAfter ?? Duration.zero))
-              // Calls that were under way when it opened say nothing new.
+              // Calls that were in flight when it opened report nothing new.
               const isNew = circuit.until === undefined || isTrial
               circuit.until = (yield* Clock.currentTimeMillis) + wait
               const time = Duration.format(Duration.millis(wait))

@@ -1,5 +1,5 @@
 /**
- * Asks a person before more than so many sub-agents work at once, with an estimate of what they will use.
+ * Asks a person before many sub-agents work at once, with an estimate of their use.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -29,13 +29,12 @@ import { toolNames } from "./internal/background/tools.ts"
 import { countProblem } from "./internal/limits.ts"
 import { toolName } from "./Subagents.ts"
 
-/** The name of this middleware. */
 const name = "FanOut"
 
-/** The calls that begin a sub-agent. */
+/** The tools that start a sub-agent. */
 const begins = [toolName, toolNames.start]
 
-/** Sub-agents whose use is remembered, and calls that were asked about: the newest. */
+/** The number of sub-agents whose use is remembered, and of approved calls: the newest. */
 const remembered = 100
 
 const Spent = Schema.Struct({ runId: Schema.String, agent: Schema.String, usage: Usage })
@@ -47,7 +46,7 @@ const spent = AgentState.slot("fanOut", {
   initial: [],
   shared: {
     merge: (current, incoming) => {
-      // A run only ever uses more.
+      // The use of a run only grows.
       const isKnown = ({ runId, usage }: Spent): boolean =>
         current.some((old) => old.runId === runId && totalTokens(old.usage) >= totalTokens(usage))
       const fresh = incoming.filter((one) => !isKnown(one))
@@ -57,7 +56,7 @@ const spent = AgentState.slot("fanOut", {
   }
 })
 
-/** The calls that were asked about: they stay so, though other sub-agents are done when the decision comes. */
+/** Calls that needed a question. They still need it if other sub-agents finish before the decision. */
 const asked = AgentState.slot("fanOut.asked", { schema: Schema.Array(Schema.String), initial: [] })
 
 const mean = (numbers: ReadonlyArray<number>): number =>
@@ -66,13 +65,13 @@ const mean = (numbers: ReadonlyArray<number>): number =>
 const figures = (tokens: number, cost: number | undefined): string =>
   `about ${Math.round(tokens).toLocaleString("en-US")} tokens${cost === undefined ? "" : `, ${cost.toFixed(4)} in cost`}`
 
-/** The estimate for a sub-agent, by those of its name, else by all; and for so many. */
+/** Estimates a number of sub-agents by earlier sub-agents of the same name, else by all. */
 const estimate = (
   all: ReadonlyArray<{ readonly agent: string; readonly usage: Usage }>,
   agent: unknown,
   count: number
 ): string => {
-  // A model that does not say what it used was not free.
+  // A model without usage reports was not free.
   const runs = all.filter(({ usage }) => totalTokens(usage) > 0)
   const own = runs.filter((one) => one.agent === agent)
   const like = own.length === 0 ? runs : own
@@ -95,7 +94,7 @@ const rulings = ({ above }: Options) => {
     const tasks: ReadonlyArray<TaskRecord> = (yield* run.state.get(background))?.tasks ?? []
     const before = yield* run.state.get(asked)
     const last = seen.get(run)
-    // Tasks that were begun in this round by a program are calls of it, too: those from before are counted once.
+    // A program's tasks of this round are calls of it too. Earlier tasks are counted once.
     const { ids, working } =
       last?.round === run.round
         ? last
@@ -128,8 +127,8 @@ const rulings = ({ above }: Options) => {
 }
 
 /**
- * Limits of a fan-out. `above`: sub-agents that may work at once without a question: calls of `task` and `start_task` of
- * one round, and the tasks in the background that are not over.
+ * Limits of a fan-out. `above` is the number of sub-agents that may work at once without a question: calls of `task`
+ * and `start_task` of one round, and unfinished background tasks.
  */
 interface Options {
   readonly above: number
@@ -140,7 +139,7 @@ interface Options {
  * what sub-agents of the same name used in this thread, or of all if there are none. After an approval with `always`,
  * later calls of the same tool in the thread run without a question. A classifier does not decide on it.
  *
- * It holds in sub-agents too, for those that they begin.
+ * It also applies to the sub-agents of sub-agents.
  */
 export const make = (options: Options): Middleware.Asking =>
   Middleware.make({

@@ -1,10 +1,11 @@
 /**
- * Keeps what is too large for the conversation in files: results of tools, and messages of the user.
+ * Moves large tool results and large user messages from the conversation to files.
  *
- * A result over 20,000 tokens is written to the backend, and the model gets its path with the first and last lines; it
- * reads the rest by its file tools. One of more than 2,000,000 characters is written to several files, one after the
- * other. So is a user message over 50,000 tokens: the transcript keeps it, the model sees a pointer. If the file can't be written, nothing is replaced. A model that is offered neither `read_file` nor `grep`
- * gets the beginning and the end instead. A direct answer of a tool stays as it is, since it is for the user.
+ * A result over 20,000 tokens is written to the backend. The model gets its path with the first and last lines, and
+ * reads the rest by its file tools. A result over 2,000,000 characters becomes several files. A user message over
+ * 50,000 tokens is written too: the transcript keeps it, the model sees a pointer. If the write fails, nothing is
+ * replaced. A model without `read_file` and `grep` gets the beginning and the end instead. A tool's direct answer stays
+ * whole, since it is for the user.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -33,21 +34,20 @@ import { sha256 } from "../support/store/hash.ts"
 import { boundaryBefore, cut } from "../support/text/text.ts"
 import { amountProblem, countProblem } from "./internal/limits.ts"
 
-/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 const name = "Filesystem"
 
-/** Characters that are counted as one token. */
+/** Characters of a token, by estimate. */
 const charactersPerToken = 4
 
-/** The preview of a text that was put away: so many lines of each end, of so many characters at most. */
+/** The preview of a stored text: lines of each end, and their characters at most. */
 const preview = { lines: 5, characters: 1_000 } as const
 
 /**
- * `toolResults` and `userMessages` are limits in tokens (20,000 and 50,000), estimated at four characters each; of a
- * message, all of its text counts. A result is put away at 25,000 tokens at the latest, since no more is shown of one
- * (`ToolOutput.defaultLimit`); `Infinity` puts none away. `folder` is where files are put. `keep` (200) is how many
- * results and messages stay there: the oldest go first, but never those of the last two rounds of a run. Other files of
- * the folder are left alone.
+ * `toolResults` and `userMessages` are limits in tokens (20,000 and 50,000), estimated at four characters each; all
+ * text of a message counts. Results are stored from 25,000 tokens at the latest, since a model sees no more of one
+ * (`ToolOutput.defaultLimit`); `Infinity` turns storing off. `folder` is the place of the files. `keep` (200) limits
+ * the stored results and messages: the oldest are deleted first, but none of a run's last two rounds. Other files in
+ * the folder are untouched.
  */
 export interface Options {
   readonly toolResults?: number | undefined
@@ -58,10 +58,10 @@ export interface Options {
 
 const cutLine = (line: string): string => cut(line, preview.characters, " […]")
 
-/** The characters of one file: at most 6 MB, which every backend takes. Work on a text goes by as much at once. */
+/** The characters of one file: at most 6 MB, which every backend accepts. Work on a text proceeds in such parts. */
 const partLength = 2_000_000
 
-/** The first lines of a text, and the last ones that are not among them. */
+/** The first lines of a text, and its last lines without overlap. */
 const ends = (text: string, count: number): string => {
   const head: Array<string> = []
   for (let at = 0; head.length < Math.min(count, preview.lines);) {
@@ -79,7 +79,7 @@ const ends = (text: string, count: number): string => {
   return [...head, ...(between > 0 ? [`[… ${between} lines …]`] : []), ...tail].join("\n")
 }
 
-/** Parts a text at the ends of lines where it can, and lets other work go on between two parts. */
+/** Splits a text, at line ends if possible, and yields to other fibers between two parts. */
 const partsOf = Effect.fnUntraced(function* (text: string) {
   const parts: Array<string> = []
   let lines = 1
@@ -96,7 +96,7 @@ const partsOf = Effect.fnUntraced(function* (text: string) {
   return { parts, lines }
 })
 
-/** Tells the model how to read a file, by the tools that it is offered; `undefined` if it can't read any. */
+/** Explains how to read a file by the offered tools; `undefined` if no tool can. */
 const readingBy = (offered: ReadonlyArray<ToolDefinition>): string | undefined => {
   const has = (name: string) => offered.some((tool) => tool.name === name)
   const ways = [
@@ -106,10 +106,10 @@ const readingBy = (offered: ReadonlyArray<ToolDefinition>): string | undefined =
   return ways.length === 0 ? undefined : ways.join(", or ")
 }
 
-/** The files that a pointer names one by one. */
+/** The most files that a pointer lists by name. */
 const maxNamed = 100
 
-/** A text that was put away: its files, one after the other, and how many lines it has. */
+/** A stored text: its files in order, and its number of lines. */
 interface Put {
   readonly paths: ReadonlyArray<string>
   readonly lines: number
@@ -133,14 +133,14 @@ const notText = (content: ReadonlyArray<Content.Block>): ReadonlyArray<Content.B
 const lengthOf = (content: ReadonlyArray<Content.Block>): number =>
   content.reduce((sum, block) => (block.type === "text" ? sum + block.text.length : sum), 0)
 
-/** The name of a file by its content: the same text is the same file, whatever it is called by. */
+/** Names a file by its content, so equal texts share a file. */
 const hashOf = (bytes: Uint8Array<ArrayBuffer>, length: number): Effect.Effect<string> =>
   Effect.map(sha256(bytes), (hash) => hash.slice(0, length))
 
-/** Names of files that this middleware wrote: a whole text, or the part of one by its number. */
+/** Names of files of this middleware: a whole text, or a numbered part. */
 const ownName = /\/(?:([0-9a-f]{32})|([0-9a-f]{16})-\d{3,}-([0-9a-f]{16}))\.txt$/
 
-/** Deletes a file that was put away: one that still is what its name says. What somebody made or changed is theirs. */
+/** Deletes a stored file if its content still matches its name. Files that somebody made or changed stay. */
 const drop = Effect.fnUntraced(function* (backend: Service, path: string) {
   const [file] = yield* backend.download([path])
   const [, whole, , part] = ownName.exec(path) ?? []
@@ -149,7 +149,7 @@ const drop = Effect.fnUntraced(function* (backend: Service, path: string) {
   if (name === (yield* hashOf(Uint8Array.from(file.value), name.length))) yield* backend.delete(path)
 })
 
-/** Drops the oldest texts over the limit, but none that is needed. What can't be dropped stays: it does no harm. */
+/** Deletes the oldest texts over the limit, except texts in use. A failed deletion is harmless. */
 const prune = Effect.fnUntraced(function* (backend: Service, folder: string, keep: number, isNeeded: IsNeeded) {
   const { entries } = yield* backend.ls(folder)
   const texts = new Map<string, { readonly paths: Array<string>; at: number }>()
@@ -172,7 +172,7 @@ const prune = Effect.fnUntraced(function* (backend: Service, folder: string, kee
 
 type IsNeeded = (path: string) => boolean
 
-/** The files that a run put away in this round and in the one before: what the model reads about now. */
+/** The files that a run stored in this round and the one before: the model reads them now. */
 interface Recent {
   now: Set<string>
   before: Set<string>
@@ -188,7 +188,7 @@ const recentIn = (recents: Recents, run: Run): Recent => {
   return made
 }
 
-/** The limits in characters, and the place of what is longer. */
+/** The limits in characters, and the folder of stored texts. */
 interface Limits {
   readonly results: number
   readonly messages: number
@@ -197,8 +197,8 @@ interface Limits {
   readonly recents: Recents
 }
 
-/** Puts a text away and gives its files; `undefined` if that failed. */
-const put = Effect.fnUntraced(function* (run: Run, text: string, { folder, keep, recents }: Limits) {
+/** Stores a text and returns its files; `undefined` if that failed. */
+const storeText = Effect.fnUntraced(function* (run: Run, text: string, { folder, keep, recents }: Limits) {
   const backend = yield* Backend
   const { lines, parts } = yield* partsOf(text)
   const encoder = new TextEncoder()
@@ -226,7 +226,7 @@ const put = Effect.fnUntraced(function* (run: Run, text: string, { folder, keep,
   return { paths, lines }
 })
 
-/** The text that is shown of one that is too long; `undefined` if it could not be put away. */
+/** The replacement of a text that is too long; `undefined` if it could not be stored. */
 const shownText = Effect.fnUntraced(function* (
   run: Run,
   limits: Limits,
@@ -237,7 +237,7 @@ const shownText = Effect.fnUntraced(function* (
 ) {
   const reading = readingBy(offered)
   if (reading === undefined) return ToolOutput.truncateText(text, limit)
-  const away = yield* put(run, text, limits)
+  const away = yield* storeText(run, text, limits)
   return away === undefined ? undefined : pointer(what, away, reading, text)
 })
 
@@ -256,14 +256,14 @@ const putAway = Effect.fnUntraced(function* (
   return shown === undefined ? message : { ...message, content: [Content.text(shown), ...notText(message.content)] }
 })
 
-/** A list of messages, how far it was looked at, and what is shown of it once something large was found. */
+/** A list of messages, the number of scanned messages, and the shown list once it differs. */
 interface View {
   readonly of: ReadonlyArray<Message.Message>
   looked: number
   shown: Array<Message.Message> | undefined
 }
 
-/** The messages that runs were shown so far: their list only grows at its end, so a round looks at the new ones. */
+/** The views of runs. Their lists only grow at the end, so a round scans the new messages. */
 type Views = Attached.Attached<Run, View>
 
 const viewIn = (views: Views, run: Run, of: ReadonlyArray<Message.Message>): View => {
@@ -296,7 +296,7 @@ const shownOf = Effect.fnUntraced(function* (
   return shown
 })
 
-/** Puts large results and messages away. It needs the backend that the agent's file tools work on. */
+/** Moves large results and messages to files. It needs the backend of the agent's file tools. */
 export const make = (options: Options = {}): Middleware.Middleware<never, Backend> => {
   const { folder = "/large_results", keep = 200, toolResults = 20_000, userMessages = 50_000 } = options
   const limits: Limits = {
@@ -314,7 +314,7 @@ export const make = (options: Options = {}): Middleware.Middleware<never, Backen
     wrapModelCall: (request, next, run) => {
       if (request.purpose !== turnPurpose) return next(request)
       const recent = limits.recents.get(run)
-      // A call that is tried again begins no round: nothing was put away since.
+      // A retried call starts no round: nothing was stored since.
       if (recent !== undefined && recent.now.size > 0) {
         recent.before = recent.now
         recent.now = new Set()
@@ -325,7 +325,7 @@ export const make = (options: Options = {}): Middleware.Middleware<never, Backen
       return Stream.unwrap(Effect.map(shown, (messages) => next({ ...request, messages })))
     },
     wrapToolCall: (call, next, run) => {
-      // An output that goes to a tool stays whole.
+      // A result for a tool, not a model, stays whole.
       if (call.parent !== undefined) return next(call)
       return Effect.flatMap(next(call), (output) => {
         const isForUser = output.returnDirect && !output.isError

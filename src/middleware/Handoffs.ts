@@ -1,9 +1,9 @@
 /**
- * Hands a conversation over to another agent: `transfer_to_<name>` lets it answer in this agent's place, from here on.
+ * Hands a conversation over to another agent: `transfer_to_<name>` lets it answer in this agent's place from then on.
  *
- * The other agent gets the conversation; its answer is the run's answer, as it is. Later runs on the same state (a
- * thread, or `state` and `history` of the last result) go on with it. It can hand the conversation on, or back, if it
- * has {@link peers}.
+ * The other agent gets the conversation, and its answer becomes the run's answer unchanged. Later runs on the same
+ * state (a thread, or `state` and `history` of the last result) continue with it. With {@link peers} it can pass the
+ * conversation on, or back.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -40,28 +40,26 @@ import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { defined } from "../support/json/defined.ts"
-import { before, conversation, type Spoken, slotPrefix, spoken, turnsIn } from "./internal/handoffs.ts"
+import { conversation, type Spoken, slotPrefix, spoken, turnsIn, withoutOpenTurn } from "./internal/handoffs.ts"
 import { countProblem } from "./internal/limits.ts"
 
-/** The name of this middleware. */
 const name = "Handoffs"
 
-/** The name of the middleware of {@link peers}. */
 const peersName = "HandoffPeers"
 
-/** Handovers of a conversation in one run, at most, by default. */
+/** The default limit of handovers in one run. */
 const defaultMaxTransfers = 8
 
-/** The agent that has the conversation: the name of the one it was handed to, `null` for the one that it began with. */
+/** The name of the agent that has the conversation; `null` for the agent that started it. */
 export const active = AgentState.slot("handoffs.active", { schema: Schema.NullOr(Schema.String), initial: null })
 
-/** Handovers so far, and the run that they are counted in. */
+/** The number of handovers so far, and their run. */
 const transfers = AgentState.slot("handoffs.transfers", {
   schema: Schema.Struct({ runId: Schema.String, count: Schema.Finite }),
   initial: { runId: "", count: 0 }
 })
 
-/** The peer that an agent with {@link peers} handed the conversation to, and the call that did it. */
+/** The peer that received the conversation from an agent with {@link peers}, and the call of the handover. */
 const requested = AgentState.slot("handoffs.requested", {
   schema: Schema.NullOr(
     Schema.Struct({ to: Schema.String, callId: Schema.String, message: Schema.optionalKey(Schema.String) })
@@ -69,7 +67,7 @@ const requested = AgentState.slot("handoffs.requested", {
   initial: null
 })
 
-/** The name of the tool that hands over to an agent. Letters that a tool's name can't have become `_`. */
+/** Names the tool for handing over to an agent. Characters that tool names exclude become `_`. */
 const toolName = (agent: string): string => `transfer_to_${agent.replaceAll(/[^A-Za-z0-9_-]/g, "_")}`
 
 const parameters = {
@@ -81,10 +79,10 @@ const parameters = {
 const describe = (name: string, description: string): string =>
   `Hands the conversation over to "${name}", who answers the user from here on${description === "" ? "." : `: ${description}`}`
 
-/** A message that is nobody's: what one agent tells the next. */
+/** The source of messages from one agent to the next. */
 const source = "handoff"
 
-/** Makes the input of the next agent, beyond the conversation: one that ends with an answer asks for nothing yet. */
+/** Makes the input of the next agent. A conversation that ends with an answer needs a request. */
 const opening = (history: ReadonlyArray<Message.Message>, message: string | undefined): Agent.Input => {
   if (message !== undefined && message.trim() !== "") {
     return Message.human(`The conversation was handed over to you, with this note: ${message}`, { source })
@@ -95,16 +93,16 @@ const opening = (history: ReadonlyArray<Message.Message>, message: string | unde
     : []
 }
 
-/** Gives the history of this run, with what other agents said in it. */
-const past = Effect.fnUntraced(function* (run: Run, messages: ReadonlyArray<Message.Message>) {
+/** Returns the history of this run, with the messages of other agents. */
+const historyOf = Effect.fnUntraced(function* (run: Run, messages: ReadonlyArray<Message.Message>) {
   const turns = turnsIn(yield* run.state.names(slotPrefix))
   const said = yield* Effect.forEach(turns, (turn) =>
     Effect.map(run.state.get(spoken(turn)), (one): readonly [string, Spoken] => [turn, one])
   )
-  return conversation(before(messages), new Map(said))
+  return conversation(withoutOpenTurn(messages), new Map(said))
 })
 
-/** Counts a transfer; whether there were too many in this run. */
+/** Counts a transfer and reports whether the run had too many. */
 const isTooMany = Effect.fnUntraced(function* (run: Run, most: number) {
   const { count, runId } = yield* run.state.get(transfers)
   const next = runId === run.runId ? count + 1 : 1
@@ -120,12 +118,12 @@ interface Settings {
   readonly maxTransfers: number
 }
 
-/** Has the agents answer, one after the other for as long as they hand the conversation on. */
+/** Runs the agents one after the other for as long as they hand the conversation on. */
 const takeOver = Effect.fnUntraced(function* (settings: Settings, first: string, note: string | undefined) {
   const { callId, messages, run } = yield* ToolContext
   const now = yield* messages
   const turn = now.findLast((message) => message.role === "ai")?.id ?? callId
-  const history = yield* past(run, now)
+  const history = yield* historyOf(run, now)
   const said: Array<Message.Message> = []
   const end = (
     text: string,
@@ -187,7 +185,7 @@ const makeTool = <R>(settings: Settings, agent: AnyAgent): Tool.Tool<R | ToolCon
     parameters,
     annotations: { resumable: true, destructive: false, openWorld: false },
     reaches: Agent.toolNames(agent),
-    // The needs of the agents were in their types; `make` puts them back.
+    // `make` restores the agents' requirements, which their types had.
     execute: ({ message }) =>
       takeOver(settings, agent.name, message) as Effect.Effect<
         ToolOutput.ToolOutput,
@@ -196,7 +194,7 @@ const makeTool = <R>(settings: Settings, agent: AnyAgent): Tool.Tool<R | ToolCon
       >
   })
 
-/** One transfer a turn: two agents can't both go on with a conversation. */
+/** Allows one transfer a turn: two agents can't both continue a conversation. */
 const onlyOne =
   (tools: ReadonlySet<string>) =>
   (
@@ -218,7 +216,7 @@ const isNew = (messages: ReadonlyArray<Message.Message>): boolean => {
   return last?.role === "human" && last.source === undefined
 }
 
-/** The turn of an agent whose conversation is another's: it hands over without asking its model. */
+/** The turn of an agent whose conversation another agent has: it hands over without a model call. */
 const handOver = (agent: string): Effect.Effect<TurnPart> =>
   Effect.map(IdGenerator, (makeId) => ({
     _tag: "TurnDone",
@@ -230,12 +228,12 @@ const handOver = (agent: string): Effect.Effect<TurnPart> =>
   }))
 
 /**
- * Offers `transfer_to_<name>` for these agents. `filter` makes of the conversation what the next agent gets: all of it
- * by default, with what others said in it and without the calls that handed it over. It must be pure. `maxTransfers`
- * (8) bounds how often the conversation is handed over in one run; then this agent has to answer.
+ * Offers `transfer_to_<name>` for these agents. `filter` makes the next agent's history from the conversation: by
+ * default all of it, with other agents' messages and without the handover calls. It must be pure. `maxTransfers` (8)
+ * limits the handovers of one run; then this agent has to answer.
  *
- * A failure of the other agent is told to this agent's model. An agent with an `output` schema is given the other's
- * answer as a result, and answers in its schema itself.
+ * This agent's model sees the failure of another agent. An agent with an `output` schema gets the other's answer as a
+ * tool result, and answers in its schema itself.
  */
 export const make = <const Agents extends ReadonlyArray<AnyAgent>>(options: {
   readonly agents: Agents
@@ -287,9 +285,9 @@ const makePeer = (name: string, description: string): Tool.Tool<ToolContext> =>
   })
 
 /**
- * Offers `transfer_to_<name>` to an agent that conversations are handed to: by the names of the agents that it may hand
- * them on to, with what each is for. The one that has {@link make} sees to it; a name that it does not know, and its
- * own, hand the conversation back.
+ * Offers `transfer_to_<name>` to an agent that receives conversations: by the names of the next agents, with a
+ * description of each. The agent with {@link make} performs the handover. Its own name, or an unknown name, hands the
+ * conversation back.
  */
 export const peers = (names: Readonly<Record<string, string>>): Middleware.Middleware<never, ToolContext> => {
   const tools = Object.entries(names).map(([name, description]) => makePeer(name, description))

@@ -1,9 +1,9 @@
 /**
- * Memory of an agent from conversation to conversation: files (`AGENTS.md`, `agent.md`) that it reads at the start
- * of each run and writes with its file tools.
+ * Gives an agent a memory across conversations: files (`AGENTS.md`, `agent.md`) that it reads at the start of each run
+ * and writes with its file tools.
  *
- * Their text is told as the last part of the system prompt, quoted, as something that others may have written. A
- * file that changes is read again before the next round.
+ * Their text is the last part of the system prompt. It is quoted, since others may have written it. A changed file is
+ * read again before the next round.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -29,25 +29,24 @@ import * as Attached from "../support/effect/attached.ts"
 import { head, oneLine, quote, visible } from "../support/text/untrusted.ts"
 import { countProblem } from "./internal/limits.ts"
 
-/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 const name = "Memory"
 
-/** Bytes of one file that are shown by default. */
+/** Default bytes of one file in the prompt. */
 const defaultMaxBytes = 32_768
 
-/** Files of the full size that are shown together. */
+/** The number of full-sized files that fit together. */
 const fullFiles = 2
 
 /**
- * `sources` are the files, in the order in which they are told: the general ones first. `maxBytes` (32,768) is how much
- * of one file is told; all together get twice as much, and those at the end of the list are cut first.
+ * `sources` are the files in prompt order: the general ones first. `maxBytes` (32,768) limits the prompt's text of one
+ * file. All files together get twice as much, and the last files of the list are cut first.
  */
 interface Options {
   readonly sources: ReadonlyArray<string>
   readonly maxBytes?: number | undefined
 }
 
-/** A file as it was read. */
+/** A file at its last read. */
 interface Note {
   readonly version: string
   readonly text: string
@@ -56,18 +55,18 @@ interface Note {
   readonly isWhole: boolean
 }
 
-/** The files as one run knows them. */
+/** The files that one run knows. */
 interface Known {
   round: number
   readonly notes: Map<string, Note>
   readonly warned: Set<string>
   section: string
-  /** The last system prompt with the section behind it: one string for as long as both are the same. */
+  /** The last system prompt with the memory section: one string for as long as both are the same. */
   base: string
   prompt: string
 }
 
-/** A text without its HTML comments. One that is never closed is none. */
+/** Removes HTML comments. An unclosed comment is text. */
 const withoutComments = (text: string): string => {
   let kept = ""
   let from = 0
@@ -109,8 +108,8 @@ const render = (sources: ReadonlyArray<string>, notes: ReadonlyMap<string, Note>
   return all.length === 0 ? "" : `## What the memory files say\n\n${all.join("\n\n")}`
 }
 
-/** Reads a file, unless it is the one that is known. `undefined` if there is none. */
-const read = Effect.fnUntraced(function* (
+/** Reads a file unless it is unchanged. Returns `undefined` for a missing file. */
+const readNote = Effect.fnUntraced(function* (
   backend: Service,
   source: string,
   known: Note | undefined,
@@ -125,14 +124,13 @@ const read = Effect.fnUntraced(function* (
 })
 
 /**
- * Tells the agent what its memory files say. It needs the backend that the agent's file tools work on; a file that is
- * not there is passed over, one that can't be read is told as it last was, with a `Warning` event
- * (`memory-unreadable`).
+ * Adds the memory files to the system prompt. It needs the backend of the agent's file tools. A missing file is
+ * ignored. An unreadable file keeps its last text and causes a `Warning` event (`memory-unreadable`).
  */
 export const make = (options: Options): Middleware.Middleware<never, Backend> => {
   const { sources } = options
   const maxBytes = options.maxBytes ?? defaultMaxBytes
-  // The notes that a run read, for as long as it lives. They could be read again at any time.
+  // The notes of each run. They could be read again at any time.
   const runs = Attached.make<Run, Known>()
 
   const knownOf = (run: Run): Known => {
@@ -141,7 +139,7 @@ export const make = (options: Options): Middleware.Middleware<never, Backend> =>
     return known
   }
 
-  /** A file that can't be read is said once a run. */
+  /** Warns about an unreadable file once a run. */
   const warn = (run: Run, known: Known, source: string, problem: string) => {
     if (known.warned.has(source)) return Effect.void
     known.warned.add(source)
@@ -155,7 +153,7 @@ export const make = (options: Options): Middleware.Middleware<never, Backend> =>
       sources,
       Effect.fnUntraced(function* (source) {
         const before = known.notes.get(source)
-        const note = yield* Effect.catch(read(backend, source, before, maxBytes), (error) =>
+        const note = yield* Effect.catch(readNote(backend, source, before, maxBytes), (error) =>
           error.reason._tag === "NotFound"
             ? Effect.succeed(undefined)
             : Effect.as(warn(run, known, source, error.message), before)
@@ -171,7 +169,7 @@ export const make = (options: Options): Middleware.Middleware<never, Backend> =>
     if (changed) known.section = render(sources, known.notes, maxBytes)
   })
 
-  /** The request with the files told, read at most once a round: a retry sends the same bytes. */
+  /** Adds the files to a request, and reads them at most once a round: a retry sends the same bytes. */
   const remembering = Effect.fnUntraced(function* (run: Run, request: ModelRequest) {
     const known = knownOf(run)
     if (known.round !== run.round) {

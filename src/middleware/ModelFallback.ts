@@ -23,15 +23,14 @@ import * as Middleware from "../core/Middleware.ts"
 import { isModelError, ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeOpenings } from "./internal/openModel.ts"
-import { type Again, reissue } from "./internal/reissue.ts"
+import { type Attempt, reissue } from "./internal/reissue.ts"
 
-/** The name of this middleware. */
 const name = "ModelFallback"
 
 const describe = (failure: unknown): string =>
   isModelError(failure) ? failure.message : `a fallback model could not be opened: ${String(failure)}`
 
-/** One failure that speaks for all: the last, but rather one that may pass, so that an outer retry sees that it may. */
+/** Summarises failures in one: the last, but preferably a retryable one, so that an outer retry applies. */
 const summarise = <E>(failures: ReadonlyArray<ModelError | E>, last: ModelError | E): ModelError | E => {
   if (failures.length === 1) return last
   const spokesman = failures.findLast((failure) => isModelError(failure) && failure.isRetryable) ?? last
@@ -53,7 +52,7 @@ const fallBack = <E, R>(
       reissue(
         Effect.sync(() => {
           const failures: Array<ModelError | E> = []
-          const again = (failure: ModelError | E): Effect.Effect<Again, ModelError | E, R> =>
+          const nextAttempt = (failure: ModelError | E): Effect.Effect<Attempt, ModelError | E, R> =>
             Effect.suspend(() => {
               const opening = openingsOf(run)[failures.length]
               failures.push(failure)
@@ -61,32 +60,32 @@ const fallBack = <E, R>(
                 return Effect.fail(summarise(failures, failure))
               }
               return Effect.matchEffect(opening, {
-                onFailure: again,
+                onFailure: nextAttempt,
                 onSuccess: ({ name, session }) => {
                   const reason = `${describe(failure)}; now asking ${name}`
                   return Effect.as(run.warn("model-fallback", reason), { turn: next({ ...request, session }), reason })
                 }
               })
             })
-          return { turn: next(request), again }
+          return { turn: next(request), nextAttempt }
         })
       )
   })
 }
 
 /**
- * Sends a request that failed on to the next model, as it is: first the run's own model (every call begins with it),
- * then those of `layers` in their order. A `Warning` event (`model-fallback`) says so, and `TurnRestarted` if parts of
- * the failed turn went out. A turn in which the provider itself ran a tool is not asked for again.
+ * Sends a failed request to the next model unchanged: first the run's own model, with which every call starts, then the
+ * models of `layers` in order. A `Warning` event (`model-fallback`) reports it, and `TurnRestarted` if parts of the
+ * failed turn were emitted. A turn in which the provider ran a tool is not repeated.
  *
- * By default every `ModelError` leads on, also those that a retry does not mend: a key that was not accepted, a quota
- * that is used up, a history that does not fit are good reasons to ask somebody else. The exception is
- * `ContentFiltered`: what one provider refuses is not carried to another unless `when` says so.
+ * By default every `ModelError` moves on, also errors that a retry can't fix: a rejected key, a used-up quota, a
+ * history that does not fit. The exception is `ContentFiltered`: a refused request goes to another provider only if
+ * `when` allows it.
  *
- * A layer is built, and its session opened, when it is first needed in a run, and closed when the run ends. What the
- * layers fail with and need appears in the agent's type; a layer that can't be built is passed over for the next one.
- * When no model answers, the call fails with the last failure, or with the last one that is retryable, so that a
- * `ModelRetry` outside begins again; the `detail` of that `ModelError` says what each model said.
+ * A layer is built, and its session opened, at its first use in a run, and closed at the end of the run. The layers'
+ * failures and requirements appear in the agent's type. A layer that can't be built is skipped. When no model answers,
+ * the call fails with the last failure, or the last retryable one, so that an outer `ModelRetry` starts over. Its
+ * `detail` lists the failure of each model.
  *
  * Middleware inside of this one sees those calls like any other.
  */

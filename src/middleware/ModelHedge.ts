@@ -1,5 +1,5 @@
 /**
- * Ask a second model when the first is slow to begin, and take the one that begins first.
+ * Asks a second model when the first is slow, and uses the one that answers first.
  *
  * ```ts
  * import { type Layer } from "effect"
@@ -33,20 +33,19 @@ import { isContent } from "./internal/content.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf, makeOpenings, nameOf } from "./internal/openModel.ts"
 
-/** The name of this middleware. */
 const name = "ModelHedge"
 
 type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
 
 type Turn = Stream.Stream<TurnPart, ModelError>
 
-/** A turn that has begun: what it said so far, and the rest. */
+/** A turn with content: the parts so far, and the rest. */
 interface Begun {
   readonly said: ReadonlyArray<TurnPart>
   readonly pull: Pull.Pull<Parts, ModelError>
 }
 
-/** Reads a turn until it says something. */
+/** Reads a turn until its first content. */
 const begin = Effect.fnUntraced(function* (turn: Turn, onEnd: ModelError) {
   const pull = yield* Stream.toPull(turn)
   const said: Array<TurnPart> = []
@@ -54,13 +53,13 @@ const begin = Effect.fnUntraced(function* (turn: Turn, onEnd: ModelError) {
   return { said, pull } satisfies Begun
 })
 
-/** The part of a losing turn that was said when it was left: all of it, if its usage is known. */
+/** The complete turn of a loser, if its usage is known. */
 const doneOf = (said: ReadonlyArray<TurnPart>): ReadonlyArray<TurnPart> =>
   said.filter((part) => part._tag === "TurnDone" && part.message.usage !== undefined)
 
 /**
- * Begins the turns one after the other, the next one each time that nothing came for `after`, and goes on with the one
- * that says something first.
+ * Starts the turns one after the other, the next each time `after` passes without content, and continues with the first
+ * that has content.
  */
 const race = Effect.fnUntraced(function* <E, R>(
   turns: ReadonlyArray<Effect.Effect<Turn, ModelError | E, R>>,
@@ -97,13 +96,13 @@ const race = Effect.fnUntraced(function* <E, R>(
     if (Exit.isFailure(exit)) {
       failures.push({ index, cause: exit.cause })
       if (failures.length < scopes.length) continue
-      // The first model's failure is that of the call.
+      // The call fails as the first model did.
       const told = failures.find((failure) => failure.index === 0)
       return yield* Effect.failCause(told?.cause ?? exit.cause)
     }
     const late = yield* Queue.clear(outcomes)
     const lost = late.flatMap((other) => (Exit.isSuccess(other.exit) ? doneOf(other.exit.value.said) : []))
-    // Nobody waits for what a loser does when it is interrupted, but the end of the turn.
+    // Nobody waits for an interrupted loser before the end of the turn.
     for (const [at, other] of scopes.entries()) {
       if (at !== index) yield* Effect.forkIn(Scope.close(other, Exit.void), scope, { startImmediately: true })
     }
@@ -138,16 +137,15 @@ const hedge = <E, R>(
 }
 
 /**
- * Asks the next model of `layers` too, each time that nobody has said anything of the answer for `after` (3 s): a piece
- * of a text, a thought or a tool call. Who says something first gives the turn; the others are interrupted. Only turns
- * are hedged, no calls on the side. A `Warning` event (`model-hedge`) says each time that another model is asked.
+ * Asks the next model of `layers` too, each time that no model has produced content (text, reasoning or a tool call)
+ * for `after` (3 s). The first model with content gives the turn; the others are interrupted. Only turns are hedged, no
+ * side calls. A `Warning` event (`model-hedge`) reports each further model.
  *
- * A model that fails while another is asked has lost; when all that were asked have failed, the call fails as the first
- * of them did. A failure does not have the next one asked: `ModelFallback` outside does that.
+ * A model that fails while another works has lost. If all asked models fail, the call fails as the first did. A failure
+ * does not start the next model: `ModelFallback` outside does.
  *
- * Usage of a loser is counted where it had ended by then. Of one that is interrupted nobody tells it, though it is
- * charged: a hedge buys time with money. Don't hedge with models that run tools of their own, which act before they
- * speak.
+ * The usage of a loser counts if it had finished. An interrupted model reports none, though it is charged: a hedge buys
+ * time with money. Don't hedge models that run tools of their own, since those act before they answer.
  */
 export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel, unknown, unknown>>>(
   layers: Layers,

@@ -22,7 +22,6 @@ import type { ModelError } from "../core/ModelError.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { reissue } from "./internal/reissue.ts"
 
-/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 const name = "ModelRetry"
 
 const patience = Schedule.exponential("500 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 4 }))
@@ -32,16 +31,15 @@ type Policy<E, R> = Schedule.Schedule<unknown, ModelError, E, R>
 type Step<E, R> = (now: number, error: ModelError) => Pull.Pull<readonly [unknown, Duration.Duration], E, unknown, R>
 
 /**
- * Sends a request that failed once more, unchanged, after a wait. Only what `ModelError.isRetryable` says may pass is
- * retried; every other failure and any interruption goes through at once. Each retry is told by a `Warning` event
- * (`model-retry`); if parts of the failed turn went out, `TurnRestarted` comes before the new ones. A turn in which the
- * provider itself ran a tool is not retried.
+ * Repeats a failed request unchanged after a wait, if `ModelError.isRetryable` allows it. Every other failure and any
+ * interruption passes through. Each retry is a `Warning` event (`model-retry`), followed by `TurnRestarted` if parts of
+ * the failed turn were emitted. A turn in which the provider ran a tool is not retried.
  *
- * `schedule` says how long to wait and how often; by default 500 ms, doubling, with jitter, for five tries in all. What
- * it fails with and needs appears in the agent's type. A provider's `retryAfter` is waited for in full.
+ * `schedule` sets the waits and their number: by default 500 ms, doubling, with jitter, for five tries in all. Its
+ * failures and requirements appear in the agent's type. A provider's `retryAfter` is respected in full.
  *
- * No wait ends later than `within` (2 minutes) after the first failure: where the schedule or the provider asks for
- * more, the call fails at once with the provider's error.
+ * No wait ends later than `within` (2 minutes) after the first failure. If the schedule or the provider demands more,
+ * the call fails at once with the provider's error.
  */
 export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(options?: {
   readonly schedule?: S | undefined
@@ -49,7 +47,7 @@ export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(
 }): Middleware.Middleware<Schedule.Error<S>, Schedule.Env<S>> => {
   type E = Schedule.Error<S>
   type R = Schedule.Env<S>
-  // A schedule is one of its own error and needs; `S` is the default when there is none.
+  // A schedule has its own failures and requirements. Without one, `S` is the default.
   const schedule = (options?.schedule ?? patience) as Policy<E, R>
   const within = Duration.toMillis(timeOf(options?.within ?? "2 minutes"))
   return Middleware.make<E, R>({
@@ -59,7 +57,7 @@ export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(
       reissue(
         Effect.sync(() => {
           let begun: { readonly at: number; readonly step: Step<E, R> } | undefined
-          const again = (error: ModelError) =>
+          const nextAttempt = (error: ModelError) =>
             Effect.gen(function* () {
               if (!error.isRetryable) return yield* Effect.fail(error)
               const now = yield* Clock.currentTimeMillis
@@ -76,7 +74,7 @@ export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(
               yield* Effect.sleep(wait)
               return { turn: next(request), reason: error.message }
             })
-          return { turn: next(request), again }
+          return { turn: next(request), nextAttempt }
         })
       )
   })

@@ -43,19 +43,17 @@ import { makeOpenings, modelOf, nameOf, type Opening } from "./internal/openMode
 import { reissue } from "./internal/reissue.ts"
 import { type Counted, estimate, makeMeter, noFrame, nothingCounted } from "./internal/summarization/tokens.ts"
 
-/** The name of this middleware. */
 const name = "ModelRouter"
 
-/** The model of a thread's turns, where the router is sticky. */
+/** The model of a sticky thread's turns. */
 const choice = AgentState.slot("model-router", {
   schema: Schema.Struct({ model: Schema.optionalKey(Schema.String) }),
   initial: {}
 })
 
 /**
- * A request for which a model is to be chosen. `tokens` estimates what the request has; `hasImages` says whether it
- * shows any. `open` opens one of the models for the run, for its facts or to ask it something; it is `undefined` where
- * that can't be done.
+ * A request that needs a model. `tokens` estimates its size; `hasImages` reports images in it. `open` opens one of the
+ * models for the run, for its facts or a question; it returns `undefined` if that fails.
  */
 interface Asked<in Name extends string = string> {
   readonly request: ModelRequest
@@ -65,23 +63,21 @@ interface Asked<in Name extends string = string> {
   readonly open: (name: Name) => Effect.Effect<{ readonly model: Service; readonly session: ModelSession } | undefined>
 }
 
-/** A rule gives the name of a model, or `undefined` and leaves the choice to the next rule. */
+/** A rule returns the name of a model, or `undefined` to leave the choice to the next rule. */
 export type Rule<out Name extends string = string, out E = never, out R = never> = (
   asked: Asked<Name>
 ) => Name | undefined | Effect.Effect<Name | undefined, E, R>
 
-/**
- * Chooses by the purpose of a request: `"turn"`, and those of middleware that asks on the side (`"summary"`, `"grade"` …).
- */
+/** Chooses by the purpose of a request: `"turn"`, or the purpose of a side call (`"summary"`, `"grade"` …). */
 export const byPurpose =
   <const Name extends string>(models: { readonly [purpose: string]: Name }): Rule<Name> =>
   ({ request }) =>
     Object.hasOwn(models, request.purpose) ? models[request.purpose] : undefined
 
-/** Tokens of an answer that has to fit beside the request, and that is paid for. */
+/** Tokens of an answer, for its room and its price. */
 const answerTokens = 2_000
 
-/** Estimates are good within about a quarter. */
+/** Estimates are right within about a quarter. */
 const margin = 1.25
 
 const fits = ({ contextWindowTokens, supportsVision }: Service, asked: Pick<Asked, "tokens" | "hasImages">): boolean =>
@@ -89,8 +85,8 @@ const fits = ({ contextWindowTokens, supportsVision }: Service, asked: Pick<Aske
   (supportsVision || !asked.hasImages())
 
 /**
- * Chooses the first of some models that the request fits in, and that sees its images. A window that is not known is
- * taken to be large enough.
+ * Chooses the first model with room for the request and vision for its images. An unknown window counts as large
+ * enough.
  */
 export const fitting =
   <const Name extends string>(names: ReadonlyArray<Name>): Rule<Name> =>
@@ -104,8 +100,8 @@ export const fitting =
     })
 
 /**
- * Chooses the cheapest of some models that the request fits in, and that sees its images: by what the request costs
- * there with an answer of 2,000 tokens. Models without prices are not chosen.
+ * Chooses the cheapest model with room for the request and vision for its images, by the price of the request with an
+ * answer of 2,000 tokens. Models without prices are not chosen.
  */
 export const cheapest =
   <const Name extends string>(names: ReadonlyArray<Name>): Rule<Name> =>
@@ -122,7 +118,7 @@ export const cheapest =
       return best?.name
     })
 
-/** As much of a message as is classified, in characters. */
+/** Characters of a message that the classifier reads. */
 const longest = 8_000
 
 const labelOf = <Name extends string>(answer: string, names: ReadonlyArray<Name>): Name | undefined => {
@@ -133,10 +129,10 @@ const labelOf = <Name extends string>(answer: string, names: ReadonlyArray<Name>
 }
 
 /**
- * Has one of the models (`by`) say which is fit for the last message of the user, by a description of what each is for:
- * `{ small: "small talk and simple questions", large: "planning, proofs, code" }`. It is asked once a message, by a
- * call with the purpose `"route"` through all middleware, and shown nothing else of the conversation. Where it fails or
- * names none (or several), a `Warning` (`model-router`) says so, and the next rule chooses.
+ * Lets the model `by` choose a model for the user's last message, by a description of each: `{ small: "small
+ * talk and simple questions", large: "planning, proofs, code" }`. It is asked once a message, by a call with the
+ * purpose `"route"` through all middleware, and sees nothing else of the conversation. If it fails, or names no model
+ * or several, a `Warning` (`model-router`) reports it and the next rule chooses.
  *
  * Only turns are classified.
  */
@@ -167,7 +163,7 @@ export const byClassifier = <const Name extends string>(options: {
         const said = answer._tag === "Success" ? "its answer is none of the choices" : answer.failure.message
         yield* run.warn("model-router", `${options.by} could not choose a model: ${said}`)
       }
-      // Another time it may work.
+      // A later attempt may succeed.
       if (answer._tag === "Success") known.set(last, label)
       return label
     })
@@ -187,7 +183,7 @@ type RuleServices<A> = A extends (asked: never) => infer Result
     : never
   : never
 
-/** Facts of the list of a run's messages, which grows at its end. */
+/** Measures of a run's list of messages, which grows at its end. */
 interface Measured {
   readonly messages: ReadonlyArray<Message.Message>
   readonly first: Message.Message | undefined
@@ -196,7 +192,7 @@ interface Measured {
   hasImages: boolean
 }
 
-/** Measures requests; of the list of a run, only what is new. */
+/** Measures requests. In a run's list it measures only new messages. */
 const makeMeasure = (counted: Counted) => {
   const meter = makeMeter(estimate, true, counted)
   const frame = noFrame()
@@ -232,7 +228,7 @@ const route = <E, R>(options: {
   const openingOf = (run: Run, name: string): Opening<E, R> | undefined => openingsOf(run)[names.indexOf(name)]
   const counted = nothingCounted()
   const measures = Attached.make<Run, ReturnType<typeof makeMeasure>>()
-  /** Runs that have outgrown the model that was chosen. */
+  /** Runs that have outgrown their chosen model. */
   const outgrown = new WeakSet<Run>()
 
   const askedOf = (request: ModelRequest, run: Run, context: Context.Context<R>): Asked => {
@@ -286,7 +282,7 @@ const route = <E, R>(options: {
         : `${name}: \`overflow\` is "${overflow}", which is none of ${names.join(", ")}`
     },
     wrapModelCall: (request, next, run) => {
-      // Somebody has chosen already: a fallback, a classifier.
+      // A fallback or a classifier has already chosen.
       if (request.session !== undefined) return next(request)
       const to = (name: string) => {
         const opening = openingOf(run, name)
@@ -300,7 +296,7 @@ const route = <E, R>(options: {
           const { turn } = chosen === undefined ? { turn: next(request) } : yield* to(chosen)
           if (overflow === undefined || chosen === overflow) return turn
           let isLast = false
-          const again = (error: ModelError) => {
+          const nextAttempt = (error: ModelError) => {
             if (isLast || error.reason._tag !== "ContextOverflow") return Effect.fail(error)
             isLast = true
             return Effect.gen(function* () {
@@ -311,7 +307,7 @@ const route = <E, R>(options: {
               return { turn, reason }
             })
           }
-          return reissue(Effect.succeed({ turn, again }))
+          return reissue(Effect.succeed({ turn, nextAttempt }))
         })
       )
     }
@@ -319,18 +315,18 @@ const route = <E, R>(options: {
 }
 
 /**
- * Sends each request to the model that the first of `rules` names which names one; where none does, to the run's own.
- * Rules are functions of the request and the run, or effects, whose failures and needs appear in the agent's type.
- * Requests for which somebody chose a session already are left alone.
+ * Sends each request to the model of the first rule that names one, else to the run's own model. Rules are functions of
+ * the request and the run, or effects, whose failures and requirements appear in the agent's type. Requests that
+ * already have a session are left alone.
  *
- * - `sticky` keeps the first choice for a turn for all later turns of the thread, over a resume too (in the slot
- *   {@link choice}); a name that is no longer among the models is chosen anew. Else each request is decided for itself:
- *   a change of model within a conversation loses the provider's prompt cache, and thoughts of the other model.
- * - `overflow` names the model that is asked when the chosen one says that the conversation does not fit
- *   (`ContextOverflow`), and from then on in that run. A `Warning` (`model-router`) says so.
+ * - `sticky` keeps the first choice for a turn for all later turns of the thread, after a resume too. If the name is no
+ *   longer among the models, a new choice is made. Without it each request is decided alone: changing the model within
+ *   a conversation loses the provider's prompt cache, and the other model's reasoning.
+ * - `overflow` names the model for a conversation that does not fit the chosen one (`ContextOverflow`), from then on in
+ *   that run. A `Warning` (`model-router`) reports it.
  *
- * A layer is built, and its session opened, when it is first needed in a run, and closed when the run ends. A model
- * that was chosen and can't be opened fails the call: inside of a `ModelFallback`, the next one is asked.
+ * A layer is built, and its session opened, at its first use in a run, and closed at the end of the run. A chosen model
+ * that can't be opened fails the call: inside of a `ModelFallback`, the next model is asked.
  */
 export const make = <
   const Models extends { readonly [name: string]: AnyLayer },
@@ -348,7 +344,7 @@ export const make = <
   type R = Layer.Services<Models[keyof Models]> | RuleServices<Rules[number]>
   const { models, overflow, rules, sticky } = options
   return route<E, R>({
-    // Each layer's and rule's own errors and needs are among those of all of them.
+    // Each layer's and rule's failures and requirements are among those of all of them.
     models: models as { readonly [name: string]: Layer.Layer<ChatModel, E, R> },
     rules: rules as ReadonlyArray<Rule<string, unknown, unknown>> as ReadonlyArray<Rule<string, E, R>>,
     overflow,

@@ -1,5 +1,5 @@
 /**
- * Give up on a model that has gone silent, or that takes too long for one turn.
+ * Fails a model call when the model is silent, or takes too long for one turn.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -32,18 +32,17 @@ import { isContent } from "./internal/content.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf } from "./internal/openModel.ts"
 
-/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 const name = "ModelTimeout"
 
 const timedOut = ({ modelId, provider }: Service, detail: string): ModelError =>
   new ModelError({ provider, model: modelId, reason: { _tag: "Timeout" }, detail })
 
 /**
- * Fails a model call with the reason `Timeout`, which `ModelRetry` (put it outside) retries, and interrupts the stream:
- * after `idle` (120 s) of waiting for a next part, or after `total` (60 min) from the beginning of the call. Time in
- * which the reader of the parts is busy is not idle. `first` is the time from the beginning of the call until a first
- * piece of a text, a thought or a tool call (a `Warning` is none), for models that think long and then speak fast, or
- * the other way; without it, `idle` holds there too. `"Infinity"` sets no limit.
+ * Fails a model call with the reason `Timeout` and interrupts its stream. `ModelRetry` outside of it retries such
+ * calls. The limits are `idle` (120 s) without a new part, and `total` (60 min) from the start of the call. Time in
+ * which the consumer of the parts is busy is not idle. `first` limits the time until the first content (text, reasoning
+ * or a tool call), for models that think long and then stream fast, or the reverse; by default `idle` applies.
+ * `"Infinity"` sets no limit.
  */
 export const make = (options?: {
   readonly first?: Duration.Input | undefined
@@ -79,7 +78,7 @@ export const make = (options?: {
   })
 }
 
-/** The limits of a turn, in milliseconds, and what is said where one has passed. */
+/** The limits of a turn in milliseconds, and the error text of each. */
 interface Limits {
   readonly first: number | undefined
   readonly idle: number
@@ -95,7 +94,7 @@ type Failure = ModelError | Cause.Done
 type Read = Effect.Effect<Parts, Failure>
 type Pulling = Effect.Effect<never, Failure>
 
-/** A turn that is under way: who pulls it, how that ended, and who waits for whom. */
+/** A running turn: its puller, its end, and both waiting sides. */
 interface Turn {
   readonly limits: Limits
   readonly model: Service
@@ -108,18 +107,18 @@ interface Turn {
   next: Pulling | undefined
   expired: Exit.Exit<never, ModelError> | undefined
   over: Exit.Exit<never, Failure> | undefined
-  /** The parts that came and were not taken. */
+  /** Parts that arrived and were not read. */
   given: Parts | undefined
-  /** Gives the reader who waits something to do. */
+  /** Wakes the waiting reader with its next effect. */
   answer: ((next: Read) => void) | undefined
-  /** Gives the puller something to do. */
+  /** Wakes the waiting puller with its next effect. */
   demand: ((next: Pulling) => void) | undefined
 }
 
-/** The turns of a run that are under way. */
+/** The running turns of a run. */
 interface Watch {
   turns: ReadonlyArray<Turn>
-  /** Ends when there is no turn to look at. */
+  /** Ends without turns to watch. */
   readonly watching: Effect.Effect<void>
   readonly scope: Scope.Scope
   isAwake: boolean
@@ -129,7 +128,7 @@ const leave = (watch: Watch, turn: Turn): void => {
   watch.turns = watch.turns.filter((one) => one !== turn)
 }
 
-/** Has a turn give up if it must. Gives the time at which to look at it again. */
+/** Expires a turn that is over its limit. Returns the time of the next check. */
 const look = (watch: Watch, turn: Turn, now: number): number => {
   const { answer, begun, hasBegun, limits, model, since } = turn
   const { endless, first, idle, silent, slow, total } = limits
@@ -142,14 +141,13 @@ const look = (watch: Watch, turn: Turn, now: number): number => {
     turn.puller?.interruptUnsafe()
     return Infinity
   }
-  // The limit of gaps may be the shorter one, and holds as soon as there is content.
+  // The limit of gaps may be shorter, and applies from the first content on.
   return Math.min(isBeginning ? Math.min(silence, now + idle) : silence, end)
 }
 
 /**
- * One fiber looks after the turns of a run: it sleeps until the earliest moment at which a limit can have passed, looks,
- * and sleeps on, so a part and a turn cost it nothing. `most` is how long it may sleep at a time: a turn that begins
- * meanwhile is looked at early enough.
+ * One fiber watches the turns of a run. It sleeps until the earliest possible expiry, so a part or a turn costs it
+ * nothing. `most` limits each sleep, so that new turns are checked early enough.
  */
 const makeWatch = (scope: Scope.Scope, most: number): Watch => {
   const asleep = (clock: Clock.Clock): Effect.Effect<void> => {
@@ -171,20 +169,20 @@ const makeWatch = (scope: Scope.Scope, most: number): Watch => {
   return watch
 }
 
-/** Has somebody look after the turns. */
+/** Starts the watch. */
 const awake = (watch: Watch): Effect.Effect<unknown> => {
   watch.isAwake = true
   return Effect.forkIn(watch.watching, watch.scope, { startImmediately: true })
 }
 
-/** Has the reader who waits look at what has come. */
+/** Wakes the waiting reader. */
 const tell = (turn: Turn, read: Read): void => {
   const { answer } = turn
   turn.answer = undefined
   answer?.(read)
 }
 
-/** Pulls a turn, on demand. */
+/** Pulls a turn on demand. */
 const pulled = (turn: Turn, { channel }: Opened, scope: Scope.Scope, read: Read): Pulling =>
   Effect.flatMap(Channel.toPullScoped(channel, scope), (pull) => {
     const demanded = Effect.callback<never, Failure>((resume) => {
@@ -200,8 +198,8 @@ const pulled = (turn: Turn, { channel }: Opened, scope: Scope.Scope, read: Read)
   })
 
 /**
- * Takes what has come, or the end; waits for it, and asks for it, when there is neither yet. A reader that is
- * interrupted meanwhile interrupts whoever pulls.
+ * Reads the available parts or the end. Otherwise it requests parts and waits. Interrupting the reader interrupts the
+ * puller.
  */
 const readOf = (turn: Turn, clock: Clock.Clock): Read => {
   const interrupted = Effect.suspend(() => (turn.puller === undefined ? Effect.void : Fiber.interrupt(turn.puller)))
@@ -221,9 +219,9 @@ const readOf = (turn: Turn, clock: Clock.Clock): Read => {
 }
 
 /**
- * A turn that is pulled in a fiber of its own, on demand and never ahead of the reader, so that it can be interrupted
- * without its reader, and what it forks lives as long as it does. Parts are handed over as they are, and without going
- * through the scheduler. What opens the turn is part of its first pull, and so of its time.
+ * Pulls a turn in a fiber of its own, on demand and never ahead of the reader. The fiber can be interrupted without its
+ * reader, and its children live as long as it does. Parts pass unchanged and without the scheduler. Opening the turn is
+ * part of its first pull, and of its time.
  */
 const limited = (opened: Opened, limits: Limits, watch: Watch, model: Service): Opened =>
   plain(

@@ -1,9 +1,8 @@
 /**
- * Marks where a provider may cache the prompt: at the end of the conversation, and where the last turn's request ended.
+ * Marks cache positions in the prompt: the end of the conversation, and the end of the last turn's request.
  *
- * System prompt and tools are marked by the adapters themselves. The marks are hints: what has no use for them
- * (automatic caching, no caching) leaves them aside. Tools and system prompt are the same bytes from round to round
- * unless a middleware changes them, so put what changes them rarely.
+ * Adapters mark the system prompt and the tools themselves. The marks are hints that providers without explicit caching
+ * ignore. Tools and system prompt stay the same bytes from round to round unless a middleware changes them.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -16,10 +15,9 @@ import { type ModelRequest, turnPurpose } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as StableTools from "./internal/stableTools.ts"
 
-/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 const name = "PromptCaching"
 
-/** The end of this request, which the next one reads, and the end of the last one, which this one reads. */
+/** The end of this request, which the next request reads, and the end of the last one, which this request reads. */
 const marks = ({ messages }: ModelRequest): ReadonlyArray<number> => {
   const end = messages.length - 1
   let before = end
@@ -28,31 +26,31 @@ const marks = ({ messages }: ModelRequest): ReadonlyArray<number> => {
 }
 
 /**
- * `stableTools` (`false`) keeps the tools of a conversation as its first turn had them. Tools stand before everything
- * else, so that one that comes or goes costs all that a provider has cached. With it, tools that come are told of in a
- * message, and called by one that is always there (`call_tool`); tools that go are told of, and not run. Sub-agents do not
- * inherit it: give them one of their own.
+ * `stableTools` (`false`) keeps the tools of a conversation as in its first turn. Tools precede everything else, so a
+ * changed tool invalidates the provider's whole cache. With it, a message announces new tools, and the model calls them
+ * by the permanent tool `call_tool`. A message also announces removed tools, which no longer run. Sub-agents do not
+ * inherit it: give them their own.
  */
 interface Options {
   readonly stableTools?: boolean | undefined
 }
 
 /**
- * Adds the hints to every turn that has none. Register it inside of what rewrites the history, such as summarization,
- * and of what adds or removes tools.
+ * Adds the hints to every turn without hints. Register it inside of middleware that rewrites the history, such as
+ * summarization, or changes the tools.
  */
 export const make = (options?: Options): Middleware.Middleware => {
   const stable = options?.stableTools === true ? StableTools.make() : undefined
-  const marked = (request: ModelRequest): ModelRequest =>
+  const addMarks = (request: ModelRequest): ModelRequest =>
     request.cacheHints.length === 0 ? { ...request, cacheHints: marks(request) } : request
   return Middleware.make({
     name,
-    // The tools of a sub-agent are others.
+    // A sub-agent has other tools.
     inherit: stable === undefined,
     ...(stable === undefined ? {} : { state: [StableTools.slot], tools: [StableTools.tool()] }),
     wrapModelCall: (request, next, run) => {
       if (request.purpose !== turnPurpose) return next(request)
-      return stable === undefined ? next(marked(request)) : stable(request, (sent) => next(marked(sent)), run)
+      return stable === undefined ? next(addMarks(request)) : stable(request, (sent) => next(addMarks(sent)), run)
     }
   })
 }

@@ -1,8 +1,8 @@
 /**
- * Agents on servers, as sub-agents in the background: over HTTP, by the LangGraph server API or the Agent Protocol.
+ * Uses agents on servers as background sub-agents: over HTTP, by the LangGraph server API or the Agent Protocol.
  *
- * The address comes from you and never from a model. What the server says is not trusted: its answers are decoded, cut
- * to size, and never quoted in errors.
+ * The address comes from you and never from a model. The server's answers are untrusted: they are decoded, limited in
+ * size, and never quoted in errors.
  *
  * ```ts
  * import { Redacted } from "effect"
@@ -38,14 +38,14 @@ import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
 export type { Protocol }
 
 /**
- * - `name`, `description`: what the model knows the agent by
- * - `url`: where the server is, a path before the API's own included; `http:` or `https:`
+ * - `name`, `description`: name and description for the model
+ * - `url`: the server's address with the path before the API's own; `http:` or `https:`
  * - `agentId`: the assistant or graph (LangGraph), or the agent (Agent Protocol)
  * - `protocol`: `"langgraph"` by default
- * - `headers`: sent with every request; give keys as `Redacted`, and they are in no log, span or error
- * - `pollInterval`: how long is waited between two looks at a run (2 seconds)
- * - `timeout`: how long one request may take (30 seconds)
- * - `maxBytes`: the largest answer that is read, in bytes (10 MiB); a thread is read whole at the end of a run
+ * - `headers`: sent with every request; give keys as `Redacted`, which keeps them out of logs, spans and errors
+ * - `pollInterval`: time between two polls of a run (2 seconds)
+ * - `timeout`: time limit of one request (30 seconds)
+ * - `maxBytes`: the largest answer in bytes (10 MiB); a thread is read whole at the end of a run
  */
 interface Options {
   readonly name: string
@@ -62,21 +62,21 @@ interface Options {
 const millis = (input: Duration.Input): number => Duration.toMillis(timeOf(input))
 
 /**
- * Makes an agent on a server one that does tasks in the background. A task is a thread there, a follow-up a run on it.
+ * Makes an agent on a server a worker of background tasks. A task is a thread there, a follow-up a run on it.
  *
- * It goes on when this process ends, and the next one takes it up again, by what is in the state of the thread here.
- * Requests that fail are tried again; after 10 in a row the task is `lost`, and `check_task` tries once more. A run
- * that waits for a person there is `suspended`, and can only be decided on there.
+ * The task continues when this process ends, and the next process resumes it from the state of the thread here. Failed
+ * requests are retried; after 10 consecutive failures the task is `lost`, and `check_task` tries once more. A run that
+ * waits for a person there is `suspended`, and can only be decided there.
  *
- * The tokens that a thread's messages say (`usage_metadata`, when a run there has ended) are in the task's `usage` and on
- * the `Budget` of the run that began it. When that is used up, no task and no follow-up is begun. A task that another
- * process took up is on no budget.
+ * The tokens in a thread's messages (`usage_metadata`, after a run) count in the task's `usage` and on the `Budget` of
+ * the run that started it. When that is used up, no task and no follow-up starts. A task that another process resumed
+ * is on no budget.
  */
 export const make = (options: Options): Worker<HttpClient> => {
   const { agentId, description, headers = {}, maxBytes = 10 * 1024 * 1024, name, protocol = "langgraph", url } = options
   const target: Target = { url, agentId, protocol, headers, maxBytes, timeout: millis(options.timeout ?? "30 seconds") }
   const pollInterval = millis(options.pollInterval ?? "2 seconds")
-  // Programs without agents on a server don't pay for loading an HTTP client.
+  // Programs without remote agents don't load an HTTP client.
   const client = Effect.flatMap(
     Effect.promise(() => import("./internal/background/remoteClient.ts")),
     ({ connect }) => connect(target)
@@ -95,7 +95,7 @@ export const make = (options: Options): Worker<HttpClient> => {
     }),
     reopen: (json) => {
       const kept = decodeKept(json)
-      // The run whose budget it was on is of another process.
+      // The run with its budget belongs to another process.
       const account: Account = { spent: { usage: zero }, usedUp: Effect.undefined }
       return kept === undefined ? Effect.succeed(undefined) : open(kept, account)
     }

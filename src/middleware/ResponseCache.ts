@@ -1,5 +1,5 @@
 /**
- * Answer a request that was answered before from a store, without asking the model.
+ * Answers a repeated request from a store, without a model call.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -30,16 +30,15 @@ import { makeFingerprints } from "./internal/fingerprint.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf, nameOf } from "./internal/openModel.ts"
 
-/** The name of this middleware. */
 const name = "ResponseCache"
 
-/** An answer, and when it was given (milliseconds since the epoch). */
+/** An answer and its time (milliseconds since the epoch). */
 const Entry = Schema.fromJsonString(Schema.Struct({ at: Schema.Finite, message: Schema.Unknown }))
 
 const encodeEntry = Schema.encodeEffect(Entry)
 const decodeEntry = Schema.decodeEffect(Entry)
 
-/** The parts of an answer that is there. */
+/** The parts of a stored answer. */
 const replay = (message: Message.AiMessage): ReadonlyArray<TurnPart> => [
   ...message.content.flatMap((block): ReadonlyArray<TurnPart> =>
     block.type === "text" || block.type === "reasoning"
@@ -54,19 +53,18 @@ const replay = (message: Message.AiMessage): ReadonlyArray<TurnPart> => [
 ]
 
 /**
- * Keeps answers in the `KeyValueStore`, by a fingerprint (SHA-256) of the model's name and of all that it is told:
- * prompt, messages, tools, choice of tools, schema and parameters. Ids, labels and usage do not count; nor do settings
- * of the model's layer, which are not known here. A request with the same
- * fingerprint gets the same answer, without usage, as nothing was used; a `response-cache` event
- * (`AgentEvent.Custom`) says so. An answer is good for `ttl` (for ever, if left out).
+ * Stores answers in the `KeyValueStore` by a fingerprint (SHA-256) of the model's name and the request: prompt,
+ * messages, tools, tool choice, schema and parameters. Ids, labels, usage and settings of the model's layer do not
+ * count. An equal fingerprint gets the same answer without usage, and a `response-cache` event (`AgentEvent.Custom`).
+ * Answers expire after `ttl` (never by default).
  *
- * Only complete things are kept: answers and calls of tools. Failures, refusals, and answers that were filtered, cut, paused
- * or malformed are not; nor are turns in which the provider ran tools of its own, which may leave something behind on
- * its side, unless `providerTools` is true. `when` says which requests are looked at at all.
+ * Only complete answers and tool calls are stored: no failures, refusals, or answers that were filtered, cut, paused or
+ * malformed. Turns in which the provider ran its own tools are stored only if `providerTools` is true, since those may
+ * have side effects. `when` selects the requests.
  *
- * Entries hold the answer and a time: no key, no part of the request. They are plain text to whoever reads the store;
- * who may share answers shares a store (or a `KeyValueStore.prefix` of one). A store that fails is as good as none: the
- * model is asked, and a `Warning` (`response-cache`) says so.
+ * Entries hold the answer and a time: no key, no part of the request. They are plain text to every reader of the store,
+ * so share a store (or a `KeyValueStore.prefix` of one) only where answers may be shared. If the store fails, the model
+ * is asked and a `Warning` (`response-cache`) reports it.
  */
 export const make = (options?: {
   readonly ttl?: Duration.Input | undefined
@@ -91,7 +89,7 @@ export const make = (options?: {
             Effect.as(run.warn("response-cache", `the store of answers failed: ${String(cause)}`), undefined)
 
           const found = yield* Effect.catch(store.get(key), failed)
-          const known = found === undefined ? undefined : yield* Effect.option(read(found))
+          const known = found === undefined ? undefined : yield* Effect.option(readEntry(found))
           if (known?._tag === "Some" && now - known.value.at < ttl) {
             const id = (yield* IdGenerator)()
             yield* run.custom("response-cache", { key, at: known.value.at })
@@ -124,7 +122,7 @@ export const make = (options?: {
   })
 }
 
-const read = Effect.fnUntraced(function* (entry: string) {
+const readEntry = Effect.fnUntraced(function* (entry: string) {
   const { at, message } = yield* decodeEntry(entry)
   const decoded = yield* Message.decode(message)
   return decoded.role === "ai" ? { at, message: decoded } : yield* Effect.fail("not an answer")

@@ -1,5 +1,5 @@
 /**
- * A grader looks at the answer, and sends the agent back with what is missing: at most three times.
+ * Grades the answer, and sends the agent back with feedback: at most three times.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -24,12 +24,11 @@ import type { Run } from "../core/Run.ts"
 import { cut } from "../support/text/text.ts"
 import { countProblem } from "./internal/limits.ts"
 
-/** The name of this middleware. */
 const name = "Rubric"
 
 /**
- * The verdict of a grader. `feedback` goes to the agent. `Unknown` is a grader that came to nothing: the answer stands,
- * with a `Warning` event (`rubric-unreadable`).
+ * The verdict of a grader. `feedback` goes to the agent. With `Unknown` the answer stands, and a `Warning` event
+ * (`rubric-unreadable`) reports it.
  */
 type Verdict =
   | { readonly _tag: "Satisfied" }
@@ -42,22 +41,22 @@ export const satisfied: Verdict = { _tag: "Satisfied" }
 /** The answer is not good enough, and why. */
 export const needsRevision = (feedback: string): Verdict => ({ _tag: "NeedsRevision", feedback })
 
-/** Nobody can say whether the answer is good. */
+/** The grader reached no verdict. */
 export const unknown: Verdict = { _tag: "Unknown" }
 
-/** The subject of a grade: the answer, and its run. */
+/** The answer to grade, and its run. */
 interface Subject {
   readonly answer: string
   readonly run: Run
 }
 
-/** Revisions so far, and the run that they are counted in. */
+/** The number of revisions so far, and their run. */
 const revisions = AgentState.slot("rubric", {
   schema: Schema.Struct({ runId: Schema.String, count: Schema.Finite }),
   initial: { runId: "", count: 0 }
 })
 
-/** The part of the conversation that the grader is shown, in messages and in characters of each. */
+/** The part of the conversation that the grader sees: messages, and characters of each. */
 const shown = { messages: 30, characters: 4_000 } as const
 
 const Graded = Schema.fromJsonString(
@@ -87,10 +86,10 @@ const transcript = (run: Run): string => {
 
 const jsonIn = (text: string): string => text.slice(Math.max(0, text.indexOf("{")), text.lastIndexOf("}") + 1)
 
-/** The agent's own model as the grader, through the same door as every call: budgets and usage see it. */
+/** Grades by the agent's own model, through the run's middleware: budgets and usage see it. */
 const byModel = (criteria: string) =>
   Effect.fnUntraced(function* ({ run }: Subject) {
-    // The graded text may try to speak to the grader: it can't know the mark.
+    // The graded text may try to instruct the grader. It can't know the mark.
     const mark = Message.makeId()
     const answer = yield* run.call({
       purpose: "grade",
@@ -107,8 +106,8 @@ const byModel = (criteria: string) =>
   })
 
 /**
- * Has a grader of yours look at the answer: an agent with another model, a program. `maxRevisions` (3) bounds how often
- * the agent is sent back; an answer that is not good enough even then stands, with a `Warning` event (`rubric-unmet`).
+ * Grades answers by a grader of yours: an agent with another model, or a program. `maxRevisions` (3) limits how often
+ * the agent is sent back. An insufficient answer then stands, with a `Warning` event (`rubric-unmet`).
  */
 export const graded = <E = never, R = never>(options: {
   readonly grade: (subject: Subject) => Effect.Effect<Verdict, E, R>
@@ -151,7 +150,7 @@ export const graded = <E = never, R = never>(options: {
   })
 }
 
-/** Has the agent's own model grade its answer against criteria. With a verdict that can't be read the answer stands. */
+/** Grades the answer by the agent's own model against criteria. If the verdict is unreadable, the answer stands. */
 export const make = (options: {
   readonly criteria: string
   readonly maxRevisions?: number | undefined

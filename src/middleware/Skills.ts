@@ -1,9 +1,9 @@
 /**
- * Skills: instructions for particular work, in directories with a `SKILL.md` (agentskills.io), that the model loads
- * when a task needs them.
+ * Offers skills: instructions for particular work, in directories with a `SKILL.md` (agentskills.io), that the model
+ * loads when a task needs them.
  *
- * The prompt has only their names, paths and descriptions. `use_skill` gives the text of one; a skill that names
- * `allowed-tools` narrows the tools to those until the model calls `leave_skill`, or the user says something new.
+ * The prompt only lists their names, paths and descriptions. `use_skill` loads a skill's text. A skill with
+ * `allowed-tools` restricts the tools to these until the model calls `leave_skill`, or the user sends a new message.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -37,26 +37,25 @@ import { list, load, tell } from "./internal/skills/prompt.ts"
 import { type Found, scan } from "./internal/skills/scan.ts"
 
 export {
-  /** Looks for skills, as `make` does once a run: for a list of them, or a check of what is wrong. */
+  /** Scans for skills as `make` does once a run: to list them, or to check for problems. */
   scan,
   type Found,
   type Problem,
   type Skill
 } from "./internal/skills/scan.ts"
 
-/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 const name = "Skills"
 
 /** The name of the tool that loads a skill. */
 const useTool = "use_skill"
 
-/** The name of the tool that takes the narrowing back. */
+/** The name of the tool that lifts a restriction. */
 const leaveTool = "leave_skill"
 
-/** Problems with skills that are reported in a run, at most. */
+/** The most skill problems that a run reports. */
 const maxProblems = 20
 
-/** The tools that a skill in use leaves, from the round after `turn` (the id of a message) on. */
+/** The tools that the active skill allows, from the round after `turn` (the id of a message) on. */
 const Narrowed = Schema.Struct({
   skills: Schema.Array(Schema.String),
   tools: Schema.Array(Schema.String),
@@ -76,16 +75,13 @@ const warn = Effect.fnUntraced(function* (run: Run, { problems }: Found) {
 const lastTurn = (messages: ReadonlyArray<Message>): string =>
   messages.findLast((message) => message.role === "ai")?.id ?? ""
 
-/**
- * Reports whether the user has said something since the last turn: then the skill of the task before is no longer in
- * use.
- */
+/** Reports whether the user sent a message since the last turn: then the previous task's skill is no longer active. */
 const isNewTask = ({ messages }: Run): boolean => {
   const last = messages.at(-1)
   return last?.role === "human" && last.source === undefined
 }
 
-/** Knowledge of one run: the skills that were there at its start, and its tools as they were last offered. */
+/** The skills at a run's start, and its tools as last offered. */
 interface Known {
   readonly found: Found
   given: ReadonlyArray<ToolDefinition> | undefined
@@ -94,23 +90,23 @@ interface Known {
 }
 
 /**
- * `sources` are directories of skills (`<source>/<name>/SKILL.md`), or skills themselves; of two skills of one name the
- * later counts. One that is not there is passed over.
+ * `sources` are directories of skills (`<source>/<name>/SKILL.md`), or skills. Of two skills with one name the later
+ * wins. Missing sources are ignored.
  */
 interface Options {
   readonly sources: ReadonlyArray<string>
 }
 
 /**
- * Offers the skills in these directories, looked for once a run. What breaks the specification is left out, with a
- * `Warning` event (`skill-invalid`) that says in which file and which field. It needs the backend that has the files.
+ * Offers the skills in these directories, scanned once a run. Skills that break the specification are left out, with a
+ * `Warning` event (`skill-invalid`) that names the file and the field. It needs the backend with the files.
  *
- * While a skill with `allowed-tools` is in use, other tools are neither offered nor run. That keeps the work to what
- * its author meant; it is no wall, since the model may leave the skill, or read its file by other means. Nothing is
- * granted by it: permissions and approvals hold as ever.
+ * While a skill with `allowed-tools` is active, other tools are neither offered nor run. This keeps the work to its
+ * author's intent but is no security boundary: the model may leave the skill, or read its file by other means. It
+ * grants nothing: permissions and approvals apply as usual.
  */
 export const make = (options: Options): Middleware.Middleware<never, Backend | ToolContext> => {
-  // The skills that a run found, for as long as it lives. They could be looked for again at any time.
+  // The skills of each run. They could be scanned again at any time.
   const runs = Attached.make<Run, Known>()
 
   const knownOf = Effect.fnUntraced(function* (run: Run) {
@@ -189,7 +185,7 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
             )
           )
         : next(request),
-    // A round that is taken up from a checkpoint was offered to the model in an earlier run.
+    // A round resumed from a checkpoint was offered to the model by an earlier run.
     rulings: (run, calls) =>
       Effect.map(run.state.get(narrowed), (by) =>
         calls.map(({ name }) => {

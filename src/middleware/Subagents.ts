@@ -1,9 +1,9 @@
 /**
- * Sub-agents for parts of the work: one tool, `task`, that runs one of several agents with a context of its own.
+ * Delegates parts of the work to sub-agents: one tool, `task`, runs one of several agents with a context of its own.
  *
- * Each is an `Agent` value, with its own prompt, tools, model (`Agent.provide`), middleware, output schema and limits.
- * It sees nothing of the conversation but its task, works on the same backend, and only its answer comes back. Several
- * run at once when they are called in one turn. A failure is told to the model; it ends nothing.
+ * Each is an `Agent` value with its own prompt, tools, model (`Agent.provide`), middleware, output schema and limits.
+ * It sees only its task, works on the same backend, and returns only its answer. Calls of one turn run at once. The
+ * model sees a failure as a tool result.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -25,27 +25,26 @@ import * as Middleware from "../core/Middleware.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
-import { before } from "./internal/handoffs.ts"
+import { withoutOpenTurn } from "./internal/handoffs.ts"
 import { countProblem } from "./internal/limits.ts"
 import { twoOfOneName } from "./internal/names.ts"
 
-/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 const name = "Subagents"
 
 /** The name of the tool. */
 export const toolName = "task"
 
-/** Greatest depth of nested agents by default: the first has depth 0. */
+/** The default limit of nesting: the first agent has depth 0. */
 export const defaultMaxDepth = 3
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
-/** A sub-agent that begins with its parent's conversation, instead of with nothing: for work that needs all of it. */
+/** A sub-agent that starts with its parent's conversation, for work that needs all of it. */
 export interface Fork<A extends AnyAgent> {
   readonly fork: A
 }
 
-/** Makes a sub-agent begin with its parent's conversation. */
+/** Makes a sub-agent start with its parent's conversation. */
 export const fork = <A extends AnyAgent>(agent: A): Fork<A> => ({ fork: agent })
 
 type Entry = AnyAgent | Fork<AnyAgent>
@@ -81,7 +80,7 @@ const makeTool = <R>(entries: ReadonlyArray<Entry>, maxDepth: number): Tool.Tool
           ToolError.make(`Sub-agents can't be nested deeper than ${maxDepth}. Do this part of the work yourself.`)
         )
       }
-      const options = "fork" in entry ? { history: before(yield* messages) } : {}
+      const options = "fork" in entry ? { history: withoutOpenTurn(yield* messages) } : {}
       return yield* Agent.toToolResult(yield* Agent.delegate(agentOf(entry), task, options))
     })
   return Tool.make(toolName, {
@@ -89,15 +88,15 @@ const makeTool = <R>(entries: ReadonlyArray<Entry>, maxDepth: number): Tool.Tool
     parameters,
     annotations: { resumable: true, destructive: false, openWorld: false },
     reaches: new Set(entries.flatMap((entry) => [...Agent.toolNames(agentOf(entry))])),
-    // The needs of the agents were in their types; `make` puts them back.
+    // `make` restores the agents' requirements, which their types had.
     execute: ({ description, subagent_type }) =>
       run(subagent_type, description) as Effect.Effect<string, unknown, R | ToolContext>
   })
 }
 
 /**
- * Offers `task` for these agents. `maxDepth` (3) bounds how deep agents are nested: an agent at that depth is told to
- * do the work itself. Budgets, approvals and whatever else is inherited hold in sub-agents too.
+ * Offers `task` for these agents. `maxDepth` (3) limits nesting: an agent at that depth must do the work itself.
+ * Budgets, approvals and other inherited middleware apply in sub-agents too.
  */
 export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
   readonly agents: Agents

@@ -1,6 +1,6 @@
 /**
- * Keep a long conversation within the model's context window: the model sees a summary of the old part and the new part
- * as it is, while the transcript stays whole.
+ * Keeps a long conversation within the model's context window: the model sees a summary of the old part and the recent
+ * part unchanged, while the transcript stays whole.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -45,44 +45,42 @@ import { firstOf, type Outside, refAt, type Situation, sizeOf } from "./internal
 import { type Counter as AnyCounter, estimate } from "./internal/summarization/tokens.ts"
 import { locate } from "./internal/summarization/view.ts"
 
-/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 const name = "Summarization"
 
 /**
- * A length of a conversation: a fraction of the model's context window, tokens, or messages as the model sees them.
- * Options that describe one amount must hold together.
+ * A length of a conversation: a fraction of the model's context window, tokens, or messages of the model's view. If
+ * several are set, all must be reached.
  */
 type Amount = Limits.Amount
 
-/** Counts tokens: of a text, and of an image or a file. It is asked once for each text. */
+/** Counts the tokens of a text, an image or a file. Each text is counted once. */
 export type Counter = AnyCounter
 
-/** The counter that is used unless another is given: an estimate for any script, code and JSON, without a tokeniser. */
+/** The default counter: an estimate for any script, code and JSON, without a tokeniser. */
 export const defaultCounter: Counter = estimate
 
 /**
- * The slot of decisions about the history of a thread: what is folded and the summary that tells of it, what
- * is cut or cleared, where the history was written, and `compactions`, how often.
+ * The slot of decisions about a thread's history: the folded part and its summary, cut or cleared parts, the files of
+ * the history, and `compactions`, their number.
  */
 export const record = slot
 
-/** The tool by which a model asks for a compaction. */
+/** The name of the tool by which a model requests a compaction. */
 const compactTool = "compact_conversation"
 
 /**
  * Options of compaction.
  *
- * - `trigger`: when a conversation is too long: at any of these amounts. 85 % of the window by default
- * - `tail`: how much of its end stays as it is, at most. 10 % of the window by default, and never over half of the
- *   trigger
- * - `contextWindowTokens`: the window of the model, where its layer does not know it
- * - `counter`: how tokens are counted; {@link defaultCounter} by default
- * - `model`: another model for the summaries, opened when it is first needed and closed when the run ends
- * - `keep`: what else must not be lost, as Markdown: it is put under each new summary, up to 10,000 characters of it
- * - `offload`: whether what goes out of sight is written to the `Backend` first, where the agent can read it again
+ * - `trigger`: the length at which a conversation is compacted: at any of these amounts. 85 % of the window by default
+ * - `tail`: the longest end that stays unchanged. 10 % of the window by default, and never over half of the trigger
+ * - `contextWindowTokens`: the model's window, if its layer does not know it
+ * - `counter`: the token counter; {@link defaultCounter} by default
+ * - `model`: another model for the summaries, opened at its first use and closed at the end of the run
+ * - `keep`: further content to preserve, as Markdown: it follows each new summary, with up to 10,000 characters
+ * - `offload`: whether hidden messages are written to the `Backend` first, so the agent can read them again
  * - `tool`: whether the model gets `compact_conversation`
- * - `background`: whether the run works on while a summary is written; `true` by default. Turn it off for a server that
- *   answers one request at a time
+ * - `background`: whether the run continues while a summary is written; `true` by default. Turn it off for a server
+ *   that answers one request at a time
  */
 export interface Options {
   readonly trigger?: Amount | ReadonlyArray<Amount> | undefined
@@ -112,23 +110,58 @@ export type Services<O> =
   | OffloadServices<At<O, "offload">>
   | ChatModel
 
-/** Factor by which a request must grow before a compaction that did not help is tried again. */
+/** Growth factor of a request before an ineffective compaction is tried again. */
 const patience = 1.05
 
-/** From how far on the way to the trigger the model may ask for a compaction. */
+/** The share of the trigger from which the model may request a compaction. */
 const mayAsk = 0.5
 
 const countedIn = ({ frame, view }: Situation): number => frame + view.tokens
 
 const tokensOf = (at: Situation): number => Math.ceil(countedIn(at) * at.ratio)
 
-/** The request as the model is to see it. */
+/** Makes the request of the model's view. */
 const shownOf = ({ view }: Situation, request: ModelRequest): ModelRequest =>
   view.messages === request.messages
     ? request
     : { ...request, messages: view.messages, cacheHints: [...new Set(request.cacheHints.map(view.indexOf))] }
 
 const progressOf = (at: Situation): number => at.limits.progress(sizeOf(at, at.view))
+
+/** Reports an assumed window once a run, if it matters. */
+const tellWindow = (
+  measure: Measure,
+  memories: ReturnType<typeof makeMemories>,
+  { record, run }: Situation
+): Effect.Effect<void> => {
+  const memory = memories.of(run)
+  const matters = measure.clauses.some((clause) => clause.fraction !== undefined)
+  if (memory.isWindowTold || !matters || memories.windowOf(run, record) !== undefined) return Effect.void
+  memory.isWindowTold = true
+  return run.warn(
+    "summarization-window",
+    `The context window of "${modelOf(run).modelId}" is not known, so ${Limits.unknownWindow} tokens are assumed; give contextWindowTokens to its layer or to Summarization.make.`
+  )
+}
+
+/** The tool by which the model requests a compaction before its next turn. */
+const makeCompactTool = (memories: ReturnType<typeof makeMemories>) =>
+  Tool.make(compactTool, {
+    description:
+      "Has the older part of this conversation replaced by a summary, to make room. Use it between two pieces of work, when you do not need the details of the first any more.",
+    parameters: {},
+    annotations: { idempotent: true, destructive: false, openWorld: false },
+    execute: () =>
+      Effect.gen(function* () {
+        const run = yield* CurrentRun
+        const progress = run === undefined ? 0 : memories.of(run).progress
+        if (run === undefined || progress < mayAsk) {
+          return `There is nothing to compact yet: the conversation has ${Math.round(progress * 100)} % of the length at which it is compacted by itself. Go on.`
+        }
+        yield* run.state.update(slot, (current) => ({ ...current, requested: true }))
+        return "The older part of the conversation will be summarised before your next turn. Go on with your work."
+      })
+  })
 
 const build = <E, R>(
   options: Options,
@@ -142,7 +175,7 @@ const build = <E, R>(
     contextWindowTokens: options.contextWindowTokens
   }
   const memories = makeMemories(measure)
-  const { corrected, situate, windowOf } = memories
+  const { corrected, situate } = memories
 
   const outside: Outside<E, R> = {
     ...services,
@@ -150,25 +183,13 @@ const build = <E, R>(
       Effect.gen(function* () {
         if (model === undefined) return { name: modelOf(run).modelId, window: undefined, session: undefined }
         const memory = memories.of(run)
-        // Its needs are among those of the middleware.
+        // Its requirements are among those of the middleware.
         memory.author ??= yield* openModel(model as Layer.Layer<ChatModel, unknown, R>, run)
         return memory.author
       })
   }
 
-  /** Says once a run that the window is assumed, if it matters. */
-  const tellWindow = ({ record, run }: Situation): Effect.Effect<void> => {
-    const memory = memories.of(run)
-    const matters = measure.clauses.some((clause) => clause.fraction !== undefined)
-    if (memory.isWindowTold || !matters || windowOf(run, record) !== undefined) return Effect.void
-    memory.isWindowTold = true
-    return run.warn(
-      "summarization-window",
-      `The context window of "${modelOf(run).modelId}" is not known, so ${Limits.unknownWindow} tokens are assumed; give contextWindowTokens to its layer or to Summarization.make.`
-    )
-  }
-
-  /** Remembers a compaction and says so. Gives the situation after it: the same one if there was nothing to be done. */
+  /** Stores a compaction and reports it. Returns the situation after it: the same one if the record is unchanged. */
   const decided = Effect.fnUntraced(function* (at: Situation, request: ModelRequest, changed: Record) {
     const { record, run } = at
     const memory = memories.of(run)
@@ -188,14 +209,14 @@ const build = <E, R>(
   })
 
   const compacted = Effect.fnUntraced(function* (at: Situation, request: ModelRequest, reason: Reason, draft?: Draft) {
-    yield* tellWindow(at)
+    yield* tellWindow(measure, memories, at)
     return yield* decided(at, request, yield* compact(outside, at, reason, draft))
   })
 
-  /** Has a summary written while the run works on, where only one helps: what is sent meanwhile keeps its beginning. */
-  const begun = Effect.fnUntraced(function* (at: Situation, request: ModelRequest) {
+  /** Starts a summary in the background if only a summary helps. Requests keep their beginning meanwhile. */
+  const startSummary = Effect.fnUntraced(function* (at: Situation, request: ModelRequest) {
     const { history, record, run } = at
-    yield* tellWindow(at)
+    yield* tellWindow(measure, memories, at)
     const cheap = yield* relieved(outside, at)
     const end = cheap === undefined ? foldableTo(at, "due") : undefined
     if (end === undefined) return yield* decided(at, request, cheap ?? (yield* compact(outside, at, "due")))
@@ -206,34 +227,34 @@ const build = <E, R>(
     return at
   })
 
-  /** Puts a summary that was written meanwhile in its place, and waits for it if need be. */
-  const joined = Effect.fnUntraced(function* (pending: Pending, run: Run, request: ModelRequest) {
+  /** Applies a background summary, and waits for it if need be. */
+  const applySummary = Effect.fnUntraced(function* (pending: Pending, run: Run, request: ModelRequest) {
     const body = yield* Fiber.join(pending.fiber)
     memories.of(run).pending = undefined
     const at = situate(run, request, yield* run.state.get(slot))
     const end = locate(at.history, pending.through) + 1
-    // Somebody else decided on the same stretch, or it is there no more.
+    // Another compaction decided on the same messages, or they are gone.
     if (at.record.fold !== pending.fold || end <= firstOf(at)) return at
     return yield* compacted(at, request, "due", { end, body })
   })
 
-  /** Takes a summary that is there when the run ends; one that is not is not waited for. */
-  const left = Effect.fnUntraced(function* (run: Run) {
+  /** Applies a finished summary at the end of the run. It waits for no other. */
+  const applyLast = Effect.fnUntraced(function* (run: Run) {
     const { pending, sent } = memories.of(run)
     if (pending === undefined || sent === undefined) return
     memories.of(run).pending = undefined
     const exit = pending.fiber.pollUnsafe()
     if (exit === undefined) yield* Fiber.interrupt(pending.fiber)
-    else if (Exit.isSuccess(exit) && Result.isSuccess(exit.value)) yield* joined(pending, run, sent)
+    else if (Exit.isSuccess(exit) && Result.isSuccess(exit.value)) yield* applySummary(pending, run, sent)
   })
 
-  /** Asks once more with less, after an overflow; if there is no less, the overflow stands. */
-  const again = Effect.fnUntraced(function* (error: ModelError, run: Run, request: ModelRequest) {
+  /** Repeats a request with less after an overflow; if nothing can be removed, the overflow stands. */
+  const relieveOverflow = Effect.fnUntraced(function* (error: ModelError, run: Run, request: ModelRequest) {
     const before = situate(run, request, yield* run.state.get(slot))
     const tokens = before.view.tokens
     const learnt = situate(run, request, corrected(before, error))
     const { pending } = memories.of(run)
-    const ready = pending === undefined ? learnt : yield* joined(pending, run, request)
+    const ready = pending === undefined ? learnt : yield* applySummary(pending, run, request)
     const isEnough = ready.view.tokens < tokens && isRelieved(ready)
     const after = isEnough ? ready : yield* compacted(ready, request, "overflow")
     if (after.view.tokens >= tokens) return yield* Effect.fail(error)
@@ -241,19 +262,19 @@ const build = <E, R>(
     return after
   })
 
-  /** Shortens what is too long before it is sent. */
+  /** Shortens a request that is too long. */
   const shortened = (at: Situation, request: ModelRequest, memory: Memory) => {
     const { record, run } = at
     const { pending } = memory
     if (pending !== undefined) {
       const isAwaited = record.requested || !canWait(at) || pending.fiber.pollUnsafe() !== undefined
-      return isAwaited ? joined(pending, run, request) : Effect.succeed(at)
+      return isAwaited ? applySummary(pending, run, request) : Effect.succeed(at)
     }
     const isDue = progressOf(at) >= memory.retryAt
     if (!isDue && !record.requested) return Effect.succeed(at)
-    // The beginning of the run is shortened first: a run of one turn would end before a summary is written.
+    // The start of a run is compacted first: a run of one turn would end before a background summary.
     const isAside = background && memory.sent !== undefined && !record.requested && canWait(at)
-    return isAside ? begun(at, request) : compacted(at, request, isDue ? "due" : "asked")
+    return isAside ? startSummary(at, request) : compacted(at, request, isDue ? "due" : "asked")
   }
 
   const prepared = (run: Run, request: ModelRequest) =>
@@ -266,23 +287,6 @@ const build = <E, R>(
       })
     })
 
-  const tool = Tool.make(compactTool, {
-    description:
-      "Has the older part of this conversation replaced by a summary, to make room. Use it between two pieces of work, when you do not need the details of the first any more.",
-    parameters: {},
-    annotations: { idempotent: true, destructive: false, openWorld: false },
-    execute: () =>
-      Effect.gen(function* () {
-        const run = yield* CurrentRun
-        const progress = run === undefined ? 0 : memories.of(run).progress
-        if (run === undefined || progress < mayAsk) {
-          return `There is nothing to compact yet: the conversation has ${Math.round(progress * 100)} % of the length at which it is compacted by itself. Go on.`
-        }
-        yield* run.state.update(slot, (current) => ({ ...current, requested: true }))
-        return "The older part of the conversation will be summarised before your next turn. Go on with your work."
-      })
-  })
-
   return Middleware.make<E, R | ChatModel>({
     name,
     check: () => {
@@ -290,8 +294,8 @@ const build = <E, R>(
       return amounts.map((one) => amountProblem(name, { ...one })).find((problem) => problem !== undefined)
     },
     state: [slot],
-    tools: options.tool === true ? [tool] : undefined,
-    afterAgent: background ? left : undefined,
+    tools: options.tool === true ? [makeCompactTool(memories)] : undefined,
+    afterAgent: background ? applyLast : undefined,
     wrapModelCall: (request, next, run) =>
       request.purpose !== turnPurpose
         ? next(request)
@@ -300,54 +304,54 @@ const build = <E, R>(
               const memory = memories.of(run)
               let isFirst = true
               let counted = countedIn(ready)
-              const done = ({ usage }: AiMessage): void => learn(memory, counted, usage?.inputTokens ?? 0)
+              const onDone = ({ usage }: AiMessage): void => learn(memory, counted, usage?.inputTokens ?? 0)
               const less = (error: ModelError) => {
                 if (!isFirst || error.reason._tag !== "ContextOverflow") return Effect.fail(error)
                 isFirst = false
-                return Effect.map(again(error, run, request), (after) => {
+                return Effect.map(relieveOverflow(error, run, request), (after) => {
                   counted = countedIn(after)
                   return { turn: next(shownOf(after, request)), reason: error.message }
                 })
               }
-              return { turn: next(shownOf(ready, request)), again: less, done }
+              return { turn: next(shownOf(ready, request)), nextAttempt: less, onDone }
             })
           )
   })
 }
 
 /**
- * Shortens what the model sees of a conversation when it comes near to the context window. It is a view: `run.messages`
- * and the result stay whole, and what was decided is in the state ({@link record}), by message id, so a run that goes
- * on from `state` and `history` sees the same. Between two compactions what was sent before is sent again unchanged,
- * and a round costs what is new in it.
+ * Shortens the model's view of a conversation near the context window. `run.messages` and the result stay whole. The
+ * decisions are in the state ({@link record}) by message id, so a run that continues from `state` and `history` sees
+ * the same view. Between two compactions the sent prefix stays unchanged, and a round costs only its new messages.
  *
- * When the `trigger` is reached:
+ * At the `trigger`:
  *
- * 1. Arguments of old tool calls that have over 2,000 characters in all are cut, each to its first 200; if that is not
- * enough, old tool results are cleared. Each leaves a note. Enough is 70 % of the trigger. 2. Otherwise everything but
- * the tail is folded under a summary, which is asked for through the run's own middleware with the purpose `"summary"`.
- * An earlier summary is part of what it tells of. In front of it stay the leading system messages and what the user
- * said first and last (shortened if very long); under it, the files that tools changed and what `keep` says. The cut is
- * never between a call and its results. The run works on while a summary is written, and sends what it sent before and
- * what is new, until the summary is there; it waits for one from a tenth over the trigger or 95 % of the window on, and
- * before the first request of a run. 3. A summary that fails, or is longer than what it tells of, is a `Warning`
- * (`summarization-failed`) and the results are cleared instead. Only a request over 95 % of the window leaves old
- * messages out without one (`summarization-dropped`).
+ * 1. Old tool calls with over 2,000 characters of arguments get each argument cut to 200. If that is not enough, old
+ *    tool results are cleared. Each leaves a note. The goal is 70 % of the trigger.
+ * 2. Otherwise everything but the tail is folded under a summary, requested through the run's own middleware with the
+ *    purpose `"summary"`. It includes an earlier summary. Before it stay the leading system messages, and the user's
+ *    first and last messages (shortened if very long); after it, the files that tools changed and the text of `keep`.
+ *    The cut never separates a call from its results. The run continues while a summary is written, and sends its
+ *    previous view with the new messages. It waits for the summary from a tenth over the trigger or 95 % of the window
+ *    on, and before the first request of a run.
+ * 3. If a summary fails, or is longer than its source, a `Warning` (`summarization-failed`) reports it and the results
+ *    are cleared instead. Only a request over 95 % of the window drops old messages without a summary
+ *    (`summarization-dropped`).
  *
- * When a provider says that a request does not fit (`ContextOverflow`), more is folded, the newest results are cut too
- * if they must be, and it is asked once more, with `TurnRestarted` if parts went out; a second overflow fails the call.
+ * After a provider's `ContextOverflow`, more is folded, the newest results are cut if necessary, and the request is
+ * repeated once, with `TurnRestarted` if parts were emitted. A second overflow fails the call.
  *
- * Tokens are counted by `counter`, corrected by the usage that the provider told for the last turn. Events:
- * `Compacted`, with the tokens of the request before and after. Requests of another purpose than a turn are left alone.
- * One value may serve many agents at once. Put it once into an agent's stack, after `ModelFallback`, so that an
- * overflow is compacted before another model is asked, and before what marks a request for a provider's cache.
+ * Tokens are counted by `counter`, corrected by the provider's usage of the last turn. Each compaction emits
+ * `Compacted` with the request's tokens before and after. Only turns are compacted. One value may serve many agents.
+ * Put it once into an agent's stack: after `ModelFallback`, so that an overflow is compacted before another model is
+ * asked, and before middleware that sets cache marks.
  */
 export const make = <const O extends Options = {}>(
   options?: O & Options & { readonly [Key in Exclude<keyof O, keyof Options>]: never }
 ): Middleware.Middleware<Error<O>, Services<O>> => {
   type Needs = Services<O>
   return build<Error<O>, Needs>(options ?? {}, {
-    // The failures and needs of the options are those that the types above read off them.
+    // The types above derive the failures and requirements from the options.
     keep: options?.keep as Outside<Error<O>, Needs>["keep"],
     backend: (options?.offload === true ? Backend : Effect.succeed(undefined)) as Outside<Error<O>, Needs>["backend"]
   })

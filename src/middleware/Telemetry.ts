@@ -29,7 +29,6 @@ import * as Attached from "../support/effect/attached.ts"
 import { defined } from "../support/json/defined.ts"
 import * as GenAi from "./internal/genAi.ts"
 
-/** The name of this middleware. */
 const name = "Telemetry"
 
 type Attributes = Record<string, unknown>
@@ -38,17 +37,17 @@ const setAll = (span: Tracer.Span, attributes: Attributes): void => {
   for (const key in attributes) if (attributes[key] !== undefined) span.attribute(key, attributes[key])
 }
 
-/** Leaves out those that are not known. */
-const known = (attributes: Record<string, string | undefined>): Record<string, string> => {
+/** Removes unknown attributes. */
+const definedOnly = (attributes: Record<string, string | undefined>): Record<string, string> => {
   const found: Record<string, string> = {}
   for (const [key, value] of Object.entries(attributes)) if (value !== undefined) found[key] = value
   return found
 }
 
 const measure = (metric: Metric.Histogram<number>, value: number, attributes: Record<string, string | undefined>) =>
-  Metric.update(Metric.withAttributes(metric, known(attributes)), value)
+  Metric.update(Metric.withAttributes(metric, definedOnly(attributes)), value)
 
-/** A span that is open. `elapsed` is in seconds; `end` is given what there is to measure. */
+/** An open span. `elapsed` is in seconds; `end` receives the measurements. */
 interface Open {
   readonly span: Tracer.Span
   readonly elapsed: () => number
@@ -80,15 +79,14 @@ const open = Effect.fnUntraced(function* (name: string, options: Tracer.SpanOpti
 /**
  * Makes spans `invoke_agent {agent}` (a run), `chat {model}` (a model call) and `execute_tool {tool}`, and the metrics
  * `gen_ai.client.token.usage`, `gen_ai.client.operation.duration`, `gen_ai.invoke_agent.duration` and
- * `gen_ai.execute_tool.duration`. Sub-agents inherit it: their run is a child of the tool call that began it. The names
- * are those of the semantic conventions of GenAI (2026, in development); `error.type` is the reason of a `ModelError`
- * or `ToolError`, else the tag of the error, `interrupted`, or `_OTHER`.
+ * `gen_ai.execute_tool.duration`. Sub-agents inherit it: their run is a child of its tool call. Names follow the
+ * semantic conventions of GenAI (2026, in development). `error.type` is the reason of a `ModelError` or `ToolError`,
+ * else the error's tag, `interrupted`, or `_OTHER`.
  *
- * Texts are not in the spans: prompts, messages, arguments and results may be confidential. `captureContent`
- * puts it there.
+ * Spans exclude texts by default: prompts, messages, arguments and results may be confidential. `captureContent`
+ * includes them.
  *
- * First in the stack, a `chat` span covers a call with all its retries, and a tool's span its retries; last, there is a
- * span for each try.
+ * First in the stack, a span covers a call with all its retries; last, each try has a span.
  */
 export const make = (options?: { readonly captureContent?: boolean | undefined }): Middleware.Middleware => {
   const capture = options?.captureContent ?? false

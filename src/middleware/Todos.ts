@@ -1,5 +1,5 @@
 /**
- * A list of todos that the model keeps for itself: `write_todos` replaces it, or merges into it by id.
+ * Gives the model a todo list: `write_todos` replaces it, or merges into it by id.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -22,7 +22,6 @@ import * as ToolError from "../core/ToolError.ts"
 import { once } from "../support/effect/once.ts"
 import * as Given from "./internal/givenTodos.ts"
 
-/** The name of this middleware: one of yours with it takes its place in a deep agent. */
 const name = "Todos"
 
 /** The status of a todo. */
@@ -33,10 +32,10 @@ type Status = Given.Status
 const Todo = Schema.Struct({ id: Schema.String, content: Schema.String, status: Status })
 interface Todo extends Schema.Schema.Type<typeof Todo> {}
 
-/** The list: an agent's own, in its state and in every checkpoint. */
+/** The list: in the agent's own state and in every checkpoint. */
 export const todos = AgentState.slot("todos", { schema: Schema.Array(Todo), initial: [] })
 
-/** At most so many todos, of so many characters each. */
+/** The most todos, and characters of each. */
 const limits = { todos: 100, characters: 1_000 } as const
 
 /** The name of the tool. */
@@ -49,20 +48,18 @@ const marks: { readonly [S in Status]: string } = {
   cancelled: "[-]"
 }
 
-/** The list as the model reads it. */
+/** Formats the list as the model reads it. */
 export const render = (list: ReadonlyArray<Todo>): string =>
   list.length === 0
     ? "The list is empty."
     : list.map(({ content, id, status }) => `${marks[status]} ${id}. ${content}`).join("\n")
 
-/** Picks the todos that are not done yet, for a summary to keep. */
+/** Selects the unfinished todos, for a summary. */
 export const open = (list: ReadonlyArray<Todo>): ReadonlyArray<Todo> =>
   list.filter(({ status }) => status === "pending" || status === "in_progress")
 
-/**
- * The list that was given, or the list with it merged in: those with a known id take its place, the others come after.
- */
-const written = (
+/** Returns the new list, or the list with it merged in: todos with a known id are replaced, the others appended. */
+const applyTodos = (
   list: ReadonlyArray<Todo>,
   given: ReadonlyArray<Given.Given>,
   isMerge: boolean
@@ -104,8 +101,8 @@ const description =
 
 const merge = Schema.optionalKey(Schema.Boolean)
 
-/** The tool as the model is shown it. */
-const asked = () =>
+/** The tool as the model sees it. */
+const strictTool = () =>
   Tool.make(toolName, {
     description,
     parameters: {
@@ -121,8 +118,8 @@ const asked = () =>
     execute: () => Effect.succeed("")
   })
 
-/** The tool as its calls are read: more is accepted than is asked for. */
-const lenient = () =>
+/** The tool as calls are decoded: it accepts more than its schema demands. */
+const lenientTool = () =>
   Tool.make(toolName, {
     description,
     parameters: { todos: Schema.Json, merge },
@@ -130,25 +127,25 @@ const lenient = () =>
     execute: Effect.fnUntraced(function* ({ merge = false, todos: said }) {
       const { state } = yield* ToolContext
       const before = yield* state.get(todos)
-      const read = Result.flatMap(Given.read(said), (given) =>
-        Result.map(written(before, given, merge), (list) => ({ given, list }))
+      const read = Result.flatMap(Given.decodeTodos(said), (given) =>
+        Result.map(applyTodos(before, given, merge), (list) => ({ given, list }))
       )
       const wrong = Result.isFailure(read) ? read.failure : problem(read.success.list)
       if (Result.isFailure(read) || wrong !== undefined) {
         return yield* Effect.fail(ToolError.make(`${wrong} The list is as it was.`))
       }
       const { given, list } = read.success
-      // By an update, so that of two calls in one round neither is lost.
+      // An update, so that two calls of one round both count.
       yield* state.update(todos, (current) =>
-        merge ? Result.getOrElse(written(current, given, merge), () => current) : list
+        merge ? Result.getOrElse(applyTodos(current, given, merge), () => current) : list
       )
       return render(yield* state.get(todos))
     })
   })
 
-const writeTodos = once(() => ({ ...lenient(), parameters: asked().parameters }))
+const writeTodos = once(() => ({ ...lenientTool(), parameters: strictTool().parameters }))
 
-/** Offers `write_todos`. When to use it is in its description, which goes where it goes. */
+/** Offers `write_todos`. The tool's description explains its use. */
 export const make = (): Middleware.Middleware<never, ToolContext> =>
   Middleware.make({
     name,

@@ -1,5 +1,5 @@
 /**
- * Takes tools away from an agent and its sub-agents: they are neither offered nor run, whatever the model calls.
+ * Removes tools from an agent and its sub-agents: they are neither offered nor run.
  *
  * ```ts
  * import { Agent, Tool } from "effect-deepagents"
@@ -19,13 +19,11 @@ import * as Effect from "effect/Effect"
 import * as Middleware from "../core/Middleware.ts"
 import * as Ruling from "../core/Ruling.ts"
 
-/** The name of this middleware. */
 const name = "ToolExclusion"
 
 /**
- * Excludes tools by their names, in any spelling that a model may use for them. A name that no tool has, of the agent
- * or a sub-agent, fails its runs with `InvalidAgent`. What is taken out of a request can't be dispatched in its round:
- * the loop answers such a call as one to an unknown tool.
+ * Excludes tools by name, in any spelling that a model may use. A name without a tool, in the agent or a sub-agent,
+ * fails its runs with `InvalidAgent`. The loop answers a call of a removed tool like a call of an unknown tool.
  */
 export const make = (names: ReadonlyArray<string>): Middleware.Middleware => {
   const excluded = { has: (name: string) => Middleware.names(names, name) }
@@ -33,7 +31,7 @@ export const make = (names: ReadonlyArray<string>): Middleware.Middleware => {
     name,
     check: (_tools, reach) => Middleware.unknownTool("the tools that are excluded name", names, reach),
     inherit: true,
-    // Calls of a turn that an earlier run was given, before a crash, were offered by nobody here.
+    // Calls from before a crash were offered by an earlier run.
     rulings: (_run, calls) =>
       Effect.succeed(
         calls.map(({ name }) =>

@@ -1,5 +1,5 @@
 /**
- * Run a tool again when it failed, if running it twice does no harm.
+ * Repeats a failed tool call if repeating is harmless.
  *
  * ```ts
  * import { Schedule } from "effect"
@@ -20,27 +20,26 @@ import * as Middleware from "../core/Middleware.ts"
 import type { ToolError } from "../core/ToolError.ts"
 import { cut } from "../support/text/text.ts"
 
-/** The name of this middleware. */
 const name = "ToolRetry"
 
 type Policy<E, R> = Schedule.Schedule<unknown, ToolError, E, R>
 
 const patience = Schedule.exponential("200 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 2 }))
 
-/** Characters of an error that are shown. */
+/** Characters of an error in the warning. */
 const shownError = 500
 
-/** Failures that may not happen again. Wrong arguments and refusals will. */
+/** Failures that may be transient, unlike wrong arguments and refusals. */
 const mayPass = ({ reason }: ToolError): boolean => reason === "Failed" || reason === "TimedOut"
 
 /**
- * Runs a tool call again that failed with the `ToolError` reason `Failed` or `TimedOut`; any other failure, and an
- * output with `isError`, goes to the model at once. What the last try fails with is what the model is told.
+ * Repeats a tool call that failed with the `ToolError` reason `Failed` or `TimedOut`. Any other failure, and an output
+ * with `isError`, goes to the model at once, and so does the failure of the last try.
  *
  * By default only tools annotated `readOnly` or `idempotent` are retried, after 200 ms, doubling, with jitter, for
- * three tries in all; each new try is a `Warning` event (`tool-retry`). `schedule` replaces that waiting; `tools` gives
- * a tool its own schedule (which retries it whatever its annotations say: the caller vouches for it) or, with `false`,
- * no retries. What the schedules fail with and need appears in the agent's type.
+ * three tries in all. Each new try is a `Warning` event (`tool-retry`). `schedule` replaces that schedule. `tools`
+ * gives a tool its own schedule, which retries it whatever its annotations say, or turns retries off with `false`. The
+ * schedules' failures and requirements appear in the agent's type.
  */
 export const make = <
   const Tools extends { readonly [name: string]: Policy<unknown, unknown> | false } = {},
@@ -54,7 +53,7 @@ export const make = <
 > => {
   type E = Schedule.Error<S> | Schedule.Error<Tools[keyof Tools]>
   type R = Schedule.Env<S> | Schedule.Env<Tools[keyof Tools]>
-  // Each schedule's own error and needs are among those of all of them.
+  // Each schedule's failures and requirements are among those of all of them.
   const general = (options?.schedule ?? patience) as Policy<E, R>
   const named = new Map(Object.entries(options?.tools ?? {})) as ReadonlyMap<string, Policy<E, R> | false>
   return Middleware.make<E, R>({

@@ -1,5 +1,5 @@
 /**
- * Offer a model the few of many tools that it needs: it searches a catalogue of hundreds and gets what it found.
+ * Offers a model only the tools that it needs: it searches a catalogue of hundreds.
  *
  * ```ts
  * import { Agent, type Tool } from "effect-deepagents"
@@ -30,16 +30,12 @@ import * as Attached from "../support/effect/attached.ts"
 import { countProblem } from "./internal/limits.ts"
 import * as Catalogue from "./internal/toolSelection/catalogue.ts"
 
-/** The name of this middleware. */
 const name = "ToolSelection"
 
-/** The tool with which a model brings others in. */
+/** The name of the tool that searches the catalogue. */
 const searchTool = "search_tools"
 
-/**
- * The tools that were brought in, by name, in the order in which they came; and the id of the last human message that
- * tools were preselected for.
- */
+/** The selected tools by name in order of selection, and the id of the human message of the last preselection. */
 export const selection = AgentState.slot("tool-selection", {
   schema: Schema.Struct({ tools: Schema.Array(Schema.String), preselectedFor: Schema.optionalKey(Schema.String) }),
   initial: { tools: [] }
@@ -65,15 +61,15 @@ const report = (found: ReadonlyArray<ToolDefinition>): string =>
       ].join("\n")
 
 /**
- * Takes the tools that were not brought in out of every turn's request; so they can't be called. `search_tools` brings
- * in up to `limit` (5) tools a search, ranked by BM25 over their names and descriptions. What was brought in stays for
- * the run, behind what was there before, so that a provider's prompt cache keeps hitting. It is in the state: a run
- * that goes on from it begins with the same tools.
+ * Removes unselected tools from every turn's request, so they can't be called. `search_tools` selects up to `limit` (5)
+ * tools a search, ranked by BM25 over their names and descriptions. A selected tool stays for the run, after the
+ * earlier ones, so that a provider's prompt cache keeps hitting. The selection is in the state: a run that continues
+ * from it starts with the same tools.
  *
- * `alwaysOffer` names tools that need not be searched for. `preselect` brings in that many by the last human message,
- * before the model is asked about it.
+ * `alwaysOffer` names tools that need no search. `preselect` selects that many by the last human message before the
+ * model call.
  *
- * It works on what the agent and its middleware bring. Put it after middleware that takes tools away.
+ * It covers the tools of the agent and its middleware. Put it after middleware that removes tools.
  */
 export const make = (options?: {
   readonly alwaysOffer?: ReadonlyArray<string> | undefined
@@ -86,7 +82,7 @@ export const make = (options?: {
   const catalogues = Attached.make<Run, Catalogue.Catalogue>()
   let latest: Catalogue.Catalogue | undefined
 
-  /** Indexed once for all runs of an agent, as long as the tools are the same. */
+  /** Indexes the tools once for all runs of an agent while they stay the same. */
   const catalogueOf = (run: Run, tools: ReadonlyArray<ToolDefinition>): Catalogue.Catalogue => {
     const searched = tools.filter((tool) => !always.has(tool.name))
     if (latest === undefined || !Catalogue.same(latest.tools, searched)) latest = Catalogue.make(searched)
@@ -139,7 +135,7 @@ export const make = (options?: {
           const chosen = selected.flatMap((name) => (name === forced ? [] : (catalogue.byName.get(name) ?? [])))
           const shown = [...tools.filter(isFixed), ...chosen]
           const isShown = new Set(shown)
-          // Tools may call what the model is not shown.
+          // Tools may call tools that the model does not see.
           const others = tools.flatMap((tool) => (isShown.has(tool) ? [] : [{ ...tool, hidden: true as const }]))
           return next({ ...request, tools: [...shown, ...others] })
         })

@@ -1,5 +1,5 @@
 /**
- * Give tools a limit of time, so that one that hangs does not hang the agent.
+ * Limits the time of tools, so that a hanging tool does not hang the agent.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -19,7 +19,6 @@ import { ToolError } from "../core/ToolError.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import * as WorkingTime from "./internal/workingTime.ts"
 
-/** The name of this middleware. */
 const name = "ToolTimeout"
 
 const timedOut = (tool: string, limit: Duration.Duration): Effect.Effect<never, ToolError> =>
@@ -31,12 +30,12 @@ const timedOut = (tool: string, limit: Duration.Duration): Effect.Effect<never, 
   )
 
 /**
- * Interrupts a tool that is not done in time, waits for its finalizers, and fails with a `ToolError` of the reason
- * `TimedOut`, which says to the model how long the tool was given.
+ * Interrupts a tool at its limit, waits for its finalizers, and fails with a `ToolError` of the reason `TimedOut`,
+ * which tells the model the limit.
  *
- * `default` is the limit of every tool that `tools` does not name; without it these have none. `tools` gives a limit by
- * the tool's name; `"Infinity"` is none. The time that a tool
- * waits for a person does not count. Outside of `ToolRetry` a limit holds for all tries together, inside for each.
+ * `default` applies to tools without an entry in `tools`; without it they are unlimited. `tools` sets limits by tool
+ * name; `"Infinity"` is unlimited. Time spent waiting for a person does not count. Outside of `ToolRetry` a limit
+ * covers all tries together, inside each try.
  */
 export const make = (options: {
   readonly default?: Duration.Input | undefined
@@ -50,7 +49,7 @@ export const make = (options: {
     wrapToolCall: (call, next, run) => {
       const duration = limits.get(call.name) ?? fallback
       if (!Duration.isFinite(duration)) return next(call)
-      const up = Effect.flatMap(WorkingTime.now(run, call.id), (since) =>
+      const up = Effect.flatMap(WorkingTime.workingNow(run, call.id), (since) =>
         WorkingTime.until(run, since + Duration.toMillis(duration), call.id)
       )
       return Effect.raceFirst(next(call), Effect.andThen(up, timedOut(call.name, duration)))

@@ -59,10 +59,14 @@ export const collect = <O, E, R>(
   never,
   R
 > =>
-  Effect.map(runToEnd(agent, input, options), ({ events, exit }) => ({
-    events,
-    error: Option.getOrUndefined(Exit.findErrorOption(exit))
-  }))
+  Effect.suspend(() => {
+    const events: Array<AgentEvent> = []
+    return Agent.stream(agent, input, options).pipe(
+      Stream.runForEachArray((arrived) => Effect.sync(() => void events.push(...arrived))),
+      Effect.exit,
+      Effect.map((exit) => ({ events, error: Option.getOrUndefined(Exit.findErrorOption(exit)) }))
+    )
+  })
 
 /** Gives the events of {@link collect} alone. It does not fail: the last event reports how the run ended. */
 export const events = <O, E, R>(
@@ -73,8 +77,8 @@ export const events = <O, E, R>(
   Effect.map(collect(agent, input, options), (collected) => collected.events)
 
 /**
- * Lists what is wrong with the pairing of tool calls and tool messages, one line a problem: none, when each call is
- * answered once, by its id, in call order, before anything else is said.
+ * Lists the problems in the pairing of tool calls and tool messages, one line each. Each call needs one answer with its
+ * id, in call order, before the next message.
  */
 export const pairingProblems = (messages: ReadonlyArray<Message>): ReadonlyArray<string> => {
   const problems: Array<string> = []
@@ -108,7 +112,7 @@ type ExpectedEvent<Event extends AgentEvent> = Event extends AgentEvent
   ? { readonly _tag: Event["_tag"] } & { readonly [Key in Exclude<keyof Event, "_tag">]?: Expected<Event[Key]> }
   : never
 
-/** A run to check: what the agent gets, what its model answers, and what must come of it. */
+/** A run to check: the agent's input, its model's turns, and the expected course of the run. */
 export interface Scenario<O, E, R> {
   readonly agent: Agent.Agent<O, E, R>
   /** The turns of the model, as of `TestChatModel.script`, or a model of `TestChatModel`. */

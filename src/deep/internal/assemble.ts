@@ -42,18 +42,18 @@ const summaries = (options: SummaryOptions | undefined, todos: boolean) =>
   Summarization.make({ ...options, offload: true, tool: true, keep: todos ? keepTodos : undefined })
 
 /**
- * Parts as they are without options, which all agents have the same of: what a part knows of a run, it keeps by the run.
- * Those that sub-agents inherit are each agent's own, since one that an agent has itself does not come down to it.
+ * Parts without options, which all agents share: a part keeps its data by run. Inherited parts are made for each agent,
+ * since an agent does not inherit a part that it has itself.
  */
 const usual = {
   harness: once(() => harness(builtIn)),
   todos: once(Todos.make),
   summaries: { with: once(() => summaries(undefined, true)), without: once(() => summaries(undefined, false)) },
-  // The limit is each try's own: what hangs is tried again, and waiting for the next try is no silence.
+  // The limit is per try: a hanging call is retried, and waiting for a retry is not silence.
   last: once(() => [ModelRetry.make(), ModelTimeout.make()])
 }
 
-/** The layers of the stack that an agent and its sub-agents share: what comes before the user's own, and what after. */
+/** The parts that an agent and its sub-agents share: before the user's own middleware, and after it. */
 export const layers = (options: SubagentOptions) => {
   const skills = skillsOf(options)
   const memory = [...home(options.agentId).memory, ...(options.memory ?? [])]
@@ -87,7 +87,7 @@ const toolsOf = ({
   ...tools
 ]
 
-/** Makes the agent of these options, but for its middleware. */
+/** Makes the agent of these options with this middleware. */
 export const assemble = (options: SubagentOptions, middleware: ReadonlyArray<AnyMiddleware>) =>
   Agent.make({
     name: options.name,

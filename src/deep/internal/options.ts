@@ -25,20 +25,20 @@ export interface SummaryOptions extends Pick<
 }
 
 /**
- * A sub-agent, and what a deep agent has in common with one.
+ * Options of a sub-agent, which a deep agent has too.
  *
- * - `prompt`: comes first; what fits the model, and what the middlewares say, comes after it
- * - `tools`: beside the file tools
- * - `files`: which file tools (default: all)
- * - `documents`: formats that `read_file` gives as text (`Documents.formats` of `effect-deepagents/documents`)
- * - `execute`: also `execute`, which needs a `Sandbox`; how long a command may run, or `true`
- * - `middleware`: your own; one with the name of one of the `parts` takes its place
- * - `todos`: whether there is a list of todos (default `true`)
- * - `memory`, `skills`: where they are read from, in the backend
- * - `agentId`: reads memory and skills from `/agent` (the user's own folder for this agent, where `AgentHome.layer`
- *   mounts it), `/.deepagents` and `/AGENTS.md` of the project too
- * - `summarization`, `largeResults`: options, or `false` for none
- * - `profiles`: what fits the agent to its model, the built-in ones by default
+ * - `prompt`: comes first; the profile's and the middleware's sections follow
+ * - `tools`: tools beside the file tools
+ * - `files`: the file tools (default: all)
+ * - `documents`: formats that `read_file` reads as text (`Documents.formats` of `effect-deepagents/documents`)
+ * - `execute`: adds `execute`, which needs a `Sandbox`: its time limit, or `true`
+ * - `middleware`: your own; a part's name (`parts`) replaces the part
+ * - `todos`: whether there is a todo list (default `true`)
+ * - `memory`, `skills`: their places in the backend
+ * - `agentId`: also reads memory and skills from `/agent` (the user's own folder for this agent, where
+ *   `AgentHome.layer` mounts it), `/.deepagents` and `/AGENTS.md` of the project
+ * - `summarization`, `largeResults`: options, or `false` to turn them off
+ * - `profiles`: model profiles, the built-in ones by default
  * - `output`: the schema of the answer, if it is no text
  * - `maxRounds`: 200 by default
  * - `toolConcurrency`, `stopWhen`, `parameters`: as for `Agent.make`
@@ -67,14 +67,15 @@ export interface SubagentOptions {
 }
 
 /**
- * A deep agent: what a sub-agent can be told, and
+ * A deep agent: the options of a sub-agent, and
  *
  * - `subagents`: agents for `task` (`DeepAgent.subagent`, or any `Agent`), which waits for them
- * - `backgroundSubagents`: agents for `start_task`, which does not: they need `BackgroundTasks`, and may be on servers
- * - `generalPurpose`: the sub-agent that has this agent's tools and skills; `false` for none, or other words for it.
- *   One of `subagents` with its name takes its place
- * - `maxDepth`: how deep agents may be nested (3)
- * - `approvals`: which calls a person is asked about, in sub-agents too
+ * - `backgroundSubagents`: agents for `start_task`, which does not wait. They need `BackgroundTasks`, and may be on
+ *   servers
+ * - `generalPurpose`: the sub-agent with this agent's tools and skills; `false` for none, or another description and
+ *   prompt. An agent with its name in `subagents` replaces it
+ * - `maxDepth`: the deepest nesting of agents (3)
+ * - `approvals`: the calls that need an approval, in sub-agents too
  */
 export interface Options extends SubagentOptions {
   readonly subagents?: Parameters<typeof Subagents.make>[0]["agents"] | undefined

@@ -25,10 +25,10 @@ export type Caps = Cap | ReadonlyArray<Cap>
 /** Estimates are right within about a quarter. */
 const margin = 1.25
 
-/** The longest answer that is reserved where the request does not limit it. */
+/** The assumed longest answer of a request without a limit. */
 const usualOutput = 4096
 
-/** The names that providers have for the limit of an answer. */
+/** Providers' names for the limit of an answer. */
 const outputLimits = [
   "maxTokens",
   "max_tokens",
@@ -67,8 +67,8 @@ const messageTokens = (message: Message.Message): number => {
 }
 
 /**
- * Estimates what a request reads. The last turn with a usage says what was read up to there, whatever is folded away or
- * added on the way to the model, so that only what came after it is counted.
+ * Estimates the input of a request. The last turn with usage reports the input up to there, even if messages were
+ * folded or added on the way to the model. Only later messages are estimated.
  */
 const inputOf = ({ messages, outputSchema, systemPrompt, tools }: ModelRequest): number => {
   let fresh = 0
@@ -85,13 +85,13 @@ const inputOf = ({ messages, outputSchema, systemPrompt, tools }: ModelRequest):
   return Math.ceil(fresh * margin)
 }
 
-/** The cost of a request at its most. A model without prices may have one all the same: nobody knows how much. */
+/** The highest cost of a request. A model without prices may still cost an unknown amount. */
 const costOf = (input: number, output: number, prices: Prices | undefined): number =>
   prices === undefined
     ? 0
     : (input * Math.max(prices.input, prices.cacheWrite ?? 0) + output * prices.output) / 1_000_000
 
-/** What a model call may use. */
+/** Estimates the use of a model call. */
 const wantOf = (request: ModelRequest, run: Run): Amounts => {
   const input = inputOf(request)
   const output = outputOf(request)
@@ -99,7 +99,7 @@ const wantOf = (request: ModelRequest, run: Run): Amounts => {
   return { modelCalls: 1, tokens: input + output, cost: costOf(input, output, prices) }
 }
 
-/** Failures of requests that the provider did not work on: what was asked for costs nothing. */
+/** Failures of requests that the provider did not process. Such requests cost nothing. */
 const unpaid: ReadonlySet<Reason["_tag"]> = new Set([
   "RateLimited",
   "Overloaded",
@@ -117,14 +117,14 @@ const isUnpaid = (exit: Exit.Exit<unknown, unknown>): boolean =>
     (reason) => reason._tag === "Fail" && isModelError(reason.error) && unpaid.has(reason.error.reason._tag)
   )
 
-/** What turns of one call have used so far. */
+/** The use of the turns of one call so far. */
 interface Used {
   turns: number
   tokens: number
   cost: number
-  /** Set when a turn was done without a usage: nobody knows what it used. */
+  /** True after a turn without usage: its use is unknown. */
   isUnknown: boolean
-  /** Set when anything came of the model. */
+  /** True after the first part of the model. */
   hasBegun: boolean
 }
 
@@ -137,14 +137,14 @@ const note = (used: Used, usage: Usage | undefined): void => {
   }
 }
 
-/** The sum to settle; `undefined` keeps what was reserved. */
+/** The sum to settle; `undefined` keeps the reserved amount. */
 const actualOf = (used: Used, exit: Exit.Exit<unknown, unknown>): Amounts | undefined => {
   if (used.turns > 0)
     return used.isUnknown ? undefined : { modelCalls: used.turns, tokens: used.tokens, cost: used.cost }
   return !used.hasBegun && isUnpaid(exit) ? { modelCalls: 1 } : undefined
 }
 
-/** Settles a call that is over. The store keeps what was reserved if it can't be reached now. */
+/** Settles a finished call. If the store is unreachable, it keeps the reserved amount. */
 const settle = (reservation: Reservation, actual: Amounts, run: Run): Effect.Effect<void> =>
   Effect.catch(reservation.settle(actual), (error) =>
     run.warn(
@@ -154,10 +154,11 @@ const settle = (reservation: Reservation, actual: Amounts, run: Run): Effect.Eff
   )
 
 /**
- * Asks a model at the expense of accounts. The call is not begun if one of them is full, or the ledger can't be reached.
+ * Runs a model call at the expense of accounts. It does not start if an account is full, or the ledger is unreachable.
  *
- * It reserves what is estimated to be read and the longest answer, and settles the usage of the turn. A call that is cut
- * off, or that reports no usage, counts with all that was reserved; one that the provider refused counts as a call.
+ * It reserves the estimated input and the longest answer, and settles the usage of the turn. A call that is
+ * interrupted, or reports no usage, counts with the whole reservation. A call that the provider refused counts as a
+ * call.
  */
 export const chargeModelCall = (
   caps: Caps,
@@ -182,32 +183,34 @@ export const chargeModelCall = (
     })
   )
 
-/** Runs a tool call at the expense of accounts. It is not begun if one of them is full, or the ledger can't be reached. */
+/**
+ * Runs a tool call at the expense of accounts. It does not start if an account is full, or the ledger is unreachable.
+ */
 export const chargeToolCall = (
   caps: Caps,
   work: Effect.Effect<ToolOutput, ToolError>
 ): Effect.Effect<ToolOutput, ToolError | LedgerFull | LedgerError, Ledger> =>
-  // A call that begins is counted, however it ends: closing the scope keeps it.
+  // A started call counts, however it ends: closing the scope keeps it.
   Effect.andThen(Effect.scoped(Ledger.use((ledger) => ledger.reserve(caps, { toolCalls: 1 }))), work)
 
-/** The limit of a run that stands for one of an account. */
+/** The run's limit that corresponds to an account's. */
 export const reachedBy = ({ limit, max, reserved, used }: LedgerFull) => ({
   limit: limit === "modelCalls" ? ("rounds" as const) : limit,
   max,
   used: used + reserved
 })
 
-/** What a model is told of a full account: nothing of its name, which is for the caller. */
+/** Describes a full account to a model, without its name, which is for the caller. */
 const isFull = ({ limit, max }: LedgerFull): string => {
   const what = { modelCalls: "model calls", toolCalls: "tool calls", tokens: "tokens", cost: "in cost" }[limit]
   return `the account's ${max} ${what} are used up`
 }
 
-/** The answer to a tool call that an account has no room for. */
+/** The answer to a tool call that a full account refuses. */
 export const refusal = (full: LedgerFull): ToolError =>
   new ToolError({ reason: "Rejected", message: `Not executed: ${isFull(full)}.` })
 
-/** The failure of a model call on the side that an account has no room for. */
+/** The failure of a side call that a full account refuses. */
 export const exhausted = (full: LedgerFull, run: Run): ModelError =>
   new ModelError({
     provider: run.model?.provider ?? run.agent,
@@ -215,7 +218,7 @@ export const exhausted = (full: LedgerFull, run: Run): ModelError =>
     detail: isFull(full)
   })
 
-/** The turn that stands in the place of one that an account has no room for. */
+/** The turn in place of a model call that a full account refuses. */
 export const refusedTurn = (full: LedgerFull): TurnPart => ({
   _tag: "TurnDone",
   message: Message.ai(`This was not finished: ${isFull(full)}.`, { source: "budget" })

@@ -1,5 +1,5 @@
-/** Tells the parts of a turn that say something from those that are about it. */
+/** Tells the content of a turn from other parts. */
 import type { TurnPart } from "../../core/ChatModel.ts"
 
-/** Reports whether a part is of the answer: after it, another model's answer would be another one. */
+/** Reports whether a part is content of the answer: text, reasoning or a tool call. */
 export const isContent = ({ _tag }: TurnPart): boolean => _tag !== "Warning" && _tag !== "TurnRestarted"

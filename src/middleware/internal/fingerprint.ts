@@ -1,4 +1,4 @@
-/** Fingerprints of requests, equal for those that a model would take for the same. */
+/** Makes fingerprints of requests. Requests that a model can't distinguish have equal ones. */
 import * as Effect from "effect/Effect"
 import { anonymous } from "../../core/anonymousMessage.ts"
 import type { ModelRequest } from "../../core/ChatModel.ts"
@@ -6,7 +6,7 @@ import { callIds, type Message } from "../../core/Message.ts"
 import { canonical } from "../../core/schema/jsonTree.ts"
 import { sha256 } from "../../support/store/hash.ts"
 
-/** Facts of one list of messages: a run's own list grows at its end. */
+/** Digests of one list of messages: a run's own list grows at its end. */
 interface Chain {
   readonly messages: ReadonlyArray<Message>
   readonly digests: ReadonlyArray<string>
@@ -16,8 +16,8 @@ interface Chain {
 const empty: Chain = { messages: [], digests: [], calls: new Map() }
 
 /**
- * Makes what gives the fingerprint of a request. Of a list that it has seen it hashes only the messages that are new:
- * the work of a round does not grow with the bytes of the history.
+ * Makes a fingerprint function. Of a known list it hashes only the new messages, so a round's work does not grow with
+ * the history.
  */
 export const makeFingerprints = () => {
   const chains = new WeakMap<ReadonlyArray<Message>, Chain>()
@@ -32,7 +32,7 @@ export const makeFingerprints = () => {
       return canonical(anonymous(message, (id) => `call ${calls.get(id) ?? "of nobody"}`))
     })
     const digests = [...before.digests, ...(yield* Effect.forEach(texts, sha256))]
-    // A value of its own: the same list may be asked about twice at once.
+    // A new value, since two requests may hash the same list at once.
     chains.set(messages, { messages: [...before.messages, ...fresh], digests, calls })
     return digests
   })

@@ -15,7 +15,7 @@ import type { Usage } from "../../core/Usage.ts"
 
 const seconds = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
 
-/** Tokens of a model call; `gen_ai.token.type` says which. */
+/** Tokens of a model call; `gen_ai.token.type` is their kind. */
 export const tokenUsage = Metric.histogram("gen_ai.client.token.usage", {
   description: "Number of input and output tokens used.",
   attributes: { unit: "{token}" },
@@ -90,7 +90,7 @@ const parameters = [
   "top_p"
 ] as const
 
-/** The parameters of a request that the conventions know, where the provider calls them the same. */
+/** The request parameters with a name in the conventions, if the provider uses the same name. */
 export const parameterAttributes = (request: ModelRequest): Record<string, number> => {
   const attributes: Record<string, number> = {}
   for (const name of parameters) {
@@ -100,7 +100,7 @@ export const parameterAttributes = (request: ModelRequest): Record<string, numbe
   return attributes
 }
 
-/** Describes the place of content. The bytes themselves are left out: a span is no place for megabytes. */
+/** Describes the source of content, without the bytes: a span is no place for megabytes. */
 const sourcePart = (source: Content.Source, modality: string): JsonObject => {
   switch (source.kind) {
     case "url":

@@ -1,4 +1,4 @@
-/** Todos as models write them: small ones name things their own way, and a round is too much for that. */
+/** Decodes todos as models write them: small models use other names, and a rejected call costs a round. */
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -8,7 +8,7 @@ import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 export const Status = Schema.Literals(["pending", "in_progress", "completed", "cancelled"])
 export type Status = typeof Status.Type
 
-/** A todo as far as it was given. */
+/** A todo of a call, with its fields optional. */
 export interface Given {
   readonly id: string | undefined
   readonly content: string | undefined
@@ -30,7 +30,7 @@ const doneKeys = ["completed", "done"]
 
 const parseJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
 
-/** The first of these keys that says something. */
+/** The value of the first of these keys with content. */
 const under = (todo: JsonObject, keys: ReadonlyArray<string>): Json | undefined =>
   keys
     .map((key) => (Object.hasOwn(todo, key) ? todo[key] : undefined))
@@ -63,8 +63,8 @@ const readOne = (todo: Json): Result.Result<Given, string> => {
   return Result.map(statusOf(todo), (status) => ({ id: id || undefined, content: content || undefined, status }))
 }
 
-/** Reads a list of todos, one todo, or the text of either. */
-export const read = (json: Json): Result.Result<ReadonlyArray<Given>, string> => {
+/** Decodes a list of todos, one todo, or the text of either. */
+export const decodeTodos = (json: Json): Result.Result<ReadonlyArray<Given>, string> => {
   const parsed = typeof json === "string" ? Option.getOrUndefined(parseJson(json)) : undefined
   const meant = typeof parsed === "object" && parsed !== null ? parsed : json
   return Result.all((Array.isArray(meant) ? meant : [meant]).map(readOne))

@@ -3,7 +3,7 @@ import * as Schema from "effect/Schema"
 import * as AgentState from "../../core/AgentState.ts"
 import * as Message from "../../core/Message.ts"
 
-/** Messages of agents that a conversation was handed to, in one turn of the agent that it began with. */
+/** Messages of other agents in one turn of the agent that started the conversation. */
 export interface Spoken {
   readonly callId: string
   readonly messages: ReadonlyArray<Message.Message>
@@ -23,10 +23,7 @@ export const turnsIn = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
 
 export const slotPrefix = prefix
 
-/**
- * A turn without one of its calls; `undefined` if nothing is left of it. What the provider signed is not true of it any
- * more.
- */
+/** Removes one call from a turn; `undefined` if the turn is then empty. Provider signatures no longer apply. */
 const withoutCall = (message: Message.AiMessage, callId: string): Message.AiMessage | undefined => {
   const toolCalls = message.toolCalls.filter((call) => call.id !== callId)
   if (toolCalls.length === message.toolCalls.length) return message
@@ -43,8 +40,8 @@ const withoutCall = (message: Message.AiMessage, callId: string): Message.AiMess
 }
 
 /**
- * A conversation as it went on: without the calls that handed it over, and with what the others said in their place.
- * `said` is by the id of the turn that the call is in.
+ * Reconstructs the conversation: without the handover calls, and with the other agents' messages in their place. `said`
+ * has these by the id of the turn with the call.
  */
 export const conversation = (
   history: ReadonlyArray<Message.Message>,
@@ -71,8 +68,8 @@ export const conversation = (
   return all
 }
 
-/** The conversation without the turn that is being worked on: its calls have no answers yet. */
-export const before = (messages: ReadonlyArray<Message.Message>): ReadonlyArray<Message.Message> => {
+/** The conversation without the current turn, whose calls have no answers yet. */
+export const withoutOpenTurn = (messages: ReadonlyArray<Message.Message>): ReadonlyArray<Message.Message> => {
   const last = messages.findLastIndex((message) => message.role === "ai")
   return last < 0 ? messages : messages.slice(0, last)
 }

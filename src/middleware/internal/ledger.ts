@@ -1,10 +1,10 @@
 /**
  * The ledger of a budget: the use of a run and its sub-agents, one for the whole tree of runs.
  *
- * Tokens and cost are read from the usage of the run that the budget was given to: the core counts there whatever is
- * used below, however the middleware is stacked. Tasks in the background are runs beside it, here or on a server, and are
- * added. Rounds and calls are counted here before they begin, so that agents that run in parallel can't take the same one
- * twice. The ledger of a resumed run begins with the work that its thread has (`Run.spent`).
+ * Tokens and cost are the usage of the run with the budget: the core adds everything below it there, however the
+ * middleware is stacked. Background tasks are separate runs, here or on a server, and are added. Rounds and calls are
+ * counted here before they start, so that parallel agents can't take the same one twice. The ledger of a resumed run
+ * starts with its thread's earlier work (`Run.spent`).
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -22,30 +22,27 @@ export type Kind = (typeof kinds)[number]
 /** The limits that are set; `time` in milliseconds. */
 export type Maxima = { readonly [K in Kind]: number | undefined }
 
-/** Somebody who uses tokens: a run, or a task on a server as far as that says. */
+/** A user of tokens: a run, or a task on a server as far as the server reports. */
 export interface Spender {
   readonly usage: Usage
 }
 
 /** The use of one run and everything below it. */
 export interface Ledger {
-  /** The run that the budget was given to. */
+  /** The run with the budget. */
   readonly owner: Run
-  /** The time at which its work began, in milliseconds since the epoch, moved back by the work of earlier runs. */
+  /** The start of its work in milliseconds since the epoch, moved back by the work of earlier runs. */
   readonly since: number
   readonly warned: Set<string>
-  /**
-   * The tasks in the background, each with its usage before it came onto this ledger: the usage of the owner does not
-   * count them.
-   */
+  /** The background tasks, each with its usage before it joined this ledger: the owner's usage excludes them. */
   readonly beside: Map<Spender, Usage>
-  /** The usage of tasks in the background that earlier runs began. */
+  /** The usage of background tasks that earlier runs started. */
   readonly earlier: Usage
-  /** The usage of each task in the background that was counted for the owner. */
+  /** The usage of each background task that was charged to the owner. */
   readonly charged: Map<Spender, Usage>
   rounds: number
   toolCalls: number
-  /** True when more calls were asked for than there are. */
+  /** True when agents requested more calls than remain. */
   wantsCalls: boolean
 }
 
@@ -56,10 +53,10 @@ export interface Reached {
   readonly used: number
 }
 
-/** Says which limit of a budget is used up, if one is. */
+/** Names the used-up limit of a budget, if there is one. */
 export type UsedUp = Effect.Effect<string | undefined>
 
-/** A tool call that runs, as a sub-agent in it finds it. */
+/** A running tool call, as a sub-agent in it finds it. */
 interface Call {
   readonly ledger: Ledger
   readonly usedUp: UsedUp
@@ -70,10 +67,7 @@ const Calls = Context.Reference<ReadonlyMap<symbol, Call>>("effect-deepagents/mi
   defaultValue: () => new Map()
 })
 
-/**
- * Set where a run begins that is nobody's sub-agent, and is on the ledger of the call that began it all the same: a task
- * in the background.
- */
+/** True at the start of a background task: its run has no parent but shares the ledger of the call that started it. */
 export const Beside = Context.Reference<boolean>("effect-deepagents/middleware/Budget/Beside", {
   defaultValue: () => false
 })
@@ -84,8 +78,8 @@ const sum = (ledger: Ledger, of: (one: Spender) => number): number => {
   return total
 }
 
-/** Use of a kind at a time. */
-export const used = (ledger: Ledger, kind: Kind, now: number): number => {
+/** The use of a kind at a time. */
+export const useOf = (ledger: Ledger, kind: Kind, now: number): number => {
   switch (kind) {
     case "tokens":
       return sum(ledger, ({ usage }) => totalTokens(usage))
@@ -109,16 +103,13 @@ export const reached = (
   for (const limit of which) {
     const max = maxima[limit]
     if (max === undefined) continue
-    const amount = used(ledger, limit, now)
+    const amount = useOf(ledger, limit, now)
     if (amount >= max) return { limit, max, used: amount }
   }
   return undefined
 }
 
-/**
- * Puts somebody on the ledgers of the tool call that this is in, and says from then on whether one of their limits is
- * used up.
- */
+/** Puts a spender on the ledgers of the current tool call. The result reports whether a limit of them is used up. */
 export const draw = (one: Spender): Effect.Effect<UsedUp> =>
   Effect.map(Calls, (calls) => {
     for (const { ledger } of calls.values()) ledger.beside.set(one, zero)
@@ -148,20 +139,20 @@ const begin = (owner: Run, now: number): Ledger => {
 
 const topOf = (run: Run): Run => (run.parent === undefined ? run : topOf(run.parent))
 
-/** The task in the background that a run belongs to; `undefined` for the owner of a ledger and the runs below it. */
+/** The background task of a run; `undefined` for the owner of a ledger and the runs below it. */
 const taskOf = ({ beside }: Ledger, run: Run): Run | undefined => {
   const top = topOf(run)
   return beside.has(top) ? top : undefined
 }
 
-/** Counts rounds and calls of a task in the background for the owner of the ledger, whose thread keeps them. */
+/** Charges rounds and calls of a background task to the owner of the ledger, whose thread stores them. */
 export const chargeWork = (
   ledger: Ledger,
   run: Run,
   work: { readonly rounds?: number; readonly toolCalls?: number }
 ): Effect.Effect<void> => (taskOf(ledger, run) === undefined ? Effect.void : ledger.owner.charge(work))
 
-/** Counts the usage of a task in the background since it was last counted. */
+/** Charges the usage of a background task since the last charge. */
 export const chargeUsage = (ledger: Ledger, run: Run): Effect.Effect<void> => {
   const task = taskOf(ledger, run)
   if (task === undefined) return Effect.void
@@ -171,12 +162,12 @@ export const chargeUsage = (ledger: Ledger, run: Run): Effect.Effect<void> => {
   return ledger.owner.charge({ beside })
 }
 
-/** The ledgers of one budget: one for each run that it was given to, shared with everything below that run. */
+/** Makes the ledgers of one budget: one for each run with it, shared with everything below that run. */
 export const make = () => {
   const key = Symbol("Budget")
   const known = Attached.make<Run, Ledger>()
 
-  /** The ledger of the nearest run above that has one: that of a program, which calls no tool for its sub-agents. */
+  /** The ledger of the nearest parent run. A program's sub-agents find it this way, since they have no tool call. */
   const above = ({ parent }: Run): Ledger | undefined =>
     parent === undefined ? undefined : (known.get(parent) ?? above(parent))
 
@@ -185,7 +176,7 @@ export const make = () => {
       const found = known.get(run)
       if (found !== undefined) return Effect.succeed(found)
       return Effect.map(Effect.all([Calls, Beside, Clock.currentTimeMillis]), ([calls, isBeside, now]) => {
-        // A run that a tool begins on its own account is nobody's sub-agent.
+        // A tool's independent run is nobody's sub-agent.
         const call = run.depth === 0 && !isBeside ? undefined : calls.get(key)
         if (call !== undefined && run.depth > 0) call.hasAgent = true
         if (call !== undefined && run.depth === 0) call.ledger.beside.set(run, run.usage)
@@ -195,7 +186,7 @@ export const make = () => {
       })
     })
 
-  /** Runs a tool call so that sub-agents in it find the ledger. `hasAgent` says whether one did by now. */
+  /** Runs a tool call so that sub-agents in it find the ledger. `hasAgent` reports whether one did by now. */
   const enter = (ledger: Ledger, usedUp: UsedUp, work: Effect.Effect<ToolOutput, ToolError>) => {
     const call: Call = { ledger, usedUp, hasAgent: false }
     return {

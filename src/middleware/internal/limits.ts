@@ -1,6 +1,6 @@
 /**
- * Numbers and times that a middleware is given as limits. One that is no number compares as neither more nor less than
- * anything, so a limit of it would be none: it is refused, by the middleware's `check`.
+ * Checks the numbers and times in a middleware's options. `NaN` compares as neither more nor less than anything, so it
+ * would limit nothing: the middleware's `check` rejects it.
  */
 import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
@@ -47,6 +47,6 @@ export const timeProblem = (owner: string, options: Times): string | undefined =
       : `${owner}: \`${name}\` must be a duration of at least 0, not ${typeof value === "object" ? "a negative one" : value}`
   )
 
-/** A time; for one that is refused, whatever: nothing runs by it. */
+/** Parses a time. A rejected time becomes `Infinity`, since no run uses it. */
 export const timeOf = (value: Duration.Input): Duration.Duration =>
   Option.getOrElse(Duration.fromInput(value), () => Duration.infinity)

@@ -1,4 +1,4 @@
-/** Finds two agents of one name, of which one could not be chosen: an agent that offers both can't run. */
+/** Finds two agents with one name, which the model could not distinguish. An agent that offers both can't run. */
 export const twoOfOneName = (what: string, named: ReadonlyArray<{ readonly name: string }>): string | undefined => {
   const seen = new Set<string>()
   for (const { name } of named) {

@@ -10,14 +10,14 @@ import type { ModelError } from "../../core/ModelError.ts"
 import type { Run } from "../../core/Run.ts"
 import * as Attached from "../../support/effect/attached.ts"
 
-/** A model as a person reads it. */
+/** Formats a model's name for people. */
 export const nameOf = ({ modelId, provider }: Pick<ChatModel.Service, "modelId" | "provider">): string =>
   `${provider}/${modelId}`
 
-/** The model of a run, for what is said about it. */
+/** The model of a run, for messages about it. */
 export const modelOf = ({ model }: Run): ChatModel.Service => model ?? ChatModel.absent
 
-/** The model that a request is for. */
+/** The model of a request. */
 export const askedOf = (request: ChatModel.ModelRequest, run: Run): ChatModel.Service =>
   request.session?.model ?? modelOf(run)
 
@@ -29,7 +29,7 @@ export interface Opened {
   readonly session: ChatModel.ModelSession
 }
 
-/** Opens a model for as long as the run is under way; one that can't be opened is closed at once. */
+/** Opens a model for the rest of the run. A model that fails to open is closed at once. */
 export const openModel = <E, R>(
   layer: Layer.Layer<ChatModel.ChatModel, E, R>,
   run: Run
@@ -44,7 +44,7 @@ export const openModel = <E, R>(
     return yield* Effect.onError(opened, (cause) => Scope.close(scope, Exit.failCause(cause)))
   })
 
-/** Opens a model the first time that it is needed, and keeps it open until the run ends. One that fails is closed. */
+/** Opens a model at its first use, and keeps it open until the run ends. A failed model is closed. */
 export type Opening<E, R> = Effect.Effect<Opened, E | ModelError, R>
 
 const openOnce = <E, R>(layer: Layer.Layer<ChatModel.ChatModel, E, R>, run: Run): Opening<E, R> => {
@@ -57,7 +57,7 @@ const openOnce = <E, R>(layer: Layer.Layer<ChatModel.ChatModel, E, R>, run: Run)
   return turns.withPermit(open)
 }
 
-/** The openings of each run, by the layers in their order. */
+/** Makes the openings of each run, in the order of the layers. */
 export const makeOpenings = <E, R>(layers: ReadonlyArray<Layer.Layer<ChatModel.ChatModel, E, R>>) => {
   const openings = Attached.make<Run, ReadonlyArray<Opening<E, R>>>()
   return (run: Run): ReadonlyArray<Opening<E, R>> => {

@@ -1,4 +1,4 @@
-/** Sends the request of a failed turn again. */
+/** Repeats the request of a failed turn. */
 import * as Arr from "effect/Array"
 import type * as Cause from "effect/Cause"
 import * as Channel from "effect/Channel"
@@ -13,25 +13,25 @@ import { isModelError, type ModelError } from "../../core/ModelError.ts"
 import { fromPull, plain } from "../../support/effect/pulled.ts"
 import { tunnel } from "../../support/effect/tunnel.ts"
 
-/** Another go at a turn, and why there is one. */
-export interface Again {
+/** A further attempt at a turn, and its reason. */
+export interface Attempt {
   readonly turn: Stream.Stream<TurnPart, ModelError>
   readonly reason: string
 }
 
-/** A turn that is asked for, and what comes of it. */
-export interface Asked<E, R> {
-  readonly turn: Again["turn"]
-  /** Gives another turn when one failed; fails when there is to be none. */
-  readonly again: (error: ModelError) => Effect.Effect<Again, ModelError | E, R>
-  /** Is told of the message of the turn. */
-  readonly done?: ((message: AiMessage) => void) | undefined
+/** A requested turn, and the reactions to its end. */
+export interface Reissued<E, R> {
+  readonly turn: Attempt["turn"]
+  /** Makes the next attempt after a failure; fails if there must be none. */
+  readonly nextAttempt: (error: ModelError) => Effect.Effect<Attempt, ModelError | E, R>
+  /** Receives the message of the complete turn. */
+  readonly onDone?: ((message: AiMessage) => void) | undefined
 }
 
 type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
 type Read<R> = Pull.Pull<Parts, ModelError, void, R>
 
-/** A turn as far as it was pulled. */
+/** The state of a pulled turn. */
 interface Pulled<R> {
   readonly scope: Scope.Scope
   read: Read<R>
@@ -39,18 +39,18 @@ interface Pulled<R> {
   acted: boolean
 }
 
-/** What is around this knows a model's failures: the others go by. */
-const known = <A, E, R>(work: Effect.Effect<A, ModelError | E, R>): Effect.Effect<A, ModelError, R> =>
+/** Outer middleware only knows a model's failures. Other failures pass as defects. */
+const keepModelErrors = <A, E, R>(work: Effect.Effect<A, ModelError | E, R>): Effect.Effect<A, ModelError, R> =>
   Effect.catch(work, (error) => (isModelError(error) ? Effect.fail(error) : Effect.die(tunnel(error))))
 
-/** Streams a turn in a scope of its own, until it fails. */
-const begin = <E, R>(pulled: Pulled<R>, { again, done, turn }: Asked<E, R>): Read<R> => {
+/** Streams a turn in a scope of its own until it fails. */
+const begin = <E, R>(pulled: Pulled<R>, { nextAttempt, onDone, turn }: Reissued<E, R>): Read<R> => {
   const own = Scope.forkUnsafe(pulled.scope)
   const watch = (parts: Parts): Parts => {
     for (const part of parts) {
       pulled.shown = part._tag !== "TurnRestarted"
       if (part._tag === "ToolCallStart" && part.providerExecuted === true) pulled.acted = true
-      else if (part._tag === "TurnDone") done?.(part.message)
+      else if (part._tag === "TurnDone") onDone?.(part.message)
     }
     return parts
   }
@@ -61,8 +61,8 @@ const begin = <E, R>(pulled: Pulled<R>, { again, done, turn }: Asked<E, R>): Rea
           Effect.gen(function* () {
             yield* Scope.close(own, Exit.fail(error))
             if (pulled.acted) return yield* Effect.fail(error)
-            const { reason, turn } = yield* known(again(error))
-            pulled.read = begin(pulled, { turn, again, done })
+            const { reason, turn } = yield* keepModelErrors(nextAttempt(error))
+            pulled.read = begin(pulled, { turn, nextAttempt, onDone })
             if (!pulled.shown) return yield* pulled.read
             pulled.shown = false
             return Arr.of<TurnPart>({ _tag: "TurnRestarted", reason })
@@ -75,20 +75,20 @@ const begin = <E, R>(pulled: Pulled<R>, { again, done, turn }: Asked<E, R>): Rea
 }
 
 /**
- * Streams a turn, and when it fails the one that `again` gives. Each is closed before the next begins. If parts of a
- * failed turn went out, `TurnRestarted` comes before the new ones; a turn in which the provider ran a tool has had its
- * effect, so its failure stands. Arrays of parts pass as they are. `ask` is run with the first pull. What `ask` and
- * `again` fail with of their own goes by as a defect, until the run makes it a failure again.
+ * Streams a turn, and after a failure the attempt that `nextAttempt` makes. Each attempt is closed before the next
+ * starts. If parts of a failed turn were emitted, `TurnRestarted` precedes the new ones. If the provider ran a tool in
+ * a turn, its failure stands. Arrays of parts pass unchanged. `ask` runs with the first pull. Failures of `ask` and
+ * `nextAttempt` other than a model's pass as defects until the run restores them.
  */
 export const reissue = <E, R>(
-  ask: Effect.Effect<Asked<E, R>, ModelError | E, R>
+  ask: Effect.Effect<Reissued<E, R>, ModelError | E, R>
 ): Stream.Stream<TurnPart, ModelError, R> =>
-  // One channel for what would be several around each turn: a model that waits for its time holds them all.
+  // One channel instead of several around each turn: a waiting model holds them all.
   plain(
     fromPull((scope) => {
       const pulled: Pulled<R> = {
         scope,
-        read: Effect.flatMap(known(ask), (asked) => begin(pulled, asked)),
+        read: Effect.flatMap(keepModelErrors(ask), (asked) => begin(pulled, asked)),
         shown: false,
         acted: false
       }

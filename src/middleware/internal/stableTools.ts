@@ -1,10 +1,10 @@
 /**
- * Keeps the tools of a conversation as a provider's cache has them, and tells of what came and went since in messages.
+ * Keeps the tools of a conversation as in the provider's cache, and announces later changes in messages.
  *
- * Tools stand before the conversation, so that one that comes or goes makes all of it new to a cache. So what was shown
- * first stays, and what is different now is told where the conversation ends. Both are in the state: the requests of a
- * resumed run are the same bytes. When the history changes in front of what was told (a summary took its place), nothing
- * is cached any more: the tools are shown as they are then.
+ * Tools precede the conversation, so a changed tool invalidates all of the cache. Therefore the first tools stay, and a
+ * message at the end announces the difference. Both are in the state: a resumed run sends the same bytes. When the
+ * history before an announcement changes (a summary replaced it), the cache is lost anyway, and the current tools are
+ * sent.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -23,27 +23,27 @@ import * as Attached from "../../support/effect/attached.ts"
 import { once } from "../../support/effect/once.ts"
 import { sha256Sync } from "../../support/store/sha256.ts"
 
-/** The name of the tool that calls what came later. */
+/** The name of the tool that calls later tools. */
 const callTool = "call_tool"
 
-/** The `source` of the messages that tell of changes. */
+/** The `source` of the announcements. */
 const source = "tools"
 
-/** So many characters are told, at most, before it is cheaper to show the tools as they are. */
+/** The most characters of announcements before sending the current tools is cheaper. */
 const most = 65_536
 
 const Kept = Schema.Struct({
   shown: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.String, parameters: JsonObject })),
-  /** Differences from what is shown, as the model was told last: the digest of a tool, "" of one that is gone. */
+  /** Announced differences: the digest of a tool, or "" for a removed tool. */
   told: Schema.Array(Schema.Tuple([Schema.String, Schema.String])),
   notices: Schema.Array(Schema.Struct({ after: Schema.String, text: Schema.String }))
 })
 type Kept = typeof Kept.Type
 
-/** Tools that a conversation was shown, and changes that it was told. */
+/** The tools of a conversation, and the announced changes. */
 export const slot = AgentState.slot("stableTools", { schema: Kept, initial: { shown: [], told: [], notices: [] } })
 
-/** The tool itself is reached for a tool that is not there: calls of others are theirs before they get here. */
+/** This tool only runs for a missing tool: other calls are translated before. */
 export const tool: () => Tool.Tool = once(() =>
   Tool.dynamic(callTool, {
     description: "Calls a tool that you were told of in a notice, and that is not among these tools.",
@@ -69,7 +69,7 @@ const digestOf = (one: Kept["shown"][number]): string => {
   return digest
 }
 
-/** Tools that are there and not shown so, and tools that are shown and not there. */
+/** The new or changed tools, and the removed ones. */
 const differences = (shown: Kept["shown"], tools: ReadonlyArray<ToolDefinition>): ReadonlyMap<string, string> => {
   const before = new Map(shown.map((one) => [one.name, one]))
   const different = new Map<string, string>()
@@ -78,13 +78,15 @@ const differences = (shown: Kept["shown"], tools: ReadonlyArray<ToolDefinition>)
     if (was === undefined || digestOf(was) !== digestOf(one)) different.set(one.name, digestOf(one))
     before.delete(one.name)
   }
-  // It calls what may be called, whatever becomes of it itself.
+  // It calls only allowed tools, even if its own definition changes.
   before.delete(callTool)
   for (const name of before.keys()) different.set(name, "")
   return different
 }
 
-/** Changes since the model was told last; a tool is one line of JSON, so that none can pass for another line. */
+/**
+ * Formats the changes since the last announcement. A tool is one line of JSON, so that none can pass for another line.
+ */
 const tell = (
   told: ReadonlyMap<string, string>,
   now: ReadonlyMap<string, string>,
@@ -106,7 +108,7 @@ const tell = (
   ].join("\n")
 }
 
-/** A history as it is sent: with what was told, and the calls as the model wrote them. It grows with the history. */
+/** A history as sent: with the announcements, and with the calls as the model wrote them. It grows with the history. */
 interface View {
   readonly kept: Kept
   readonly names: ReadonlySet<string>
@@ -114,7 +116,7 @@ interface View {
   list: ReadonlyArray<Message.Message>
   readonly of: Array<Message.Message>
   readonly shown: Array<Message.Message>
-  /** The notices that found their place. */
+  /** The number of placed announcements. */
   found: number
   isSame: boolean
 }
@@ -130,7 +132,7 @@ const fresh = (kept: Kept): View => ({
   isSame: true
 })
 
-/** A message as the model wrote or read it: what came later is called by another tool. */
+/** A message as the model wrote or read it: later tools are called through `call_tool`. */
 const asWritten = (names: ReadonlySet<string>, message: Message.Message): Message.Message => {
   if (message.role === "tool") return names.has(message.toolName) ? message : { ...message, toolName: callTool }
   if (message.role !== "ai" || message.toolCalls.every(({ name }) => names.has(name))) return message
@@ -160,8 +162,8 @@ const beginsWith = (messages: ReadonlyArray<Message.Message>, view: View): boole
   // A run's own list only grows.
   (messages === view.list || view.of.every((message, index) => message === messages[index]))
 
-/** The tool that a call by `call_tool` means. */
-const meant = (tools: ReadonlyArray<ToolDefinition>, call: ToolCall): ToolCall => {
+/** Translates a call of `call_tool` to the call of its target. */
+const targetOf = (tools: ReadonlyArray<ToolDefinition>, call: ToolCall): ToolCall => {
   const { arguments: args, name } = call.arguments
   if (call.name !== callTool || typeof name !== "string" || name === callTool || !isObject(args)) return call
   return tools.some((one) => one.name === name && one.hidden !== true) ? { ...call, name, arguments: args } : call
@@ -171,17 +173,20 @@ const translated =
   (tools: ReadonlyArray<ToolDefinition>) =>
   (part: TurnPart): TurnPart =>
     part._tag === "TurnDone" && part.message.toolCalls.some(({ name }) => name === callTool)
-      ? { ...part, message: { ...part.message, toolCalls: part.message.toolCalls.map((call) => meant(tools, call)) } }
+      ? {
+          ...part,
+          message: { ...part.message, toolCalls: part.message.toolCalls.map((call) => targetOf(tools, call)) }
+        }
       : part
 
-/** Knowledge of one run; all of it can be worked out again. */
+/** Derived data of one run. */
 interface Known {
   tools: ReadonlyArray<ToolDefinition> | undefined
   view: View
   definitions: ReadonlyArray<ToolDefinition>
 }
 
-/** Makes what requests are sent as, and how the turn that comes back is read. */
+/** Makes a function that translates requests before they are sent, and turns when they return. */
 export const make = () => {
   const runs = Attached.make<Run, Known>()
 
@@ -218,7 +223,7 @@ export const make = () => {
     const length = kept.notices.reduce((sum, notice) => sum + notice.text.length, text.length)
     const isTold = length <= most && last !== undefined && messages.findLast(({ id }) => id === last.id) !== undefined
     if (!isTold) return yield* run.state.set(slot, afresh)
-    // Two changes behind one message are one notice.
+    // Two changes behind one message are one announcement.
     const before = kept.notices.at(-1)
     const notices =
       before?.after === last.id
@@ -245,9 +250,9 @@ export const make = () => {
         const sent = {
           ...request,
           messages: view.isSame ? request.messages : view.shown,
-          // They count other messages.
+          // The marks count other messages.
           cacheHints: view.isSame ? request.cacheHints : [],
-          // A last turn without tools, or with one alone, is told so by its choice.
+          // The tool choice expresses a last turn without tools, or with only one.
           tools:
             request.toolChoice === "auto" || request.tools.every(({ name }) => view.names.has(name))
               ? known.definitions

@@ -1,9 +1,6 @@
-/** Promises that are handed to code that is not ours. */
+/** Promises for foreign code. */
 
-/**
- * A promise that ends nothing if nobody waits for it any more. Foreign code may drop what it was given, and a promise
- * that is rejected while nobody looks ends the process.
- */
+/** Marks a promise as handled. Foreign code may drop it, and an unhandled rejection would end the process. */
 export const observed = <A>(promise: Promise<A>): Promise<A> => {
   promise.catch(() => undefined)
   return promise

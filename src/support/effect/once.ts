@@ -1,13 +1,13 @@
-/** Makes values, and loads modules, when they are first asked for. */
+/** Makes values, and loads modules, at their first use. */
 import * as Effect from "effect/Effect"
 
-/** Makes a value when it is first asked for, and gives the same one from then on. */
+/** Makes a value at the first call, and returns the same one from then on. */
 export const once = <A>(make: () => A): (() => A) => {
   let made: { readonly value: A } | undefined
   return () => (made ??= { value: make() }).value
 }
 
-/** Loads a module when it is first asked for, and gives it at once from then on. */
+/** Loads a module at its first use; later uses are synchronous. */
 export const onDemand = <Module>(load: () => Promise<Module>): Effect.Effect<Module> => {
   let loaded: { readonly module: Module } | undefined
   return Effect.suspend(() =>

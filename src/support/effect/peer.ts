@@ -1,7 +1,7 @@
-/** Loads an optional package when it is first needed, so that whoever does not use it need not install it. */
+/** Loads an optional package at its first use, so that other programs need not install it. */
 import * as Effect from "effect/Effect"
 
-/** Imports a package. If it is not there, fails with `onError` of the command that installs it. */
+/** Imports a package. If it is missing, it fails with `onError` of the install command. */
 export const loadPeer = <Module, E>(
   packageName: string,
   load: () => Promise<Module>,

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type * as Tracer from "effect/Tracer"
 
-/** There is no stack trace in a span: that would cost more than all the rest. */
+/** Spans have no stack trace: it would cost more than everything else. */
 const captureStackTrace = false
 
 /** Puts an operation in a span. */
@@ -12,7 +12,7 @@ export const span =
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.withSpan(effect, name, { attributes, captureStackTrace })
 
-/** Puts an operation in a span if somebody traces: for one of a few microseconds, of which a span takes two. */
+/** Puts a brief operation in a span if a tracer is present: a span takes two microseconds. */
 export const briefSpan =
   (name: string) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -27,7 +27,7 @@ export const streamSpan =
 /** The spans of operations whose parts have none. */
 const whole = new WeakSet<Tracer.AnySpan>()
 
-/** Does one thing in an operation that has a span for all its parts, and another outside of any. */
+/** Runs `inside` within a whole-operation span, else `outside`. */
 const inWhole = <A, E, R>(inside: Effect.Effect<A, E, R>, outside: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber(({ cache: { span } }) => (span !== undefined && whole.has(span) ? inside : outside))
 
@@ -36,13 +36,13 @@ const mark = Effect.withFiber<void>(({ cache: { span } }) => {
   return Effect.void
 })
 
-/** Puts an operation in a span, with all its parts: the services behind it put on none of their own. */
+/** Puts an operation with all its parts in one span: inner services add none. */
 export const wholeSpan =
   (name: string, path?: string) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     inWhole(effect, span(name, path === undefined ? {} : { path })(Effect.andThen(mark, effect)))
 
-/** Puts a stream in a span, with all its parts. */
+/** Puts a stream with all its parts in one span. */
 export const wholeStreamSpan =
   (name: string) =>
   <A, E, R>(stream: Stream.Stream<A, E, R>): Stream.Stream<A, E, R> =>

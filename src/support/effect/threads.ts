@@ -1,4 +1,4 @@
-/** Threads of Node that answer questions: programs that can only be ended from outside. */
+/** Threads of Node for programs that can only be stopped from outside. */
 import * as Effect from "effect/Effect"
 
 interface HeapStatistics {
@@ -6,7 +6,7 @@ interface HeapStatistics {
   readonly used_heap_size: number
 }
 
-/** The part of a worker of Node that is used here. */
+/** The used part of a worker of Node. */
 export interface Worker {
   readonly on: (event: "message" | "error" | "exit", listener: (value: never) => void) => Worker
   readonly off: (event: "message" | "error" | "exit", listener: (value: never) => void) => Worker
@@ -27,7 +27,7 @@ interface WorkerThreads {
   ) => Worker
 }
 
-/** The `process` of Node. Other runtimes have none, or one with a version of their own. */
+/** The `process` of Node. Other runtimes have none, or another version. */
 declare const process:
   | {
       readonly versions?: { readonly node?: string; readonly bun?: string; readonly deno?: string }
@@ -45,14 +45,14 @@ export const isNode = (): boolean => {
 const workerThreads = (): WorkerThreads | undefined =>
   typeof process === "undefined" ? undefined : process.getBuiltinModule?.("node:worker_threads")
 
-/** A thread that could not answer. `missing` is the name of a package that is not there. */
+/** A failure of a thread. `missing` is the name of a missing package. */
 export interface Trouble {
   readonly message: string
   readonly missing?: string | undefined
   readonly isMemory: boolean
 }
 
-/** Node's own words for a package that is not there. */
+/** Node's message for a missing package. */
 const missing = /Cannot find (?:package|module) '([^']+)'/
 
 const troubleOf = (cause: unknown): Trouble => {
@@ -61,12 +61,12 @@ const troubleOf = (cause: unknown): Trouble => {
   return { message, missing: missing.exec(message)?.[1], isMemory }
 }
 
-/** The heap that a thread may take beside what it is meant to, in megabytes, until it is looked at. */
+/** The heap in megabytes that a thread may use beyond its limit until the next check. */
 const margin = 1024
 
 /**
- * Starts a thread that is meant to take so many megabytes of memory: whoever asks it looks at what it takes. The limit of
- * Node is well above, since one step of a thread that goes far past it ends the process.
+ * Starts a thread with a memory limit in megabytes, which the caller checks. Node's own limit is well above it, since
+ * Node ends the process when a thread far exceeds it in one step.
  */
 export const start = (program: () => URL, maxMemory: number): Effect.Effect<Worker, Trouble> =>
   Effect.suspend((): Effect.Effect<Worker, Trouble> => {
@@ -78,7 +78,7 @@ export const start = (program: () => URL, maxMemory: number): Effect.Effect<Work
           execArgv: [],
           resourceLimits: { maxOldGenerationSizeMb: maxMemory + margin }
         })
-        // Nobody listens to it between two questions.
+        // Nobody listens between two questions.
         return worker.on("error", () => undefined)
       },
       catch: troubleOf
@@ -117,12 +117,12 @@ export const isOver = (
     Effect.map((held) =>
       held.external_memory > most.external ? "external" : held.used_heap_size > most.heap ? "heap" : undefined
     ),
-    // A thread that does not run yet, or no more, holds nothing.
+    // A thread that does not run holds nothing.
     Effect.catchCause(() => Effect.undefined),
     Effect.delay("100 millis"),
     Effect.repeat({ until: (over) => over !== undefined }),
     Effect.map((over) => over ?? "heap")
   )
 
-/** Ends a thread, whatever it is doing. */
+/** Ends a thread at any point of its work. */
 export const end = (worker: Worker): Effect.Effect<void> => Effect.asVoid(Effect.promise(() => worker.terminate()))

@@ -1,25 +1,25 @@
-/** Carries a middleware's own failure past those that are wrapped around it. */
+/** Carries a middleware's own failure past the outer middleware. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 
 /**
- * A middleware's own failure on its way out. What is wrapped around it only knows `ModelError` or `ToolError`, so the
- * failure goes by as a defect of this shape and becomes a failure again at the edge of the run.
+ * The shape of a middleware's own failure in transit. Outer middleware only knows `ModelError` or `ToolError`, so the
+ * failure passes as a defect of this shape and becomes a failure again at the edge of the run.
  */
 const tunnelId = "~effect-deepagents/tunnel"
 
 export const tunnel = (error: unknown): unknown => ({ [tunnelId]: error })
 
-/** A defect may be anything, also what can't be looked at. */
+/** A defect may be anything, including an object that throws on access. */
 const carried = (defect: unknown): { readonly error: unknown } | undefined =>
   Result.getOrElse(
     Result.try(() => (Predicate.hasProperty(defect, tunnelId) ? { error: defect[tunnelId] } : undefined)),
     () => undefined
   )
 
-/** The failure that a cause carries by, if it carries one. */
+/** Returns the failure that a cause carries, if there is one. */
 export const tunnelled = (cause: Cause.Cause<unknown>): { readonly error: unknown } | undefined => {
   for (const reason of cause.reasons) {
     const error = Cause.isDieReason(reason) ? carried(reason.defect) : undefined
@@ -28,7 +28,7 @@ export const tunnelled = (cause: Cause.Cause<unknown>): { readonly error: unknow
   return undefined
 }
 
-/** Makes tunnelled failures failures again. */
+/** Restores carried failures. */
 export const surface = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, unknown, R> =>
   Effect.catchCause(effect, (cause) => {
     const found = tunnelled(cause)

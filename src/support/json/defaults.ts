@@ -1,4 +1,4 @@
-/** Fills in the defaults of a JSON Schema that others wrote. Circles, depth and the number of values are bounded. */
+/** Fills in the defaults of a foreign JSON Schema. Circles, depth and the number of values are bounded. */
 import * as Predicate from "effect/Predicate"
 import type * as Schema from "effect/Schema"
 import { allowsNull, membersOf, resolve } from "./jsonSchema.ts"
@@ -10,11 +10,11 @@ const isObject = (value: unknown): value is JsonObject => Predicate.isObject(val
 
 const listOf = (value: Json | undefined): ReadonlyArray<Json> => (Array.isArray(value) ? value : [])
 
-/** The number of values that are filled in, and the depth to which they are: a hostile schema asks for more. */
+/** The most filled values, and the greatest depth: a hostile schema asks for more. */
 const maxFilled = 1000
 const maxDepth = 64
 
-/** A schema, the members of its unions and of its `allOf`, and theirs: all that may say something about a value. */
+/** A schema with the members of its unions and of its `allOf`, recursively: every schema about a value. */
 const partsOf = (given: Json | undefined, root: JsonObject): ReadonlySet<JsonObject> => {
   const found = new Set<JsonObject>()
   const todo: Array<Json | undefined> = [given]
@@ -27,7 +27,7 @@ const partsOf = (given: Json | undefined, root: JsonObject): ReadonlySet<JsonObj
   return found
 }
 
-/** The default of a property: its own, or that of a schema which it refers to. */
+/** The default of a property: its own, or a referenced schema's. */
 const defaultOf = (given: Json | undefined, root: JsonObject): Json | undefined => {
   if (isObject(given) && given["default"] !== undefined) return given["default"]
   for (const part of partsOf(given, root)) if (part["default"] !== undefined) return part["default"]
@@ -35,8 +35,8 @@ const defaultOf = (given: Json | undefined, root: JsonObject): Json | undefined 
 }
 
 /**
- * Fills in what was left out and has a default, at any depth, in all alternatives of a union. `null` is taken as left out
- * where the schema does not allow it. Gives the same object where nothing is filled in.
+ * Fills in missing values with a default, at any depth, in all alternatives of a union. `null` counts as missing if the
+ * schema does not allow it. Returns the same object if nothing is filled in.
  */
 export const withDefaults = (schema: JsonObject, args: JsonObject): JsonObject => {
   let left = maxFilled
@@ -53,7 +53,7 @@ export const withDefaults = (schema: JsonObject, args: JsonObject): JsonObject =
     const properties = [...parts].flatMap((part) =>
       isObject(part["properties"]) ? Object.entries(part["properties"]) : []
     )
-    // What is inside comes second, so that the first of many can't use up what there is for all.
+    // Nested values come second, so that the first of many can't use up the limit for all.
     for (const [name, property] of properties) {
       const own = valueOf(name)
       if (left === 0 || (own !== undefined && (own !== null || allowsNull(property, schema)))) continue

@@ -1,4 +1,4 @@
-/** Records without what is not known: for JSON, and for schemas whose keys are optional. */
+/** Removes undefined fields: for JSON, and for schemas with optional keys. */
 
 /** The record with its fields that may be `undefined` as optional ones. */
 export type Defined<T> = {
@@ -9,6 +9,6 @@ export type Defined<T> = {
 export const defined = <const T extends object>(fields: T): Defined<T> => {
   const kept: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(fields)) if (value !== undefined) kept[key] = value
-  // Every field of `T` that is not `undefined` is there.
+  // Every field of `T` that is not `undefined` is present.
   return kept as Defined<T>
 }

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 /** Characters of a piece: well under a millisecond. */
 const most = 256 * 1024
 
-/** A list or an object that is being written. */
+/** An open list or object of the output. */
 interface Open {
   readonly keys: ReadonlyArray<string> | undefined
   readonly items: ReadonlyArray<unknown> | { readonly [key: string]: unknown }
@@ -24,7 +24,7 @@ const slices = function* (text: string): Generator<string> {
   }
 }
 
-/** The pieces of a JSON value; together they are what `JSON.stringify` gives. */
+/** Yields the pieces of a JSON value; together they equal `JSON.stringify`. */
 export const pieces = function* (value: unknown): Generator<string> {
   const open: Array<Open> = []
   let text = ""

@@ -1,7 +1,4 @@
-/**
- * Reads JSON Schemas that others wrote: references, unions, and whether `null` is allowed. Circles and depth are
- * bounded.
- */
+/** Reads foreign JSON Schemas: references, unions, and whether `null` is allowed. Circles and depth are bounded. */
 import * as Predicate from "effect/Predicate"
 import type * as Schema from "effect/Schema"
 import { decodePart } from "../text/percent.ts"
@@ -35,11 +32,11 @@ export const follow = (root: JsonObject, path: ReadonlyArray<string>): JsonObjec
   return isObject(node) ? node : undefined
 }
 
-/** The definitions of a document, by either of the names that they have had. */
+/** The definitions of a document, by either keyword of the standard's versions. */
 export const definitionsOf = ({ $defs, definitions }: JsonObject): JsonObject =>
   isObject($defs) ? $defs : isObject(definitions) ? definitions : {}
 
-/** The schema that a reference leads to, in one step. */
+/** The schema of a reference, in one step. */
 export const targetOf = ({ $ref }: JsonObject, root: JsonObject): JsonObject | undefined => {
   const path = pathOf($ref)
   const [kind, ...rest] = path ?? []
@@ -47,10 +44,10 @@ export const targetOf = ({ $ref }: JsonObject, root: JsonObject): JsonObject | u
   return kind === "$defs" || kind === "definitions" ? follow(definitionsOf(root), rest) : follow(root, path)
 }
 
-/** More references lead to a schema only in a circle, or in a hostile document. */
+/** More references to one schema only occur in a circle, or in a hostile document. */
 const stepLimit = 64
 
-/** A schema, or the one that its references lead to; `undefined` where they lead nowhere. */
+/** Resolves a schema's references; `undefined` for dangling ones. */
 export const resolve = (given: Json | undefined, root: JsonObject): JsonObject | undefined => {
   let schema = isObject(given) ? given : undefined
   for (let step = 0; schema !== undefined && "$ref" in schema; step++) {
@@ -67,14 +64,14 @@ export const membersOf = ({ anyOf, oneOf }: JsonObject): ReadonlyArray<Json> | u
 export const allows = ({ type }: JsonObject, wanted: string): boolean =>
   type === wanted || (Array.isArray(type) && type.includes(wanted))
 
-/** `Schema.Number` is a number or one of three words; for a model it is a number. */
+/** `Schema.Number` is a number or a literal for infinities; for a model it is a number. */
 export const isInfinity = (schema: Json): boolean =>
   isObject(schema) && Array.isArray(schema["enum"]) && schema["enum"].includes("Infinity")
 
-/** Keywords of which each says something about the values that are valid. */
+/** Keywords that restrict the valid values. */
 const saying = ["type", "allOf", "not", "if", "properties", "items", "prefixItems", "additionalProperties"]
 
-/** A schema, the members of its union, the members of theirs, and so on, each once; one that leads nowhere is `{}`. */
+/** A schema with the members of its unions, recursively, each once; a dangling reference is `{}`. */
 export const alternativesOf = (given: Json | undefined, root: JsonObject): ReadonlySet<JsonObject> => {
   const found = new Set<JsonObject>()
   const todo = [given]
@@ -88,7 +85,7 @@ export const alternativesOf = (given: Json | undefined, root: JsonObject): Reado
   return found
 }
 
-/** Reports whether `null` is valid. A union of itself allows nothing by that. */
+/** Reports whether `null` is valid. A circular union does not allow it by itself. */
 export const allowsNull = (given: Json | undefined, root: JsonObject): boolean =>
   [...alternativesOf(given, root)].some((schema) => {
     if (allows(schema, "null")) return true

@@ -1,4 +1,4 @@
-/** An agent of this process as a worker in the background. */
+/** Makes an agent of this process a background worker. */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -15,12 +15,12 @@ import { fromUnknown } from "../../../core/ToolError.ts"
 import { add, type Usage, zero } from "../../../core/Usage.ts"
 import { type Ask, type Ending, type Session, type Worker } from "../../BackgroundTasks.ts"
 import type { Fork } from "../../Subagents.ts"
-import { before } from "../handoffs.ts"
+import { withoutOpenTurn } from "../handoffs.ts"
 import { Beside } from "../ledger.ts"
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
-/** Agents in the background that are above whatever runs in this fiber. */
+/** The depth of background agents above the current fiber. */
 export const Depth = Context.Reference<number>("effect-deepagents/middleware/BackgroundSubagents/Depth", {
   defaultValue: () => 0
 })
@@ -34,7 +34,7 @@ const endingOf = (result: AgentResult<unknown>): Ending =>
       }
     : { status: "completed", text: result.text === "" ? "The sub-agent ended without an answer." : result.text }
 
-/** One task of an agent in this process: its runs, each with what the last one came to. */
+/** One task of a local agent: its runs, each with the result of the last one. */
 const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: Context.Context<never>): Session => {
   let last: AgentResult<unknown> | undefined
   let current: Agent.Handle<unknown, unknown> | undefined
@@ -77,7 +77,7 @@ const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: 
       )
     )
 
-  const asked = (ask: Ask): Effect.Effect<Ending, unknown, unknown> => {
+  const startRun = (ask: Ask): Effect.Effect<Ending, unknown, unknown> => {
     const then = last === undefined ? { history } : { history: last.messages, state: last.state }
     switch (ask._tag) {
       case "Start":
@@ -94,9 +94,9 @@ const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: 
   return {
     begin: (ask) =>
       Effect.succeed(
-        Effect.suspend(() => asked(ask)).pipe(
+        Effect.suspend(() => startRun(ask)).pipe(
           Effect.catch((error) => Effect.succeed<Ending>({ status: "failed", text: fromUnknown(error).message })),
-          // The agent gets the services that were there when the task was started, whoever asks for more of it later.
+          // The agent gets the services of the task's start, whoever sends later messages.
           (effect) => Effect.updateContext(effect as Effect.Effect<Ending>, () => context)
         )
       ),
@@ -115,7 +115,7 @@ const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: 
   }
 }
 
-/** An agent as one that does tasks in the background, in this process. */
+/** Makes a background worker of a local agent. */
 export const local = (entry: AnyAgent | Fork<AnyAgent>): Worker<unknown> => {
   const agent = "fork" in entry ? entry.fork : entry
   return {
@@ -125,13 +125,13 @@ export const local = (entry: AnyAgent | Fork<AnyAgent>): Worker<unknown> => {
     open: Effect.gen(function* () {
       const { messages, run } = yield* ToolContext
       const depth = (yield* Depth) + run.depth + 1
-      // The call and its run may be over by the time that somebody would ask them for something.
+      // The call and its run may end before the task needs them.
       const context = Context.omit(ToolContext)(yield* Effect.context<ToolContext>()).pipe(
         Context.add(CurrentRun, undefined),
         Context.add(Depth, depth),
         Context.add(Beside, true)
       )
-      const history = "fork" in entry ? before(yield* messages) : []
+      const history = "fork" in entry ? withoutOpenTurn(yield* messages) : []
       return makeSession(yield* Agent.detached(agent), history, context)
     })
   }

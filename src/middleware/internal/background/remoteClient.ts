@@ -16,7 +16,7 @@ import { RunAnswer, ThreadAnswer, ThreadCreated } from "./remoteWire.ts"
 /** The protocol of a server. */
 export type Protocol = "langgraph" | "agent-protocol"
 
-/** Settings of the connection to a server. `timeout` is in milliseconds, `maxBytes` the largest answer that is read. */
+/** Settings of the connection to a server. `timeout` is in milliseconds; `maxBytes` limits an answer. */
 export interface Target {
   readonly url: string
   readonly agentId: string
@@ -27,8 +27,8 @@ export interface Target {
 }
 
 /**
- * A request that failed, in words that quote nothing of the request or the answer. `isPassing` says whether the same
- * request may succeed later; `status` is there when the server answered.
+ * A failed request, described without a quotation of request or answer. `isPassing` is true if the same request may
+ * succeed later; `status` is present if the server answered.
  */
 export interface Failure {
   readonly problem: string
@@ -45,7 +45,7 @@ export interface RemoteRun {
 /** Requests to a server. */
 export interface Client {
   readonly createThread: Effect.Effect<string, Failure>
-  /** Begins a run. `replaces` is one that may still go on there, which this one puts an end to. */
+  /** Starts a run. `replaces` is an earlier run that this one ends. */
   readonly createRun: (
     threadId: string,
     message: string,
@@ -88,7 +88,7 @@ const readText = (response: HttpClientResponse, maxBytes: number): Effect.Effect
 
 const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
 
-/** An answer that is of the form that was asked for. */
+/** Decodes an answer. */
 const decoded = <A>(schema: Schema.ConstraintDecoder<A>, text: string): Effect.Effect<A, Failure> => {
   const json = parse(text)
   const value = Result.isSuccess(json) ? Schema.decodeUnknownResult(schema)(json.success) : json
@@ -104,9 +104,7 @@ const baseOf = (url: string): string | undefined => {
   return `${parsed.origin}${parsed.pathname.replace(/\/+$/, "")}`
 }
 
-/**
- * Makes a client. Each request is bounded in time and size, follows no redirect, and is aborted when it is interrupted.
- */
+/** Makes a client. Each request is bounded in time and size, follows no redirect, and is aborted on interruption. */
 const makeClient = (client: HttpClient.HttpClient, target: Target): Client => {
   const http = HttpClient.withScope(client)
   const base = baseOf(target.url)
@@ -134,7 +132,7 @@ const makeClient = (client: HttpClient.HttpClient, target: Target): Client => {
         duration: target.timeout,
         orElse: () => Effect.fail(failure(`The server did not answer in ${target.timeout / 1000} seconds.`, true))
       }),
-      // The rest of an answer is not waited for: the connection is closed.
+      // The rest of an answer is not awaited: the connection is closed.
       Effect.scoped,
       withoutRedirects,
       Effect.updateService(Headers.CurrentRedactedNames, (names) => [...names, ...secretNames])
@@ -148,7 +146,7 @@ const makeClient = (client: HttpClient.HttpClient, target: Target): Client => {
     Effect.catch(
       Effect.asVoid(send("POST", `${runPath(run)}/cancel?wait=${isLangGraph ? "0" : "false"}&action=interrupt`)),
       (error) =>
-        // A run that is over can't be cancelled.
+        // A finished run can't be cancelled.
         error.status === 404 || error.status === 409 ? Effect.void : Effect.fail(error)
     )
 
@@ -158,7 +156,7 @@ const makeClient = (client: HttpClient.HttpClient, target: Target): Client => {
     ),
     createRun: Effect.fnUntraced(function* (threadId, message, replaces) {
       const messages = [{ role: "user", content: message }]
-      // The Agent Protocol has no run that takes another's place.
+      // The Agent Protocol can't replace a run.
       if (!isLangGraph && replaces !== undefined) yield* cancelRun({ threadId, runId: replaces })
       const text = yield* isLangGraph
         ? send("POST", `/threads/${threadId}/runs`, {

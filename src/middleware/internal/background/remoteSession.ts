@@ -15,13 +15,13 @@ export type Kept = typeof Kept.Type
 
 const decode = Schema.decodeUnknownResult(Kept)
 
-/** Reads the data that was kept, if it is sound. */
+/** Decodes the stored data, if it is valid. */
 export const decodeKept = (json: Json): Kept | undefined => {
   const result = decode(json)
   return Result.isSuccess(result) ? result.success : undefined
 }
 
-/** Requests in a row that may fail before a task is given up. */
+/** The most consecutive failures of requests before a task is lost. */
 const maxFailures = 10
 
 const unavailable = ({ problem }: Failure): TaskError => new TaskError({ reason: { _tag: "Unavailable", problem } })
@@ -31,13 +31,13 @@ const notPossible = (problem: string) => {
   return Effect.fail(new TaskError({ reason }))
 }
 
-/** Use of a task there, as its server told last, and a mark of whether anything is left for it. */
+/** The use of a remote task by its server's last report, and a check of the remaining budget. */
 export interface Account {
   readonly spent: { usage: Usage }
   readonly usedUp: UsedUp
 }
 
-/** One task on a server: a thread there, and the run that counts. */
+/** One task on a server: a thread there, and its current run. */
 export const makeSession = (
   client: Client,
   pollInterval: number,
@@ -45,15 +45,15 @@ export const makeSession = (
   { spent, usedUp }: Account
 ): Session => {
   let run: RemoteRun | undefined = kept
-  /** Reports whether it may still run there, as far as is known. */
+  /** True if the run may still be running there. */
   let isOpen = kept !== undefined
-  /** Reports whether it waited for a person there. */
+  /** True if the run waited for a person there. */
   let wasAsked = kept?.wasAsked === true
-  /** Reports whether another run is about to take the place of this one. */
+  /** True while another run replaces this one. */
   let isReplacing = false
 
-  /** Tries a look again for as long as its failures may pass. */
-  const again = <A>(look: Effect.Effect<A, Failure>): Effect.Effect<A, Failure> =>
+  /** Retries a poll as long as its failures may be transient. */
+  const retryPoll = <A>(look: Effect.Effect<A, Failure>): Effect.Effect<A, Failure> =>
     Effect.gen(function* () {
       for (let failures = 1; ; failures++) {
         const result = yield* Effect.result(look)
@@ -63,16 +63,16 @@ export const makeSession = (
       }
     })
 
-  /** Reads a thread, with what it used. */
+  /** Reads a thread with its usage. */
   const threadOf = (threadId: string): Effect.Effect<typeof ThreadAnswer.Type, Failure> =>
-    Effect.tap(again(client.getThread(threadId)), (thread) =>
+    Effect.tap(retryPoll(client.getThread(threadId)), (thread) =>
       Effect.sync(() => {
         spent.usage = usageOf(thread) ?? spent.usage
       })
     )
 
   /**
-   * Reads the state of a thread whose run was interrupted: it waits for a person, was resumed by a decision, or was
+   * Reads the state of a thread with an interrupted run: it waits for a person, was resumed by a decision, or was
    * stopped.
    */
   const interruptedIn = Effect.fnUntraced(function* (threadId: string): Effect.fn.Return<Ending, Failure> {
@@ -103,12 +103,12 @@ export const makeSession = (
       : { status: "failed", text: errorOf(answer) }
   })
 
-  /** Looks at a run until it is over. */
+  /** Polls a run until it ends. */
   const poll = (mine: RemoteRun): Effect.Effect<Ending> =>
     Effect.gen(function* () {
       for (;;) {
-        const answer = yield* again(client.getRun(mine))
-        // The end of a run that another takes the place of does not count.
+        const answer = yield* retryPoll(client.getRun(mine))
+        // The end of a replaced run does not count.
         if (isReplacing || run?.runId !== mine.runId) yield* Effect.sleep(pollInterval)
         else if (answer.status === "pending" || answer.status === "running") yield* Effect.sleep(pollInterval)
         else {

@@ -1,15 +1,15 @@
-/** Answers of servers of agents, as far as they are read. */
+/** Schemas of agent servers' answers, limited to the fields in use. */
 import * as Schema from "effect/Schema"
 import { isObject } from "../../../core/Json.ts"
 import { add, make, type Usage } from "../../../core/Usage.ts"
 import { visible } from "../../../support/text/untrusted.ts"
 
-/** An id that a server gave: it becomes a part of addresses, so it can't be a path of its own. */
+/** A server's id. It becomes a part of addresses, so it can't be a path. */
 export const Id = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,128}$/))
 
 export const ThreadCreated = Schema.Struct({ thread_id: Id })
 
-/** A run. `cancelled` is what some servers say that are not LangGraph's own. */
+/** A run. Some servers other than LangGraph's own report `cancelled`. */
 export const RunAnswer = Schema.Struct({
   run_id: Id,
   status: Schema.Literals(["pending", "running", "success", "error", "timeout", "interrupted", "cancelled"]),
@@ -43,7 +43,7 @@ const names = {
   model: new Set(["ai", "AIMessage", "AIMessageChunk", "assistant"])
 }
 
-/** LangChain says by `type` who a message is from, others by `role`. */
+/** LangChain names a message's author by `type`, others by `role`. */
 const isFrom = (
   who: keyof typeof names,
   message: unknown
@@ -56,13 +56,13 @@ const messagesOf = ({ messages, values }: typeof ThreadAnswer.Type): ReadonlyArr
   return Array.isArray(messages) ? messages : Array.isArray(inside) ? inside : []
 }
 
-/** A number of tokens as a server says it: nothing else is counted, so that no answer can lower what was used. */
+/** Reads a token count. Only valid counts are added, so that no answer can lower the use. */
 const count = (from: unknown, key: string): number => {
   const value = isObject(from) ? from[key] : undefined
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : 0
 }
 
-/** Tokens that a thread used, as far as its messages say (`usage_metadata`, as LangChain has it). */
+/** The tokens that a thread's messages report (`usage_metadata`, as LangChain has it). */
 export const usageOf = (thread: typeof ThreadAnswer.Type): Usage | undefined => {
   let total: Usage | undefined
   for (const message of messagesOf(thread)) {
@@ -81,7 +81,7 @@ export const usageOf = (thread: typeof ThreadAnswer.Type): Usage | undefined => 
   return total
 }
 
-/** The answer that a thread ends with: what its agent said last, after what it was last asked. */
+/** The final answer of a thread: the agent's last message after the last input. */
 export const answerOf = (thread: typeof ThreadAnswer.Type): string => {
   const all = messagesOf(thread)
   const since = all.slice(all.findLastIndex((message) => isFrom("human", message)) + 1)
@@ -89,7 +89,7 @@ export const answerOf = (thread: typeof ThreadAnswer.Type): string => {
   return isFrom("model", last) ? visible(textOf(last.content)) : "The agent ended without an answer."
 }
 
-/** Reads what a thread waits for a person to decide, `undefined` if it waits for nothing. */
+/** The question that a thread waits on; `undefined` without one. */
 export const askedOf = ({ interrupts }: typeof ThreadAnswer.Type): string | undefined => {
   const values = isObject(interrupts) ? Object.values(interrupts).flat() : Array.isArray(interrupts) ? interrupts : []
   if (values.length === 0) return undefined
@@ -97,7 +97,7 @@ export const askedOf = ({ interrupts }: typeof ThreadAnswer.Type): string | unde
   return visible(shown).slice(0, maxAsked)
 }
 
-/** The reason that a run failed, as far as the server says. */
+/** The reason of a failed run, as far as the server reports it. */
 export const errorOf = ({ error, status }: typeof RunAnswer.Type): string => {
   const inside = isObject(error) ? error["message"] : error
   const why = typeof inside === "string" && inside !== "" ? `: ${visible(inside).slice(0, maxAsked)}` : "."

@@ -1,4 +1,4 @@
-/** Joins the thread's tasks with the supervisor's, before each round. */
+/** Synchronises the thread's tasks with the supervisor's before each round. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
@@ -9,51 +9,51 @@ import { defined } from "../../../support/json/defined.ts"
 import { BackgroundTasks, isOpen, type Task, type Worker } from "../../BackgroundTasks.ts"
 import { absorb, change, type Known, known, type Record } from "./state.ts"
 
-/** The `source` of the message that says what became of tasks. */
+/** The `source` of the message that reports finished tasks. */
 export const source = "background-tasks"
 
-/** The name of the custom event that says that a task began, ended or stopped. */
+/** The name of the custom event for a task that started, ended or stopped. */
 const eventName = "background-task"
 
 /** Workers by name, and the greatest depth of nested agents. */
 export interface Settings {
   readonly workers: ReadonlyMap<string, Worker<unknown>>
   readonly maxDepth: number
-  /** The names of the tools that workers in this process have. */
+  /** The names of the tools of local workers. */
   readonly reaches: ReadonlySet<string>
 }
 
-/** Says how a task stands, as an event. */
+/** Emits the status of a task as an event. */
 export const report = (run: Run, id: string, task: Pick<Task, "agent" | "status" | "usage">): Effect.Effect<void> =>
   run.custom(eventName, defined({ id, agent: task.agent, status: task.status, usage: task.usage && { ...task.usage } }))
 
 const lostText = "Its process is gone. Whether it came to an end, and what it did until then, is not known."
 
-/** A task as far as the thread knows of it. */
+/** The thread's record of a task, as a task. */
 const fromRecord = (
   group: string,
   { id: _id, notice: _notice, place: _place, told: _told, ...task }: Record
 ): Task => ({ ...task, group, text: "", pending: [] })
 
-/** Has the supervisor take up a task of an earlier process, if its worker can. */
+/** Makes the supervisor resume a task of an earlier process, if its worker can. */
 const adopt = Effect.fnUntraced(function* (settings: Settings, group: string, record: Record) {
   const reopen = settings.workers.get(record.agent)?.reopen
   if (reopen === undefined || record.kept === undefined) return undefined
   const session = yield* reopen(record.kept)
   if (session === undefined) return undefined
   const tasks = yield* BackgroundTasks
-  // A task that can't be taken up right now (too many run) is as it was, and tried again at the next look.
+  // A task that can't be resumed now (too many run) stays unchanged for the next attempt.
   return yield* Effect.catch(tasks.adopt(fromRecord(group, record), session), () =>
     Effect.succeed(fromRecord(group, record))
   )
 })
 
-/** Time (milliseconds) that is given to a task that was just resumed to report. */
+/** Time (milliseconds) for a resumed task to report. */
 const hearing = 5_000
 
 /**
- * Finds the state of a task: as the supervisor knows it, else a server, else the thread. `undefined` if the
- * thread knows best. `wait` is in milliseconds; `revive` takes up what is lost, over or waiting as well.
+ * Finds the state of a task: from the supervisor, else a server. Returns `undefined` if the thread's record is best.
+ * `wait` is in milliseconds; `revive` also resumes tasks that are lost, over or waiting.
  */
 export const look = Effect.fnUntraced(function* (
   settings: Settings,
@@ -77,7 +77,7 @@ export const look = Effect.fnUntraced(function* (
   return { ...fromRecord(group, record), status: "lost" as const, text: lostText, updatedAt }
 })
 
-/** Brings what the thread knows of its open tasks up to date. */
+/** Updates the thread's records of its open tasks. */
 export const refresh = Effect.fnUntraced(function* (settings: Settings, run: Run, current: Known) {
   for (const record of current.tasks) {
     if (!isOpen(record.status)) continue
@@ -95,7 +95,7 @@ const hints: { readonly [status in Task["status"]]: string } = {
   lost: "check_task says more."
 }
 
-/** Written here alone: what a sub-agent says comes as a tool's result, and not in the user's place. */
+/** The announcement has no text of sub-agents: that comes as a tool result, not in the user's place. */
 const words = (due: ReadonlyArray<Record>): string =>
   [
     "This is said by the system, not by the user. Of your tasks in the background:",
@@ -103,8 +103,8 @@ const words = (due: ReadonlyArray<Record>): string =>
   ].join("\n")
 
 /**
- * Before each round: looks at the tasks that are open, and tells the model of those that ended or stopped, once. What
- * was said is in the transcript, and only then counts as told: an interruption in between loses nothing.
+ * Before each round: polls the open tasks, and announces the ended or stopped ones to the model once. An announcement
+ * counts when it is in the transcript, so an interruption before that loses nothing.
  */
 export const seam = (settings: Settings) =>
   Effect.fnUntraced(function* (run: Run) {

@@ -7,15 +7,15 @@ import { canonical } from "../../../core/schema/jsonTree.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { isOpen, lasting, type Task } from "./task.ts"
 
-/** Tasks that a thread remembers, at most; the oldest that is over goes first. */
+/** The most tasks that a thread remembers; the oldest finished one is dropped first. */
 const maxRecords = 64
 
 /** Characters of a task's description that a thread remembers. */
 const maxDescription = 300
 
 /**
- * A task as its thread knows it. `id` is its name for the model, `place` where its text is kept. `told` says
- * whether the model knows of this status; `notice` is the message that tells it, from when that is about to be said.
+ * A task's record in its thread. `id` is its name for the model, `place` the slot of its text. `told` is true if the
+ * model knows this status; `notice` is the id of the announcement.
  */
 export const Record = Schema.Struct({
   ...lasting,
@@ -35,12 +35,12 @@ export const known = AgentState.slot<Known | null, unknown>("backgroundTasks", {
   initial: null
 })
 
-/** The result of a task, by its place: a slot each, so that a change of one task does not store all texts again. */
+/** The result of a task by its place: a slot each, so that a change of one task does not store all texts again. */
 export const textAt = AgentState.family("backgroundTasks.", { schema: Schema.String, initial: "" })
 
 type Store = AgentState.Store
 
-/** The group of a thread's tasks: made with the first one. */
+/** The group of a thread's tasks, created with the first task. */
 export const groupOf = Effect.fnUntraced(function* (state: Store) {
   const makeId = yield* IdGenerator
   const group = makeId()
@@ -55,11 +55,11 @@ export const find = (state: Store, id: string): Effect.Effect<Record | undefined
 const edit = (state: Store, f: (current: Known) => Known): Effect.Effect<void> =>
   state.update(known, (current) => (current === null ? null : f(current)))
 
-/** Changes what is known of one task. */
+/** Changes the record of one task. */
 export const change = (state: Store, id: string, f: (record: Record) => Record): Effect.Effect<void> =>
   edit(state, (current) => ({ ...current, tasks: current.tasks.map((one) => (one.id === id ? f(one) : one)) }))
 
-/** The first place that is free. */
+/** The first free place. */
 const freePlace = (tasks: ReadonlyArray<Record>): number => {
   const used = new Set(tasks.map(({ place }) => place))
   let place = 0
@@ -69,7 +69,7 @@ const freePlace = (tasks: ReadonlyArray<Record>): number => {
 
 const parts = ({ kept, usage }: Pick<Task, "kept" | "usage">) => defined({ usage, kept })
 
-/** Remembers a new task; gives its id. */
+/** Records a new task and returns its id. */
 export const remember = Effect.fnUntraced(function* (state: Store, task: Task) {
   let made: Record | undefined
   yield* edit(state, (current) => {
@@ -91,8 +91,8 @@ const same = (record: Record, task: Task): boolean =>
   canonical(parts(record)) === canonical(parts(task))
 
 /**
- * Takes over how a task stands. A status that the model does not know yet is one to tell it; `seen` says that it is
- * being told by a result. Gives whether the task ended or stopped since.
+ * Copies a task's status to its record. An unknown status needs an announcement, unless `seen`: a result announces it.
+ * Returns whether the task ended or stopped since.
  */
 export const absorb = Effect.fnUntraced(function* (state: Store, record: Record, task: Task, seen: boolean) {
   const isNew = task.status !== record.status || task.turn !== record.turn

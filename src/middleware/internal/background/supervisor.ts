@@ -1,4 +1,4 @@
-/** The supervisor: begins, watches, bounds and ends the tasks of this process. */
+/** The supervisor: starts, watches, limits and ends the tasks of this process. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import { type Decision, problemOf as problemWith } from "../../../core/Approval.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
@@ -25,13 +26,13 @@ interface Limits {
 /** Characters of a task's result that are kept. */
 const maxText = 20_000
 
-/** Time (milliseconds) that is given to interrupted work to end. */
+/** Time (milliseconds) for interrupted work to end. */
 const windUp = 10_000
 
-/** A task with what does it. `done` completes when the turn that is being worked on is over. */
+/** A task with its session. `done` completes at the end of the current turn. */
 interface Entry {
   readonly session: Session
-  /** One change at a time. */
+  /** Serialises changes. */
   readonly lock: Semaphore.Semaphore
   task: Task
   fiber: Fiber.Fiber<unknown, unknown> | undefined
@@ -44,25 +45,17 @@ const view = ({ session, task }: Entry): Task =>
 
 const bounded = (text: string): string => ToolOutput.text(ToolOutput.truncate(ToolOutput.make(text), maxText))
 
-/**
- * Reports whether a task that does not run here may have continued elsewhere: nobody here decides on what it waits for.
- */
+/** Reports whether a task may have continued elsewhere. Then nobody here decides its requests. */
 const isElsewhere = ({ pending, status }: Task): boolean =>
   status === "lost" || (status === "suspended" && pending.length === 0)
 
-/** Makes the supervisor of a scope. */
-export const make = Effect.fnUntraced(function* (limits: Limits) {
-  const scope = yield* Effect.scope
+const fail = (reason: Reason) => Effect.fail(new TaskError({ reason }))
+
+const notPossible = (problem: string) => fail({ _tag: "NotPossible", problem })
+
+/** Makes the operations that start and end the turns of tasks. */
+const makeTurns = (limits: Limits, scope: Scope.Scope) => {
   const entries = new Map<string, Entry>()
-
-  const fail = (reason: Reason) => Effect.fail(new TaskError({ reason }))
-  const notPossible = (problem: string) => fail({ _tag: "NotPossible", problem })
-
-  const find = (key: string): Effect.Effect<Entry, TaskError> =>
-    Effect.suspend(() => {
-      const entry = entries.get(key)
-      return entry === undefined ? fail({ _tag: "NotFound" }) : Effect.succeed(entry)
-    })
 
   const running = (group?: string): number => {
     let count = 0
@@ -72,13 +65,13 @@ export const make = Effect.fnUntraced(function* (limits: Limits) {
     return count
   }
 
-  /** Gives the limit that is reached, if there are too many for one more. */
+  /** The reached limit, if another task is too many. */
   const tooMany = (group: string): number | undefined => {
     if (running(group) >= limits.maxRunning) return limits.maxRunning
     return running() >= limits.maxTotal ? limits.maxTotal : undefined
   }
 
-  /** Forgets the oldest of those that do not run, and those that wait for a decision last. */
+  /** Drops the oldest tasks that do not run; tasks that wait for a decision last. */
   const prune = (): void => {
     const waits = ({ status }: Task) => (status === "suspended" ? 1 : 0)
     const over = [...entries].filter(([, { task }]) => task.status !== "running")
@@ -123,16 +116,19 @@ export const make = Effect.fnUntraced(function* (limits: Limits) {
     entry.fiber = yield* work.pipe(
       Effect.timeoutOption(limits.maxDuration),
       Effect.onExit((exit) =>
-        // The end of an earlier turn is of no interest once there is another.
+        // The end of an earlier turn is irrelevant after a later one started.
         entry.task.turn === turn ? Effect.flatMap(endingOf(entry, exit), (ending) => end(entry, ending)) : Effect.void
       ),
       Effect.forkIn(scope, { startImmediately: true })
     )
-    // It may have been over at once.
+    // The turn may have ended immediately.
     if (entry.task.status !== "running") entry.fiber = undefined
   })
 
-  /** Begins the next turn of a task. It counts as running from here on, and is what it was if that fails. */
+  /**
+   * Starts the next turn of a task. The task counts as running from here on, and returns to its former status if that
+   * fails.
+   */
   const nextTurn = (entry: Entry, ask: Ask): Effect.Effect<Task, TaskError> =>
     Effect.uninterruptibleMask(
       Effect.fnUntraced(function* (restore) {
@@ -174,7 +170,7 @@ export const make = Effect.fnUntraced(function* (limits: Limits) {
     return entry
   }
 
-  /** Begins the first turn that this supervisor sees of a task; one that does not begin is not there. */
+  /** Starts a task's first turn in this supervisor. A task that does not start is removed. */
   const launch = (task: Task, session: Session, ask: Ask): Effect.Effect<Task, TaskError> =>
     Effect.uninterruptibleMask(
       Effect.fnUntraced(function* (restore) {
@@ -191,6 +187,19 @@ export const make = Effect.fnUntraced(function* (limits: Limits) {
         return view(entry)
       })
     )
+
+  return { end, entries, launch, nextTurn }
+}
+
+/** Makes the supervisor of a scope. */
+export const make = Effect.fnUntraced(function* (limits: Limits) {
+  const { end, entries, launch, nextTurn } = makeTurns(limits, yield* Effect.scope)
+
+  const find = (key: string): Effect.Effect<Entry, TaskError> =>
+    Effect.suspend(() => {
+      const entry = entries.get(key)
+      return entry === undefined ? fail({ _tag: "NotFound" }) : Effect.succeed(entry)
+    })
 
   const start: Service["start"] = Effect.fn("BackgroundTasks.start")(function* ({
     agent,
@@ -275,7 +284,7 @@ export const make = Effect.fnUntraced(function* (limits: Limits) {
     )
   })
 
-  /** Finds a problem of decisions on what a task waits for. */
+  /** Finds a problem in the decisions on a task's pending requests. */
   const problemOf = ({ pending }: Task, decisions: ReadonlyArray<Decision>): string | undefined => {
     if (decisions.length === 0) return "There is no decision among these."
     for (const decision of decisions) {

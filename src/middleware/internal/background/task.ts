@@ -1,4 +1,4 @@
-/** A task in the background, as its worker and its supervisor know it; public by `BackgroundTasks`. */
+/** A background task, as its worker and its supervisor know it; public by `BackgroundTasks`. */
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type Decision, Request } from "../../../core/Approval.ts"
@@ -6,8 +6,8 @@ import { Json } from "../../../core/Json.ts"
 import { Usage } from "../../../core/Usage.ts"
 
 /**
- * The status of a task. `suspended` waits for a decision of a person; `lost` was begun, and nobody can say how it ended
- * (its process is gone, or its server can't be reached).
+ * The status of a task. `suspended` waits for a person's decision. The end of a `lost` task is unknown: its process is
+ * gone, or its server unreachable.
  */
 export const Status = Schema.Literals(["running", "completed", "failed", "cancelled", "suspended", "lost"])
 export type Status = typeof Status.Type
@@ -29,10 +29,9 @@ export const lasting = {
 }
 
 /**
- * A task. `key` names it everywhere and can't be guessed. `text` is its answer, why it failed or what it waits for, cut
- * to 20,000 characters. `turn` counts how often it was asked: the task, then each follow-up. Times are milliseconds
- * since the epoch. `pending` are the requests of a suspended one. `kept` is what another process needs to go on with
- * it.
+ * A task. `key` is its global name and can't be guessed. `text` is its answer, its failure or its question, cut to
+ * 20,000 characters. `turn` counts its inputs: the task, then each follow-up. Times are milliseconds since the epoch.
+ * `pending` are the requests of a suspended one. `kept` is the data for another process to continue it.
  */
 export const Task = Schema.Struct({
   ...lasting,
@@ -44,9 +43,9 @@ export type Task = typeof Task.Type
 
 /**
  * - `NotFound`: there is no such task here (its process is gone, or it ended long ago)
- * - `TooMany`: so many tasks run already; wait for one, or cancel one
- * - `NotPossible`: it can't be done in the state that the task is in
- * - `Unavailable`: who does the work (a remote server) could not be asked
+ * - `TooMany`: too many tasks run already; wait for one, or cancel one
+ * - `NotPossible`: the task's status does not allow it
+ * - `Unavailable`: the worker (a remote server) could not be reached
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("NotFound", {}),
@@ -68,14 +67,14 @@ const explain = (reason: Reason): string => {
   }
 }
 
-/** Something could not be done with a task. The task is as it was. */
+/** An operation on a task failed. The task is unchanged. */
 export class TaskError extends Schema.TaggedError<TaskError>()("TaskError", { reason: Reason }) {
   override get message(): string {
     return explain(this.reason)
   }
 }
 
-/** A request to a worker: a task, a message in it, decisions, or to resume where another process stopped. */
+/** A request to a worker: a task, a message in it, decisions, or to resume another process's task. */
 export type Ask =
   | { readonly _tag: "Start"; readonly description: string }
   | { readonly _tag: "Message"; readonly text: string }
@@ -90,10 +89,10 @@ export interface Ending {
 }
 
 /**
- * One task, as its worker does it. `begin` returns as soon as the work is accepted, and gives what waits for its end;
- * interrupting that stops what runs in this process. `steer` says something while it runs: it was `told`, it `ended`
- * meanwhile, or it has to be `begun` again with the message. `cancel` stops what does not run in this process. `usage`
- * and `kept` are as they stand.
+ * One task at its worker. `begin` returns when the work is accepted, with an effect that waits for its end;
+ * interrupting that stops the work of this process. `steer` sends a message to running work: it was `told`, it had
+ * `ended`, or it must be `begun` again with the message. `cancel` stops work elsewhere. `usage` and `kept` are current
+ * values.
  */
 export interface Session {
   readonly begin: (ask: Ask) => Effect.Effect<Effect.Effect<Ending, TaskError>, TaskError>
@@ -103,7 +102,7 @@ export interface Session {
   readonly kept: () => Json | undefined
 }
 
-/** The supervisor. A task belongs to a `group`: those of one thread, which are bounded together. */
+/** The supervisor. A task belongs to a `group`: the tasks of one thread, with a common limit. */
 export interface Service {
   readonly start: (request: {
     readonly group: string
@@ -111,15 +110,15 @@ export interface Service {
     readonly description: string
     readonly session: Session
   }) => Effect.Effect<Task, TaskError>
-  /** Takes up a task that another process began, under its key. */
+  /** Resumes another process's task under its key. */
   readonly adopt: (task: Task, session: Session) => Effect.Effect<Task, TaskError>
-  /** Gives a task as it stands; with `wait`, once it is over or so many milliseconds have passed. */
+  /** Returns a task; with `wait`, at its end or after so many milliseconds. */
   readonly check: (key: string, wait?: number) => Effect.Effect<Task, TaskError>
-  /** Says something to a task that runs, or goes on with one that is completed. */
+  /** Sends a message to a running task, or continues a completed one. */
   readonly update: (key: string, message: string) => Effect.Effect<Task, TaskError>
   readonly cancel: (key: string) => Effect.Effect<Task, TaskError>
-  /** Decides what a suspended task waits for, some of it or all. It is for people: no tool of a model does it. */
+  /** Decides some or all pending requests of a suspended task. It is for people: no tool of a model does it. */
   readonly decide: (key: string, decisions: ReadonlyArray<Decision>) => Effect.Effect<Task, TaskError>
-  /** The tasks of a group, or all, in the order in which they were begun. */
+  /** The tasks of a group, or all, in the order of their start. */
   readonly list: (group?: string) => Effect.Effect<ReadonlyArray<Task>>
 }

@@ -1,4 +1,4 @@
-/** The five tools with which a model handles tasks in the background. */
+/** The five tools with which a model handles background tasks. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -31,7 +31,7 @@ const tell = (error: TaskError) => Effect.fail(ToolError.make(error.message))
 
 const taskId = Schema.String.annotate({ description: "The id of the task, as start_task gave it." })
 
-/** The task that a model means. */
+/** Finds the task that a model names. */
 const recordOf = Effect.fnUntraced(function* (run: Run, id: string) {
   const record = yield* find(run.state, id.trim())
   if (record !== undefined) return record
@@ -42,12 +42,12 @@ const recordOf = Effect.fnUntraced(function* (run: Run, id: string) {
 
 const group = (run: Run) => Effect.map(run.state.get(known), (current) => current?.group ?? "")
 
-/** Takes over what the supervisor said of a task, which the model is about to be told. */
-const taken = Effect.fnUntraced(function* (run: Run, record: Record, task: Task) {
+/** Records a task's status, which the model's next result reports. */
+const recordStatus = Effect.fnUntraced(function* (run: Run, record: Record, task: Task) {
   if (yield* absorb(run.state, record, task, true)) yield* report(run, record.id, task)
 })
 
-/** Reports whether nobody can ask for a task any more once this run is over. */
+/** Reports whether nobody can ask for a task after this run. */
 const isNested = (run: Run) => Effect.map(Depth, (depth) => depth + run.depth > 0)
 
 const startTask = (settings: Settings): Tool.Tool<Needs> => {
@@ -78,7 +78,7 @@ const startTask = (settings: Settings): Tool.Tool<Needs> => {
         const cancel = Effect.ignore(tasks.cancel(task.key))
         if (nested) yield* Scope.addFinalizer(run.scope, cancel)
         const noted = Effect.tap(remember(run.state, task), (made) => report(run, made, task))
-        // A task that nobody knows of could not be asked for.
+        // Nobody could ask for an unrecorded task.
         return yield* Effect.onInterrupt(restore(noted), () => cancel)
       })
     )
@@ -96,13 +96,13 @@ const startTask = (settings: Settings): Tool.Tool<Needs> => {
       subagent_type: Schema.String.annotate({ description: `One of: ${names}` })
     },
     reaches: settings.reaches,
-    // The needs of the workers were in their types; `make` of the middleware puts them back.
+    // `make` of the middleware restores the workers' requirements, which their types had.
     execute: ({ description, subagent_type }) =>
       start(description, subagent_type) as Effect.Effect<string, ToolError.ToolError, Needs>
   })
 }
 
-/** Reports whether a task may have continued where nobody here sees it. */
+/** Reports whether a task may have continued out of sight. */
 const isStuck = (status: Task["status"]): boolean => status === "lost" || status === "suspended"
 
 const checkTask = (settings: Settings): Tool.Tool<Needs> => {
@@ -111,8 +111,8 @@ const checkTask = (settings: Settings): Tool.Tool<Needs> => {
     const record = yield* recordOf(run, id)
     const wait = Math.min(Math.max(0, seconds), maxWait) * 1000
     const task = yield* look(settings, yield* group(run), record, { wait, revive: isStuck(record.status) })
-    if (task !== undefined) yield* taken(run, record, task)
-    else if (!record.told) yield* taken(run, record, { ...record, group: "", text: "", pending: [] })
+    if (task !== undefined) yield* recordStatus(run, record, task)
+    else if (!record.told) yield* recordStatus(run, record, { ...record, group: "", text: "", pending: [] })
     const status = task?.status ?? record.status
     const text = task?.text ?? (yield* run.state.get(textAt(String(record.place))))
     const heading = `${record.id} (${record.agent}): ${status}`
@@ -135,7 +135,7 @@ const checkTask = (settings: Settings): Tool.Tool<Needs> => {
   })
 }
 
-/** A tool that does something to one task of the supervisor. */
+/** Makes a tool that changes one task of the supervisor. */
 const change = Effect.fnUntraced(function* (
   settings: Settings,
   id: string,
@@ -144,14 +144,14 @@ const change = Effect.fnUntraced(function* (
 ) {
   const { run } = yield* ToolContext
   const record = yield* recordOf(run, id)
-  // One that another process began has to be taken up first.
+  // A task of another process is resumed first.
   yield* look(settings, yield* group(run), record, { revive: revive(record.status) })
   const task = yield* Effect.catch(act(record.key), tell)
-  yield* taken(run, record, task)
+  yield* recordStatus(run, record, task)
   return { record, task }
 })
 
-/** Reports whether a completed task of an earlier process can be resumed by a message. */
+/** Reports whether a message can resume a completed task of an earlier process. */
 const isRevived = (status: Task["status"]): boolean => status === "completed" || status === "lost"
 
 const updateTask = (settings: Settings): Tool.Tool<Needs> =>

@@ -1,15 +1,15 @@
-/** Tools that a skill in use allows, under the names that published skills have for them. */
+/** The tools that an active skill allows, with the names in published skills. */
 import { normaliseName } from "../../../support/text/names.ts"
 import { isPattern } from "./scan.ts"
 
-/** Tools that a skill in use allows, by name. */
+/** The tools that an active skill allows, by name. */
 export interface Allowed {
   readonly skills: ReadonlyArray<string>
   readonly tools: ReadonlyArray<string>
   readonly turn: string
 }
 
-/** Names of the tools of this library in published skills. */
+/** Names of this library's tools in published skills. */
 const synonyms: ReadonlyMap<string, string> = new Map([
   ["read", "read_file"],
   ["write", "write_file"],
@@ -23,8 +23,8 @@ const synonyms: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * The entries of `allowed-tools` as names of tools: each as it is, and what this library calls it. What is about
- * arguments can't be kept to, and allows nothing.
+ * Translates `allowed-tools` to tool names: each entry itself, and this library's name for it. Entries about arguments
+ * can't be enforced, and allow nothing.
  */
 export const toolNames = (entries: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...new Set(
@@ -40,7 +40,7 @@ export const allows = ({ tools }: Pick<Allowed, "tools">, name: string): boolean
   return tools.some((one) => normaliseName(one) === folded)
 }
 
-/** Gives the tools that two skills both allow. */
+/** The tools that two skills both allow. */
 export const narrower = (left: ReadonlyArray<string>, right: ReadonlyArray<string>): ReadonlyArray<string> => {
   const kept = new Set(right.map(normaliseName))
   return left.filter((name) => kept.has(normaliseName(name)))

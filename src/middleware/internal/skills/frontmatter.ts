@@ -6,7 +6,7 @@ import type * as SchemaIssue from "effect/SchemaIssue"
 import { at, problems } from "../../../support/text/issues.ts"
 import { type Yaml, yaml } from "../../../support/text/yaml.ts"
 
-/** Limits of the specification (agentskills.io), and those that keep a hostile file from costing much. */
+/** Limits of the specification (agentskills.io), and limits against hostile files. */
 export const limits = {
   /** In characters. */
   name: 64,
@@ -14,14 +14,14 @@ export const limits = {
   compatibility: 500,
   license: 1024,
   frontmatter: 8192,
-  /** Characters that mean something in YAML, at most: parsing costs by these. */
+  /** The most characters with a meaning in YAML: they determine the cost of parsing. */
   indicators: 1000,
   lines: 128,
   depth: 8,
   tools: 100
 } as const
 
-/** A problem of a part of a skill's frontmatter; `field` is empty for the whole. */
+/** A problem in a skill's frontmatter; `field` is empty for the whole. */
 export interface FieldProblem {
   readonly field: string
   readonly problem: string
@@ -33,7 +33,7 @@ const text = (most: number) =>
     Schema.isPattern(/\S/, { expected: "a text that is not empty" })
   )
 
-/** The fields of the specification. Others are passed over: hosts have their own. */
+/** The fields of the specification. Others are ignored: hosts have their own. */
 const Frontmatter = Schema.Struct({
   name: Schema.String.check(
     Schema.isMaxLength(limits.name, { expected: `at most ${limits.name} characters` }),
@@ -46,7 +46,7 @@ const Frontmatter = Schema.Struct({
   "allowed-tools": Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))
 })
 
-/** The frontmatter of a skill. `allowedTools` is there if the skill names any. */
+/** The frontmatter of a skill. `allowedTools` is present if the skill restricts its tools. */
 export interface Manifest {
   readonly name: string
   readonly description: string
@@ -63,7 +63,7 @@ const whole = (problem: string): ReadonlyArray<FieldProblem> => [{ field: "", pr
 /** The text of a scalar: the failsafe schema has no other. */
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "")
 
-/** A YAML node as plain data, all scalars as texts; a string is what is wrong with it. */
+/** A YAML node as plain data with all scalars as texts, or the problem. */
 const toPlain = (yaml: Yaml, node: unknown, depth: number): Result.Result<unknown, string> => {
   if (depth > limits.depth) return Result.fail(`nested deeper than ${limits.depth}`)
   if (node === null || node === undefined) return Result.succeed("")
@@ -87,7 +87,7 @@ const toPlain = (yaml: Yaml, node: unknown, depth: number): Result.Result<unknow
 
 const indicators = /[-?:,[\]{}#&*!|>'"%@`]/g
 
-/** Reads YAML. The failsafe schema has texts only: no dates, no numbers, no custom types. */
+/** Parses YAML. The failsafe schema has only texts: no dates, no numbers, no custom types. */
 const parseYaml = (yaml: Yaml, source: string): Result.Result<unknown, string> => {
   const marks = source.match(indicators)?.length ?? 0
   if (marks > limits.indicators) return Result.fail(`more than ${limits.indicators} characters of punctuation`)
@@ -104,14 +104,14 @@ const parseYaml = (yaml: Yaml, source: string): Result.Result<unknown, string> =
   )
 }
 
-/** `Read Bash(git add:*)` as its entries: they are parted by blanks or commas, but not within parentheses. */
+/** Splits `Read Bash(git add:*)` at blanks or commas, but not within parentheses. */
 const entriesOf = (given: string | ReadonlyArray<string>): ReadonlyArray<string> =>
   typeof given === "string"
     ? (given.match(/[^\s,()]+(?:\([^)]*\))?|\([^)]*\)/g) ?? [])
     : given.map((one) => one.trim()).filter((one) => one !== "")
 
-/** A file as its frontmatter and the rest, if it has any. */
-const split = (
+/** Separates a file's frontmatter, if it has any, from the rest. */
+const splitFile = (
   file: string
 ): { readonly yaml: string; readonly body: string; readonly bodyLine: number } | undefined => {
   const lines = file.replace(/^\ufeff/, "").split("\n", limits.lines)
@@ -132,15 +132,15 @@ const explain = (fields: unknown, issue: SchemaIssue.Issue): ReadonlyArray<Field
     }
   })
 
-/** A skill's file. `body` is what comes after the frontmatter, from line `bodyLine` of the file on (counted from 1). */
+/** A skill's file. `body` is the text after the frontmatter, from line `bodyLine` of the file on (counted from 1). */
 export interface Parsed {
   readonly manifest: Manifest
   readonly body: string
   readonly bodyLine: number
 }
 
-const read = (yaml: Yaml, file: string, directory: string): Result.Result<Parsed, ReadonlyArray<FieldProblem>> => {
-  const parts = split(file)
+const readFile = (yaml: Yaml, file: string, directory: string): Result.Result<Parsed, ReadonlyArray<FieldProblem>> => {
+  const parts = splitFile(file)
   if (parts === undefined) {
     return Result.fail(
       whole(`should begin with a line "---", YAML of less than ${limits.lines - 1} lines, and a line "---" again`)
@@ -174,4 +174,4 @@ const read = (yaml: Yaml, file: string, directory: string): Result.Result<Parsed
 
 /** Reads the beginning of a `SKILL.md`, in a directory of that name. */
 export const parse = (file: string, directory: string): Effect.Effect<Parsed, ReadonlyArray<FieldProblem>> =>
-  Effect.flatMap(yaml, (loaded) => Effect.fromResult(read(loaded, file, directory)))
+  Effect.flatMap(yaml, (loaded) => Effect.fromResult(readFile(loaded, file, directory)))

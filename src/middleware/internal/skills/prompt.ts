@@ -15,11 +15,11 @@ const limits = {
   characters: 32_768,
   /** Bytes of the text of a skill. */
   body: 65_536,
-  /** Characters of what is said of a problem. */
+  /** Characters of a problem's description. */
   problem: 500
 } as const
 
-/** A problem in a line. File names and values come from outside. */
+/** Formats a problem on one line. File names and values come from outside. */
 export const tell = ({ field, path, problem }: Problem): string => {
   const line = oneLine([path, field, problem].filter((part) => part !== "").join(": "))
   return line.length > limits.problem ? `${line.slice(0, limits.problem)}…` : line
@@ -51,8 +51,8 @@ const unknown = (skills: ReadonlyArray<Skill>, name: string): string => {
 }
 
 /**
- * Gives the model's text of a skill that it uses, and the tools that it is narrowed to, if the skill names any. `there`
- * is which tools there are, to say which of them are left.
+ * Loads a skill's text for the model, and its tool restriction, if it has one. `there` are the available tools, to
+ * report the remaining ones.
  */
 export const load = Effect.fnUntraced(function* (
   skills: ReadonlyArray<Skill>,
@@ -66,7 +66,7 @@ export const load = Effect.fnUntraced(function* (
   // No line is shorter than a byte.
   const file = yield* backend.read(skill.path, { limit: scanLimits.fileBytes })
   if (file.kind === "binary") return yield* Effect.fail(ToolError.make(`${skill.path} is not a text.`))
-  // It may have changed since the skills were looked for: what counts is what is loaded.
+  // The skill may have changed since the scan: the loaded version counts.
   const parsed = yield* Effect.result(parse(file.text, skill.name))
   if (Result.isFailure(parsed)) {
     const problems = parsed.failure.map((problem) => tell({ path: skill.path, ...problem }))
@@ -82,7 +82,7 @@ export const load = Effect.fnUntraced(function* (
     : `\n\n[Cut: the rest of the skill is in ${oneLine(skill.path)}, from line ${next} on. Read it with read_file.]`
   const allowed = manifest.allowedTools === undefined ? undefined : toolNames(manifest.allowedTools)
   const left = allowed === undefined ? [] : there.filter((one) => one !== leaveTool && allows({ tools: allowed }, one))
-  // Before the first request of a run nobody knows what there is.
+  // Before a run's first request the available tools are unknown.
   const names = there.length === 0 ? (allowed ?? []).map(oneLine) : left
   const narrow =
     allowed === undefined

@@ -15,20 +15,20 @@ export const limits = {
 /** The file that makes a directory a skill. */
 const fileName = "SKILL.md"
 
-/** A skill that is there to be used. `path` is its `SKILL.md`; paths in its text are relative to `directory`. */
+/** A usable skill. `path` is its `SKILL.md`; paths in its text are relative to `directory`. */
 export interface Skill extends Manifest {
   readonly path: string
   readonly directory: string
 }
 
-/** A problem of something in a source. `field` is the part of the frontmatter, empty for the whole. */
+/** A problem in a source. `field` is the part of the frontmatter, empty for the whole. */
 export interface Problem {
   readonly path: string
   readonly field: string
   readonly problem: string
 }
 
-/** The skills that were found, by name; the problems in the order of the sources. */
+/** The skills by name, and the problems in the order of the sources. */
 export interface Found {
   readonly skills: ReadonlyArray<Skill>
   readonly problems: ReadonlyArray<Problem>
@@ -45,10 +45,10 @@ const lastName = (path: string): string => path.split("/").findLast((part) => pa
 
 const withoutSlash = (path: string): string => path.replace(/\/+$/, "")
 
-/** Reports whether an entry of `allowed-tools` is about the arguments of a tool, too. */
+/** Reports whether an entry of `allowed-tools` restricts a tool's arguments. */
 export const isPattern = (entry: string): boolean => entry.includes("(")
 
-/** Reads the beginning of a skill. A directory without a `SKILL.md` is none. */
+/** Reads the beginning of a skill. A directory without a `SKILL.md` has no skill. */
 const skillIn = Effect.fnUntraced(function* (backend: Service, directory: string): Effect.fn.Return<One> {
   const path = `${directory}/${fileName}`
   const read = yield* Effect.result(backend.read(path, { limit: frontmatterLimits.lines }))
@@ -74,7 +74,7 @@ const skillIn = Effect.fnUntraced(function* (backend: Service, directory: string
   })
 })
 
-/** Reads one source: the skills in its directories, or the one that it is itself. */
+/** Reads one source: the skills in its directories, or the source itself as a skill. */
 const inSource = Effect.fnUntraced(function* (backend: Service, source: string): Effect.fn.Return<ReadonlyArray<One>> {
   const listed = yield* Effect.result(backend.ls(source))
   if (Result.isFailure(listed)) {
@@ -99,7 +99,7 @@ const inSource = Effect.fnUntraced(function* (backend: Service, source: string):
     : [...found, wrong(source, `has more than can be looked at: the first ${limits.directories} directories at most`)]
 })
 
-/** Looks for skills in all sources, the later ones before the earlier ones by name. */
+/** Scans all sources. Later sources replace earlier ones' skills of the same name. */
 export const scan = Effect.fnUntraced(function* (
   sources: ReadonlyArray<string>
 ): Effect.fn.Return<Found, never, Backend> {

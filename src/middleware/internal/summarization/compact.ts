@@ -1,4 +1,4 @@
-/** Makes what the model sees of a conversation shorter: the cheap steps first, then a summary, then harder ones. */
+/** Shortens the model's view of a conversation: cheap steps first, then a summary, then harder ones. */
 import * as Effect from "effect/Effect"
 import type * as Result from "effect/Result"
 import { defined } from "../../../support/json/defined.ts"
@@ -18,22 +18,22 @@ import {
 } from "./situation.ts"
 import { locate, type View, viewOf } from "./view.ts"
 
-/** The reason for a compaction: the trigger was reached, somebody asked for one, or the provider took no more. */
+/** The reason for a compaction: the trigger, a request for one, or the provider's overflow. */
 export type Reason = "due" | "asked" | "overflow"
 
-/** Share of the trigger that the cheap steps must come down to: else there is another one in a few rounds. */
+/** Share of the trigger that the cheap steps must reach: else the next compaction follows in a few rounds. */
 const relief = 0.7
 
-/** A request this near to the window may not be sent as it is. */
+/** A request this near to the window must be shortened. */
 const brim = 0.95
 
-/** From here on the way to the trigger nothing is sent before a summary that is being written is done. */
+/** From this multiple of the trigger on, requests wait for a running summary. */
 const hard = 1.1
 
-/** Share of the window that a request may have after an overflow. */
+/** Share of the window for a request after an overflow. */
 const afterOverflow = 0.7
 
-/** Limits that texts are cut to when nothing else helps: first those of tools, then all, in characters. */
+/** Limits of texts when nothing else helps, in characters: first of tools' texts, then of all. */
 const clips = [
   { limit: 8_000, all: false },
   { limit: 2_000, all: false },
@@ -43,7 +43,7 @@ const clips = [
   { limit: 500, all: true }
 ]
 
-/** A record with old arguments cut up to an index, and results cleared. What is cut or cleared already stays so. */
+/** Cuts old arguments up to an index, and clears results. Earlier cuts stay. */
 const trimTo = (
   { history, record }: Situation,
   index: number,
@@ -58,10 +58,10 @@ const trimTo = (
   })
 })
 
-/** Cheap steps, in their order: only arguments, or results too. */
+/** Cheap steps in order: only arguments, or results too. */
 const steps = [false, true]
 
-/** The first of some cheap steps that shortens a request as far as `isEnough` says; nothing is asked of a model. */
+/** Applies the first cheap step that shortens a request to `isEnough`, without a model call. */
 const trim = Effect.fnUntraced(function* <E, R>(
   outside: Outside<E, R>,
   at: Situation,
@@ -82,7 +82,7 @@ const trim = Effect.fnUntraced(function* <E, R>(
 
 const isWithin = (at: Situation, tokens: number): boolean => sizeOf(at, at.view).tokens <= tokens
 
-/** Shortens where even the tail is too long: all results but the last are cleared, then texts are cut. */
+/** Shortens even the tail: clears all results but the last, then cuts texts. */
 const squeezed = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, target: number) {
   const end = lastGroupOf(stretchOf(at))
   const cleared = end === 0 ? undefined : yield* trim(outside, at, end, [true], () => true)
@@ -96,13 +96,13 @@ const squeezed = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: 
   return best.record
 })
 
-/** A summary, or the reason that there is none, of everything before `end`. */
+/** A summary of everything before `end`, or the reason for its absence. */
 export interface Draft {
   readonly end: number
   readonly body: Result.Result<string, unknown>
 }
 
-/** Finds the end of what a summary is to tell of; `undefined` where it would tell of nothing that stays out of sight. */
+/** Finds the end of the messages to summarise; `undefined` if the summary would hide no message. */
 export const foldableTo = (at: Situation, reason: Reason): number | undefined => {
   const first = firstOf(at)
   const end = tailOf(stretchOf(at), tailSize(at, reason === "overflow" ? 0.5 : 1))
@@ -110,14 +110,14 @@ export const foldableTo = (at: Situation, reason: Reason): number | undefined =>
   return end - first > pins.length ? end : undefined
 }
 
-/** Reports whether a request can still be sent as it is, though it is due to be shortened. */
+/** Reports whether a request can still be sent unchanged, though it is due. */
 export const canWait = (at: Situation): boolean =>
   at.limits.progress(sizeOf(at, at.view)) < hard && isWithin(at, brim * at.limits.window)
 
-/** Reports whether a request is as short as one must be after the provider took no more. */
+/** Reports whether a request is short enough after an overflow. */
 export const isRelieved = (at: Situation): boolean => isWithin(at, afterOverflow * at.limits.window)
 
-/** The record by which the cheap steps shorten a request far enough; `undefined` if they do not. */
+/** The record with enough cheap steps; `undefined` if they are not enough. */
 export const relieved = <E, R>(outside: Outside<E, R>, at: Situation) => {
   const end = tailOf(stretchOf(at), tailSize(at, 1))
   const isEnough = (view: View) => at.limits.progress(sizeOf(at, view)) <= relief
@@ -125,8 +125,8 @@ export const relieved = <E, R>(outside: Outside<E, R>, at: Situation) => {
 }
 
 /**
- * The record by which a request is shorter, or the same one if nothing can be done. With a draft, what was written while
- * the run worked on is taken instead of a summary of now.
+ * Shortens a request; returns the same record if that is impossible. A draft, written while the run continued, replaces
+ * a new summary.
  */
 export const compact = Effect.fnUntraced(function* <E, R>(
   outside: Outside<E, R>,

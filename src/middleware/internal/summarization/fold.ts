@@ -1,4 +1,4 @@
-/** Puts a summary in the place of the old part of a conversation, with what must not be lost beside it. */
+/** Replaces the old part of a conversation by a summary, and preserves important messages beside it. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
@@ -16,7 +16,7 @@ const changes = /write|edit|patch|create|delete|remove|move|rename|append|insert
 const keys = ["file_path", "path", "from", "to"]
 const patched = /^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$/gm
 
-/** More than this is no help to a model, and a hostile one could fill the summary with names. */
+/** More files than this help no model, and a hostile one could fill the summary with names. */
 const mostFiles = 100
 const longestName = 300
 
@@ -31,7 +31,7 @@ const namedIn = ({ arguments: args, name }: ToolCall): ReadonlyArray<string> => 
   return [...named, ...inPatch].filter(isName)
 }
 
-/** The files that these messages changed, added to those known; the latest come last. A call that failed counts not. */
+/** The files that these messages changed, added to the known ones; the latest come last. Failed calls don't count. */
 const filesIn = (messages: ReadonlyArray<Message.Message>, known: ReadonlyArray<string>): ReadonlyArray<string> => {
   const failed = new Set(
     messages.flatMap((message) => (message.role === "tool" && message.isError ? [message.toolCallId] : []))
@@ -50,12 +50,12 @@ const filesIn = (messages: ReadonlyArray<Message.Message>, known: ReadonlyArray<
   return [...files].slice(-mostFiles)
 }
 
-/** Characters that the hook for more to keep may give. */
+/** Characters of the text of `keep`. */
 const mostKept = 10_000
 
 const isOwn = (message: Message.Message): boolean => message.role === "human" && message.source === undefined
 
-/** Picks what stays beside the summary: the user's first message, and the last. */
+/** Selects the messages beside the summary: the user's first and last ones. */
 export const pinsOf = ({ frame, history, limits, meter, ratio }: Situation, through: number): ReadonlyArray<Pin> => {
   const room = Math.max(0, limits.trigger / ratio - frame)
   const pin = (index: number, share: number): ReadonlyArray<Pin> => {
@@ -76,7 +76,7 @@ export const pinsOf = ({ frame, history, limits, meter, ratio }: Situation, thro
 
 const list = (names: ReadonlyArray<string>): string => names.map((name) => `- ${name}`).join("\n")
 
-/** So many files are named one by one. */
+/** The most files that are listed by name. */
 const mostNamed = 12
 
 const whereabouts = ({ files, folder }: Offload): string => {
@@ -99,17 +99,17 @@ const restOf = (files: ReadonlyArray<string>, kept: string, offloaded: Offload |
     .map((section) => `\n\n${section}`)
     .join("")
 
-/** Limits a summary: a tenth of what there is for messages, within reason. */
+/** Limits a summary to a tenth of the room for messages, within bounds. */
 const summaryTokens = ({ frame, limits, ratio }: Situation): number =>
   Math.min(3_000, Math.max(100, 0.1 * (limits.trigger / ratio - frame)))
 
-/** Gives what is to be folded: what is not yet, and is no instruction at the very beginning. */
+/** Selects the messages to fold: not yet folded, and no leading instructions. */
 const rangeOf = (at: Situation, end: number): ReadonlyArray<Message.Message> => at.history.slice(firstOf(at), end)
 
 const earlierOf = ({ record, view }: Situation): string | undefined =>
   view.foldedTo < 0 ? undefined : record.fold?.body
 
-/** Asks for a summary of everything before `end`; nothing is decided by it. */
+/** Requests a summary of everything before `end`, without a decision. */
 export const summaryBody = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, end: number) {
   const { history, limits, meter, ratio, run } = at
   const author = yield* outside.author(run)
@@ -124,16 +124,16 @@ export const summaryBody = Effect.fnUntraced(function* <E, R>(outside: Outside<E
   })
 })
 
-/** Folds everything before `end` under a text, if what the model sees is shorter by it. */
+/** Folds everything before `end` under a text, if that shortens the view. */
 const foldUnder = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, end: number, body: string) {
   const { history, meter, record, run, view } = at
   const kept = outside.keep === undefined ? "" : shorten((yield* outside.keep(run)).trim(), mostKept)
   const files = filesIn(rangeOf(at, end), earlierOf(at) === undefined ? [] : record.files)
   const makeId = yield* IdGenerator
   const { clip, trim: trimmed, ...others } = record
-  const left = <A extends { readonly through: Ref }>(one: A | undefined): A | undefined =>
+  const keepLater = <A extends { readonly through: Ref }>(one: A | undefined): A | undefined =>
     one !== undefined && locate(history, one.through) >= end ? one : undefined
-  const base: Record = defined({ ...others, files, trim: left(trimmed), clip: left(clip) })
+  const base: Record = defined({ ...others, files, trim: keepLater(trimmed), clip: keepLater(clip) })
   const fold = { through: refAt(history, end - 1), pins: pinsOf(at, end - 1), id: makeId(), head, body }
   const folded = (written: Offload | undefined): Record => ({
     ...base,
@@ -151,7 +151,7 @@ const foldUnder = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at:
 const messageOf = (error: unknown): string =>
   error instanceof Error && error.message !== "" ? error.message : String(error)
 
-/** Folds by a summary; without one that is shorter than what it tells of, nothing is folded. */
+/** Folds by a summary. Without a summary that is shorter than its source, nothing is folded. */
 export const summarised = Effect.fnUntraced(function* <E, R>(
   outside: Outside<E, R>,
   at: Situation,
@@ -169,7 +169,7 @@ export const summarised = Effect.fnUntraced(function* <E, R>(
   return folded
 })
 
-/** Leaves the oldest messages out, with a notice in their place. What was summarised before stays. */
+/** Drops the oldest messages, with a notice in their place. Earlier summaries stay. */
 export const dropped = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, end: number) {
   const count = rangeOf(at, end).length
   const notice = `[${count} messages could not be summarised and were left out here.]`

@@ -1,12 +1,12 @@
 /**
- * Limits of a conversation: how long is too long, how much of its end stays, and where it may be cut: between groups,
- * never between a call and its results.
+ * Limits of a conversation: its longest length, the length of its tail, and the places of a cut: between groups, never
+ * between a call and its results.
  */
 import type { Message } from "../../../core/Message.ts"
 
 /**
- * A length of a conversation: a fraction of the model's context window, tokens, or messages. What is given must hold
- * together: `{ tokens: 50_000, messages: 20 }` is both.
+ * A length of a conversation: a fraction of the model's context window, tokens, or messages. If several are set, all
+ * must hold: `{ tokens: 50_000, messages: 20 }` is both.
  */
 export interface Amount {
   readonly fraction?: number | undefined
@@ -24,18 +24,15 @@ export interface Size {
 export interface Limits {
   /** In tokens. */
   readonly window: number
-  /** The trigger in tokens; where it would be, if it is one of messages. */
+  /** The trigger in tokens, or its equivalent for a trigger in messages. */
   readonly trigger: number
-  /** Share of the way to the trigger that a request has gone: from 1 on it is too long. */
+  /** The share of the trigger that a request has reached: from 1 on it is too long. */
   readonly progress: (size: Size) => number
-  /**
-   * Limit of the end that stays; of messages, half of what the trigger allows at most, or each turn would compact
-   * again.
-   */
+  /** The longest tail. In messages it is at most half of the trigger, or each turn would compact again. */
   readonly tail: Size
 }
 
-/** The window of a model that does not say, in tokens. */
+/** The window of a model that reports none, in tokens. */
 export const unknownWindow = 32_768
 
 export const defaultTrigger: ReadonlyArray<Amount> = [{ fraction: 0.85 }]
@@ -57,8 +54,8 @@ const clauseProgress = ({ fraction, messages, tokens }: Amount, size: Size, wind
 }
 
 /**
- * Works limits out for a window of so many tokens. Where it is not known, one is assumed that is small enough for what
- * people run on their own machines, but not smaller than the trigger asks for.
+ * Derives the limits for a window in tokens. An unknown window is assumed to be small enough for local models, but not
+ * smaller than the trigger demands.
  */
 export const limitsOf = (clauses: ReadonlyArray<Amount>, tail: Amount, known: number | undefined): Limits => {
   const assumed = known ?? unknownWindow
@@ -77,17 +74,17 @@ export const limitsOf = (clauses: ReadonlyArray<Amount>, tail: Amount, known: nu
   }
 }
 
-/** Reports whether a group begins here: with anything but the answer to a call. */
+/** Reports whether a group starts here: with anything but the answer to a call. */
 const begins = (history: ReadonlyArray<Message>, index: number): boolean => history[index]?.role !== "tool"
 
-/** The beginning of the group before `end`. */
+/** The start of the group before `end`. */
 const groupBefore = (history: ReadonlyArray<Message>, end: number, first: number): number => {
   let at = end - 1
   while (at > first && !begins(history, at)) at--
   return at
 }
 
-/** A part of a history: from `first` on, with a number of tokens for each message. */
+/** A part of a history from `first` on, with the tokens of each message. */
 export interface Stretch {
   readonly history: ReadonlyArray<Message>
   readonly first: number
@@ -95,8 +92,8 @@ export interface Stretch {
 }
 
 /**
- * Finds the beginning of the tail: whole groups from the end, as many as fit, at least one. A notice at the very end
- * that nobody keeps (the one that asks for a final answer) does not count as that one.
+ * Finds the start of the tail: as many whole groups from the end as fit, at least one. A trailing notice without an id,
+ * such as the request for a final answer, does not count.
  */
 export const tailOf = ({ first, history, tokensAt }: Stretch, most: Size): number => {
   let start = history.length
@@ -115,5 +112,5 @@ export const tailOf = ({ first, history, tokensAt }: Stretch, most: Size): numbe
   return start
 }
 
-/** Finds the beginning of the last group that calls something or answers; its results are what the model works on. */
+/** Finds the start of the last group with a call or an answer. Its results are the model's current work. */
 export const lastGroupOf = (stretch: Stretch): number => tailOf(stretch, { tokens: 0, messages: 0 })

@@ -1,4 +1,4 @@
-/** Memory of a run while it is under way: counts, the view, and how far the counts can be trusted. */
+/** Memory of a running run: counts, the view, and the accuracy of the counts. */
 import type * as Fiber from "effect/Fiber"
 import type * as Result from "effect/Result"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
@@ -12,14 +12,14 @@ import type { Author } from "./summarise.ts"
 import { type Counter, type Frame, makeMeter, type Meter, noFrame, nothingCounted } from "./tokens.ts"
 import { makeViewer, type View } from "./view.ts"
 
-/** A summary that is written while the run works on: of everything up to `through` that `fold` does not tell of. */
+/** A background summary: of everything up to `through` that `fold` does not cover. */
 export interface Pending {
   readonly through: Ref
   readonly fold: Fold | undefined
   readonly fiber: Fiber.Fiber<Result.Result<string, unknown>>
 }
 
-/** The limits for a window of so many tokens. */
+/** The limits for a window in tokens. */
 interface Known {
   readonly known: number | undefined
   readonly limits: Limits
@@ -30,25 +30,23 @@ export interface Memory {
   readonly meter: Meter
   readonly frame: Frame
   readonly viewOf: (history: Situation["history"], record: Record) => View
-  /** Real tokens for one that the meter counts, as the provider's last usage says. */
+  /** The ratio of the provider's tokens to the meter's, from the last usage. */
   ratio: number | undefined
-  /** The window that an overflow must have had which named no limit, in tokens. */
+  /** The window implied by an overflow without a limit, in tokens. */
   window: number | undefined
-  /** The limits for the window that was known last. */
+  /** The limits for the last known window. */
   limits: Known | undefined
-  /**
-   * Share of the way to the trigger that the last request had gone, and the one from which trying again is worth it.
-   */
+  /** The last request's share of the trigger, and the share from which another attempt is worthwhile. */
   progress: number
   retryAt: number
   isWindowTold: boolean
   author: Author | undefined
-  /** The last request of this run, as it came. */
+  /** The last request of this run. */
   sent: ModelRequest | undefined
   pending: Pending | undefined
 }
 
-/** The measures of conversations. */
+/** Measures of conversations. */
 export interface Measure {
   readonly clauses: ReadonlyArray<Amount>
   readonly tail: Amount
@@ -56,38 +54,38 @@ export interface Measure {
   readonly contextWindowTokens: number | undefined
 }
 
-/** Below this a request says nothing about how good the counter is: what surrounds messages outweighs them. */
+/** A smaller request says nothing about the counter: the overhead outweighs the messages. */
 const leastCounted = 500
 
 const largestRatio = 4
 
-/** A ratio that can be: a counter may be wrong by so much, and a provider's numbers may be nonsense. */
+/** Bounds a ratio: a counter is wrong by a limited factor, and a provider may report nonsense. */
 const sound = (ratio: number): number => (Number.isFinite(ratio) ? Math.min(largestRatio, Math.max(0.5, ratio)) : 1)
 
-/** A limit that a provider names, if it can be one: not far below what it took before. */
+/** Reports whether a provider's limit is plausible: not far below an accepted request. */
 const isLimit = (tokens: number | undefined, sent: number): tokens is number =>
   tokens !== undefined && Number.isFinite(tokens) && tokens > sent / 20
 
-/** Learns from the tokens that a provider counted for a request what one that the meter counts is worth. */
+/** Learns the ratio of the provider's tokens to the meter's from one request. */
 export const learn = (memory: Memory, counted: number, read: number): void => {
   if (read > 0 && counted >= leastCounted) memory.ratio = sound(read / counted)
 }
 
-/** The smallest window that anybody spoke of, in tokens; `undefined` if nobody did. */
+/** The smallest named window in tokens; `undefined` without any. */
 const smallest = (...windows: ReadonlyArray<number | undefined>): number | undefined =>
   windows.reduce(
     (least, one) => (least === undefined || one === undefined ? (least ?? one) : Math.min(least, one)),
     undefined
   )
 
-/** The window of a run's model as its layer, the options or its provider say. */
+/** The window of a run's model by its layer, the options or its provider. */
 const namedWindow = ({ contextWindowTokens }: Measure, run: Run, { window }: Record): number | undefined =>
   smallest(
     contextWindowTokens ?? run.model?.contextWindowTokens,
     window !== undefined && window.model === run.model?.modelId ? window.tokens : undefined
   )
 
-/** Makes the memories of the runs that one middleware serves; each is gone with its run. */
+/** Makes the memories of a middleware's runs. Each ends with its run. */
 export const makeMemories = (measure: Measure) => {
   const memories = Attached.make<Run, Memory>()
   const counted = nothingCounted()
@@ -95,7 +93,7 @@ export const makeMemories = (measure: Measure) => {
     seeing: makeMeter(measure.counter, true, counted),
     blind: makeMeter(measure.counter, false, counted)
   }
-  // Most runs have the window that the last one had.
+  // Most runs have the same window as the last one.
   let last: Known | undefined
 
   const of = (run: Run): Memory => {
@@ -120,7 +118,7 @@ export const makeMemories = (measure: Measure) => {
     return made
   }
 
-  /** The window of a run's model as far as anybody knows. */
+  /** The known window of a run's model. */
   const windowOf = (run: Run, record: Record): number | undefined =>
     smallest(namedWindow(measure, run, record), of(run).window)
 
@@ -132,7 +130,7 @@ export const makeMemories = (measure: Measure) => {
     return last.limits
   }
 
-  /** The situation of a run that is about to send a request. */
+  /** The situation of a run before a request. */
   const situate = (run: Run, request: ModelRequest, record: Record): Situation => {
     const memory = of(run)
     return {
@@ -147,7 +145,9 @@ export const makeMemories = (measure: Measure) => {
     }
   }
 
-  /** Learns from an overflow, of the window and of our counts: the record with a limit that the provider named. */
+  /**
+   * Learns from an overflow about the window and the counts. Returns the record with the limit that the provider named.
+   */
   const corrected = (at: Situation, error: ModelError): Record => {
     const { record, run } = at
     const memory = of(run)
@@ -156,7 +156,7 @@ export const makeMemories = (measure: Measure) => {
     const sent = used !== undefined && used > 0 ? used : counted * at.ratio
     const named = isLimit(limit, sent) ? limit : undefined
     const window = smallest(named, windowOf(run, record))
-    // It did not fit, so it was more than the window; where that can't be, the window is less than anybody said.
+    // The request was larger than the window. If that is implausible, the window is smaller than reported.
     const needed = ((window ?? 0) * 1.05) / counted
     memory.ratio = sound(Math.max(at.ratio, sent / counted, needed <= largestRatio ? needed : 0))
     if (window === undefined || needed > largestRatio) memory.window = Math.floor(counted * memory.ratio * 0.9)

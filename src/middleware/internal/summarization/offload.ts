@@ -1,4 +1,4 @@
-/** Writes the folded part of a history to the backend, where the agent can read it again. */
+/** Writes the folded part of a history to the backend for the agent to read again. */
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
@@ -11,7 +11,7 @@ import { sectionOf } from "./transcript.ts"
 
 const root = "/conversation_history"
 
-/** Characters of one file, unless one message alone has more. */
+/** Characters of one file, unless a single message has more. */
 const fileLength = 1_000_000
 
 const longestName = 80
@@ -29,13 +29,13 @@ const hash = (text: string): string => {
   return [one, two].map((half) => (half >>> 0).toString(16).padStart(8, "0")).join("")
 }
 
-/** An id as the name of a folder. Two ids have never one name, short of a collision of hashes of very long ones. */
+/** The folder name of an id. Distinct ids have distinct names, except for hash collisions of very long ones. */
 const nameOf = (id: string): string => {
   const name = id.replaceAll(/[^A-Za-z0-9-]/g, (char) => `_${char.charCodeAt(0).toString(16)}_`)
   return name.length <= longestName ? name : `${name.slice(0, longestName - 17)}_${hash(id)}`
 }
 
-/** A sub-agent has its parent's thread: what it writes must not come between that of the parent. */
+/** The folder of a run. A sub-agent shares its parent's thread, but must not mix its files with the parent's. */
 const folderOf = (run: Run): string => {
   const thread = run.depth === 0 && run.threadId !== undefined && run.threadId !== "" ? run.threadId : run.runId
   return `${root}/${nameOf(thread)}`
@@ -43,7 +43,7 @@ const folderOf = (run: Run): string => {
 
 const isThere = (error: BackendError): boolean => error.reason._tag === "AlreadyExists"
 
-/** Finds the beginning of what is not yet written. */
+/** Finds the start of the unwritten messages. */
 const startOf = (history: ReadonlyArray<Message>, through: Ref | undefined): number => {
   if (through === undefined) return 0
   if (history[through.index]?.id === through.id) return through.index + 1
@@ -73,8 +73,8 @@ const textsOf = (history: ReadonlyArray<Message>, start: number, end: number): R
 }
 
 /**
- * Writes the messages before `end` that are not written yet, in new files: nothing is read or written twice. Another
- * branch of the thread may have been here before; then the file has a name of its own.
+ * Writes the unwritten messages before `end` to new files: nothing is read or written twice. If another branch of the
+ * thread used the name, the file gets a name of its own.
  */
 export const offload = Effect.fnUntraced(function* (
   backend: Backend.Service,

@@ -2,7 +2,7 @@
 import * as Schema from "effect/Schema"
 import * as AgentState from "../../../core/AgentState.ts"
 
-/** A message of the history. The index is where it was: a hint, that the id must confirm. */
+/** A reference to a message. The index is its former place, a hint that the id must confirm. */
 export const Ref = Schema.Struct({ id: Schema.String, index: Schema.Finite })
 export type Ref = typeof Ref.Type
 
@@ -11,8 +11,8 @@ const Pin = Schema.Struct({ ...Ref.fields, limit: Schema.optionalKey(Schema.Fini
 export type Pin = typeof Pin.Type
 
 /**
- * Everything up to `through` is told by a summary. Its text is `head`, `body` (what a model wrote) and `rest`; `id` is
- * that of its message.
+ * A summary in place of everything up to `through`. Its text is `head`, `body` (by a model) and `rest`; `id` is the id
+ * of its message.
  */
 const Fold = Schema.Struct({
   through: Ref,
@@ -24,18 +24,15 @@ const Fold = Schema.Struct({
 })
 export type Fold = typeof Fold.Type
 
-/** Up to `through`, long arguments are cut, and `results` are cleared too; `folder` is where these can be read. */
+/** Up to `through`, long arguments are cut, and `results` are cleared too; `folder` has them in full. */
 const Trim = Schema.Struct({ through: Ref, results: Schema.Boolean, folder: Schema.optionalKey(Schema.String) })
 export type Trim = typeof Trim.Type
 
-/** Up to `through`, what tools gave and were given is cut to `limit` characters; with `all`, what was said too. */
+/** Up to `through`, arguments and results of tools are cut to `limit` characters; with `all`, every text. */
 const Clip = Schema.Struct({ through: Ref, limit: Schema.Finite, all: Schema.Boolean })
 export type Clip = typeof Clip.Type
 
-/**
- * The messages that were written to the backend: everything up to `through`, in these files of a folder, the oldest
- * first.
- */
+/** The messages in the backend: everything up to `through`, in these files of a folder, the oldest first. */
 const Offload = Schema.Struct({
   folder: Schema.String,
   through: Schema.optionalKey(Ref),

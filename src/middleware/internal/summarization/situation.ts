@@ -1,4 +1,4 @@
-/** One request that may be too long, and what can be said of it. */
+/** One request that may be too long, and its measures. */
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import type { Message } from "../../../core/Message.ts"
@@ -17,7 +17,7 @@ export interface Outside<E, R> {
   readonly keep: ((run: Run) => Effect.Effect<string, E, R>) | undefined
 }
 
-/** One request that is too long, and how it is counted: `frame` is what it has beside its messages. */
+/** One request that is too long, and its counts: `frame` is everything but its messages. */
 export interface Situation {
   readonly run: Run
   readonly history: ReadonlyArray<Message>
@@ -31,7 +31,7 @@ export interface Situation {
 
 export const refAt = (history: ReadonlyArray<Message>, index: number): Ref => ({ id: history[index]?.id ?? "", index })
 
-/** Finds the beginning of what may be folded. */
+/** Finds the first foldable message. */
 export const firstOf = ({ history, view }: Situation): number => Math.max(view.foldedTo + 1, leadingOf(history))
 
 export const stretchOf = (at: Situation): Stretch => ({
@@ -49,7 +49,7 @@ export const sizeOf = ({ frame, ratio }: Situation, view: View): Size => ({
   messages: view.messages.length
 })
 
-/** Limit of the end that stays, in tokens of the meter: never more than half of what is left for messages. */
+/** The longest tail, in tokens of the meter: never more than half of the room for messages. */
 export const tailSize = ({ frame, limits, ratio }: Situation, share: number): Size => ({
   tokens: share * Math.max(0, Math.min(limits.tail.tokens / ratio, (limits.trigger / ratio - frame) / 2)),
   messages: share * limits.tail.messages
@@ -59,9 +59,7 @@ export const tailSize = ({ frame, limits, ratio }: Situation, share: number): Si
 export const withRecord = (at: Situation, record: Record): Situation =>
   record === at.record ? at : { ...at, record, view: viewOf(at.history, record, at.meter) }
 
-/**
- * Writes down what is about to go out of sight. One that fails is told of, and leaves no pointer to what is not there.
- */
+/** Writes the messages that are about to be hidden. A failure causes a warning, and the record gets no pointer. */
 export const offloaded = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, end: number) {
   const backend = yield* outside.backend
   if (backend === undefined) return undefined

@@ -1,4 +1,4 @@
-/** Has a model write a summary of messages, in as many requests as its window needs. */
+/** Summarises messages by a model, in as many requests as its window needs. */
 import * as Effect from "effect/Effect"
 import type * as ChatModel from "../../../core/ChatModel.ts"
 import * as Message from "../../../core/Message.ts"
@@ -13,7 +13,7 @@ import { source } from "./view.ts"
 /** The purpose of the requests by which summaries are made. */
 const purpose = "summary"
 
-/** The model that summaries are asked of: the run's own, or one that was opened for it. */
+/** The model for summaries: the run's own, or one opened for it. */
 export interface Author {
   readonly name: string
   readonly window: number | undefined
@@ -51,7 +51,7 @@ const failure = (run: Run, author: Author, detail: string): ModelError =>
     detail
   })
 
-/** Asks for one summary, through the middleware of the run. */
+/** Requests one summary, through the middleware of the run. */
 const ask = Effect.fnUntraced(function* (
   run: Run,
   author: Author,
@@ -73,7 +73,7 @@ const ask = Effect.fnUntraced(function* (
   return `${text}\n[… the rest of the summary was cut …]`
 })
 
-/** Puts pieces together, in their order, into as few requests as their tokens allow. */
+/** Packs pieces in order into as few requests as their tokens allow. */
 const pack = (pieces: ReadonlyArray<string>, room: number, meter: Meter): ReadonlyArray<ReadonlyArray<string>> => {
   const chunks: Array<Array<string>> = []
   let left = 0
@@ -93,10 +93,10 @@ const pack = (pieces: ReadonlyArray<string>, room: number, meter: Meter): Readon
   return chunks
 }
 
-/** Parts of parts of parts: who needs more levels does not get shorter. */
+/** The most levels of summaries of summaries: more levels don't get shorter. */
 const mostLevels = 3
 
-/** More requests than this are not worth a summary: messages are shortened until it is enough. */
+/** The most requests for one summary: with more, messages are shortened instead. */
 const mostChunks = 12
 
 /** Summarises chunk by chunk, then the summaries, until one is left. */
@@ -124,10 +124,10 @@ const reduce = Effect.fnUntraced(function* (
   return yield* Effect.fail(failure(run, author, "its summaries do not get shorter"))
 })
 
-/** The least room in which a request for a summary makes sense (tokens). */
+/** The least room for a summary request (tokens). */
 const leastRoom = 100
 
-/** Scales to which messages are shortened: to fit one request if that does not take much away, else several. */
+/** Scales of shortened messages: one request if the loss is small, else several. */
 const scales = [
   { scale: 1, chunks: 1 },
   { scale: 0.5, chunks: 1 },
@@ -138,7 +138,7 @@ const scales = [
 ]
 const smallest = 0.06
 
-/** Messages as pieces of text, at a scale, and their tokens; no more than are over a limit already. */
+/** Messages as pieces of text at a scale, with their tokens; it stops over a limit. */
 const piecesAt = (messages: ReadonlyArray<Message.Message>, meter: Meter, scale: number, limit: number) => {
   const pieces: Array<string> = []
   let tokens = 0
@@ -151,7 +151,7 @@ const piecesAt = (messages: ReadonlyArray<Message.Message>, meter: Meter, scale:
   return { pieces, tokens }
 }
 
-/** Messages as pieces of text that fit one request, or as few as can be, and never over {@link mostChunks}. */
+/** Messages as pieces of text that fit one request, or as few as possible, and at most {@link mostChunks}. */
 const piecesOf = (messages: ReadonlyArray<Message.Message>, meter: Meter, room: number): ReadonlyArray<string> => {
   const several = room * mostChunks * 0.8
   for (const { chunks, scale } of scales) {
@@ -161,7 +161,7 @@ const piecesOf = (messages: ReadonlyArray<Message.Message>, meter: Meter, room: 
   }
   const { pieces, tokens } = piecesAt(messages, meter, smallest, Infinity)
   if (tokens <= several) return pieces
-  // Too many messages to say a word about each: how it began and how it stands matter most.
+  // Too many messages to mention each: the first and the last matter most.
   const kept = Math.max(1, Math.floor((pieces.length * room * mostChunks * 0.4) / tokens))
   const left = pieces.length - 2 * kept
   return left <= 0
@@ -175,15 +175,12 @@ export interface Work {
   readonly goal: Message.Message | undefined
   readonly messages: ReadonlyArray<Message.Message>
   readonly window: number
-  /** Real tokens for one that the meter counts. */
+  /** The ratio of the provider's tokens to the meter's. */
   readonly ratio: number
   readonly tokens: number
 }
 
-/**
- * Writes a summary. When the model says that a request did not fit, it is asked again with half as much in each, twice
- * at most.
- */
+/** Writes a summary. After an overflow it retries with half as much in each request, twice at most. */
 export const summarise = Effect.fnUntraced(function* (run: Run, author: Author, meter: Meter, work: Work) {
   const words = Math.max(60, Math.floor(work.tokens * 0.7))
   const frame = meter.text(instructions(whole, words))

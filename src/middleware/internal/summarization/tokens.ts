@@ -5,16 +5,16 @@ import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import type { Message } from "../../../core/Message.ts"
 import { deepest, jsonTokens, mediaTokens, textTokens } from "../../../support/text/tokens.ts"
 
-/** Counts tokens of a text, and of an image or a file that the model is shown. */
+/** Counts the tokens of a text, and of an image or a file. */
 export interface Counter {
   readonly text: (text: string) => number
   readonly media: (block: Content.ImageBlock | Content.FileBlock) => number
 }
 
-/** Good within about a quarter for prose in any script, for code and for JSON. */
+/** Accurate within about a quarter for prose in any script, for code and for JSON. */
 export const estimate: Counter = { text: textTokens, media: mediaTokens }
 
-/** Roughly how many characters a value has as JSON. */
+/** Estimates the characters of a value as JSON. */
 export const sizeOf = (value: Json, depth = 0): number => {
   if (typeof value === "string") return value.length + 2
   if (typeof value !== "object" || value === null) return 5
@@ -27,7 +27,7 @@ export const sizeOf = (value: Json, depth = 0): number => {
   return sum
 }
 
-/** Tokens of the text in the place of an image for a model that has no vision. */
+/** Tokens of the text that replaces an image for a model without vision. */
 const unseenTokens = 14
 
 const blockTokens = (counter: Counter, vision: boolean, block: Content.Block): number => {
@@ -46,15 +46,15 @@ const messageTokens = (counter: Counter, vision: boolean, message: Message): num
   return sum
 }
 
-/** Counts for many runs. What was counted once is not counted again. */
+/** Counts for many runs, with a cache. */
 export interface Meter {
   readonly text: (text: string) => number
   readonly message: (message: Message) => number
-  /** Counts a request beside its messages: the system prompt, the tools, the schema of the answer. */
+  /** Counts a request without its messages: the system prompt, the tools, the schema of the answer. */
   readonly frame: (request: Pick<ModelRequest, "systemPrompt" | "tools" | "outputSchema">, last: Frame) => number
 }
 
-/** The system prompt and the tools that were counted last, in a run: most requests have the same. */
+/** The last counted system prompt and tools of a run: most requests have the same. */
 export interface Frame {
   prompt: string
   tools: ModelRequest["tools"]
@@ -64,7 +64,7 @@ export interface Frame {
 
 export const noFrame = (): Frame => ({ prompt: "", tools: [], promptTokens: 0, toolTokens: 0 })
 
-/** The tokens of what is the same in all runs of a counter: of tools and schemas, and of messages, with vision and without. */
+/** The cached tokens of a counter: of tools and schemas, and of messages with and without vision. */
 export interface Counted {
   readonly definitions: WeakMap<object, number>
   readonly seen: WeakMap<Message, number>
@@ -77,14 +77,14 @@ export const nothingCounted = (): Counted => ({
   unseen: new WeakMap()
 })
 
-/** A message of fewer tokens is estimated sooner than it is looked up, and a table of all messages is long to collect. */
+/** Smaller messages are cheaper to estimate than to look up, and a table of all messages is slow to collect. */
 const worthKeeping = 64
 
 /** Makes a meter. The next run on a conversation finds its messages counted. */
 export const makeMeter = (counter: Counter, vision: boolean, { definitions, seen, unseen }: Counted): Meter => {
   const messages = vision ? seen : unseen
 
-  const once = <K extends object>(key: K, count: (key: K) => number): number => {
+  const countOnce = <K extends object>(key: K, count: (key: K) => number): number => {
     const known = definitions.get(key)
     if (known !== undefined) return known
     const made = count(key)
@@ -117,10 +117,10 @@ export const makeMeter = (counter: Counter, vision: boolean, { definitions, seen
       if (last.tools !== tools) {
         last.tools = tools
         last.toolTokens = 0
-        for (const one of tools) last.toolTokens += once(one, tool)
+        for (const one of tools) last.toolTokens += countOnce(one, tool)
       }
       const sum = last.promptTokens + last.toolTokens
-      return outputSchema === undefined ? sum : sum + once(outputSchema, schema)
+      return outputSchema === undefined ? sum : sum + countOnce(outputSchema, schema)
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Messages as text: for a model to summarise, and for a file that can be read again. */
+/** Messages as text: for a summary, and for a file. */
 import type * as Content from "../../../core/Content.ts"
 import type { Json } from "../../../core/Json.ts"
 import type * as Message from "../../../core/Message.ts"
@@ -6,7 +6,7 @@ import { describeArguments } from "../../../core/ToolCall.ts"
 import { sizeOf } from "./tokens.ts"
 import { shorten } from "./trim.ts"
 
-/** Nested deeper than this, arguments are only named: rendering them could overflow the stack. */
+/** The deepest nesting of rendered arguments: deeper ones could overflow the stack. */
 const deepest = 64
 
 const depthOf = (value: Json, depth = 0): number =>
@@ -26,12 +26,12 @@ const saidIn = (message: Message.Message): string =>
     .flatMap((block) => (block.type === "text" ? [block.text] : block.type === "reasoning" ? [] : [mediaOf(block)]))
     .join("\n")
 
-/** Characters of a message that a summary is made of: people's and the model's words count for more. */
+/** Characters of a message in a summary's input: people's and the model's words matter more. */
 const lengths = { said: 8_000, result: 2_000, call: 600 }
 
 const closing = /<\/(?=\s*(?:user|assistant|result|instruction|summary|conversation)\b)/gi
 
-/** Text between tags that it can't close: what a tool gave must not pass for what a user said. */
+/** Wraps a text in tags that it can't close, so that a tool result can't pass for a user's message. */
 export const tagged = (tag: string, text: string, about = ""): string => {
   const name = about.slice(0, 80).replaceAll(/[^\w.:/ -]/g, "_")
   return `<${tag}${name === "" ? "" : ` ${name}`}>\n${text.replaceAll(closing, "<\\/")}\n</${tag}>`
@@ -45,7 +45,7 @@ const callsOf = (message: Message.AiMessage, limit: number): ReadonlyArray<strin
   ...message.malformedToolCalls.map(({ name = "a tool", raw }) => `Called ${name} with ${shorten(raw, limit)}`)
 ]
 
-/** One message as a summariser reads it; `scale` shortens it beyond the usual. */
+/** Formats one message for a summary; `scale` shortens it further. */
 export const pieceOf = (message: Message.Message, scale: number): string => {
   const lengthOf = (length: number) => Math.max(80, Math.floor(length * scale))
   const said = saidIn(message)
@@ -69,7 +69,7 @@ export const pieceOf = (message: Message.Message, scale: number): string => {
 
 const headings = { system: "Instruction", human: "User", ai: "Assistant", tool: "Result" } as const
 
-/** A block of code that nothing in the text can end. */
+/** A code block that no text in it can end. */
 const fenced = (text: string, language: string): string => {
   const longest = (text.match(/`{3,}/g) ?? []).reduce((most, run) => Math.max(most, run.length), 2)
   const fence = "`".repeat(longest + 1)
@@ -78,7 +78,7 @@ const fenced = (text: string, language: string): string => {
 
 const oneLine = (text: string): string => text.slice(0, 200).replaceAll(/\s+/g, " ")
 
-/** One message in full, as Markdown; images and files are named only. */
+/** Formats one message in full, as Markdown; images and files are only named. */
 export const sectionOf = (message: Message.Message, index: number): string => {
   const origin = message.source === undefined ? "" : ` (${oneLine(message.source)})`
   const title =

@@ -1,4 +1,4 @@
-/** Messages made shorter for the model to see; the transcript keeps them as they are. */
+/** Shortens messages for the model's view; the transcript keeps the originals. */
 import * as Content from "../../../core/Content.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
@@ -6,16 +6,16 @@ import { cutMiddle, headOf } from "../../../support/text/text.ts"
 import type { Clip, Trim } from "./record.ts"
 import { sizeOf } from "./tokens.ts"
 
-/** Characters that old arguments of a call may have in all, and each of them where they have more. */
+/** Limits of an old call's arguments, in characters: all together, and each one when over it. */
 const argumentsLimit = 2_000
 const argumentHead = 200
 const mostArguments = 20
 
-/** A result under this many characters is not worth a note in its place. */
+/** The shortest result that is cleared: a note is not worth it for shorter ones. */
 const resultLimit = 400
 const resultHead = 120
 
-/** The head and the tail of a text that is longer than `limit` characters, with a note between them. */
+/** The head and the tail of a text over `limit` characters, with a note between them. */
 export const shorten = (text: string, limit: number): string =>
   cutMiddle(text, limit, (left) => `\n[… ${left} characters left out …]\n`)
 
@@ -29,7 +29,7 @@ const shortArgument = (value: Json, limit: number): Json => {
   return typeof value === "string" ? `${headOf(value, limit)} ${note}` : note
 }
 
-/** Arguments with each of them cut, if they are longer than `limit` characters in all. */
+/** Cuts each argument if all together are over `limit` characters. */
 const shortArguments = (args: JsonObject, limit: number): JsonObject => {
   if (sizeOf(args) <= limit) return args
   const each = Math.min(argumentHead, limit)
@@ -68,7 +68,7 @@ const clearedResult = (message: Message.ToolMessage, folder: string | undefined)
   return note.length >= text.length && media === 0 ? message : { ...message, content: [Content.text(note)] }
 }
 
-/** An old message with long arguments cut, and its result cleared if that is asked for. */
+/** Cuts an old message's long arguments, and clears its result if asked. */
 export const trimmed = (message: Message.Message, trim: Pick<Trim, "results" | "folder">): Message.Message => {
   if (message.role === "ai") return shortCalls(message, argumentsLimit)
   return message.role === "tool" && trim.results ? clearedResult(message, trim.folder) : message
@@ -97,8 +97,8 @@ const withContent = <M extends Message.Message>(message: M, content: ReadonlyArr
   content === message.content ? message : { ...message, content }
 
 /**
- * A message of which no text is longer than the limit: what tools were given and gave, or all that was said. Half of an
- * instruction may say something else than the whole, so these stay.
+ * Limits every text of a message: a tool's arguments and results, or all texts. Instructions stay, since half of one
+ * may mean something else.
  */
 export const clipped = (message: Message.Message, clip: Pick<Clip, "limit" | "all">): Message.Message => {
   if (message.role === "system") return message
@@ -110,7 +110,7 @@ export const clipped = (message: Message.Message, clip: Pick<Clip, "limit" | "al
   return withContent(message, shortContent(message.content, clip.limit, !clip.all))
 }
 
-/** A long message of a user in few characters: its head and its tail, and a note for each image. */
+/** Shortens a user's long message to its head and tail, with a note for each image. */
 export const digest = (message: Message.Message, limit: number): Message.Message => {
   const text = shorten(Message.text(message), limit)
   const media = message.content.filter(isMedia).map(() => mediaNote)

@@ -1,4 +1,4 @@
-/** The model's view of a history: the whole of it, or what a record of compactions makes of it. */
+/** The model's view of a history: all of it, or its form by a record of compactions. */
 import * as Message from "../../../core/Message.ts"
 import type { Clip, Fold, Record, Ref, Trim } from "./record.ts"
 import type { Meter } from "./tokens.ts"
@@ -8,17 +8,17 @@ import { clipped, digest, trimmed } from "./trim.ts"
 export const source = "summarization"
 
 /**
- * A view of a history. `messages` is the history's own list while there is nothing to change in it; else a list that
- * grows with it, so that an adapter that remembers what it was given finds it again.
+ * A view of a history. Without changes, `messages` is the history's own list. Otherwise it is a list that grows with
+ * the history, so that an adapter finds its last one again.
  */
 export interface View {
   readonly record: Record
   readonly messages: ReadonlyArray<Message.Message>
-  /** Tokens of `messages`, as the meter counts. */
+  /** Tokens of `messages` by the meter. */
   readonly tokens: number
-  /** The last message that is folded, by its index in the history; -1 if none is. */
+  /** The index of the last folded message in the history; -1 without any. */
   readonly foldedTo: number
-  /** The index in `messages` of a message of the history; of one that is folded, the summary's. */
+  /** Maps an index of the history to an index of `messages`; a folded message has the summary's. */
   readonly indexOf: (index: number) => number
 }
 
@@ -27,30 +27,30 @@ interface State extends View {
   tokens: number
 }
 
-/** Finds a message of a record in a history that may be another one by now; -1 if it is not there. */
+/** Finds a record's message in a history that may have changed; -1 if it is missing. */
 export const locate = (history: ReadonlyArray<Message.Message>, ref: Ref | undefined): number => {
   if (ref === undefined) return -1
   return history[ref.index]?.id === ref.id ? ref.index : history.findIndex((message) => message.id === ref.id)
 }
 
-/** The same at the end of a group: what answers a call is never parted from it. */
+/** Finds the end of a message's group: calls and answers stay together. */
 const locateEnd = (history: ReadonlyArray<Message.Message>, ref: Ref | undefined): number => {
   let at = locate(history, ref)
   while (at >= 0 && history[at + 1]?.role === "tool") at++
   return at
 }
 
-/** The message that tells of what is folded. */
+/** The message with the summary. */
 const summaryOf = (fold: Fold): Message.HumanMessage =>
   Message.human(fold.head + fold.body + fold.rest, { id: fold.id, source })
 
-/** Counts the system messages that a history begins with. They are instructions, and stay. */
+/** Counts the leading system messages. They are instructions, and stay. */
 export const leadingOf = (history: ReadonlyArray<Message.Message>): number => {
   const first = history.findIndex((message) => message.role !== "system")
   return first === -1 ? history.length : first
 }
 
-/** Makes the messages in the place of everything up to `foldedTo`. */
+/** Makes the messages in place of everything up to `foldedTo`. */
 const frontOf = (
   history: ReadonlyArray<Message.Message>,
   fold: Fold,
@@ -76,7 +76,7 @@ const reshape = (
   return clip !== undefined && index <= clip.to ? clipped(short, clip.how) : short
 }
 
-/** Makes the view of a history from nothing. It goes over the history once, and gives what to add as it grows. */
+/** Builds the view of a history in one pass, with a function that appends new messages. */
 const build = (history: ReadonlyArray<Message.Message>, record: Record, meter: Meter) => {
   const foldedTo = locateEnd(history, record.fold?.through)
   const trim = record.trim && { to: locateEnd(history, record.trim.through), how: record.trim }
@@ -107,13 +107,13 @@ const build = (history: ReadonlyArray<Message.Message>, record: Record, meter: M
   return { view, grow }
 }
 
-/** The view of a history as a record has it. */
+/** The view of a history by a record. */
 export const viewOf = (history: ReadonlyArray<Message.Message>, record: Record, meter: Meter): View =>
   build(history, record, meter).view
 
 /**
- * Makes the views of one run. As long as the record is the same and the history only grew, a view costs what is new;
- * the history need not be the same list, but what it holds must be the same messages.
+ * Makes the views of one run. While the record is the same and the history only grew, a view costs only its new
+ * messages. The list may be another one with the same messages.
  */
 export const makeViewer = (meter: Meter) => {
   let list: ReadonlyArray<Message.Message> = []
@@ -122,7 +122,7 @@ export const makeViewer = (meter: Meter) => {
 
   const hasGrown = (history: ReadonlyArray<Message.Message>): boolean => {
     if (history.length < seen.length) return false
-    // A run's own list only ever grows at its end.
+    // A run's own list only grows at its end.
     const from = history === list ? Math.max(0, seen.length - 1) : 0
     for (let index = from; index < seen.length; index++) if (seen[index] !== history[index]) return false
     return true

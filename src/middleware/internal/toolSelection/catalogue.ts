@@ -1,8 +1,8 @@
-/** A catalogue of tools that can be searched by what they are called and what they do. */
+/** A catalogue of tools that is searched by their names and descriptions. */
 import MiniSearch from "minisearch"
 import type { ToolDefinition } from "../../../core/ChatModel.ts"
 
-/** Finds the tools that fit a query, the best first. */
+/** Finds the tools that match a query, the best first. */
 export interface Catalogue {
   readonly tools: ReadonlyArray<ToolDefinition>
   readonly byName: ReadonlyMap<string, ToolDefinition>
@@ -30,10 +30,10 @@ const stem = (word: string): string =>
     ? word
     : word.replace(/ies$/, "y").replace(word.length > 5 ? /(?:ing|ed|es|(?<!s)s|e)$/ : /(?:es|(?<!s)s|e)$/, "")
 
-/** Share of the best score below which a tool only has a common word with the query. */
+/** The least share of the best score: below it a tool only shares a common word with the query. */
 const share = 0.25
 
-/** Indexes tools once; BM25 ranks, and a name says more than a description. */
+/** Indexes tools once by BM25. A name counts more than a description. */
 export const make = (tools: ReadonlyArray<ToolDefinition>): Catalogue => {
   const index = new MiniSearch<{ id: number; name: string; description: string }>({
     fields: ["name", "description"],
