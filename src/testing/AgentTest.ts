@@ -1,5 +1,5 @@
 /**
- * Views of a run for tests: all its events, and whether a provider would accept its conversation.
+ * Runs agents in tests: whole scenarios, all events of a run, and the validity of a conversation.
  *
  * ```ts
  * import { Effect } from "effect"

@@ -1,14 +1,13 @@
 /**
- * Records what a real model answers to a file, and replays it: tests that are fast, free and the same every time.
+ * Records the answers of a real model to a file, and replays them: such tests are fast, free and reproducible.
  *
- * A request is known by what the provider is told (system prompt, tools, messages, tool choice, output schema,
- * parameters); ids that differ from run to run do not count. The n-th of several identical requests gets the n-th
- * recording. A request that was not recorded fails with a `ModelError` that names the file and what differs.
+ * A request is identified by the provider's input: system prompt, tools, messages, tool choice, output schema and
+ * parameters. Changing ids do not count. The n-th of several identical requests gets the n-th recording. An unrecorded
+ * request fails with a `ModelError` that names the file and the difference.
  *
- * Whatever looks like a key (API keys, bearer tokens, passwords in URLs …) is never written, neither of the request nor
- * of the turn; a replayed turn has `[redacted]` in its place. `redact` takes out more; it must be a function that
- * changes nothing if applied twice, and it is also the place to take out what differs in every run (dates, temporary
- * folders).
+ * Texts that look like keys (API keys, bearer tokens, passwords in URLs …) are never written, in requests or turns; a
+ * replayed turn has `[redacted]` in their place. `redact` removes more, including text that differs in every run
+ * (dates, temporary folders). It must be idempotent.
  *
  * ```ts
  * import { Layer } from "effect"
@@ -40,9 +39,9 @@ interface Options {
 }
 
 /**
- * Asks the model that the layer is given, and records its turns. The file is begun anew when the layer is built; its
- * folder must exist. (`Agent.provide` builds it for each run: there, use {@link auto}.) Only whole turns are recorded:
- * failures pass through.
+ * Records the turns of the model in context. The file is overwritten when the layer is built; its folder must exist.
+ * (`Agent.provide` builds it for each run: use {@link auto} there.) Only whole turns are recorded; failures pass
+ * through.
  */
 export const record = (
   file: string,
@@ -70,8 +69,8 @@ export const record = (
   )
 
 /**
- * Replays a file; no model is needed, and its facts (id, context window, prices …) are those of the recorded one. Fails
- * when it is built if the file can't be read or is no cassette.
+ * Replays a file without a model. The recorded model's facts (id, context window, prices …) apply. Building it fails if
+ * the file is unreadable or no cassette.
  */
 export const replay = (file: string, options?: Options): Layer.Layer<ChatModel, ModelError, FileSystem.FileSystem> =>
   Layer.effect(
@@ -101,8 +100,8 @@ export const replay = (file: string, options?: Options): Layer.Layer<ChatModel, 
   )
 
 /**
- * Replays what the file has, and asks the model for the rest and appends it. The model's session is only made when it
- * is needed. Fails when it is built if the file is of another model.
+ * Replays recorded turns, asks the model for others, and appends those. The model's session is opened at its first use.
+ * Building it fails if the file is of another model.
  */
 export const auto = (
   file: string,

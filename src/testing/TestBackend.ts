@@ -1,7 +1,7 @@
 /**
- * Files for tests: kept in memory, given and looked at as a record, with failures where a test wants them.
+ * A backend for tests: files in memory, given and inspected as a record, with failures on demand.
  *
- * It is `MemoryBackend` with a record, so an agent sees what it sees in production, down to the words of a failure.
+ * It wraps `MemoryBackend`, so an agent sees the same results and failures as in production.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -34,7 +34,7 @@ import { type BackendError, make as makeError, type Reason } from "../core/Backe
 import { allFiles, bytesAt, bytesOf } from "./conformance/internal/backend/common.ts"
 import { normalize } from "./conformance/internal/backend/paths.ts"
 
-/** One operation as it was asked for. `path` is normalised, if it is valid; for a search it is where to look. */
+/** A request. A valid `path` is normalised; for a search it is the place to search. */
 export type Request =
   | { readonly operation: "ls"; readonly path: string }
   | { readonly operation: "read"; readonly path: string; readonly window: Backend.Window }
@@ -65,7 +65,9 @@ export type Request =
 export interface Options {
   /** The files at the beginning, by path. A path that is not valid is a defect. */
   readonly files?: Readonly<Record<string, string | Uint8Array>> | undefined
-  /** Is given each request before it is done, and the file of an upload or a download; a reason makes it fail. */
+  /**
+   * Receives each request before its execution, and each file of an upload or a download; a returned reason fails it.
+   */
   readonly fail?: ((request: Request) => Reason | undefined) | undefined
   /** The most bytes that a file may have; 10 MiB by default. */
   readonly maxFileSize?: number | undefined
@@ -80,7 +82,7 @@ class TestFiles extends Context.Service<
   }
 >()("effect-deepagents/testing/TestFiles") {}
 
-/** All requests so far, in order; those that failed too. */
+/** All requests so far in order, failed ones included. */
 export const requests: Effect.Effect<ReadonlyArray<Request>, never, TestFiles> = TestFiles.use((it) => it.requests)
 
 /** All files by path, in the order of paths: texts as texts, others as bytes. */
@@ -88,14 +90,14 @@ export const files: Effect.Effect<Readonly<Record<string, string | Uint8Array>>,
   (it) => it.files
 )
 
-/** So many bytes tell a binary file. */
+/** The bytes that are checked for a binary file. */
 const sniffLength = 8192
 
 const noOutcome = new Error("a transfer of one file has one outcome")
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-/** A text as a text, others as bytes. */
+/** Decodes a text; other content stays bytes. */
 const contentOf = (bytes: Uint8Array): string | Uint8Array =>
   bytes.subarray(0, sniffLength).includes(0)
     ? bytes
@@ -104,7 +106,7 @@ const contentOf = (bytes: Uint8Array): string | Uint8Array =>
         () => bytes
       )
 
-/** Writes the files that are there at the beginning. */
+/** Writes the initial files. */
 const begin = Effect.fnUntraced(function* (backend: Backend.Service, given: Options["files"] = {}) {
   for (const [path, content] of Object.entries(given)) {
     const [put] = yield* backend.upload([{ path, content: typeof content === "string" ? bytesOf(content) : content }])
@@ -120,7 +122,7 @@ const snapshotOf = Effect.fnUntraced(function* (backend: Backend.Service) {
 
 const normal = (path: string): string => Result.getOrElse(normalize(path), () => path)
 
-/** Files in memory, and a record of what is asked. */
+/** Makes a backend in memory with a record of its requests. */
 export const layer = (options: Options = {}): Layer.Layer<Backend.Backend | TestFiles> =>
   Layer.effectContext(
     Effect.gen(function* () {
@@ -129,7 +131,7 @@ export const layer = (options: Options = {}): Layer.Layer<Backend.Backend | Test
       yield* begin(files, options.files)
       const seen: Array<Request> = []
 
-      /** Notes a request, and does it unless the test wants it to fail. */
+      /** Records a request, and executes it unless `fail` returns a reason. */
       const ask = <A>(request: Request, answer: Effect.Effect<A, BackendError>): Effect.Effect<A, BackendError> =>
         Effect.suspend(() => {
           const recorded = { ...request, path: normal(request.path) }

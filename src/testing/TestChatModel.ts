@@ -1,5 +1,5 @@
 /**
- * A model that says what a test tells it to: turn by turn from a script, or as a function of what it is asked.
+ * A scripted model: it answers turn by turn from a script, or by a function of the request.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -30,7 +30,7 @@ import * as turns from "./internal/turn.ts"
 
 export type { Call, Turn } from "./internal/turn.ts"
 
-/** A text answer. Given in pieces, each piece is a delta. */
+/** A text answer. Each element of an array is a delta. */
 export const text = (value: string | ReadonlyArray<string>, options?: AnswerOptions): Turn => ({
   _tag: "Answer",
   text: value,
@@ -44,7 +44,7 @@ export const calls = (
   options?: AnswerOptions & { readonly text?: string | ReadonlyArray<string> | undefined }
 ): Turn => ({ _tag: "Answer", text: options?.text ?? "", calls: value, options: options ?? {} })
 
-/** A turn with one tool call that does not parse: `raw` is what the model wrote. */
+/** A turn with one malformed tool call: `raw` is the model's text. */
 export const malformed = (
   raw: string,
   options?: AnswerOptions & {
@@ -70,7 +70,7 @@ export const message = (value: Message.AiMessage, options?: Chunking): Turn => (
   options: options ?? {}
 })
 
-/** Exactly these parts. Without a `TurnDone` at their end it is a stream that was cut. */
+/** Exactly these parts. Without a `TurnDone` at their end the stream is cut. */
 export const parts = (value: ReadonlyArray<TurnPart>, options?: Pacing): Turn => ({
   _tag: "Parts",
   parts: value,
@@ -78,27 +78,27 @@ export const parts = (value: ReadonlyArray<TurnPart>, options?: Pacing): Turn =>
   options: options ?? {}
 })
 
-const said = (after: string | ReadonlyArray<TurnPart> | undefined): ReadonlyArray<TurnPart> =>
+const partsOf = (after: string | ReadonlyArray<TurnPart> | undefined): ReadonlyArray<TurnPart> =>
   typeof after === "string" ? [{ _tag: "TextDelta", text: after }] : (after ?? [])
 
 /**
- * A turn that fails, once what is in `after` (a text, or parts) was streamed. A reason alone makes an error of this
- * model: `TestChatModel.fail({ _tag: "Overloaded" })`.
+ * A turn that fails after the text or parts of `after`. A reason alone makes an error of this model:
+ * `TestChatModel.fail({ _tag: "Overloaded" })`.
  */
 export const fail = (
   error: ModelError | Reason,
   options?: Pacing & { readonly after?: string | ReadonlyArray<TurnPart> | undefined }
-): Turn => ({ _tag: "Parts", parts: said(options?.after), end: error, options: options ?? {} })
+): Turn => ({ _tag: "Parts", parts: partsOf(options?.after), end: error, options: options ?? {} })
 
-/** A turn that streams this and then goes on forever. */
+/** A turn that streams this and then never ends. */
 export const hangAfter = (after: string | ReadonlyArray<TurnPart>, options?: Pacing): Turn => ({
   _tag: "Parts",
-  parts: said(after),
+  parts: partsOf(after),
   end: "hang",
   options: options ?? {}
 })
 
-/** A turn that never says anything and never ends: for interruption and time-outs. */
+/** A turn that streams nothing and never ends: for interruption and time-outs. */
 export const hang: Turn = hangAfter([])
 
 /** The model's facts about itself. */
@@ -124,12 +124,12 @@ export class TestModel extends Context.Service<
   }
 >()("effect-deepagents/testing/TestModel") {}
 
-/** The requests that the scripted model got so far, as they were when they came. */
+/** The requests to the scripted model so far, as they arrived. */
 export const requests: Effect.Effect<ReadonlyArray<ModelRequest>, never, TestModel> = TestModel.use(
   (model) => model.requests
 )
 
-/** The number of turns of the script that were not asked for yet; 0 for {@link reactive}. */
+/** The number of unused turns of the script; 0 for {@link reactive}. */
 export const unused: Effect.Effect<number, never, TestModel> = TestModel.use((model) => model.unused)
 
 const describe = (last: Message.Message | undefined): string => {
@@ -181,11 +181,11 @@ const make = (options: Options, next: (request: ModelRequest, index: number) => 
   })
 
 /**
- * A model that plays these turns, one a request, in the order in which requests come (of whichever agent). A request
- * too many fails with a `ModelError` that says so. A turn too many is a defect when the layer is released, so that the
- * test fails, unless it already did; `exhaustive: false` allows it.
+ * A model that plays these turns, one a request, in the order of the requests, whichever agent sends them. A request
+ * beyond the script fails with a `ModelError`. An unused turn is a defect at the release of the layer, so that the test
+ * fails, unless it already did; `exhaustive: false` allows it.
  *
- * The script begins anew each time the layer is built: with `Effect.provide` once a test, with `Agent.provide` once a
+ * The script starts over each time the layer is built: with `Effect.provide` once a test, with `Agent.provide` once a
  * run of that agent.
  */
 export const script = (
@@ -211,7 +211,7 @@ export const script = (
     })
   )
 
-/** A model that answers each request with the turn that this function makes of it; `index` counts requests from 0. */
+/** A model that answers each request with the turn of this function; `index` counts requests from 0. */
 export const reactive = (
   respond: (request: ModelRequest, index: number) => Turn,
   options?: Options

@@ -24,7 +24,7 @@ import * as HashMap from "effect/HashMap"
 import type { AgentEvent } from "../core/AgentEvent.ts"
 import type { Message } from "../core/Message.ts"
 import * as Usage from "../core/Usage.ts"
-import { clean, cleanLine, marked } from "../support/text/clean.ts"
+import { clean, cleanLine, escapeUnseen } from "../support/text/clean.ts"
 import * as Blocks from "./internal/blocks.ts"
 import type { Call, Part, View } from "./internal/model.ts"
 import * as Reduce from "./internal/reduce.ts"
@@ -76,4 +76,4 @@ export const harmless = (text: string, options?: { readonly oneLine?: boolean | 
   options?.oneLine === true ? cleanLine(text) : clean(text)
 
 /** Writes out what can't be seen in a text, as `‹U+202E›`: for a text that somebody decides on. */
-export const withMarks: (text: string) => string = marked
+export const withMarks: (text: string) => string = escapeUnseen

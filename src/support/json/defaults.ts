@@ -42,7 +42,7 @@ export const withDefaults = (schema: JsonObject, args: JsonObject): JsonObject =
   let left = maxFilled
   const inObject = (parts: ReadonlySet<JsonObject>, value: JsonObject, depth: number): JsonObject => {
     let filled: { [name: string]: Json } | undefined
-    const put = (name: string, item: Json): void => {
+    const setDefault = (name: string, item: Json): void => {
       filled ??= Object.fromEntries(Object.entries(value))
       Object.defineProperty(filled, name, { value: item, enumerable: true, configurable: true, writable: true })
     }
@@ -60,12 +60,12 @@ export const withDefaults = (schema: JsonObject, args: JsonObject): JsonObject =
       const item = defaultOf(property, schema)
       if (item === undefined) continue
       left--
-      put(name, item)
+      setDefault(name, item)
     }
     for (const [name, property] of properties) {
       const own = valueOf(name)
       const item = own === undefined ? undefined : fill(property, own, depth + 1)
-      if (item !== undefined && item !== own) put(name, item)
+      if (item !== undefined && item !== own) setDefault(name, item)
     }
     return filled ?? value
   }

@@ -1,8 +1,8 @@
-/** Texts of bytes, in the encoding that they are in: by a mark, by what was said of them, or by how they look. */
+/** Decodes texts of bytes by their encoding: a mark, a declaration, or the bytes' pattern. */
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 
-/** A page's words on its own encoding, in its first bytes. */
+/** A page's declaration of its encoding, in its first bytes. */
 const declared = /<meta[^>]+charset\s*=\s*["']?\s*([\w-]+)|<\?xml[^>]+encoding\s*=\s*["']([\w-]+)/i
 
 const given = /charset\s*=\s*"?([\w-]+)/i
@@ -11,7 +11,7 @@ const sniffed = 2_048
 
 const decoderOf = (label: string) => Option.getOrUndefined(Option.liftThrowable(() => new TextDecoder(label))())
 
-/** True if bytes are of an encoding, as far as their beginning says. */
+/** Reports whether the beginning of bytes is valid in an encoding. */
 const fits = (bytes: Uint8Array, label: string): boolean =>
   Option.isSome(
     Option.liftThrowable(() =>
@@ -19,7 +19,7 @@ const fits = (bytes: Uint8Array, label: string): boolean =>
     )()
   )
 
-/** True if bytes are nothing but ASCII. (A loop: `some` takes ten times as long for a page.) */
+/** Reports whether all bytes are ASCII. (A loop: `some` takes ten times as long for a page.) */
 const isAscii = (bytes: Uint8Array): boolean => {
   for (let at = 0; at < bytes.length; at++) if ((bytes[at] ?? 0) > 0x7f) return false
   return true
@@ -27,7 +27,7 @@ const isAscii = (bytes: Uint8Array): boolean => {
 
 const isWide = (label: string): boolean => decoderOf(label)?.encoding.startsWith("utf-16") === true
 
-/** The encoding of a text of two bytes each, mostly of ASCII, without a mark: each other byte is zero. */
+/** The encoding of unmarked two-byte text that is mostly ASCII: every other byte is zero. */
 const wideOf = (bytes: Uint8Array): string | undefined => {
   const head = bytes.subarray(0, 1_024)
   const zeros = [0, 0]
@@ -44,8 +44,8 @@ const wideOf = (bytes: Uint8Array): string | undefined => {
 }
 
 /**
- * The decoder of a text. What is said of it is believed as far as the bytes bear it out: many pages are UTF-8 and say
- * otherwise. Nobody says that a text is Windows-1252: what is no UTF-8, and says nothing, is that.
+ * The decoder of a text. A declaration counts if the bytes agree: many pages are UTF-8 and declare another encoding.
+ * Windows-1252 is rarely declared: undeclared text that is no UTF-8 is decoded as such.
  */
 export const decoderFor = (bytes: Uint8Array, mimeType: string | undefined): InstanceType<typeof TextDecoder> => {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder("utf-16le")
@@ -53,12 +53,12 @@ export const decoderFor = (bytes: Uint8Array, mimeType: string | undefined): Ins
   const wide = wideOf(bytes)
   if (wide !== undefined) return new TextDecoder(wide)
   const said = given.exec(mimeType ?? "")?.[1]
-  // Letters of ASCII in two bytes each: every text has some.
+  // ASCII letters in two bytes each: every text has some.
   if (said !== undefined && isWide(said) && bytes.subarray(0, 4_096).includes(0)) return new TextDecoder(said)
   const isUtf8 = fits(bytes, "utf-8")
   if (isUtf8 && !isAscii(bytes)) return new TextDecoder()
   const own = declared.exec(new TextDecoder("latin1").decode(bytes.subarray(0, sniffed)))
-  // A page that could be read so far is not of two bytes each.
+  // A page that is readable so far does not have two-byte characters.
   const labels = [said, own?.[1] ?? own?.[2]].filter(
     (label) => label !== undefined && decoderOf(label) !== undefined && !isWide(label)
   )
@@ -68,7 +68,7 @@ export const decoderFor = (bytes: Uint8Array, mimeType: string | undefined): Ins
 
 const sliceLength = 65_536
 
-/** The text of some bytes, piece by piece. */
+/** Decodes bytes piece by piece. */
 export const textOf = (bytes: Uint8Array, mimeType: string | undefined): Stream.Stream<string> =>
   Stream.suspend(() => {
     const decoder = decoderFor(bytes, mimeType)
@@ -91,7 +91,7 @@ const codePages = new Map([
   [874, "windows-874"]
 ])
 
-/** Encodings by the numbers of character sets, which fonts of Windows have. */
+/** Encodings by the numbers of character sets in Windows fonts. */
 export const encodingsOfFonts: ReadonlyMap<number, string> = new Map([
   [128, "shift_jis"],
   [129, "euc-kr"],

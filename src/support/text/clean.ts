@@ -11,9 +11,9 @@ export const clean = (text: string): string => visible(text.replaceAll(sequences
 /** The same on one line. */
 export const cleanLine = (text: string): string => clean(text).replaceAll(/\s+/g, " ").trim()
 
-/** Everything that a person who decides must see, though a terminal shows nothing of it, or shows it elsewhere. */
+/** Characters that an approver must see, though a terminal hides or moves them. */
 const odd = /(?![\n\t])(?:[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]|\u00a0|\u034f|\u115f|\u1160|[\u2000-\u200a]|\u3164|\uffa0)/gu
 
-/** A text in which what can't be seen is written out: `‹U+202E›`. For what is approved. */
-export const marked = (text: string): string =>
+/** Writes invisible characters out, as `‹U+202E›`, for texts that a person approves. */
+export const escapeUnseen = (text: string): string =>
   text.replaceAll(odd, (one) => `‹U+${(one.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}›`)

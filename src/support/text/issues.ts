@@ -1,4 +1,4 @@
-/** Renders the issues of a schema as problems: path, what was expected, what was found. */
+/** Renders the issues of a schema as problems: path, expected and actual value. */
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as SchemaIssue from "effect/SchemaIssue"
@@ -6,7 +6,7 @@ import { cut } from "./text.ts"
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** One thing that a schema had against a value. */
+/** One problem of a value. */
 export interface Problem {
   readonly keys: ReadonlyArray<PropertyKey>
   readonly path: string
@@ -20,7 +20,7 @@ export const render = (keys: ReadonlyArray<PropertyKey>): string =>
     ""
   )
 
-/** `Schema.Number` is a number or one of these words; for a reader it is a number. */
+/** `Schema.Number` is a number or a literal for infinities; for a reader it is a number. */
 const infinities = / \| "Infinity" \| "-Infinity" \| "NaN"/
 
 const expectedBy = (message: string): string =>
@@ -44,7 +44,7 @@ const isInside = (issue: SchemaIssue.Issue): boolean => {
   return (issue._tag === "Composite" || issue._tag === "AnyOf") && issue.issues.some(isInside)
 }
 
-/** A union that the value fits no member of: it names them all, not only those of the value's own type. */
+/** A union without a matching member. It names all members, not only those with the value's type. */
 const wholeUnion = (issue: SchemaIssue.AnyOf): SchemaIssue.Issue => new SchemaIssue.AnyOf(issue.ast, [])
 
 const flatten = (issue: SchemaIssue.Issue, keys: ReadonlyArray<PropertyKey>): ReadonlyArray<Problem> => {
@@ -59,7 +59,7 @@ const flatten = (issue: SchemaIssue.Issue, keys: ReadonlyArray<PropertyKey>): Re
 /** The problems of a schema issue, in order. */
 export const problems = (issue: SchemaIssue.Issue): ReadonlyArray<Problem> => flatten(issue, [])
 
-/** The value at a path, `undefined` where there is none. */
+/** The value at a path; `undefined` if the path does not exist. */
 export const at = (value: unknown, keys: ReadonlyArray<PropertyKey>): unknown => {
   let current: unknown = value
   for (const key of keys) {
@@ -75,7 +75,7 @@ const briefLimit = 80
 /** A value on one short line, for errors. */
 export const brief = (value: unknown): string => {
   if (value === undefined) return "nothing"
-  // A value that is nested too deep can't be written out.
+  // A value with too deep nesting can't be written out.
   const text = Result.getOrElse(
     Result.try(() => JSON.stringify(value)),
     () => undefined

@@ -7,7 +7,7 @@ import { encodePart } from "./percent.ts"
 /** Secrets by the names that are shown in their place. */
 export type Used = ReadonlyMap<string, string>
 
-const shown = (name: string) => `[secret ${name}]`
+const showName = (name: string) => `[secret ${name}]`
 
 /** A value as it stands in a string of JSON. */
 export const inJson = (value: string): string => JSON.stringify(value).slice(1, -1)
@@ -88,7 +88,7 @@ export const masker = (used: Used, as: (form: string) => string = (form) => form
   if (first === undefined) return (text) => text
   const all = [...names.keys()].toSorted((left, right) => right.length - left.length)
   const pattern = new RegExp(all.map((form) => form.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, "\\$&")).join("|"), "gi")
-  return (text) => text.replaceAll(pattern, (found) => shown(names.get(found.toLowerCase()) ?? first))
+  return (text) => text.replaceAll(pattern, (found) => showName(names.get(found.toLowerCase()) ?? first))
 }
 
 /** Takes secrets out of one text. */

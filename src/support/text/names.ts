@@ -46,8 +46,8 @@ const distance = (left: string, right: string, most: number): number => {
   return row[right.length] ?? Infinity
 }
 
-/** The names, three at most and the nearest first, that somebody may have meant by one that is none of them. */
-const near = (name: string, names: Iterable<string>): ReadonlyArray<string> => {
+/** The nearest names to a misspelt one, three at most. */
+const nearestNames = (name: string, names: Iterable<string>): ReadonlyArray<string> => {
   const key = normaliseName(name).slice(0, 128)
   const most = Math.max(1, Math.floor(key.length / 3))
   return [...names]
@@ -58,9 +58,9 @@ const near = (name: string, names: Iterable<string>): ReadonlyArray<string> => {
     .map(({ one }) => one)
 }
 
-/** The question whether one of these names was meant, with a space before it; nothing where none is near. */
+/** A question whether one of these names was meant, with a leading space; empty without a near name. */
 export const didYouMean = (name: string, names: Iterable<string>): string => {
-  const found = near(name, names).map((one) => JSON.stringify(one))
+  const found = nearestNames(name, names).map((one) => JSON.stringify(one))
   return found.length === 0 ? "" : ` Did you mean ${found.join(" or ")}?`
 }
 

@@ -1,4 +1,4 @@
-/** Bounds of what is stored at once, in bytes of JSON. */
+/** Size limits of stored data, in bytes of JSON. */
 import * as Predicate from "effect/Predicate"
 
 /** The most bytes of an entry, in every store: the client of Postgres can't read rows of more than 16 MiB. */
@@ -7,18 +7,18 @@ export const limit = 15 * 1024 * 1024
 /** The most bytes of a row that Postgres' client can read. Earlier versions may have written larger ones. */
 export const readable = 16 * 1024 * 1024 - 64 * 1024
 
-/** The bound of all entries of one append together: Postgres takes a quarter of a gigabyte as one argument. */
+/** The limit of all entries of one append: Postgres accepts a quarter of a gigabyte as one argument. */
 export const batchLimit = 8 * limit
 
-/** No character has more bytes in JSON: one that must be escaped. */
+/** The most bytes of a character in JSON: an escaped one. */
 const widest = 6
 
-/** A number, a literal; what stands between two values. */
+/** The bytes of a number or a literal, with its separator. */
 const plain = 32
 
 const encoder = new TextEncoder()
 
-/** Adds up a value by its texts and by all that is in it, without going through the texts. */
+/** Sums up the sizes of a value's texts and parts without scanning the texts. */
 const weigh = (value: unknown, character: number, item: number): number => {
   const left = [value]
   let bytes = 0
@@ -28,7 +28,7 @@ const weigh = (value: unknown, character: number, item: number): number => {
     if (typeof one === "string") bytes += character * one.length
     else if (Array.isArray(one)) for (const part of one) left.push(part)
     else if (Predicate.isObject(one)) {
-      // What has no parts is counted where it stands, and no list of keys is made: this is done for each entry.
+      // Leaves are counted in place, and no list of keys is made: this runs for each entry.
       for (const key in one) {
         const part = one[key]
         bytes += character * key.length + item
@@ -41,15 +41,15 @@ const weigh = (value: unknown, character: number, item: number): number => {
   return bytes
 }
 
-/** At least as much as a value has in bytes. */
+/** An upper bound of a value's bytes. */
 export const boundOf = (value: unknown): number => weigh(value, widest, plain)
 
-/** At most as much as a value has in bytes. */
+/** A lower bound of a value's bytes. */
 export const leastOf = (value: unknown): number => weigh(value, 1, 0)
 
 const exactSizeOf = (value: unknown): number => encoder.encode(JSON.stringify(value)).length
 
-/** The bytes of a JSON value; or at least as many where these are few enough, and at most where they are far too many. */
+/** The bytes of a JSON value: an upper bound if that is small enough, a lower bound if that is far too large. */
 export const sizeOf = (value: unknown, few: number = limit): number => {
   const bound = boundOf(value)
   if (bound <= few) return bound
@@ -57,6 +57,6 @@ export const sizeOf = (value: unknown, few: number = limit): number => {
   return least > 2 * few ? least : exactSizeOf(value)
 }
 
-/** The bytes of a text, or at least as many where these are few enough. */
+/** The bytes of a text, or an upper bound if that is small enough. */
 export const sizeOfText = (text: string): number =>
   3 * text.length <= limit ? 3 * text.length : encoder.encode(text).length

@@ -1,4 +1,4 @@
-/** Cuts texts so that no character is parted, and orders them. */
+/** Cuts texts between whole characters, and orders them. */
 
 /** Reports whether a text can be cut before the unit at `index` without parting the two halves of a character. */
 const isBoundary = (text: string, index: number): boolean => {
@@ -17,13 +17,13 @@ export const boundaryAfter = (text: string, index: number): number => (isBoundar
 export const headOf = (text: string, length: number): string =>
   text.length <= length ? text : text.slice(0, boundaryBefore(text, length))
 
-/** At most `length` UTF-16 units of a text, and a mark if that is not all. */
+/** At most `length` UTF-16 units of a text, with a mark if it was longer. */
 export const cut = (text: string, length: number, mark = "…"): string =>
   text.length <= length ? text : `${headOf(text, length)}${mark}`
 
 /**
- * A text of at most `limit` units with a note where its middle was: two thirds of them are its beginning, one its end.
- * `note` is told how many units are left out.
+ * At most `limit` units of a text with a note in place of its middle: two thirds are its beginning, one its end. The
+ * parameter of `note` is the number of omitted units.
  */
 export const cutMiddle = (text: string, limit: number, note: (left: number) => string): string => {
   if (text.length <= limit) return text

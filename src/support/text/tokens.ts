@@ -9,7 +9,7 @@ const ascii = Float64Array.from({ length: 128 }, (_, code) => (isLetter(code) ? 
 /** From here on a run of letters and digits is no word but a key, a hash or base64. */
 const longestWord = 24
 
-/** Tokens of the seam of letters and digits in a word, where a tokeniser cuts. */
+/** Tokens of a boundary between letters and digits in a word, where tokenisers cut. */
 const seam = 0.45
 
 /** Scripts by how finely tokenisers cut them, per UTF-16 unit; an emoji is two units. */
@@ -68,9 +68,7 @@ interface Media {
     | { readonly kind: "url" | "fileId" }
 }
 
-/**
- * Estimates an image or a file. Text that comes as a file is its length; of a document nobody knows without reading it.
- */
+/** Estimates an image or a file. A text file counts by its length; the size of a document is unknown. */
 export const mediaTokens = (block: Media): number => {
   if (block.type === "image") return imageTokens
   if (block.source.kind !== "base64") return fileTokens
@@ -78,10 +76,10 @@ export const mediaTokens = (block: Media): number => {
   return Math.ceil(block.source.mimeType.startsWith("text/") ? bytes / 3.5 : Math.max(fileTokens, bytes / 100))
 }
 
-/** Deeper than this, JSON is not looked into: what it holds came from a model, and may be built to overflow a stack. */
+/** The deepest nesting that is counted: JSON of a model may be built to overflow the stack. */
 export const deepest = 64
 
-/** Estimates a value as JSON; `count` is what a text in it has. */
+/** Estimates a value as JSON; `count` estimates its texts. */
 export const jsonTokens = (value: unknown, count: (text: string) => number = textTokens, depth = 0): number => {
   if (typeof value === "string") return count(value) + 1
   if (typeof value !== "object" || value === null) return 2

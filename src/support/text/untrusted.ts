@@ -1,8 +1,6 @@
-/**
- * Texts that others wrote, made fit to stand in a prompt: nothing in them can be taken for a part of the prompt itself.
- */
+/** Makes foreign texts safe in a prompt: they can't pass for a part of the prompt itself. */
 
-/** Everything that a model or a person may take for the end of a line. */
+/** Every line break for a model or a person. */
 const breaks = /\r\n|[\r\n\v\f\u0085\u2028\u2029]/g
 
 /**
@@ -23,7 +21,7 @@ export const quote = (text: string): string =>
 /** A text on one line. */
 export const oneLine = (text: string): string => plain(text).replaceAll(/\s+/g, " ").trim()
 
-/** A text with what nobody sees taken out. */
+/** Removes invisible characters. */
 export const visible = plain
 
 const names: { readonly [character: string]: string } = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }
@@ -31,10 +29,10 @@ const names: { readonly [character: string]: string } = { "\n": "\\n", "\r": "\\
 const escape = (character: string): string =>
   names[character] ?? `\\u{${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}}`
 
-/** Everything that a terminal may act on, or that nobody sees. */
+/** Control characters of terminals, and invisible characters. */
 const acting = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
-/** A text on one line, with what a terminal would act on (or nobody would see) written out: `\n`, `\u{001b}`. */
+/** A text on one line with its control and invisible characters escaped: `\n`, `\u{001b}`. */
 export const escaped = (text: string): string => text.replaceAll(acting, escape)
 
 /** The beginning of a text, of so many bytes at most, up to the end of a line if there is one. */

@@ -8,7 +8,7 @@ export type Yaml = typeof Parser
 /** Loads the parser. */
 export const yaml = onDemand(() => import("yaml"))
 
-/** Reports whether all keys are texts. Of one that is a map or a list, the parser makes a text in minutes. */
+/** Reports whether all keys are scalars. A map or a list as a key takes the parser minutes. */
 const hasPlainKeys = ({ isScalar, visit }: Yaml, document: Parser.Document): boolean => {
   let isPlain = true
   visit(document, {
@@ -24,7 +24,7 @@ const hasPlainKeys = ({ isScalar, visit }: Yaml, document: Parser.Document): boo
 const attempt = <A>(run: () => A): Effect.Effect<A, string> =>
   Effect.try({ try: run, catch: (cause) => (cause instanceof Error ? cause.message : String(cause)) })
 
-/** Reads a text of at most so many characters, without aliases; fails with what is wrong with it. JSON is YAML, too. */
+/** Parses a text of limited length without aliases; fails with the problem. JSON is YAML, too. */
 export const parseYaml = Effect.fnUntraced(function* (text: string, maxLength: number) {
   if (text.length > maxLength) return yield* Effect.fail(`it is longer than ${maxLength} characters`)
   const parser = yield* yaml

@@ -57,7 +57,7 @@ import type { Abilities } from "./internal/backend/subject.ts"
 export type { Again, Counter, Found, Host, Huge, ManyFiles } from "./internal/backend/subject.ts"
 export { type Absent, absent, NotConformant }
 
-/** A backend under test. The layer is built anew for each check, and empty; `H` is what it gives beside the backend. */
+/** A backend under test. The layer is built anew for each check, and empty; `H` are its further services. */
 export interface Subject<H, E, R> extends Abilities<H> {
   readonly layer: Layer.Layer<Backend | H, E, R>
 }
@@ -88,7 +88,7 @@ const isAbsent = (value: unknown): value is Absent =>
 
 type Body<A, R> = (ability: A) => Effect.Effect<void, BackendError | NotConformant, R>
 
-/** The checks of an ability, run by what a layer gives; or only listed, if the subject does not have it. */
+/** The checks of an ability with a layer; without the ability they are only listed. */
 const checksOf = <A, S, E, R>(
   ability: A | Absent,
   rules: ReadonlyArray<readonly [name: string, body: Body<A, S | Scope.Scope>]>,
@@ -137,7 +137,7 @@ export const suite = <H = never, E = never, R = never>(subject: Subject<H, E, R>
   ]
 }
 
-/** The checks of what a sandbox adds to a backend: run those of {@link suite} too. */
+/** The checks of a sandbox beyond those of {@link suite}: run both. */
 export const sandboxSuite = <E, R>(subject: SandboxSubject<E, R>): ReadonlyArray<Check<E, R>> => {
   const group = <A>(ability: A | Absent, rules: Rules<Pair, A>): ReadonlyArray<Check<E, R>> =>
     checksOf<A, Backend | Sandbox, E, R>(
@@ -160,8 +160,8 @@ export const sandboxSuite = <E, R>(subject: SandboxSubject<E, R>): ReadonlyArray
 }
 
 /**
- * Does these operations on the backend, which must be empty, and on the reference, and compares what each gives, and
- * what there is at the end. In the place of a `version`, `"current"` is the one that the file has.
+ * Runs these operations on an empty backend and on the reference, and compares the results and the final files. The
+ * `version` `"current"` stands for the file's current one.
  */
 export const agrees = (requests: ReadonlyArray<Request>): Effect.Effect<void, BackendError | NotConformant, Backend> =>
   Backend.use((backend) => random.agrees(backend, requests))

@@ -1,8 +1,8 @@
 /**
  * Checks that every chat model must pass, to be run against a layer of your own.
  *
- * A subject is a way to make the model answer as a scenario says: by a local server that speaks the provider's wire
- * format, or directly. Each check brings its scenarios and looks at what comes out of the layer.
+ * A subject makes the model answer by a scenario: through a local server with the provider's wire format, or directly.
+ * Each check brings its scenarios and inspects the layer's output.
  *
  * ```ts
  * import { it } from "@effect/vitest"
@@ -36,7 +36,7 @@ export interface Subject<out E, out R> {
   readonly closed?: Effect.Effect<boolean> | undefined
 }
 
-/** One check: run it under any test runner. It needs a live clock where the subject does. */
+/** One check: run it under any test runner. It needs a live clock if the subject does. */
 interface Check<out E, out R> {
   readonly name: string
   readonly run: Effect.Effect<void, E | ModelError | NotConformant, R>

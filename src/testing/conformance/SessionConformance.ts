@@ -1,8 +1,8 @@
 /**
  * Checks that every session store must pass, to be run against a layer of your own.
  *
- * A subject makes a place (a folder, a file, a database) and a layer on it. What it can't do is {@link absent}: the
- * checks that need it are in the list with the reason, and do nothing.
+ * A subject makes a place (a folder, a file, a database) and a layer on it. Mark missing abilities as {@link absent}:
+ * their checks are in the list with the reason, and do nothing.
  *
  * ```ts
  * import { it } from "@effect/vitest"
@@ -36,8 +36,8 @@ import { treeRules } from "./internal/session/checkTrees.ts"
 export { type Absent, absent, NotConformant }
 
 /**
- * A store under test. `place` is made anew for each check, and empty. A layer that `survives` has what was stored at
- * its place when it is built again. `fillDisk` lets no write succeed any more until the layer is built again.
+ * A store under test. `place` is made anew for each check, and empty. A layer that `survives` still has its data when
+ * it is built again at its place. `fillDisk` fails all writes until the layer is built again.
  */
 export interface Subject<P, E, R> {
   readonly place: Effect.Effect<P, E, R | Scope.Scope>

@@ -1,4 +1,4 @@
-/** Turns as tests write them, and the parts that a model streams of them. */
+/** Turns of test scripts, and their parts as a model streams them. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -10,8 +10,8 @@ import * as ModelError from "../../core/ModelError.ts"
 import * as Usage from "../../core/Usage.ts"
 
 /**
- * One turn of the model: a text is an answer; the constructors of this module make the others; a function is given the
- * request and makes the turn.
+ * One turn of the model: a text is an answer; `TestChatModel`'s constructors make the others; a function makes the turn
+ * from the request.
  */
 export type Turn =
   | string
@@ -42,8 +42,8 @@ export interface Chunking extends Pacing {
 }
 
 /**
- * An answer's options beside its text and calls. `stopReason` is `toolCalls` when there are calls, else `stop`; counts
- * that are left out of `usage` are zero, and without it the turn has no usage.
+ * Options of an answer beside its text and calls. `stopReason` defaults to `toolCalls` with calls, else to `stop`.
+ * Missing counts of `usage` are zero; without it the turn has no usage.
  */
 export interface AnswerOptions extends Chunking {
   readonly reasoning?: string | undefined
@@ -52,7 +52,7 @@ export interface AnswerOptions extends Chunking {
   readonly providerData?: JsonObject | undefined
 }
 
-/** A call that a model gets right. */
+/** A well-formed call. */
 export interface GoodCall {
   readonly name: string
   readonly arguments?: JsonObject | undefined
@@ -60,7 +60,7 @@ export interface GoodCall {
   readonly providerExecuted?: boolean | undefined
 }
 
-/** A call that can't be read: `raw` is what the model wrote. */
+/** A malformed call: `raw` is the model's text. */
 export interface BadCall {
   readonly raw: string
   readonly name?: string | undefined
@@ -69,8 +69,8 @@ export interface BadCall {
 }
 
 /**
- * A call in a turn. `id` defaults to `call-1`, `call-2` …, counted over the whole script. One that the provider
- * executes itself is streamed only: it is not among the calls of the message. One with `raw` is malformed.
+ * A call in a turn. `id` defaults to `call-1`, `call-2` …, counted over the whole script. A call with
+ * `providerExecuted` is streamed only, and not among the message's calls. A call with `raw` is malformed.
  */
 export type Call = GoodCall | BadCall
 
@@ -88,8 +88,8 @@ export interface Origin {
   readonly callId: () => string
 }
 
-/** By code points: half of a surrogate pair is not text. */
-const split = (text: string, size: number | undefined): ReadonlyArray<string> => {
+/** Splits by code points: half of a surrogate pair is not text. */
+const splitText = (text: string, size: number | undefined): ReadonlyArray<string> => {
   if (text === "") return []
   if (size === undefined) return [text]
   const points = Array.from(text)
@@ -102,20 +102,20 @@ const split = (text: string, size: number | undefined): ReadonlyArray<string> =>
 
 const callParts = (id: string, name: string, raw: string, size: number | undefined): ReadonlyArray<TurnPart> => [
   { _tag: "ToolCallStart", id, name },
-  ...split(raw, size).map((delta): TurnPart => ({ _tag: "ToolCallDelta", id, delta }))
+  ...splitText(raw, size).map((delta): TurnPart => ({ _tag: "ToolCallDelta", id, delta }))
 ]
 
 const blockParts = (block: Content.Block, pieces: (text: string) => ReadonlyArray<string>, size: number | undefined) =>
   block.type === "text"
     ? pieces(block.text).map((text): TurnPart => ({ _tag: "TextDelta", text }))
     : block.type === "reasoning"
-      ? split(block.text, size).map((text): TurnPart => ({ _tag: "ReasoningDelta", text }))
+      ? splitText(block.text, size).map((text): TurnPart => ({ _tag: "ReasoningDelta", text }))
       : []
 
 const messageParts = (
   message: Message.AiMessage,
   size: number | undefined,
-  pieces: (text: string) => ReadonlyArray<string> = (text) => split(text, size)
+  pieces: (text: string) => ReadonlyArray<string> = (text) => splitText(text, size)
 ): ReadonlyArray<TurnPart> => [
   ...message.content.flatMap((block) => blockParts(block, pieces, size)),
   ...message.toolCalls.flatMap((call) => callParts(call.id, call.name, stringify(call.arguments), size)),
@@ -151,7 +151,11 @@ const answerParts = (turn: Extract<Turn, { readonly _tag: "Answer" }>, origin: O
     .filter((call) => call.providerExecuted === true)
     .flatMap(({ arguments: args, id, name }): ReadonlyArray<TurnPart> => [
       { _tag: "ToolCallStart", id, name, providerExecuted: true },
-      ...split(JSON.stringify(args ?? {}), chunkSize).map((delta): TurnPart => ({ _tag: "ToolCallDelta", id, delta }))
+      ...splitText(JSON.stringify(args ?? {}), chunkSize).map((delta): TurnPart => ({
+        _tag: "ToolCallDelta",
+        id,
+        delta
+      }))
     ])
   const { text: given } = turn
   return [...hosted, ...messageParts(message, chunkSize, typeof given === "string" ? undefined : () => given)]

@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Approval from "../../../core/Approval.ts"
 import { isObject, Json, stringify } from "../../../core/Json.ts"
-import { cleanLine, marked } from "../../../support/text/clean.ts"
+import { cleanLine, escapeUnseen } from "../../../support/text/clean.ts"
 import { letterOf, pressed } from "../input/keys.ts"
 import type { Style } from "../render/style.ts"
 import { answerOf, type Field, fieldsOf, read } from "./form.ts"
@@ -205,10 +205,10 @@ export const announcement = (request: Approval.Request, { bold, yellow }: Style)
   const rest = Object.entries(args).filter(([name]) => name !== "command" && name !== "questions")
   return [
     yellow(`? ${who} ${isForm(request) ? "asks:" : `wants to call ${bold(cleanLine(toolName))}`}`),
-    ...(isForm(request) || description === "" ? marked(description).split("\n") : []),
-    ...(typeof command === "string" ? marked(command).split("\n") : []),
+    ...(isForm(request) || description === "" ? escapeUnseen(description).split("\n") : []),
+    ...(typeof command === "string" ? escapeUnseen(command).split("\n") : []),
     ...rest.flatMap(([name, value]) => {
-      const lines = marked(typeof value === "string" ? value : stringify(value)).split("\n")
+      const lines = escapeUnseen(typeof value === "string" ? value : stringify(value)).split("\n")
       return lines.length === 1 ? [`${cleanLine(name)}: ${lines[0]}`] : [`${cleanLine(name)}:`, ...lines]
     })
   ]

@@ -2,7 +2,7 @@
 import type { Request } from "../../../core/Approval.ts"
 import { canonical } from "../../../core/schema/jsonTree.ts"
 import { describeArguments } from "../../../core/ToolCall.ts"
-import { marked } from "../../../support/text/clean.ts"
+import { escapeUnseen } from "../../../support/text/clean.ts"
 import { cut } from "../../../support/text/text.ts"
 
 /** The calls that are alike: all of a tool, commands that begin so, files below a folder, or this very call. */
@@ -112,4 +112,4 @@ const calls = (toolName: string, like: Like): string => {
 
 /** A rule in words. */
 export const wordsOf = ({ agent, like, toolName }: Rule): string =>
-  marked(`${calls(toolName, like)}, by ${agent}, in this chat`)
+  escapeUnseen(`${calls(toolName, like)}, by ${agent}, in this chat`)

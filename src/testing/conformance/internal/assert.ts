@@ -29,7 +29,7 @@ const render = (found: unknown): string =>
     ) ?? "nothing"
   ).slice(0, 600)
 
-/** Fails with the rule, and with what was found in its place. */
+/** Fails with the rule and the actual value. */
 export const broken = (rule: string, found: unknown): Effect.Effect<never, NotConformant> =>
   Effect.fail(new NotConformant({ rule, found: typeof found === "string" ? found.slice(0, 600) : render(found) }))
 
@@ -54,7 +54,7 @@ export const same = (found: unknown, expected: unknown, rule: string): Effect.Ef
     found
   )
 
-/** The reason for which an operation fails, which must be one of these. */
+/** Returns the reason of an operation's failure, which must have one of these tags. */
 export const fails = <A, R, X extends { readonly _tag: string }, T extends X["_tag"]>(
   operation: Effect.Effect<A, { readonly reason: X; readonly message: string }, R>,
   rule: string,

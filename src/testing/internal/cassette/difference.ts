@@ -24,17 +24,17 @@ const likeness = (left: Address, right: Address): number =>
 
 const window = 80
 
-/** Two values as short texts that begin a little before they part. */
+/** Excerpts of two values from a little before their difference on. */
 const contrast = (recorded: Json | undefined, now: Json | undefined): string => {
-  const shown = (value: Json | undefined) =>
+  const showValue = (value: Json | undefined) =>
     value === undefined ? "nothing" : typeof value === "string" ? value : canonical(value)
-  const [left, right] = [shown(recorded), shown(now)]
+  const [left, right] = [showValue(recorded), showValue(now)]
   let at = 0
   while (at < left.length && left[at] === right[at]) at++
   const from = Math.max(0, at - 20)
-  const cut = (text: string) =>
+  const cutValue = (text: string) =>
     `${from > 0 ? "…" : ""}${text.slice(from, from + window)}${text.length > from + window ? "…" : ""}`
-  return `recorded: ${cut(left)} | now: ${cut(right)}`
+  return `recorded: ${cutValue(left)} | now: ${cutValue(right)}`
 }
 
 const roleOf = (value: Json | undefined): string =>
@@ -61,7 +61,7 @@ const toolsDifference = (
   return all.length === 0 ? ["the tools are in another order"] : all
 }
 
-/** Describes for a person how a request differs from the recorded one that is most like it. */
+/** Describes for a person the difference between a request and the most similar recorded one. */
 export const nearest = (recorded: Recorded, wanted: Fingerprint): string => {
   let best = -1
   let index = -1

@@ -11,7 +11,7 @@ const mark = "[redacted]"
 
 const patterns: ReadonlyArray<readonly [RegExp, string]> = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g, mark],
-  // OpenAI, Anthropic and those who copied them; Google; GitHub; Slack; AWS; a JSON Web Token
+  // OpenAI, Anthropic and compatible keys; Google; GitHub; Slack; AWS; a JSON Web Token
   [/\b[sr]k[-_][A-Za-z0-9_-]{16,}/g, mark],
   [/\bAIza[A-Za-z0-9_-]{30,}/g, mark],
   [/\b(?:gh[a-z]_|github_pat_|glpat-|hf_)[A-Za-z0-9_-]{16,}/g, mark],
@@ -30,7 +30,7 @@ const patterns: ReadonlyArray<readonly [RegExp, string]> = [
   ]
 ]
 
-/** Takes out what looks like a key, after what the user takes out. */
+/** Removes texts that look like keys, after the user's function. */
 export const withBuiltIn =
   (own: Redact | undefined): Redact =>
   (text) => {
@@ -61,7 +61,7 @@ const json = (value: Json, redact: Redact): Json => {
   return isObject(value) ? jsonObject(value, redact) : value
 }
 
-/** Redacts every string of an object, its keys too, and whatever text is under a key that names a secret. */
+/** Redacts every string of an object, its keys too, and every text under the key of a secret. */
 const jsonObject = (value: JsonObject, redact: Redact): JsonObject =>
   Object.fromEntries(
     Object.entries(value).map(([key, item]) => [
@@ -155,8 +155,8 @@ const withPiece = (part: TurnPart, text: string): TurnPart =>
       : part
 
 /**
- * Redacts a turn. A secret may be cut over several deltas, so what is redacted is their whole text; where that changes
- * it, the first delta becomes all of it and the others go.
+ * Redacts a turn. A secret may be split over several deltas, so their joined text is redacted. If that changes it, the
+ * first delta gets all of it and the others are dropped.
  */
 export const turn = (parts: ReadonlyArray<TurnPart>, redact: Redact): ReadonlyArray<TurnPart> => {
   const whole = new Map<string, string>()

@@ -10,7 +10,7 @@ import type { Fingerprint } from "./fingerprint.ts"
 import * as Format from "./format.ts"
 import * as Redact from "./redact.ts"
 
-/** Everything that is wrong with a cassette is a model error: what uses a model knows these. */
+/** Every problem of a cassette is a model error, which users of a model can handle. */
 export const problem = (detail: string, cause?: unknown): ModelError =>
   new ModelError({
     provider: "cassette",
@@ -105,7 +105,7 @@ export const create = (file: string, model: Service) =>
     )
   )
 
-/** A cassette to append to: made if there is none, and without what an append that did not finish left behind. */
+/** Prepares a cassette for appending: creates it if missing, and removes the rest of an unfinished append. */
 export const prepare = (file: string, model: Service) =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
