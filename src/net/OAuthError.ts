@@ -1,25 +1,8 @@
-/** Failures of signing in to a service, and of the tokens that came of it. */
+/** Failures of signing in to a service, and of its tokens. */
 import * as Schema from "effect/Schema"
+import { Reason } from "../support/oauth/reason.ts"
 
-/**
- * - `NotConnected`: nobody has signed in, or what came of it is no longer valid
- * - `Declined`: the person said no, to us or at the server
- * - `Expired`: the sign-in was not finished in time
- * - `Refused`: the server refused, with an error of OAuth
- * - `InvalidResponse`: the answer is not of this sign-in, or not of its form: it was not used
- * - `Unavailable`: the server was not reached, or failed; try again later
- * - `Unsupported`: the server, or this installation, can't do what is asked for
- */
-export const Reason = Schema.Union([
-  Schema.TaggedStruct("NotConnected", { problem: Schema.String }),
-  Schema.TaggedStruct("Declined", {}),
-  Schema.TaggedStruct("Expired", { seconds: Schema.Finite }),
-  Schema.TaggedStruct("Refused", { error: Schema.String, description: Schema.optionalKey(Schema.String) }),
-  Schema.TaggedStruct("InvalidResponse", { problem: Schema.String }),
-  Schema.TaggedStruct("Unavailable", { problem: Schema.String }),
-  Schema.TaggedStruct("Unsupported", { problem: Schema.String })
-])
-export type Reason = typeof Reason.Type
+export { Reason }
 
 const explain = (name: string, reason: Reason): string => {
   switch (reason._tag) {
@@ -40,7 +23,7 @@ const explain = (name: string, reason: Reason): string => {
   }
 }
 
-/** A sign-in, or a token of one, could not be had. There is never a secret in it. */
+/** Reports a failed sign-in or an unusable token. It never contains a secret. */
 export class OAuthError extends Schema.TaggedError<OAuthError>()("OAuthError", {
   provider: Schema.String,
   account: Schema.String,
@@ -50,7 +33,7 @@ export class OAuthError extends Schema.TaggedError<OAuthError>()("OAuthError", {
     return explain(this.account === "default" ? this.provider : `${this.provider} (${this.account})`, this.reason)
   }
 
-  /** True if the same may go better the next time. */
+  /** True if a retry can succeed. */
   get isRetryable(): boolean {
     return this.reason._tag === "Unavailable"
   }

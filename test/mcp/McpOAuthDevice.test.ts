@@ -204,18 +204,18 @@ describe("servers of codes", { timeout: 60_000 }, () => {
         "?"
       ]) {
         const { page, status } = yield* tried({ device: { verification_uri }, tokens: [good] })
-        assert.match(status?.error?.message ?? "", /its page for the code is no address of https/)
+        assert.match(status?.error?.message ?? "", /the page for the code .*(is no URL|is not https)/)
         assert.strictEqual(page._tag, "None")
       }
       const strange = yield* tried({ device: { device_code: 7 }, tokens: [good] })
-      assert.match(strange.status?.error?.message ?? "", /what it gave out is no code for a device/)
+      assert.match(strange.status?.error?.message ?? "", /"device_code" property must be a string/)
       const without = yield* tried({ metadata: { device_authorization_endpoint: undefined }, tokens: [good] })
       assert.match(without.status?.error?.message ?? "", /gives out no codes to type in elsewhere/)
       const plain = yield* tried({
         metadata: { device_authorization_endpoint: "http://login.example/d" },
         tokens: [good]
       })
-      assert.match(plain.status?.error?.message ?? "", /its endpoint for codes, "http:.*", is no address of https/)
+      assert.match(plain.status?.error?.message ?? "", /the device flow of its server, "http:.*", is not https/)
       const words = yield* tried({ device: { user_code: `A\u001b[2J\n${"B".repeat(5_000)}` }, tokens: [good] })
       const shown = words.page._tag === "Some" ? ((yield* words.page.value).userCode ?? "") : ""
       assert.isAtMost(shown.length, 120)

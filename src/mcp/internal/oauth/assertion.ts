@@ -1,16 +1,17 @@
-/** Tokens of others that a client signs in with: of a workload, or of the identity provider of a company (RFC 7523). */
+/** Assertions (RFC 7523): a client signs in with the token of a workload, or of a company's identity provider. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { FetchLike } from "../../../support/http/fetchLike.ts"
 import { isLoopback } from "../../../support/http/redirect.ts"
 import { defined } from "../../../support/json/defined.ts"
+import type { Reason } from "../../../support/oauth/reason.ts"
+import { exchangeGrant, make as makeRequests } from "../../../support/oauth/requests.ts"
 import { reveal } from "../../../support/store/redacted.ts"
 import type { Secret } from "../../McpConfig.ts"
-import { load } from "../wire/sdk.ts"
 
 /**
  * The authorisation server (`issuer`) that a token is to be shown to, for a `resource`: the MCP server's address. The
- * MCP server named both, unless its configuration has an `issuer`. `fetch` is that of the connection.
+ * MCP server named both, unless its configuration has an `issuer`. `fetch` is the connection's.
  */
 export interface Audience {
   readonly server: string
@@ -35,11 +36,12 @@ export interface IdentityProvider {
   readonly idToken: Effect.Effect<Redacted.Redacted<string>, Error>
 }
 
-const errorOf = (error: unknown): Error => (error instanceof Error ? error : new Error("it gave no reason"))
+const wordsOf = (reason: Reason): string =>
+  "problem" in reason ? reason.problem : reason._tag === "Refused" ? reason.error : reason._tag
 
 /**
- * Has the identity provider of a company exchange the token of a person for one that the authorisation server of an MCP
- * server takes (an ID-JAG, by RFC 8693): nobody sees a page, and the provider decides who may use which server.
+ * Exchanges a person's token at the identity provider of their company for an ID-JAG (RFC 8693), which the authorization
+ * server of an MCP server takes. Nobody sees a page, and the provider decides who may use which server.
  *
  * ```ts
  * import { Effect, Redacted } from "effect"
@@ -52,46 +54,27 @@ const errorOf = (error: unknown): Error => (error instanceof Error ? error : new
  */
 export const byIdentityProvider =
   ({ clientId, clientSecret, idToken, issuer, tokenEndpoint }: IdentityProvider): Assertion =>
-  ({ fetch, issuer: audience, resource, scope, server }) =>
+  ({ fetch, issuer: audience, resource, scope }) =>
     Effect.gen(function* () {
-      const sdk = yield* load(server)
-      const exchanging = (signal: AbortSignal) => ({
-        fetchFn: (input: string | URL, init?: RequestInit) => fetch(input, { ...init, signal })
-      })
-      const endpoint =
-        tokenEndpoint ??
-        (yield* Effect.tryPromise({
-          try: (signal) => sdk.discoverAuthorizationServerMetadata(issuer, exchanging(signal)),
-          catch: errorOf
-        }))?.token_endpoint
-      const to = URL.parse(endpoint ?? "")
+      const requests = makeRequests(fetch)
+      const found = tokenEndpoint ?? (yield* requests.discoverServer(issuer))?.token_endpoint
+      const to = URL.parse(found ?? "")
       if (to === null || (to.protocol !== "https:" && !isLoopback(to))) {
         return yield* Effect.fail(new Error(`the identity provider ${issuer} has no token endpoint of https`))
       }
-      const token = Redacted.value(yield* idToken)
-      const { jwtAuthGrant } = yield* Effect.tryPromise({
-        try: (signal) =>
-          sdk.requestJwtAuthorizationGrant({
-            tokenEndpoint: to,
-            audience,
-            resource,
-            idToken: token,
-            clientId,
-            ...defined({ clientSecret: clientSecret && reveal(clientSecret), scope }),
-            ...exchanging(signal)
-          }),
-        catch: errorOf
+      const subject = Redacted.value(yield* idToken)
+      const secret = clientSecret === undefined ? undefined : Redacted.make(reveal(clientSecret))
+      const client = defined({ id: clientId, secret, authentication: "post" })
+      const { accessToken } = yield* requests.grant({ issuer, token_endpoint: to.href }, client, exchangeGrant, {
+        requested_token_type: "urn:ietf:params:oauth:token-type:id-jag",
+        subject_token: subject,
+        subject_token_type: "urn:ietf:params:oauth:token-type:id_token",
+        audience,
+        resource,
+        ...defined({ scope })
       })
-      return Redacted.make(jwtAuthGrant)
-    })
+      return accessToken
+    }).pipe(Effect.mapError((reason) => (reason instanceof Error ? reason : new Error(wordsOf(reason)))))
 
-/** The grant. */
+/** The grant by which a client shows an assertion. */
 export const grant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-
-/** The request of a token for an assertion. */
-export const request = (assertion: Redacted.Redacted<string>, scope: string | undefined): URLSearchParams =>
-  new URLSearchParams({
-    grant_type: grant,
-    assertion: Redacted.value(assertion),
-    ...defined({ scope })
-  })

@@ -9,7 +9,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { ApiKey, type CredentialStore } from "../../../stores/CredentialStore.ts"
 import type { StoreError } from "../../../stores/StoreError.ts"
-import { Server } from "./protocol.ts"
+import { Server } from "../../../support/oauth/metadata.ts"
 
 const namespace = "oauth sign-ins"
 

@@ -1,33 +1,32 @@
-/** Sign-ins on their way, and the tokens that come of them. */
-import * as Cache from "effect/Cache"
+/** Pending sign-ins: they begin, wait for the person, and end with tokens. */
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as RcMap from "effect/RcMap"
-import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Question from "../../../core/Question.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
-import { CredentialStore, type OAuthToken } from "../../../stores/CredentialStore.ts"
+import { CredentialStore } from "../../../stores/CredentialStore.ts"
 import type { StoreError } from "../../../stores/StoreError.ts"
 import { span } from "../../../support/effect/span.ts"
+import { fetchLike } from "../../../support/http/fetchLike.ts"
 import type { Redirect } from "../../../support/http/redirect.ts"
 import { defined } from "../../../support/json/defined.ts"
-import { encodePart } from "../../../support/text/percent.ts"
-import { OAuthError, type Reason } from "../../OAuthError.ts"
+import type { Server } from "../../../support/oauth/metadata.ts"
+import { expired, unsupported } from "../../../support/oauth/reason.ts"
+import { make as makeRequests, type Requests } from "../../../support/oauth/requests.ts"
+import type { OAuthError } from "../../OAuthError.ts"
 import * as Flows from "./flows.ts"
-import type { Account, Provider, Service, SignIn } from "./model.ts"
-import { type Client, over, protocol, type Server, type Tokens } from "./protocol.ts"
+import type { Service, SignIn } from "./model.ts"
+import * as Tokens from "./tokens.ts"
+import { askedOf, failWith, missing, type Subject, subjectOf } from "./tokens.ts"
 
 type Failure = OAuthError | StoreError
-type Token = typeof OAuthToken.Type
 
 const lasts = 300
-const soon = 60_000
 
 /** The view of a sign-in that a person is shown: it is kept in the record of the call, so that the question stays the same. */
 const Shown = Schema.Struct({
@@ -44,45 +43,7 @@ interface Live {
   readonly shown: Shown
 }
 
-/** A service, whose account it is, and where its token is kept. */
-interface Subject {
-  readonly provider: Provider
-  readonly account: string
-  readonly tenant: string
-  readonly name: string
-  readonly issuer: string
-  readonly client: Client
-  readonly scopes: ReadonlyArray<string>
-}
-
-const subjectOf = (provider: Provider, { account = "default", tenant }: Account): Subject => ({
-  provider,
-  account,
-  tenant,
-  // A provider's name can't go on into that of an account.
-  name: `oauth ${encodePart(provider.name)} ${account}`,
-  issuer: typeof provider.server === "string" ? provider.server : provider.server.issuer,
-  client: { id: provider.clientId, secret: provider.clientSecret, authentication: provider.authentication },
-  scopes: provider.scopes ?? []
-})
-
-const failWith =
-  ({ account, provider }: { readonly provider: { readonly name: string }; readonly account: string }) =>
-  (reason: Reason): OAuthError =>
-    new OAuthError({ provider: provider.name, account, reason })
-
-const notConnected = (problem: string): Reason => ({ _tag: "NotConnected", problem })
-
-const askedOf = ({ metadata, scopes = [] }: Token): ReadonlyArray<string> => {
-  const asked = metadata?.["asked"]
-  return Array.isArray(asked) ? asked.filter((scope) => typeof scope === "string") : scopes
-}
-
 const union = (...lists: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => [...new Set(lists.flat())]
-const missing = (wanted: ReadonlyArray<string>, asked: ReadonlyArray<string>) =>
-  wanted.filter((scope) => !asked.includes(scope))
-
-const tokenOf = (tokens: Tokens, kept: Partial<Token>): Token => ({ ...kept, ...tokens, _tag: "OAuthToken" }) as const
 
 const questionOf = ({ account, provider, scopes }: Subject, { url, userCode }: Shown): Question.Question<boolean> => {
   const { origin } = new URL(url)
@@ -92,118 +53,66 @@ const questionOf = ({ account, provider, scopes }: Subject, { url, userCode }: S
   return Question.confirm(text, defined({ origin, url, userCode, scopes }))
 }
 
-/** The service. */
+/** The parts of the service that its steps share. */
+interface Parts {
+  readonly credentials: CredentialStore["Service"]
+  readonly way: Requests
+  readonly lives: Map<string, Live>
+  readonly store: Effect.Success<ReturnType<typeof Tokens.make>>["store"]
+}
+
+/** Exchanges the callback of a sign-in for tokens, and stores them. */
+const finishWith = Effect.fnUntraced(function* ({ credentials, lives, store, way }: Parts, callback: string) {
+  const url = URL.canParse(callback) ? new URL(callback) : undefined
+  const state = url?.searchParams.get("state") ?? ""
+  const flow = yield* Flows.take(credentials, state)
+  if (url === undefined || flow === undefined) {
+    const problem = "no sign-in waits for its state: it was finished, took too long, or was begun by somebody else"
+    return yield* failWith({ provider: { name: "a service" }, account: "default" })({
+      _tag: "InvalidResponse",
+      problem
+    })
+  }
+  const live = [...lives.values()].find(({ shown }) => shown.state === state)
+  const { asked, client, name, redirect: back, server, tenant, verifier } = flow
+  const tokens = Effect.mapError(
+    way.exchange(server, client, url, { state, verifier, redirect: back }),
+    failWith({ provider: { name: flow.provider }, account: flow.account })
+  )
+  const done = Effect.flatMap(tokens, store({ asked, name, tenant }, server.issuer, client.id))
+  // A code can be used once: whoever goes away meanwhile takes nothing with them.
+  yield* Effect.uninterruptible(
+    live === undefined ? done : Effect.onExit(done, (exit) => Deferred.done(live.done, exit))
+  )
+})
+
+/** Begins a sign-in with a code that a person types in on another device. */
+const byDevice = Effect.fnUntraced(function* (
+  { store, way }: Parts,
+  subject: Subject,
+  server: Server,
+  asked: ReadonlyArray<string>
+) {
+  const device = yield* way.device(server, subject.client, asked, subject.provider.parameters ?? {})
+  const expiresAt = (yield* Clock.currentTimeMillis) + device.seconds * 1000
+  const shown: Shown = { state: device.userCode, url: device.url, userCode: device.userCode, expiresAt }
+  const work = Effect.flatMap(
+    Effect.mapError(way.poll(server, subject.client, device), failWith(subject)),
+    store({ asked, name: subject.name, tenant: subject.tenant }, subject.issuer, subject.client.id)
+  )
+  return { shown, work, seconds: device.seconds }
+})
+
+/** Makes the service. */
 export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined) {
   const credentials = yield* CredentialStore
-  const way = yield* protocol
+  const way = makeRequests(yield* fetchLike)
   const layerScope = yield* Effect.scope
   const locks = yield* RcMap.make({ lookup: (_: string) => Semaphore.make(1) })
   const lives = new Map<string, Live>()
-  const servers = yield* Cache.makeWith(way.discover, {
-    capacity: 64,
-    timeToLive: (exit) => (Exit.isSuccess(exit) ? Duration.hours(1) : Duration.zero)
-  })
-
-  const serverOf = ({ server }: Provider): Effect.Effect<Server, Reason> =>
-    typeof server === "string"
-      ? Effect.map(Cache.get(servers, server), (found): Server =>
-          defined({
-            issuer: found.issuer,
-            authorization_endpoint: found.authorization_endpoint,
-            token_endpoint: found.token_endpoint,
-            device_authorization_endpoint: found.device_authorization_endpoint,
-            revocation_endpoint: found.revocation_endpoint,
-            token_endpoint_auth_methods_supported: found.token_endpoint_auth_methods_supported,
-            authorization_response_iss_parameter_supported: found.authorization_response_iss_parameter_supported
-          })
-        )
-      : Effect.succeed(
-          defined({
-            issuer: server.issuer,
-            authorization_endpoint: server.authorize,
-            token_endpoint: server.token,
-            device_authorization_endpoint: server.device,
-            revocation_endpoint: server.revoke
-          })
-        )
-
-  /** The token that is kept, if it is of this server and this client: to no other may it be sent. */
-  const stored = Effect.fnUntraced(function* ({ issuer, name, provider, tenant }: Subject) {
-    const found = yield* credentials.get(tenant, name)
-    const isOurs =
-      found?._tag === "OAuthToken" &&
-      found.metadata?.["server"] === issuer &&
-      found.metadata["client"] === provider.clientId
-    return isOurs ? found : undefined
-  })
-
-  const store = ({ asked, name, tenant }: Pick<Flows.Flow, "asked" | "name" | "tenant">, issuer: string, id: string) =>
-    Effect.fnUntraced(function* (tokens: Tokens) {
-      const token = tokenOf(tokens, { metadata: { server: issuer, client: id, asked } })
-      yield* credentials.set(tenant, name, token.scopes === undefined ? { ...token, scopes: asked } : token)
-    })
-
-  const renew = (subject: Subject, refused: Redacted.Redacted | undefined) =>
-    Effect.fnUntraced(function* (old: Token) {
-      const { refreshToken } = old
-      if (refreshToken === undefined) {
-        const problem = refused === undefined ? "its token has expired" : "the service no longer takes its token"
-        return yield* Effect.fail(notConnected(problem))
-      }
-      const server = yield* serverOf(subject.provider)
-      const tokens = yield* Effect.mapError(way.refresh(server, subject.client, refreshToken), (reason) =>
-        reason._tag === "Refused" && reason.error === "invalid_grant"
-          ? notConnected("its server no longer takes the refresh token")
-          : reason
-      )
-      const { expiresAt: _, ...rest } = old
-      return tokenOf(tokens, rest)
-    })
-
-  const valid = Effect.fnUntraced(function* (subject: Subject, refused?: Redacted.Redacted) {
-    const fail = failWith(subject)
-    const found = yield* stored(subject)
-    if (found === undefined) return yield* fail(notConnected("nobody has signed in"))
-    const lacking = missing(subject.scopes, askedOf(found))
-    if (lacking.length > 0) {
-      return yield* fail(notConnected(`it was signed in to without the scope ${lacking.join(" ")}`))
-    }
-    const now = yield* Clock.currentTimeMillis
-    const credential = yield* credentials.refreshed(subject.tenant, subject.name, {
-      isExpired: (one) =>
-        one._tag === "OAuthToken" &&
-        ((one.expiresAt ?? Infinity) <= now + (one.refreshToken === undefined ? 0 : soon) ||
-          (refused !== undefined && Redacted.value(refused) === Redacted.value(one.accessToken))),
-      refresh: (one) =>
-        one._tag === "OAuthToken" ? Effect.mapError(renew(subject, refused)(one), fail) : Effect.succeed(one)
-    })
-    return credential._tag === "OAuthToken" ? credential.accessToken : credential.key
-  })
-
-  const finish = Effect.fnUntraced(function* (callback: string) {
-    const url = URL.canParse(callback) ? new URL(callback) : undefined
-    const state = url?.searchParams.get("state") ?? ""
-    const flow = yield* Flows.take(credentials, state)
-    if (url === undefined || flow === undefined) {
-      const problem = "no sign-in waits for its state: it was finished, took too long, or was begun by somebody else"
-      return yield* failWith({ provider: { name: "a service" }, account: "default" })({
-        _tag: "InvalidResponse",
-        problem
-      })
-    }
-    const live = [...lives.values()].find(({ shown }) => shown.state === state)
-    const { asked, client, name, redirect: back, server, tenant, verifier } = flow
-    const tokens = Effect.mapError(
-      way.exchange(server, client, url, { state, verifier, redirect: back }),
-      failWith({ provider: { name: flow.provider }, account: flow.account })
-    )
-    const done = Effect.flatMap(tokens, store({ asked, name, tenant }, server.issuer, client.id))
-    // A code can be used once: whoever goes away meanwhile takes nothing with them.
-    yield* Effect.uninterruptible(
-      live === undefined ? done : Effect.onExit(done, (exit) => Deferred.done(live.done, exit))
-    )
-  })
-
+  const { revoke, serverOf, store, stored, valid } = yield* Tokens.make(credentials, way)
+  const parts: Parts = { credentials, way, lives, store }
+  const finish = (callback: string) => finishWith(parts, callback)
   /** Waits for the end of a sign-in, by whichever way, and leaves nothing of it behind. */
   const attend = (key: string, live: Live, scope: Scope.Closeable, work: Effect.Effect<void, Failure>, late: Failure) =>
     Effect.gen(function* () {
@@ -224,17 +133,6 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
       Effect.forkIn(layerScope, { startImmediately: true })
     )
 
-  const byDevice = Effect.fnUntraced(function* (subject: Subject, server: Server, asked: ReadonlyArray<string>) {
-    const device = yield* way.device(server, subject.client, asked, subject.provider.parameters ?? {})
-    const expiresAt = (yield* Clock.currentTimeMillis) + device.seconds * 1000
-    const shown: Shown = { state: device.userCode, url: device.url, userCode: device.userCode, expiresAt }
-    const work = Effect.flatMap(
-      Effect.mapError(way.poll(server, subject.client, device), failWith(subject)),
-      store({ asked, name: subject.name, tenant: subject.tenant }, subject.issuer, subject.client.id)
-    )
-    return { shown, work, seconds: device.seconds }
-  })
-
   const byRedirect = Effect.fnUntraced(function* (
     subject: Subject,
     server: Server,
@@ -245,7 +143,7 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
     if (redirect === undefined) {
       const problem =
         "there is no way back from its page; give OAuth.layer a redirect, or the provider the flow `device`"
-      return yield* Effect.fail<Reason>({ _tag: "Unsupported", problem })
+      return yield* Effect.fail(unsupported(problem))
     }
     const receive = (callback: string): Effect.Effect<string> =>
       Effect.match(
@@ -255,7 +153,7 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
           onFailure: (error) => `That did not work: ${error.message}`
         }
       )
-    const back = yield* Effect.mapError(redirect.open(receive), (problem): Reason => ({ _tag: "Unsupported", problem }))
+    const back = yield* Effect.mapError(redirect.open(receive), unsupported)
     const expiresAt = (yield* Clock.currentTimeMillis) + lasts * 1000
     const { state, url, verifier } = yield* way.authorization(
       server,
@@ -275,8 +173,7 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
       verifier
     }
     yield* Flows.put(credentials, state, flow)
-    const shown: Shown = { state, url, expiresAt }
-    return { shown, work: Effect.never, seconds: lasts }
+    return { shown: { state, url, expiresAt }, work: Effect.never, seconds: lasts }
   })
 
   const open = Effect.fnUntraced(function* (subject: Subject, key: string) {
@@ -290,7 +187,7 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
     const begun = Effect.gen(function* () {
       const server = yield* serverOf(subject.provider)
       return subject.provider.flow === "device"
-        ? yield* byDevice(subject, server, asked)
+        ? yield* byDevice(parts, subject, server, asked)
         : yield* byRedirect(subject, server, asked, done)
     })
     const reported = Effect.mapError(begun, (error) => (error._tag === "StoreError" ? error : fail(error)))
@@ -299,7 +196,7 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
         const { seconds, shown, work } = yield* restore(reported)
         const live: Live = { asked, done, shown }
         lives.set(key, live)
-        yield* attend(key, live, scope, work, fail(over(seconds)))
+        yield* attend(key, live, scope, work, fail(expired(seconds)))
         return live
       }).pipe(
         Scope.provide(scope),
@@ -345,22 +242,6 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
     }
     if (live !== undefined) yield* Deferred.await(live.done)
     return yield* valid(subject)
-  })
-
-  const revoke: Service["revoke"] = Effect.fnUntraced(function* (provider, account) {
-    const subject = subjectOf(provider, account)
-    const found = yield* stored(subject)
-    if (found === undefined) return "none"
-    const { accessToken, refreshToken } = found
-    const server = yield* Effect.mapError(serverOf(provider), failWith(subject))
-    const can = server.revocation_endpoint !== undefined
-    if (can) {
-      const tokens = refreshToken === undefined ? [accessToken] : [refreshToken, accessToken]
-      const each = (token: Redacted.Redacted) => way.revoke(server, subject.client, token)
-      yield* Effect.mapError(Effect.forEach(tokens, each, { discard: true }), failWith(subject))
-    }
-    yield* credentials.remove(subject.tenant, subject.name)
-    return can ? "revoked" : "forgotten"
   })
 
   const service: Service = {
