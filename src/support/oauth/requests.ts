@@ -64,7 +64,7 @@ const againOf = (reason: Reason): DeviceFlow.Again | undefined => {
 }
 
 /** Loads the package. */
-export const library = loadPeer("oauth4webapi", () => import("oauth4webapi"), unsupported)
+const library = loadPeer("oauth4webapi", () => import("oauth4webapi"), unsupported)
 
 const refusalOf = (error: string, description: string | undefined): Reason =>
   error === "access_denied"

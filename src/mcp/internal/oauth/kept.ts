@@ -20,14 +20,13 @@ export const Place = Schema.Struct({
 export type Place = typeof Place.Type
 
 /** A client that was registered at an issuer, with its redirect address. */
-export const Registered = Schema.Struct({
+const Registered = Schema.Struct({
   id: Schema.String,
   secret: Schema.optionalKey(Schema.RedactedFromValue(Schema.String)),
   authentication: Schema.optionalKey(Schema.Literals(["basic", "post"])),
   issuer: Schema.String,
   redirect: Schema.optionalKey(Schema.String)
 })
-export type Registered = typeof Registered.Type
 
 const algorithm = { name: "ECDSA", namedCurve: "P-256" }
 
