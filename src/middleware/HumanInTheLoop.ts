@@ -28,7 +28,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import * as Approval from "../core/Approval.ts"
+import type * as Approval from "../core/Approval.ts"
 import { type JsonObject } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Ruling from "../core/Ruling.ts"

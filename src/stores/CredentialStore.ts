@@ -65,7 +65,8 @@ export const Credential = Schema.Union([ApiKey, OAuthToken])
 /** A credential. Make one by `ApiKey.make` or `OAuthToken.make`. */
 export type Credential = typeof Credential.Type
 
-interface Service {
+/** The operations of {@link CredentialStore}. */
+export interface Service {
   /** Stores a credential under a name, over an earlier one. */
   readonly set: (namespace: string, name: string, credential: Credential) => Effect.Effect<void, StoreError>
   /**
