@@ -52,7 +52,7 @@ const get = async (fetch: FetchLike, url: URL, signal: AbortSignal, hops = 0): P
   const response = await fetch(url, { headers: { accept: "application/json" }, redirect: "manual", signal })
   const location = response.headers.get("location")
   const isRedirect = response.status >= 300 && response.status < 400 && location !== null
-  const to = isRedirect ? URL.parse(location, url) : null
+  const to = isRedirect ? URL.parse(location, url.href) : null
   if (to?.origin !== url.origin || hops === mostHops) return response
   await response.body?.cancel()
   return get(fetch, to, signal, hops + 1)

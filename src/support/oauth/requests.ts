@@ -23,7 +23,7 @@ export interface Client {
   readonly id: string
   readonly secret?: Redacted.Redacted | undefined
   readonly authentication?: "basic" | "post" | undefined
-  readonly privateKey?: CryptoKey | undefined
+  readonly privateKey?: OAuth4.CryptoKey | undefined
   readonly proofs?: OAuth4.DPoPHandle | undefined
 }
 
@@ -204,7 +204,7 @@ interface Call {
 const late = unavailable("it did not answer within 25 seconds")
 
 /** The proof that a client has the key of its tokens. Without a `key` it makes one. */
-export const proofsOf = (key: CryptoKeyPair | undefined) =>
+export const proofsOf = (key: OAuth4.CryptoKeyPair | undefined) =>
   Effect.flatMap(library, (oauth) =>
     Effect.promise(async () => {
       const pair = key ?? (await oauth.generateKeyPair("ES256", { extractable: true }))

@@ -24,6 +24,10 @@ const fail = (place: Place, relative: string, reason: BackendError.Reason, detai
 const asMove = (place: Place) => (error: BackendError.BackendError) =>
   BackendError.at(error, "move", error.path === place.inner ? place.given : toOuter(place.part, error.path))
 
+/** Reports a failure to write. The target did not exist, so a file in the way of a folder lies above the target. */
+const asWrite = (target: Place) => (error: BackendError.BackendError) =>
+  error.reason._tag === "NotDirectory" ? BackendError.at(error, "move", target.given) : asMove(target)(error)
+
 /** A link can't be moved to another backend, and its target is not part of the move. */
 const refuseLinks = Effect.fnUntraced(function* (place: Place, relatives: ReadonlyArray<string>) {
   const { backend } = place.part
@@ -115,7 +119,7 @@ const copy = Effect.fnUntraced(function* (source: Place, target: Place, relative
     const transfers = yield* target.part.backend.upload([{ path: to, content }])
     yield* only("upload", to, transfers)
   })
-  yield* Effect.mapError(put, asMove(target))
+  yield* Effect.mapError(put, asWrite(target))
 })
 
 /** Takes the copies back. Gives the paths that could not be removed. */

@@ -44,7 +44,12 @@ export const locate = Effect.fnUntraced(function* (
   return defined({ server, resource: resource?.resource, scopes: resource?.scopes_supported })
 })
 
-const algorithmOf = (name: string): RsaHashedImportParams | EcKeyImportParams | string => {
+const algorithmOf = (
+  name: string
+):
+  | string
+  | { readonly name: string; readonly namedCurve: string }
+  | { readonly name: string; readonly hash: string } => {
   const size = name.slice(2)
   if (name.startsWith("ES")) return { name: "ECDSA", namedCurve: size === "512" ? "P-521" : `P-${size}` }
   if (name.startsWith("RS")) return { name: "RSASSA-PKCS1-v1_5", hash: `SHA-${size}` }

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
+import type * as OAuth4 from "oauth4webapi"
 import { ApiKey, type OAuthToken, type CredentialStore } from "../../../stores/CredentialStore.ts"
 import { Server } from "../../../support/oauth/metadata.ts"
 import { sha256Sync } from "../../../support/store/sha256.ts"
@@ -65,12 +66,13 @@ export const make = (
   const getKey = Effect.gen(function* () {
     const found = yield* pair.get
     if (found === undefined) return undefined
-    const load = (jwk: JsonWebKey, usage: KeyUsage) => crypto.subtle.importKey("jwk", jwk, algorithm, true, [usage])
+    const load = (jwk: Readonly<Record<string, unknown>>, usage: "sign" | "verify") =>
+      crypto.subtle.importKey("jwk", jwk, algorithm, true, [usage])
     const loaded = Promise.all([load({ ...found.privateJwk }, "sign"), load({ ...found.publicJwk }, "verify")])
     const [privateKey, publicKey] = yield* Effect.tryPromise({ try: () => loaded, catch: onError })
     return { privateKey, publicKey }
   })
-  const setKey = Effect.fnUntraced(function* ({ privateKey, publicKey }: CryptoKeyPair) {
+  const setKey = Effect.fnUntraced(function* ({ privateKey, publicKey }: OAuth4.CryptoKeyPair) {
     const [privateJwk, publicJwk] = yield* Effect.tryPromise({
       try: () => Promise.all([crypto.subtle.exportKey("jwk", privateKey), crypto.subtle.exportKey("jwk", publicKey)]),
       catch: onError
