@@ -376,8 +376,7 @@ describe("moves between backends", () => {
         for (const to of ["/m/file", "/m/folder"]) {
           assert.strictEqual(yield* failure(backend.move(from, to)), `move ${to}: AlreadyExists`)
         }
-        const first = from === "/d" ? "/m/file/x/a.txt" : "/m/file/x"
-        assert.strictEqual(yield* failure(backend.move(from, "/m/file/x")), `move ${first}: NotDirectory`)
+        assert.strictEqual(yield* failure(backend.move(from, "/m/file/x")), "move /m/file/x: NotDirectory")
         assert.strictEqual(yield* failure(backend.move(`${from}/none`, "/m/x")), `move ${from}/none: NotFound`)
       }
       assert.strictEqual((yield* files(backend)).length, 6)

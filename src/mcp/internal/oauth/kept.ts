@@ -2,8 +2,8 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import type * as OAuth4 from "oauth4webapi"
 import { ApiKey, type OAuthToken, type CredentialStore } from "../../../stores/CredentialStore.ts"
+import type { KeyPair } from "../../../support/oauth/keys.ts"
 import { Server } from "../../../support/oauth/metadata.ts"
 import { sha256Sync } from "../../../support/store/sha256.ts"
 import { cut } from "../../../support/text/text.ts"
@@ -72,7 +72,7 @@ export const make = (
     const [privateKey, publicKey] = yield* Effect.tryPromise({ try: () => loaded, catch: onError })
     return { privateKey, publicKey }
   })
-  const setKey = Effect.fnUntraced(function* ({ privateKey, publicKey }: OAuth4.CryptoKeyPair) {
+  const setKey = Effect.fnUntraced(function* ({ privateKey, publicKey }: KeyPair) {
     const [privateJwk, publicJwk] = yield* Effect.tryPromise({
       try: () => Promise.all([crypto.subtle.exportKey("jwk", privateKey), crypto.subtle.exportKey("jwk", publicKey)]),
       catch: onError

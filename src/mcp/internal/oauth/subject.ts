@@ -1,9 +1,9 @@
 /** One server that is signed in to: its configuration, its records, and the words of its failures. */
 import * as Effect from "effect/Effect"
-import type { DPoPHandle } from "oauth4webapi"
 import type { CredentialStore } from "../../../stores/CredentialStore.ts"
 import type { Redirect } from "../../../support/http/redirect.ts"
 import { defined } from "../../../support/json/defined.ts"
+import type { Proofs } from "../../../support/oauth/keys.ts"
 import type { Reason } from "../../../support/oauth/reason.ts"
 import { proofsOf } from "../../../support/oauth/requests.ts"
 import { reveal } from "../../../support/store/redacted.ts"
@@ -41,7 +41,7 @@ export interface Subject {
   readonly around: Around
   readonly kept: ReturnType<typeof Kept.make>
   /** The proof of the key that tokens are bound to. */
-  readonly proofs: Effect.Effect<DPoPHandle, McpError>
+  readonly proofs: Effect.Effect<Proofs, McpError>
   readonly fail: (words: string, cause?: unknown) => McpError
 }
 
