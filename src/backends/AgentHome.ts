@@ -27,7 +27,8 @@ export const mountedAt = "/agent"
 
 const idRule = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 
-interface Where {
+/** The place of an agent's files. */
+export interface Where {
   readonly agentId: string
   readonly folder?: string | undefined
 }

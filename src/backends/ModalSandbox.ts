@@ -28,7 +28,7 @@ interface Process {
 }
 
 /** The members of the SDK's sandbox that this module uses. */
-interface Machine {
+export interface Machine {
   readonly sandboxId: string
   exec(command: Array<string>, options: { readonly mode: "text"; readonly timeoutMs?: number }): Promise<Process>
   readonly filesystem: {

@@ -20,7 +20,7 @@ import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
 /** The members of the SDK's devbox that this module uses. */
-interface Machine {
+export interface Machine {
   readonly id: string
   readonly cmd: {
     exec(

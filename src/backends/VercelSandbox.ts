@@ -29,7 +29,7 @@ interface Run {
 }
 
 /** The members of the SDK's sandbox that this module uses. */
-interface Machine {
+export interface Machine {
   readonly name: string
   runCommand(run: Run & { readonly detached: true }): Promise<{
     logs(): AsyncIterable<{ readonly stream: "stdout" | "stderr"; readonly data: string }>

@@ -253,7 +253,7 @@ type Quiet<E = never, R = never> = Omit<Parts<E, R>, "asks" | "rulings"> & {
 }
 
 /** Parts that say that they may ask. */
-interface Questioning<out E = never, out R = never> extends Parts<E, R> {
+export interface Questioning<out E = never, out R = never> extends Parts<E, R> {
   readonly asks: true
 }
 

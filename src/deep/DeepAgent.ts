@@ -112,7 +112,7 @@ type Services<O> = Shown<
 >
 
 /** Options with nested options, by name. */
-interface Nested {
+export interface Nested {
   readonly approvals: HumanInTheLoop.Options
   readonly execute: FileTools.ExecuteOptions
   readonly generalPurpose: Options["generalPurpose"]

@@ -50,7 +50,7 @@ export class BackgroundTasks extends Context.Service<BackgroundTasks, Service>()
  * - `maxDuration`: time after which a task is stopped and fails (1 hour)
  * - `keep`: finished tasks that are kept; the oldest are dropped first (64)
  */
-interface Options {
+export interface Options {
   readonly maxRunning?: number | undefined
   readonly maxTotal?: number | undefined
   readonly maxDuration?: Duration.Input | undefined

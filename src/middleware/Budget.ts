@@ -67,7 +67,7 @@ export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("Budget
  * budget allowed. `rounds` counts the turns of all agents except forced final answers. `time` counts from the start of
  * the run, without the time spent waiting for people.
  */
-interface Limits {
+export interface Limits {
   readonly tokens?: number | undefined
   readonly cost?: number | undefined
   readonly toolCalls?: number | undefined
@@ -281,7 +281,7 @@ export const make = <const Mode extends "finalAnswer" | "fail">(
   >
 
 /** Options of {@link accounts}. */
-interface AccountOptions<Mode extends "finalAnswer" | "fail"> {
+export interface AccountOptions<Mode extends "finalAnswer" | "fail"> {
   /** Names the accounts that pay for a run, with their windows and limits. The parameter is the outermost run. */
   readonly caps: (run: Run) => Cap | ReadonlyArray<Cap>
   /**

@@ -130,7 +130,7 @@ const rulings = ({ above }: Options) => {
  * Limits of a fan-out. `above` is the number of sub-agents that may work at once without a question: calls of `task`
  * and `start_task` of one round, and unfinished background tasks.
  */
-interface Options {
+export interface Options {
   readonly above: number
 }
 

@@ -41,7 +41,7 @@ const fullFiles = 2
  * `sources` are the files in prompt order: the general ones first. `maxBytes` (32,768) limits the prompt's text of one
  * file. All files together get twice as much, and the last files of the list are cut first.
  */
-interface Options {
+export interface Options {
   readonly sources: ReadonlyArray<string>
   readonly maxBytes?: number | undefined
 }

@@ -31,7 +31,7 @@ const marks = ({ messages }: ModelRequest): ReadonlyArray<number> => {
  * by the permanent tool `call_tool`. A message also announces removed tools, which no longer run. Sub-agents do not
  * inherit it: give them their own.
  */
-interface Options {
+export interface Options {
   readonly stableTools?: boolean | undefined
 }
 

@@ -47,7 +47,7 @@ export type { Protocol }
  * - `timeout`: time limit of one request (30 seconds)
  * - `maxBytes`: the largest answer in bytes (10 MiB); a thread is read whole at the end of a run
  */
-interface Options {
+export interface Options {
   readonly name: string
   readonly description: string
   readonly url: string

@@ -45,7 +45,7 @@ export const needsRevision = (feedback: string): Verdict => ({ _tag: "NeedsRevis
 export const unknown: Verdict = { _tag: "Unknown" }
 
 /** The answer to grade, and its run. */
-interface Subject {
+export interface Subject {
   readonly answer: string
   readonly run: Run
 }

@@ -93,7 +93,7 @@ interface Known {
  * `sources` are directories of skills (`<source>/<name>/SKILL.md`), or skills. Of two skills with one name the later
  * wins. Missing sources are ignored.
  */
-interface Options {
+export interface Options {
   readonly sources: ReadonlyArray<string>
 }
 

@@ -30,7 +30,8 @@ type Status = Given.Status
 
 /** One todo. */
 const Todo = Schema.Struct({ id: Schema.String, content: Schema.String, status: Status })
-interface Todo extends Schema.Schema.Type<typeof Todo> {}
+/** One step of a plan. */
+export interface Todo extends Schema.Schema.Type<typeof Todo> {}
 
 /** The list: in the agent's own state and in every checkpoint. */
 export const todos = AgentState.slot("todos", { schema: Schema.Array(Todo), initial: [] })

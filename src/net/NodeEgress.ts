@@ -39,7 +39,8 @@ import { mask } from "../support/text/mask.ts"
 import type * as Network from "./Network.ts"
 import { Secrets } from "./Secrets.ts"
 
-interface Options {
+/** The options of this module. */
+export interface Options {
   /** The rules of the proxy. */
   readonly rules: Network.Rules
   /** The largest body of a request with secrets: 10,000,000 bytes by default. */
@@ -49,7 +50,7 @@ interface Options {
 }
 
 /** A running way out. Both fields contain its password, and no secret. */
-interface Egress {
+export interface Egress {
   /** The address of the way out. */
   readonly url: string
   /** The environment for the commands of a sandbox. */

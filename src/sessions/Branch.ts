@@ -72,7 +72,8 @@ What was left undone.
 Use at most 600 words. Answer with the summary and nothing else.`
 })
 
-interface Left {
+/** The rest of a branch. */
+export interface Left {
   readonly leaf: Leaf
   /** The summary; `undefined` for a branch without messages. */
   readonly summary: Message.HumanMessage | undefined

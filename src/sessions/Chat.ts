@@ -54,7 +54,8 @@ export interface Chat<out Output, out E, out R> {
   readonly history: Effect.Effect<ReadonlyArray<Message>, SessionError>
 }
 
-interface Options extends JournalOptions {
+/** The options of this module. */
+export interface Options extends JournalOptions {
   /** The metadata of a thread that the chat creates. An existing thread keeps its own. */
   readonly metadata?: JsonObject | undefined
 }

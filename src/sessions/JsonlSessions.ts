@@ -29,7 +29,8 @@ import { unavailable } from "./internal/jsonl/log.ts"
 import * as Tables from "./internal/jsonl/tables.ts"
 import { make } from "./internal/store.ts"
 
-interface Options {
+/** The options of this module. */
+export interface Options {
   /** The directory of the files, on a local disk. It is made if it is missing. */
   readonly folder: string
   /** With `true`, an append that returned survives a power cut; by default, it survives the end of the process only. */

@@ -33,7 +33,8 @@ import { SessionStore } from "../core/SessionStore.ts"
 import * as Tables from "./internal/redis/tables.ts"
 import { make } from "./internal/store.ts"
 
-interface Options {
+/** The options of this module. */
+export interface Options {
   /**
    * The beginning of all keys (default `"{sessions}:"`). The braces keep the keys on one node of a Redis cluster, as
    * scripts require.

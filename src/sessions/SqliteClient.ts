@@ -41,7 +41,8 @@ import { inMemory, open } from "./internal/sqlite/connection.ts"
 import { readsFrom } from "./internal/sqlite/reads.ts"
 import { writesTo } from "./internal/sqlite/writes.ts"
 
-interface Options {
+/** The options of this module. */
+export interface Options {
   /** The file. It is made if it is missing; its folder must exist. `":memory:"` is a database that ends with its scope. */
   readonly file: string
   /**
@@ -55,7 +56,8 @@ interface Options {
   readonly transformResultNames?: ((name: string) => string) | undefined
 }
 
-interface Service extends SqlClient.SqlClient {
+/** The operations of the service. */
+export interface Service extends SqlClient.SqlClient {
   readonly file: string
 }
 

@@ -27,7 +27,8 @@ import { toFault } from "./internal/sql/client.ts"
 import * as SqliteClient from "./SqliteClient.ts"
 import * as SqlSessions from "./SqlSessions.ts"
 
-interface Options {
+/** The options of this module. */
+export interface Options {
   /** The file. It is made if it is missing; its folder must exist. */
   readonly file: string
   /** With `"full"`, a power cut loses no acknowledged append; with `"normal"` (the default), the last ones may be lost. */

@@ -21,7 +21,8 @@ import { Ledger } from "../core/Ledger.ts"
 import { make } from "./internal/ledger/make.ts"
 import * as Tables from "./internal/ledger/redis.ts"
 
-interface Options {
+/** The options of this module. */
+export interface Options {
   /**
    * The beginning of all keys (default `"{ledger}:"`). The braces keep the keys on one node of a Redis cluster, as scripts
    * require.

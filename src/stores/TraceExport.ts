@@ -26,7 +26,8 @@ import * as Spans from "./internal/spans.ts"
 import type { StoreError } from "./StoreError.ts"
 import { TraceStore } from "./TraceStore.ts"
 
-interface Options {
+/** The options of this module. */
+export interface Options {
   /** The whole address, such as `http://localhost:4318/v1/traces`. */
   readonly url: string
   /** The `service.name` of the spans. */

@@ -34,7 +34,7 @@ import * as Redact from "./internal/cassette/redact.ts"
 import * as Tape from "./internal/cassette/tape.ts"
 
 /** `redact` is applied to every text before it is compared or written. Record and replay need the same one. */
-interface Options {
+export interface Options {
   readonly redact?: ((text: string) => string) | undefined
 }
 

@@ -43,7 +43,7 @@ import { toTurn } from "./internal/effectAi/turn.ts"
  * `supportsVision` is `true` by default: a provider without vision fails with `InvalidRequest` for an image.
  * `hostedTools` are tools that the provider runs (its web search …), offered beside the agent's own.
  */
-interface Options {
+export interface Options {
   readonly modelId?: string | undefined
   readonly provider?: string | undefined
   readonly supportsVision?: boolean | undefined

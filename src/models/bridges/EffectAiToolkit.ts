@@ -48,7 +48,7 @@ interface ApprovalRequest {
  * `approve` decides about calls of tools with `needsApproval`. Without it such a call is refused, and the model is
  * told: the toolkit's gate can't be walked around.
  */
-interface Options<out R = never> {
+export interface Options<out R = never> {
   readonly approve?: ((request: ApprovalRequest) => Effect.Effect<boolean, never, R>) | undefined
 }
 

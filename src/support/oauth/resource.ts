@@ -3,6 +3,9 @@ import type { DPoPHandle } from "oauth4webapi"
 import type { FetchLike } from "../http/fetchLike.ts"
 import { isLoopback } from "../http/redirect.ts"
 
+/** Loads the library late. The build makes such an import optional for bundlers. */
+const load = () => import("oauth4webapi")
+
 const fieldOf = (header: string, name: string): string | undefined => {
   const [, quoted, plain] = new RegExp(`\\b${name}=(?:"([^"]+)"|([^\\s,"]+))`).exec(header) ?? []
   return quoted ?? plain
@@ -25,7 +28,7 @@ export const sendWithProof = async (
   input: Parameters<FetchLike>[0],
   init: RequestInit | undefined
 ): Promise<Response> => {
-  const oauth = await import("oauth4webapi")
+  const oauth = await load()
   const url = new URL(input instanceof Request ? input.url : input)
   const headers = new Headers(init?.headers)
   headers.delete("authorization")

@@ -63,7 +63,7 @@ export interface Subject<H, E, R> extends Abilities<H> {
 }
 
 /** A sandbox under test. Its layer is built anew for each check, and has no files. */
-interface SandboxSubject<E, R> {
+export interface SandboxSubject<E, R> {
   readonly layer: Layer.Layer<Sandbox | Backend, E, R>
   /** A variable that is set in the environment of this process, and that no command may see. */
   readonly secret: string | Absent

@@ -37,7 +37,7 @@ export interface Subject<out E, out R> {
 }
 
 /** One check: run it under any test runner. It needs a live clock if the subject does. */
-interface Check<out E, out R> {
+export interface Check<out E, out R> {
   readonly name: string
   readonly run: Effect.Effect<void, E | ModelError | NotConformant, R>
 }

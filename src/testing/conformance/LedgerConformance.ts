@@ -42,7 +42,7 @@ export interface Subject<P, E, R> {
 }
 
 /** One check: run it under any test runner, with a live clock. With `absent` it does nothing, for that reason. */
-interface Check<out E, out R> {
+export interface Check<out E, out R> {
   readonly name: string
   readonly absent?: string | undefined
   readonly run: Effect.Effect<void, E | LedgerError | LedgerFull | NotConformant, R>
