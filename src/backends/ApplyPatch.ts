@@ -33,6 +33,8 @@ import { diffOf } from "./internal/tools/diff.ts"
 import { hold, type Seen } from "./internal/tools/seen.ts"
 import { showPath } from "./internal/tools/text.ts"
 
+export type { Patch } from "./internal/patch/model.ts"
+
 export { InvalidPatch } from "./internal/patch/model.ts"
 
 /**

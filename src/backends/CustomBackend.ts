@@ -31,6 +31,8 @@ import * as Derive from "./internal/derive/backend.ts"
 import type { Content, Options, Primitives } from "./internal/derive/primitives.ts"
 import * as Locks from "./internal/files/locks.ts"
 
+export type { Content } from "./internal/derive/primitives.ts"
+
 export type { Options, Primitives, Stat } from "./internal/derive/primitives.ts"
 
 /** Encodes a text as UTF-8, and passes bytes on. */

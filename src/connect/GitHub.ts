@@ -7,6 +7,8 @@ import type { Headers } from "effect/http/Headers"
 import * as Schema from "effect/Schema"
 import { at, limitField, makeConnector, type Options, optionalText, text } from "./internal/connectors/client.ts"
 
+export type { Options } from "./internal/connectors/client.ts"
+
 const Login = Schema.Struct({ login: Schema.String })
 
 const Issue = Schema.Struct({

@@ -10,6 +10,8 @@ import { cut } from "../support/text/text.ts"
 import { type SiteOptions, show } from "./internal/connectors/atlassian.ts"
 import { at, limitField, makeConnector, optionalText, text } from "./internal/connectors/client.ts"
 
+export type { SiteOptions } from "./internal/connectors/atlassian.ts"
+
 const Named = Schema.Struct({ name: Schema.String })
 const Person = Schema.Struct({
   accountId: Schema.optionalKey(Schema.String),

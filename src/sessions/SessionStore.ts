@@ -25,6 +25,8 @@ import { load } from "./internal/checkpoint.ts"
 import * as Copying from "./internal/copying.ts"
 import { type JournalOptions, makeJournal } from "./journal.ts"
 
+export type { Copied } from "./internal/copying.ts"
+
 export * from "../core/SessionStore.ts"
 export { CopyError } from "./internal/copying.ts"
 

@@ -37,6 +37,8 @@ import { findWords, rankHits } from "./internal/words.ts"
 import { Storage } from "./Storage.ts"
 import type { StoreError } from "./StoreError.ts"
 
+export type { NewFact, Query } from "./internal/facts.ts"
+
 export { Fact }
 
 /** A fact. Its text makes its id; `at` is when it was added last, in milliseconds since the epoch. */

@@ -34,6 +34,8 @@ import type { Fault, Row } from "./internal/table.ts"
 import { Storage } from "./Storage.ts"
 import type { StoreError } from "./StoreError.ts"
 
+export type { Span } from "./internal/spans.ts"
+
 const Run = Schema.Struct({
   runId: Schema.String,
   agent: Schema.String,
