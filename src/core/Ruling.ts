@@ -41,6 +41,8 @@ export interface Terms {
   readonly byPerson?: boolean | undefined
   /** An approval with `always` covers later calls of the tool with the same text here. Default: it covers none. */
   readonly likeness?: string | undefined
+  /** True when an approval with `always` also answers the tool's own question, as {@link Allow} with `settles` does. */
+  readonly settles?: boolean | undefined
   /** Runs when somebody has decided. */
   readonly onDecision?: ((decision: Decision) => Effect.Effect<void>) | undefined
 }

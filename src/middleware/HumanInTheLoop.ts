@@ -111,7 +111,8 @@ const rulingOf = (rule: Rule, call: Middleware.PreparedCall, expiresIn: number |
     choices: allow,
     deciders,
     expiresIn,
-    likeness: likeness === undefined ? canonical(given) : `like ${likeness(given)}`
+    likeness: likeness === undefined ? canonical(given) : `like ${likeness(given)}`,
+    settles: true
   })
 }
 

@@ -174,7 +174,8 @@ const rulingOf = (word: Word, call: Middleware.PreparedCall): Ruling.Ruling => {
     deciders,
     expiresIn,
     byPerson: true,
-    likeness: like.key
+    likeness: like.key,
+    settles: true
   })
 }
 

@@ -231,7 +231,8 @@ const keyOf = ({ by }: Ruling, call: PreparedCall, likeness: string): string =>
 /** The ruling, or an allowance in its place where it asks about what was approved for good. */
 const standingRuling = (ruling: Ruling, call: PreparedCall, approved: ReadonlyArray<string>): Ruling => {
   if (ruling._tag !== "Ask" || ruling.terms.likeness === undefined) return ruling
-  return approved.includes(keyOf(ruling, call, ruling.terms.likeness)) ? allow(ruling.by, { settles: true }) : ruling
+  const { likeness, settles } = ruling.terms
+  return approved.includes(keyOf(ruling, call, likeness)) ? allow(ruling.by, { settles }) : ruling
 }
 
 /** Tells whether the edit of a person answers a question about the arguments that it gave. */

@@ -8,6 +8,7 @@ import {
   Checkpoint,
   Message,
   Middleware,
+  Ruling,
   Tool,
   ToolContext,
   ToolOutput
@@ -227,6 +228,29 @@ describe("a tool that needs approval (invariant 14)", () => {
       yield* Effect.provide(Agent.run(agent, "go"), layer)
       assert.deepStrictEqual([ran, asked.length], [[1, 2], 1])
     }).pipe(Effect.provide(TestChatModel.script([callsOf(1), callsOf(2), "done"])))
+  )
+
+  it.effect("is asked about a call that another source approved for good, unless that source takes its place", () =>
+    Effect.gen(function* () {
+      for (const [settles, times] of [
+        [undefined, 2],
+        [true, 1]
+      ] as const) {
+        const { ran, tool } = pay(({ n }) => n > 1)
+        const { asked, layer } = person((request) => Approval.approve(request, { always: true }))
+        const watch = Middleware.make({
+          name: "watch",
+          asks: true,
+          rulings: (_run, calls) => Effect.succeed(calls.map(() => Ruling.ask("watch", { likeness: "any", settles })))
+        })
+        const agent = Agent.make({ name: "a", prompt: "", tools: [tool], middleware: [watch] })
+        yield* Agent.run(agent, "go").pipe(
+          Effect.provide(layer),
+          Effect.provide(TestChatModel.script([callsOf(1), callsOf(2), "done"]))
+        )
+        assert.deepStrictEqual([ran, asked.length], [[1, 2], times])
+      }
+    })
   )
 
   it.effect("suspends a sub-agent and its parents, and a deep agent's general-purpose agent", () =>
