@@ -183,7 +183,10 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("chaos", (it) => {
             answered++
             continue
           }
-          assert.strictEqual(first.stopReason, "suspended", `${words} (seed ${seed})`)
+          if (first.stopReason !== "suspended") {
+            const entries = yield* entriesOf(name, words)
+            assert.fail(`${words}: ${first.stopReason}, ${JSON.stringify(first.text)} (seed ${seed})\n${entries}`)
+          }
           if (isWait) {
             const history = yield* client.history.pipe(
               // A read may fail while the storage is away.

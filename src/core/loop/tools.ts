@@ -48,7 +48,7 @@ export const round = Effect.fnUntraced(function* (live: Live, message: Message.A
   if (pending.length > 0) {
     // These stay open for the run that is resumed with decisions on them.
     live.round.batch = []
-    return suspended(pending)
+    return suspended(live, pending)
   }
   // From here on the calls are begun. A turn that is stored without a suspension says so: it is stored only now.
   if (live.round.suspension === null) yield* markBegun(live, message, calls)
@@ -180,15 +180,18 @@ const suspendInside = Effect.fnUntraced(function* (live: Live, message: Message.
     answers: done.map((call) => answer(live, call)),
     unknown: []
   })
-  return suspended(pending)
+  return suspended(live, pending)
 })
 
-const suspended = (pending: ReadonlyArray<Request>): Round => ({
-  pending,
-  direct: undefined,
-  failed: none,
-  mayPass: none
-})
+/**
+ * Ends the round of a run that waits. From here on the suspension in the state is the outcome of the run: it stays if the
+ * run fails before its end is stored.
+ */
+const suspended = (live: Live, pending: ReadonlyArray<Request>): Round => {
+  live.round.suspension = null
+  live.round.isMarked = false
+  return { pending, direct: undefined, failed: none, mayPass: none }
+}
 
 /** Puts the answers of a round into the history, in call order. */
 export const answerBatch = Effect.fnUntraced(function* (live: Live) {

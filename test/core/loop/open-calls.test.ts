@@ -1,6 +1,6 @@
 /** Facts about open calls: asked, begun, never began. They hold wherever a run is cut off. */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Schema } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Schema } from "effect"
 import {
   Agent,
   Approval,
@@ -8,6 +8,7 @@ import {
   Message,
   Middleware,
   Ruling,
+  SessionError,
   Tool,
   ToolContext,
   ToolOutput
@@ -77,6 +78,35 @@ describe("a run that is cut off where its gates are asked", () => {
       )
       assert.strictEqual(result.text, "end: paid 1")
       assert.deepStrictEqual(ran, [1])
+    }).pipe(Effect.provide(paying))
+  )
+
+  it.effect("asks when it is resumed after a run that waited again and could not store its end", () =>
+    Effect.gen(function* () {
+      const ran: Array<number> = []
+      const stored = journal.stored()
+      const threads: Record<string, journal.Stored> = { t: stored }
+      const agent = Agent.make({ name: "a", prompt: "", tools: [pay(ran)], middleware: [slowly()] })
+      const resume = (decisions: ReadonlyArray<Approval.Decision> = []) =>
+        Agent.resume(agent, { threadId: "t", decisions }).pipe(Effect.provide(journal.layer(threads)))
+      yield* Agent.run(agent, "go", { threadId: "t" }).pipe(Effect.provide(journal.layer(threads)))
+      // One append of a run is lost, the next one arrives: a connection that is cut and made anew.
+      for (let lost = 1; ; lost++) {
+        let appends = 0
+        stored.onAppend = Effect.suspend(() =>
+          ++appends === lost
+            ? Effect.fail(SessionError.make("append", "t", { _tag: "Unavailable", problem: "cut" }))
+            : Effect.void
+        )
+        const exit = yield* Effect.exit(resume())
+        assert.strictEqual(Exit.isFailure(exit), appends >= lost, `append ${lost}`)
+        stored.onAppend = Effect.void
+        if (appends < lost) break
+        assert.strictEqual((yield* resume()).stopReason, "suspended", `append ${lost}`)
+        assert.deepStrictEqual(ran, [])
+      }
+      const { pending } = yield* resume()
+      assert.strictEqual((yield* resume(approveAll(pending))).text, "end: paid 1")
     }).pipe(Effect.provide(paying))
   )
 
