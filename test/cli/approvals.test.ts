@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Approval, type Json } from "effect-deepagents"
 import fc from "fast-check"
-import { makeDesk } from "../../src/cli/internal/approvals/desk.ts"
+import { automatic, makeDesk } from "../../src/cli/internal/approvals/desk.ts"
 import * as Dialog from "../../src/cli/internal/approvals/dialog.ts"
 import { covers, likeOf, prefixesOf, ruleFor, wordsOf } from "../../src/cli/internal/approvals/rules.ts"
 import { styleOf } from "../../src/cli/internal/render/style.ts"
@@ -137,6 +137,17 @@ describe("a dialog", () => {
     expect(lines).toContain("rm ‹U+202E›-rf /")
     expect(lines).toContain("x".repeat(5_000))
     expect(lines).toContain("‹U+001B›[2J")
+  })
+})
+
+describe("a question for a person alone", () => {
+  it("leaves an approval for good to the rule that asks, and makes no rule of the chat", () => {
+    const dialog = Dialog.dialogOf(request("write_file", { file_path: "/a" }, { byPerson: true }))
+    const outcome = Dialog.press(dialog, "a")
+    expect(outcome).toMatchObject({ _tag: "Decided", decision: { _tag: "Approve", always: true } })
+    expect(outcome).not.toHaveProperty("rule")
+    expect(Dialog.press(dialog, "s")._tag).not.toBe("Decided")
+    expect(automatic(dialog.request, "yolo", [ruleFor(dialog.request, { kind: "any" })])).toBeUndefined()
   })
 })
 

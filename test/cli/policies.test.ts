@@ -60,7 +60,13 @@ describe("policies of the program", { timeout: 60_000 }, () => {
           const { folder, run } = program
           const cwd = folder()
           const call = { call: "write_file", id: "toolu_1", input: { file_path: "/a.txt", content: "x" } }
-          const { requests, url } = yield* serve(stream(answer([call])), say("It may not be."), stream(answer([call])))
+          const { requests, url } = yield* serve(
+            stream(answer([call])),
+            say("It may not be."),
+            stream(answer([call])),
+            stream(answer([call])),
+            say("Nobody is there.")
+          )
           const env = {
             ANTHROPIC_BASE_URL: url,
             ANTHROPIC_API_KEY: "sk-ant-test",
@@ -83,6 +89,11 @@ describe("policies of the program", { timeout: 60_000 }, () => {
           writeFileSync(file, "tools: { write_file: allow }\ndefault: allow")
           const asked = yield* run(cwd, ["run", "Write it"], env)
           assert.equal(asked.code, 6, asked.err)
+          writeFileSync(file, "tools: { write_file: ask }")
+          const unasked = yield* run(cwd, ["run", "Write it", "--yolo"], env)
+          assert.equal(unasked.code, 0, unasked.err)
+          assert.include(JSON.stringify(requests.at(-1)?.body), "Only a person may decide")
+          assert.notOk(existsSync(join(cwd, "a.txt")))
           writeFileSync(file, "toools: {}")
           const field = yield* run(cwd, ["config"], env)
           assert.deepEqual([field.code, field.err.includes("tools")], [2, true])

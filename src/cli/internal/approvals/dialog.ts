@@ -93,11 +93,13 @@ const choose = (dialog: Dialog, letter: string): Outcome | undefined => {
           }
         : undefined
     case "a":
-      return allows(dialog, "approve")
-        ? { _tag: "Decided", decision: Approval.approve(request), rule: ruleFor(request, likeOf(request)) }
-        : undefined
+      if (!allows(dialog, "approve")) return undefined
+      // A rule of the chat must not decide in a person's place. The rule that asks may keep the approval.
+      return request.byPerson === true
+        ? { _tag: "Decided", decision: Approval.approve(request, { always: true }) }
+        : { _tag: "Decided", decision: Approval.approve(request), rule: ruleFor(request, likeOf(request)) }
     case "s":
-      return allows(dialog, "approve")
+      return allows(dialog, "approve") && request.byPerson !== true
         ? { _tag: "Decided", decision: Approval.approve(request), rule: ruleFor(request, { kind: "any" }) }
         : undefined
     default:
@@ -230,6 +232,15 @@ const fieldLines = (form: Filling, field: Field, style: Style): ReadonlyArray<st
   )
 ]
 
+/** The ways to approve later calls too. A question for a person alone is kept by the rule that asks it, if at all. */
+const alwaysLines = (request: Approval.Request, style: Style): ReadonlyArray<string> =>
+  request.byPerson === true
+    ? [`${style.bold("a")} always ${style.dim("as far as the rule that asks allows it")}`]
+    : [
+        `${style.bold("a")} always ${style.dim(wordsOf(ruleFor(request, likeOf(request))))}`,
+        `${style.bold("s")} always ${style.dim(wordsOf(ruleFor(request, { kind: "any" })))}`
+      ]
+
 /** The question and its keys, for the live part of the screen. */
 export const lines = (
   dialog: Dialog,
@@ -259,11 +270,6 @@ export const lines = (
     ...said,
     `${style.yellow("?")} ${request.path.map(cleanLine).join(" › ")}: ${style.bold(cleanLine(request.toolName))}${style.dim(batch + left)}${arm}`,
     choices.join("   "),
-    ...(allows(dialog, "approve")
-      ? [
-          `${style.bold("a")} always ${style.dim(wordsOf(ruleFor(request, likeOf(request))))}`,
-          `${style.bold("s")} always ${style.dim(wordsOf(ruleFor(request, { kind: "any" })))}`
-        ]
-      : [])
+    ...(allows(dialog, "approve") ? alwaysLines(request, style) : [])
   ]
 }

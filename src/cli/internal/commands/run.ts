@@ -55,12 +55,15 @@ const readSchema = Effect.fnUntraced(function* (file: string) {
     : yield* fail("usage", `--output-schema: ${file} can't be used: ${schema.failure}`)
 })
 
+const forPersons = "Only a person may decide on this call, and nobody is there to ask."
+
 /** Decides requests by the settings, without a person. */
 const unattended = ({ isDemo, settings }: Context): Layer.Layer<Approval.Approvals> | undefined => {
   const mode = settings.approvals?.value
   const decide =
     isDemo || mode === "yolo"
-      ? Approval.approve
+      ? (request: Approval.Request) =>
+          request.byPerson === true ? Approval.reject(request, forPersons) : Approval.approve(request)
       : mode === "plan"
         ? (request: Approval.Request) =>
             Approval.reject(request, "Nothing is changed while a plan is made. Say what you would do instead.")

@@ -82,7 +82,7 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
     const given = [
       ["approve", "yes"],
       ["reject", "no"],
-      ["approve", `always: ${wordsOf(like)}`]
+      ["approve", `always: ${request.byPerson === true ? "as far as the rule that asks allows it" : wordsOf(like)}`]
     ] as const
     const choices = given.filter(([choice]) => request.allow.includes(choice))
     const chosen = choices[(yield* number(choices.map(([, words]) => words))) ?? -1]
@@ -92,7 +92,9 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
       const reason = (yield* readLine)?.trim()
       return Approval.reject(request, reason === "" ? undefined : reason)
     }
-    if (chosen[1] !== "yes") rules = [...rules, like]
+    if (chosen[1] === "yes") return Approval.approve(request)
+    if (request.byPerson === true) return Approval.approve(request, { always: true })
+    rules = [...rules, like]
     return Approval.approve(request)
   })
 
