@@ -20,10 +20,10 @@ const tool = Tool.make("find", {
   execute: () => Orders.use((orders) => orders.find)
 })
 
-// says: There is no option \"approvals.tool\".
+// says: Did you mean to write 'tools'?
 export const approvalsTool = DeepAgent.make({ ...base, approvals: { tool: { write_file: true } } })
 
-// says: There is no option \"approvals.destructve\".
+// says: Did you mean to write 'destructive'?
 export const destructive = DeepAgent.make({ ...base, approvals: { destructve: true } })
 
 // says: There is no option \"approvals.tools.write_file.alow\".
@@ -62,9 +62,6 @@ export const url = ChatModels.resolve("vllm:m", { baseUrl: "http://127.0.0.1:800
 // says: Did you mean to write 'tools'?
 export const rules = HumanInTheLoop.make({ tool: {} })
 
-// says: Property 'mode' is missing — page: Property 'mode' is missing
-export const mode = DeepAgent.make({ ...base, approvals: { tools: { write_file: true } } })
-
 // says: Type 'Promise<string>' is missing the following properties from type 'Effect< — page: Type 'Promise<string>' is missing
 export const promise = Tool.make("t", { description: "d", parameters: {}, execute: async () => "x" })
 
@@ -90,7 +87,9 @@ export const noService = Effect.runPromise(
 
 // says: Type 'Approvals | Backend' is not assignable to type 'never' — page: Type 'Approvals \| Backend' is not assignable to type 'never'
 export const noApprovals = Effect.runPromise(
-  Agent.run(DeepAgent.make({ ...base, approvals: { destructive: true } }), "x").pipe(Effect.provide(model))
+  Agent.run(Agent.attended(DeepAgent.make({ ...base, approvals: { destructive: true } })), "x").pipe(
+    Effect.provide(model)
+  )
 )
 
 // says: Type 'Journal' is not assignable to type 'never' — page: Type 'Journal' is not assignable to type 'never'
