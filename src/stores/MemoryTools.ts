@@ -25,6 +25,7 @@ import { limits, type NewFact, type Query } from "./internal/facts.ts"
 import { type Fact, MemoryStore, recall, remember } from "./MemoryStore.ts"
 import type { StoreError } from "./StoreError.ts"
 
+/** Options of {@link make}. */
 export interface Options<E, R> {
   /** The namespace of the facts, or an effect that gives it at each call. */
   readonly namespace: string | Effect.Effect<string, E, R>
