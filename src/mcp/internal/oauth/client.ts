@@ -1,5 +1,6 @@
 /** The authorization server of an MCP server, and the client that this program is for it. */
 import * as Effect from "effect/Effect"
+import * as Base64 from "effect/encoding/Base64"
 import * as Redacted from "effect/Redacted"
 import { isLoopback } from "../../../support/http/redirect.ts"
 import { defined } from "../../../support/json/defined.ts"
@@ -67,12 +68,12 @@ const configuredClient = Effect.fnUntraced(function* ({ fail, oauth }: Subject, 
     secret: clientSecret === undefined ? undefined : Redacted.make(reveal(clientSecret))
   })
   if (privateKey === undefined) return client
+  const noKey = (error: unknown) => fail(`its privateKey is no key of ${algorithm} (PKCS#8, in PEM): ${wordsOf(error)}`)
+  const text = reveal(privateKey).replaceAll(/-----[^-]+-----|\s/g, "")
+  const der = yield* Effect.mapError(Effect.fromResult(Base64.decode(text)), noKey)
   const key = yield* Effect.tryPromise({
-    try: async () => {
-      const der = Buffer.from(reveal(privateKey).replaceAll(/-----[^-]+-----|\s/g, ""), "base64")
-      return crypto.subtle.importKey("pkcs8", der, algorithmOf(algorithm), false, ["sign"])
-    },
-    catch: (error) => fail(`its privateKey is no key of ${algorithm} (PKCS#8, in PEM): ${wordsOf(error)}`)
+    try: () => crypto.subtle.importKey("pkcs8", new Uint8Array(der), algorithmOf(algorithm), false, ["sign"]),
+    catch: noKey
   })
   return { ...client, privateKey: key }
 })
