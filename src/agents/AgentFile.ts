@@ -34,6 +34,7 @@ import type { ToolContext } from "../core/ToolContext.ts"
 import * as DeepAgent from "../deep/DeepAgent.ts"
 import * as Budget from "../middleware/Budget.ts"
 import type * as HumanInTheLoop from "../middleware/HumanInTheLoop.ts"
+import * as Taint from "../middleware/Taint.ts"
 import { defined } from "../support/json/defined.ts"
 import { brief, problems } from "../support/text/issues.ts"
 import { normaliseName } from "../support/text/names.ts"
@@ -260,6 +261,8 @@ export interface Servers<out E = never, out R = never> {
  * - `servers`: the servers that there are (`mcp`), and a middleware that gives the tools of some of them
  * - `model`: the layer of a model that a file names
  * - `approvals`, `middleware`, `documents`, `memory`, `skills`, `maxRounds`: as for `DeepAgent.make`, for all of them
+ * - `taint`: the rules for text from outside, as for `Taint.make`. Of `trusted` and `harmless`, the names count that an
+ *   agent has
  * - `output`: the schema of the answer of the agent itself
  */
 export interface Options<E = never, R = never> {
@@ -268,6 +271,7 @@ export interface Options<E = never, R = never> {
   readonly servers?: Servers<E, R> | undefined
   readonly model?: ((spec: string, thinking: AgentFile["thinking"]) => Layer.Layer<ChatModel, E, R>) | undefined
   readonly approvals?: HumanInTheLoop.Options | undefined
+  readonly taint?: Taint.Options | undefined
   readonly middleware?: ReadonlyArray<Middleware.Middleware<E, R | Approvals | ToolContext>> | undefined
   readonly documents?: DeepAgent.SubagentOptions["documents"]
   readonly memory?: ReadonlyArray<string> | undefined
@@ -329,6 +333,14 @@ const approvalsOf = (file: AgentFile, shared: HumanInTheLoop.Options, has: Reado
   return { ...shared, tools: { ...Object.fromEntries(added), ...Object.fromEntries(all) } }
 }
 
+/** The rules for untrusted text, without the names of tools that the agent does not have. */
+const taintOf = ({ harmless = [], trusted = [], ...rest }: Taint.Options, has: ReadonlySet<string>) =>
+  Taint.make({
+    ...rest,
+    harmless: harmless.filter((name) => has.has(name)),
+    trusted: trusted.filter((name) => has.has(name))
+  })
+
 /**
  * Makes the agent of a file. One that names a tool, a server or an agent that there is not fails with
  * `InvalidAgentFile`, which says what is near; so do agents that name each other in a circle.
@@ -386,7 +398,13 @@ const build = <E, R>(
       approvals:
         above.length > 0 || options.approvals === undefined ? undefined : approvalsOf(file, options.approvals, has),
       maxRounds: file.maxTurns ?? options.maxRounds,
-      middleware: [...(options.middleware ?? []), ...own, ...(file.budget === undefined ? [] : [budgetOf(file.budget)])]
+      middleware: [
+        ...(options.middleware ?? []),
+        // Sub-agents inherit it.
+        ...(above.length > 0 || options.taint === undefined ? [] : [taintOf(options.taint, has)]),
+        ...own,
+        ...(file.budget === undefined ? [] : [budgetOf(file.budget)])
+      ]
     })
     const limited =
       file.permissions === undefined ? agent : Agent.provide(agent, Permissions.layer(permissionsOf(file.permissions)))

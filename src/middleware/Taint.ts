@@ -58,7 +58,8 @@ export interface Options {
   /**
    * Counts a missing annotation as the worse answer. Results are untrusted unless the tool says `openWorld: false`.
    * Calls act unless the tool says `readOnly`, or both `destructive: false` and `openWorld: false`. The annotations of a
-   * server's tools count for nothing. Default: a missing annotation counts as harmless.
+   * server's tools count for nothing, unless `servers` names the server. Default: a missing annotation counts as
+   * harmless.
    */
   readonly strict?: boolean | undefined
   /** Tools whose results are untrusted, whatever their annotations say. */
@@ -80,7 +81,10 @@ export interface Options {
    * below it. Hosts that the user's messages name may be read too.
    */
   readonly hosts?: ReadonlyArray<string> | undefined
-  /** MCP servers whose tool descriptions are trusted. The tools of any other server mark a conversation from its begin. */
+  /**
+   * MCP servers whose tool descriptions and annotations are trusted; the results of their tools are not. The tools of any
+   * other server mark a conversation from its beginning.
+   */
   readonly servers?: ReadonlyArray<string> | undefined
   /** Labels of secrets that the results of a tool bring in. */
   readonly secrets?: { readonly [tool: string]: ReadonlyArray<string> } | undefined

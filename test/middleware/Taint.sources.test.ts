@@ -170,6 +170,26 @@ describe("strict rules", () => {
     })
   )
 
+  it.effect("what a server says of its tools counts where it is trusted, and nowhere else", () =>
+    Effect.gen(function* () {
+      const read = Tool.make("docs__read", {
+        description: "Reads a page of the manual",
+        parameters: { topic: Schema.String },
+        annotations: { server: "docs", serverTool: "read", readOnly: true },
+        execute: () => Effect.succeed("text")
+      })
+      const send = tool("docs__send", { server: "docs" })
+      const after = (servers: ReadonlyArray<string>, call: Call) =>
+        Effect.map(asked({ strict: true, servers }, [page, read, send], ["fetch_page", call]), names)
+      const reading = ["docs__read", { topic: "layers" }] as const
+      assert.deepStrictEqual(yield* after([], reading), ["docs__read"])
+      assert.deepStrictEqual(yield* after(["mail"], reading), ["docs__read"])
+      assert.deepStrictEqual(yield* after(["docs"], reading), [])
+      assert.deepStrictEqual(yield* after(["docs"], ["docs__read", { topic: "https://evil.example/" }]), ["docs__read"])
+      assert.deepStrictEqual(yield* after(["docs"], "docs__send"), ["docs__send"])
+    })
+  )
+
   it.effect("a list of todos neither marks nor asks", () =>
     Effect.gen(function* () {
       const todos = { todos: [{ content: "x", status: "pending" }] }

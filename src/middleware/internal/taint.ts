@@ -134,8 +134,9 @@ const arrivalOf = (rules: Rules, tool: Tool) => ({
 
 /** Says which of these labels calls of a tool would send out without clearance. */
 const leavingBy = (rules: Rules, tool: Tool, secrets: ReadonlyArray<string>): ReadonlyArray<string> => {
-  if (secrets.length === 0 || !(TaintRules.isOutside(tool) || (rules.isStrict && tool.annotations.openWorld !== false)))
-    return none
+  const isGoingOut =
+    TaintRules.isOutside(tool) || (TaintRules.isStrictOn(rules, tool) && tool.annotations.openWorld !== false)
+  if (secrets.length === 0 || !isGoingOut) return none
   const cleared = rules.clearance(tool)
   return secrets.filter((label) => !cleared.includes(label))
 }

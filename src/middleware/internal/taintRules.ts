@@ -56,6 +56,10 @@ const lasting = "remember"
 export const isServers = ({ annotations, name }: Ruled): boolean =>
   annotations.server !== undefined || name.includes("__")
 
+/** Tells whether a missing annotation of a tool counts as the worse answer. */
+export const isStrictOn = ({ isStrict, servers }: Rules, { annotations }: Ruled): boolean =>
+  isStrict && (annotations.server === undefined || !servers.has(annotations.server))
+
 export const isOutside = (tool: Ruled): boolean => tool.annotations.openWorld === true || isServers(tool)
 
 /** Tells whether a list that loosens names this tool. A server's tool is named with its server's prefix. */
@@ -68,7 +72,10 @@ export const isSource = (rules: Rules, tool: Ruled): boolean => {
   if (isNamed(rules.trusted, tool)) return false
   const { openWorld, untrusted } = tool.annotations
   return (
-    isOutside(tool) || untrusted === true || background.includes(tool.name) || (rules.isStrict && openWorld !== false)
+    isOutside(tool) ||
+    untrusted === true ||
+    background.includes(tool.name) ||
+    (isStrictOn(rules, tool) && openWorld !== false)
   )
 }
 
@@ -78,7 +85,7 @@ export const isDeed = (rules: Rules, tool: Ruled): boolean => {
   if (isNamed(rules.harmless, tool)) return false
   const { destructive, openWorld, readOnly } = tool.annotations
   if (destructive === true || tool.name === lasting) return true
-  if (!rules.isStrict) return isOutside(tool) && readOnly !== true
+  if (!isStrictOn(rules, tool)) return isOutside(tool) && readOnly !== true
   // A server's word on its own tools counts for nothing.
   if (isServers(tool)) return true
   return readOnly !== true && (destructive !== false || openWorld !== false)
@@ -134,13 +141,14 @@ export const strangeAddresses = (
   words: () => string
 ): ReadonlyArray<string> => {
   const whole = { ...tool, annotations }
-  const isGoingOut = isOutside(whole) || (rules.isStrict && annotations.openWorld !== false)
+  const isStrict = isStrictOn(rules, whole)
+  const isGoingOut = isOutside(whole) || (isStrict && annotations.openWorld !== false)
   if (!isGoingOut || isNamed(rules.harmless, whole)) return []
   const { addresses } = annotations
   const texts =
     addresses === undefined
       ? textsIn(args, "").filter(([key, text]) =>
-          rules.isStrict ? !says(words(), text) : addressNames.has(normaliseName(key)) || looksLikeAddress(text)
+          isStrict ? !says(words(), text) : addressNames.has(normaliseName(key)) || looksLikeAddress(text)
         )
       : addresses.flatMap((name) => (Object.hasOwn(args, name) ? textsIn(args[name] ?? null, name) : []))
   return texts.flatMap(([, text]) => (isKnown(rules, words, text) ? [] : [text]))

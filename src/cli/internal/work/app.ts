@@ -43,6 +43,7 @@ import { findServers, type FoundServers, serversLayer } from "../config/servers.
 import type { Approvals, Settings } from "../config/settings.ts"
 import { type Failure, layerOrFail, orFail } from "../failure.ts"
 import * as Demo from "./demo.ts"
+import * as Outside from "./outside.ts"
 
 /** Words of the command line, and what the settings make of them. */
 export interface Context {
@@ -215,6 +216,8 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const tools = [FetchUrl.make({ robots: true }), WebSearch.make(), ...Git.make()]
   const policy = yield* compiled(policies, [...FileTools.names, "execute", ...tools.map(({ name }) => name)])
   const { budget, tokens } = settings
+  // Whoever says --yolo wants no such question.
+  const isGuarded = !isDemo && settings.approvals?.value !== "yolo"
   const node = yield* Effect.context<Services>()
   const layerOf = (spec: string, thinking: AgentFile.AgentFile["thinking"]) =>
     isDemo ? Demo.model : Layer.provide(modelLayer(places, settings, spec, thinking), Layer.succeedContext(node))
@@ -249,7 +252,13 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
             destructive: true,
             tools: rules(mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"))
           },
-          middleware: [...(policy?.middleware ?? []), AskUser.make(), ...limits]
+          taint: isGuarded ? Outside.rules(tools, servers) : undefined,
+          middleware: [
+            ...(policy?.middleware ?? []),
+            AskUser.make(),
+            ...(isGuarded ? [Outside.commands] : []),
+            ...limits
+          ]
         }).pipe(
           Effect.map((made) => {
             const held = policy === undefined ? made : Agent.provide(policy.apply(made), policy.files)
