@@ -21,7 +21,7 @@ const built = (): string => {
   execFileSync("node_modules/.bin/rolldown", ["--config", "scripts/program.rolldown.mjs", "--log-level", "silent"], {
     env: { ...process.env, PROGRAM_DIST: own },
     stdio: "ignore",
-    timeout: 60_000
+    timeout: 240_000
   })
   if (!existsSync(dist)) renameSync(own, dist)
   return dist
