@@ -2,6 +2,7 @@
 export * as Agent from "./core/Agent.ts"
 export * as AgentError from "./core/AgentError.ts"
 export * as AgentEvent from "./core/AgentEvent.ts"
+export * as AgentPromise from "./core/AgentPromise.ts"
 export * as AgentResult from "./core/AgentResult.ts"
 export * as AgentState from "./core/AgentState.ts"
 export * as Approval from "./core/Approval.ts"

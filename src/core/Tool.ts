@@ -15,10 +15,8 @@
  * })
  * ```
  */
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { identity, memoize } from "effect/Function"
-import * as Predicate from "effect/Predicate"
 import type * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Approvals } from "./Approval.ts"
@@ -27,6 +25,7 @@ import { type Decoder, fromJsonSchema, fromSchema, fromStandard } from "./schema
 import { mapBoth, toEffect } from "./schema/decoding.ts"
 import { isCodec, isStandard } from "./schema/standard.ts"
 import type { StandardSchema } from "./schema/standard.ts"
+import { dieOfType, needsDecision, perform } from "./schema/toolWork.ts"
 import { fromUnknown, type ToolError } from "./ToolError.ts"
 import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts"
 
@@ -159,6 +158,23 @@ export type NeedsApproval<A> = true | ((args: A) => Answers)
 
 type Answers = boolean | Effect.Effect<boolean, never, unknown>
 
+/** Objects and lists, but neither promises nor effects. */
+type Plain = object & { readonly then?: never; readonly [Effect.TypeId]?: never }
+
+/** The result of `execute`: a text, an output, or data, which the model reads as JSON. */
+export type Data = ToolOutput | string | number | boolean | null | Plain
+
+/**
+ * The work of a call: an effect, a promise or a value. The model reads the message of a promise that rejects, as it
+ * reads a failure of an effect.
+ */
+export type Work<E, R> = Yielding<E, R> | Promise<Data> | Data
+
+/** An effect, by its shape alone: of a union of two effects, the compiler then infers `E` and `R` from both. */
+interface Yielding<E, R> {
+  readonly [Effect.TypeId]: Effect.Variance<Data, E, R>
+}
+
 /** The tool that `make` and `dynamic` give: `Always` and `Answer` are `never` for one without `needsApproval`. */
 export type Made<R, Always, Answer> = [Always | Answer] extends [never]
   ? Tool<R>
@@ -220,52 +236,11 @@ export interface Options {
   readonly describe?: ((args: JsonObject) => string) | undefined
 }
 
-/**
- * Ends a call whose tool broke its type, with a message for its author. A promise that nobody awaits must not end the
- * process.
- */
-const dieOfType = (what: string, name: string, given: unknown, wanted: string): Effect.Effect<never> => {
-  const isPromise = Predicate.isPromiseLike(given)
-  if (isPromise) given.then(undefined, () => undefined)
-  const hint = isPromise ? "; wrap the promise in Effect.tryPromise" : ""
-  return Effect.die(new TypeError(`${what} of the tool "${name}" gave ${nameOf(given)}, not ${wanted}${hint}`))
-}
-
-const nameOf = (given: unknown): string =>
-  Predicate.isPromiseLike(given)
-    ? "a promise"
-    : given === null
-      ? "null"
-      : Array.isArray(given)
-        ? "an array"
-        : typeof given
-
-/** Asks a tool whether a call needs a decision. What gives no clear `false` needs one. */
-const askTool = <A>(name: string, need: (args: A) => unknown, args: A): Effect.Effect<boolean> =>
-  Effect.suspend(() => {
-    const answer: unknown = need(args)
-    return Effect.isEffect(answer)
-      ? (answer as Effect.Effect<unknown>)
-      : typeof answer === "boolean"
-        ? Effect.succeed(answer)
-        : dieOfType("needsApproval", name, answer, "a boolean or an Effect")
-  }).pipe(
-    Effect.map((answer) => answer !== false),
-    Effect.catchCauseIf(
-      (cause) => !Cause.hasInterrupts(cause),
-      (cause) =>
-        Effect.as(
-          Effect.logError(`needsApproval of the tool "${name}" failed, so its call is asked about`, cause),
-          true
-        )
-    )
-  )
-
 const assemble = <A, E, R, Always, Answer>(
   name: string,
   options: Options,
   decoder: Decoder<A>,
-  execute: (args: A) => Effect.Effect<ToolOutput | string, E, R>,
+  execute: (args: A, context: { readonly signal: AbortSignal }) => Work<E, R>,
   need: NeedsApproval<A> | undefined,
   reconcile: ((args: A) => Effect.Effect<Reconciled, unknown, R>) | undefined
 ): Made<R, Always, Answer> => {
@@ -285,7 +260,7 @@ const assemble = <A, E, R, Always, Answer>(
         onSuccess: (decoded) => ({
           arguments: decoded.json,
           given: decoded.given,
-          needsApproval: typeof need === "function" ? askTool(name, need, decoded.value) : undefined,
+          needsApproval: typeof need === "function" ? needsDecision(name, need, decoded.value) : undefined,
           reconcile:
             reconcile === undefined
               ? undefined
@@ -293,21 +268,15 @@ const assemble = <A, E, R, Always, Answer>(
                   Effect.suspend(() => reconcile(decoded.value)),
                   fromUnknown
                 ),
-          execute: Effect.matchEffect(
-            Effect.suspend((): Effect.Effect<unknown, E, R> => {
-              const work = execute(decoded.value)
-              return Effect.isEffect(work) ? work : dieOfType("execute", name, work, "an Effect")
-            }),
-            {
-              onSuccess: (given) => {
-                const output = fromResult(given)
-                return output === undefined
-                  ? dieOfType("execute", name, given, "a text or a ToolOutput; give data as JSON.stringify(data)")
-                  : Effect.succeed(output)
-              },
-              onFailure: (error) => Effect.fail(fromUnknown(error))
-            }
-          )
+          execute: Effect.matchEffect(perform(name, execute, decoded.value), {
+            onSuccess: (given) => {
+              const output = fromResult(given)
+              return output === undefined
+                ? dieOfType("execute", name, given, "a text, a ToolOutput or data")
+                : Effect.succeed(output)
+            },
+            onFailure: (error) => Effect.fail(fromUnknown(error))
+          })
         })
       })
   }
@@ -348,7 +317,8 @@ export const make = <
   name: string,
   options: Options & {
     readonly parameters: P
-    readonly execute: (args: Arguments<P>) => Effect.Effect<ToolOutput | string, E, R>
+    /** Does the work: an Effect, an async function, or a plain value. The model reads the result. */
+    readonly execute: (args: Arguments<P>, context: { readonly signal: AbortSignal }) => Work<E, R>
     readonly needsApproval?: Always | ((args: Arguments<P>) => Answer) | undefined
     readonly reconcile?: ((args: Arguments<P>) => Effect.Effect<Reconciled, unknown, R2>) | undefined
   }
@@ -371,7 +341,8 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
   name: string,
   options: Options & {
     readonly parameters: JsonObject
-    readonly execute: (args: JsonObject) => Effect.Effect<ToolOutput | string, E, R>
+    /** Does the work: an Effect, an async function, or a plain value. The model reads the result. */
+    readonly execute: (args: JsonObject, context: { readonly signal: AbortSignal }) => Work<E, R>
     readonly needsApproval?: Always | ((args: JsonObject) => Answer) | undefined
     readonly reconcile?: ((args: JsonObject) => Effect.Effect<Reconciled, unknown, R2>) | undefined
   }

@@ -57,13 +57,20 @@ const isOutput = (value: unknown): value is ToolOutput =>
   Array.isArray(value["state"]) &&
   (value["sources"] === undefined || (Array.isArray(value["sources"]) && value["sources"].every((one) => isCited(one))))
 
+/** True for objects that look like an output with something missing. As data, their failures would be lost. */
+const isBrokenOutput = (value: unknown): boolean =>
+  isObject(value) && "content" in value && ["isError", "returnDirect", "state"].some((key) => Object.hasOwn(value, key))
+
 /**
- * Reads the result of `execute`: a string is an output of that text, `details` become JSON. `undefined` for other
- * values.
+ * Reads the result of `execute`: a string is an output of that text, data an output of its JSON. `details` become JSON.
+ * `undefined` for values that are no data, and for broken outputs.
  */
 export const fromResult = (result: unknown): ToolOutput | undefined => {
   if (typeof result === "string") return make(result)
-  if (!isOutput(result)) return undefined
+  if (!isOutput(result)) {
+    const isData = result !== undefined && typeof result !== "function" && typeof result !== "symbol"
+    return isData && !isBrokenOutput(result) ? make(JSON.stringify(fromUnknown(result))) : undefined
+  }
   const { details } = result
   if (details === undefined) return result
   return { ...result, details: fromUnknown(details) }

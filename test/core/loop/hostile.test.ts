@@ -303,16 +303,12 @@ describe("a tool that breaks its type (invariant 10)", () => {
     Tool.make("odd", { description: "", parameters: {}, execute: execute as () => Effect.Effect<string> })
 
   const given: ReadonlyArray<readonly [string, () => unknown]> = [
-    ["a promise", () => Promise.resolve("late")],
-    ["a promise that is rejected", () => Promise.reject(new Error("late"))],
+    ["a promise of nothing", () => Promise.resolve()],
+    ["a promise of an Effect", () => Promise.resolve(Effect.succeed("x"))],
     ["undefined", () => undefined],
-    ["null", () => null],
-    ["5", () => 5],
-    ["a text, and no Effect", () => "text"],
+    ["a function", () => () => "text"],
     ["an Effect of undefined", () => Effect.void],
-    ["an Effect of 5", () => Effect.succeed(5)],
-    ["an Effect of a list", () => Effect.succeed([])],
-    ["an Effect of content as text", () => Effect.succeed({ content: "x" })],
+    ["an Effect of content as text", () => Effect.succeed({ content: "x", isError: true })],
     ["an Effect of an unknown block", () => Effect.succeed({ ...ToolOutput.make(""), content: [{ type: "video" }] })],
     ["an Effect of a text that is none", () => Effect.succeed({ ...ToolOutput.make(""), content: [{ type: "text" }] })],
     ["an Effect of state that is none", () => Effect.succeed({ ...ToolOutput.make("x"), state: [5] })]
@@ -343,7 +339,7 @@ describe("a tool that breaks its type (invariant 10)", () => {
     Effect.gen(function* () {
       const exit = yield* Effect.exit(
         Tool.run(
-          untyped(() => Promise.resolve("x")),
+          untyped(() => Promise.resolve(Effect.succeed("x"))),
           {}
         )
       )
@@ -352,7 +348,7 @@ describe("a tool that breaks its type (invariant 10)", () => {
         const error = String(Cause.squash(exit.cause))
         assert.include(
           error,
-          'execute of the tool "odd" gave a promise, not an Effect; wrap the promise in Effect.tryPromise'
+          'execute of the tool "odd" gave an Effect, not a value; return the Effect itself, from a function without async'
         )
       }
     })

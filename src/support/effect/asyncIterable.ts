@@ -7,7 +7,7 @@ import type * as Pull from "effect/Pull"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
-import { fromPull } from "../support/effect/pulled.ts"
+import { fromPull } from "./pulled.ts"
 
 const ahead = 256
 

@@ -1,0 +1,109 @@
+/**
+ * Agents for code that works with promises: the same values, run with layers that are built once.
+ *
+ * ```ts
+ * import { Agent, AgentPromise } from "effect-deepagents"
+ * import { TestChatModel } from "effect-deepagents/testing"
+ *
+ * const agent = Agent.make({ name: "helper", prompt: "You help." })
+ * const helper = AgentPromise.make(agent, TestChatModel.script(["Hello."]))
+ *
+ * const { text } = await helper.run("Hi")
+ * await helper.dispose()
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as Stream from "effect/Stream"
+import * as Agent from "./Agent.ts"
+import type { AgentEvent } from "./AgentEvent.ts"
+import type { AgentResult } from "./AgentResult.ts"
+import type { Journal } from "./Journal.ts"
+
+interface Aborting {
+  /** Interrupts the run when it is aborted. The promise, or the iteration, then rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Options of one call. */
+type CallOptions = Agent.RunOptions & Aborting
+
+/** Options that continue a run, and its signal. */
+type ResumeOptions = Agent.ResumeOptions & Aborting
+
+/** Options that the layer can serve: without a `Journal` in it, there are no threads. */
+type Served<Options, Provided> = [Journal] extends [Provided]
+  ? Options
+  : Options extends { readonly threadId: string }
+    ? never
+    : Omit<Options, "threadId"> & { readonly threadId?: undefined }
+
+/**
+ * An agent with its services. Promises reject with the tagged errors of the agent and its layer, such as `AgentError`
+ * (`error._tag === "AgentError"`) or `ModelError`.
+ */
+export interface AgentPromise<out Output, in out Provided> extends AsyncDisposable {
+  /** Runs the agent to its end. */
+  readonly run: (input: Agent.Input, options?: Served<CallOptions, Provided>) => Promise<AgentResult<Output>>
+  /** Runs the agent as its events. Leaving the loop interrupts the run; a slow reader slows it down. */
+  readonly stream: (input: Agent.Input, options?: Served<CallOptions, Provided>) => AsyncIterable<AgentEvent>
+  /** Continues a run that was suspended, interrupted or cut off by a crash. */
+  readonly resume: (options: Served<ResumeOptions, Provided>) => Promise<AgentResult<Output>>
+  /** Interrupts all runs, and releases the services. */
+  readonly dispose: () => Promise<void>
+}
+
+/** Shows in the compiler's message which services a layer lacks. */
+type Complete<R, Provided> = [Exclude<R, Provided>] extends [never]
+  ? unknown
+  : { readonly "The layer lacks these services": Exclude<R, Provided> }
+
+/** Fails with the signal's reason when it is aborted. */
+const untilAborted = (signal: AbortSignal): Effect.Effect<never, unknown> =>
+  Effect.callback((resume) => {
+    const abort = () => resume(Effect.fail(signal.reason))
+    if (signal.aborted) return abort()
+    signal.addEventListener("abort", abort, { once: true })
+    return Effect.sync(() => signal.removeEventListener("abort", abort))
+  })
+
+/**
+ * Makes an agent for code that works with promises. The layer is built at the first call, once for all calls; `dispose`
+ * releases it. A layer that lacks a service of the agent does not compile.
+ */
+export const make = <O, E, R, Provided, E2>(
+  agent: Agent.Agent<O, E, R>,
+  layer: Layer.Layer<Provided, E2> & Complete<R, Provided>
+): AgentPromise<O, Provided> => {
+  // `Complete` checked that the layer gives all of R. Options with a thread need a journal, which `Served` checks.
+  const runtime = ManagedRuntime.make(layer as Layer.Layer<R | Journal, E2>)
+  const disposing = new AbortController()
+  const dispose = () => {
+    disposing.abort(new Error("The agent was disposed of, and this run with it."))
+    return runtime.dispose()
+  }
+  const untilEnd = (signal: AbortSignal | undefined) =>
+    untilAborted(signal === undefined ? disposing.signal : AbortSignal.any([signal, disposing.signal]))
+  const settle = <A>(work: Effect.Effect<A, unknown, R | Journal>, signal: AbortSignal | undefined): Promise<A> =>
+    runtime.runPromise(Effect.raceFirst(work, untilEnd(signal)))
+  return {
+    run: (input, options: CallOptions = {}) => {
+      const { signal, ...rest } = options
+      return settle(Agent.run(agent, input, rest), signal)
+    },
+    stream: (input, options: CallOptions = {}) => {
+      const { signal, ...rest } = options
+      const events = Effect.map(runtime.contextEffect, (context) =>
+        Stream.provideContext(Agent.stream(agent, input, rest), context)
+      )
+      return Stream.toAsyncIterable(Stream.interruptWhen(Stream.unwrap(events), untilEnd(signal)))
+    },
+    resume: (options: ResumeOptions) => {
+      const { signal, ...rest } = options
+      return settle(Agent.resume(agent, rest), signal)
+    },
+    dispose,
+    [Symbol.asyncDispose]: dispose
+  }
+}

@@ -1,0 +1,149 @@
+/** Agents for promises: what tools may give, how a call ends early, and what is thrown. */
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Layer, Schema } from "effect"
+import { Agent, AgentError, AgentPromise, Message, Tool } from "effect-deepagents"
+import { HumanInTheLoop } from "effect-deepagents/middleware"
+import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
+import { TestChatModel } from "effect-deepagents/testing"
+
+const call = (name: string) => TestChatModel.calls([{ name, arguments: { x: 2 } }])
+const script = (...turns: ReadonlyArray<TestChatModel.Turn>) => TestChatModel.script(turns, { exhaustive: false })
+
+type Execute = (args: { readonly x: number }, context: { readonly signal: AbortSignal }) => Tool.Work<unknown, never>
+
+const look = (execute: Execute) => Tool.make("look", { description: "", parameters: { x: Schema.Finite }, execute })
+
+/** The result of the tool that the model reads. */
+const told = async (execute: Execute) => {
+  const agent = Agent.make({ name: "a", prompt: "", tools: [look(execute)] })
+  await using door = AgentPromise.make(agent, script(call("look"), "done"))
+  const { messages } = await door.run("go")
+  const result = messages.find((message) => message.role === "tool")
+  return [result?.isError, result === undefined ? "" : Message.text(result)]
+}
+
+const rejection = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => assert.fail("the promise was kept"),
+    (error: unknown) => error
+  )
+
+const drain = async (events: AsyncIterable<unknown>) => {
+  for await (const event of events) assert.isDefined(event)
+}
+
+/** A tool that works until its signal is aborted. */
+const endless = () => {
+  const seen: Array<string> = []
+  const execute: Execute = (_args, { signal }) =>
+    new Promise((_resolve, reject) => {
+      seen.push("began")
+      signal.addEventListener("abort", () => {
+        seen.push("aborted")
+        reject(new Error("late"))
+      })
+    })
+  return { seen, agent: Agent.make({ name: "a", prompt: "", tools: [look(execute)] }) }
+}
+
+describe("the work of a tool", () => {
+  it("is an effect, a promise or a value; data is JSON to the model", async () => {
+    assert.deepEqual(await told(async ({ x }) => `${x}`), [false, "2"])
+    assert.deepEqual(await told(async ({ x }) => ({ x, at: new Date(0), big: 1n })), [
+      false,
+      '{"x":2,"at":"1970-01-01T00:00:00.000Z","big":"1"}'
+    ])
+    assert.deepEqual(await told(({ x }) => [x, null]), [false, "[2,null]"])
+    assert.deepEqual(await told(() => Effect.succeed({ content: "a file" })), [false, '{"content":"a file"}'])
+    assert.deepEqual(await told(() => false), [false, "false"])
+    assert.deepEqual(await told(() => null), [false, "null"])
+  })
+
+  it("fails with the message of a rejection, which the model reads", async () => {
+    assert.deepEqual(await told(() => Promise.reject(new Error("no stock for 2"))), [true, "no stock for 2"])
+  })
+})
+
+describe("AgentPromise", () => {
+  it("throws the agent's tagged errors", async () => {
+    const door = AgentPromise.make(Agent.make({ name: "a", prompt: "", maxRounds: 0 }), script())
+    const error = await rejection(door.run("go"))
+    assert.instanceOf(error, AgentError.AgentError)
+    assert.equal(error.reason._tag, "InvalidAgent")
+    await door.dispose()
+  })
+
+  it("rejects with the signal's reason, and aborts the tool", async () => {
+    const { agent, seen } = endless()
+    await using door = AgentPromise.make(agent, script(call("look"), call("look")))
+    const leaving = new AbortController()
+    const reason = new Error("the user left")
+    const running = door.run("go", { signal: leaving.signal })
+    setTimeout(() => leaving.abort(reason), 20)
+    assert.strictEqual(await rejection(running), reason)
+    assert.deepEqual(seen, ["began", "aborted"])
+    assert.strictEqual(await rejection(door.run("go", { signal: AbortSignal.abort(reason) })), reason)
+  })
+
+  it("streams events; leaving the loop, and the signal, interrupt the run", async () => {
+    const { agent, seen } = endless()
+    await using door = AgentPromise.make(agent, script(call("look"), call("look")))
+    for await (const event of door.stream("go")) if (event._tag === "ToolCalled") break
+    assert.deepEqual(seen, ["began", "aborted"])
+    const reason = new Error("the user left")
+    const leaving = new AbortController()
+    const reading = async () => {
+      for await (const event of door.stream("go", { signal: leaving.signal })) {
+        if (event._tag === "ToolCalled") setTimeout(() => leaving.abort(reason), 5)
+      }
+    }
+    assert.strictEqual(await rejection(reading()), reason)
+    assert.deepEqual(seen, ["began", "aborted", "began", "aborted"])
+  })
+
+  it("interrupts runs and streams when it is disposed of, and releases the layer once", async () => {
+    class Place extends Context.Service<Place, string>()("test/Place") {}
+    const log: Array<string> = []
+    const place = Layer.effect(
+      Place,
+      Effect.acquireRelease(
+        Effect.sync(() => {
+          log.push("opened")
+          return "here"
+        }),
+        () => Effect.sync(() => log.push("closed"))
+      )
+    )
+    const { agent, seen } = endless()
+    const door = AgentPromise.make(agent, Layer.merge(script(call("look"), call("look")), place))
+    const ends = [rejection(door.run("go")), rejection(drain(door.stream("go")))]
+    while (seen.length < 2) await new Promise((go) => setTimeout(go, 2))
+    await door.dispose()
+    await door.dispose()
+    assert.equal((await Promise.all(ends)).length, 2)
+    assert.deepEqual(seen, ["began", "began", "aborted", "aborted"])
+    assert.deepEqual(log, ["opened", "closed"])
+    await rejection(door.run("go"))
+  })
+
+  it("keeps threads, suspends a run and resumes it by the thread or the result", async () => {
+    const agent = Agent.make({
+      name: "clerk",
+      prompt: "",
+      tools: [look(() => "looked")],
+      middleware: [HumanInTheLoop.make({ tools: { look: true } })]
+    })
+    const journal = Layer.provide(SessionStore.journal, MemorySessions.layer)
+    await using door = AgentPromise.make(
+      agent,
+      Layer.merge(journal, script(call("look"), "first", call("look"), "second"))
+    )
+    const asked = await door.run("go", { threadId: "t" })
+    assert.equal(asked.stopReason, "suspended")
+    const decisions = asked.pending.map(({ id }) => ({ _tag: "Approve" as const, id }))
+    assert.equal((await door.resume({ threadId: "t", decisions })).text, "first")
+    const again = await door.run("again")
+    const later = again.pending.map(({ id }) => ({ _tag: "Approve" as const, id }))
+    assert.equal((await door.resume({ checkpoint: again, decisions: later })).text, "second")
+  })
+})
