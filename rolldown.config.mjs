@@ -96,7 +96,8 @@ export default defineConfig({
   output: {
     dir: "dist",
     format: "esm",
-    sourcemap: true,
+    // The declarations have them; bundlers need the annotations.
+    comments: { legal: true, annotation: true, jsdoc: false },
     entryFileNames: "[name].js",
     chunkFileNames: "shared/[name].js",
     // `Config` is only loaded by what reads options from it.

@@ -17,6 +17,7 @@ import manifest from "../package.json" with { type: "json" }
 import { answer, error, type Reply, say, serve, silence, stream } from "../test/models/servers/anthropic.ts"
 import { isFull } from "../test/scale.ts"
 import { codeBlocks } from "./markdown.ts"
+import { pack } from "./pack.ts"
 
 /** The modules that can't be imported without an optional peer. */
 const needPeers = ["./middleware/ToolSelection", "./net/NodeNetwork"]
@@ -327,7 +328,7 @@ const declare = (all: Modules) => {
 }
 
 try {
-  execFileSync("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder])
+  pack(folder)
   writeFileSync(
     join(folder, "package.json"),
     JSON.stringify({ name: "user", version: "0.0.0", private: true, type: "module" })

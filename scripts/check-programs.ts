@@ -20,6 +20,7 @@ import { chromium as playwright } from "playwright-core"
 import manifest from "../package.json" with { type: "json" }
 import { answer, error, type Reply, say, type Recorded, serve, stream } from "../test/models/servers/anthropic.ts"
 import * as OpenAi from "../test/models/servers/openai.ts"
+import { pack } from "./pack.ts"
 
 if (process.env["TEST_SCALE"] !== "full") {
   console.log("A newcomer's programs run with TEST_SCALE=full, as in .ci/run.")
@@ -314,7 +315,7 @@ const inBrowser = async () => {
 }
 
 try {
-  execFileSync("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder])
+  pack(folder)
   write("package.json", JSON.stringify({ private: true, type: "module" }))
   const compilerOptions = {
     strict: true,

@@ -14,6 +14,7 @@ import { Effect, Redacted, Schedule } from "effect"
 import manifest from "../package.json" with { type: "json" }
 import { say, serve } from "../test/models/servers/anthropic.ts"
 import { postgres } from "../test/servers/postgres.ts"
+import { pack } from "./pack.ts"
 
 if (process.env["TEST_SCALE"] !== "full") {
   console.log("The templates run with TEST_SCALE=full, as in .ci/run.")
@@ -121,7 +122,7 @@ const working = Effect.gen(function* () {
 })
 
 try {
-  execFileSync("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder])
+  pack(folder)
   const program = resolve("dist/cli/program/deepagents.js")
   for (const name of names) run(folder, process.execPath, [program, "init", name, "--template", name])
   // All are installed at once, above them: what one of them needs and does not say is found by its own list.

@@ -3,7 +3,6 @@
  * library installs nothing more. What is asked for later (a provider's SDK, the chat) is a file of its own.
  */
 import { cpSync, existsSync, rmSync } from "node:fs"
-import { createRequire } from "node:module"
 import { dirname, relative, resolve } from "node:path"
 import { defineConfig } from "rolldown"
 
@@ -24,18 +23,20 @@ const assets = {
   }
 }
 
-const inPlatform = createRequire(resolve("node_modules/@effect/platform-node/package.json"))
-
-/** `export *` of a CommonJS module has no names that a bundle could know: here they are. */
+/** The part of undici that the program uses: the whole has a second `fetch`, caches and mocks. */
 const undici = {
   name: "undici",
-  load(id) {
-    if (!id.endsWith("/platform-node/dist/Undici.js")) return undefined
-    const names = Object.keys(inPlatform("undici")).filter(
-      (name) => /^[A-Za-z_$][\w$]*$/.test(name) && name !== "default"
-    )
-    return `import Undici from "undici"\nexport const { ${names.join(", ")} } = Undici\nexport default Undici\n`
-  }
+  load: (id) =>
+    id.endsWith("/platform-node/dist/Undici.js")
+      ? `
+        import Agent from "undici/lib/dispatcher/agent.js"
+        import Dispatcher from "undici/lib/dispatcher/dispatcher.js"
+        import api from "undici/lib/api/index.js"
+        import buildConnector from "undici/lib/core/connect.js"
+        Object.assign(Dispatcher.prototype, api)
+        export { Agent, buildConnector, Dispatcher }
+        export default { Agent, buildConnector, Dispatcher }`
+      : undefined
 }
 
 /**
@@ -109,7 +110,9 @@ export default defineConfig([
       /^node-llama-cpp/,
       /^@anthropic-ai[/]bedrock-sdk/,
       /^@aws-sdk[/]client-bedrock-runtime/,
-      "playwright-core"
+      "playwright-core",
+      // Every installation of the package has it.
+      "re2js"
     ],
     platform: "node",
     output: { ...output, paths: (id) => (id.endsWith("/cli/internal/about.ts") ? "./about.js" : id) }

@@ -1,0 +1,69 @@
+/**
+ * Packs the package as it is published: the build, the pages and the examples, with a manifest that has nothing of this
+ * repository (scripts, development dependencies, the condition that leads to `src/`).
+ *
+ * `node scripts/pack.ts` leaves the folder in `.pack/`, and says what the tarball weighs.
+ */
+import assert from "node:assert/strict"
+import { execFileSync } from "node:child_process"
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import manifest from "../package.json" with { type: "json" }
+
+/** The folder of the published files. */
+export const published = resolve(".pack")
+
+/** The limit of the tarball, in bytes. */
+const limit = 3_800_000
+
+const sourceCondition = "@effect-deepagents/source"
+
+const exportsOf = (exports: object): object =>
+  Object.fromEntries(
+    Object.entries(exports).map(([path, target]: [string, unknown]) => {
+      if (typeof target !== "object" || target === null) return [path, target]
+      return [path, Object.fromEntries(Object.entries(target).filter(([condition]) => condition !== sourceCondition))]
+    })
+  )
+
+/** Text of a page whose relative links lead to the repository: on npm, they would lead nowhere. */
+export const withAbsoluteLinks = (text: string, repository: string): string =>
+  text
+    .replaceAll(/(!\[[^\]]*\]\()(?![a-z]+:|#)([^)]+)\)/g, `$1${repository}/raw/main/$2)`)
+    .replaceAll(/((?<!!)\[[^\]]*\]\()(?![a-z]+:|#)([^)]+)\)/g, `$1${repository}/blob/main/$2)`)
+
+/** The address of the repository, once `npm run release -- <address>` has filled it in. */
+const repositoryOf = (given: object): string | undefined => {
+  const { repository }: { readonly repository?: { readonly url: string } } = given
+  return repository?.url.replace(/^git[+]|[.]git$/g, "")
+}
+
+/** Packs into a folder. Returns the file of the tarball. */
+export const pack = (destination: string): string => {
+  assert.ok(existsSync("dist/index.js"), "dist/ is missing: run `npm run build` first.")
+  rmSync(published, { recursive: true, force: true })
+  mkdirSync(published)
+  for (const name of [...manifest.files, "README.md", "LICENSE"]) {
+    cpSync(name, join(published, name), { recursive: true })
+  }
+  const repository = repositoryOf(manifest)
+  if (repository !== undefined) {
+    writeFileSync(join(published, "README.md"), withAbsoluteLinks(readFileSync("README.md", "utf8"), repository))
+  }
+  const { devDependencies: _dev, exports, scripts: _scripts, ...rest } = manifest
+  writeFileSync(join(published, "package.json"), JSON.stringify({ ...rest, exports: exportsOf(exports) }, null, 2))
+  const [packed] = JSON.parse(
+    execFileSync("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", destination], {
+      cwd: published,
+      encoding: "utf8"
+    })
+  )
+  assert.ok(packed.size <= limit, `The tarball has ${packed.size} bytes, and may have ${limit}.`)
+  return join(destination, packed.filename)
+}
+
+if (import.meta.main) {
+  const file = pack(published)
+  console.log(`packed: ${execFileSync("wc", ["-c", file], { encoding: "utf8" }).trim()}`)
+  rmSync(file)
+}
