@@ -1,36 +1,37 @@
 /**
- * Which files an agent may touch: rules in front of the backend, so nothing goes around them. One denies, one asks; who
+ * Which files an agent may touch: rules in front of the backend, so nothing goes around them. One refuses, one asks; who
  * is asked sees what would be done.
  */
 import assert from "node:assert/strict"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect, Layer } from "effect"
-import { Agent, Backend, Message } from "effect-deepagents"
+import { Agent, Approval, Backend, Message } from "effect-deepagents"
 import { FileTools, MemoryBackend, Permissions } from "effect-deepagents/backends"
 import { TestChatModel } from "effect-deepagents/testing"
 
 // The first rule that covers a path decides. Dot files are files like any others.
 const files = Permissions.layer({
   rules: [
-    { operations: ["read", "write"], paths: ["/.env*", "/secrets"], mode: "deny" },
-    { operations: ["write"], paths: ["/config/**"], mode: "ask" },
-    { operations: ["read", "write"], paths: ["/**"], mode: "allow" }
+    { operations: ["read", "write"], paths: ["/.env*", "/secrets"], ruling: "refuse" },
+    { operations: ["write"], paths: ["/config/**"], ruling: "ask" },
+    { operations: ["read", "write"], paths: ["/**"], ruling: "allow" }
   ],
-  default: "deny"
+  default: "refuse"
 }).pipe(
   Layer.provide(
     MemoryBackend.layer({ files: { "/.env": "KEY=abc\n", "/config/app.json": '{"port":1}\n', "/a.md": "" } })
   )
 )
 
-// A person, in a real program. Nobody is asked about what is allowed or denied.
-const approver = Layer.succeed(Permissions.Approver, {
-  ask: ({ accesses, action }) =>
+// A person, in a real program. Nobody is asked about what is allowed or refused.
+const person = Layer.succeed(Approval.Approvals, {
+  decide: (request) =>
     Effect.gen(function* () {
-      const paths = accesses.flatMap(({ path }) => (path === undefined ? [] : [path])).join(", ")
-      const isHarmless = action.operation === "edit" && action.replacements.every((edit) => edit.new.includes("8080"))
-      yield* Console.log(`asked     ${action.operation} ${paths}: ${isHarmless ? "yes" : "no"}`)
-      return isHarmless ? Permissions.approve : Permissions.refuse("only the port may be changed, and only to 8080")
+      const isHarmless = JSON.stringify(request.arguments["replacements"]).includes("8080")
+      yield* Console.log(`asked     ${request.description}: ${isHarmless ? "yes" : "no"}`)
+      return isHarmless
+        ? Approval.approve(request)
+        : Approval.reject(request, "only the port may be changed, and only to 8080")
     })
 })
 
@@ -67,4 +68,4 @@ const program = Effect.gen(function* () {
   assert.equal(config.kind === "text" && config.text, '{"port":8080}')
 })
 
-NodeRuntime.runMain(program.pipe(Effect.provide([files, model, approver])))
+NodeRuntime.runMain(program.pipe(Effect.provide([files, model, person])))

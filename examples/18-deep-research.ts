@@ -20,8 +20,8 @@ const files = CompositeBackend.layer({
   default: MemoryBackend.layer(),
   routes: {
     "/documents": Permissions.layer({
-      rules: [{ operations: ["read"], paths: ["/**"], mode: "allow" }],
-      default: "deny"
+      rules: [{ operations: ["read"], paths: ["/**"], ruling: "allow" }],
+      default: "refuse"
     }).pipe(Layer.provide(FilesystemBackend.layer({ root: fileURLToPath(new URL("data/night-bus", import.meta.url)) })))
   }
 })

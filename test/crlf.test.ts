@@ -54,7 +54,10 @@ describe("lines that end as on Windows", () => {
 
   it.effect("policies and profiles", () =>
     Effect.gen(function* () {
-      yield* alike("name: org\ntools:\n  execute:\n    - { mode: deny, reason: never }\n    - ask\n", Policy.fromYaml)
+      yield* alike(
+        "name: org\ntools:\n  execute:\n    - { ruling: refuse, reason: never }\n    - ask\n",
+        Policy.fromYaml
+      )
       yield* alike("model: qwen3\nexcludedTools: [grep]\n", HarnessProfile.fromYaml)
     })
   )

@@ -23,7 +23,7 @@ const files = CompositeBackend.layer({
   default: FilesystemBackend.layer({ root: "." }),
   routes: {
     "/documents": Permissions.layer({
-      rules: [{ operations: ["write"], paths: ["/**"], mode: "deny" }]
+      rules: [{ operations: ["write"], paths: ["/**"], ruling: "refuse" }]
     }).pipe(Layer.provide(FilesystemBackend.layer({ root: "documents" })))
   }
 })

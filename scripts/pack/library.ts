@@ -159,8 +159,6 @@ export const customBackendLayer = CustomBackend.layer
 export const customSandbox = CustomSandbox.make
 export const permissions = Permissions.layer
 export const policy = Permissions.compile({ rules: [] })
-export const decide = Permissions.decide
-export const approver = Permissions.Approver
 export const patch = ApplyPatch.parse("")
 export const openFolder = FilesystemBackend.make
 

@@ -310,11 +310,11 @@ const chosen = <E, R>(file: AgentFile, options: Options<E, R>) => {
 
 const permissionsOf = ({ deny = [], write }: NonNullable<AgentFile["permissions"]>): Permissions.Options => ({
   rules: [
-    ...(deny.length === 0 ? [] : [{ operations: ["read", "write"], paths: deny, mode: "deny" } as const]),
+    ...(deny.length === 0 ? [] : [{ operations: ["read", "write"], paths: deny, ruling: "refuse" } as const]),
     ...(write === undefined || write.length === 0
       ? []
-      : [{ operations: ["write"], paths: write, mode: "allow" } as const]),
-    ...(write === undefined ? [] : [{ operations: ["write"], paths: ["/**"], mode: "deny" } as const])
+      : [{ operations: ["write"], paths: write, ruling: "allow" } as const]),
+    ...(write === undefined ? [] : [{ operations: ["write"], paths: ["/**"], ruling: "refuse" } as const])
   ],
   default: "allow"
 })

@@ -7,7 +7,7 @@
  * process swaps a folder for a link; other systems leave a window of microseconds. Hard links look like files: don't
  * hard-link outside files into the root.
  *
- * The files in `.git` decide which programs git runs. Each change of them asks the `Permissions.Approver`, and fails
+ * The files in `.git` decide which programs git runs. Each change of them asks the run's `Approvals`, and fails
  * with `PermissionDenied` without one. Reading them needs no approval.
  *
  * Writes are atomic: a hidden file is written next to the old one and renamed over it. A replacement is flushed to disk

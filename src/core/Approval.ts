@@ -65,11 +65,7 @@ export interface Request extends Schema.Schema.Type<typeof Request> {}
  */
 export const byTime = "time"
 
-/**
- * Somebody who decides: a person, or a program in the place of one. Whoever takes the decision in (a page, a chat, a
- * terminal) vouches for it; what comes from elsewhere is as true as its signature (`Tamper` of
- * `effect-deepagents/rules`).
- */
+/** Somebody who decides: a person, or a program in a person's place. The page, chat or terminal vouches for the name. */
 export const Principal = Schema.Struct({ id: Schema.String, roles: Schema.optionalKey(Schema.Array(Schema.String)) })
 export interface Principal extends Schema.Schema.Type<typeof Principal> {}
 
@@ -84,38 +80,34 @@ const provenance = {
 }
 
 /** The call runs. `always` asks that like calls be approved from now on, where whoever asked keeps such a list. */
-export const Approve = Schema.TaggedStruct("Approve", { ...provenance, always: Schema.optionalKey(Schema.Boolean) })
-export interface Approve extends Schema.Schema.Type<typeof Approve> {}
+const Approve = Schema.TaggedStruct("Approve", { ...provenance, always: Schema.optionalKey(Schema.Boolean) })
+interface Approve extends Schema.Schema.Type<typeof Approve> {}
 
 /** The call runs with these arguments, if they decode. */
-export const Edit = Schema.TaggedStruct("Edit", { ...provenance, arguments: JsonObject })
-export interface Edit extends Schema.Schema.Type<typeof Edit> {}
+const Edit = Schema.TaggedStruct("Edit", { ...provenance, arguments: JsonObject })
+interface Edit extends Schema.Schema.Type<typeof Edit> {}
 
 /** The call does not run; `reason` is given to the model. */
-export const Reject = Schema.TaggedStruct("Reject", { ...provenance, reason: Schema.optionalKey(Schema.String) })
-export interface Reject extends Schema.Schema.Type<typeof Reject> {}
+const Reject = Schema.TaggedStruct("Reject", { ...provenance, reason: Schema.optionalKey(Schema.String) })
+interface Reject extends Schema.Schema.Type<typeof Reject> {}
 
 /** The call does not run; `text` is given to the model in its place. `value` is the answer to a question. */
-export const Respond = Schema.TaggedStruct("Respond", {
+const Respond = Schema.TaggedStruct("Respond", {
   ...provenance,
   text: Schema.String,
   value: Schema.optionalKey(Json)
 })
-export interface Respond extends Schema.Schema.Type<typeof Respond> {}
+interface Respond extends Schema.Schema.Type<typeof Respond> {}
 
 /**
- * The decision on the request with this id. `by` is who decided, `byProgram` that it was a program in a person's place
- * (it counts on no request that is `byPerson`), `at` when (milliseconds since the epoch), `rule` by
- * which rule, and `digest` (see {@link digest}) what was shown: a decision with another digest than its request is
- * refused. A run writes down what is not said: the time, the rule that asked, the digest.
+ * The decision on the request with this id. `by` is who decided, `byProgram` is set for a program in a person's place,
+ * `at` is the time in milliseconds since the epoch, `rule` the rule that asked. A decision whose `digest` is not the
+ * request's {@link digest} is refused. A run fills in the time, the rule and the digest.
  */
 export const Decision = Schema.Union([Approve, Edit, Reject, Respond])
 export type Decision = Approve | Edit | Reject | Respond
 
-/**
- * Gives the digest of what somebody is shown of a request: the tool and what it promises, the arguments, the
- * description, what may be decided and by whom.
- */
+/** The digest of all that a person sees of a request: tool, arguments, description, choices, deciders. */
 export const digest = (request: Request): string => {
   const { allow, answer, arguments: args, deciders, description, id, path, rule, runId, toolDigest, toolName } = request
   const shown = [id, runId, path, toolName, args, description, allow, toolDigest, answer, rule, deciders]
@@ -124,10 +116,7 @@ export const digest = (request: Request): string => {
   return sha256Sync(canonical([...shown, ...marks].map((part) => part ?? null)))
 }
 
-/**
- * Says who decided, of a request as it was shown: adds principal and digest, and the time and the rule where they are
- * given.
- */
+/** Adds to a decision who made it, and the digest of the request as it was shown. */
 export const decidedBy = (
   decision: Decision,
   request: Request,
@@ -146,7 +135,7 @@ export const mayDecide = (
   return [...ids, ...(by.roles ?? []).map((role) => `role:${role}`)].some((one) => deciders.includes(one))
 }
 
-/** The reason that an answer does not fit the question that it is given to. */
+/** The reason that an answer does not fit its question. */
 const misfitOf = ({ answer: schema, description, id }: Request, decision: Decision): string | undefined => {
   if (schema === undefined || decision._tag !== "Respond") return undefined
   const { $defs, ...plain } = schema
@@ -168,10 +157,7 @@ const problemsIn = (message: string): string =>
     .filter((line) => line.startsWith("- "))
     .join("\n")
 
-/**
- * Says why a decision does not count on the request that it names: what may be decided, by whom, and on what, and how a
- * question is to be answered.
- */
+/** The reason that a decision does not count on its request: its choice, its principal, its digest or its answer. */
 export const problemOf = (request: Request, decision: Decision): string | undefined => {
   const { by, digest: shown } = decision
   const choice = choiceOf(decision)
@@ -190,9 +176,7 @@ export const problemOf = (request: Request, decision: Decision): string | undefi
     : `the decision on "${request.toolName}" (id "${request.id}") was made on something else than what is asked; look at the request again, and decide anew`
 }
 
-/**
- * Gives a decision with all that is known of it, as it is written down: when it came, which rule asked, what was shown.
- */
+/** A decision as a run records it: with the time, the rule that asked, and the digest. */
 export const recorded = (request: Request, decision: Decision, now: number): Decision => ({
   ...decision,
   at: decision.at ?? now,

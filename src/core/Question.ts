@@ -21,6 +21,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Json, JsonObject } from "./Json.ts"
+import type * as Ruling from "./Ruling.ts"
 import { lenient } from "./schema/arguments.ts"
 import { toEffect } from "./schema/decoding.ts"
 import { withFiniteNumbers } from "./schema/finiteNumbers.ts"
@@ -36,8 +37,8 @@ export interface Question<out A> {
   readonly text: string
   readonly details: JsonObject
   readonly jsonSchema: JsonObject
-  /** Set for one that is answered by an approval. */
-  readonly isApproval: boolean
+  /** Set for a question that an approval answers: its terms, and the names of what an approval for good covers. */
+  readonly approval?: { readonly ask: Ruling.Ask | undefined; readonly covers: ReadonlyArray<string> } | undefined
   /** Reads an answer; fails with what is wrong with it, a line for each problem. */
   readonly decode: (json: Json) => Effect.Effect<A, string>
 }
@@ -56,14 +57,14 @@ export const make = <A>(
     const schema = withFiniteNumbers(answer)
     const jsonSchema = jsonSchemaOf(schema)
     const read = lenient(jsonSchema, Schema.toCodecJson(schema), "the answer")
-    return { text, details, jsonSchema, isApproval: false, decode: (json) => answerOf<A>(() => read(json)) }
+    return { text, details, jsonSchema, decode: (json) => answerOf<A>(() => read(json)) }
   }
   return Result.match(standard.jsonSchemaOf(answer), {
     onSuccess: (jsonSchema) => {
       const read = standard.lenient(jsonSchema, answer, "the answer")
-      return { text, details, jsonSchema, isApproval: false, decode: (json) => answerOf<A>(() => read(json)) }
+      return { text, details, jsonSchema, decode: (json) => answerOf<A>(() => read(json)) }
     },
-    onFailure: (problem) => ({ text, details, jsonSchema: {}, isApproval: false, decode: () => Effect.fail(problem) })
+    onFailure: (problem) => ({ text, details, jsonSchema: {}, decode: () => Effect.fail(problem) })
   })
 }
 
@@ -74,16 +75,25 @@ const answerOf = <A>(decoding: () => Parameters<typeof toEffect>[0]): Effect.Eff
     (decoded) => (decoded as { readonly value: A }).value
   ) as Effect.Effect<A, string>
 
-/** The answer to a question that is answered by an approval: whether the like is approved for good. */
-const Approved = Schema.Struct({ always: Schema.Boolean })
-
 /**
- * Asks for an approval, as a gate does: it is given by `Approval.approve`, and refused by `Approval.reject`, which is
- * the failure of `ask`. `details` stand in the place of a call's arguments.
+ * Asks for an approval, as a gate does. `Approval.approve` answers it; after `Approval.reject` the `ask` fails.
+ * `details` stand in place of a call's arguments.
  */
-export const approval = (text: string, details: JsonObject): Question<{ readonly always: boolean }> => ({
-  ...make(text, { answer: Approved, details }),
-  isApproval: true
+export const approval = (
+  text: string,
+  details: JsonObject,
+  options?: {
+    /** The ruling behind the question: whose it is, who may decide, and for how long. Default: anybody may, at any time. */
+    readonly ask?: Ruling.Ask | undefined
+    /** Names of what an approval with `always` covers. Once all names are approved, nobody is asked. Default: none. */
+    readonly covers?: ReadonlyArray<string> | undefined
+  }
+): Question<void> => ({
+  text,
+  details,
+  jsonSchema: {},
+  approval: { ask: options?.ask, covers: options?.covers ?? [] },
+  decode: () => Effect.void
 })
 
 /** Asks for yes or no. */

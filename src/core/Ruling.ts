@@ -23,7 +23,23 @@
  * ```
  */
 import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { Choice, Decision } from "./Approval.ts"
+
+/** The fields that all rules share, in code and in files, whatever else they are about. */
+export const Rule = Schema.Struct({
+  /** What happens: the call runs, somebody is asked first, or it does not run. */
+  ruling: Schema.Literals(["allow", "ask", "refuse"]),
+  /** The name of the rule, which requests and explanations show. Default: its place, or its paths. */
+  name: Schema.optionalKey(Schema.NonEmptyString),
+  /** The reason, which the person reads who is asked, and the model whose call is refused. */
+  reason: Schema.optionalKey(Schema.String),
+  /** Who may decide: ids of principals, or `role:` and a role. Default: anybody. */
+  deciders: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
+  /** Milliseconds after which a decision no longer counts. Default: it always counts. */
+  expiresIn: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThan(0)))
+})
+export interface Rule extends Schema.Schema.Type<typeof Rule> {}
 
 /** The terms of a question to a person. */
 export interface Terms {
@@ -117,7 +133,11 @@ const joinQuestions = (left: Ask, right: Ask): Ask | Refuse => {
     choices,
     deciders,
     expiresIn: expiresIn === Infinity ? undefined : expiresIn,
-    byPerson: a.byPerson === true || b.byPerson === true
+    byPerson: a.byPerson === true || b.byPerson === true,
+    // A later call must be like this one to both rules.
+    likeness:
+      a.likeness === undefined || b.likeness === undefined ? undefined : JSON.stringify([a.likeness, b.likeness]),
+    settles: a.settles === true && b.settles === true
   })
 }
 

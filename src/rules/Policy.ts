@@ -1,9 +1,9 @@
 /**
  * Say what agents may do, as data: a value with a schema that an application stores, shows and edits.
  *
- * A policy has rules for calls (by tool, by MCP server, by annotation, by argument), permissions for files, the reach on
- * the machine, and budgets. Several are put together, of an organisation, a project, a user: a later one overrides an
- * earlier one, but where that is strict, the stricter wins. They compile to the middleware and layers of this library.
+ * A policy has rules for calls (by tool, MCP server, annotation, argument), rules for files and requests, the reach on the
+ * machine, and budgets. Several policies combine: of an organisation, a project, a user. A later one overrides an earlier
+ * one; after a strict policy, the stricter ruling wins. They compile to the middleware and layers of this library.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -18,7 +18,7 @@
  *     strict: true
  *     annotations: { destructive: ask }
  *     tools:
- *       pay: { mode: ask, arguments: { amount: { above: 100 } }, deciders: ["role:finance"] }
+ *       pay: { ruling: ask, arguments: { amount: { above: 100 } }, deciders: ["role:finance"] }
  *     budget: { tokens: 200000 }
  *   `)
  *   const policy = yield* Effect.fromResult(Policy.compile([organisation]))
@@ -40,21 +40,20 @@ import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
 import * as Sandboxes from "../core/Sandbox.ts"
 import type { Annotations } from "../core/Tool.ts"
-import { describeArguments } from "../core/ToolCall.ts"
 import * as Budget from "../middleware/Budget.ts"
 import type * as Network from "../net/Network.ts"
 import * as Attached from "../support/effect/attached.ts"
 import { at, brief, problems } from "../support/text/issues.ts"
 import { didYouMean } from "../support/text/names.ts"
 import { parseYaml } from "../support/text/yaml.ts"
-import { decide, likenessOf, type Misspelt, nameOf, offOf, strangers, type Word } from "./internal/decide.ts"
+import { decide, type Call, findStrangers, type Misspelt, offOf } from "./internal/decide.ts"
 import { budgetOf, networkOf, permissionsOf, sandboxOf } from "./internal/merge.ts"
-import { fieldNames, type Limits, type Mode, Policy, type Sandbox } from "./internal/model.ts"
+import { fieldNames, type Limits, nameOf, Policy, type Sandbox } from "./internal/model.ts"
 import { isWild } from "./internal/patterns.ts"
 
-export { Limits, Mode, Pattern, Policy, Rule, Rules, Sandbox, Server } from "./internal/model.ts"
+export { Policy, Rule } from "./internal/model.ts"
 
-/** A policy can't be taken. `policy` is its name, `path` where it is wrong. */
+/** A policy is wrong. `policy` is its name, `path` the wrong field. */
 export class InvalidPolicy extends Schema.TaggedError<InvalidPolicy>()("InvalidPolicy", {
   policy: Schema.String,
   path: Schema.String,
@@ -67,13 +66,13 @@ export class InvalidPolicy extends Schema.TaggedError<InvalidPolicy>()("InvalidP
 
 const decodeStrictly = Schema.decodeUnknownEffect(Policy, { onExcessProperty: "error" })
 
-/** The name of a policy that is not one yet. */
+/** The name of an undecoded policy. */
 const nameIn = (input: unknown): string => {
   const name = at(input, ["name"])
   return typeof name === "string" ? name : "policy"
 }
 
-/** Decodes a policy. A field that there is not is refused, with those that are near. */
+/** Decodes a policy. An unknown field fails, with a suggestion. */
 export const fromUnknown = (input: unknown): Effect.Effect<Policy, InvalidPolicy> =>
   Effect.mapError(decodeStrictly(input), ({ issue }) => {
     const { expected = "a policy", keys = [], path = "" } = problems(issue)[0] ?? {}
@@ -96,88 +95,38 @@ export const fromYaml = (text: string): Effect.Effect<Policy, InvalidPolicy> =>
     fromUnknown
   )
 
-/**
- * The word of policies on a call: whose it is, by which rule (`tools.pay[1]`), and what the others said. Without a rule,
- * no policy speaks of the call, and it runs as far as they go.
- */
-export interface Explanation {
-  readonly mode: Mode
-  readonly policy: string | undefined
-  readonly rule: string | undefined
-  readonly reason: string | undefined
-  readonly deciders: ReadonlyArray<string> | undefined
-  readonly overridden: ReadonlyArray<{ readonly policy: string; readonly rule: string; readonly mode: Mode }>
-}
-
-/**
- * A call to be explained: one that a gate was asked about, or another. `given` gives the arguments that the tool runs
- * with (default: `arguments`, with the defaults of `parameters`). `parameters` is the JSON Schema of the tool: with it, a
- * rule about an argument that the tool does not have is seen.
- */
-export interface Call {
-  readonly name: string
-  readonly arguments?: JsonObject | undefined
-  readonly given?: (() => JsonObject) | undefined
-  readonly annotations?: Annotations | undefined
-  readonly parameters?: JsonObject | undefined
-}
-
-/**
- * Policies, ready to be used.
- *
- * - `middleware`: for the rules of calls and the budget. Sub-agents inherit it. A tool that a rule names needs no approval
- *   of its own.
- * - `files`: permissions and reach, before the `Backend` that it is given; `sandbox` is for one that runs commands, and
- *   fails where they are denied: take `files` then.
- * - `apply`: the agent without the middleware that is off; see `Agent.without`
- * - `explain`, `explainPath`: which rule decides
- * - `budget`, `reach`, `network`: what the policies come to. Give `network` to `Network.layer`, or on Node to
- *   `NodeNetwork.layer`, and the client of that to all that opens a URL.
- */
+/** Combined policies, ready to use. */
 export interface Compiled {
   readonly policies: ReadonlyArray<Policy>
+  /** The rules for calls, and the budget. Sub-agents inherit it. A rule by the name of a tool settles `needsApproval`. */
   readonly middleware: ReadonlyArray<Middleware.Middleware<Budget.BudgetExceeded> | Middleware.Asking>
+  /** Puts the rules for files, and the reach, before the `Backend` in context. */
   readonly files: Layer.Layer<Backend.Backend, Permissions.InvalidPermissions, Backend.Backend>
+  /** Like `files`, before a sandbox that keeps its commands. It fails if they are refused: then use `files`. */
   readonly sandbox: Layer.Layer<Sandboxes.Sandbox | Backend.Backend, Permissions.InvalidPermissions, Sandboxes.Sandbox>
+  /** Removes the middleware that is off. See `Agent.without`. */
   readonly apply: <O, E, R>(agent: Agent.Agent<O, E, R>) => Agent.Agent<O, E, R>
-  readonly explain: (call: Call) => Explanation
-  readonly explainPath: (operation: Permissions.FileOperation, path: string) => Mode
+  /** Rules on a call as `middleware` does. Overridden rulings are last. `Ruling.explain` says the verdict in words. */
+  readonly explain: (call: {
+    readonly name: string
+    /** Default: none. */
+    readonly arguments?: JsonObject | undefined
+    /** The arguments that the tool runs with. Default: `arguments`, with the defaults of `parameters`. */
+    readonly given?: (() => JsonObject) | undefined
+    readonly annotations?: Annotations | undefined
+    /** The JSON Schema of the tool. It shows rules about arguments that the tool does not have. */
+    readonly parameters?: JsonObject | undefined
+  }) => Ruling.Verdict
+  /** Rules on a path as `files` does, without knowing its links. */
+  readonly explainPath: (operation: "read" | "write", path: string) => Ruling.Verdict
   readonly budget: Limits | undefined
   readonly reach: Sandbox | undefined
+  /** The rules of the network. Give them to `Network.layer`, or on Node to `NodeNetwork.layer`. */
   readonly network: Network.Rules | undefined
 }
 
-const explanationOf = ([first, ...others]: ReadonlyArray<Word>): Explanation => ({
-  mode: first?.mode ?? "allow",
-  policy: first?.policy,
-  rule: first?.rule,
-  reason: first?.terms.reason,
-  deciders: first?.terms.deciders,
-  overridden: others.map(({ mode, policy, rule }) => ({ policy, rule, mode }))
-})
-
-/** The name of the middleware that policies compile to, beside that of the budget. */
+/** The name of the middleware for calls. */
 const name = "Policy"
-
-const rulingOf = (word: Word, call: Middleware.PreparedCall): Ruling.Ruling => {
-  const rule = `${word.policy}: ${word.rule}`
-  const { deciders, expiresIn, reason } = word.terms
-  if (word.mode === "deny") {
-    const why = reason === undefined ? "." : `: ${reason}`
-    return Ruling.refuse(rule, `Not executed: a policy does not allow it (${rule})${why}`)
-  }
-  if (word.mode === "allow") return Ruling.allow(rule, { settles: word.isNamed })
-  const like = likenessOf(word, call)
-  return Ruling.ask(rule, {
-    description: `${call.name} ${describeArguments(call.given())}`,
-    reason: [...(reason === undefined ? [] : [reason]), `An approval for good covers ${like.text}.`].join("\n"),
-    deciders,
-    expiresIn,
-    byPerson: true,
-    likeness: like.key,
-    settles: true
-  })
-}
 
 const rulings = (policies: ReadonlyArray<Policy>) => {
   const warned = Attached.make<Run, Set<string>>()
@@ -188,26 +137,25 @@ const rulings = (policies: ReadonlyArray<Policy>) => {
     known.add(text)
     return run.warn("policy", text)
   }
-  const ofArgument = ({ argument, hint, rule }: Misspelt): string =>
+  const describeMisspelt = ({ argument, hint, rule }: Misspelt): string =>
     `${rule} has a pattern for the argument "${argument}", which the tool does not have, so it holds for all calls if it restricts, and for none if it allows.${hint}`
   const hasServers = policies.some(({ servers }) => servers !== undefined)
   return Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
     const found: Array<Misspelt> = []
     const answers = calls.map((call) => {
       const offered = run.offered.find((one) => one.name === call.name)
-      const [word] = decide(policies, call, offered?.parameters, (one) => found.push(one))
-      return word === undefined ? undefined : rulingOf(word, call)
+      return decide(policies, call, offered?.parameters, (one) => found.push(one))?.ruling
     })
-    for (const one of found) yield* warn(run, ofArgument(one))
+    for (const one of found) yield* warn(run, describeMisspelt(one))
     if (hasServers) {
-      for (const { place, problem } of strangers(policies, run.offered)) yield* warn(run, `${place} ${problem}`)
+      for (const { place, problem } of findStrangers(policies, run.offered)) yield* warn(run, `${place} ${problem}`)
     }
     return answers
   })
 }
 
-/** The names of tools in policies that no tool of the agent has, nor one that is known elsewhere. */
-const unknownNames = (
+/** Describes a tool in the policies that neither the agent nor `known` has. */
+const describeUnknownTool = (
   policies: ReadonlyArray<Policy>,
   known: ReadonlySet<string>,
   reach: ReadonlySet<string>
@@ -233,7 +181,7 @@ const partsOf = (policies: ReadonlyArray<Policy>, known: ReadonlySet<string>) =>
     name,
     inherit: true,
     asks: true as const,
-    check: (_tools: ReadonlySet<string>, reach: ReadonlySet<string>) => unknownNames(policies, known, reach),
+    check: (_tools: ReadonlySet<string>, reach: ReadonlySet<string>) => describeUnknownTool(policies, known, reach),
     rulings: rulings(policies),
     wrapModelCall: ((request, next) => {
       const tools = request.tools.filter((tool) => !off(tool.name))
@@ -242,8 +190,8 @@ const partsOf = (policies: ReadonlyArray<Policy>, known: ReadonlySet<string>) =>
   }
 }
 
-/** The permissions of a policy can't be. */
-const notPermissions =
+/** The failure of a policy with wrong permissions. */
+const toInvalidPolicy =
   (policy: string) =>
   ({ field, problem, rule }: Permissions.InvalidPermissions): InvalidPolicy =>
     new InvalidPolicy({
@@ -253,32 +201,35 @@ const notPermissions =
     })
 
 /**
- * Makes policies ready, from the most general (an organisation's) to the most particular (a user's). Names of tools that
- * the agent does not have fail its runs with `InvalidAgent`, and with the names that are near: `known` are those that
- * other agents have, or that come and go. Names with wildcards, and those of servers' tools, may fit nothing.
+ * Combines policies, from the most general (an organisation's) to the most particular (a user's). A tool name that the
+ * agent does not have fails its runs with `InvalidAgent`, with a suggestion. Names with wildcards, and names of servers'
+ * tools, may match nothing.
  */
 export const compile = (
   policies: ReadonlyArray<Policy>,
-  options?: { readonly known?: Iterable<string> | undefined }
+  options?: {
+    /** Names of further tools: of other agents, or of tools that come and go. Default: none. */
+    readonly known?: Iterable<string> | undefined
+  }
 ): Result.Result<Compiled, InvalidPolicy> => {
   const own = policies.flatMap((policy, index) =>
     policy.files === undefined
       ? []
-      : [Result.mapError(Permissions.compile(policy.files), notPermissions(nameOf(policy, index)))]
+      : [Result.mapError(Permissions.compile(policy.files), toInvalidPolicy(nameOf(policy, index)))]
   )
   const together = permissionsOf(policies)
   return Result.flatMap(Result.all(own), () =>
     Result.map(
-      Result.mapError(Result.all(together.map(Permissions.compile)), notPermissions("all together")),
-      (permissions) => ready(policies, together, permissions, new Set(options?.known))
+      Result.mapError(Result.all(together.map(Permissions.compile)), toInvalidPolicy("all together")),
+      (pathRules) => compiledOf(policies, together, pathRules, new Set(options?.known))
     )
   )
 }
 
-const ready = (
+const compiledOf = (
   policies: ReadonlyArray<Policy>,
   together: ReadonlyArray<Permissions.Options>,
-  permissions: ReadonlyArray<Permissions.Policy>,
+  pathRules: ReadonlyArray<(operation: "read" | "write", path: string) => Ruling.Ruling>,
   known: ReadonlySet<string>
 ): Compiled => {
   const budget = budgetOf(policies)
@@ -297,12 +248,11 @@ const ready = (
       Sandboxes.layer(Sandboxes.Sandbox)
     ),
     apply: (agent) => (off.length === 0 ? agent : Agent.without(agent, off)),
-    explain: ({ annotations = {}, arguments: args = {}, given, name: tool, parameters }) =>
-      explanationOf(decide(policies, { name: tool, arguments: args, given, annotations }, parameters, () => undefined)),
-    explainPath: (operation, path) => {
-      const modes = permissions.map((one) => Permissions.decide(one, operation, path).mode)
-      return modes.includes("deny") ? "deny" : modes.includes("ask") ? "ask" : "allow"
+    explain: ({ annotations = {}, arguments: args = {}, given, name: tool, parameters }) => {
+      const call: Call = { name: tool, arguments: args, given, annotations }
+      return decide(policies, call, parameters, () => undefined) ?? Ruling.compose([])
     },
+    explainPath: (operation, path) => Ruling.compose(pathRules.map((rule) => rule(operation, path))),
     budget,
     reach: sandboxOf(policies),
     network: networkOf(policies)

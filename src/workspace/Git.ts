@@ -6,7 +6,7 @@
  *
  * Git works on the repository that was there when the tools were first used, and runs no program that the repository
  * names (hooks, filters, drivers). A file that needs such a filter shows as changed. A commit runs hooks and filters, a
- * check-out filters, after a person was asked about those very programs (see `Permissions.Approver`).
+ * check-out filters, after a person approved those very programs.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"

@@ -7,9 +7,9 @@ import { Agent, Approval, Backend, Checkpoint, Message, Middleware, Sandbox, Too
 import { ApplyPatch, CompositeBackend, FileTools, MemoryBackend, Permissions } from "effect-deepagents/backends"
 import { TestChatModel } from "effect-deepagents/testing"
 
-const rules: ReadonlyArray<Permissions.Rule> = [
-  { operations: ["read", "write"], paths: ["/secret"], mode: "deny" },
-  { operations: ["write"], paths: ["/config/**"], mode: "ask" }
+const rules: Permissions.Options["rules"] = [
+  { operations: ["read", "write"], paths: ["/secret"], ruling: "refuse" },
+  { operations: ["write"], paths: ["/config/**"], ruling: "ask" }
 ]
 
 const files = { "/config/a.json": "one\n", "/config/b.json": "two\n", "/open.txt": "open\n", "/secret": "x" }
@@ -121,15 +121,26 @@ describe("rules that ask", () => {
   )
 
   it.effect(
-    "nobody is asked about what is allowed or denied, nor outside of a tool; without approvals, it is refused",
+    "nobody is asked about what is allowed or refused, nor by the middleware of a run; without approvals, it is refused",
     () =>
       Effect.gen(function* () {
         const { backend, contents } = yield* guarded()
         const { layer, requests } = approvals((request) => Effect.succeed(Approval.approve(request)))
         for (const path of ["/new.txt", "/secret"])
           yield* running(write(path)).pipe(Effect.provide([layer, layerOf(backend)]))
-        const outside = yield* Effect.provide(Effect.result(backend.write("/config/new.json", "x")), layer)
-        assert.strictEqual(outside._tag, "Failure")
+        const failures: Array<string> = []
+        const writing = Middleware.make({
+          name: "writing",
+          beforeModel: () =>
+            Effect.matchEffect(backend.write("/config/new.json", "x"), {
+              onFailure: ({ message }) => Effect.sync(() => void failures.push(message)),
+              onSuccess: () => Effect.void
+            })
+        })
+        yield* Agent.run(Agent.make({ name: "a", prompt: "", middleware: [writing] }), "Go").pipe(
+          Effect.provide([TestChatModel.script(["done"]), layer])
+        )
+        assert.include(failures[0], "nobody is there to ask")
         assert.deepStrictEqual(requests, [])
         const [result] = yield* running(write("/config/new.json")).pipe(Effect.provide(layerOf(backend)))
         assert.isTrue(result?.isError)
@@ -154,7 +165,7 @@ describe("rules that ask", () => {
         executeStream: (command) =>
           Stream.fromEffect(Effect.map(execute(command), () => ({ _tag: "Exited", exitCode: 0, truncated: false })))
       }
-      const wrapped = yield* Permissions.wrapSandbox(sandbox, { rules: [{ operations: ["execute"], mode: "ask" }] })
+      const wrapped = yield* Permissions.wrapSandbox(sandbox, { rules: [{ operations: ["execute"], ruling: "ask" }] })
       const { layer, requests } = approvals((request) =>
         Effect.sync(() => {
           assert.deepStrictEqual(ran, [])
@@ -169,7 +180,7 @@ describe("rules that ask", () => {
         Effect.provide([layer, Sandbox.layer(Effect.succeed(wrapped))])
       )
       assert.deepStrictEqual(ran, ["ls\n"])
-      assert.strictEqual(requests[0]?.description, "execute: execute ls\\u{a}")
+      assert.strictEqual(requests[0]?.description, "execute: execute ls\\n")
       assert.strictEqual(requests[0]?.arguments["command"], "ls\n")
     })
   )
@@ -179,7 +190,7 @@ describe("rules that ask", () => {
       const { backend } = yield* guarded()
       const { layer, requests } = approvals((request) => Effect.succeed(Approval.reject(request)))
       yield* running(write("/config/a\n\u001b[2J\u202eb")).pipe(Effect.provide([layer, layerOf(backend)]))
-      assert.strictEqual(requests[0]?.description, "write_file: write /config/a\\u{a}\\u{1b}[2J\\u{202e}b")
+      assert.strictEqual(requests[0]?.description, "write_file: write /config/a\\n\\u{001b}[2J\\u{202e}b")
     })
   )
 })

@@ -7,7 +7,7 @@ import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { functionsOf, make as makeShell } from "./fixtures/localShell.ts"
 
-const rules = [{ operations: ["read", "write"], paths: ["/secrets/**"], mode: "deny" }] as const
+const rules = [{ operations: ["read", "write"], paths: ["/secrets/**"], ruling: "refuse" }] as const
 
 /** A folder with links to what is denied, and to what is not. */
 const planted = Effect.gen(function* () {
@@ -83,7 +83,7 @@ describe("rules over what has links", () => {
         default: shell,
         routes: { "/other": FilesystemBackend.layer({ root }) }
       })
-      const denied = [{ operations: ["read"], paths: ["/other/secrets/**"], mode: "deny" }] as const
+      const denied = [{ operations: ["read"], paths: ["/other/secrets/**"], ruling: "refuse" }] as const
       const error = yield* Effect.flip(
         Effect.provide(Sandbox.Sandbox, Permissions.layerSandbox({ rules: denied }).pipe(Layer.provide(both)))
       )

@@ -1,12 +1,18 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import type { Backend } from "effect-deepagents"
+import { Approval, type Backend, type Ruling } from "effect-deepagents"
 import { MemoryBackend, Permissions } from "effect-deepagents/backends"
 import type { TestBackend } from "effect-deepagents/testing"
 import * as fc from "fast-check"
+import type { Rules as CompiledRules } from "../../src/backends/internal/permissions/model.ts"
+import * as Compiled from "../../src/backends/internal/permissions/rules.ts"
 import { scaled } from "../scale.ts"
 import { comparable, files as filesOf, outcome } from "./CompositeBackend.requests.ts"
 import { withLinks } from "./Permissions.links.ts"
+
+type Verb = Ruling.Rule["ruling"]
+
+const verbOf = ({ _tag }: Ruling.Ruling) => _tag.toLowerCase()
 
 // The oracle: rules by brute force, over all paths that can come up here.
 
@@ -37,22 +43,22 @@ const covers = (rule: Permissions.FileRule, path: string): boolean => {
   const whole = split(path)
   const prefixes = whole.map((_, index) => whole.slice(0, index + 1))
   return rule.paths.some((glob) =>
-    rule.mode === "allow" ? fits(split(glob), whole) : [[], ...prefixes].some((prefix) => fits(split(glob), prefix))
+    rule.ruling === "allow" ? fits(split(glob), whole) : [[], ...prefixes].some((prefix) => fits(split(glob), prefix))
   )
 }
 
 interface Rules {
   readonly rules: ReadonlyArray<Permissions.FileRule>
-  readonly default: "allow" | "deny"
+  readonly default: "allow" | "refuse"
 }
 
 const ruleOf = (rules: Rules, operation: "read" | "write", path: string) =>
   rules.rules.find((rule) => rule.operations.includes(operation) && covers(rule, path))
 
-const modeOf = (rules: Rules, operation: "read" | "write", path: string): Permissions.Mode =>
-  ruleOf(rules, operation, path)?.mode ?? rules.default
+const modeOf = (rules: Rules, operation: "read" | "write", path: string): Verb =>
+  ruleOf(rules, operation, path)?.ruling ?? rules.default
 
-const modesBelow = (rules: Rules, operation: "read" | "write", path: string): ReadonlySet<Permissions.Mode> => {
+const modesBelow = (rules: Rules, operation: "read" | "write", path: string): ReadonlySet<Verb> => {
   const folder = path === "/" ? "/" : `${path}/`
   const below = [path, ...universe.filter((other) => other.startsWith(folder))]
   return new Set(below.map((other) => modeOf(rules, operation, other)))
@@ -66,11 +72,11 @@ const arbitraryGlob = fc
 const arbitraryRule: fc.Arbitrary<Permissions.FileRule> = fc.record({
   operations: fc.constantFrom<ReadonlyArray<"read" | "write">>(["read"], ["write"], ["read", "write"]),
   paths: fc.array(arbitraryGlob, { minLength: 1, maxLength: 2 }),
-  mode: fc.constantFrom<Permissions.Mode>("allow", "deny", "deny", "ask")
+  ruling: fc.constantFrom<Verb>("allow", "refuse", "refuse", "ask")
 })
 const arbitraryRules: fc.Arbitrary<Rules> = fc.record({
   rules: fc.array(arbitraryRule, { maxLength: 4 }),
-  default: fc.constantFrom("allow", "deny")
+  default: fc.constantFrom("allow", "refuse")
 })
 
 /** Files by path, of which no one is in the way of another. */
@@ -142,10 +148,10 @@ describe("decide and overlaps", () => {
     [arbitraryRules, arbitraryPath, fc.constantFrom<"read" | "write">("read", "write")],
     ([rules, path, operation]) =>
       Effect.gen(function* () {
-        const policy = yield* Effect.fromResult(Permissions.compile(rules))
+        const policy = yield* Effect.fromResult(Compiled.compile(rules))
         for (const at of ["/", path]) {
-          assert.strictEqual(Permissions.decide(policy, operation, at).mode, modeOf(rules, operation, at))
-          const found = new Set(Permissions.overlaps(policy, operation, at).map(({ mode }) => mode))
+          assert.strictEqual(verbOf(Compiled.decide(policy, operation, at)), modeOf(rules, operation, at))
+          const found = new Set(Compiled.overlaps(policy, operation, at).map(verbOf))
           for (const mode of modesBelow(rules, operation, at)) assert.isTrue(found.has(mode), `${mode} below ${at}`)
         }
       }),
@@ -154,14 +160,14 @@ describe("decide and overlaps", () => {
 })
 
 /** What the files of a backend look like from behind the rules. */
-const seen = (rules: Rules, policy: Permissions.Policy, result: unknown, request: TestBackend.Request): unknown => {
+const seen = (rules: Rules, policy: CompiledRules, result: unknown, request: TestBackend.Request): unknown => {
   const asked = ruleOf(rules, "read", request.path)
   const isSeen = (path: string, kind: string): boolean => {
-    if (kind === "directory") return Permissions.overlaps(policy, "read", path).some(({ mode }) => mode !== "deny")
+    if (kind === "directory") return !Compiled.overlaps(policy, "read", path).every(Compiled.isRefusal)
     const mode = modeOf(rules, "read", path)
     return request.operation === "grep"
       ? mode === "allow" || (mode === "ask" && ruleOf(rules, "read", path) === asked)
-      : mode !== "deny"
+      : mode !== "refuse"
   }
   const { entries, files } = result as {
     entries?: ReadonlyArray<Backend.Entry>
@@ -203,9 +209,9 @@ const isLook = (request: TestBackend.Request) =>
 /** Whether the oracle says that an operation may be done, as far as it can be said without looking. */
 const allowed = (rules: Rules, request: TestBackend.Request, isDirectory: boolean): "all" | "some" | "none" => {
   const mode = (operation: "read" | "write", path: string) => {
-    if (modeOf(rules, operation, path) === "deny") return "none"
+    if (modeOf(rules, operation, path) === "refuse") return "none"
     if (!isDirectory || (request.operation !== "delete" && request.operation !== "move")) return "all"
-    return modesBelow(rules, operation, path).has("deny") ? "none" : "some"
+    return modesBelow(rules, operation, path).has("refuse") ? "none" : "some"
   }
   const all = (...modes: ReadonlyArray<"all" | "some" | "none">) =>
     modes.includes("none") ? "none" : modes.includes("some") ? "some" : "all"
@@ -213,7 +219,7 @@ const allowed = (rules: Rules, request: TestBackend.Request, isDirectory: boolea
     case "ls":
     case "glob":
     case "grep":
-      return [...modesBelow(rules, "read", request.path)].every((one) => one === "deny") ? "none" : "some"
+      return [...modesBelow(rules, "read", request.path)].every((one) => one === "refuse") ? "none" : "some"
     case "read":
     case "download":
       return mode("read", request.path)
@@ -228,7 +234,9 @@ const allowed = (rules: Rules, request: TestBackend.Request, isDirectory: boolea
   }
 }
 
-const approving = Effect.provideService(Permissions.Approver, { ask: () => Effect.succeed(Permissions.approve) })
+const approving = Effect.provideService(Approval.Approvals, {
+  decide: (request) => Effect.succeed(Approval.approve(request))
+})
 
 describe("behind rules", () => {
   holds(
@@ -238,7 +246,7 @@ describe("behind rules", () => {
       Effect.gen(function* () {
         const [real, twin] = [yield* MemoryBackend.make({ files: tree }), yield* MemoryBackend.make({ files: tree })]
         const guarded = yield* Permissions.wrap(real, rules)
-        const policy = yield* Effect.fromResult(Permissions.compile(rules))
+        const policy = yield* Effect.fromResult(Compiled.compile(rules))
         for (const request of requests) {
           const label = JSON.stringify(request)
           const isDirectory = Result.isSuccess(yield* Effect.result(twin.ls(request.path)))
@@ -270,7 +278,7 @@ describe("behind rules", () => {
               { ok: comparable(cut(seen(rules, policy, expected.ok, request), request)) },
               label
             )
-          } else if (modeOf(rules, "read", request.path) !== "deny") assert.deepStrictEqual(found, expected, label)
+          } else if (modeOf(rules, "read", request.path) !== "refuse") assert.deepStrictEqual(found, expected, label)
           else
             assert.deepStrictEqual(found, { ok: request.operation === "grep" ? { files: [] } : { entries: [] } }, label)
         }
@@ -289,9 +297,9 @@ describe("behind rules", () => {
     ],
     ([rules, tree, requests, others]) =>
       Effect.gen(function* () {
-        const isHidden = (path: string) => modeOf(rules, "read", path) === "deny"
+        const isHidden = (path: string) => modeOf(rules, "read", path) === "refuse"
         const shown = Object.entries(tree).filter(([path]) => !isHidden(path))
-        const policy = yield* Effect.fromResult(Permissions.compile(rules))
+        const policy = yield* Effect.fromResult(Compiled.compile(rules))
         /** Directories that can be gone through are there or not by what can be seen in them. */
         const fitsIn = ([path]: readonly [string, string]) => {
           const folders = split(path)
@@ -308,7 +316,7 @@ describe("behind rules", () => {
             folders.every(
               (folder) =>
                 shown.some(([other]) => other.startsWith(`${folder}/`)) ||
-                Permissions.overlaps(policy, "read", folder).every(({ mode }) => mode === "deny")
+                Compiled.overlaps(policy, "read", folder).every(Compiled.isRefusal)
             )
           )
         }
@@ -362,7 +370,7 @@ describe("behind rules", () => {
         const guarded = yield* Permissions.wrap(backend, rules)
         const before = stored()
         const denied = (operation: "read" | "write") =>
-          Object.keys(before).filter((path) => modeOf(rules, operation, path) === "deny")
+          Object.keys(before).filter((path) => modeOf(rules, operation, path) === "refuse")
         for (const request of requests) {
           const found = JSON.stringify(yield* approving(outcome(guarded, request)))
           for (const path of denied("read")) assert.notInclude(found, `secret of ${path}\\n`, JSON.stringify(request))

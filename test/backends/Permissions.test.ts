@@ -1,23 +1,28 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Result, Stream } from "effect"
-import { Backend, type BackendError, Sandbox } from "effect-deepagents"
+import { Approval, Backend, type BackendError, type Ruling, Sandbox } from "effect-deepagents"
 import { CompositeBackend, MemoryBackend, Permissions } from "effect-deepagents/backends"
 import { TestBackend } from "effect-deepagents/testing"
+import * as Rules from "../../src/backends/internal/permissions/rules.ts"
 import { files } from "./CompositeBackend.requests.ts"
 import { withLinks } from "./Permissions.links.ts"
 
-const both = ["read", "write"] as const
-const deny = (...paths: ReadonlyArray<string>): Permissions.Rule => ({ operations: both, paths, mode: "deny" })
-const allow = (...paths: ReadonlyArray<string>): Permissions.Rule => ({ operations: both, paths, mode: "allow" })
-const ask = (...paths: ReadonlyArray<string>): Permissions.Rule => ({ operations: both, paths, mode: "ask" })
+type Rule = Permissions.Options["rules"][number]
 
-const policyOf = (rules: ReadonlyArray<Permissions.Rule>, otherwise: "allow" | "deny" = "allow") =>
+const both = ["read", "write"] as const
+const refuse = (...paths: ReadonlyArray<string>): Rule => ({ operations: both, paths, ruling: "refuse" })
+const allow = (...paths: ReadonlyArray<string>): Rule => ({ operations: both, paths, ruling: "allow" })
+const ask = (...paths: ReadonlyArray<string>): Rule => ({ operations: both, paths, ruling: "ask" })
+
+const compiled = (rules: ReadonlyArray<Rule>, otherwise: "allow" | "refuse" = "allow") =>
   Effect.fromResult(Permissions.compile({ rules, default: otherwise }))
+
+const verbOf = ({ _tag }: Ruling.Ruling): string => _tag.toLowerCase()
 
 const guarded = Effect.fnUntraced(function* (
   contents: MemoryBackend.Files,
-  rules: ReadonlyArray<Permissions.Rule>,
-  otherwise: "allow" | "deny" = "allow"
+  rules: ReadonlyArray<Rule>,
+  otherwise: "allow" | "refuse" = "allow"
 ) {
   const backend = yield* MemoryBackend.make({ files: contents })
   return { backend, guarded: yield* Permissions.wrap(backend, { rules, default: otherwise }) }
@@ -32,18 +37,27 @@ const failure = <A>(effect: Effect.Effect<A, BackendError.BackendError>) =>
 
 const content = (text: string) => new TextEncoder().encode(text)
 
-/** Answers, and keeps the questions. */
-const approver = (answer: (request: Permissions.Request) => Permissions.Answer) => {
-  const requests: Array<Permissions.Request> = []
-  const layer = Layer.succeed(Permissions.Approver, {
-    ask: (request) =>
+/** Decides, and keeps the requests. */
+const approvals = (decide: (request: Approval.Request) => Approval.Decision) => {
+  const requests: Array<Approval.Request> = []
+  const layer = Layer.succeed(Approval.Approvals, {
+    decide: (request) =>
       Effect.sync(() => {
         requests.push(request)
-        return answer(request)
+        return decide(request)
       })
   })
   return { requests, layer }
 }
+
+/** The accesses that a request is about. */
+const accessesOf = ({ arguments: { accesses } }: Approval.Request) =>
+  (accesses as ReadonlyArray<{ readonly operation: string; readonly path?: string }>).map(({ operation, path }) => [
+    operation,
+    path
+  ])
+
+const pathsOf = (request: Approval.Request) => accessesOf(request).map(([, path]) => path)
 
 const sandboxOf = (backend: Backend.Service, reaches: (path: string) => boolean = () => true): Sandbox.Service => ({
   ...backend,
@@ -56,22 +70,22 @@ const sandboxOf = (backend: Backend.Service, reaches: (path: string) => boolean 
 describe("decide", () => {
   it.effect("the first rule that covers a path decides, dot files included; then the default", () =>
     Effect.gen(function* () {
-      const policy = yield* policyOf([
-        { operations: ["read"], paths: ["/secrets/public/**"], mode: "allow" },
-        deny("/secrets/**", "/**/.env"),
+      const rule = yield* compiled([
+        { operations: ["read"], paths: ["/secrets/public/**"], ruling: "allow" },
+        refuse("/secrets/**", "/**/.env"),
         ask("/config/*.json")
       ])
       const modes = (operation: "read" | "write", ...given: ReadonlyArray<string>) =>
-        given.map((path) => Permissions.decide(policy, operation, path).mode)
+        given.map((path) => verbOf(rule(operation, path)))
       assert.deepStrictEqual(modes("read", "/secrets/public/x", "/secrets/public", "/secrets/x"), [
         "allow",
         "allow",
-        "deny"
+        "refuse"
       ])
-      assert.deepStrictEqual(modes("write", "/secrets/public/x"), ["deny"])
+      assert.deepStrictEqual(modes("write", "/secrets/public/x"), ["refuse"])
       assert.deepStrictEqual(
         modes("read", "/secrets/.env", "/secrets/a/.b/c", "/.env", "/a/b/.env"),
-        Array(4).fill("deny")
+        Array(4).fill("refuse")
       )
       assert.deepStrictEqual(modes("read", "/config/a.json", "/config/.json", "/config/a/b.json"), [
         "ask",
@@ -81,37 +95,37 @@ describe("decide", () => {
       assert.deepStrictEqual(modes("read", "/secretsx", "/secret", "/.envx", "/"), Array(4).fill("allow"))
       // Names are compared as they are.
       assert.deepStrictEqual(modes("read", "/Secrets/x", "/secréts"), ["allow", "allow"])
-      // The path is normalised first; what is none is denied.
+      // The path is normalised first; what is none is refused.
       assert.deepStrictEqual(
         modes("read", "//secrets/./x/", "secrets/x", "/a/../secrets/x", "~/x"),
-        Array(4).fill("deny")
+        Array(4).fill("refuse")
       )
     })
   )
 
-  it.effect("`/a/**` covers `/a`; a rule that denies or asks covers what is below, one that allows does not", () =>
+  it.effect("`/a/**` covers `/a`; a rule that refuses or asks covers what is below, one that allows does not", () =>
     Effect.gen(function* () {
-      const at = (rule: Permissions.Rule, path: string) =>
-        Effect.map(policyOf([rule], "deny"), (policy) => Permissions.decide(policy, "read", path).mode)
+      const at = (rule: Rule, path: string) =>
+        Effect.map(compiled([rule], "refuse"), (rule) => verbOf(rule("read", path)))
       assert.strictEqual(yield* at(allow("/a/**"), "/a"), "allow")
       assert.strictEqual(yield* at(allow("/a/"), "/a/b/c"), "allow")
       assert.strictEqual(yield* at(allow("/a"), "/a"), "allow")
-      assert.strictEqual(yield* at(allow("/a"), "/a/b"), "deny")
-      assert.strictEqual(yield* at(allow("/a/*"), "/a/b/c"), "deny")
+      assert.strictEqual(yield* at(allow("/a"), "/a/b"), "refuse")
+      assert.strictEqual(yield* at(allow("/a/*"), "/a/b/c"), "refuse")
       assert.strictEqual(yield* at(allow("/**"), "/"), "allow")
       assert.strictEqual(yield* at(ask("/a"), "/a/b/.c"), "ask")
       assert.strictEqual(yield* at(ask("/a/*.d"), "/a/x.d/y"), "ask")
-      assert.strictEqual(yield* at(ask("/a/*.d"), "/a"), "deny")
+      assert.strictEqual(yield* at(ask("/a/*.d"), "/a"), "refuse")
     })
   )
 
   it.effect("commands have rules of their own", () =>
     Effect.gen(function* () {
-      const mode = (rules: ReadonlyArray<Permissions.Rule>, otherwise: "allow" | "deny") =>
-        Effect.map(policyOf(rules, otherwise), (policy) => Permissions.decide(policy, "execute").mode)
-      assert.strictEqual(yield* mode([deny("/**")], "allow"), "allow")
-      assert.strictEqual(yield* mode([allow("/**")], "deny"), "deny")
-      assert.strictEqual(yield* mode([{ operations: ["execute"], mode: "ask" }], "deny"), "ask")
+      const mode = (rules: ReadonlyArray<Rule>, otherwise: "allow" | "refuse") =>
+        Effect.map(compiled(rules, otherwise), (rule) => verbOf(rule("execute")))
+      assert.strictEqual(yield* mode([refuse("/**")], "allow"), "allow")
+      assert.strictEqual(yield* mode([allow("/**")], "refuse"), "refuse")
+      assert.strictEqual(yield* mode([{ operations: ["execute"], ruling: "ask" }], "refuse"), "ask")
     })
   )
 })
@@ -119,21 +133,20 @@ describe("decide", () => {
 describe("overlaps", () => {
   it.effect("has what could be decided below a directory, and nothing that an earlier rule leaves nothing to", () =>
     Effect.gen(function* () {
-      const below = (rules: ReadonlyArray<Permissions.Rule>, path: string, otherwise: "allow" | "deny" = "allow") =>
-        Effect.map(policyOf(rules, otherwise), (policy) =>
-          Permissions.overlaps(policy, "write", path).map(({ mode }) => mode)
+      const below = (rules: ReadonlyArray<Rule>, path: string, otherwise: "allow" | "refuse" = "allow") =>
+        Effect.map(Effect.fromResult(Rules.compile({ rules, default: otherwise })), (all) =>
+          Rules.overlaps(all, "write", path).map(verbOf)
         )
-      assert.deepStrictEqual(yield* below([deny("/a/b/c")], "/a"), ["deny", "allow"])
-      assert.deepStrictEqual(yield* below([deny("/a/b/c")], "/a/b/c/d"), ["deny"])
-      assert.deepStrictEqual(yield* below([deny("/a/b/c")], "/ab"), ["allow"])
-      assert.deepStrictEqual(yield* below([deny("/secret")], "/secrets"), ["allow"])
-      assert.deepStrictEqual(yield* below([deny("/**/*.lock")], "/any/where"), ["deny", "allow"])
-      assert.deepStrictEqual(yield* below([allow("/a/**"), deny("/**/*.lock")], "/a/b"), ["allow"])
-      assert.deepStrictEqual(yield* below([allow("/a/*"), deny("/**/*.lock")], "/a"), ["allow", "deny", "allow"])
-      assert.deepStrictEqual(yield* below([deny("/a"), allow("/a/b/**")], "/", "deny"), ["deny", "deny"])
+      assert.deepStrictEqual(yield* below([refuse("/a/b/c")], "/a"), ["refuse", "allow"])
+      assert.deepStrictEqual(yield* below([refuse("/a/b/c")], "/a/b/c/d"), ["refuse"])
+      assert.deepStrictEqual(yield* below([refuse("/a/b/c")], "/ab"), ["allow"])
+      assert.deepStrictEqual(yield* below([refuse("/secret")], "/secrets"), ["allow"])
+      assert.deepStrictEqual(yield* below([refuse("/**/*.lock")], "/any/where"), ["refuse", "allow"])
+      assert.deepStrictEqual(yield* below([allow("/a/**"), refuse("/**/*.lock")], "/a/b"), ["allow"])
+      assert.deepStrictEqual(yield* below([allow("/a/*"), refuse("/**/*.lock")], "/a"), ["allow", "refuse", "allow"])
+      assert.deepStrictEqual(yield* below([refuse("/a"), allow("/a/b/**")], "/", "refuse"), ["refuse", "refuse"])
       assert.deepStrictEqual(yield* below([ask("/x/*/y")], "/x/1"), ["ask", "allow"])
       assert.deepStrictEqual(yield* below([ask("/x/*/y")], "/x/1/2"), ["allow"])
-      assert.deepStrictEqual(yield* below([], ".."), ["deny"])
     })
   )
 })
@@ -141,14 +154,14 @@ describe("overlaps", () => {
 describe("rules that can't be followed", () => {
   const problem = (...rules: ReadonlyArray<unknown>) =>
     // As rules may come from a file, of whatever shape.
-    Effect.fromResult(Permissions.compile({ rules: rules as ReadonlyArray<Permissions.Rule> })).pipe(
+    Effect.fromResult(Permissions.compile({ rules: rules as ReadonlyArray<Rule> })).pipe(
       Effect.flip,
       Effect.map(({ field, problem, rule }) => `${rule} ${field}: ${problem}`)
     )
 
   it.effect("are refused with the rule and the field", () =>
     Effect.gen(function* () {
-      const one = (path: string) => problem(allow("/fine"), deny("/fine", path))
+      const one = (path: string) => problem(allow("/fine"), refuse("/fine", path))
       assert.match(yield* one("secrets"), /^1 paths: "secrets": it must begin with '\/'; "\/\*\*\/secrets"/)
       assert.match(yield* one("../x"), /^1 paths: .*must begin with/)
       assert.match(yield* one("/a/../b"), /^1 paths: .*'\.\.'/)
@@ -161,30 +174,36 @@ describe("rules that can't be followed", () => {
       assert.match(yield* one("/a/{**,d}"), /^1 paths: .*can't hold a '\*\*'/)
       assert.match(yield* one("/a\\"), /^1 paths: /)
       assert.match(yield* one(`/${"a".repeat(256)}`), /^1 paths: .*255/)
-      assert.match(yield* problem({ operations: [], paths: ["/a"], mode: "deny" }), /^0 operations: /)
-      assert.match(yield* problem({ operations: ["delete"], paths: ["/a"], mode: "deny" }), /^0 operations: "delete"/)
-      assert.match(yield* problem({ operations: ["read"], paths: [], mode: "deny" }), /^0 paths: /)
-      assert.match(yield* problem({ operations: ["read"], paths: ["/a"], mode: "interrupt" }), /^0 mode: /)
-      assert.match(yield* problem({ operations: ["read", "execute"], paths: ["/a"], mode: "deny" }), /^0 operations: /)
-      assert.match(yield* problem({ operations: ["execute"], paths: ["/a"], mode: "deny" }), /^0 paths: /)
-      const wrong = Permissions.compile({ rules: [], default: "ask" as "deny" })
+      assert.match(yield* problem({ operations: [], paths: ["/a"], ruling: "refuse" }), /^0 operations: /)
+      assert.match(
+        yield* problem({ operations: ["delete"], paths: ["/a"], ruling: "refuse" }),
+        /^0 operations: "delete"/
+      )
+      assert.match(yield* problem({ operations: ["read"], paths: [], ruling: "refuse" }), /^0 paths: /)
+      assert.match(yield* problem({ operations: ["read"], paths: ["/a"], ruling: "interrupt" }), /^0 ruling: /)
+      assert.match(
+        yield* problem({ operations: ["read", "execute"], paths: ["/a"], ruling: "refuse" }),
+        /^0 operations: /
+      )
+      assert.match(yield* problem({ operations: ["execute"], paths: ["/a"], ruling: "refuse" }), /^0 paths: /)
+      const wrong = Permissions.compile({ rules: [], default: "ask" as "refuse" })
       assert.isTrue(Result.isFailure(wrong) && wrong.failure.rule === "default")
     })
   )
 
   it.effect("braces and classes are for names", () =>
     Effect.gen(function* () {
-      const policy = yield* policyOf([deny("/src/**/*.{key,pem}", "/[!a-y]*/x")])
-      const modes = ["/src/a.key", "/src/b/c.pem", "/src/c.ts", "/z/x", "/b/x"].map(
-        (path) => Permissions.decide(policy, "read", path).mode
+      const rule = yield* compiled([refuse("/src/**/*.{key,pem}", "/[!a-y]*/x")])
+      const modes = ["/src/a.key", "/src/b/c.pem", "/src/c.ts", "/z/x", "/b/x"].map((path) =>
+        verbOf(rule("read", path))
       )
-      assert.deepStrictEqual(modes, ["deny", "deny", "allow", "deny", "allow"])
+      assert.deepStrictEqual(modes, ["refuse", "refuse", "allow", "refuse", "allow"])
     })
   )
 
   it.effect("stop the layer from being built", () =>
     Effect.gen(function* () {
-      const layer = Permissions.layer({ rules: [deny("x")] }).pipe(Layer.provide(MemoryBackend.layer()))
+      const layer = Permissions.layer({ rules: [refuse("x")] }).pipe(Layer.provide(MemoryBackend.layer()))
       const error = yield* Effect.flip(Effect.provide(Backend.Backend.use(Effect.succeed), layer))
       assert.instanceOf(error, Permissions.InvalidPermissions)
       assert.match(error.message, /rules\[0\]\.paths/)
@@ -192,8 +211,8 @@ describe("rules that can't be followed", () => {
   )
 })
 
-describe("a denied path", () => {
-  const rules = [deny("/secrets/**")]
+describe("a refused path", () => {
+  const rules = [refuse("/secrets/**")]
   const tree = { "/secrets/key": "hit", "/open": "hit" }
 
   it.effect("answers PermissionDenied to every operation, whether or not there is anything, and is not touched", () =>
@@ -250,7 +269,7 @@ describe("a denied path", () => {
 
   it.effect("a path that can't be one is told as such, rules or not", () =>
     Effect.gen(function* () {
-      const { guarded: wrapped } = yield* guarded(tree, [deny("/**")])
+      const { guarded: wrapped } = yield* guarded(tree, [refuse("/**")])
       assert.strictEqual(yield* failure(wrapped.read("/secrets/../open")), "read /secrets/../open: OutsideRoot")
       assert.strictEqual(yield* failure(wrapped.move("/open", "a\0")), "move a\0: InvalidPath")
     })
@@ -269,9 +288,9 @@ describe("a denied path", () => {
 describe("listings and searches", () => {
   const many = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`/a/secret${index}`, "hit\nhit"]))
   const tree = { ...many, "/a/.env": "hit", "/b/.env/x": "hit", "/b/x": "hit", "/z": "hit\nhit", "/only/.env": "hit" }
-  const rules = [deny("/a/secret*", "/**/.env")]
+  const rules = [refuse("/a/secret*", "/**/.env")]
 
-  it.effect("are as if denied files were not there", () =>
+  it.effect("are as if refused files were not there", () =>
     Effect.gen(function* () {
       const { guarded: wrapped } = yield* guarded(tree, rules)
       assert.deepStrictEqual(paths(yield* wrapped.ls("/a")), [])
@@ -324,7 +343,7 @@ describe("listings and searches", () => {
       const { guarded: wrapped } = yield* guarded(
         { "/home/me/work/x": "hit", "/home/me/private": "hit", "/home/you/x": "hit", "/etc/x": "hit" },
         [allow("/home/me/work/**")],
-        "deny"
+        "refuse"
       )
       assert.deepStrictEqual(paths(yield* wrapped.ls("/")), ["/home"])
       assert.deepStrictEqual(yield* wrapped.ls("/home"), { entries: [{ path: "/home/me", kind: "directory" }] })
@@ -334,7 +353,7 @@ describe("listings and searches", () => {
       assert.strictEqual(yield* failure(wrapped.ls("/etc")), "ls /etc: PermissionDenied")
       assert.deepStrictEqual(named(yield* wrapped.grep({ pattern: "hit" })), ["/home/me/work/x"])
       assert.strictEqual(yield* failure(wrapped.read("/home")), "read /home: PermissionDenied")
-      const { guarded: empty } = yield* guarded({ "/home": "hit" }, [allow("/home/me/**")], "deny")
+      const { guarded: empty } = yield* guarded({ "/home": "hit" }, [allow("/home/me/**")], "refuse")
       for (const path of ["/home", "/home/me"]) {
         const nothing = path === "/home/me" ? undefined : { entries: [] }
         const listing = yield* Effect.result(empty.ls(path))
@@ -348,7 +367,7 @@ describe("listings and searches", () => {
   it.effect("a directory with something hidden in it does not say when it changed", () =>
     Effect.gen(function* () {
       const { backend } = withLinks({ "/a/open": "", "/a/secret": "", "/b/open": "" }, {})
-      const wrapped = yield* Permissions.wrap(backend, { rules: [deny("/a/secret")] })
+      const wrapped = yield* Permissions.wrap(backend, { rules: [refuse("/a/secret")] })
       assert.deepStrictEqual(yield* wrapped.ls("/"), {
         entries: [
           { path: "/a", kind: "directory" },
@@ -365,7 +384,7 @@ describe("listings and searches", () => {
         ...backend,
         glob: () => Effect.succeed({ entries: [{ path: "/x", kind: "file" }], truncated: "time" })
       }
-      const wrapped = yield* Permissions.wrap(slow, { rules: [deny("/y")] })
+      const wrapped = yield* Permissions.wrap(slow, { rules: [refuse("/y")] })
       assert.strictEqual((yield* wrapped.glob({ pattern: "*" })).truncated, "time")
       assert.strictEqual(yield* failure(wrapped.grep({ pattern: "x", path: "/none" })), "grep /none: NotFound")
       assert.strictEqual(yield* failure(wrapped.grep({ pattern: "(", regex: true })), "grep /: InvalidPattern")
@@ -374,8 +393,8 @@ describe("listings and searches", () => {
 })
 
 describe("what operations need", () => {
-  const readOnly: Permissions.Rule = { operations: ["write"], paths: ["/ro"], mode: "deny" }
-  const writeOnly: Permissions.Rule = { operations: ["read"], paths: ["/wo"], mode: "deny" }
+  const readOnly: Rule = { operations: ["write"], paths: ["/ro"], ruling: "refuse" }
+  const writeOnly: Rule = { operations: ["read"], paths: ["/wo"], ruling: "refuse" }
   const tree = { "/ro/x": "hit", "/wo/x": "hit", "/x": "hit" }
 
   it.effect("reading needs to read, changing needs to write, edit both, move both at its source", () =>
@@ -401,8 +420,8 @@ describe("what operations need", () => {
   it.effect("to delete or move a directory, all that could be in it; files in it can be taken one by one", () =>
     Effect.gen(function* () {
       const { backend, guarded: wrapped } = yield* guarded({ "/d/a": "", "/d/b/c": "", "/e/f": "", "/d.lock": "" }, [
-        deny("/d/b/locked", "/new/x", "/new/x/**"),
-        { operations: ["read"], paths: ["/e/hidden"], mode: "deny" }
+        refuse("/d/b/locked", "/new/x", "/new/x/**"),
+        { operations: ["read"], paths: ["/e/hidden"], ruling: "refuse" }
       ])
       const before = yield* files(backend)
       for (const recursive of [true, false]) {
@@ -461,7 +480,7 @@ describe("ask", () => {
   it.effect(
     "is asked once an operation, before any change, with what would be done; other paths are not asked about",
     () => {
-      const { layer, requests } = approver(() => Permissions.approve)
+      const { layer, requests } = approvals(Approval.approve)
       return Effect.gen(function* () {
         const { guarded: wrapped } = yield* guarded(tree, rules)
         yield* wrapped.read("/open")
@@ -474,30 +493,32 @@ describe("ask", () => {
         yield* wrapped.delete("/config/c")
         yield* wrapped.delete("/config", { recursive: true })
         assert.deepStrictEqual(
-          requests.map(({ action }) => action),
+          requests.map(({ arguments: { accesses: _, ...action } }) => action),
           [
-            { operation: "read", path: "/config/a", window: { limit: 1 } },
+            { operation: "read", path: "/config/a", limit: 1 },
             { operation: "write", path: "/config/a", content: "new" },
-            { operation: "edit", path: "/config/a", replacements: [{ old: "new", new: "newer" }] },
+            {
+              operation: "edit",
+              path: "/config/a",
+              replacements: [{ old: "new", new: "newer", replaceAll: false }]
+            },
             { operation: "move", from: "/config/a", to: "/config/c" },
             { operation: "delete", path: "/config/c", recursive: false },
             { operation: "delete", path: "/config", recursive: true }
           ]
         )
-        assert.deepStrictEqual(
-          requests[3]?.accesses.map(({ operation, path, rule }) => [operation, path, rule]),
-          [
-            ["read", "/config/a", rules[0]],
-            ["write", "/config/a", rules[0]],
-            ["write", "/config/c", rules[0]]
-          ]
-        )
+        assert.deepStrictEqual(requests[3] === undefined ? [] : accessesOf(requests[3]), [
+          ["read", "/config/a"],
+          ["write", "/config/a"],
+          ["write", "/config/c"]
+        ])
+        assert.strictEqual(requests[3]?.rule, "/config/**")
       }).pipe(Effect.provide(layer))
     }
   )
 
   it.effect("a refusal changes nothing, and its message is told", () => {
-    const { layer, requests } = approver(() => Permissions.refuse("not on a Sunday"))
+    const { layer, requests } = approvals((request) => Approval.reject(request, "not on a Sunday"))
     return Effect.gen(function* () {
       const { backend, guarded: wrapped } = yield* guarded(tree, rules)
       for (const operation of [wrapped.write("/config/a", "x"), wrapped.delete("/config", { recursive: true })]) {
@@ -510,11 +531,11 @@ describe("ask", () => {
   })
 
   it.effect("all files of an upload or a download are asked about at once; the others go on whatever is said", () => {
-    const { layer, requests } = approver(({ action }) =>
-      action.operation === "upload" ? Permissions.refuse("no") : Permissions.approve
+    const { layer, requests } = approvals((request) =>
+      request.toolName === "upload" ? Approval.reject(request, "no") : Approval.approve(request)
     )
     return Effect.gen(function* () {
-      const { guarded: wrapped } = yield* guarded(tree, [deny("/config/b"), ...rules])
+      const { guarded: wrapped } = yield* guarded(tree, [refuse("/config/b"), ...rules])
       const uploads = yield* wrapped.upload(
         ["/config/a", "/open", "/config/c", "/config/b"].map((path) => ({ path, content: content("x") }))
       )
@@ -528,7 +549,7 @@ describe("ask", () => {
         [true, false, true]
       )
       assert.deepStrictEqual(
-        requests.map(({ accesses, action }) => [action.operation, accesses.map(({ path }) => path)]),
+        requests.map((request) => [request.toolName, pathsOf(request)]),
         [
           ["upload", ["/config/a", "/config/c"]],
           ["download", ["/config/a"]]
@@ -538,7 +559,7 @@ describe("ask", () => {
   })
 
   it.effect("names are shown; grep leaves such files out, unless it is pointed at them", () => {
-    const { layer, requests } = approver(() => Permissions.approve)
+    const { layer, requests } = approvals(Approval.approve)
     return Effect.gen(function* () {
       const { guarded: wrapped } = yield* guarded(tree, [...rules, ask("/config2")])
       assert.deepStrictEqual(paths(yield* wrapped.ls("/config")), ["/config/a", "/config/b"])
@@ -553,30 +574,34 @@ describe("ask", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("what is denied is not asked about", () => {
-    const { layer, requests } = approver(() => Permissions.approve)
+  it.effect("what is refused is not asked about", () => {
+    const { layer, requests } = approvals(Approval.approve)
     return Effect.gen(function* () {
-      const { guarded: wrapped } = yield* guarded(tree, [deny("/secret"), ...rules])
+      const { guarded: wrapped } = yield* guarded(tree, [refuse("/secret"), ...rules])
       assert.strictEqual(yield* failure(wrapped.move("/config/a", "/secret")), "move /secret: PermissionDenied")
       assert.strictEqual(requests.length, 0)
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("who brings an approver later is asked; nobody else waits for an answer", () =>
+  it.effect("who provides approvals later is asked; nobody else waits for an answer", () =>
     Effect.gen(function* () {
       const { guarded: wrapped } = yield* guarded(tree, rules)
       const asked = yield* Deferred.make<void>()
-      const answer = yield* Deferred.make<Permissions.Answer>()
+      const answer = yield* Deferred.make<void>()
       const waiting = yield* wrapped.delete("/config/a").pipe(
-        Effect.provideService(Permissions.Approver, {
-          ask: () => Effect.andThen(Deferred.succeed(asked, undefined), Deferred.await(answer))
+        Effect.provideService(Approval.Approvals, {
+          decide: (request) =>
+            Deferred.succeed(asked, undefined).pipe(
+              Effect.andThen(Deferred.await(answer)),
+              Effect.as(Approval.approve(request))
+            )
         }),
         Effect.forkChild
       )
       yield* Deferred.await(asked)
       yield* wrapped.delete("/open")
       yield* wrapped.write("/other", "")
-      yield* Deferred.succeed(answer, Permissions.approve)
+      yield* Deferred.succeed(answer, undefined)
       yield* Fiber.join(waiting)
       assert.deepStrictEqual(paths(yield* wrapped.glob({ pattern: "*" })), ["/config/b", "/other"])
     })
@@ -594,12 +619,12 @@ describe("links", () => {
     "/open/ro": "/readonly/x",
     "/secret/back": "/open/x"
   }
-  const rules: ReadonlyArray<Permissions.Rule> = [
-    deny("/secret"),
-    { operations: ["write"], paths: ["/readonly"], mode: "deny" }
+  const rules: ReadonlyArray<Rule> = [
+    refuse("/secret"),
+    { operations: ["write"], paths: ["/readonly"], ruling: "refuse" }
   ]
 
-  it.effect("where a link leads must be allowed; what is denied is answered alike whether or not it is there", () =>
+  it.effect("where a link leads must be allowed; what is refused is answered alike whether or not it is there", () =>
     Effect.gen(function* () {
       const { backend, stored } = withLinks(tree, links)
       const wrapped = yield* Permissions.wrap(backend, { rules })
@@ -628,7 +653,7 @@ describe("links", () => {
     })
   )
 
-  it.effect("links to what is denied are not listed", () =>
+  it.effect("links to what is refused are not listed", () =>
     Effect.gen(function* () {
       const { backend } = withLinks(tree, links)
       const wrapped = yield* Permissions.wrap(backend, { rules })
@@ -647,7 +672,7 @@ describe("links", () => {
         { "/open/x": "", "/free/x": "" },
         { "/locked/link": "/free/x", "/open/way": "/locked", "/open/self": "/free/x" }
       )
-      const wrapped = yield* Permissions.wrap(backend, { rules: [deny("/locked")] })
+      const wrapped = yield* Permissions.wrap(backend, { rules: [refuse("/locked")] })
       assert.strictEqual(yield* failure(wrapped.delete("/open/way/link")), "delete /open/way/link: PermissionDenied")
       assert.strictEqual(
         yield* failure(wrapped.move("/open/way/link", "/open/y")),
@@ -662,13 +687,10 @@ describe("links", () => {
     Effect.gen(function* () {
       const { backend, relink } = withLinks({ "/a": "one", "/b": "two" }, { "/link": "/a" })
       const wrapped = yield* Permissions.wrap(backend, { rules: [ask("/a", "/b")] })
-      const { layer, requests } = approver(({ accesses }) => {
-        assert.deepStrictEqual(
-          accesses.map(({ path }) => path),
-          ["/a"]
-        )
+      const { layer, requests } = approvals((request) => {
+        assert.deepStrictEqual(pathsOf(request), ["/a"])
         relink("/link", "/b")
-        return Permissions.approve
+        return Approval.approve(request)
       })
       assert.strictEqual(yield* Effect.provide(failure(wrapped.read("/link")), layer), "read /link: Conflict")
       assert.strictEqual(requests.length, 1)
@@ -698,7 +720,7 @@ describe("links", () => {
         delete: (path, options) => plain.delete(path.toLowerCase(), options),
         realPaths: (all) => Effect.succeed(all.map((path) => path.toLowerCase()))
       }
-      const wrapped = yield* Permissions.wrap(folding, { rules: [deny("/secret", "/dir/locked")] })
+      const wrapped = yield* Permissions.wrap(folding, { rules: [refuse("/secret", "/dir/locked")] })
       assert.strictEqual(yield* failure(wrapped.read("/SECRET/key")), "read /SECRET/key: PermissionDenied")
       assert.strictEqual(yield* failure(wrapped.delete("/Dir", { recursive: true })), "delete /Dir: PermissionDenied")
       assert.strictEqual((yield* files(plain)).length, 2)
@@ -726,7 +748,7 @@ describe("links", () => {
             backend.move(from, to)
           )
       }
-      const wrapped = yield* Permissions.wrap(slow, { rules: [deny("/secret")] })
+      const wrapped = yield* Permissions.wrap(slow, { rules: [refuse("/secret")] })
       const start = <A>(effect: Effect.Effect<A, BackendError.BackendError>) =>
         Effect.forkChild(effect, { startImmediately: true })
       const settle = Effect.repeat(Effect.yieldNow, { times: 50 })
@@ -746,11 +768,7 @@ describe("links", () => {
 })
 
 describe("a sandbox beneath", () => {
-  const problem = (
-    sandbox: Sandbox.Service,
-    rules: ReadonlyArray<Permissions.Rule>,
-    otherwise: "allow" | "deny" = "allow"
-  ) =>
+  const problem = (sandbox: Sandbox.Service, rules: ReadonlyArray<Rule>, otherwise: "allow" | "refuse" = "allow") =>
     Permissions.wrap(sandbox, { rules, default: otherwise }).pipe(
       Effect.flip,
       Effect.map(({ message, rule }) => {
@@ -762,18 +780,18 @@ describe("a sandbox beneath", () => {
   it.effect("rules that a command could go around are refused, by name", () =>
     Effect.gen(function* () {
       const sandbox = sandboxOf(yield* MemoryBackend.make())
-      assert.strictEqual(yield* problem(sandbox, [allow("/fine"), deny("/secrets")]), 1)
+      assert.strictEqual(yield* problem(sandbox, [allow("/fine"), refuse("/secrets")]), 1)
       assert.strictEqual(yield* problem(sandbox, [ask("/**/.env")]), 0)
-      assert.strictEqual(yield* problem(sandbox, [deny("/secrets"), { operations: ["execute"], mode: "ask" }]), 0)
-      assert.strictEqual(yield* problem(sandbox, [{ operations: ["execute"], mode: "allow" }], "deny"), "default")
+      assert.strictEqual(yield* problem(sandbox, [refuse("/secrets"), { operations: ["execute"], ruling: "ask" }]), 0)
+      assert.strictEqual(yield* problem(sandbox, [{ operations: ["execute"], ruling: "allow" }], "refuse"), "default")
       assert.strictEqual(
         yield* problem(
           sandbox,
           [
-            { operations: ["execute"], mode: "allow" },
-            { operations: ["read"], paths: ["/**"], mode: "allow" }
+            { operations: ["execute"], ruling: "allow" },
+            { operations: ["read"], paths: ["/**"], ruling: "allow" }
           ],
-          "deny"
+          "refuse"
         ),
         "default"
       )
@@ -788,46 +806,44 @@ describe("a sandbox beneath", () => {
       })
       const wrapped = yield* Permissions.wrapSandbox(sandbox, {
         rules: [
-          deny("/memories/private/**", "/memories/*.key"),
-          { operations: ["execute"], mode: "allow" },
+          refuse("/memories/private/**", "/memories/*.key"),
+          { operations: ["execute"], ruling: "allow" },
           allow("/**"),
-          deny("/work")
+          refuse("/work")
         ],
-        default: "deny"
+        default: "refuse"
       })
       assert.deepStrictEqual(paths(yield* wrapped.glob({ pattern: "**" })), ["/memories/x", "/work/x"])
       assert.strictEqual((yield* wrapped.execute("ls")).output, "ran ls")
       assert.strictEqual(wrapped.id, "fake")
       assert.isFalse(wrapped.reaches("/memories"))
-      assert.strictEqual(yield* problem(sandbox, [deny("/*/private")]), 0)
-      assert.strictEqual(yield* problem(sandbox, [deny("/memories/private", "/work/x")]), 0)
+      assert.strictEqual(yield* problem(sandbox, [refuse("/*/private")]), 0)
+      assert.strictEqual(yield* problem(sandbox, [refuse("/memories/private", "/work/x")]), 0)
     })
   )
 
-  it.effect("if commands are denied, any rules are fine, and no commands are left", () =>
+  it.effect("if commands are refused, any rules are fine, and no commands are left", () =>
     Effect.gen(function* () {
       const sandbox = sandboxOf(yield* MemoryBackend.make({ files: { "/secrets/x": "", "/x": "" } }))
-      const rules = [deny("/secrets"), { operations: ["execute"], mode: "deny" } as const]
+      const rules = [refuse("/secrets"), { operations: ["execute"], ruling: "refuse" } as const]
       const wrapped = yield* Permissions.wrap(sandbox, { rules })
       assert.isFalse(Sandbox.isSandbox(wrapped))
       assert.deepStrictEqual(paths(yield* wrapped.ls("/")), ["/x"])
-      assert.isFalse(Sandbox.isSandbox(yield* Permissions.wrap(sandbox, { rules: [allow("/x")], default: "deny" })))
+      assert.isFalse(Sandbox.isSandbox(yield* Permissions.wrap(sandbox, { rules: [allow("/x")], default: "refuse" })))
       const error = yield* Effect.flip(Permissions.wrapSandbox(sandbox, { rules }))
-      assert.deepStrictEqual([error.rule, error.field], [1, "mode"])
-      const other = yield* Effect.flip(Permissions.wrapSandbox(sandbox, { rules: [], default: "deny" }))
+      assert.deepStrictEqual([error.rule, error.field], [1, "ruling"])
+      const other = yield* Effect.flip(Permissions.wrapSandbox(sandbox, { rules: [], default: "refuse" }))
       assert.strictEqual(other.rule, "default")
     })
   )
 
   it.effect("commands are asked about if a rule says so: each, with its options, before it runs", () => {
-    const { layer, requests } = approver(({ action }) =>
-      action.operation === "execute" && action.command === "ls"
-        ? Permissions.approve
-        : Permissions.refuse("not that one")
+    const { layer, requests } = approvals((request) =>
+      request.arguments["command"] === "ls" ? Approval.approve(request) : Approval.reject(request, "not that one")
     )
     return Effect.gen(function* () {
       const sandbox = sandboxOf(yield* MemoryBackend.make())
-      const wrapped = yield* Permissions.wrapSandbox(sandbox, { rules: [{ operations: ["execute"], mode: "ask" }] })
+      const wrapped = yield* Permissions.wrapSandbox(sandbox, { rules: [{ operations: ["execute"], ruling: "ask" }] })
       assert.strictEqual((yield* wrapped.execute("ls", { cwd: "/x" })).output, "ran ls")
       assert.strictEqual((yield* Stream.runCollect(wrapped.executeStream("ls"))).length, 1)
       const error = yield* Effect.flip(wrapped.execute("rm -rf /"))
@@ -836,7 +852,12 @@ describe("a sandbox beneath", () => {
         yield* failure(Stream.runDrain(wrapped.executeStream("rm -rf /"))),
         "execute /: PermissionDenied"
       )
-      assert.deepStrictEqual(requests[0]?.action, { operation: "execute", command: "ls", options: { cwd: "/x" } })
+      assert.deepStrictEqual(requests[0]?.arguments, {
+        operation: "execute",
+        command: "ls",
+        cwd: "/x",
+        accesses: [{ operation: "execute" }]
+      })
       assert.strictEqual(requests.length, 4)
     }).pipe(Effect.provide(layer))
   })
@@ -844,7 +865,7 @@ describe("a sandbox beneath", () => {
   it.effect("layerSandbox gives both services by one value; what is beneath is hidden", () =>
     Effect.gen(function* () {
       const shell = Sandbox.layer(Effect.map(MemoryBackend.make(), (backend) => sandboxOf(backend, () => false)))
-      const layer = Permissions.layerSandbox({ rules: [deny("/secret")] }).pipe(Layer.provide(shell))
+      const layer = Permissions.layerSandbox({ rules: [refuse("/secret")] }).pipe(Layer.provide(shell))
       yield* Effect.provide(
         Effect.gen(function* () {
           const sandbox: unknown = yield* Sandbox.Sandbox

@@ -1,5 +1,5 @@
 import { type Effect, Layer, pipe, type Result } from "effect"
-import type { Backend, Sandbox } from "effect-deepagents"
+import type { Backend, Ruling, Sandbox } from "effect-deepagents"
 import { Permissions } from "effect-deepagents/backends"
 import { expectTypeOf } from "vitest"
 
@@ -8,10 +8,10 @@ declare const shell: Layer.Layer<Sandbox.Sandbox | Backend.Backend, "no disk", "
 
 const options = {
   rules: [
-    { operations: ["read", "write"], paths: ["/secrets"], mode: "deny" },
-    { operations: ["execute"], mode: "ask" }
+    { operations: ["read", "write"], paths: ["/secrets"], ruling: "refuse" },
+    { operations: ["execute"], ruling: "ask" }
   ],
-  default: "deny"
+  default: "refuse"
 } as const satisfies Permissions.Options
 
 expectTypeOf(Permissions.layer(options)).toEqualTypeOf<
@@ -39,32 +39,25 @@ expectTypeOf(Permissions.wrapSandbox(sandbox, options)).toEqualTypeOf<
   Effect.Effect<Sandbox.Service, Permissions.InvalidPermissions>
 >()
 expectTypeOf(Permissions.compile(options)).toEqualTypeOf<
-  Result.Result<Permissions.Policy, Permissions.InvalidPermissions>
+  Result.Result<
+    (operation: "read" | "write" | "execute", path?: string) => Ruling.Ruling,
+    Permissions.InvalidPermissions
+  >
 >()
 
-declare const policy: Permissions.Policy
-expectTypeOf(Permissions.decide(policy, "read", "/x")).toEqualTypeOf<Permissions.Decision>()
-expectTypeOf(Permissions.decide(policy, "execute")).toEqualTypeOf<Permissions.Decision>()
-// @ts-expect-error nothing can be said of no path
-Permissions.decide(policy, "read")
 // @ts-expect-error there are no patterns of commands
-Permissions.layer({ rules: [{ operations: ["execute"], paths: ["/x"], mode: "deny" }] })
+Permissions.layer({ rules: [{ operations: ["execute"], paths: ["/x"], ruling: "refuse" }] })
 // @ts-expect-error a rule for files needs paths
-Permissions.layer({ rules: [{ operations: ["read"], mode: "deny" }] })
+Permissions.layer({ rules: [{ operations: ["read"], ruling: "refuse" }] })
 // @ts-expect-error files and commands have rules of their own
-Permissions.layer({ rules: [{ operations: ["read", "execute"], paths: ["/x"], mode: "deny" }] })
+Permissions.layer({ rules: [{ operations: ["read", "execute"], paths: ["/x"], ruling: "refuse" }] })
 // @ts-expect-error the default can't ask
 Permissions.layer({ rules: [], default: "ask" })
 
 // Data-last, for a pipe.
-expectTypeOf(pipe(policy, Permissions.decide("read", "/a"))).toEqualTypeOf<Permissions.Decision>()
-expectTypeOf(pipe(policy, Permissions.decide("execute"))).toEqualTypeOf<Permissions.Decision>()
-expectTypeOf(pipe(policy, Permissions.overlaps("write", "/"))).toEqualTypeOf<ReadonlyArray<Permissions.Decision>>()
 expectTypeOf(pipe(sandbox, Permissions.wrap({ rules: [] }))).toEqualTypeOf<
   Effect.Effect<Backend.Service, Permissions.InvalidPermissions>
 >()
 expectTypeOf(pipe(sandbox, Permissions.wrapSandbox({ rules: [] }))).toEqualTypeOf<
   Effect.Effect<Sandbox.Service, Permissions.InvalidPermissions>
 >()
-// @ts-expect-error A question about files names a path.
-Permissions.decide("read")

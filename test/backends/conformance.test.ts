@@ -17,8 +17,8 @@ import * as subjects from "./subjects.ts"
 
 const { absent } = BackendConformance
 
-const all = { operations: ["read", "write"], paths: ["/**"], mode: "allow" } as const
-const allowed = Permissions.layer({ rules: [all], default: "deny" })
+const all = { operations: ["read", "write"], paths: ["/**"], ruling: "allow" } as const
+const allowed = Permissions.layer({ rules: [all], default: "refuse" })
 
 /** A composite that has this at a path, seen from there. */
 const mounted = <E, R>(layer: Layer.Layer<Backend.Backend, E, R>) =>

@@ -38,7 +38,7 @@ const machine = Sandbox.layer(
   }))
 )
 
-const layered = Permissions.layer({ rules: [{ operations: ["write"], paths: ["/a.md"], mode: "deny" }] }).pipe(
+const layered = Permissions.layer({ rules: [{ operations: ["write"], paths: ["/a.md"], ruling: "refuse" }] }).pipe(
   Layer.provide(CompositeBackend.layer({ default: files(), routes: { "/mem": files(), "/other": files() } }))
 )
 

@@ -25,28 +25,28 @@ describe("policies of the program", { timeout: 60_000 }, () => {
         return join(folder, name)
       }
       const found = yield* readPolicies([
-        { from: "organisation", file: file("organisation", "tools: { execute: deny }\nbudget: { tokens: 10 }") },
+        { from: "organisation", file: file("organisation", "tools: { execute: refuse }\nbudget: { tokens: 10 }") },
         { from: "user", file: join(folder, "none") },
         {
           from: "project",
           file: file(
             "project",
-            "name: organisation\nstrict: false\ntools: { execute: allow, delete_file: deny }\nbudget: { tokens: 99 }"
+            "name: organisation\nstrict: false\ntools: { execute: allow, delete_file: refuse }\nbudget: { tokens: 99 }"
           )
         }
       ])
       const policy = yield* compiled(found, [])
       const words = ["execute", "delete_file", "ls"].map((name) => policy?.explain({ name }))
       assert.deepEqual(
-        words.map((word) => [word?.mode, word?.policy]),
+        words.map((verdict) => [verdict?.ruling._tag, verdict?.ruling.by]),
         [
-          ["deny", "organisation"],
-          ["deny", "project"],
-          ["allow", undefined]
+          ["Refuse", "organisation: tools.execute"],
+          ["Refuse", "project: tools.delete_file"],
+          ["Allow", "default"]
         ]
       )
       assert.equal(policy?.budget?.tokens, 10)
-      const hidden = "files: { rules: [{ operations: [read], paths: [/secrets/**], mode: deny }] }"
+      const hidden = "files: { rules: [{ operations: [read], paths: [/secrets/**], ruling: refuse }] }"
       const around = yield* readPolicies([{ from: "user", file: file("user", hidden) }])
       assert.match((yield* Effect.flip(compiled(around, []))).message, /commands go around.*sandbox: noCommands/)
     }).pipe(Effect.provide(NodeServices.layer))
@@ -74,7 +74,7 @@ describe("policies of the program", { timeout: 60_000 }, () => {
           }
           mkdirSync(join(cwd, ".deepagents"))
           const file = join(cwd, ".deepagents/policy.yaml")
-          writeFileSync(file, "tools: { write_file: { mode: deny, reason: not on Fridays } }")
+          writeFileSync(file, "tools: { write_file: { ruling: refuse, reason: not on Fridays } }")
           assert.deepEqual(JSON.parse((yield* run(cwd, ["config", "--json"], env)).out).policies, [])
           const held = yield* run(cwd, ["run", "Write it", "--yolo", "--trust"], env)
           assert.equal(held.code, 0, held.err)
@@ -85,7 +85,7 @@ describe("policies of the program", { timeout: 60_000 }, () => {
             { concurrency: 2 }
           )
           assert.match(shown.out, /tools\.write_file .*not on Fridays.* policy project \(.*policy\.yaml\)/)
-          assert.match(why.out, /^deny +tools\.write_file +project \(.*policy\.yaml\)/)
+          assert.match(why.out, /^refuse +tools\.write_file +project \(.*policy\.yaml\)/)
           writeFileSync(file, "tools: { write_file: allow }\ndefault: allow")
           const asked = yield* run(cwd, ["run", "Write it"], env)
           assert.equal(asked.code, 6, asked.err)
@@ -97,7 +97,7 @@ describe("policies of the program", { timeout: 60_000 }, () => {
           writeFileSync(file, "toools: {}")
           const field = yield* run(cwd, ["config"], env)
           assert.deepEqual([field.code, field.err.includes("tools")], [2, true])
-          writeFileSync(file, "tools: { writ_file: deny }")
+          writeFileSync(file, "tools: { writ_file: refuse }")
           const tool = yield* run(cwd, ["run", "Write it"], env)
           assert.equal(tool.code, 2, tool.err)
           assert.match(tool.err, /write_file/)
@@ -132,7 +132,7 @@ describe("policies of the program", { timeout: 60_000 }, () => {
             join(cwd, ".deepagents/policy.yaml"),
             [
               "sandbox: readOnly",
-              "files: { rules: [{ operations: [read, write], paths: [/secrets/**], mode: deny }] }",
+              "files: { rules: [{ operations: [read, write], paths: [/secrets/**], ruling: refuse }] }",
               "network: { allow: [docs.example] }",
               "off: { middleware: [Todos] }"
             ].join("\n")
@@ -156,8 +156,8 @@ describe("policies of the program", { timeout: 60_000 }, () => {
             ],
             { concurrency: 3 }
           )
-          assert.match(path.out, /read +deny\nwrite +deny/)
-          assert.match(command.out, /^deny +off\.tools \(execute\) +project/)
+          assert.match(path.out, /read +refuse +project: files\.rules\[0\]\nwrite +refuse/)
+          assert.match(command.out, /^refuse +off\.tools \(execute\) +project/)
           assert.match(setting.out, /"planner" +flag \(--agent\)\n"deep" +default/)
         })
       )

@@ -41,7 +41,7 @@ describe("Approval.Decision", () => {
   const anybody = HumanInTheLoop.make({ tools: { pay: true } })
   const ada = HumanInTheLoop.make({ tools: { pay: { deciders: ["ada"] } } })
   const finance = Result.getOrThrow(
-    Policy.compile([{ tools: { pay: { mode: "ask", deciders: ["role:finance"] } } }])
+    Policy.compile([{ tools: { pay: { ruling: "ask", deciders: ["role:finance"] } } }])
   ).middleware
 
   it.effect.each([

@@ -389,7 +389,7 @@ describe("DeepAgent", () => {
   it.effect("a sub-agent has files of its own kind where it is given them, over those of its parent", () =>
     Effect.gen(function* () {
       const reader = DeepAgent.subagent({ name: "reader", description: "reads", prompt: "reader" }).pipe(
-        Agent.provide(Permissions.layer({ rules: [{ operations: ["write"], paths: ["/**"], mode: "deny" }] }))
+        Agent.provide(Permissions.layer({ rules: [{ operations: ["write"], paths: ["/**"], ruling: "refuse" }] }))
       )
       const agent = DeepAgent.make({ name: "deep", prompt: "p", subagents: [reader] })
       const { messages } = yield* Agent.run(agent, "go")

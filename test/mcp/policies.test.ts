@@ -25,7 +25,7 @@ it.live(
       )
       const policy = Result.getOrThrow(
         Policy.compile([
-          { name: "p", servers: { s: { tools: { "delete.all": "deny", Delete__all: "deny", [long]: "deny" } } } }
+          { name: "p", servers: { s: { tools: { "delete.all": "refuse", Delete__all: "refuse", [long]: "refuse" } } } }
         ])
       )
       const agent = Agent.make({
@@ -61,9 +61,9 @@ it.live("a misspelt server, or tool of one, is a warning with what is near", () 
       { approval: "never" }
     )
     const servers = {
-      S: { default: "deny" },
-      s: { tools: { delet_all: "deny" } },
-      elsewhere: { default: "deny" }
+      S: { default: "refuse" },
+      s: { tools: { delet_all: "refuse" } },
+      elsewhere: { default: "refuse" }
     } as const
     const policy = Result.getOrThrow(Policy.compile([{ name: "p", servers }]))
     const agent = Agent.make({

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Result, Schema, Stream } from "effect"
-import { Agent, Approval, Backend, type AgentEvent, Message, Middleware, Tool } from "effect-deepagents"
+import { Agent, Approval, Backend, type AgentEvent, Message, Middleware, Ruling, Tool } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import { Policy } from "effect-deepagents/rules"
 import { TestChatModel } from "effect-deepagents/testing"
@@ -9,12 +9,21 @@ import { scaled } from "../scale.ts"
 
 const compile = (...policies: ReadonlyArray<Policy.Policy>) => Result.getOrThrow(Policy.compile(policies))
 
-const explain = (policies: ReadonlyArray<Policy.Policy>, call: Policy.Call) => {
-  const { mode, policy, rule } = compile(...policies).explain(call)
-  return [mode, policy, rule]
+type Call = Parameters<Policy.Compiled["explain"]>[0]
+
+const verbOf = ({ ruling }: Ruling.Verdict) => effects[ruling._tag]
+
+const explain = (policies: ReadonlyArray<Policy.Policy>, call: Call) => {
+  const verdict = compile(...policies).explain(call)
+  return [verbOf(verdict), ...verdict.ruling.by.split(": ")]
 }
 
-const shell = (command: string): Policy.Call => ({ name: "execute", arguments: { command } })
+const effects = { Allow: "allow", Ask: "ask", Refuse: "refuse" } as const
+
+const shell = (command: string): Call => ({ name: "execute", arguments: { command } })
+
+type Verb = Policy.Rule["ruling"]
+type Pattern = NonNullable<Policy.Rule["arguments"]>[string]
 
 describe("Policy as data", () => {
   it.effect("is read from YAML and JSON, and is the same value after its schema wrote it", () =>
@@ -25,12 +34,12 @@ describe("Policy as data", () => {
         off: { tools: ["browser_*"], middleware: [Memory] }
         tools:
           execute:
-            - { mode: allow, arguments: { command: ["git status", "npm test*"] } }
-            - { mode: deny, arguments: { command: "*rm -rf*" }, reason: "never" }
+            - { ruling: allow, arguments: { command: ["git status", "npm test*"] } }
+            - { ruling: refuse, arguments: { command: "*rm -rf*" }, reason: "never" }
             - ask
         servers: { github: { default: ask, tools: { search: allow } } }
         annotations: { destructive: ask }
-        files: { rules: [{ operations: [write], paths: ["/secrets/**"], mode: deny }] }
+        files: { rules: [{ operations: [write], paths: ["/secrets/**"], ruling: refuse }] }
         sandbox: askForCommands
         budget: { tokens: 1000 }
       `)
@@ -43,7 +52,7 @@ describe("Policy as data", () => {
     Effect.gen(function* () {
       for (const [text, path, hint] of [
         ["tolls: { pay: ask }", "tolls", 'Did you mean "tools"?'],
-        ["tools: { pay: { mode: ask, argumnets: { n: 1 } } }", "tools.pay", ""],
+        ["tools: { pay: { ruling: ask, argumnets: { n: 1 } } }", "tools.pay", ""],
         ["annotations: { destructiv: ask }", "annotations.destructiv", 'Did you mean "destructive"?'],
         ["default: forbid", "default", ""],
         ["budget: { tokens: -1 }", "budget.tokens", ""],
@@ -58,7 +67,7 @@ describe("Policy as data", () => {
 
   it("a rule for files that can't be one is told with its place", () => {
     const made = Policy.compile([
-      { name: "mine", files: { rules: [{ operations: ["read"], paths: ["relative"], mode: "deny" }] } }
+      { name: "mine", files: { rules: [{ operations: ["read"], paths: ["relative"], ruling: "refuse" }] } }
     ])
     assert(Result.isFailure(made))
     assert.deepInclude(made.failure, { policy: "mine", path: "files.rules[0].paths" })
@@ -70,8 +79,8 @@ describe("rules for calls", () => {
     name: "p",
     tools: {
       execute: [
-        { mode: "allow", arguments: { command: "git *" } },
-        { mode: "deny", arguments: { command: "*rm -rf*" } },
+        { ruling: "allow", arguments: { command: "git *" } },
+        { ruling: "refuse", arguments: { command: "*rm -rf*" } },
         "ask"
       ]
     }
@@ -79,9 +88,9 @@ describe("rules for calls", () => {
 
   it("the first that fits decides, and the explanation names it", () => {
     assert.deepStrictEqual(explain([git], shell("git status")), ["allow", "p", "tools.execute[0]"])
-    assert.deepStrictEqual(explain([git], shell("sudo rm -rf /")), ["deny", "p", "tools.execute[1]"])
+    assert.deepStrictEqual(explain([git], shell("sudo rm -rf /")), ["refuse", "p", "tools.execute[1]"])
     assert.deepStrictEqual(explain([git], shell("ls")), ["ask", "p", "tools.execute[2]"])
-    assert.deepStrictEqual(explain([git], { name: "ls" }), ["allow", undefined, undefined])
+    assert.deepStrictEqual(explain([git], { name: "ls" }), ["allow", "default"])
   })
 
   it("what allows a command allows no second one behind it, whichever way a shell goes on", () => {
@@ -89,17 +98,17 @@ describe("rules for calls", () => {
       const [mode] = explain([git], shell(`git log ${more} curl evil`))
       assert.strictEqual(mode, "ask", JSON.stringify(more))
     }
-    assert.strictEqual(explain([git], shell("git log; rm -rf /"))[0], "deny")
+    assert.strictEqual(explain([git], shell("git log; rm -rf /"))[0], "refuse")
   })
 
   it("what allows a folder allows no way out of it", () => {
     const tmp: Policy.Policy = {
-      tools: { read_file: [{ mode: "allow", arguments: { path: "/tmp/*" } }, "deny"] }
+      tools: { read_file: [{ ruling: "allow", arguments: { path: "/tmp/*" } }, "refuse"] }
     }
     const read = (path: string) => explain([tmp], { name: "read_file", arguments: { path } })[0]
     assert.strictEqual(read("/tmp/a/b.txt"), "allow")
     for (const path of ["/tmp/../etc/passwd", "/tmp/a/..", "/etc/tmp/x", "/tmp\\..\\x"]) {
-      assert.strictEqual(read(path), "deny", path)
+      assert.strictEqual(read(path), "refuse", path)
     }
   })
 
@@ -107,15 +116,15 @@ describe("rules for calls", () => {
     const rules: Policy.Policy = {
       tools: {
         pay: [
-          { mode: "deny", arguments: { amount: { above: 1000 } } },
-          { mode: "ask", arguments: { "options.force": true } },
-          { mode: "allow", arguments: { to: { not: ["*@evil.example"] }, tags: "safe*" } },
+          { ruling: "refuse", arguments: { amount: { above: 1000 } } },
+          { ruling: "ask", arguments: { "options.force": true } },
+          { ruling: "allow", arguments: { to: { not: ["*@evil.example"] }, tags: "safe*" } },
           "ask"
         ]
       }
     }
-    const pay = (args: Policy.Call["arguments"]) => explain([rules], { name: "pay", arguments: args })[0]
-    assert.strictEqual(pay({ amount: 1001, to: "a", tags: ["safe"] }), "deny")
+    const pay = (args: Call["arguments"]) => explain([rules], { name: "pay", arguments: args })[0]
+    assert.strictEqual(pay({ amount: 1001, to: "a", tags: ["safe"] }), "refuse")
     assert.strictEqual(pay({ amount: 5, options: { force: true }, to: "a", tags: ["safe"] }), "ask")
     assert.strictEqual(pay({ amount: 5, to: "ada", tags: ["safe", "safer"] }), "allow")
     assert.strictEqual(pay({ amount: 5, to: "ada", tags: ["safe", "other"] }), "ask")
@@ -124,11 +133,11 @@ describe("rules for calls", () => {
   })
 
   it("what restricts holds for what is in lists, for what was left out, and for what can't be compared", () => {
-    const one = (pattern: typeof Policy.Pattern.Type, path = "to"): Policy.Policy => ({
-      tools: { send: [{ mode: "deny", arguments: { [path]: pattern } }, "allow"] }
+    const one = (pattern: Pattern, path = "to"): Policy.Policy => ({
+      tools: { send: [{ ruling: "refuse", arguments: { [path]: pattern } }, "allow"] }
     })
-    const isDenied = (policy: Policy.Policy, args: Policy.Call["arguments"]) =>
-      explain([policy], { name: "send", arguments: args })[0] === "deny"
+    const isDenied = (policy: Policy.Policy, args: Call["arguments"]) =>
+      explain([policy], { name: "send", arguments: args })[0] === "refuse"
     const ours = one({ not: "*@ours.example" })
     assert.isFalse(isDenied(ours, { to: "ada@ours.example" }))
     assert.isFalse(isDenied(ours, { to: ["ada@ours.example", "bob@ours.example"] }))
@@ -148,32 +157,32 @@ describe("rules for calls", () => {
   })
 
   it("an argument whose name is that of a path does not hide what is at the path", () => {
-    const rule = (mode: Policy.Mode, force: boolean): Policy.Policy => ({
-      tools: { remove: [{ mode, arguments: { "options.force": force } }, "ask"] }
+    const rule = (ruling: Verb, force: boolean): Policy.Policy => ({
+      tools: { remove: [{ ruling, arguments: { "options.force": force } }, "ask"] }
     })
-    const mode = (policy: Policy.Policy, args: Policy.Call["arguments"]) =>
+    const mode = (policy: Policy.Policy, args: Call["arguments"]) =>
       explain([policy], { name: "remove", arguments: args })[0]
     const hidden = { options: { force: true }, "options.force": false }
-    assert.strictEqual(mode(rule("deny", true), hidden), "deny")
-    assert.strictEqual(mode(rule("deny", false), hidden), "deny")
+    assert.strictEqual(mode(rule("refuse", true), hidden), "refuse")
+    assert.strictEqual(mode(rule("refuse", false), hidden), "refuse")
     assert.strictEqual(mode(rule("allow", false), hidden), "ask")
     assert.strictEqual(mode(rule("allow", false), { "options.force": false }), "allow")
     assert.strictEqual(mode(rule("allow", false), { options: { force: false } }), "allow")
   })
 
   it("what allows a list allows values that fit any of its patterns, and nothing that is not there", () => {
-    const allowing = (pattern: typeof Policy.Pattern.Type): Policy.Policy => ({
-      tools: { tag: [{ mode: "allow", arguments: { "tags.name": pattern } }, "deny"] }
+    const allowing = (pattern: Pattern): Policy.Policy => ({
+      tools: { tag: [{ ruling: "allow", arguments: { "tags.name": pattern } }, "refuse"] }
     })
-    const tag = (pattern: typeof Policy.Pattern.Type, ...names: ReadonlyArray<string>) =>
+    const tag = (pattern: Pattern, ...names: ReadonlyArray<string>) =>
       explain([allowing(pattern)], { name: "tag", arguments: { tags: names.map((name) => ({ name })) } })[0]
     assert.strictEqual(tag(["safe", "ok"], "safe", "ok"), "allow")
-    assert.strictEqual(tag(["safe", "ok"], "safe", "other"), "deny")
-    assert.strictEqual(tag({ not: "evil" }, "safe", "evil"), "deny")
-    assert.strictEqual(tag({ not: "evil" }), "deny")
+    assert.strictEqual(tag(["safe", "ok"], "safe", "other"), "refuse")
+    assert.strictEqual(tag({ not: "evil" }, "safe", "evil"), "refuse")
+    assert.strictEqual(tag({ not: "evil" }), "refuse")
     assert.strictEqual(
       explain([allowing("safe")], { name: "tag", arguments: { tags: [{ name: "safe" }, {}] } })[0],
-      "deny"
+      "refuse"
     )
   })
 
@@ -183,7 +192,7 @@ describe("rules for calls", () => {
       tools: { "git_*": "ask", git_status: "allow" },
       servers: { github: { default: "ask", tools: { search: "allow" } } },
       annotations: { readOnly: "allow", openWorld: "ask" },
-      default: "deny"
+      default: "refuse"
     }
     const at = (name: string, annotations: Tool.Annotations = {}) => explain([policy], { name, annotations })
     assert.deepStrictEqual(at("Git-Status"), ["allow", "p", "tools.git_status"])
@@ -191,30 +200,30 @@ describe("rules for calls", () => {
     assert.deepStrictEqual(at("github__search", { server: "github" }), ["allow", "p", "servers.github.tools.search"])
     assert.deepStrictEqual(at("github__push", { server: "github" }), ["ask", "p", "servers.github.default"])
     // Another server that calls its tool so is not that server.
-    assert.deepStrictEqual(at("github__search", { server: "evil" }), ["deny", "p", "default"])
+    assert.deepStrictEqual(at("github__search", { server: "evil" }), ["refuse", "p", "default"])
     assert.deepStrictEqual(at("look", { readOnly: true }), ["allow", "p", "annotations.readOnly"])
     assert.deepStrictEqual(at("fetch", { readOnly: true, openWorld: true }), ["ask", "p", "annotations.openWorld"])
-    assert.deepStrictEqual(at("constructor"), ["deny", "p", "default"])
+    assert.deepStrictEqual(at("constructor"), ["refuse", "p", "default"])
   })
 
   it("an argument that the tool does not have: what restricts holds for all calls, what allows for none", () => {
     const parameters = { type: "object", properties: { command: { type: "string" } }, additionalProperties: false }
     const policy: Policy.Policy = {
-      tools: { execute: [{ mode: "deny", arguments: { comand: "rm *" } }, "allow"] }
+      tools: { execute: [{ ruling: "refuse", arguments: { comand: "rm *" } }, "allow"] }
     }
     const call = { ...shell("ls"), parameters }
-    assert.strictEqual(explain([policy], call)[0], "deny")
-    const allowing: Policy.Policy = { tools: { execute: [{ mode: "allow", arguments: { comand: "ls" } }, "ask"] } }
+    assert.strictEqual(explain([policy], call)[0], "refuse")
+    const allowing: Policy.Policy = { tools: { execute: [{ ruling: "allow", arguments: { comand: "ls" } }, "ask"] } }
     assert.strictEqual(explain([allowing], call)[0], "ask")
   })
 })
 
-const modes: fc.Arbitrary<Policy.Mode> = fc.constantFrom("allow", "ask", "deny")
+const verbs: fc.Arbitrary<Verb> = fc.constantFrom("allow", "ask", "refuse")
 const aPolicy: fc.Arbitrary<Policy.Policy> = fc.record(
   {
-    tools: fc.dictionary(fc.constantFrom("a", "b", "a*", "*"), modes, { maxKeys: 3 }),
-    annotations: fc.record({ destructive: modes, readOnly: modes }, { requiredKeys: [] }),
-    default: modes,
+    tools: fc.dictionary(fc.constantFrom("a", "b", "a*", "*"), verbs, { maxKeys: 3 }),
+    annotations: fc.record({ destructive: verbs, readOnly: verbs }, { requiredKeys: [] }),
+    default: verbs,
     off: fc.record({ tools: fc.subarray(["a", "b"]) })
   },
   { requiredKeys: [] }
@@ -223,7 +232,7 @@ const aCall = fc.record({
   name: fc.constantFrom("a", "b", "ab", "c"),
   annotations: fc.record({ destructive: fc.boolean(), readOnly: fc.boolean() }, { requiredKeys: [] })
 })
-const rank = { allow: 0, ask: 1, deny: 2 }
+const rank = { allow: 0, ask: 1, refuse: 2 }
 
 describe("policies put together", () => {
   it("a strict one is never loosened, by whatever comes after it, and tightened by whatever is stricter", () => {
@@ -232,9 +241,9 @@ describe("policies put together", () => {
         const strict = { ...first, strict: true }
         const own = compile(strict).explain(call)
         const all = compile(strict, ...after).explain(call)
-        if (own.rule !== undefined) assert.isAtLeast(rank[all.mode], rank[own.mode])
+        if (own.rulings.length > 0) assert.isAtLeast(rank[verbOf(all)], rank[verbOf(own)])
         const last = compile(...after).explain(call)
-        if (last.mode === "deny" && after.length === 1) assert.strictEqual(all.mode, "deny")
+        if (verbOf(last) === "refuse" && after.length === 1) assert.strictEqual(verbOf(all), "refuse")
       }),
       { numRuns: scaled(2000) }
     )
@@ -245,27 +254,39 @@ describe("policies put together", () => {
     const org: Policy.Policy = {
       name: "org",
       strict: true,
-      annotations: { destructive: { mode: "ask", expiresIn: 5 } }
+      annotations: { destructive: { ruling: "ask", expiresIn: 5 } }
     }
-    const admins: Policy.Policy = { name: "p", tools: { drop: { mode: "ask", deciders: ["role:dba"], expiresIn: 9 } } }
-    const anybody: Policy.Policy = { name: "u", tools: { drop: { mode: "ask", deciders: ["x"] } } }
-    const { deciders, overridden, policy } = compile(org, admins, anybody).explain(call)
-    assert.deepStrictEqual([policy, deciders], ["p", ["role:dba"]])
+    const admins: Policy.Policy = {
+      name: "p",
+      tools: { drop: { ruling: "ask", deciders: ["role:dba"], expiresIn: 9 } }
+    }
+    const others: Policy.Policy = { name: "u", tools: { drop: { ruling: "ask", deciders: ["x"] } } }
+    const { ruling } = compile(org, admins).explain(call)
+    assert(ruling._tag === "Ask")
+    assert.strictEqual(ruling.by, "org: annotations.destructive, p: tools.drop")
+    assert.deepInclude(ruling.terms, { deciders: ["role:dba"], expiresIn: 5 })
+    // Nobody satisfies both.
+    const both = compile(org, admins, others).explain(call)
+    assert.include(Ruling.explain(both), "no decider in common")
     assert.deepStrictEqual(
-      overridden.map((one) => one.policy),
-      ["u", "org"]
+      both.rulings.map(({ _tag, by }) => [_tag, by]),
+      [
+        ["Ask", "org: annotations.destructive"],
+        ["Ask", "p: tools.drop"],
+        ["Ask", "u: tools.drop"]
+      ]
     )
-    assert.deepStrictEqual(compile({ ...admins, strict: true }, anybody).explain(call).deciders, ["role:dba"])
   })
 
   it("a later one overrides one that is not strict, but what is off stays off", () => {
-    const off: Policy.Policy = { name: "org", off: { tools: ["b"] }, tools: { a: "deny" } }
+    const off: Policy.Policy = { name: "org", off: { tools: ["b"] }, tools: { a: "refuse" } }
     const user: Policy.Policy = { name: "user", tools: { a: "allow", b: "allow" } }
     assert.deepStrictEqual(explain([off, user], { name: "a" }), ["allow", "user", "tools.a"])
-    assert.deepStrictEqual(explain([off, user], { name: "b" }), ["deny", "org", "off.tools (b)"])
-    assert.deepStrictEqual(compile(off, user).explain({ name: "a" }).overridden, [
-      { policy: "org", rule: "tools.a", mode: "deny" }
-    ])
+    assert.deepStrictEqual(explain([off, user], { name: "b" }), ["refuse", "org", "off.tools (b)"])
+    assert.strictEqual(
+      Ruling.explain(compile(off, user).explain({ name: "a" })),
+      "Allowed by user: tools.a; composed from org: tools.a: refuse."
+    )
   })
 
   it("budgets and reach: the last word, and the lower one where it is strict", () => {
@@ -315,14 +336,19 @@ describe("policies put together", () => {
   })
 
   it("permissions: a strict one stands, another one gives way", () => {
-    const secrets = { rules: [{ operations: ["read" as const], paths: ["/secrets/**"], mode: "deny" as const }] }
-    const open = { rules: [{ operations: ["read" as const], paths: ["/**"], mode: "allow" as const }] }
-    assert.strictEqual(compile({ files: secrets }, { files: open }).explainPath("read", "/secrets/a"), "allow")
-    assert.strictEqual(
-      compile({ strict: true, files: secrets }, { files: open }).explainPath("read", "/secrets/a"),
-      "deny"
-    )
-    assert.strictEqual(compile({ sandbox: "readOnly" }).explainPath("write", "/a"), "deny")
+    const secrets = { rules: [{ operations: ["read" as const], paths: ["/secrets/**"], ruling: "refuse" as const }] }
+    const open = { rules: [{ operations: ["read" as const], paths: ["/**"], ruling: "allow" as const }] }
+    const at = (...policies: ReadonlyArray<Policy.Policy>) => {
+      const verdict = compile(...policies).explainPath("read", "/secrets/a")
+      return [verbOf(verdict), verdict.ruling.by]
+    }
+    assert.deepStrictEqual(at({ files: secrets }, { files: open }), ["allow", "policy 2: files.rules[0]"])
+    assert.deepStrictEqual(at({ name: "org", strict: true, files: secrets }, { files: open }), [
+      "refuse",
+      "org: files.rules[0]"
+    ])
+    const { ruling } = compile({ sandbox: "readOnly" }).explainPath("write", "/a")
+    assert.deepStrictEqual([ruling._tag, ruling.by], ["Refuse", "sandbox: readOnly"])
   })
 })
 
@@ -345,7 +371,7 @@ describe("policies at work", () => {
       const { middleware: suspending } = compile({
         name: "p",
         off: { tools: ["look"] },
-        tools: { pay: { mode: "ask", reason: "money", deciders: ["ada"] }, wipe: { mode: "deny", reason: "no" } }
+        tools: { pay: { ruling: "ask", reason: "money", deciders: ["ada"] }, wipe: { ruling: "refuse", reason: "no" } }
       })
       const agent = Agent.make({ name: "a", prompt: "", tools, middleware: suspending })
       const offered: Array<string> = []
@@ -380,11 +406,11 @@ describe("policies at work", () => {
           }),
           "go"
         )
-      const error = yield* Effect.flip(run({ name: "p", tools: { wip: "deny" } }))
+      const error = yield* Effect.flip(run({ name: "p", tools: { wip: "refuse" } }))
       assert.include(error.message, 'the policy "p" is for "wip"')
       assert.include(error.message, 'Did you mean "wipe"?')
       assert.include((yield* Effect.flip(run({ off: { tools: ["lok"] } }))).message, '"look"')
-      assert.strictEqual((yield* run({ tools: { execute: "deny", "git_*": "deny" } }, ["execute"])).text, "done")
+      assert.strictEqual((yield* run({ tools: { execute: "refuse", "git_*": "refuse" } }, ["execute"])).text, "done")
     }).pipe(Effect.provide(TestChatModel.reactive(() => "done")))
   )
 
@@ -394,7 +420,7 @@ describe("policies at work", () => {
       const child = Agent.make({ name: "child", prompt: "", tools })
       const { middleware: asking } = compile({
         name: "p",
-        tools: { pay: { mode: "deny", arguments: { m: 1 } } },
+        tools: { pay: { ruling: "refuse", arguments: { m: 1 } } },
         annotations: { destructive: "ask" }
       })
       const agent = Agent.make({
@@ -426,7 +452,7 @@ describe("policies at work", () => {
   it.effect("files: permissions and reach stand before the backend", () =>
     Effect.gen(function* () {
       const { files } = compile(
-        { strict: true, files: { rules: [{ operations: ["read"], paths: ["/secrets/**"], mode: "deny" }] } },
+        { strict: true, files: { rules: [{ operations: ["read"], paths: ["/secrets/**"], ruling: "refuse" }] } },
         { sandbox: "readOnly" }
       )
       const layer = files.pipe(Layer.provide(MemoryBackend.layer({ files: { "/secrets/a": "x", "/b": "y" } })))

@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Result, Schema } from "effect"
-import { Agent, Approval, Message, Tool, ToolContext } from "effect-deepagents"
+import { Agent, Approval, Message, type Ruling, Tool, ToolContext } from "effect-deepagents"
 import { Policy } from "effect-deepagents/rules"
 import { TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
@@ -58,12 +58,18 @@ const remove = Tool.dynamic("remove", {
 
 const execute_ = Tool.make("execute", { ...described, parameters: { command: Schema.String } })
 
+type Verb = Policy.Rule["ruling"]
+
+const effects = { Allow: "allow", Ask: "ask", Refuse: "refuse" } as const
+
+const verbOf = ({ ruling }: Ruling.Verdict) => effects[ruling._tag]
+
 interface Case {
   readonly tool: Tool.Tool
   readonly policy: Policy.Policy
   readonly arguments: JsonObject
   /** What the policy says; a call is allowed, asked about or denied. */
-  readonly mode: Policy.Mode
+  readonly ruling: Verb
 }
 
 type Patterns = NonNullable<Policy.Rule["arguments"]>
@@ -71,20 +77,20 @@ type Patterns = NonNullable<Policy.Rule["arguments"]>
 /** A call that a rule must deny, beside one that it allows. */
 const denied = (tool: Tool.Tool, patterns: Patterns, args: JsonObject): Case => ({
   tool,
-  policy: { tools: { [tool.name]: [{ mode: "deny", arguments: patterns }, "allow"] } },
+  policy: { tools: { [tool.name]: [{ ruling: "refuse", arguments: patterns }, "allow"] } },
   arguments: args,
-  mode: "deny"
+  ruling: "refuse"
 })
 
 /** A call that a rule must not allow. */
 const notAllowed = (tool: Tool.Tool, patterns: Patterns, args: JsonObject): Case => ({
   tool,
-  policy: { tools: { [tool.name]: [{ mode: "allow", arguments: patterns }, "deny"] } },
+  policy: { tools: { [tool.name]: [{ ruling: "allow", arguments: patterns }, "refuse"] } },
   arguments: args,
-  mode: "deny"
+  ruling: "refuse"
 })
 
-const allowed = (of: Case): Case => ({ ...of, mode: "allow" })
+const allowed = (of: Case): Case => ({ ...of, ruling: "allow" })
 
 const evil = (to: string) => denied(send, { to: "*@evil.com" }, { to })
 const evilIn = (to: Json) => denied(free("send"), { to: "*@evil.com" }, { to })
@@ -95,11 +101,11 @@ const forced = (force: Json) => denied(free("remove"), { force: true }, { force 
 const hundred = (amount: Json) => denied(free("pay"), { amount: 100 }, { amount })
 const removing = (command: string) => denied(execute_, { command: "rm -rf *" }, { command })
 const reading = (command: string) => notAllowed(execute_, { command: "cat src/*" }, { command })
-const by = (policy: Policy.Policy, tool: Tool.Tool, mode: Policy.Mode = "deny"): Case => ({
+const by = (policy: Policy.Policy, tool: Tool.Tool, ruling: Verb = "refuse"): Case => ({
   tool,
   policy,
   arguments: tool.name === "execute" ? { command: "ls" } : {},
-  mode
+  ruling
 })
 const look = (annotations: Tool.Annotations) => free("s__look", { server: "s", serverTool: "look", ...annotations })
 
@@ -186,25 +192,25 @@ const evasions: { readonly [name: string]: Case } = {
   "true as a word": forced("yes"),
   "true in a list": forced([true]),
   "true in an object": forced({ value: true }),
-  "a looser pattern of names first": by({ tools: { "*": "allow", "exec*": "deny" } }, execute_),
-  "a pattern of names in another case": by({ tools: { "EXEC*": "deny" } }, execute_),
-  "a pattern of names with another sign": by({ tools: { "S--*": "deny" } }, look({})),
+  "a looser pattern of names first": by({ tools: { "*": "allow", "exec*": "refuse" } }, execute_),
+  "a pattern of names in another case": by({ tools: { "EXEC*": "refuse" } }, execute_),
+  "a pattern of names with another sign": by({ tools: { "S--*": "refuse" } }, look({})),
   "rules of its own, of which none fits": by(
-    { tools: { execute: [{ mode: "allow", arguments: { command: "git *" } }], "exec*": "deny" } },
+    { tools: { execute: [{ ruling: "allow", arguments: { command: "git *" } }], "exec*": "refuse" } },
     execute_
   ),
   "a tool that is off, in another case": by({ off: { tools: ["EXEC*"] } }, execute_),
-  "a server in another case": by({ servers: { S: { default: "deny" } } }, look({})),
-  "a server of full width": by({ servers: { "\uff53": { default: "deny" } } }, look({})),
-  "a server's tool in another case": by({ servers: { s: { tools: { LOOK: "deny", "l*": "allow" } } } }, look({})),
-  "a server that is not that server": by({ servers: { S: { default: "allow" } }, default: "deny" }, look({})),
-  "a hint of a server": by({ annotations: { readOnly: "allow" }, default: "deny" }, look({ readOnly: true })),
+  "a server in another case": by({ servers: { S: { default: "refuse" } } }, look({})),
+  "a server of full width": by({ servers: { "\uff53": { default: "refuse" } } }, look({})),
+  "a server's tool in another case": by({ servers: { s: { tools: { LOOK: "refuse", "l*": "allow" } } } }, look({})),
+  "a server that is not that server": by({ servers: { S: { default: "allow" } }, default: "refuse" }, look({})),
+  "a hint of a server": by({ annotations: { readOnly: "allow" }, default: "refuse" }, look({ readOnly: true })),
   "a hint of a server that another policy trusts not": by(
-    { annotations: { readOnly: "allow" }, servers: { t: { trusted: true } }, default: "deny" },
+    { annotations: { readOnly: "allow" }, servers: { t: { trusted: true } }, default: "refuse" },
     look({ readOnly: true })
   ),
   "a later rule that is stricter": by(
-    { tools: { execute: [{ mode: "ask", arguments: { command: "LS" } }, "deny"] } },
+    { tools: { execute: [{ ruling: "ask", arguments: { command: "LS" } }, "refuse"] } },
     execute_
   ),
   "a second address in what is allowed": ours("bob@evil.com, a@ours.com"),
@@ -268,14 +274,14 @@ const honest: { readonly [name: string]: Case } = {
     notAllowed(execute_, { command: "git *" }, { command: 'git log --format="%h, %s" -5' })
   ),
   "a command that is named elsewhere": allowed(removing("echo 'rm -r f'")),
-  "an exact name is more exact than a pattern": by({ tools: { "*": "deny", execute: "allow" } }, execute_, "allow"),
+  "an exact name is more exact than a pattern": by({ tools: { "*": "refuse", execute: "allow" } }, execute_, "allow"),
   "a hint of a tool of one's own": by(
-    { annotations: { readOnly: "allow" }, default: "deny" },
+    { annotations: { readOnly: "allow" }, default: "refuse" },
     free("a", { readOnly: true }),
     "allow"
   ),
   "a hint of a server that is trusted": by(
-    { annotations: { readOnly: "allow" }, servers: { s: { trusted: true } }, default: "deny" },
+    { annotations: { readOnly: "allow" }, servers: { s: { trusted: true } }, default: "refuse" },
     look({ readOnly: true }),
     "allow"
   ),
@@ -299,13 +305,13 @@ const act = Effect.fnUntraced(function* ({ arguments: args, policy, tool }: Case
   const told = messages.map(Message.text).join("\n")
   if (ran.length > 0) return "allow"
   if (pending.length > 0) return "ask"
-  return told.includes("a policy does not allow it") || told.includes("There is no tool") ? "deny" : told
+  return told.includes("a policy does not allow it") || told.includes("There is no tool") ? "refuse" : told
 })
 
 describe("ways around a policy", () => {
   it.effect.each(Object.entries({ ...evasions, ...honest }))("%s", ([, one]) =>
     Effect.gen(function* () {
-      assert.strictEqual(yield* act(one), one.mode)
+      assert.strictEqual(yield* act(one), one.ruling)
     })
   )
 
@@ -374,25 +380,25 @@ const aPattern: fc.Arbitrary<Patterns[string]> = fc.oneof(
   fc.constantFrom({ above: 100 }, { below: 1 }, { above: 0, below: 101 }),
   fc.record({ not: aWild })
 )
-const aMode = fc.constantFrom<Policy.Mode>("allow", "ask", "deny")
+const aVerb = fc.constantFrom<Verb>("allow", "ask", "refuse")
 const aRule: fc.Arbitrary<Policy.Rule> = fc.record({
-  mode: aMode,
+  ruling: aVerb,
   arguments: fc.dictionary(fc.constantFrom("a", "a.b", "c"), aPattern, { minKeys: 1, maxKeys: 2 })
 })
 const someRules: fc.Arbitrary<Rules> = fc.array(aRule, { minLength: 1, maxLength: 4 })
 
-const rank = { allow: 0, ask: 1, deny: 2 }
+const rank = { allow: 0, ask: 1, refuse: 2 }
 
 describe("rules about arguments", () => {
   it("folding never loosens: a rule that restricts holds for all that it is written for, and one that allows for no more", () => {
     fc.assert(
-      fc.property(someRules, aMode, someArguments, (rules, otherwise, args) => {
-        const { mode } = compile({ tools: { t: [...rules, otherwise] } }).explain({ name: "t", arguments: args })
+      fc.property(someRules, aVerb, someArguments, (rules, otherwise, args) => {
+        const verb = verbOf(compile({ tools: { t: [...rules, otherwise] } }).explain({ name: "t", arguments: args }))
         // The first rule that fits as it is written.
         const written = rules.find((rule) =>
-          matchesArguments(rule.arguments ?? {}, [args], rule.mode === "allow" ? "closely" : "exactly", new Map())
+          matchesArguments(rule.arguments ?? {}, [args], rule.ruling === "allow" ? "closely" : "exactly", new Map())
         )
-        assert.isAtLeast(rank[mode], rank[written?.mode ?? otherwise])
+        assert.isAtLeast(rank[verb], rank[written?.ruling ?? otherwise])
       }),
       { numRuns: scaled(20_000) }
     )
@@ -400,11 +406,11 @@ describe("rules about arguments", () => {
 
   it("another view of the arguments never loosens", () => {
     fc.assert(
-      fc.property(someRules, aMode, someArguments, someArguments, (rules, otherwise, args, given) => {
+      fc.property(someRules, aVerb, someArguments, someArguments, (rules, otherwise, args, given) => {
         const { explain } = compile({ tools: { t: [...rules, otherwise] } })
-        const both = explain({ name: "t", arguments: args, given: () => given }).mode
+        const both = verbOf(explain({ name: "t", arguments: args, given: () => given }))
         for (const one of [args, given]) {
-          assert.isAtLeast(rank[both], rank[explain({ name: "t", arguments: one }).mode])
+          assert.isAtLeast(rank[both], rank[verbOf(explain({ name: "t", arguments: one }))])
         }
       }),
       { numRuns: scaled(20_000) }
@@ -424,10 +430,10 @@ describe("rules about arguments", () => {
     })
   )
   const listOfRules = fc.oneof(
-    aMode,
+    aVerb,
     fc.array(
       fc.record({
-        mode: aMode,
+        ruling: aVerb,
         arguments: fc.oneof(fc.record({ a: aPattern }), fc.record({ n: aPattern }))
       }),
       { minLength: 1, maxLength: 2 }
@@ -442,8 +448,8 @@ describe("rules about arguments", () => {
         fc.record({ default: listOfRules, trusted: fc.boolean() }, { requiredKeys: [] }),
         { maxKeys: 2 }
       ),
-      annotations: fc.record({ destructive: aMode, readOnly: aMode }, { requiredKeys: [] }),
-      default: aMode
+      annotations: fc.record({ destructive: aVerb, readOnly: aVerb }, { requiredKeys: [] }),
+      default: aVerb
     },
     { requiredKeys: [] }
   )
@@ -477,9 +483,9 @@ describe("rules about arguments", () => {
                   assert(tool !== undefined)
                   const prepared = tool.prepare(call.arguments)
                   assert(Result.isResult(prepared) && Result.isSuccess(prepared))
-                  const { mode } = explain({ ...tool, ...prepared.success })
-                  const happened = ran.includes(id) ? "allow" : asked.includes(id) ? "ask" : "deny"
-                  assert.strictEqual(happened, mode, JSON.stringify(call))
+                  const verb = verbOf(explain({ ...tool, ...prepared.success }))
+                  const happened = ran.includes(id) ? "allow" : asked.includes(id) ? "ask" : "refuse"
+                  assert.strictEqual(happened, verb, JSON.stringify(call))
                 }
               })
             )
@@ -500,7 +506,10 @@ describe("an approval for good", () => {
     parameters: { command: Schema.String, cwd: Schema.optionalKey(Schema.String) }
   })
   /** Approves all for good, and gives the commands that were asked about. */
-  const asksOf = Effect.fnUntraced(function* (rule: Policy.Rules, ...commands: ReadonlyArray<string>) {
+  const asksOf = Effect.fnUntraced(function* (
+    rule: NonNullable<Policy.Policy["default"]>,
+    ...commands: ReadonlyArray<string>
+  ) {
     ran.length = 0
     const asked: Array<Approval.Request> = []
     const approvals = Layer.succeed(Approval.Approvals, {
@@ -528,7 +537,7 @@ describe("an approval for good", () => {
 
   it.effect("covers calls with the same values of what the rule is about", () =>
     Effect.gen(function* () {
-      const asked = yield* asksOf({ mode: "ask", arguments: { cwd: ["a", "b"] } }, "a 1", "b 2", "a 3", "b 4")
+      const asked = yield* asksOf({ ruling: "ask", arguments: { cwd: ["a", "b"] } }, "a 1", "b 2", "a 3", "b 4")
       assert.deepStrictEqual(commandsOf(asked), ["a 1", "b 2"])
       assert.lengthOf(ran, 4)
       assert.include(asked[0]?.description, "calls of execute with the same cwd, whatever else they say.")
@@ -538,7 +547,7 @@ describe("an approval for good", () => {
   it.effect("covers what the rule asks about where that says so", () =>
     Effect.gen(function* () {
       const asked = yield* asksOf(
-        [{ mode: "ask", arguments: { command: "l*" }, always: "rule" }, "ask"],
+        [{ ruling: "ask", arguments: { command: "l*" }, always: "rule" }, "ask"],
         "ls",
         "lsof",
         "rm"
@@ -560,7 +569,7 @@ describe("an approval for good", () => {
               tools: [shell],
               middleware: compile({
                 name: "p",
-                tools: { execute: { mode: "ask", arguments: { command }, always: "rule" } }
+                tools: { execute: { ruling: "ask", arguments: { command }, always: "rule" } }
               }).middleware
             }),
             "go",
@@ -579,7 +588,7 @@ describe("an approval for good", () => {
             tools: [shell],
             middleware: compile({
               name: "p",
-              tools: { execute: { mode: "ask", arguments: { command: "ls *" }, always: "rule" } }
+              tools: { execute: { ruling: "ask", arguments: { command: "ls *" }, always: "rule" } }
             }).middleware
           }),
           { checkpoint: first, decisions: [Approval.approve(request, { always: true })] }

@@ -150,7 +150,7 @@ const judged = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Cal
     Effect.flatMap(
       Effect.andThen(report(live, request), waitingIn(live, asked.call, decide(request))),
       (answered): Effect.Effect<void> => {
-        const problem = notOn(live, request, answered)
+        const problem = problemOn(live, request, answered)
         if (problem !== undefined) {
           refuse(asked.call, problem)
           return voided(live, request)
@@ -375,29 +375,40 @@ const requestOf = (
     isEnough(terms)
   )
   if (known !== undefined && isInTime(live, known)) return { request: known, isNew: false }
-  const { byPerson, choices, deciders, expiresIn } = terms
+  const request = makeRequest(live, { by, terms }, terms.choices ?? every, {
+    callId: prepared.id,
+    toolName: prepared.name,
+    arguments: prepared.arguments,
+    description: describe(prepared, terms),
+    toolDigest: digestOf(tool)
+  })
+  return { isNew: true, request }
+}
+
+/** Makes a request of a run, by the terms of the ruling that asks. */
+export const makeRequest = (
+  live: Live,
+  ask: Pick<Ask, "by" | "terms"> | undefined,
+  allow: ReadonlyArray<Choice>,
+  subject: Pick<Request, "callId" | "toolName" | "arguments" | "description" | "toolDigest">
+): Request => {
+  const { byPerson, deciders, expiresIn } = ask?.terms ?? {}
   const at = live.origin.clock.currentTimeMillisUnsafe()
   return {
-    isNew: true,
-    request: {
-      id: live.makeId(),
-      runId: live.run.runId,
-      callId: prepared.id,
-      path: live.run.path,
-      toolName: prepared.name,
-      arguments: prepared.arguments,
-      // It may quote the model.
-      description: visible(describe(prepared, terms)),
-      allow: choices ?? every,
-      at,
-      toolDigest: digestOf(tool),
-      rule: by,
-      ...defined({
-        expiresAt: expiresIn === undefined ? undefined : at + expiresIn,
-        deciders,
-        byPerson: byPerson || undefined
-      })
-    }
+    ...subject,
+    // It may quote the model.
+    description: visible(subject.description),
+    id: live.makeId(),
+    runId: live.run.runId,
+    path: live.run.path,
+    allow,
+    at,
+    ...defined({
+      rule: ask?.by,
+      expiresAt: expiresIn === undefined ? undefined : at + expiresIn,
+      deciders,
+      byPerson: byPerson || undefined
+    })
   }
 }
 
@@ -444,7 +455,7 @@ const announce = (live: Live, request: Request): Effect.Effect<void> => {
 }
 
 /** The reason why the answer of a service is no decision on this request. */
-const notOn = (live: Live, request: Request, decision: Decision): string | undefined => {
+export const problemOn = (live: Live, request: Request, decision: Decision): string | undefined => {
   if (decision.id !== request.id) return misdirected
   if (!isInTime(live, request)) return tooLate
   const problem = request.allow.includes(choiceOf(decision)) ? problemOf(request, decision) : undefined

@@ -6,6 +6,7 @@ import type { Json, JsonObject } from "../Json.ts"
 import type { Question } from "../Question.ts"
 import { decisionOn, requestFor } from "../thread/suspension.ts"
 import { ToolError } from "../ToolError.ts"
+import { makeRequest, problemOn } from "./gate.ts"
 import { isInTime } from "./gatekeepers.ts"
 import * as Inside from "./inside.ts"
 import { note, save } from "./journal.ts"
@@ -24,9 +25,16 @@ const reject = (message: string): ToolError => new ToolError({ reason: "Rejected
 
 export const askQuestion = Effect.fnUntraced(function* <A>(attempt: Attempt, question: Question<A>) {
   const { call, live } = attempt
-  const details: JsonObject = question.isApproval
-    ? question.details
-    : { question: question.text, ...question.details, answer: question.jsonSchema }
+  const { approval } = question
+  const covers = approval?.covers ?? []
+  if (covers.length > 0) {
+    const approved = yield* live.run.state.get(Approval.always)
+    if (covers.every((name) => approved.includes(name))) return yield* decodeAnswer(question, null)
+  }
+  const details: JsonObject =
+    approval === undefined
+      ? { question: question.text, ...question.details, answer: question.jsonSchema }
+      : question.details
   const place = Inside.claim(attempt, "ask", call.name, details)
   const asking: Asking<A> = { attempt, place, question }
   const saved = yield* Effect.fromResult(Inside.find(attempt, place, "Ask"))
@@ -37,7 +45,7 @@ export const askQuestion = Effect.fnUntraced(function* <A>(attempt: Attempt, que
   const known = earlier !== undefined && isInTime(live, earlier) ? earlier : undefined
   const decision = known === undefined ? undefined : decisionOn(suspension, known)
   if (known !== undefined && decision !== undefined) return yield* takeDecision(asking, known, decision)
-  const request = known ?? makeRequest(live, id, call.name, question, details)
+  const request = known ?? requestOf(live, id, call.name, question, details)
   if (live.compiled.suspends && live.approvals === undefined) {
     if (known === undefined) yield* announce(live, request)
     Inside.keep(attempt, place, { _tag: "Ask", id })
@@ -65,7 +73,7 @@ const askNow = Effect.fnUntraced(function* <A>(
   if (problem === undefined) return yield* takeOwnDecision(asking, request, first)
   yield* withdraw(live, request)
   const description = `${visible(question.text)}\n${explainMisfit(problem)}`
-  const again = { ...makeRequest(live, request.callId, call.name, question, request.arguments), description }
+  const again = { ...requestOf(live, request.callId, call.name, question, request.arguments), description }
   return yield* takeOwnDecision(asking, again, yield* askOnce(again))
 })
 
@@ -74,25 +82,18 @@ const explainMisfit = (problem: string): string => `The answer does not fit:\n${
 const decodeAnswer = <A>(question: Question<A>, answer: Json): Effect.Effect<A, ToolError> =>
   Effect.mapError(question.decode(answer), (problem) => reject(explainMisfit(problem)))
 
-const makeRequest = (
+const requestOf = (
   live: Live,
   callId: string,
   toolName: string,
-  question: Question<unknown>,
+  { approval, jsonSchema, text }: Question<unknown>,
   details: JsonObject
-): Approval.Request => ({
-  id: live.makeId(),
-  runId: live.run.runId,
-  callId,
-  path: live.run.path,
-  toolName,
-  arguments: details,
-  // It may quote the model.
-  description: visible(question.text),
-  allow: question.isApproval ? ["approve", "reject"] : ["respond", "reject"],
-  at: live.origin.clock.currentTimeMillisUnsafe(),
-  ...(question.isApproval ? {} : { answer: question.jsonSchema })
-})
+): Approval.Request => {
+  const subject = { callId, toolName, arguments: details, description: text }
+  return approval === undefined
+    ? { ...makeRequest(live, undefined, ["respond", "reject"], subject), answer: jsonSchema }
+    : makeRequest(live, approval.ask, ["approve", "reject"], subject)
+}
 
 const announce = (live: Live, request: Approval.Request): Effect.Effect<void> =>
   Effect.suspend(() => {
@@ -119,14 +120,20 @@ const problemOf = (question: Question<unknown>, decision: Approval.Decision): Ef
 
 /** The answer in a decision; `undefined` for a refusal. */
 const answerOf = (question: Question<unknown>, decision: Approval.Decision): Json | undefined => {
-  if (decision._tag === "Respond") return question.isApproval ? undefined : Approval.answerOf(decision)
-  return question.isApproval && decision._tag === "Approve" ? { always: decision.always === true } : undefined
+  if (decision._tag === "Respond") return question.approval === undefined ? Approval.answerOf(decision) : undefined
+  return question.approval !== undefined && decision._tag === "Approve"
+    ? { always: decision.always === true }
+    : undefined
 }
 
-const takeOwnDecision = <A>(asking: Asking<A>, request: Approval.Request, decision: Approval.Decision) =>
-  decision.id === request.id
+const takeOwnDecision = <A>(asking: Asking<A>, request: Approval.Request, decision: Approval.Decision) => {
+  const { attempt, question } = asking
+  if (decision.id !== request.id) return Effect.fail(reject("The decision that came was on another request."))
+  const problem = question.approval === undefined ? undefined : problemOn(attempt.live, request, decision)
+  return problem === undefined
     ? takeDecision(asking, request, decision)
-    : Effect.fail(reject("The decision that came was on another request."))
+    : Effect.andThen(withdraw(attempt.live, request), Effect.fail(reject(problem)))
+}
 
 /** Records a decision, and decodes the answer in it. */
 const takeDecision = Effect.fnUntraced(function* <A>(
@@ -141,11 +148,15 @@ const takeDecision = Effect.fnUntraced(function* <A>(
   const answer = answerOf(question, decision)
   if (answer === undefined) {
     const reason = decision._tag === "Reject" ? decision.reason : undefined
-    const what = question.isApproval ? "This was not approved" : "The question was not answered"
+    const what = question.approval === undefined ? "The question was not answered" : "This was not approved"
     return yield* reject(reason === undefined ? `${what}.` : `${what}: ${reason}`)
   }
   const value = yield* decodeAnswer(question, answer)
   Inside.keep(attempt, place, { _tag: "Ask", id: request.callId, answer })
+  const covers = question.approval?.covers ?? []
+  if (covers.length > 0 && decision._tag === "Approve" && decision.always === true) {
+    yield* live.run.state.set(Approval.always, covers)
+  }
   yield* save(live)
   return value
 })

@@ -25,7 +25,6 @@ const formOf = (server: string, message: string, schema: JsonObject): Question.Q
     text: `The MCP server "${server}" asks:\n${quoted(message)}`,
     details: { server },
     jsonSchema: schema,
-    isApproval: false,
     decode: (json) => {
       if (form.problem !== undefined) return Effect.fail(form.problem)
       if (!isObject(json)) return Effect.fail("the answer must be an object with the values by their names")

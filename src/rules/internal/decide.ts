@@ -1,16 +1,18 @@
-/** The decision of policies on a call: which rule speaks, and which policy has the last word. */
+/** Applies the rules of policies to a call. */
 import { fromUnknown, isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import { names } from "../../core/Middleware.ts"
+import * as Ruling from "../../core/Ruling.ts"
 import { canonical } from "../../core/schema/jsonTree.ts"
 import type { Annotations } from "../../core/Tool.ts"
+import { describeArguments } from "../../core/ToolCall.ts"
 import { once } from "../../support/effect/once.ts"
 import { withDefaults } from "../../support/json/defaults.ts"
 import { didYouMean } from "../../support/text/names.ts"
 import { foldName } from "./fold.ts"
-import { annotated, isStrict, type Mode, type Policy, type Rule, type Rules } from "./model.ts"
+import { annotated, isStrict, nameOf, type Policy, type Rule, type Rules, type Verb } from "./model.ts"
 import { type FormsBy, isWild, matchesArguments, matchesName } from "./patterns.ts"
 
-/** A call, as it is asked about. `given` gives the arguments that the tool runs with. */
+/** A call. `given` returns the arguments that the tool runs with. */
 export interface Call {
   readonly name: string
   readonly arguments: JsonObject
@@ -18,28 +20,19 @@ export interface Call {
   readonly annotations: Annotations
 }
 
-/** A rule that speaks on a call, and where it is. */
-export interface Word {
-  readonly policy: string
-  readonly rule: string
-  readonly mode: Mode
-  /** Set for a rule that is for the tool itself. */
+/** A rule that a call fits, and its place. */
+interface Match {
+  readonly by: string
+  readonly rule: Omit<Rule, "arguments">
+  /** True for a rule that is for the tool itself. */
   readonly isNamed: boolean
-  readonly terms: Omit<Rule, "mode" | "arguments">
-  /** The patterns that the call fits, where they could be read. */
+  /** The patterns that the call fits, unless one names an argument that the tool does not have. */
   readonly patterns: Rule["arguments"]
-}
-
-const strictness: { readonly [M in Mode]: number } = { allow: 0, ask: 1, deny: 2 }
-
-const isStricter = (left: Mode, right: Mode): boolean => strictness[left] > strictness[right]
-
-/** The word of a strict policy, or of whoever came after it: the stricter one, and of two that ask, who may decide. */
-const stricterOf = (fixed: Word, later: Word): Word => {
-  if (later.mode !== "ask" || fixed.mode !== "ask") return isStricter(later.mode, fixed.mode) ? later : fixed
-  if (fixed.terms.deciders !== undefined || later.terms.deciders === undefined) return fixed
-  const expiresIn = Math.min(fixed.terms.expiresIn ?? Infinity, later.terms.expiresIn ?? Infinity)
-  return expiresIn === Infinity ? later : { ...later, terms: { ...later.terms, expiresIn } }
+  /**
+   * True if the call fits the rule as it is written: then no further rule is tried. If only folding makes it fit, the
+   * next rules are tried too, and the strictest counts.
+   */
+  readonly isSure: boolean
 }
 
 /** The names of the parameters of a tool, where its schema has any. */
@@ -49,12 +42,12 @@ const parametersOf = (schema: JsonObject | undefined): ReadonlyArray<string> | u
 }
 
 /** The names of arguments in a rule that the tool has no parameters for. */
-const misspelt = (patterns: Rule["arguments"], known: ReadonlyArray<string> | undefined): ReadonlyArray<string> =>
+const findMisspelt = (patterns: Rule["arguments"], known: ReadonlyArray<string> | undefined): ReadonlyArray<string> =>
   known === undefined
     ? []
     : Object.keys(patterns ?? {}).filter((path) => !known.includes(path) && !known.includes(path.split(".")[0] ?? ""))
 
-/** A name of an argument in a rule that the tool does not have: the rule holds for all of its calls then. */
+/** An argument in a rule that the tool does not have: a rule that restricts holds for all of its calls then. */
 export interface Misspelt {
   readonly rule: string
   readonly argument: string
@@ -63,69 +56,60 @@ export interface Misspelt {
 
 interface Context {
   readonly call: Call
-  /** The arguments as the model gave them and, where these differ, as the tool runs with them. */
+  /** The arguments of the model, and the arguments that the tool runs with if they differ. */
   readonly views: () => ReadonlyArray<JsonObject>
   readonly known: FormsBy
   readonly parameters: ReadonlyArray<string> | undefined
   readonly onMisspelt: (found: Misspelt) => void
 }
 
-/**
- * A rule that a call fits. It is sure where the call fits it as it is written: no further rule is looked at. Where only
- * folding makes it fit, the rules behind it are looked at too, and the strictest counts.
- */
-interface Fit {
-  readonly word: Word
-  readonly isSure: boolean
-}
+const listOf = (rules: Rules): ReadonlyArray<Verb | Rule> =>
+  typeof rules === "string" || "ruling" in rules ? [rules] : rules
 
-const listOf = (rules: Rules): ReadonlyArray<Mode | Rule> =>
-  typeof rules === "string" || "mode" in rules ? [rules] : rules
-
-/** Tells how a call fits a rule. A restriction that can't be read restricts everything; a permission allows nothing. */
-const fitOf = ({ known, views }: Context, patterns: Rule["arguments"], mode: Mode, isMisspelt: boolean) => {
-  if (isMisspelt) return mode === "allow" ? "not" : "surely"
+/** Checks whether a call fits a rule. A restriction that can't be read restricts everything; a permission allows nothing. */
+const fitOf = ({ known, views }: Context, patterns: Rule["arguments"], verb: Verb, isMisspelt: boolean) => {
+  if (isMisspelt) return verb === "allow" ? "not" : "surely"
   if (patterns === undefined) return "surely"
-  if (mode === "allow") return matchesArguments(patterns, views(), "closely", known) ? "surely" : "not"
+  if (verb === "allow") return matchesArguments(patterns, views(), "closely", known) ? "surely" : "not"
   if (matchesArguments(patterns, views(), "exactly", known)) return "surely"
   return matchesArguments(patterns, views(), "widely", known) ? "widely" : "not"
 }
 
-/** The rules of a list that fit a call, up to the first that does so surely. */
-const fitsOf = (
+/** The rules of a list that a call fits, up to the first sure one. */
+const matchesIn = (
   context: Context,
   policy: string,
   place: string,
   rules: Rules | undefined,
   isNamed: boolean
-): ReadonlyArray<Fit> => {
+): ReadonlyArray<Match> => {
   if (rules === undefined) return []
   const { onMisspelt, parameters } = context
-  const found: Array<Fit> = []
+  const found: Array<Match> = []
   const list = listOf(rules)
   for (const [index, one] of list.entries()) {
-    const rule = list.length > 1 ? `${place}[${index}]` : place
-    const { arguments: patterns, mode, ...terms }: Rule = typeof one === "string" ? { mode: one } : one
-    const wrong = misspelt(patterns, parameters)
-    for (const argument of wrong)
-      onMisspelt({ rule: `${policy}: ${rule}`, argument, hint: didYouMean(argument, parameters ?? []) })
-    const fit = fitOf(context, patterns, mode, wrong.length > 0)
-    const word: Word = { policy, rule, mode, isNamed, terms, patterns: wrong.length > 0 ? undefined : patterns }
-    if (fit !== "not") found.push({ word, isSure: fit === "surely" })
+    const { arguments: patterns, ...rule }: Rule = typeof one === "string" ? { ruling: one } : one
+    const by = `${policy}: ${rule.name ?? (list.length > 1 ? `${place}[${index}]` : place)}`
+    const wrong = findMisspelt(patterns, parameters)
+    for (const argument of wrong) onMisspelt({ rule: by, argument, hint: didYouMean(argument, parameters ?? []) })
+    const fit = fitOf(context, patterns, rule.ruling, wrong.length > 0)
+    if (fit === "not") continue
+    found.push({ by, rule, isNamed, patterns: wrong.length > 0 ? undefined : patterns, isSure: fit === "surely" })
     if (fit === "surely") break
   }
   return found
 }
 
-const isSure = (found: ReadonlyArray<Fit>): boolean => found.some((fit) => fit.isSure)
+const isSure = (found: ReadonlyArray<Match>): boolean => found.some((match) => match.isSure)
 
-const restricting = (found: ReadonlyArray<Fit>): ReadonlyArray<Fit> => found.filter(({ word }) => word.mode !== "allow")
+const restrictionsIn = (found: ReadonlyArray<Match>): ReadonlyArray<Match> =>
+  found.filter(({ rule }) => rule.ruling !== "allow")
 
 type ByName = { readonly [name: string]: Rules } | undefined
 
 /**
- * The rules by a name: those of the name itself, then those of all patterns that it fits. A pattern allows only tools
- * that have no rule of their own, and it allows by the name as it is written.
+ * The rules by a name: the rules of the name itself, then the rules of all patterns that it fits. A pattern allows only
+ * tools without rules of their own, and only by the name as it is written.
  */
 const byName = (
   context: Context,
@@ -134,46 +118,46 @@ const byName = (
   rules: ByName,
   name: string,
   isNamed: boolean
-): ReadonlyArray<Fit> => {
+): ReadonlyArray<Match> => {
   if (rules === undefined) return []
   const all = Object.keys(rules)
   const own = Object.hasOwn(rules, name) ? name : all.find((one) => !isWild(one) && names([one], name))
-  const found = own === undefined ? [] : fitsOf(context, policy, `${place}.${own}`, rules[own], isNamed)
+  const found = own === undefined ? [] : matchesIn(context, policy, `${place}.${own}`, rules[own], isNamed)
   if (isSure(found)) return found
   const others = all.flatMap((one) => {
     if (one === own || !(isWild(one) ? matchesName(one, name, true) : foldName(one) === foldName(name))) return []
-    const fits = fitsOf(context, policy, `${place}.${one}`, rules[one], false)
-    return own === undefined && isWild(one) && matchesName(one, name, false) ? fits : restricting(fits)
+    const matches = matchesIn(context, policy, `${place}.${one}`, rules[one], false)
+    return own === undefined && isWild(one) && matchesName(one, name, false) ? matches : restrictionsIn(matches)
   })
   return [...found, ...others]
 }
 
-/** Tells whether what a tool says of itself may allow: a server's own word only where the policy trusts the server. */
+/** Checks whether annotations may allow a call: the annotations of a server only if the policy trusts the server. */
 const mayVouch = ({ annotations }: Call, servers: Policy["servers"]): boolean => {
   const { server } = annotations
   if (server === undefined) return true
   return servers !== undefined && Object.hasOwn(servers, server) && servers[server]?.trusted === true
 }
 
-const byAnnotation = (context: Context, policy: string, { annotations, servers }: Policy): ReadonlyArray<Fit> => {
+const byAnnotation = (context: Context, policy: string, { annotations, servers }: Policy): ReadonlyArray<Match> => {
   if (annotations === undefined) return []
   const found = annotated.flatMap((annotation) =>
     context.call.annotations[annotation] === true
-      ? fitsOf(context, policy, `annotations.${annotation}`, annotations[annotation], false)
+      ? matchesIn(context, policy, `annotations.${annotation}`, annotations[annotation], false)
       : []
   )
-  return mayVouch(context.call, servers) ? found : restricting(found)
+  return mayVouch(context.call, servers) ? found : restrictionsIn(found)
 }
 
-/** The name that the server gave a tool: where nobody says it, what comes behind the server's own. */
+/** The server's own name of a tool. Without it, the rest of the tool's name behind the server's. */
 const ownName = ({ annotations, name }: Pick<Call, "name" | "annotations">, server: string): string => {
   if (annotations.serverTool !== undefined) return annotations.serverTool
   const prefix = name.startsWith(`${server}__`) ? server.length : name.indexOf("__")
   return prefix < 0 ? name : name.slice(prefix + 2)
 }
 
-/** The rules for the server of a tool. Those of a server whose name is written otherwise only restrict. */
-const byServer = (context: Context, policy: string, servers: Policy["servers"]): ReadonlyArray<Fit> => {
+/** The rules for the server of a tool. If they spell the server otherwise, they only restrict. */
+const byServer = (context: Context, policy: string, servers: Policy["servers"]): ReadonlyArray<Match> => {
   const { server } = context.call.annotations
   if (server === undefined || servers === undefined) return []
   const name = ownName(context.call, server)
@@ -183,47 +167,44 @@ const byServer = (context: Context, policy: string, servers: Policy["servers"]):
     const named = byName(context, policy, `servers.${one}.tools`, tools, name, true)
     const found = isSure(named)
       ? named
-      : [...named, ...fitsOf(context, policy, `servers.${one}.default`, otherwise, false)]
-    return one === server ? found : restricting(found)
+      : [...named, ...matchesIn(context, policy, `servers.${one}.default`, otherwise, false)]
+    return one === server ? found : restrictionsIn(found)
   })
 }
 
-export const nameOf = ({ name }: Policy, index: number): string => name ?? `policy ${index + 1}`
-
-/** Finds a tool among those that are off. */
+/** Finds the entry of `off` that a tool fits. */
 export const offOf = (policy: Policy, tool: string): string | undefined =>
   policy.off?.tools?.find((one) => (isWild(one) ? matchesName(one, tool, true) : names([one], tool)))
 
-const wordOf = (context: Context, policy: Policy, named: string): Word | undefined => {
+/** The rules of one policy that decide on a call, first the sure ones. */
+const matchesOf = (context: Context, policy: Policy, policyName: string): ReadonlyArray<Match> => {
   const { name } = context.call
   const off = offOf(policy, name)
-  if (off !== undefined)
-    return { policy: named, rule: `off.tools (${off})`, mode: "deny", isNamed: true, terms: {}, patterns: undefined }
-  const levels: ReadonlyArray<() => ReadonlyArray<Fit>> = [
-    () => byName(context, named, "tools", policy.tools, name, true),
-    () => byServer(context, named, policy.servers),
-    () => byAnnotation(context, named, policy),
-    () => fitsOf(context, named, "default", policy.default, false)
+  if (off !== undefined) {
+    const by = `${policyName}: off.tools (${off})`
+    return [{ by, rule: { ruling: "refuse" }, isNamed: true, patterns: undefined, isSure: true }]
+  }
+  const levels: ReadonlyArray<() => ReadonlyArray<Match>> = [
+    () => byName(context, policyName, "tools", policy.tools, name, true),
+    () => byServer(context, policyName, policy.servers),
+    () => byAnnotation(context, policyName, policy),
+    () => matchesIn(context, policyName, "default", policy.default, false)
   ]
-  const found: Array<Fit> = []
+  const found: Array<Match> = []
   for (const level of levels) {
     found.push(...level())
     if (isSure(found)) break
   }
-  // What the rules say as they are written is first; of two that are as strict, it decides.
-  const [first, ...others] = [...found.filter((fit) => fit.isSure), ...found.filter((fit) => !fit.isSure)]
-  return first === undefined
-    ? undefined
-    : others.reduce((strictest, { word }) => stricterOf(strictest, word), first.word)
+  return [...found.filter((match) => match.isSure), ...found.filter((match) => !match.isSure)]
 }
 
-/** A name of a server, or of one of its tools, that is misspelt as it seems, and what follows from that. */
-export interface Stranger {
+/** A name of a server or of its tool that seems misspelt, and the consequence. */
+interface Stranger {
   readonly place: string
   readonly problem: string
 }
 
-const strangersIn = (
+const findStrangersIn = (
   place: string,
   named: ReadonlyArray<string>,
   there: ReadonlySet<string>
@@ -240,8 +221,8 @@ const strangersIn = (
     return hint === "" ? [] : [{ place: `${place}.${one}`, problem }]
   })
 
-/** The names of servers and their tools that seem misspelt: servers come and go, so one that is not here may be right. */
-export const strangers = (
+/** The names of servers and their tools that seem misspelt. Servers come and go, so an unknown name may be right. */
+export const findStrangers = (
   policies: ReadonlyArray<Policy>,
   offered: ReadonlyArray<Pick<Call, "name" | "annotations">>
 ): ReadonlyArray<Stranger> => {
@@ -255,13 +236,13 @@ export const strangers = (
     const servers = Object.entries(policy.servers ?? {})
     const who = `${nameOf(policy, index)}: servers`
     return [
-      ...strangersIn(
+      ...findStrangersIn(
         who,
         servers.map(([name]) => name),
         new Set(found.keys())
       ),
       ...servers.flatMap(([name, { tools = {} }]) =>
-        strangersIn(
+        findStrangersIn(
           `${who}.${name}.tools`,
           Object.keys(tools).filter((one) => !isWild(one) && !names([...(found.get(name) ?? [])], one)),
           found.get(name) ?? new Set()
@@ -271,64 +252,88 @@ export const strangers = (
   })
 }
 
-/** The arguments of a call as the model gave them and, where these differ, as the tool runs with them. */
+/** The arguments of the model, and the arguments that the tool runs with if they differ. */
 const viewsOf = (call: Call, parameters: JsonObject | undefined): ReadonlyArray<JsonObject> => {
   const given = call.given === undefined ? withDefaults(parameters ?? {}, call.arguments) : call.given()
   return given === call.arguments ? [given] : [call.arguments, given]
 }
 
-/** The calls that an approval for good covers: a key of them, and the same in words. */
-export interface Likeness {
+/** The calls that an approval for good covers: their key, and a text for a person. */
+interface Likeness {
   readonly key: string
   readonly text: string
 }
 
 /**
- * The calls that are like this one to a rule: those with the same values of the arguments that its patterns are about,
- * or with all the same arguments where it has no patterns; all that it asks about, if it says so.
+ * The calls that are like this one to a rule: calls with the same values of the arguments in its patterns, or with the
+ * same arguments if it has no patterns; with `always: "rule"`, all calls that it asks about.
  */
-export const likenessOf = ({ patterns, terms }: Word, call: Call): Likeness => {
-  const rule = canonical(fromUnknown([patterns ?? {}, terms.always ?? ""]))
-  if (terms.always === "rule") return { key: rule, text: "every call that this rule asks about" }
+const likenessOf = ({ patterns, rule }: Match, call: Call): Likeness => {
+  const ruleKey = canonical(fromUnknown([patterns ?? {}, rule.always ?? ""]))
+  if (rule.always === "rule") return { key: ruleKey, text: "every call that this rule asks about" }
   const views = viewsOf(call, undefined)
-  const names = new Set(Object.keys(patterns ?? {}).flatMap((path) => [path, path.split(".")[0] ?? ""].map(foldName)))
-  const looked = views.map((args) =>
-    Object.fromEntries(Object.entries(args).filter(([name]) => names.has(foldName(name))))
+  const named = new Set(Object.keys(patterns ?? {}).flatMap((path) => [path, path.split(".")[0] ?? ""].map(foldName)))
+  const matched = views.map((args) =>
+    Object.fromEntries(Object.entries(args).filter(([name]) => named.has(foldName(name))))
   )
-  const seen = [...new Set(looked.flatMap(Object.keys))]
-  return seen.length === 0
-    ? { key: `${rule} ${canonical(views)}`, text: `calls of ${call.name} with the same arguments` }
+  const shown = [...new Set(matched.flatMap(Object.keys))]
+  return shown.length === 0
+    ? { key: `${ruleKey} ${canonical(views)}`, text: `calls of ${call.name} with the same arguments` }
     : {
-        key: `${rule} ${canonical(looked)}`,
-        text: `calls of ${call.name} with the same ${seen.join(", ")}, whatever else they say`
+        key: `${ruleKey} ${canonical(matched)}`,
+        text: `calls of ${call.name} with the same ${shown.join(", ")}, whatever else they say`
       }
 }
 
-/** All words on a call, the one that decides first. */
+const rulingOf = (match: Match, call: Call, given: () => JsonObject): Ruling.Ruling => {
+  const { by, isNamed, rule } = match
+  const { deciders, expiresIn, reason, ruling } = rule
+  if (ruling === "allow") return Ruling.allow(by, { settles: isNamed })
+  if (ruling === "refuse") {
+    const why = reason === undefined ? "." : `: ${reason}`
+    return Ruling.refuse(by, `Not executed: a policy does not allow it (${by})${why}`)
+  }
+  const like = likenessOf(match, call)
+  return Ruling.ask(by, {
+    description: `${call.name} ${describeArguments(given())}`,
+    reason: [...(reason === undefined ? [] : [reason]), `An approval for good covers ${like.text}.`].join("\n"),
+    deciders,
+    expiresIn,
+    byPerson: true,
+    likeness: like.key,
+    settles: true
+  })
+}
+
+/**
+ * The verdict of policies on a call; `undefined` if none speaks of it. A later policy overrides earlier ones. From the
+ * first strict policy on, all rulings count together. The overridden rulings are last in the verdict.
+ */
 export const decide = (
   policies: ReadonlyArray<Policy>,
   call: Call,
   parameters: JsonObject | undefined,
   onMisspelt: (found: Misspelt) => void
-): ReadonlyArray<Word> => {
-  const context: Context = {
-    call,
-    views: once(() => viewsOf(call, parameters)),
-    known: new Map(),
-    parameters: parametersOf(parameters),
-    onMisspelt
-  }
-  let last: Word | undefined
+): Ruling.Verdict | undefined => {
+  const views = once(() => viewsOf(call, parameters))
+  const given = (): JsonObject => views().at(-1) ?? call.arguments
+  const context: Context = { call, views, known: new Map(), parameters: parametersOf(parameters), onMisspelt }
+  let current: ReadonlyArray<Ruling.Ruling> = []
+  let overridden: ReadonlyArray<Ruling.Ruling> = []
   let isFixed = false
-  const others: Array<Word> = []
   for (const [index, policy] of policies.entries()) {
-    const word = wordOf(context, policy, nameOf(policy, index))
-    if (word === undefined) continue
-    const before = last
-    last = before === undefined || !isFixed ? word : stricterOf(before, word)
-    if (before !== undefined) others.unshift(last === before ? word : before)
+    const found = matchesOf(context, policy, nameOf(policy, index))
+    if (found.length === 0) continue
+    const rulings = found.map((match) => rulingOf(match, call, given))
+    if (isFixed) current = [...current, ...rulings]
+    else {
+      overridden = [...current, ...overridden]
+      current = rulings
+    }
     // A tool that is off stays off, whoever set it.
-    isFixed ||= isStrict(policy, "tools") || word.rule.startsWith("off.")
+    isFixed ||= isStrict(policy, "tools") || offOf(policy, call.name) !== undefined
   }
-  return last === undefined ? [] : [last, ...others]
+  if (current.length === 0) return undefined
+  const { ruling, rulings } = Ruling.compose(current)
+  return { ruling, rulings: [...rulings, ...overridden] }
 }

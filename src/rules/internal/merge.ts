@@ -1,24 +1,24 @@
-/** The parts of policies that are put together before a run: files, the network, the reach on the machine, budgets. */
+/** Combines the parts of policies that hold for a whole run: files, the network, the reach on the machine, budgets. */
 import type * as Permissions from "../../backends/Permissions.ts"
 import type * as Network from "../../net/Network.ts"
 import { defined } from "../../support/json/defined.ts"
-import { isStrict, type Limits, type Policy, Sandbox } from "./model.ts"
+import { isStrict, type Limits, nameOf, type Policy, Sandbox } from "./model.ts"
 
-const readOnly: Permissions.Options = {
-  rules: [
-    { operations: ["write"], paths: ["/**"], mode: "deny" },
-    { operations: ["execute"], mode: "deny" }
-  ]
-}
+const named = (sandbox: Sandbox) => ({ name: `sandbox: ${sandbox}` })
 
 const ofSandbox: { readonly [S in Sandbox]: Permissions.Options | undefined } = {
-  readOnly,
-  noCommands: { rules: [{ operations: ["execute"], mode: "deny" }] },
-  askForCommands: { rules: [{ operations: ["execute"], mode: "ask" }] },
+  readOnly: {
+    rules: [
+      { ...named("readOnly"), operations: ["write"], paths: ["/**"], ruling: "refuse" },
+      { ...named("readOnly"), operations: ["execute"], ruling: "refuse" }
+    ]
+  },
+  noCommands: { rules: [{ ...named("noCommands"), operations: ["execute"], ruling: "refuse" }] },
+  askForCommands: { rules: [{ ...named("askForCommands"), operations: ["execute"], ruling: "ask" }] },
   open: undefined
 }
 
-/** The reach that policies leave: the last one's, unless an earlier one is strict and narrower. */
+/** The combined reach: the last policy's, unless an earlier one is strict and narrower. */
 export const sandboxOf = (policies: ReadonlyArray<Policy>): Sandbox | undefined => {
   let found: Sandbox | undefined
   let isFixed = false
@@ -33,19 +33,23 @@ export const sandboxOf = (policies: ReadonlyArray<Policy>): Sandbox | undefined 
 }
 
 /**
- * The permissions of policies, each to be put before the backend: the reach first, as rules for files hold only where no
- * command goes around them; a strict one stands alone, so that what comes after it can only take away; others go before
- * what they override.
+ * The permissions of policies, in the order in which they stand before the backend. The reach is first, as commands would
+ * go around rules for files. A strict policy stands alone, so that later ones only restrict. The rules of other policies
+ * go before the rules that they override.
  */
 export const permissionsOf = (policies: ReadonlyArray<Policy>): ReadonlyArray<Permissions.Options> => {
   const all: Array<Permissions.Options> = []
   let open: Permissions.Options | undefined
-  for (const policy of policies) {
+  for (const [index, policy] of policies.entries()) {
     const { files } = policy
     if (files === undefined) continue
     const otherwise = files.default ?? open?.default
+    const rules = files.rules.map((rule, place) => ({
+      ...rule,
+      name: `${nameOf(policy, index)}: ${rule.name ?? `files.rules[${place}]`}`
+    }))
     open = {
-      rules: [...files.rules, ...(open?.rules ?? [])],
+      rules: [...rules, ...(open?.rules ?? [])],
       ...defined({ default: otherwise })
     }
     if (!isStrict(policy, "files")) continue
@@ -59,7 +63,7 @@ export const permissionsOf = (policies: ReadonlyArray<Policy>): ReadonlyArray<Pe
 
 const amounts = ["tokens", "cost", "toolCalls", "rounds", "time"] as const
 
-/** The limits of policies: the last one's, unless an earlier one is strict and lower. */
+/** The combined limits: the last policy's, unless an earlier one is strict and lower. */
 export const budgetOf = (policies: ReadonlyArray<Policy>): Limits | undefined => {
   let found: { -readonly [Key in keyof Limits]: Limits[Key] } | undefined
   const fixed = new Set<string>()
@@ -81,7 +85,7 @@ export const budgetOf = (policies: ReadonlyArray<Policy>): Limits | undefined =>
   return found
 }
 
-/** Tells whether all hosts that one pattern is for are among those of another. */
+/** Checks whether one pattern covers all hosts of another. */
 const covers = (wide: string, host: string): boolean => {
   if (wide === "*" || wide === host) return true
   // A pattern without a port is for all ports.
@@ -92,15 +96,15 @@ const covers = (wide: string, host: string): boolean => {
 
 type Names = ReadonlyArray<string> | undefined
 
-/** The hosts that both lists allow; no list allows all. */
-const both = (first: Names, second: Names): Names => {
+/** The hosts that both lists allow; without a list, all hosts are allowed. */
+const intersectHosts = (first: Names, second: Names): Names => {
   if (first === undefined || second === undefined) return first ?? second
   const inFirst = second.filter((host) => first.some((wide) => covers(wide, host)))
   const inSecond = first.filter((host) => second.some((wide) => covers(wide, host)))
   return [...new Set([...inFirst, ...inSecond])]
 }
 
-const shared = <A>(first: ReadonlyArray<A> | undefined, second: ReadonlyArray<A> | undefined) =>
+const intersect = <A>(first: ReadonlyArray<A> | undefined, second: ReadonlyArray<A> | undefined) =>
   first === undefined || second === undefined ? (first ?? second) : first.filter((one) => second.includes(one))
 
 const least = (first: number | undefined, second: number | undefined): number | undefined =>
@@ -108,7 +112,7 @@ const least = (first: number | undefined, second: number | undefined): number | 
 
 type Rate = NonNullable<Network.Rules["rate"]>
 
-/** The rate of which fewer requests go out in the long run. */
+/** The rate that lets fewer requests out in the long run. */
 const slower = (first: Rate | undefined, second: Rate | undefined): Rate | undefined => {
   if (first === undefined || second === undefined) return first ?? second
   return second.requests / second.window < first.requests / first.window ? second : first
@@ -116,21 +120,21 @@ const slower = (first: Rate | undefined, second: Rate | undefined): Rate | undef
 
 type Breaker = NonNullable<Network.Rules["breaker"]>
 
-/** A breaker that opens as soon, and stays open as long, as either of two. */
+/** A breaker that opens as soon, and stays open as long, as either of two breakers. */
 const quicker = (first: Breaker | undefined, second: Breaker | undefined): Breaker | undefined =>
   first === undefined || second === undefined
     ? (first ?? second)
     : { failures: Math.min(first.failures, second.failures), openFor: Math.max(first.openFor, second.openFor) }
 
-/** Rules that allow what both allow. What is closed unless it is named (`allowPrivate`, headers, streams) both must name. */
+/** Rules that allow only requests that both allow. Opt-ins (`allowPrivate`, headers, streams) must be in both. */
 const narrower = (first: Network.Rules, second: Network.Rules): Network.Rules => ({
   ...defined({
-    schemes: shared(first.schemes, second.schemes),
-    allow: both(first.allow, second.allow),
+    schemes: intersect(first.schemes, second.schemes),
+    allow: intersectHosts(first.allow, second.allow),
     deny: first.deny || second.deny ? [...new Set([...(first.deny ?? []), ...(second.deny ?? [])])] : undefined,
-    ports: shared(first.ports, second.ports),
-    allowPrivate: shared(first.allowPrivate ?? [], second.allowPrivate ?? []),
-    keepHeaders: shared(first.keepHeaders ?? [], second.keepHeaders ?? []),
+    ports: intersect(first.ports, second.ports),
+    allowPrivate: intersect(first.allowPrivate ?? [], second.allowPrivate ?? []),
+    keepHeaders: intersect(first.keepHeaders ?? [], second.keepHeaders ?? []),
     maxRedirects: least(first.maxRedirects, second.maxRedirects),
     maxBytes: least(first.maxBytes, second.maxBytes),
     maxRawBytes: least(first.maxRawBytes, second.maxRawBytes),
@@ -141,7 +145,7 @@ const narrower = (first: Network.Rules, second: Network.Rules): Network.Rules =>
   streams: first.streams === true && second.streams === true
 })
 
-/** The rules of the network: fields of a later one override, unless an earlier one is strict: then both must allow. */
+/** The combined rules of the network: later fields override. After a strict policy, both must allow. */
 export const networkOf = (policies: ReadonlyArray<Policy>): Network.Rules | undefined => {
   let fixed: Network.Rules | undefined
   let open: Network.Rules | undefined

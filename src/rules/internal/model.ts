@@ -1,67 +1,65 @@
 /** The schema of policies; public by `Policy`. */
 import * as Schema from "effect/Schema"
+import * as Permissions from "../../backends/Permissions.ts"
+import * as Ruling from "../../core/Ruling.ts"
 import * as Network from "../../net/Network.ts"
 
 const Name = Schema.NonEmptyString
 
-/** The word of a rule: the call runs, a person is asked, or it does not run. */
-export const Mode = Schema.Literals(["allow", "ask", "deny"])
-export type Mode = typeof Mode.Type
+const Verb = Ruling.Rule.fields.ruling
+export type Verb = typeof Verb.Type
 
 const Scalar = Schema.Union([Schema.String, Schema.Finite, Schema.Boolean])
 
 /**
- * A pattern of an argument. A text has wildcards: `*` is any text, `?` one character, `**` any text at all. Where a rule
- * allows, a `*` in a word stays in that word, and one between spaces (`git *`) takes words, but no line breaks and nothing
- * by which a shell goes on to another command (`; & | < > $ ( ) { }` and backticks); a text with a step up (`..`) fits
- * neither. `**` takes everything. Where a rule restricts, wildcards take everything, and all forms of a text are the same:
- * case, width, white space, characters that nobody sees. A list is one of several patterns. `above` and `below` are bounds
- * of a number, `not` what it must not fit.
+ * A pattern of an argument: a text with wildcards, a value, a list of alternatives, or bounds and exceptions.
+ *
+ * In a rule that allows, `*` in a word stays in that word. `*` between spaces (`git *`) takes words, but no line breaks
+ * and no sign that begins another command in a shell. A text with a step up (`..`) fits neither. In a rule that
+ * restricts, wildcards take everything, and case, width, white space and invisible characters make no difference.
  */
-export const Pattern = Schema.Union([
+const Pattern = Schema.Union([
   Scalar,
   Schema.Array(Scalar),
   Schema.Struct({
+    /** Numbers above this one fit. */
     above: Schema.optionalKey(Schema.Finite),
+    /** Numbers below this one fit. */
     below: Schema.optionalKey(Schema.Finite),
+    /** Values that fit none of these patterns fit. */
     not: Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)]))
   })
 ])
 
-/**
- * A rule for calls. `arguments` are patterns by the name of an argument (`options.force` is a name in an object); all of
- * them must fit. `reason` is what the person who is asked reads, and the model whose call is refused. `deciders` may
- * decide, and nobody else (see `Approval.Request`). A decision counts for `expiresIn` milliseconds. An approval with
- * `always` covers the calls with the same values of the arguments that the rule is about, or with all the same arguments
- * where it is about none; with `always: "rule"`, every call that the rule asks about.
- */
+/** A rule for calls, with the fields of every rule (see `Ruling.Rule`). */
 export const Rule = Schema.Struct({
-  mode: Mode,
+  ...Ruling.Rule.fields,
+  /** Patterns by the name of an argument (`options.force` is a name in an object). All must fit. Default: all calls. */
   arguments: Schema.optionalKey(Schema.Record(Name, Pattern)),
-  reason: Schema.optionalKey(Schema.String),
-  deciders: Schema.optionalKey(Schema.Array(Name)),
-  expiresIn: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThan(0))),
+  /**
+   * The calls that an approval for good covers: with `"rule"`, all calls that the rule asks about. Default: calls with
+   * the same values of the arguments in the patterns, or with the same arguments if there are no patterns.
+   */
   always: Schema.optionalKey(Schema.Literal("rule"))
 })
 export interface Rule extends Schema.Schema.Type<typeof Rule> {}
 
 /**
- * The rules for a tool: a word, a rule, or several, of which the first that fits decides. If none fits, what is less
- * exact decides: the server, then the annotations, then the default.
+ * The rules for a tool: a verb, a rule, or a list, of which the first that fits decides. If none fits, the next level
+ * decides: the server, then the annotations, then the default.
  */
-export const Rules = Schema.Union([Mode, Rule, Schema.Array(Schema.Union([Mode, Rule]))])
+const Rules = Schema.Union([Verb, Rule, Schema.Array(Schema.Union([Verb, Rule]))])
 export type Rules = typeof Rules.Type
 
-/**
- * The rules for the tools of a server: by their own names there, and for all others. With `trusted`, what the server says
- * of its tools counts where a rule for `annotations` allows, too.
- */
-export const Server = Schema.Struct({
+/** The rules for the tools of a server. */
+const Server = Schema.Struct({
+  /** The rules for tools without rules of their own. */
   default: Schema.optionalKey(Rules),
+  /** Rules by the server's own name of a tool. */
   tools: Schema.optionalKey(Schema.Record(Name, Rules)),
+  /** Whether rules for `annotations` may allow calls by the server's own annotations. Default: `false`. */
   trusted: Schema.optionalKey(Schema.Boolean)
 })
-export interface Server extends Schema.Schema.Type<typeof Server> {}
 
 const annotations = {
   readOnly: Schema.optionalKey(Rules),
@@ -70,23 +68,17 @@ const annotations = {
   openWorld: Schema.optionalKey(Rules)
 }
 
-/** The annotations that rules can be for. */
+/** The annotations with rules. */
 export const annotated = ["readOnly", "destructive", "idempotent", "openWorld"] as const
 
-const FileRule = Schema.Struct({
-  operations: Schema.Array(Schema.Literals(["read", "write"])),
-  paths: Schema.Array(Schema.String),
-  mode: Mode
-})
-
 const Files = Schema.Struct({
-  rules: Schema.Array(FileRule),
-  default: Schema.optionalKey(Schema.Literals(["allow", "deny"]))
+  rules: Schema.Array(Permissions.FileRule),
+  default: Schema.optionalKey(Schema.Literals(["allow", "refuse"]))
 })
 
 /**
- * The reach of an agent on its machine, the narrowest first: it only reads files; it changes files and runs no commands;
- * it runs commands that a person has seen; it runs commands.
+ * The reach of an agent on its machine, the narrowest first: it reads files; it changes files, but runs no commands; it
+ * runs commands that a person approved; it runs commands.
  */
 export const Sandbox = Schema.Literals(["readOnly", "noCommands", "askForCommands", "open"])
 export type Sandbox = typeof Sandbox.Type
@@ -104,50 +96,48 @@ export const Limits = Schema.Struct({
 })
 export interface Limits extends Schema.Schema.Type<typeof Limits> {}
 
-/** The parts of a policy in which it can be strict. */
-export const sections = ["tools", "files", "network", "sandbox", "budget"] as const
+/** The parts of a policy that can be strict. */
+const sections = ["tools", "files", "network", "sandbox", "budget"] as const
 export type Section = (typeof sections)[number]
 
-/**
- * A policy. Every part may be left out.
- *
- * - `name`: who set it (`organisation`); explanations name it
- * - `strict`: what comes after it can't loosen it: at all, or in these parts (`tools` are all rules for calls)
- * - `off`: tools (wildcards allowed) that are neither offered nor run, and middleware that is taken out (`Policy.apply`)
- * - `tools`: rules by the name of a tool. A name with wildcards is for all that fit, and allows those that have no rule of
- *   their own; of several, the strictest counts
- * - `servers`: rules for the tools of MCP servers, by the name of the server
- * - `annotations`: rules by what tools say of themselves; of several that apply, the strictest. What a server says of its
- *   tools allows nothing, unless the policy trusts the server
- * - `default`: rules for all other calls
- * - `files`: permissions as of `Permissions`
- * - `network`: rules as of `Network`
- * - `sandbox`: see {@link Sandbox}
- * - `budget`: see {@link Limits}
- */
+/** A policy. Every part is optional. */
 export const Policy = Schema.Struct({
+  /** Who set it (`organisation`). Explanations, requests and the audit show the name. */
   name: Schema.optionalKey(Name),
+  /** Keeps later policies from loosening this one: all of it, or these parts (`tools` means all rules for calls). */
   strict: Schema.optionalKey(Schema.Union([Schema.Boolean, Schema.Array(Schema.Literals(sections))])),
   off: Schema.optionalKey(
     Schema.Struct({
+      /** Tools that are neither offered nor run. Names may have wildcards. */
       tools: Schema.optionalKey(Schema.Array(Name)),
+      /** Middleware that `Compiled.apply` removes. */
       middleware: Schema.optionalKey(Schema.Array(Name))
     })
   ),
+  /** Rules by the name of a tool. Names with wildcards allow only tools without rules of their own. */
   tools: Schema.optionalKey(Schema.Record(Name, Rules)),
+  /** Rules for the tools of MCP servers, by the name of the server. */
   servers: Schema.optionalKey(Schema.Record(Name, Server)),
+  /** Rules by the annotations of tools. The annotations of a server allow nothing unless the server is `trusted`. */
   annotations: Schema.optionalKey(Schema.Struct(annotations)),
+  /** Rules for all other calls. */
   default: Schema.optionalKey(Rules),
+  /** Rules for files, as in `Permissions`. */
   files: Schema.optionalKey(Files),
+  /** Rules for requests, as in `Network`. */
   network: Schema.optionalKey(Network.Rules),
+  /** The reach on the machine. */
   sandbox: Schema.optionalKey(Sandbox),
+  /** The limits of a run. */
   budget: Schema.optionalKey(Limits)
 })
 export interface Policy extends Schema.Schema.Type<typeof Policy> {}
 
-/** The names of all fields that there are in a policy. */
+/** The names of all fields in a policy. */
 export const fieldNames: ReadonlySet<string> = new Set([
-  ...[Policy, Rule, Server, Limits, Files, FileRule, Network.Rules].flatMap((struct) => Object.keys(struct.fields)),
+  ...[Policy, Rule, Server, Limits, Files, Permissions.FileRule, Network.Rules].flatMap((struct) =>
+    Object.keys(struct.fields)
+  ),
   ...annotated,
   "middleware",
   "above",
@@ -155,6 +145,8 @@ export const fieldNames: ReadonlySet<string> = new Set([
   "not"
 ])
 
-/** Tells whether a policy is strict in a part. */
+export const nameOf = ({ name }: Policy, index: number): string => name ?? `policy ${index + 1}`
+
+/** Checks whether a policy is strict in a part. */
 export const isStrict = ({ strict = false }: Policy, section: Section): boolean =>
   typeof strict === "boolean" ? strict : strict.includes(section)

@@ -84,7 +84,7 @@ describe("a shell over any backend", () => {
 
   it.live("rules in front of it, which commands would go around, are refused", () =>
     Effect.gen(function* () {
-      const rules = [{ operations: ["read"], paths: ["/secret/**"], mode: "deny" }] as const
+      const rules = [{ operations: ["read"], paths: ["/secret/**"], ruling: "refuse" }] as const
       const front = Permissions.layerSandbox({ rules }).pipe(Layer.provide(over(MemoryBackend.layer())))
       const error = yield* Effect.flip(Effect.provide(Sandbox.Sandbox, front))
       expect(error._tag).toBe("InvalidPermissions")
@@ -93,8 +93,8 @@ describe("a shell over any backend", () => {
 
   it.live("rules of the backend hold for commands", () => {
     const rules = [
-      { operations: ["read", "write"], paths: ["/secret/**", "/.env"], mode: "deny" },
-      { operations: ["write"], paths: ["/fixed.txt"], mode: "deny" }
+      { operations: ["read", "write"], paths: ["/secret/**", "/.env"], ruling: "refuse" },
+      { operations: ["write"], paths: ["/fixed.txt"], ruling: "refuse" }
     ] as const
     const files = MemoryBackend.layer({
       files: { "/secret/key": "KEY", "/.env": "ENV", "/fixed.txt": "fixed", "/a": "open" }

@@ -30,7 +30,7 @@ const shell = (
 }
 
 const open = shell((files) => files)
-const rules = [{ operations: ["read", "write"], paths: ["/d/sub/**"], mode: "deny" }] as const
+const rules = [{ operations: ["read", "write"], paths: ["/d/sub/**"], ruling: "refuse" }] as const
 const ruled = shell((files) => Layer.orDie(Permissions.layer({ rules, default: "allow" })).pipe(Layer.provide(files)))
 
 const all = ["/", "/a", "/d", "/d/f", "/d/sub", "/d/up", "/dangling", "/ld", "/lf", "/loop", "/out", "/self"]

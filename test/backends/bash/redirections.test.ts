@@ -4,7 +4,7 @@ import { Sandbox } from "effect-deepagents"
 import { MemoryBackend, Permissions } from "effect-deepagents/backends"
 import * as Bash from "effect-deepagents/backends/Bash"
 
-const rules = [{ operations: ["write"], paths: ["/ro/**"], mode: "deny" }] as const
+const rules = [{ operations: ["write"], paths: ["/ro/**"], ruling: "refuse" }] as const
 const files = MemoryBackend.layer({ files: { "/ro/x": "fixed", "/a": "file\n", "/d/f": "f\n" } })
 const shellOf = (options?: Bash.Options) =>
   Bash.layer(options).pipe(

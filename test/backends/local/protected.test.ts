@@ -7,7 +7,7 @@ import * as NodePath from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Agent, Approval, type Backend, type BackendError, Message } from "effect-deepagents"
-import { ApplyPatch, FileTools, Permissions } from "effect-deepagents/backends"
+import { ApplyPatch, FileTools } from "effect-deepagents/backends"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { TestChatModel } from "effect-deepagents/testing"
@@ -165,17 +165,16 @@ describe("a repository's own files", () => {
     })
   )
 
-  it.live("are changed if the approver says so, who is told the real path", () =>
+  it.live("are changed after an approval, whose request has the real path", () =>
     Effect.gen(function* () {
       const root = yield* planted
-      const asked: Array<ReadonlyArray<string | undefined>> = []
-      const approver: Permissions.Service = {
-        ask: ({ accesses }) =>
-          Effect.sync(() => {
-            asked.push(accesses.map(({ path }) => path))
-            return Permissions.approve
-          })
-      }
+      const asked: Array<ReadonlyArray<string>> = []
+      const decide = (request: Approval.Request) =>
+        Effect.sync(() => {
+          const accesses = request.arguments["accesses"] as ReadonlyArray<{ readonly path: string }>
+          asked.push(accesses.map(({ path }) => path))
+          return Approval.approve(request)
+        })
       const backend = yield* FilesystemBackend.make({ root })
       yield* Effect.gen(function* () {
         yield* backend.write("/link/config", "new")
@@ -187,7 +186,7 @@ describe("a repository's own files", () => {
         ])
         yield* backend.move("/.git/one", "/one")
         yield* backend.delete("/deep", { recursive: true })
-      }).pipe(Effect.provideService(Permissions.Approver, approver))
+      }).pipe(Effect.provideService(Approval.Approvals, { decide }))
       assert.deepStrictEqual(asked, [
         ["/.git/config"],
         ["/.git/config"],

@@ -18,8 +18,8 @@ const files = CompositeBackend.layer({
   default: FilesystemBackend.layer({ root: "output" }),
   routes: {
     "/documents": Permissions.layer({
-      rules: [{ operations: ["read"], paths: ["/**"], mode: "allow" }],
-      default: "deny"
+      rules: [{ operations: ["read"], paths: ["/**"], ruling: "allow" }],
+      default: "refuse"
     }).pipe(Layer.provide(FilesystemBackend.layer({ root: "documents" })))
   }
 })

@@ -10,11 +10,12 @@ import * as Schema from "effect/Schema"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import { fromUnknown, type Json } from "../../../core/Json.ts"
+import * as Ruling from "../../../core/Ruling.ts"
 import { sha256 } from "../../../support/store/hash.ts"
 import * as Path from "../files/path.ts"
-import { Approver } from "../permissions/approval.ts"
-import type { Action, FileRule } from "../permissions/model.ts"
+import type { Action } from "../permissions/model.ts"
 import * as Once from "../permissions/once.ts"
+import { askAbout } from "../permissions/question.ts"
 import * as Jail from "./jail.ts"
 import * as Protected from "./protected.ts"
 
@@ -27,7 +28,7 @@ interface Change {
   readonly tree?: boolean
 }
 
-const rule: FileRule = { operations: ["write"], paths: ["/**/.git/**"], mode: "ask" }
+const ruling = Ruling.ask("/**/.git/**")
 
 const advice = "leave it alone, use git itself, or ask the person to change it"
 
@@ -51,20 +52,19 @@ const protectedBy = (jail: Jail.Jail, changes: ReadonlyArray<Change>): Effect.Ef
 
 /** Asks about protected places. Fails if they are refused. */
 const ask = Effect.fnUntraced(function* (action: Action, given: string, places: ReadonlyArray<string>) {
-  const approver = yield* Approver
-  const answer = yield* approver.ask({
+  const answer = yield* askAbout(
     action,
-    accesses: places.map((path) => ({ operation: "write", path, rule }))
-  })
-  if (answer._tag === "Approved") return
-  const detail = `this belongs to a git repository: ${answer.message}; ${advice}`
+    places.map((path) => ({ operation: "write", path, ruling }))
+  )
+  if (answer._tag === "Allow") return
+  const detail = `this belongs to a git repository: ${answer.reason}; ${advice}`
   return yield* Effect.fail(BackendError.make(action.operation, given, { _tag: "PermissionDenied" }, { detail }))
 })
 
 const allowing = <A, E, R>(places: ReadonlyArray<string>, work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.updateService(work, Protected.Allowed, (known) => new Set([...known, ...places]))
 
-const once = Once.onceFor({ rules: [], otherwise: { mode: "ask" }, commands: { mode: "allow" } })
+const once = Once.onceFor({ files: [], commands: ruling })
 
 const changesOf = (change: Backend.PlannedChange): ReadonlyArray<Change> => {
   if (change.operation === "read") return []

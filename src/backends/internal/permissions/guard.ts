@@ -1,24 +1,25 @@
-/** The gate of all operations: decides about paths as they are given and as they really are, asks, and lets go on. */
+/** The gate of all operations: rules on given paths and on their real places, asks, and lets operations go on. */
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
+import * as Ruling from "../../../core/Ruling.ts"
 import * as Path from "../files/path.ts"
-import { Approver, Granted } from "./approval.ts"
-import type { Access, Action, Answer, Decision, FileOperation, Policy } from "./model.ts"
-import * as Policies from "./policy.ts"
+import type { Access, Action, FileOperation, Rules } from "./model.ts"
+import { askAbout, Granted } from "./question.ts"
+import { decide, isRefusal, noReason, overlaps } from "./rules.ts"
 
-type Failing<A> = Effect.Effect<A, BackendError.BackendError>
+export type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
-/** The need of an operation at a path: as it was given, and a normal one. */
+/** The need of an operation: the given path, and the normal one. */
 export interface Need {
   readonly operation: FileOperation
   readonly given: string
   readonly path: string
-  /** The operation is on a link itself, not only on what it leads to. */
+  /** True for an operation on a link itself, not only on its target. */
   readonly entry?: boolean | undefined
   /**
-   * The subject of a search below a directory, which need not be allowed itself if something below it could be. Nobody
+   * Set for a search below a directory. The directory need not be allowed itself if something below it could be. Nobody
    * is asked about `names`.
    */
   readonly looking?: "names" | "contents" | undefined
@@ -33,25 +34,25 @@ export interface Subject {
 
 /** The outcome of the gate. */
 export interface Pass {
-  /** The reasons to refuse subjects, in their order; nothing for one that is allowed. */
+  /** The reasons to refuse subjects, in their order; `undefined` for allowed subjects. */
   readonly refusals: ReadonlyArray<BackendError.BackendError | undefined>
-  /** The accesses that were asked about and approved. */
+  /** The accesses that somebody approved. */
   readonly approved: ReadonlyArray<Access>
 }
 
 /** Holds rules against a backend. */
 export interface Guard {
-  /** Runs an operation on what is allowed of its subjects. */
+  /** Runs an operation on its allowed subjects. */
   readonly authorise: <A>(
     operation: Operation,
     subjects: ReadonlyArray<Subject>,
     run: (pass: Pass) => Failing<A>
   ) => Failing<A>
-  /** Finds where paths really lead; `undefined` for one where the backend refuses to go. */
+  /** Finds the real places of paths; `undefined` where the backend refuses to go. */
   readonly real: (operation: string, paths: ReadonlyArray<string>) => Failing<ReadonlyArray<string | undefined>>
 }
 
-/** An operation, and how to ask about it. `alone` is for one that changes where paths lead. */
+/** An operation, and the action to ask about. `alone` is set if it changes the targets of paths. */
 export interface Operation {
   readonly name: string
   readonly action?: Action | undefined
@@ -61,54 +62,85 @@ export interface Operation {
 interface Finding {
   readonly need: Need
   readonly path: string
-  readonly decision: Decision
+  readonly ruling: Ruling.Ruling
   readonly below: boolean
 }
 
 interface Asked {
   readonly accesses: ReadonlyArray<Access>
-  readonly answer: Answer
+  readonly answer: Ruling.Allow | Ruling.Refuse
 }
 
-const isDenied = ({ decision }: Finding): boolean => decision.mode === "deny"
+export const needOf = (
+  operation: FileOperation,
+  given: string,
+  path: string,
+  more?: Pick<Need, "entry" | "looking">
+): Need => ({ operation, given, path, ...more })
+
+/** Runs an operation at the normal form of a path. */
+export const at = <A>(operation: string, given: string, run: (path: string) => Failing<A>): Failing<A> =>
+  Effect.flatMap(Effect.fromResult(Path.normalize(operation, given)), run)
+
+/** Runs an operation on one subject, or fails with the reason of its refusal. */
+export const authoriseOne = <A>(
+  guard: Guard,
+  operation: Operation,
+  subject: Subject,
+  run: (approved: ReadonlyArray<Access>) => Failing<A>
+): Failing<A> =>
+  guard.authorise(operation, [subject], ({ approved, refusals: [refused] }) =>
+    refused === undefined ? run(approved) : Effect.fail(refused)
+  )
+
+const isRefused = ({ ruling }: Finding): boolean => isRefusal(ruling)
 
 const accessesOf = (findings: ReadonlyArray<Finding>): ReadonlyArray<Access> =>
-  findings.flatMap(({ decision: { mode, rule }, need: { operation }, path }) =>
-    mode === "ask" && rule !== undefined ? [{ operation, path, rule }] : []
+  findings.flatMap(({ need: { operation }, path, ruling }) =>
+    ruling._tag === "Ask" ? [{ operation, path, ruling }] : []
   )
+
+/** The strictest of some rulings, the first of equals. */
+const strictest = (rulings: ReadonlyArray<Ruling.Ruling>): Ruling.Ruling =>
+  rulings.find(isRefusal) ??
+  rulings.find(({ _tag }) => _tag === "Ask") ??
+  rulings[0] ??
+  Ruling.refuse("default", noReason)
 
 const keyOf = ({ operation, path }: Access): string => `${operation} ${path}`
 
 const refusal = (operation: Operation, given: string, detail: string): BackendError.BackendError =>
   BackendError.make(operation.name, given, { _tag: "PermissionDenied" }, { detail })
 
-const detailOf = ({ below, need: { operation } }: Finding): string =>
-  below
-    ? `rules don't allow to ${operation} everything that could be below this directory; go on with single files`
-    : `rules don't allow to ${operation} here`
+const detailOf = ({ below, need: { operation }, ruling }: Finding): string => {
+  const why = ruling._tag !== "Refuse" || ruling.reason === noReason ? "" : `: ${ruling.reason}`
+  return below
+    ? `rules don't allow to ${operation} everything that could be below this directory; go on with single files${why}`
+    : `rules don't allow to ${operation} here${why}`
+}
 
-/** The reason to refuse a subject. For a path that is denied, it does not depend on what is there. */
+/** The reason to refuse a subject. For a refused path it is the same whether something is there or not. */
 const refusalOf = (
   operation: Operation,
   subject: Subject,
   findings: ReadonlyArray<Finding>,
   asked: Asked | undefined
 ): BackendError.BackendError | undefined => {
-  const denied = findings.find(isDenied)
-  if (denied !== undefined) return refusal(operation, denied.need.given, detailOf(denied))
+  const refused = findings.find(isRefused)
+  if (refused !== undefined) return refusal(operation, refused.need.given, detailOf(refused))
   const accesses = accessesOf(findings)
   if (accesses.length === 0) return undefined
   const given = subject.needs[0]?.given ?? "/"
   if (asked === undefined) return refusal(operation, given, "this needs approval")
-  if (asked.answer._tag === "Refused") return refusal(operation, given, asked.answer.message)
+  if (asked.answer._tag === "Refuse") return refusal(operation, given, asked.answer.reason)
   const keys = new Set(asked.accesses.map(keyOf))
-  // Otherwise something was moved while the answer was awaited, and it is about something else.
+  // Otherwise something moved while somebody decided, and the answer is about other places.
   return accesses.every((access) => keys.has(keyOf(access)))
     ? undefined
     : BackendError.make(operation.name, given, { _tag: "Conflict" })
 }
 
-/** Many share, or one is alone. Who waits to be alone holds the gate, so that newcomers don't get ahead. */
+/** Many operations share the lock, or one is alone. A waiting one that wants to be alone holds back newcomers. */
 const makeLock = () => {
   const everybody = 2 ** 30
   const gate = Semaphore.makeUnsafe(1)
@@ -121,7 +153,7 @@ const makeLock = () => {
   }
 }
 
-export const make = (backend: Backend.Service, policy: Policy): Guard => {
+export const make = (backend: Backend.Service, rules: Rules): Guard => {
   const lock = makeLock()
 
   const real: Guard["real"] = (operation, paths) => {
@@ -139,19 +171,17 @@ export const make = (backend: Backend.Service, policy: Policy): Guard => {
 
   const findingOf = (need: Need, path: string): Finding => {
     const { looking, operation } = need
-    const decision = Policies.decide(policy, operation, path)
+    const ruling = decide(rules, operation, path)
     const isFree =
-      (looking === "names" && decision.mode === "ask") ||
-      (looking !== undefined &&
-        decision.mode === "deny" &&
-        Policies.overlaps(policy, operation, path).some(({ mode }) => mode !== "deny"))
-    return { need, path, decision: isFree ? { mode: "allow" } : decision, below: false }
+      (looking === "names" && ruling._tag === "Ask") ||
+      (looking !== undefined && isRefusal(ruling) && !overlaps(rules, operation, path).every(isRefusal))
+    return { need, path, ruling: isFree ? Ruling.allow("search") : ruling, below: false }
   }
 
   const findingBelow = (need: Need, path: string): Finding => ({
     need,
     path,
-    decision: Policies.strictest(Policies.overlaps(policy, need.operation, path)),
+    ruling: strictest(overlaps(rules, need.operation, path)),
     below: true
   })
 
@@ -162,16 +192,16 @@ export const make = (backend: Backend.Service, policy: Policy): Guard => {
       Effect.catchReason("BackendError", "NotDirectory", () => Effect.succeed(false)),
       Effect.catchReason("BackendError", "NotFound", () => Effect.succeed(false)),
       Effect.catchReason("BackendError", "OutsideRoot", () => Effect.succeed(false)),
-      // It can't be looked into, so it is one.
+      // A place that nobody may look into is a directory.
       Effect.catchReason("BackendError", "PermissionDenied", () => Effect.succeed(true))
     )
 
-  /** Decides about each subject. Nothing is looked at for one that is denied as it is given. */
+  /** Rules on each subject. Looks at nothing for a subject whose given path is refused. */
   const examine = Effect.fnUntraced(function* (operation: Operation, subjects: ReadonlyArray<Subject>) {
     const all = subjects.map(({ needs }) => needs.map((need) => findingOf(need, need.path)))
     const open = subjects.flatMap((subject, index) => {
       const findings = all[index] ?? []
-      return findings.some(isDenied) ? [] : [{ subject, findings }]
+      return findings.some(isRefused) ? [] : [{ subject, findings }]
     })
     const needed = open.flatMap(({ subject: { needs } }) =>
       needs.flatMap(({ entry, path }) => (entry === true ? [path, Path.parent(path)] : [path]))
@@ -179,7 +209,7 @@ export const make = (backend: Backend.Service, policy: Policy): Guard => {
     const leading = Array.from(new Set(needed))
     const reached = yield* real(operation.name, leading)
     const led = new Map(leading.map((path, index) => [path, reached[index]]))
-    /** The other names of a path: where it leads, and where a link itself really is. */
+    /** The other names of a path: its target, and the real place of a link itself. */
     const namesOf = ({ entry, path }: Need): ReadonlyArray<string> => {
       const folder = entry === true && path !== "/" ? led.get(Path.parent(path)) : undefined
       const names = [led.get(path), folder === undefined ? undefined : Path.join(folder, Path.basename(path))]
@@ -188,9 +218,9 @@ export const make = (backend: Backend.Service, policy: Policy): Guard => {
     for (const { findings, subject } of open) {
       const { needs, tree } = subject
       for (const need of needs) findings.push(...namesOf(need).map((path) => findingOf(need, path)))
-      if (tree === undefined || findings.some(isDenied)) continue
+      if (tree === undefined || findings.some(isRefused)) continue
       const below = needs.flatMap((need) => [need.path, ...namesOf(need)].map((path) => findingBelow(need, path)))
-      const isUniform = below.every(({ decision }) => decision.mode === "allow")
+      const isUniform = below.every(({ ruling }) => ruling._tag === "Allow")
       if (!isUniform && (yield* isDirectory(operation.name, tree))) findings.push(...below)
     }
     return all
@@ -198,23 +228,23 @@ export const make = (backend: Backend.Service, policy: Policy): Guard => {
 
   const authorise: Guard["authorise"] = (operation, subjects, run) => {
     const { action, alone } = operation
-    // Where nothing is a link, a path leads to the same place for as long as it takes.
+    // Without links, a path leads to the same place all the time.
     const locked = alone === true ? lock.alone : backend.realPaths === undefined ? lock.open : lock.shared
     const passOf = (all: ReadonlyArray<ReadonlyArray<Finding>>, asked: Asked | undefined): Pass => ({
       refusals: subjects.map((subject, index) => refusalOf(operation, subject, all[index] ?? [], asked)),
-      approved: asked?.answer._tag === "Approved" ? asked.accesses : []
+      approved: asked?.answer._tag === "Allow" ? asked.accesses : []
     })
     return Effect.gen(function* () {
-      const granted = (yield* Granted).flatMap((one) => (one.policy === policy ? one.accesses : []))
+      const granted = (yield* Granted).flatMap((one) => (one.rules === rules ? one.accesses : []))
       const known = new Set(granted.map(keyOf))
       const first = yield* locked(
         Effect.gen(function* () {
           const all = yield* examine(operation, subjects)
           const asking = all
-            .flatMap((findings) => (findings.some(isDenied) ? [] : accessesOf(findings)))
+            .flatMap((findings) => (findings.some(isRefused) ? [] : accessesOf(findings)))
             .filter((access) => !known.has(keyOf(access)))
           const before: Asked | undefined =
-            granted.length === 0 ? undefined : { accesses: granted, answer: { _tag: "Approved" } }
+            granted.length === 0 ? undefined : { accesses: granted, answer: Ruling.allow("granted") }
           return action !== undefined && asking.length > 0
             ? { action, asking }
             : { done: yield* run(passOf(all, before)) }
@@ -222,9 +252,8 @@ export const make = (backend: Backend.Service, policy: Policy): Guard => {
       )
       if ("done" in first) return first.done
       const accesses = Array.from(new Map(first.asking.map((access) => [keyOf(access), access])).values())
-      const approver = yield* Approver
-      // Nobody is kept waiting while somebody thinks about an answer: so all is looked at again.
-      const answer = yield* approver.ask({ action: first.action, accesses })
+      // No lock is held while somebody decides, so the places are looked at again.
+      const answer = yield* askAbout(first.action, accesses)
       return yield* locked(
         Effect.flatMap(examine(operation, subjects), (all) =>
           run(passOf(all, { accesses: [...granted, ...accesses], answer }))

@@ -1,71 +1,56 @@
-/** The types of rules, decisions and questions; public by `Permissions`. */
-import type * as Effect from "effect/Effect"
+/** The types of rules on files, and of the questions that they ask; public by `Permissions`. */
 import * as Schema from "effect/Schema"
 import type * as Backend from "../../../core/Backend.ts"
+import * as Ruling from "../../../core/Ruling.ts"
 import type * as Sandbox from "../../../core/Sandbox.ts"
 import type { PathGlob } from "./glob.ts"
-
-/** The subject of a rule. */
-export type Operation = FileOperation | "execute"
 
 /** The operations on files, as rules know them. */
 export type FileOperation = "read" | "write"
 
-/** Modes of a rule. `ask` is for a person (or the {@link Approver}) to decide, each time. */
-export type Mode = "allow" | "deny" | "ask"
-
 /**
- * A rule for files. `paths` are globs that begin with `/`, and braces in them hold no `/`. Where `read` asks, names can
- * be listed; `grep` leaves such files out, unless it is pointed at a path that the rule covers: then that is asked.
+ * A rule for files, with the fields of every rule (see `Ruling.Rule`). Where `read` asks, names can be listed. `grep`
+ * leaves such files out, unless its path is one that the rule covers: then it asks.
  */
-export interface FileRule {
-  readonly operations: ReadonlyArray<FileOperation>
-  readonly paths: ReadonlyArray<string>
-  readonly mode: Mode
-}
+export const FileRule = Schema.Struct({
+  operations: Schema.Array(Schema.Literals(["read", "write"])),
+  /** Globs of whole paths. They begin with `/`, and braces in them hold no `/`. */
+  paths: Schema.Array(Schema.String),
+  ...Ruling.Rule.fields
+})
+export interface FileRule extends Schema.Schema.Type<typeof FileRule> {}
 
-/**
- * A rule for commands: all of them. What a command line will do can't be told from its text, so there are no patterns;
- * with `ask`, the one who is asked sees the command.
- */
-export interface CommandRule {
+/** A rule for all commands. Nobody can tell from its text what a command line will do, so there are no patterns. */
+export interface CommandRule extends Ruling.Rule {
   readonly operations: readonly ["execute"]
   readonly paths?: never
-  readonly mode: Mode
 }
 
-/** A rule. */
-export type Rule = FileRule | CommandRule
-
-/** Rules in order: the first one that covers what is to be done decides, else the default (`allow`). */
+/** Rules in order: the first that covers a path decides, else the default. */
 export interface Options {
-  readonly rules: ReadonlyArray<Rule>
-  readonly default?: "allow" | "deny" | undefined
+  readonly rules: ReadonlyArray<FileRule | CommandRule>
+  /** The ruling on what no rule covers. Default: `"allow"`. */
+  readonly default?: "allow" | "refuse" | undefined
 }
 
-/** A rule, ready to decide. */
-export interface Compiled {
+/** A rule that is ready to decide. */
+export interface CompiledRule {
   readonly rule: FileRule
+  readonly ruling: Ruling.Ruling
   readonly index: number
   readonly globs: ReadonlyArray<PathGlob>
   /** The globs that earlier rules leave something to, for each operation of the rule. */
   readonly live: { readonly [operation in FileOperation]: ReadonlyArray<PathGlob> }
 }
 
-/** Rules, checked and ready to decide. */
-export interface Policy {
-  readonly rules: ReadonlyArray<Compiled>
-  readonly otherwise: Decision
-  readonly commands: Decision
+/** Checked rules that are ready to decide. */
+export interface Rules {
+  readonly files: ReadonlyArray<CompiledRule>
+  readonly otherwise: Ruling.Ruling
+  readonly commands: Ruling.Ruling
 }
 
-/** A decision and the rule that it comes from; none if it is the default. */
-export interface Decision {
-  readonly mode: Mode
-  readonly rule?: Rule | undefined
-}
-
-/** An operation with all that it was given. Paths are normal ones, but for those of `grep`, `upload` and `download`. */
+/** An operation with its arguments. Paths are normal, except those of `grep`, `upload` and `download`. */
 export type Action =
   | { readonly operation: "read"; readonly path: string; readonly window?: Backend.Window | undefined }
   | { readonly operation: "write"; readonly path: string; readonly content: string }
@@ -81,33 +66,17 @@ export type Action =
   | { readonly operation: "patch"; readonly plan: Backend.Plan }
   | { readonly operation: "execute"; readonly command: string; readonly options?: Sandbox.ExecuteOptions | undefined }
 
-/**
- * An access that has to be allowed: an operation at a path (the real one, if a link was given), and the rule that asks.
- */
+/** An access that needs an approval: an operation at a real path, and the ruling that asks. */
 export interface Access {
-  readonly operation: "read" | "write" | "execute"
+  readonly operation: FileOperation | "execute"
   readonly path?: string | undefined
-  readonly rule: Rule
+  readonly ruling: Ruling.Ask
 }
 
-/** A question: may this be done? All that rules ask about an operation is asked at once, before it does anything. */
-export interface Request {
-  readonly action: Action
-  readonly accesses: ReadonlyArray<Access>
-}
-
-/** The answer. The message of a refusal is told to who called the operation: a model, as a rule. */
-export type Answer = { readonly _tag: "Approved" } | { readonly _tag: "Refused"; readonly message: string }
-
-/** The one who is asked. */
-export interface Service {
-  readonly ask: (request: Request) => Effect.Effect<Answer>
-}
-
-/** These rules can't be followed. `rule` is the index of the one that is wrong, `field` what is wrong about it. */
+/** These rules can't be followed. `rule` is the index of the wrong rule, `field` its wrong field. */
 export class InvalidPermissions extends Schema.TaggedError<InvalidPermissions>()("InvalidPermissions", {
   rule: Schema.Union([Schema.Finite, Schema.Literal("default")]),
-  field: Schema.Literals(["operations", "paths", "mode", "default"]),
+  field: Schema.Literals(["operations", "paths", "ruling", "default"]),
   problem: Schema.String
 }) {
   override get message(): string {

@@ -1,7 +1,4 @@
-/**
- * Does what changes files once: a tool that asks in the middle of its work is run again, and what it did before its
- * question must not be done again.
- */
+/** Changes files once: a tool that asks in the middle of its work runs again, and must not repeat earlier changes. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -10,7 +7,7 @@ import { type Json } from "../../../core/Json.ts"
 import { canonical } from "../../../core/schema/jsonTree.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
 import { sha256 } from "../../../support/store/hash.ts"
-import type { Policy } from "./model.ts"
+import type { Rules } from "./model.ts"
 
 /** Does an operation once in a tool call. */
 export type Once = <A, I, E>(
@@ -20,9 +17,9 @@ export type Once = <A, I, E>(
   work: Effect.Effect<A, E>
 ) => Effect.Effect<A, E>
 
-/** Whoever never asks is never run again for it. */
-export const onceFor = ({ commands, otherwise, rules }: Policy): Once => {
-  const asks = [commands, otherwise, ...rules.map(({ rule }) => rule)].some(({ mode }) => mode === "ask")
+/** Makes the {@link Once} of some rules. Without a rule that asks, no tool runs again, and nothing is recorded. */
+export const onceFor = ({ commands, files }: Pick<Rules, "commands" | "files">): Once => {
+  const asks = [commands, ...files.map(({ ruling }) => ruling)].some(({ _tag }) => _tag === "Ask")
   if (!asks) return (_operation, _given, _schema, work) => work
   return (operation, given, schema, work) =>
     Effect.flatMap(Effect.serviceOption(ToolContext), (context) =>

@@ -7,7 +7,7 @@ import * as Path from "../files/path.ts"
 import type { Guard } from "./guard.ts"
 import type { Action, FileOperation } from "./model.ts"
 
-/** Asks about all files at once, and lets those go on that are allowed. */
+/** Asks about all files at once, and runs the transfer of the allowed ones. */
 export const transfer = <I, A>(
   guard: Guard,
   action: Action,

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Agent from "../../../core/Agent.ts"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
+import type * as Ruling from "../../../core/Ruling.ts"
 import { suggestion } from "../../../support/text/near.ts"
 import { projectSettings, userSettings } from "../config/places.ts"
 import { compiled, type Found, policyFiles, readPolicies } from "../config/policies.ts"
@@ -59,6 +60,15 @@ const argumentsOf = (given: string | undefined) => {
     : fail("usage", `${JSON.stringify(given.slice(0, 40))} is no object of arguments; expected '{"command": "ls"}'`)
 }
 
+const verbs = { Allow: "allow", Ask: "ask", Refuse: "refuse" } as const
+
+/** The rulings behind a verdict: the deciding ones first. */
+const rulingsIn = ({ ruling, rulings }: Ruling.Verdict): ReadonlyArray<Ruling.Ruling> => [
+  ...(rulings.some(({ _tag }) => _tag === ruling._tag) ? [] : [ruling]),
+  ...rulings.filter(({ _tag }) => _tag === ruling._tag),
+  ...rulings.filter(({ _tag }) => _tag !== ruling._tag)
+]
+
 /** Explains which setting or rule decides about a setting, a tool call or a path. */
 export const explain = Effect.fnUntraced(function* (context: Context, name: string, given: string | undefined) {
   const { isTrusted, places, settings } = context
@@ -74,13 +84,11 @@ export const explain = Effect.fnUntraced(function* (context: Context, name: stri
   const names = tools.map((tool) => tool.name)
   const policy = yield* compiled(found, names)
   if (name.startsWith("/")) {
-    const modeOf = (operation: "read" | "write") => policy?.explainPath(operation, name) ?? "allow"
-    return yield* print(
-      ...table([
-        ["read", modeOf("read")],
-        ["write", modeOf("write")]
-      ])
-    )
+    const rowOf = (operation: "read" | "write") => {
+      const ruling = policy?.explainPath(operation, name).ruling
+      return ruling === undefined ? [operation, "allow"] : [operation, verbs[ruling._tag], ruling.by]
+    }
+    return yield* print(...table([rowOf("read"), rowOf("write")]))
   }
   const server = app.servers.servers.find((one) => name.startsWith(`${one.name}__`))
   const tool = tools.find((one) => one.name === name)
@@ -90,14 +98,19 @@ export const explain = Effect.fnUntraced(function* (context: Context, name: stri
       `There is no setting and no tool ${JSON.stringify(name)}. ${suggestion(name, [...keys, ...names])}`
     )
   }
-  const word = policy?.explain({
+  const verdict = policy?.explain({
     name,
     arguments: yield* argumentsOf(given),
     annotations: tool?.annotations ?? (server === undefined ? {} : { server: server.name }),
     parameters: tool?.parameters
   })
   const fileOf = (from: string | undefined) => found.find((one) => one.from === from)?.file ?? ""
-  if (word?.rule === undefined) return yield* print("No policy speaks of it: the mode of approvals decides.")
-  const rows = [{ mode: word.mode, policy: word.policy, rule: word.rule }, ...word.overridden]
-  return yield* print(...table(rows.map((one) => [one.mode, one.rule, `${one.policy} (${fileOf(one.policy)})`])))
+  if (verdict === undefined || verdict.rulings.length === 0) {
+    return yield* print("No policy speaks of it: the mode of approvals decides.")
+  }
+  const rows = rulingsIn(verdict).map(({ _tag, by }) => {
+    const [from = "", ...rule] = by.split(": ")
+    return [verbs[_tag], rule.join(": "), `${from} (${fileOf(from)})`]
+  })
+  return yield* print(...table(rows))
 })

@@ -52,28 +52,33 @@ type FileRule = NonNullable<Policy.Policy["files"]>["rules"][number]
 
 /** Files that the program keeps for an agent. Policies are about files of the project. */
 const own: FileRule = {
+  name: "the program's own files",
   operations: ["read", "write"],
   paths: [AgentHome.mountedAt, "/.skills", "/large_results", "/conversation_history"].flatMap((path) => [
     path,
     `${path}/**`
   ]),
-  mode: "allow"
+  ruling: "allow"
 }
 
-const nothingWritten: FileRule = { operations: ["write"], paths: ["/**"], mode: "deny" }
+const nothingWritten: FileRule = { name: "sandbox: readOnly", operations: ["write"], paths: ["/**"], ruling: "refuse" }
 
 const commands = ["execute", "git_*"]
 
 const hasCommands = ({ sandbox }: Policy.Policy): boolean => sandbox !== "readOnly" && sandbox !== "noCommands"
 
 const restricts = ({ files, sandbox }: Policy.Policy): boolean =>
-  sandbox === "readOnly" || files?.default === "deny" || files?.rules.some(({ mode }) => mode !== "allow") === true
+  sandbox === "readOnly" ||
+  files?.default === "refuse" ||
+  files?.rules.some(({ ruling }) => ruling !== "allow") === true
 
 /** Splits a policy into the parts that agents enforce. Commands go where none may run. */
 const partsOf = ({ policy }: Found): ReadonlyArray<Policy.Policy> => {
   const { sandbox, ...rest } = policy
   const { files, off } = rest
-  const rules = [...(sandbox === "readOnly" ? [nothingWritten] : []), ...(files?.rules ?? [])]
+  // The program adds rules of its own, so each rule keeps its place in the file as a name.
+  const named = (files?.rules ?? []).map((rule, place) => ({ name: `files.rules[${place}]`, ...rule }))
+  const rules = [...(sandbox === "readOnly" ? [nothingWritten] : []), ...named]
   const whole: Policy.Policy = {
     ...rest,
     ...(restricts(policy) ? { files: { ...files, rules: [own, ...rules] } } : {}),
@@ -84,7 +89,7 @@ const partsOf = ({ policy }: Found): ReadonlyArray<Policy.Policy> => {
   const asked: Policy.Policy = {
     name: policy.name ?? "policy",
     strict: true,
-    tools: { execute: { mode: "ask", reason: "sandbox: askForCommands" } }
+    tools: { execute: { ruling: "ask", reason: "sandbox: askForCommands" } }
   }
   return sandbox === "askForCommands" ? [whole, asked] : [whole]
 }

@@ -116,7 +116,7 @@ const readOnly = (root: string) =>
     )
   ).pipe(
     Layer.provide(
-      Permissions.layer({ rules: [{ operations: ["write"], paths: ["/**"], mode: "deny" }], default: "allow" })
+      Permissions.layer({ rules: [{ operations: ["write"], paths: ["/**"], ruling: "refuse" }], default: "allow" })
     ),
     Layer.provide(FilesystemBackend.layer({ root }))
   )

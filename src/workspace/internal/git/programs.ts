@@ -4,9 +4,12 @@
  * Programs that the person's own settings name (git-lfs is one) are not the repository's: git runs them.
  */
 import * as Effect from "effect/Effect"
-import * as Permissions from "../../../backends/Permissions.ts"
+import * as Option from "effect/Option"
+import * as Question from "../../../core/Question.ts"
 import type { Sandbox } from "../../../core/Sandbox.ts"
+import { ToolContext } from "../../../core/ToolContext.ts"
 import * as ToolError from "../../../core/ToolError.ts"
+import { escaped } from "../../../support/text/untrusted.ts"
 import { complaint, type Environment, gitWords, pinned, quoted, type Repository, runLine, succeeded } from "./run.ts"
 
 interface Setting {
@@ -149,7 +152,14 @@ const find = (
     }
   })
 
-const rule: Permissions.CommandRule = { operations: ["execute"], mode: "ask" }
+/** Asks a person whether a command may run. Fails with the reason of a refusal. */
+const askToRun = Effect.fnUntraced(function* (command: string) {
+  const context = yield* Effect.serviceOption(ToolContext)
+  if (Option.isNone(context)) return yield* ToolError.make("nobody is there to ask")
+  const { ask, toolName } = context.value
+  const details = { operation: "execute", command }
+  yield* ask(Question.approval(escaped(`${toolName}: execute ${command}`), details, { covers: [`git ${command}`] }))
+})
 
 /**
  * Lets a person decide on the programs that a repository has git run. Gives what was approved: if something else would
@@ -163,17 +173,12 @@ export const approved = (
   Effect.gen(function* () {
     const programs = yield* find(repository, kind)
     if (programs.lines.length === 0) return programs
-    const approver = yield* Permissions.Approver
-    const command = `${doing}, for which this repository runs: ${programs.lines.join("; ")}`
-    const answer = yield* approver.ask({
-      action: { operation: "execute", command },
-      accesses: [{ operation: "execute", rule }]
-    })
-    if (answer._tag === "Refused") {
-      return yield* ToolError.make(
-        `${doing} would run programs of this repository (${programs.lines.join("; ")}): ${answer.message}. Tell the person what would run, or leave it undone.`
+    const lines = programs.lines.join("; ")
+    yield* Effect.mapError(askToRun(`${doing}, for which this repository runs: ${lines}`), ({ message }) =>
+      ToolError.make(
+        `${doing} would run programs of this repository (${lines}): ${message}. Tell the person what would run, or leave it undone.`
       )
-    }
+    )
     const now = yield* find(repository, kind)
     if (now.lines.join("\n") === programs.lines.join("\n")) return now
     return yield* ToolError.make(

@@ -1,6 +1,6 @@
 /** Checks of glob: the dialect, ignore files, limits. */
 import * as Effect from "effect/Effect"
-import * as Permissions from "../../../../backends/Permissions.ts"
+import * as Approval from "../../../../core/Approval.ts"
 import type { GlobQuery, Service } from "../../../../core/Backend.ts"
 import { fails, assert, same, within } from "../assert.ts"
 import { ends, fill, pathsOf, rule, type Rules } from "./common.ts"
@@ -82,8 +82,8 @@ const notIgnored = [
 
 const ignores = Effect.fnUntraced(function* (backend: Service) {
   // Backends with a real folder ask before the files of a repository are written.
-  yield* Effect.provideService(fill(backend, ignoring), Permissions.Approver, {
-    ask: () => Effect.succeed(Permissions.approve)
+  yield* Effect.provideService(fill(backend, ignoring), Approval.Approvals, {
+    decide: (request) => Effect.succeed(Approval.approve(request))
   })
   const grepped = (path: string, ignored?: boolean) =>
     Effect.map(backend.grep({ pattern: "hit", mode: "files", path, ignored }), (found) =>
