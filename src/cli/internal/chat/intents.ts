@@ -20,7 +20,7 @@ const accepted = "I accept the plan. Carry it out."
 /** Runs a slash command: one of the program's own, or one of the chat's. */
 const runCommand = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, line: string) {
   const { room, works } = talk
-  const { at, options, ui } = room
+  const { options, ui } = room
   const [, name = "", argument = ""] = /^\/([\w:-]+)\s*([^]*)$/.exec(line) ?? []
   const own = options.commands?.().find((one) => one.name === name)
   if (own !== undefined) {
@@ -32,20 +32,14 @@ const runCommand = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, line: st
       )
     )
   }
-  if (name === "quit" || name === "exit") return yield* leave(talk)
   const known = Slash.find(name)
   if (known === undefined) return ui.note("error", Slash.unknown(options, name))
   if (known.isAlone === true && talk.isTurning) {
     return ui.note("error", `/${known.name} changes the conversation that the agent is at work on; Esc interrupts it.`)
   }
-  if (known.name === "clear") {
-    at.threadId = globalThis.crypto.randomUUID()
-    ui.forget()
-    return ui.note("info", `── a new conversation, ${at.threadId}`)
-  }
   yield* works.begin(
     known.work,
-    Effect.map(Slash.run(room, known.name, argument), () => {
+    Effect.map(known.run(room, argument, talk), () => {
       showFacts(talk)
       return undefined
     })

@@ -10,8 +10,9 @@ import { cut } from "../../../support/text/text.ts"
 import * as View from "../../../view/View.ts"
 import { wordsOf } from "../approvals/rules.ts"
 import type { Item } from "../chat/menu.ts"
-import type { Choice, Mode } from "../chat/options.ts"
+import type { Choice, Mode, Problem } from "../chat/options.ts"
 import { choose, historyOf, problem, type Room, toProblem } from "../chat/room.ts"
+import { leave, type Talk } from "../chat/turns.ts"
 import { bindings, others } from "../input/bindings.ts"
 import { contextOf } from "../render/live.ts"
 import { themes } from "../render/themes.ts"
@@ -19,59 +20,8 @@ import { count, duration, money } from "../render/words.ts"
 import * as Files from "./files.ts"
 import * as Threads from "./threads.ts"
 
-/**
- * A command of the chat. `work` says that it takes a while, and what it does meanwhile. One that `isAlone` changes the
- * conversation, or goes over to another one: not while the agent is at work on it.
- */
-export interface Builtin {
-  readonly name: string
-  readonly argument?: string
-  readonly about: string
-  readonly work?: string
-  readonly isAlone?: true
-}
-
-const builtins: ReadonlyArray<Builtin> = [
-  { name: "help", about: "the commands and the keys" },
-  { name: "agent", argument: "[name]", about: "talk to another agent" },
-  { name: "agents", argument: "[n]", about: "sub-agents and tasks; all that the nth one said and did" },
-  { name: "model", argument: "[name]", about: "go on with another model" },
-  { name: "provider", argument: "[name]", about: "go on with another provider's model" },
-  { name: "tools", about: "the tools of this agent" },
-  { name: "todos", about: "the plan" },
-  { name: "files", argument: "[folder or pattern]", about: "the files that the agent sees" },
-  { name: "read", argument: "<file>", about: "show a file" },
-  { name: "diff", about: "what the tools changed in this chat" },
-  { name: "undo", about: "take back the last turn: its words and its files", isAlone: true },
-  { name: "rewind", argument: "[turn]", about: "go back to an earlier turn", isAlone: true },
-  { name: "fork", argument: "[turn]", about: "go on in a copy of the conversation", isAlone: true },
-  { name: "tree", about: "all branches of the conversation", isAlone: true },
-  { name: "sessions", argument: "[id]", about: "go over to another conversation", isAlone: true },
-  { name: "save", argument: "<name>", about: "name this place of the conversation" },
-  { name: "history", about: "the whole conversation, in the pager" },
-  { name: "export", argument: "[file]", about: "write the conversation as Markdown" },
-  { name: "copy", argument: "[n]", about: "copy the last answer, or its nth listing" },
-  {
-    name: "compact",
-    argument: "[what matters]",
-    about: "put a summary in the place of the conversation",
-    work: "writes a summary",
-    isAlone: true
-  },
-  { name: "context", about: "what fills the model's window" },
-  { name: "cost", about: "what was used, and what it cost" },
-  { name: "budget", about: "what a run may cost, and what this one has used" },
-  { name: "approve", argument: "[ask | auto-edit | plan]", about: "which calls ask you" },
-  { name: "permissions", argument: "[drop n]", about: "what you approved for good in this chat" },
-  { name: "status", about: "who talks, where, in which mode" },
-  { name: "theme", argument: "[name]", about: "the colours of this chat" },
-  { name: "keys", about: "the keys" },
-  { name: "clear", about: "begin a new conversation", isAlone: true },
-  { name: "quit", about: "leave; the conversation is kept" }
-]
-
 /** Names that people know from other programs. */
-const aliases: { readonly [name: string]: string } = { new: "clear" }
+const aliases: { readonly [name: string]: string } = { new: "clear", exit: "quit" }
 
 export const find = (name: string): Builtin | undefined =>
   builtins.find((one) => one.name === (Object.hasOwn(aliases, name) ? aliases[name] : name))
@@ -113,16 +63,17 @@ const itemsOfChoices = (choices: ReadonlyArray<Choice>): ReadonlyArray<Item> =>
 
 const change = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, what: "agent" | "model", argument: string) {
   const { choose: make } = room.options
-  const known = (what === "agent" ? room.options.agents : room.options.models) ?? []
+  const choices = what === "agent" ? room.options.agents : room.options.models
   if (make === undefined) return yield* Effect.fail(problem(`The ${what} of this chat can't be changed.`))
-  const name = argument.trim() === "" ? yield* choose(room, `the ${what}:`, itemsOfChoices(known)) : argument.trim()
+  const name =
+    argument.trim() === "" ? yield* choose(room, `the ${what}:`, itemsOfChoices(choices ?? [])) : argument.trim()
   if (name === undefined) return
   room.at.setup = yield* make({ agent: room.at.setup.name, model: room.at.setup.model, [what]: name })
   room.ui.note("info", `── ${what}: ${name}`)
 })
 
-/** The providers that can be asked are those of the models that can be chosen: `provider:model`. */
-const provider = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
+/** Changes the provider. The models to choose from, `provider:model`, name the providers. */
+const changeProvider = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
   const models = new Map((room.options.models ?? []).map(({ name }) => [name.split(":")[0] ?? name, name]))
   const items = [...models].map(([name, model]) => ({ value: name, label: name, about: model, isWhole: true }))
   if (items.length === 0) return yield* Effect.fail(problem("No provider has a key: deepagents models login"))
@@ -137,7 +88,7 @@ const provider = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: 
   yield* change(room, "model", model)
 })
 
-const theme = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
+const changeTheme = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
   const { at, options, ui } = room
   const items = themes.map((value) => ({ value, label: value, about: value === at.theme ? "now" : "", isWhole: true }))
   const name = argument.trim() === "" ? yield* choose(room, "the colours:", items) : argument.trim()
@@ -195,8 +146,11 @@ const cost = <E, R>({ ui }: Room<E, R>): string => {
   return list(facts)
 }
 
-/** All that one sub-agent said and did, by its number in the list. */
-const agent = Effect.fnUntraced(function* <E, R>({ page, ui }: Room<E, R>, number: string) {
+/** Lists the sub-agents, or shows the transcript of one by its number in the list. */
+const showAgents = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
+  const { page, ui } = room
+  const number = argument.trim()
+  if (number === "") return ui.show(agents(room))
   const text = ui.transcripts.text(Number(number) - 1)
   if (text !== undefined) return yield* page(text)
   const { length } = ui.transcripts.names()
@@ -238,7 +192,7 @@ const fenced = (text: string): string => {
   return `${fence}\n${text}\n${fence}`
 }
 
-const exported = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
+const exportFile = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const name = argument.trim() === "" ? `${room.at.threadId.replaceAll(/[^\w.-]+/g, "-")}.md` : argument.trim()
@@ -250,7 +204,7 @@ const exported = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: 
   room.ui.note("info", `written to ${file}`)
 })
 
-const copied = Effect.fnUntraced(function* <E, R>({ copy, ui }: Room<E, R>, argument: string) {
+const copyText = Effect.fnUntraced(function* <E, R>({ copy, ui }: Room<E, R>, argument: string) {
   const number = Number(argument.trim())
   const text = argument.trim() === "" ? ui.memory.answer.trim() : ui.memory.listings[number - 1]
   if (text === undefined || text === "") return yield* Effect.fail(problem("There is nothing like that to copy."))
@@ -260,7 +214,7 @@ const copied = Effect.fnUntraced(function* <E, R>({ copy, ui }: Room<E, R>, argu
 
 const modes: ReadonlyArray<Mode> = ["ask", "auto-edit", "plan"]
 
-const approve = Effect.fnUntraced(function* <E, R>({ desk, ui }: Room<E, R>, argument: string) {
+const changeMode = Effect.fnUntraced(function* <E, R>({ desk, ui }: Room<E, R>, argument: string) {
   const name = argument.trim()
   const mode = modes.find((one) => one === name)
   if (name === "") return ui.note("info", `The mode is ${desk.mode()}; Shift+Tab changes it`)
@@ -274,7 +228,7 @@ const approve = Effect.fnUntraced(function* <E, R>({ desk, ui }: Room<E, R>, arg
   ui.note("info", `── mode: ${mode}`)
 })
 
-const permissions = Effect.fnUntraced(function* <E, R>({ desk, ui }: Room<E, R>, argument: string) {
+const changePermissions = Effect.fnUntraced(function* <E, R>({ desk, ui }: Room<E, R>, argument: string) {
   const dropped = /^\s*drop\s+(\d+)\s*$/.exec(argument)?.[1]
   if (dropped !== undefined) {
     const rule = desk.drop(Number(dropped) - 1)
@@ -289,6 +243,23 @@ const permissions = Effect.fnUntraced(function* <E, R>({ desk, ui }: Room<E, R>,
   )
 })
 
+const tools = <E, R>({ at }: Room<E, R>): string =>
+  list([...Agent.toolNames(at.setup.agent)].toSorted().map((tool) => `\`${tool}\``))
+
+const todos = <E, R>({ ui }: Room<E, R>): string => {
+  const plan = ui.view().todos
+  return plan.length === 0
+    ? "There is no plan."
+    : list(plan.map(({ content, status: is }) => `[${is === "completed" ? "x" : " "}] ${content}`))
+}
+
+const clear = <E, R>({ at, ui }: Room<E, R>): Effect.Effect<void> =>
+  Effect.sync(() => {
+    at.threadId = globalThis.crypto.randomUUID()
+    ui.forget()
+    ui.note("info", `── a new conversation, ${at.threadId}`)
+  })
+
 const status = <E, R>({ at, desk, options, ui }: Room<E, R>): string =>
   list([
     `agent **${at.setup.name}**, model **${at.setup.model}**`,
@@ -297,72 +268,95 @@ const status = <E, R>({ at, desk, options, ui }: Room<E, R>): string =>
     `context ${contextOf(ui.view()) ?? "not measured yet"}`
   ])
 
-/** Does a command of the chat; `quit` and `clear` are its own. */
-export const run = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, name: string, argument: string) {
-  const { ui } = room
-  switch (name) {
-    case "help":
-      return ui.show(help(room))
-    case "keys":
-      return ui.show(keys(room))
-    case "agent":
-    case "model":
-      return yield* change(room, name, argument)
-    case "provider":
-      return yield* provider(room, argument)
-    case "theme":
-      return yield* theme(room, argument)
-    case "budget":
-      return ui.show(budget(room))
-    case "agents":
-      return argument.trim() === "" ? ui.show(agents(room)) : yield* agent(room, argument.trim())
-    case "tools":
-      return ui.show(list([...Agent.toolNames(room.at.setup.agent)].toSorted().map((tool) => `\`${tool}\``)))
-    case "todos": {
-      const { todos } = ui.view()
-      return ui.show(
-        todos.length === 0
-          ? "There is no plan."
-          : list(todos.map(({ content, status: is }) => `[${is === "completed" ? "x" : " "}] ${content}`))
-      )
-    }
-    case "files":
-      return yield* Files.files(room, argument)
-    case "read":
-      return yield* Files.showFile(room, argument)
-    case "diff":
-      return yield* Files.diff(room)
-    case "undo":
-      return yield* Threads.undo(room)
-    case "rewind":
-      return yield* Threads.rewind(room, argument)
-    case "fork":
-      return yield* Threads.fork(room, argument)
-    case "tree":
-      return yield* Threads.tree(room)
-    case "sessions":
-      return yield* Threads.sessions(room, argument)
-    case "save":
-      return yield* Threads.save(room, argument)
-    case "history":
-      return yield* room.page(yield* transcript(room))
-    case "export":
-      return yield* exported(room, argument)
-    case "copy":
-      return yield* copied(room, argument)
-    case "compact":
-      return yield* Threads.compact(room, argument)
-    case "context":
-      return ui.show(context(room))
-    case "cost":
-      return ui.show(cost(room))
-    case "approve":
-      return yield* approve(room, argument)
-    case "permissions":
-      return yield* permissions(room, argument)
-    case "status":
-      return ui.show(status(room))
-    default:
-      return yield* Effect.fail(problem(`There is no command /${name}; /help names them.`))
-  }
-})
+/** Shows Markdown. */
+const shows =
+  (text: <E, R>(room: Room<E, R>) => string): Builtin["run"] =>
+  (room) =>
+    Effect.sync(() => room.ui.show(text(room)))
+
+/** A command of the chat. */
+interface Builtin {
+  readonly name: string
+  readonly argument?: string
+  readonly about: string
+  /** The words for a slow command while it runs. */
+  readonly work?: string
+  /** True if the command changes or leaves the conversation, so it can't run during a turn. */
+  readonly isAlone?: true
+  readonly run: <E, R>(
+    room: Room<E, R>,
+    argument: string,
+    talk: Talk<E, R>
+  ) => Effect.Effect<unknown, Problem, FileSystem.FileSystem | Path.Path>
+}
+
+/** The commands, in the order of the menu. */
+const builtins: ReadonlyArray<Builtin> = [
+  { name: "help", about: "the commands and the keys", run: shows(help) },
+  {
+    name: "agent",
+    argument: "[name]",
+    about: "talk to another agent",
+    run: (room, argument) => change(room, "agent", argument)
+  },
+  {
+    name: "agents",
+    argument: "[n]",
+    about: "sub-agents and tasks; all that the nth one said and did",
+    run: showAgents
+  },
+  {
+    name: "model",
+    argument: "[name]",
+    about: "go on with another model",
+    run: (room, argument) => change(room, "model", argument)
+  },
+  { name: "provider", argument: "[name]", about: "go on with another provider's model", run: changeProvider },
+  { name: "tools", about: "the tools of this agent", run: shows(tools) },
+  { name: "todos", about: "the plan", run: shows(todos) },
+  { name: "files", argument: "[folder or pattern]", about: "the files that the agent sees", run: Files.files },
+  { name: "read", argument: "<file>", about: "show a file", run: Files.showFile },
+  { name: "diff", about: "what the tools changed in this chat", run: Files.diff },
+  { name: "undo", about: "take back the last turn: its words and its files", isAlone: true, run: Threads.undo },
+  { name: "rewind", argument: "[turn]", about: "go back to an earlier turn", isAlone: true, run: Threads.rewind },
+  { name: "fork", argument: "[turn]", about: "go on in a copy of the conversation", isAlone: true, run: Threads.fork },
+  { name: "tree", about: "all branches of the conversation", isAlone: true, run: Threads.tree },
+  {
+    name: "sessions",
+    argument: "[id]",
+    about: "go over to another conversation",
+    isAlone: true,
+    run: Threads.sessions
+  },
+  { name: "save", argument: "<name>", about: "name this place of the conversation", run: Threads.save },
+  {
+    name: "history",
+    about: "the whole conversation, in the pager",
+    run: (room) => Effect.flatMap(transcript(room), room.page)
+  },
+  { name: "export", argument: "[file]", about: "write the conversation as Markdown", run: exportFile },
+  { name: "copy", argument: "[n]", about: "copy the last answer, or its nth listing", run: copyText },
+  {
+    name: "compact",
+    argument: "[what matters]",
+    about: "put a summary in the place of the conversation",
+    work: "writes a summary",
+    isAlone: true,
+    run: Threads.compact
+  },
+  { name: "context", about: "what fills the model's window", run: shows(context) },
+  { name: "cost", about: "what was used, and what it cost", run: shows(cost) },
+  { name: "budget", about: "what a run may cost, and what this one has used", run: shows(budget) },
+  { name: "approve", argument: "[ask | auto-edit | plan]", about: "which calls ask you", run: changeMode },
+  {
+    name: "permissions",
+    argument: "[drop n]",
+    about: "what you approved for good in this chat",
+    run: changePermissions
+  },
+  { name: "status", about: "who talks, where, in which mode", run: shows(status) },
+  { name: "theme", argument: "[name]", about: "the colours of this chat", run: changeTheme },
+  { name: "keys", about: "the keys", run: shows(keys) },
+  { name: "clear", about: "begin a new conversation", isAlone: true, run: clear },
+  { name: "quit", about: "leave; the conversation is kept", run: (_room, _argument, talk) => leave(talk) }
+]
