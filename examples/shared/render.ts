@@ -127,7 +127,7 @@ const lines = ({ bold, dim, green, red, yellow }: Style, who: string) =>
 
 /** The list of todos is shown when it changes, so its calls are not. */
 const isShownElsewhere = (event: AgentEvent.AgentEvent): boolean =>
-  (event._tag === "ToolCalled" || event._tag === "ToolCompleted") && event.toolName === Todos.toolName
+  (event._tag === "ToolCalled" || event._tag === "ToolCompleted") && event.toolName === "write_todos"
 
 interface Screen {
   /** Which text the last line is a part of, if it is not complete. */

@@ -147,7 +147,7 @@ const tool = once(() =>
     parameters: {
       input: Schema.String.annotate({ description: `The whole patch, from "${marks.begin}" to "${marks.end}"` })
     },
-    annotations: { destructive: true },
+    annotations: { destructive: true, editsFiles: true },
     execute: Effect.fnUntraced(function* ({ input }) {
       const backend = yield* Backend
       const patch = yield* Effect.mapError(Effect.fromResult(parse(input)), failed)

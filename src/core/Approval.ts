@@ -37,7 +37,7 @@ export type Choice = typeof Choice.Type
  * promised: a decision on a tool that changed meanwhile does not count. A question of a tool has the JSON Schema of its
  * `answer`; its `callId` is its own. `rule` is the name of the rule that asked. Where there are `deciders`, a decision
  * counts only `by` one of them: a principal's id, or `role:` and one of its roles. `byPerson` says that no program may
- * decide in a person's place: a classifier leaves the request alone.
+ * decide in a person's place: a classifier leaves the request alone. `editsFiles` is the annotation of the tool.
  */
 export const Request = Schema.Struct({
   id: Schema.String,
@@ -55,7 +55,8 @@ export const Request = Schema.Struct({
   answer: Schema.optionalKey(JsonObject),
   rule: Schema.optionalKey(Schema.String),
   deciders: Schema.optionalKey(Schema.Array(Schema.String)),
-  byPerson: Schema.optionalKey(Schema.Boolean)
+  byPerson: Schema.optionalKey(Schema.Boolean),
+  editsFiles: Schema.optionalKey(Schema.Boolean)
 })
 export interface Request extends Schema.Schema.Type<typeof Request> {}
 

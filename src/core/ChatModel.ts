@@ -55,6 +55,8 @@ export interface ModelRequest {
   readonly parameters: JsonObject
   readonly cacheHints: ReadonlyArray<number>
   readonly purpose: string
+  /** True for a request of somebody else, such as an MCP server: the answer of the run does not need it. */
+  readonly isForeign?: boolean | undefined
   readonly callable?: ReadonlyArray<ToolDefinition> | undefined
   readonly session?: ModelSession | undefined
 }

@@ -38,10 +38,15 @@ import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts
  *   circle
  * - `resumable`: acts only through inner calls, steps and agents, so a call that a crash cut off is safe to run again
  * - `server`, `serverTool`: the server of the tool and its name there, for rules about that server
+ * - `editsFiles`: changes or moves files, and nothing else; people may let such calls run unasked
+ * - `runsCommands`: runs programs, which go around rules for files
+ * - `delegates`: starts a sub-agent, so that limits on sub-agents count its calls
+ * - `aliases`: the names of the tool in other programs, which their skills and agent files use
  *
- * Four facts are for `Taint` and `HiddenResults`:
+ * Five facts are for `Taint` and `HiddenResults`:
  *
- * - `untrusted`: results hold text of others (commits, remembered facts), though the tool stays local
+ * - `untrusted`: results hold text of others (commits, remembered facts, background tasks), though the tool stays local
+ * - `lasting`: stores what other threads read, where no mark follows
  * - `addresses`: the arguments that are addresses (URLs, hosts). `[]`: no argument chooses where a call goes
  * - `content`: the arguments that are only said, such as the body of a mail. All others choose who, where, which or how
  *   much
@@ -57,6 +62,11 @@ export interface Annotations {
   readonly resumable?: boolean | undefined
   readonly server?: string | undefined
   readonly serverTool?: string | undefined
+  readonly editsFiles?: boolean | undefined
+  readonly runsCommands?: boolean | undefined
+  readonly delegates?: boolean | undefined
+  readonly aliases?: ReadonlyArray<string> | undefined
+  readonly lasting?: boolean | undefined
   readonly untrusted?: boolean | undefined
   readonly addresses?: ReadonlyArray<string> | undefined
   readonly content?: ReadonlyArray<string> | undefined

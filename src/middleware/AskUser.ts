@@ -27,7 +27,7 @@ import { escaped } from "../support/text/untrusted.ts"
 export const name = "AskUser"
 
 /** The name of the tool. */
-export const toolName = "ask_user"
+const toolName = "ask_user"
 
 const words = (expected: string) => Schema.String.check(Schema.isPattern(/\S/u, { expected }))
 
@@ -76,7 +76,7 @@ export const tool: () => Tool.Tool<ToolContext> = once(() =>
     description:
       "Asks the user, and waits for the answers. Ask only for what you can't find out, and what changes what you do; ask all at once.",
     parameters: { questions: Schema.Array(askedSchema()).check(Schema.isMinLength(1)) },
-    annotations: { readOnly: true, openWorld: false },
+    annotations: { readOnly: true, openWorld: false, aliases: ["AskUserQuestion"] },
     execute: Effect.fnUntraced(function* ({ questions }) {
       const problem = problemOf(questions)
       if (problem !== undefined) return yield* Effect.fail(ToolError.make(problem))

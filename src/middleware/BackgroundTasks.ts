@@ -19,8 +19,10 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { AnySlot } from "../core/AgentState.ts"
 import type { Json } from "../core/Json.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
+import { known } from "./internal/background/state.ts"
 import { make } from "./internal/background/supervisor.ts"
 import type { Service, Session } from "./internal/background/task.ts"
 import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
@@ -40,6 +42,9 @@ export interface Worker<out R = never> {
   readonly open: Effect.Effect<Session, never, R | ToolContext>
   readonly reopen: ((kept: Json) => Effect.Effect<Session | undefined, never, R>) | undefined
 }
+
+/** The slot of a thread's tasks, whose changes are `StateChanged` events. */
+export const slot: AnySlot = known
 
 /** The supervisor of background tasks. */
 export class BackgroundTasks extends Context.Service<BackgroundTasks, Service>()("effect-deepagents/BackgroundTasks") {}

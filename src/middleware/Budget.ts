@@ -81,9 +81,6 @@ const timeOutError = (time: number): ToolError =>
     message: `Interrupted: ${isUsedUp({ limit: "time", max: time })}. Whether the call had an effect is not known.`
   })
 
-/** The purpose of model calls that an MCP server requests. */
-const sampled = "mcp-sampling"
-
 const notSampled = (run: Run, reached: Ledger.Reached): ModelError =>
   new ModelError({
     provider: run.model?.provider ?? run.agent,
@@ -231,7 +228,7 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
       : {
           // A server's request has no part in the final answer, so it is not paid for beyond the limit.
           wrapModelCall: (request, next, run) =>
-            request.purpose !== sampled
+            request.isForeign !== true
               ? next(request)
               : Stream.unwrap(
                   Effect.gen(function* () {

@@ -25,14 +25,9 @@ import { totalTokens, Usage } from "../core/Usage.ts"
 import * as Attached from "../support/effect/attached.ts"
 import { known as background, type Record as TaskRecord } from "./internal/background/state.ts"
 import { isOpen } from "./internal/background/task.ts"
-import { toolNames } from "./internal/background/tools.ts"
 import { countProblem } from "./internal/limits.ts"
-import { toolName } from "./Subagents.ts"
 
 const name = "FanOut"
-
-/** The tools that start a sub-agent. */
-const begins = [toolName, toolNames.start]
 
 /** The number of sub-agents whose use is remembered, and of approved calls: the newest. */
 const remembered = 100
@@ -83,7 +78,7 @@ const estimate = (
   return `Estimate by ${like.length} earlier: ${figures(tokens, cost)} for this one; ${sum} if all ${count} are like it.`
 }
 
-const isBeginning = ({ name: tool }: { readonly name: string }): boolean => begins.includes(tool)
+const isBeginning = ({ annotations }: Middleware.PreparedCall): boolean => annotations.delegates === true
 
 const rulings = ({ above }: Options) => {
   /** The calls of each run's round that begin one, in order: a call of a program, or one that was edited, comes later. */

@@ -120,12 +120,11 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
   const useSkill = Tool.make(useTool, {
     description: "Loads the instructions of a skill. Do it before you begin work that the skill is for.",
     parameters: { name: Schema.String.annotate({ description: "The name of the skill, as it is listed." }) },
-    annotations: { readOnly: true, idempotent: true },
+    annotations: { readOnly: true, idempotent: true, aliases: ["Skill"] },
     execute: Effect.fnUntraced(function* ({ name }) {
       const { messages, run } = yield* ToolContext
       const { found, offered } = yield* knownOf(run)
-      const there = offered.map((tool) => tool.name)
-      const { allowed, text } = yield* load(found.skills, name, there, leaveTool)
+      const { allowed, text } = yield* load(found.skills, name, offered, leaveTool)
       yield* run.custom("skill", { name })
       if (allowed === undefined) return text
       const turn = lastTurn(yield* messages)
@@ -158,9 +157,10 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
     if (known.given !== request.tools || known.by !== by) {
       known.given = request.tools
       known.by = by
-      known.offered = request.tools.filter(({ name }) => {
+      known.offered = request.tools.filter((tool) => {
+        const { name } = tool
         if (name === leaveTool) return by !== null
-        if (by !== null) return name === Tool.finalAnswer || allows(by, name)
+        if (by !== null) return name === Tool.finalAnswer || allows(by, tool)
         return name !== useTool || known.found.skills.length > 0
       })
     }
@@ -188,8 +188,9 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
     // A round resumed from a checkpoint was offered to the model by an earlier run.
     rulings: (run, calls) =>
       Effect.map(run.state.get(narrowed), (by) =>
-        calls.map(({ name }) => {
-          if (by === null || name === leaveTool || allows(by, name) || lastTurn(run.messages) === by.turn) {
+        calls.map((call) => {
+          const { name } = call
+          if (by === null || name === leaveTool || allows(by, call) || lastTurn(run.messages) === by.turn) {
             return undefined
           }
           return Ruling.refuse(

@@ -86,7 +86,7 @@ const makeTool = <R>(entries: ReadonlyArray<Entry>, maxDepth: number): Tool.Tool
   return Tool.make(toolName, {
     description: `Has a sub-agent do a part of the work that is large or separable, in a context of its own, which keeps yours small. Do small things yourself. Call it several times in one turn for parts that don't need each other. There are:\n${describe(entries.map(agentOf))}`,
     parameters,
-    annotations: { resumable: true, destructive: false, openWorld: false },
+    annotations: { resumable: true, destructive: false, openWorld: false, delegates: true, aliases: ["Agent"] },
     reaches: new Set(entries.flatMap((entry) => [...Agent.toolNames(agentOf(entry))])),
     // `make` restores the agents' requirements, which their types had.
     execute: ({ description, subagent_type }) =>

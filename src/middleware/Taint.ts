@@ -65,15 +65,15 @@ export interface Options {
   /** Tools whose results are untrusted, whatever their annotations say. */
   readonly untrusted?: ReadonlyArray<string> | undefined
   /**
-   * Tools whose results are trusted. By default those are not that are `openWorld`, of a server, or `untrusted`, and
-   * tasks in the background. Tools that the provider runs never are.
+   * Tools whose results are trusted. By default tools that are `openWorld`, `untrusted` or of a server are not. Tools
+   * that the provider runs never are.
    */
   readonly trusted?: ReadonlyArray<string> | undefined
   /** Tools whose calls ask once something untrusted is in. */
   readonly acts?: ReadonlyArray<string> | undefined
   /**
-   * Tools whose calls never ask. By default those ask that are `destructive`, those that are `openWorld` or of a server
-   * and not `readOnly`, `remember`, and reads of an address that nobody named.
+   * Tools whose calls never ask. By default a call asks if its tool is `destructive` or `lasting`, or if it is
+   * `openWorld` or of a server and not `readOnly`. Reads of an address that nobody named ask too.
    */
   readonly harmless?: ReadonlyArray<string> | undefined
   /**

@@ -40,7 +40,7 @@ export const todos = AgentState.slot("todos", { schema: Schema.Array(Todo), init
 const limits = { todos: 100, characters: 1_000 } as const
 
 /** The name of the tool. */
-export const toolName = "write_todos"
+const toolName = "write_todos"
 
 const marks: { readonly [S in Status]: string } = {
   pending: "[ ]",
@@ -124,7 +124,7 @@ const lenientTool = () =>
   Tool.make(toolName, {
     description,
     parameters: { todos: Schema.Json, merge },
-    annotations: { idempotent: true, destructive: false, openWorld: false },
+    annotations: { idempotent: true, destructive: false, openWorld: false, aliases: ["TodoWrite"] },
     execute: Effect.fnUntraced(function* ({ merge = false, todos: said }) {
       const { state } = yield* ToolContext
       const before = yield* state.get(todos)

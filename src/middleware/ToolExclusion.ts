@@ -16,30 +16,38 @@
  * ```
  */
 import * as Effect from "effect/Effect"
+import type { ToolDefinition } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Ruling from "../core/Ruling.ts"
 
 const name = "ToolExclusion"
 
 /**
- * Excludes tools by name, in any spelling that a model may use. A name without a tool, in the agent or a sub-agent,
- * fails its runs with `InvalidAgent`. The loop answers a call of a removed tool like a call of an unknown tool.
+ * Excludes tools by name, in any spelling that a model may use, or by a fact about them: `({ annotations }) =>
+ * annotations.runsCommands === true`. A name without a tool, in the agent or a sub-agent, fails its runs with
+ * `InvalidAgent`. The loop answers a call of a removed tool like a call of an unknown tool.
  */
-export const make = (names: ReadonlyArray<string>): Middleware.Middleware => {
-  const excluded = { has: (name: string) => Middleware.names(names, name) }
+export const make = (
+  tools: ReadonlyArray<string> | ((tool: Pick<ToolDefinition, "annotations" | "name">) => boolean)
+): Middleware.Middleware => {
+  const isExcluded =
+    typeof tools === "function" ? tools : ({ name }: { readonly name: string }) => Middleware.names(tools, name)
   return Middleware.make({
     name,
-    check: (_tools, reach) => Middleware.unknownTool("the tools that are excluded name", names, reach),
+    check: (_tools, reach) =>
+      typeof tools === "function"
+        ? undefined
+        : Middleware.unknownTool("the tools that are excluded name", tools, reach),
     inherit: true,
     // Calls from before a crash were offered by an earlier run.
     rulings: (_run, calls) =>
       Effect.succeed(
-        calls.map(({ name }) =>
-          excluded.has(name) ? Ruling.refuse("ToolExclusion", `There is no tool "${name}" here.`) : undefined
+        calls.map((call) =>
+          isExcluded(call) ? Ruling.refuse("ToolExclusion", `There is no tool "${call.name}" here.`) : undefined
         )
       ),
     wrapModelCall: (request, next) => {
-      const tools = request.tools.filter((tool) => !excluded.has(tool.name))
+      const tools = request.tools.filter((tool) => !isExcluded(tool))
       return next(tools.length === request.tools.length ? request : { ...request, tools })
     }
   })

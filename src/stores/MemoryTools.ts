@@ -59,7 +59,7 @@ const tools = <E, R, R2>(options: Options<E, R>, { add, find }: Doors<R2>) => {
     Tool.make("remember", {
       description: `Keeps one fact for later conversations, in one sentence that can be understood on its own (at most ${limits.text} characters). Don't keep what matters now only, nor secrets such as passwords and keys.`,
       parameters: { text: Schema.String, category },
-      annotations: { idempotent: true },
+      annotations: { idempotent: true, lasting: true },
       execute: (fact) =>
         inNamespace((space) =>
           Effect.gen(function* () {

@@ -240,7 +240,7 @@ export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | W
     description:
       "Reads a web page: its article as Markdown, or a document, feed or data file as text. Long pages come in parts.",
     parameters,
-    annotations: { readOnly: true, openWorld: true, paged: true, addresses: ["url"] },
+    annotations: { readOnly: true, openWorld: true, paged: true, addresses: ["url"], aliases: ["WebFetch"] },
     execute: ({ mode = "article", offset = 0, url: given }) =>
       Effect.gen(function* () {
         const url = yield* parse(given)

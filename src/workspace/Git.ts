@@ -79,7 +79,7 @@ const clamp = (value: number | undefined, usual: number, most: number): number =
 export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<Tool.Tool<Sandbox>> => {
   const git = (args: ReadonlyArray<string>, none: string) =>
     Effect.map(Commands.look(cwd, args), (answer) => outputOf(answer, none))
-  const annotations = { readOnly: true, idempotent: true, volatile: true }
+  const annotations = { readOnly: true, idempotent: true, volatile: true, runsCommands: true }
   // What others wrote comes back: files, messages of commits, names.
   const quoting = { ...annotations, untrusted: true }
   return [
@@ -181,6 +181,7 @@ export const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray
         paths: Schema.optionalKey(Schema.Array(text(pathText))),
         all: Schema.optionalKey(Schema.Boolean.annotate({ description: "All that is changed, new or deleted" }))
       },
+      annotations: { runsCommands: true },
       needsApproval: true,
       execute: Effect.fnUntraced(function* ({ all = false, message, paths = [] }) {
         if (message.trim() === "") return yield* ToolError.make("message is empty: say what was changed")
@@ -212,6 +213,7 @@ export const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray
         name: text("The name of the branch"),
         from: optional("create: the revision that it begins at; the current one if left out")
       },
+      annotations: { runsCommands: true },
       needsApproval: true,
       execute: Effect.fnUntraced(function* ({ action, from, name }) {
         const branch = yield* Names.branch(name)
@@ -235,6 +237,7 @@ export const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray
         path: text("The folder, from the root of the repository"),
         branch: optional("add: the branch; one that there is not is made")
       },
+      annotations: { runsCommands: true },
       needsApproval: true,
       execute: Effect.fnUntraced(function* ({ action, branch, path }) {
         const folder = yield* Names.path(path)

@@ -151,8 +151,6 @@ export const name = "LspDiagnostics"
 const maxProblems = 20
 const maxBytes = 1_000_000
 
-const writing = new Set(["edit_file", "write_file", "apply_patch"])
-
 /** The files that a result says it changed. */
 const changed = ({ details }: ToolOutput): ReadonlyArray<string> => {
   if (!isObject(details)) return []
@@ -185,7 +183,7 @@ export const make = (): Middleware.Middleware<never, Backend | LanguageServer> =
     name,
     inherit: true,
     wrapToolCall: (call, next) =>
-      writing.has(call.name)
+      call.annotations.editsFiles === true
         ? Effect.flatMap(next(call), (output) =>
             output.isError
               ? Effect.succeed(output)

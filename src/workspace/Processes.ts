@@ -147,7 +147,7 @@ const start = ({ most = 8, output = 64 * 1024 * 1024, time = "4 hours" }: Option
         Schema.Boolean.annotate({ description: "Gives it a terminal, for programs that ask for one" })
       )
     },
-    annotations: { destructive: true, openWorld: true, volatile: true },
+    annotations: { destructive: true, openWorld: true, volatile: true, runsCommands: true },
     describe: ({ command }) => `In the background: ${CommandRisk.describe(typeof command === "string" ? command : "")}`,
     execute: Effect.fnUntraced(function* ({ command, pty = false }) {
       const { callId, run } = yield* ToolContext
@@ -260,7 +260,7 @@ const send = Tool.make("send_input", {
       })
     )
   },
-  annotations: { destructive: true, openWorld: true, volatile: true },
+  annotations: { destructive: true, openWorld: true, volatile: true, runsCommands: true },
   execute: Effect.fnUntraced(function* ({ close = false, id: name, newline = true, text: given }) {
     const { run } = yield* ToolContext
     const sandbox = yield* Sandbox

@@ -60,7 +60,7 @@ export const make = (options: Options = {}): Tool.Tool<Sandbox | ToolContext> =>
       code: Schema.NonEmptyString.annotate({ description: "The whole program: print what you want to know" }),
       input: Schema.optionalKey(Schema.String.annotate({ description: "What it reads from its standard input" }))
     },
-    annotations: { destructive: true, openWorld: true, volatile: true },
+    annotations: { destructive: true, openWorld: true, volatile: true, runsCommands: true },
     execute: Effect.fnUntraced(function* ({ code, input, language }) {
       const sandbox = yield* Sandbox
       if (sandbox.onHost === true && !allow.includes("LocalShell")) {

@@ -11,13 +11,13 @@ const sources = ["/skills/user", "/skills/project"]
 const skill = (name: string, more = "", body = "BODY") =>
   `---\nname: ${name}\ndescription: Does ${name}.\n${more}---\n\n${body}\n`
 
-const tool = (name: string) =>
-  Tool.make(name, { description: "", parameters: {}, execute: () => Effect.succeed(`${name} ran`) })
+const tool = (name: string, annotations: Tool.Annotations = {}) =>
+  Tool.make(name, { description: "", parameters: {}, annotations, execute: () => Effect.succeed(`${name} ran`) })
 
 const agent = Agent.make({
   name: "agent",
   prompt: "BASE",
-  tools: [tool("read_file"), tool("execute"), tool("grep")],
+  tools: [tool("read_file", { aliases: ["Read"] }), tool("execute"), tool("grep")],
   middleware: [Skills.make({ sources })]
 })
 

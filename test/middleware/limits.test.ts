@@ -339,7 +339,7 @@ describe("write_todos", () => {
   const write = (...given: ReadonlyArray<unknown>) =>
     Effect.map(
       Agent.run(agent, "go").pipe(
-        Effect.provide(TestChatModel.script([...given.map((args) => call(Todos.toolName, args as {})), "done"]))
+        Effect.provide(TestChatModel.script([...given.map((args) => call("write_todos", args as {})), "done"]))
       ),
       ({ messages }) => texts(messages)
     )
@@ -387,11 +387,11 @@ describe("write_todos", () => {
     }).pipe(
       Effect.provide(
         TestChatModel.script([
-          call(Todos.toolName, { todos: ["keep me"] }),
-          call(Todos.toolName, { todos: [{ content: "a", status: "soonish" }] }),
-          call(Todos.toolName, { merge: true, todos: [{ id: "9", status: "completed" }] }),
-          call(Todos.toolName, { todos: [5] }),
-          call(Todos.toolName, { todos: [{ content: "  ", status: "pending" }] }),
+          call("write_todos", { todos: ["keep me"] }),
+          call("write_todos", { todos: [{ content: "a", status: "soonish" }] }),
+          call("write_todos", { merge: true, todos: [{ id: "9", status: "completed" }] }),
+          call("write_todos", { todos: [5] }),
+          call("write_todos", { todos: [{ content: "  ", status: "pending" }] }),
           "done"
         ])
       )
@@ -423,8 +423,8 @@ describe("what a person reads of a call", () => {
     }).pipe(
       Effect.provide(
         TestChatModel.script([
-          call(AskUser.toolName, { questions: [{ id: "a", label: " \n ", kind: "text" }] }),
-          call(AskUser.toolName, {
+          call("ask_user", { questions: [{ id: "a", label: " \n ", kind: "text" }] }),
+          call("ask_user", {
             questions: [{ id: "a", label: "Sure?\n\u001b[2K\r? Run ls?\u202e", kind: "text" }]
           })
         ])

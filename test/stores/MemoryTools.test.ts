@@ -124,7 +124,7 @@ it.effect("with embeddings, what is meant is found; without a query, nothing is 
 it("says what it does to the world", () => {
   const annotations = MemoryTools.make({ namespace: "x" }).map((tool) => [tool.name, tool.annotations])
   assert.deepStrictEqual(annotations, [
-    ["remember", { idempotent: true }],
+    ["remember", { idempotent: true, lasting: true }],
     ["recall", { readOnly: true, idempotent: true, untrusted: true }],
     ["forget", { destructive: true, idempotent: true }]
   ])

@@ -380,7 +380,8 @@ const requestOf = (
     toolName: prepared.name,
     arguments: prepared.arguments,
     description: describe(prepared, terms),
-    toolDigest: digestOf(tool)
+    toolDigest: digestOf(tool),
+    ...defined({ editsFiles: prepared.annotations.editsFiles || undefined })
   })
   return { isNew: true, request }
 }
@@ -390,7 +391,7 @@ export const makeRequest = (
   live: Live,
   ask: Pick<Ask, "by" | "terms"> | undefined,
   allow: ReadonlyArray<Choice>,
-  subject: Pick<Request, "callId" | "toolName" | "arguments" | "description" | "toolDigest">
+  subject: Pick<Request, "callId" | "toolName" | "arguments" | "description" | "toolDigest" | "editsFiles">
 ): Request => {
   const { byPerson, deciders, expiresIn } = ask?.terms ?? {}
   const at = live.origin.clock.currentTimeMillisUnsafe()

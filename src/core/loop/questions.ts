@@ -1,5 +1,6 @@
 /** Asks the questions of a running tool. The tool waits, or the run is suspended until somebody answers. */
 import * as Effect from "effect/Effect"
+import { defined } from "../../support/json/defined.ts"
 import { visible } from "../../support/text/untrusted.ts"
 import * as Approval from "../Approval.ts"
 import type { Json, JsonObject } from "../Json.ts"
@@ -89,10 +90,11 @@ const requestOf = (
   { approval, jsonSchema, text }: Question<unknown>,
   details: JsonObject
 ): Approval.Request => {
+  const editsFiles = live.turn.toolset.tools.get(toolName)?.annotations.editsFiles || undefined
   const subject = { callId, toolName, arguments: details, description: text }
   return approval === undefined
     ? { ...makeRequest(live, undefined, ["respond", "reject"], subject), answer: jsonSchema }
-    : makeRequest(live, approval.ask, ["approve", "reject"], subject)
+    : makeRequest(live, approval.ask, ["approve", "reject"], { ...subject, ...defined({ editsFiles }) })
 }
 
 const announce = (live: Live, request: Approval.Request): Effect.Effect<void> =>

@@ -44,19 +44,19 @@ const viewOf = (
     })
 
 /** The tools that a deep agent can have from this library. A profile may name them for agents without them. */
-const libraryTools = once(
-  (): ReadonlySet<string> =>
-    new Set<string>([
-      ...FileTools.names,
-      "execute",
-      AskUser.toolName,
-      Subagents.toolName,
-      ...Object.values(BackgroundSubagents.toolNames),
-      ...[Todos.make(), Summarization.make({ tool: true }), Skills.make({ sources: [] })].flatMap(({ tools }) =>
-        Array.isArray(tools) ? tools.map(({ name }) => name) : []
-      )
-    ])
-)
+const libraryTools = once((): ReadonlySet<string> => {
+  const middleware = [Todos.make(), Summarization.make({ tool: true }), Skills.make({ sources: [] })]
+  const tools = [
+    ...FileTools.make({ execute: true }),
+    AskUser.tool(),
+    ...middleware.flatMap(({ tools: own }) => (Array.isArray(own) ? own : []))
+  ]
+  return new Set([
+    ...tools.map(({ name }) => name),
+    Subagents.toolName,
+    ...Object.values<string>(BackgroundSubagents.toolNames)
+  ])
+})
 
 /** Finds tools of profiles that no agent has: most likely a misspelt name, which would exclude nothing. */
 const misspelt =

@@ -93,7 +93,7 @@ export const handlers = (
               Effect.gen(function* () {
                 if (sampling === "ask") yield* ask(sampleQuestion(server, request))
                 const { messages, systemPrompt } = request
-                const answer = yield* run.call({ messages, systemPrompt, purpose: "mcp-sampling" })
+                const answer = yield* run.call({ messages, systemPrompt, purpose: "mcp-sampling", isForeign: true })
                 return {
                   text: toText(answer.content),
                   model: answer.model ?? run.model?.modelId ?? "unknown",

@@ -46,12 +46,6 @@ export const compile = ({ acts, harmless, hosts = [], servers, strict, trusted, 
   servers: new Set(servers)
 })
 
-/** The tools by which a task in the background begins and answers. */
-const background = ["start_task", "check_task"]
-
-/** The tool whose facts reach other threads, where no mark goes with them (`MemoryTools`). */
-const lasting = "remember"
-
 /** True for a tool of an MCP server. A name with a server's prefix counts, whoever offers it. */
 export const isServers = ({ annotations, name }: Ruled): boolean =>
   annotations.server !== undefined || name.includes("__")
@@ -71,20 +65,15 @@ export const isSource = (rules: Rules, tool: Ruled): boolean => {
   if (rules.untrusted.has(normaliseName(tool.name))) return true
   if (isNamed(rules.trusted, tool)) return false
   const { openWorld, untrusted } = tool.annotations
-  return (
-    isOutside(tool) ||
-    untrusted === true ||
-    background.includes(tool.name) ||
-    (isStrictOn(rules, tool) && openWorld !== false)
-  )
+  return isOutside(tool) || untrusted === true || (isStrictOn(rules, tool) && openWorld !== false)
 }
 
 /** Tells whether calls of a tool change or send something. */
 export const isDeed = (rules: Rules, tool: Ruled): boolean => {
   if (rules.acts.has(normaliseName(tool.name))) return true
   if (isNamed(rules.harmless, tool)) return false
-  const { destructive, openWorld, readOnly } = tool.annotations
-  if (destructive === true || tool.name === lasting) return true
+  const { destructive, lasting, openWorld, readOnly } = tool.annotations
+  if (destructive === true || lasting === true) return true
   if (!isStrictOn(rules, tool)) return isOutside(tool) && readOnly !== true
   // A server's word on its own tools counts for nothing.
   if (isServers(tool)) return true

@@ -5,6 +5,8 @@ import type { AgentEvent, Of } from "../../core/AgentEvent.ts"
 import { isObject, type Json } from "../../core/Json.ts"
 import { text as textOf } from "../../core/Message.ts"
 import { add, totalTokens, zero } from "../../core/Usage.ts"
+import * as BackgroundTasks from "../../middleware/BackgroundTasks.ts"
+import * as Todos from "../../middleware/Todos.ts"
 import { defined } from "../../support/json/defined.ts"
 import { clean, cleanLine } from "../../support/text/clean.ts"
 import { cut } from "../../support/text/text.ts"
@@ -293,10 +295,14 @@ const progressed = (view: View, event: Of<"ToolProgress">): View =>
       }))
     : view
 
-const slotChanged = (view: View, event: Of<"StateChanged">): View => {
-  if (event.slot === "todos") return { ...view, todos: todosOf(event.value) }
-  return event.slot === "backgroundTasks" ? { ...view, tasks: tasksOf(event.value) } : view
+/** The slots that a view shows. */
+const shownSlots: { readonly [slot: string]: (value: Json) => Pick<View, "tasks"> | Pick<View, "todos"> } = {
+  [Todos.todos.name]: (value) => ({ todos: todosOf(value) }),
+  [BackgroundTasks.slot.name]: (value) => ({ tasks: tasksOf(value) })
 }
+
+const slotChanged = (view: View, { slot, value }: Of<"StateChanged">): View =>
+  Object.hasOwn(shownSlots, slot) ? { ...view, ...shownSlots[slot]?.(value) } : view
 
 const compacted = ({ tokensAfter, tokensBefore }: Of<"Compacted">): Part =>
   note("info", `The conversation was compacted: ${tokensBefore} → ${tokensAfter} tokens (estimated)`)

@@ -160,7 +160,7 @@ export const execute = (kit: Kit, limits: ExecuteLimits): Tool.Tool<Sandbox.Sand
         Schema.Finite.annotate({ description: `How long it may take, in seconds, at most ${most}` })
       )
     },
-    annotations: { destructive: true, openWorld: true, volatile: true },
+    annotations: { destructive: true, openWorld: true, volatile: true, runsCommands: true, aliases: ["Bash"] },
     describe: ({ command }) => CommandRisk.describe(typeof command === "string" ? command : ""),
     execute: Effect.fnUntraced(function* ({ command, timeout }) {
       if (timeout !== undefined && !(timeout > 0 && timeout <= most)) {

@@ -71,7 +71,7 @@ export const writeFile = (kit: Kit): FileTool =>
       file_path: filePath,
       content: Schema.String.annotate({ description: "All that the file shall have" })
     },
-    annotations: { destructive: true, idempotent: true },
+    annotations: { destructive: true, idempotent: true, editsFiles: true, aliases: ["Write"] },
     execute: Effect.fnUntraced(function* ({ content, file_path }) {
       const backend = yield* Backend.Backend
       const path = yield* normalize("write", file_path)
@@ -141,7 +141,7 @@ export const editFile = (kit: Kit): FileTool =>
         Schema.Boolean.annotate({ description: "Replace it wherever it is; false if left out" })
       )
     },
-    annotations: { destructive: true },
+    annotations: { destructive: true, editsFiles: true, aliases: ["Edit", "MultiEdit", "NotebookEdit"] },
     execute: Effect.fnUntraced(function* ({ file_path, new_string, old_string, replace_all }) {
       const backend = yield* Backend.Backend
       const path = yield* normalize("edit", file_path)
@@ -211,7 +211,7 @@ export const moveFile = (kit: Kit): FileTool =>
       source: Schema.String.annotate({ description: "The path that it has" }),
       destination: Schema.String.annotate({ description: "The path that it shall have, its name included" })
     },
-    annotations: {},
+    annotations: { editsFiles: true },
     execute: Effect.fnUntraced(function* ({ destination, source }) {
       const backend = yield* Backend.Backend
       const [from, to] = [yield* normalize("move", source), yield* normalize("move", destination)]

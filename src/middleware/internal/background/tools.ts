@@ -95,6 +95,7 @@ const startTask = (settings: Settings): Tool.Tool<Needs> => {
       }),
       subagent_type: Schema.String.annotate({ description: `One of: ${names}` })
     },
+    annotations: { delegates: true, untrusted: true },
     reaches: settings.reaches,
     // `make` of the middleware restores the workers' requirements, which their types had.
     execute: ({ description, subagent_type }) =>
@@ -129,7 +130,7 @@ const checkTask = (settings: Settings): Tool.Tool<Needs> => {
         Schema.Finite.annotate({ description: `Up to ${maxWait}. Without it, the answer comes at once.` })
       )
     },
-    annotations: { readOnly: true, volatile: true },
+    annotations: { readOnly: true, volatile: true, untrusted: true },
     execute: ({ task_id, wait_seconds }) =>
       check(task_id, wait_seconds ?? 0) as Effect.Effect<string, ToolError.ToolError, Needs>
   })

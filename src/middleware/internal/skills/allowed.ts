@@ -1,4 +1,5 @@
-/** The tools that an active skill allows, with the names in published skills. */
+/** The tools that an active skill allows. */
+import type { ToolDefinition } from "../../../core/ChatModel.ts"
 import { normaliseName } from "../../../support/text/names.ts"
 import { isPattern } from "./scan.ts"
 
@@ -9,36 +10,27 @@ export interface Allowed {
   readonly turn: string
 }
 
-/** Names of this library's tools in published skills. */
-const synonyms: ReadonlyMap<string, string> = new Map([
-  ["read", "read_file"],
-  ["write", "write_file"],
-  ["edit", "edit_file"],
-  ["multiedit", "edit_file"],
-  ["bash", "execute"],
-  ["agent", "task"],
-  ["todowrite", "write_todos"],
-  ["askuserquestion", "ask_user"],
-  ["skill", "use_skill"]
-])
+type Named = Pick<ToolDefinition, "annotations" | "name">
+
+/** Reports whether an entry of `allowed-tools` is the name of a tool, or an alias of it. */
+const isFor = (entry: string, { annotations, name }: Named): boolean =>
+  [name, ...(annotations.aliases ?? [])].some((one) => normaliseName(one) === normaliseName(entry))
 
 /**
- * Translates `allowed-tools` to tool names: each entry itself, and this library's name for it. Entries about arguments
- * can't be enforced, and allow nothing.
+ * Translates `allowed-tools` to the names of these tools. An entry for no tool stays, as a tool may come later. Entries
+ * about arguments can't be enforced, and allow nothing.
  */
-export const toolNames = (entries: ReadonlyArray<string>): ReadonlyArray<string> => [
+export const toolNames = (entries: ReadonlyArray<string>, tools: ReadonlyArray<Named>): ReadonlyArray<string> => [
   ...new Set(
     entries
       .filter((entry) => !isPattern(entry))
-      .flatMap((entry) => [entry, synonyms.get(normaliseName(entry)) ?? entry])
+      .flatMap((entry) => [entry, ...tools.flatMap((tool) => (isFor(entry, tool) ? [tool.name] : []))])
   )
 ]
 
 /** Reports whether a tool may be used. */
-export const allows = ({ tools }: Pick<Allowed, "tools">, name: string): boolean => {
-  const folded = normaliseName(name)
-  return tools.some((one) => normaliseName(one) === folded)
-}
+export const allows = ({ tools }: Pick<Allowed, "tools">, tool: Named): boolean =>
+  tools.some((entry) => isFor(entry, tool))
 
 /** The tools that two skills both allow. */
 export const narrower = (left: ReadonlyArray<string>, right: ReadonlyArray<string>): ReadonlyArray<string> => {

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { Backend } from "../../../core/Backend.ts"
+import type { ToolDefinition } from "../../../core/ChatModel.ts"
 import * as ToolError from "../../../core/ToolError.ts"
 import { head, oneLine, visible } from "../../../support/text/untrusted.ts"
 import { allows, toolNames } from "./allowed.ts"
@@ -57,7 +58,7 @@ const unknown = (skills: ReadonlyArray<Skill>, name: string): string => {
 export const load = Effect.fnUntraced(function* (
   skills: ReadonlyArray<Skill>,
   name: string,
-  there: ReadonlyArray<string>,
+  there: ReadonlyArray<ToolDefinition>,
   leaveTool: string
 ) {
   const skill = skills.find((one) => one.name === name)
@@ -80,10 +81,11 @@ export const load = Effect.fnUntraced(function* (
   const cut = isWhole
     ? ""
     : `\n\n[Cut: the rest of the skill is in ${oneLine(skill.path)}, from line ${next} on. Read it with read_file.]`
-  const allowed = manifest.allowedTools === undefined ? undefined : toolNames(manifest.allowedTools)
-  const left = allowed === undefined ? [] : there.filter((one) => one !== leaveTool && allows({ tools: allowed }, one))
+  const allowed = manifest.allowedTools === undefined ? undefined : toolNames(manifest.allowedTools, there)
+  const left =
+    allowed === undefined ? [] : there.filter((one) => one.name !== leaveTool && allows({ tools: allowed }, one))
   // Before a run's first request the available tools are unknown.
-  const names = there.length === 0 ? (allowed ?? []).map(oneLine) : left
+  const names = there.length === 0 ? (allowed ?? []).map(oneLine) : left.map((one) => one.name)
   const narrow =
     allowed === undefined
       ? ""
