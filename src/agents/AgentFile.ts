@@ -29,12 +29,13 @@ import type { ChatModel } from "../core/ChatModel.ts"
 import type * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import type { Sandbox } from "../core/Sandbox.ts"
-import type * as Tool from "../core/Tool.ts"
+import { type Annotations, finalAnswer, type Tool } from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import * as DeepAgent from "../deep/DeepAgent.ts"
 import * as Budget from "../middleware/Budget.ts"
 import type * as HumanInTheLoop from "../middleware/HumanInTheLoop.ts"
 import * as Taint from "../middleware/Taint.ts"
+import * as ToolExclusion from "../middleware/ToolExclusion.ts"
 import { defined } from "../support/json/defined.ts"
 import { brief, problems } from "../support/text/issues.ts"
 import { normaliseName } from "../support/text/names.ts"
@@ -56,6 +57,7 @@ const List = Schema.Array(Schema.String)
  * - `name`, `description`: what others choose it by; the name is that of the file by default
  * - `model`: `provider:model`; that of the run by default. `thinking`: how much it thinks
  * - `tools`: names of tools; all that there are by default. `disallowedTools`: all but these
+ * - `readOnly: true`: of these tools, only the ones that change nothing, by their annotations
  * - `mcp`: names of servers whose tools it gets, too
  * - `skills`: folders of skills, as paths of its files
  * - `subagents`: names of other agents that it can give work to; `generalPurpose: false` for no other
@@ -72,6 +74,7 @@ export const FrontMatter = Schema.Struct({
   thinking: Schema.optionalKey(Schema.Literals(["off", "low", "medium", "high"])),
   tools: Schema.optionalKey(List),
   disallowedTools: Schema.optionalKey(List),
+  readOnly: Schema.optionalKey(Schema.Boolean),
   mcp: Schema.optionalKey(List),
   skills: Schema.optionalKey(List),
   subagents: Schema.optionalKey(Schema.Array(Name)),
@@ -111,26 +114,8 @@ const fields = Object.keys(FrontMatter.fields)
 const decode = Schema.decodeUnknownResult(FrontMatter)
 const mostCharacters = 65_536
 
-/** The tools of Claude Code, by what does the same here; those without a name here are part of every deep agent. */
-const claudeTools: { readonly [name: string]: ReadonlyArray<string> } = {
-  Read: ["ls", "read_file"],
-  Write: ["write_file"],
-  Edit: ["edit_file"],
-  MultiEdit: ["edit_file"],
-  NotebookEdit: ["edit_file"],
-  Glob: ["glob"],
-  Grep: ["grep"],
-  LS: ["ls"],
-  Bash: ["execute"],
-  BashOutput: [],
-  KillShell: [],
-  WebFetch: ["fetch_url"],
-  WebSearch: ["web_search"],
-  TodoWrite: [],
-  Task: [],
-  Agent: [],
-  Skill: []
-}
+/** Tools of Claude Code that a file need not choose here: every deep agent has their like, or none has. */
+const unchosen = new Set(["BashOutput", "KillShell", "TodoWrite", "Task", "Agent", "Skill", "AskUserQuestion"])
 
 const claudeModels: { readonly [alias: string]: string | undefined } = {
   inherit: undefined,
@@ -161,17 +146,9 @@ const outside = (text: string): string => {
 const listed = (value: unknown): unknown =>
   typeof value === "string" ? (outside(value).match(/[^\s,]+/g) ?? []) : value
 
-const translated = (value: unknown): unknown => {
+const chosenOf = (value: unknown): unknown => {
   const names: unknown = listed(value)
-  return Array.isArray(names)
-    ? [
-        ...new Set(
-          names.flatMap((name: unknown): ReadonlyArray<unknown> =>
-            typeof name === "string" && Object.hasOwn(claudeTools, name) ? (claudeTools[name] ?? []) : [name]
-          )
-        )
-      ]
-    : names
+  return Array.isArray(names) ? names.filter((name: unknown) => typeof name !== "string" || !unchosen.has(name)) : names
 }
 
 /** The fields of a file of Claude Code that mean something here. */
@@ -182,8 +159,8 @@ const fromClaude = (raw: Raw): Raw => {
   return defined({
     ...rest,
     model: spec,
-    tools: tools === undefined ? undefined : translated(tools),
-    disallowedTools: disallowedTools === undefined ? undefined : translated(disallowedTools)
+    tools: tools === undefined ? undefined : chosenOf(tools),
+    disallowedTools: disallowedTools === undefined ? undefined : chosenOf(disallowedTools)
   })
 }
 
@@ -266,7 +243,7 @@ export interface Servers<out E = never, out R = never> {
  * - `output`: the schema of the answer of the agent itself
  */
 export interface Options<E = never, R = never> {
-  readonly tools?: ReadonlyArray<Tool.Tool<R | Approvals | ToolContext>> | undefined
+  readonly tools?: ReadonlyArray<Tool<R | Approvals | ToolContext>> | undefined
   readonly agents?: ReadonlyArray<AgentFile> | undefined
   readonly servers?: Servers<E, R> | undefined
   readonly model?: ((spec: string, thinking: AgentFile["thinking"]) => Layer.Layer<ChatModel, E, R>) | undefined
@@ -289,18 +266,42 @@ export type Compiled<E = never, R = never> = Agent.Agent<
 
 const execute = "execute"
 
-/** The tools of a file, parted as `DeepAgent.make` takes them. */
-const chosen = <E, R>(file: AgentFile, options: Options<E, R>) => {
+type Named = Pick<Tool<never>, "annotations" | "name">
+
+/** Reports whether a tool acts on nothing outside of its agent. */
+const changesNothing = ({ destructive, openWorld, readOnly }: Annotations): boolean =>
+  readOnly === true || (destructive === false && openWorld === false)
+
+/** Keeps tools that change something from an agent, wherever they come from. */
+const readOnlyTools = ToolExclusion.make(
+  ({ annotations, name }) => name !== finalAnswer && !changesNothing(annotations)
+)
+
+/** Finds the tools that a name in a file means: the tool itself, or the tools that have it as an alias. */
+const findTools = (all: ReadonlyArray<Named>, given: string): ReadonlyArray<Named> => {
+  const isSame = (name: string): boolean => normaliseName(name) === normaliseName(given)
+  const own = all.filter(({ name }) => isSame(name))
+  return own.length > 0 ? own : all.filter(({ annotations }) => annotations.aliases?.some(isSame) === true)
+}
+
+/** Chooses the tools of a file, and parts them as `DeepAgent.make` takes them. */
+const chooseTools = <E, R>(file: AgentFile, options: Options<E, R>) => {
   const tools = options.tools ?? []
-  const all = [...FileTools.names, execute, ...tools.map(({ name }) => name)]
-  const find = (name: string): string | undefined => all.find((one) => normaliseName(one) === normaliseName(name))
-  const asked = [...(file.tools ?? []), ...(file.disallowedTools ?? [])]
-  const unknown = asked.find((name) => find(name) === undefined)
+  const all: ReadonlyArray<Named> = [...FileTools.make({ execute: true }), ...tools]
+  const { disallowedTools = [], readOnly = false, tools: listed } = file
+  const unknown = [...(listed ?? []), ...disallowedTools].find((name) => findTools(all, name).length === 0)
   if (unknown !== undefined) {
-    return Result.fail(`tools: there is no tool ${brief(unknown)}. ${suggestion(unknown, all)}`)
+    const near = suggestion(
+      unknown,
+      all.map(({ name }) => name)
+    )
+    return Result.fail(`tools: there is no tool ${brief(unknown)}. ${near}`)
   }
-  const without = new Set((file.disallowedTools ?? []).map(find))
-  const kept = new Set((file.tools ?? all).map(find).filter((name) => !without.has(name)))
+  const named = listed?.flatMap((name) => findTools(all, name)) ?? all
+  const without = new Set(disallowedTools.flatMap((name) => findTools(all, name)))
+  const kept = new Set(
+    named.flatMap((tool) => (without.has(tool) || (readOnly && !changesNothing(tool.annotations)) ? [] : [tool.name]))
+  )
   return Result.succeed({
     files: FileTools.names.filter((name) => kept.has(name)),
     execute: kept.has(execute),
@@ -374,7 +375,7 @@ const build = <E, R>(
       return yield* invalid(`mcp: there is no server ${brief(missing)}. ${suggestion(missing, servers?.names ?? [])}`)
     }
     const own = mcp.length === 0 || servers === undefined ? [] : [servers.make(mcp)]
-    const found = chosen(file, options)
+    const found = chooseTools(file, options)
     if (Result.isFailure(found)) return yield* invalid(found.failure)
     const { execute: shell, ...tools } = found.success
     const has = new Set([
@@ -403,7 +404,8 @@ const build = <E, R>(
         // Sub-agents inherit it.
         ...(above.length > 0 || options.taint === undefined ? [] : [taintOf(options.taint, has)]),
         ...own,
-        ...(file.budget === undefined ? [] : [budgetOf(file.budget)])
+        ...(file.budget === undefined ? [] : [budgetOf(file.budget)]),
+        ...(file.readOnly === true ? [readOnlyTools] : [])
       ]
     })
     const limited =

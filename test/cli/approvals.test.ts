@@ -156,13 +156,14 @@ describe("the desk", () => {
     Effect.gen(function* () {
       const desk = makeDesk({ mode: "auto-edit", principal: { id: "ada" }, onChange: () => {} })
       const { decide } = yield* Effect.provide(Effect.service(Approval.Approvals), desk.layer)
-      expect((yield* decide(request("write_file", { file_path: "/a" })))._tag).toBe("Approve")
+      const edit = request("write_file", { file_path: "/a" }, { editsFiles: true })
+      expect((yield* decide(edit))._tag).toBe("Approve")
       const waiting = yield* Effect.forkChild(decide(run("ls")), { startImmediately: true })
       expect(desk.waiting().length).toBe(1)
       desk.add(ruleFor(run("ls"), likeOf(run("ls"))))
       expect(yield* Fiber.join(waiting)).toMatchObject({ _tag: "Approve", by: { id: "ada" } })
       desk.setMode("plan")
-      expect((yield* decide(request("write_file", { file_path: "/a" })))._tag).toBe("Reject")
+      expect((yield* decide(edit))._tag).toBe("Reject")
       desk.setMode("yolo")
       expect((yield* decide(run("rm -rf /")))._tag).toBe("Approve")
       const question = yield* Effect.forkChild(decide(request("ask_user", {}, { answer: { type: "string" } })), {

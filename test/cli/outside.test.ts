@@ -62,7 +62,7 @@ describe("text from outside", { timeout: 120_000 }, () => {
       const execute = Tool.make("execute", {
         description: "Runs a command",
         parameters: { command: Schema.String },
-        annotations: { openWorld: true },
+        annotations: { openWorld: true, runsCommands: true },
         execute: () => Effect.succeed("output")
       })
       const wipe = Tool.make("wipe", {
@@ -71,8 +71,8 @@ describe("text from outside", { timeout: 120_000 }, () => {
         annotations: { destructive: true },
         execute: () => Effect.succeed("wiped")
       })
-      const options = Outside.rules([], { servers: [], problems: [] })
-      const middleware = [Taint.make({ ...options, trusted: ["execute"], harmless: ["execute"] }), Outside.commands]
+      const options = Outside.rules([execute, wipe], { servers: [], problems: [] })
+      const middleware = [Taint.make({ ...options, harmless: ["execute"] }), Outside.commands]
       const agent = Agent.make({ name: "a", prompt: "", tools: [execute, wipe], middleware })
       for (const [command, isAsked] of [
         ["ls -la && npm test", false],

@@ -16,9 +16,6 @@ export interface Desk {
   readonly drop: (index: number) => Rule | undefined
 }
 
-/** Tools that change files and nothing else. */
-const edits = new Set(["write_file", "edit_file", "delete_file", "move_file", "apply_patch"])
-
 const planned =
   "This is plan mode: nothing may be changed yet. Look around, then answer with the plan; the user accepts it or says what to change."
 
@@ -35,7 +32,7 @@ export const automatic = (
   if (mode === "plan") return request.allow.includes("reject") ? Approval.reject(request, planned) : undefined
   // No mode and no rule of the chat decides in a person's place.
   if (request.byPerson === true || !request.allow.includes("approve")) return undefined
-  const isFree = mode === "yolo" || (mode === "auto-edit" && edits.has(request.toolName)) || covers(rules, request)
+  const isFree = mode === "yolo" || (mode === "auto-edit" && request.editsFiles === true) || covers(rules, request)
   return isFree ? Approval.approve(request) : undefined
 }
 

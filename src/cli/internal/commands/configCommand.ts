@@ -82,7 +82,7 @@ export const explain = Effect.fnUntraced(function* (context: Context, name: stri
   const found = yield* readPolicies(policyFiles(places, isTrusted))
   const { tools } = Agent.describe(yield* app.agent({ mode: "ask" }))
   const names = tools.map((tool) => tool.name)
-  const policy = yield* compiled(found, names)
+  const policy = yield* compiled(found, tools)
   if (name.startsWith("/")) {
     const rowOf = (operation: "read" | "write") => {
       const ruling = policy?.explainPath(operation, name).ruling

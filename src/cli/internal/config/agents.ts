@@ -17,9 +17,6 @@ export interface Agents {
   readonly problems: ReadonlyArray<AgentFile.InvalidAgentFile>
 }
 
-const looking = ["ls", "read_file", "glob", "grep", "git_status", "git_diff", "git_log", "git_show", "git_blame"]
-const changing = ["write_file", "edit_file", "delete_file", "move_file", "git_commit", "git_branch", "git_worktree"]
-
 const own: ReadonlyArray<AgentFile.AgentFile & { readonly origin: Origin }> = [
   {
     name: "deep",
@@ -31,21 +28,21 @@ const own: ReadonlyArray<AgentFile.AgentFile & { readonly origin: Origin }> = [
     name: "researcher",
     description: "Answers one question by reading much: files, documents, pages. Changes nothing.",
     prompt: Prompts.researcher,
-    disallowedTools: [...changing, "execute"],
+    readOnly: true,
     generalPurpose: false
   },
   {
     name: "reviewer",
     description: "Reviews a change, and says what is wrong with it. Changes nothing.",
     prompt: Prompts.reviewer,
-    disallowedTools: changing,
+    readOnly: true,
     generalPurpose: false
   },
   {
     name: "planner",
     description: "Reads, and gives a plan in steps that somebody else can take. Changes nothing.",
     prompt: Prompts.planner,
-    tools: looking,
+    readOnly: true,
     generalPurpose: false
   }
 ].map((agent) => ({ ...agent, path: "effect-deepagents", origin: "program" }))

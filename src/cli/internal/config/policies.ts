@@ -3,6 +3,7 @@ import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as AgentHome from "../../../backends/AgentHome.ts"
+import type { Tool } from "../../../core/Tool.ts"
 import type * as Network from "../../../net/Network.ts"
 import type * as Policy from "../../../rules/Policy.ts"
 import { fail, type Failure, orFail } from "../failure.ts"
@@ -61,9 +62,10 @@ const own: FileRule = {
   ruling: "allow"
 }
 
-const nothingWritten: FileRule = { name: "sandbox: readOnly", operations: ["write"], paths: ["/**"], ruling: "refuse" }
+/** All tools that an agent of the program may have. */
+type Tools = ReadonlyArray<Pick<Tool, "annotations" | "name">>
 
-const commands = ["execute", "git_*"]
+const nothingWritten: FileRule = { name: "sandbox: readOnly", operations: ["write"], paths: ["/**"], ruling: "refuse" }
 
 const hasCommands = ({ sandbox }: Policy.Policy): boolean => sandbox !== "readOnly" && sandbox !== "noCommands"
 
@@ -73,7 +75,8 @@ const restricts = ({ files, sandbox }: Policy.Policy): boolean =>
   files?.rules.some(({ ruling }) => ruling !== "allow") === true
 
 /** Splits a policy into the parts that agents enforce. Commands go where none may run. */
-const partsOf = ({ policy }: Found): ReadonlyArray<Policy.Policy> => {
+const partsOf = (tools: Tools, { policy }: Found): ReadonlyArray<Policy.Policy> => {
+  const commands = tools.flatMap(({ annotations, name }) => (annotations.runsCommands === true ? [name] : []))
   const { sandbox, ...rest } = policy
   const { files, off } = rest
   // The program adds rules of its own, so each rule keeps its place in the file as a name.
@@ -94,10 +97,10 @@ const partsOf = ({ policy }: Found): ReadonlyArray<Policy.Policy> => {
   return sandbox === "askForCommands" ? [whole, asked] : [whole]
 }
 
-/** Combines all policies. Returns `undefined` without any. `known` are the names of all tools. */
+/** Combines all policies. Returns `undefined` without any. */
 export const compiled = Effect.fnUntraced(function* (
   found: ReadonlyArray<Found>,
-  known: ReadonlyArray<string>
+  tools: Tools
 ): Effect.fn.Return<Policy.Compiled | undefined, Failure> {
   if (found.length === 0) return undefined
   const around = found.find(({ policy }) => restricts(policy))
@@ -109,6 +112,10 @@ export const compiled = Effect.fnUntraced(function* (
   }
   const { compile } = yield* Effect.promise(() => import("../../../rules/Policy.ts"))
   return yield* orFail("usage")(
-    Effect.fromResult(compile([{ name: "program", strict: true, network }, ...found.flatMap(partsOf)], { known }))
+    Effect.fromResult(
+      compile([{ name: "program", strict: true, network }, ...found.flatMap((one) => partsOf(tools, one))], {
+        known: tools.map(({ name }) => name)
+      })
+    )
   )
 })

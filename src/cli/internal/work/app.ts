@@ -26,13 +26,13 @@ import type { McpError } from "../../../mcp/McpError.ts"
 import { McpServers } from "../../../mcp/McpServers.ts"
 import * as AskUser from "../../../middleware/AskUser.ts"
 import * as Budget from "../../../middleware/Budget.ts"
-import type * as HumanInTheLoop from "../../../middleware/HumanInTheLoop.ts"
 import type * as Network from "../../../net/Network.ts"
 import * as SqliteSessions from "../../../sessions/SqliteSessions.ts"
 import * as FetchUrl from "../../../web/FetchUrl.ts"
 import type { WebReader } from "../../../web/WebReader.ts"
 import * as WebSearch from "../../../web/WebSearch.ts"
 import * as Git from "../../../workspace/Git.ts"
+import { approvalsOf } from "../approvals/defaults.ts"
 import * as Assets from "../assets.ts"
 import { type Search, searchOf } from "../commands/search.ts"
 import { agentOf, type Agents, findAgents } from "../config/agents.ts"
@@ -40,7 +40,7 @@ import { makeFolder, type Places, sessionsFile } from "../config/places.ts"
 import { compiled, network, policyFiles, readPolicies } from "../config/policies.ts"
 import { chooseModel, modelLayer } from "../config/providers.ts"
 import { findServers, type FoundServers, serversLayer } from "../config/servers.ts"
-import type { Approvals, Settings } from "../config/settings.ts"
+import type { Settings } from "../config/settings.ts"
 import { type Failure, layerOrFail, orFail } from "../failure.ts"
 import * as Demo from "./demo.ts"
 import * as Outside from "./outside.ts"
@@ -82,27 +82,6 @@ export interface App {
   readonly files: (threadId: string) => Layer.Layer<Backend | Sandbox, Failure, Services>
 }
 
-/** Calls that a person is asked about. The files that the agent keeps for itself are its own. */
-const rules = (mode: Approvals): NonNullable<HumanInTheLoop.Options["tools"]> => {
-  const own = (path: unknown) => typeof path === "string" && path.startsWith(`${AgentHome.mountedAt}/`)
-  const changes =
-    mode === "auto-edit" ? false : { when: (args: { readonly file_path?: unknown }) => !own(args["file_path"]) }
-  return {
-    write_file: changes,
-    edit_file: changes,
-    move_file: mode !== "auto-edit",
-    delete_file: true,
-    // An address can carry away what was read.
-    fetch_url: { likeness: ({ url }) => hostOf(url) },
-    // So can a question, but it goes to one provider.
-    web_search: { likeness: () => "web_search" },
-    git_commit: true,
-    git_branch: true,
-    git_worktree: true,
-    execute: { likeness: ({ command }) => JSON.stringify(command) }
-  }
-}
-
 /** A folder that can be read and not written, and that searches of the project pass by. */
 const readOnly = (root: string) =>
   Layer.effect(
@@ -140,8 +119,6 @@ export const connected = Effect.fnUntraced(function* (context: Context) {
   const built = yield* Layer.build(serversLayer(context.places, servers))
   return { ...context, servers: ContextOf.get(built, McpServers) } satisfies Context
 })
-
-const hostOf = (url: unknown): string => (typeof url === "string" ? (URL.parse(url)?.host ?? url) : "")
 
 /** Folder in which skills are mounted: hidden, so that a search of the project does not find them. */
 const packaged = "/.skills/packaged"
@@ -214,7 +191,8 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const model = isDemo ? "demo:script" : (file.model ?? (yield* chooseModel(places, settings)))
   const policies = yield* readPolicies(policyFiles(places, isTrusted))
   const tools = [FetchUrl.make({ robots: true }), WebSearch.make(), ...Git.make()]
-  const policy = yield* compiled(policies, [...FileTools.names, "execute", ...tools.map(({ name }) => name)])
+  const all = [...FileTools.make({ execute: true }), ...tools]
+  const policy = yield* compiled(policies, all)
   const { budget, tokens } = settings
   // Whoever says --yolo wants no such question.
   const isGuarded = !isDemo && settings.approvals?.value !== "yolo"
@@ -248,11 +226,8 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
           output,
           model: layerOf,
           // The one who is asked while it runs knows the mode, which may change meanwhile.
-          approvals: {
-            destructive: true,
-            tools: rules(mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"))
-          },
-          taint: isGuarded ? Outside.rules(tools, servers) : undefined,
+          approvals: approvalsOf(mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"), all),
+          taint: isGuarded ? Outside.rules(all, servers) : undefined,
           middleware: [
             ...(policy?.middleware ?? []),
             AskUser.make(),

@@ -1,13 +1,10 @@
 /** The program's rules for text from outside: web pages, history of git, MCP servers, commands that use the network. */
 import * as Effect from "effect/Effect"
 import * as CommandRisk from "../../../backends/CommandRisk.ts"
-import * as FileTools from "../../../backends/FileTools.ts"
 import * as Middleware from "../../../core/Middleware.ts"
 import type { Annotations } from "../../../core/Tool.ts"
 import * as Taint from "../../../middleware/Taint.ts"
 import type { FoundServers } from "../config/servers.ts"
-
-const execute = "execute"
 
 /**
  * The words of the person's own files and commands count as his. Calls that go to an address are asked about by their
@@ -17,10 +14,13 @@ export const rules = (
   tools: ReadonlyArray<{ readonly name: string; readonly annotations: Annotations }>,
   { servers }: FoundServers
 ): Taint.Options => {
-  const own = tools.filter(({ annotations }) => annotations.openWorld !== true && annotations.untrusted !== true)
+  const trusted = tools.filter(
+    ({ annotations: { openWorld, runsCommands, untrusted } }) =>
+      untrusted !== true && (openWorld !== true || runsCommands === true)
+  )
   return {
     strict: true,
-    trusted: [...FileTools.names, execute, ...own.map(({ name }) => name)],
+    trusted: trusted.map(({ name }) => name),
     harmless: tools.filter(({ annotations }) => annotations.addresses !== undefined).map(({ name }) => name),
     servers: servers.filter(({ origin }) => origin === "user").map(({ name }) => name)
   }
@@ -35,7 +35,7 @@ export const commands: Middleware.Middleware = Middleware.make({
   name: "ReachingCommands",
   inherit: true,
   wrapToolCall: (call, next) =>
-    call.name === execute && isReaching(call.arguments["command"])
+    call.annotations.runsCommands === true && isReaching(call.arguments["command"])
       ? Effect.andThen(Taint.bringIn("a command that uses the network"), next(call))
       : next(call)
 })
