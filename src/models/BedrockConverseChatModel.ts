@@ -110,7 +110,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
         const origin: Origin = { provider, model, secrets, said: collectTexts }
         const parts = decodeTurn(
           ask(body, collectTexts),
-          () => makeDecoder({ origin, names, makeId, cost: rates?.cost }),
+          (sink) => makeDecoder({ origin, names, makeId, cost: rates?.cost }, sink),
           unknown
         )
         return warned(warnOfThinking(unheard), warned(warnOfMedia(damaged), parts))

@@ -102,7 +102,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
         if (Result.isFailure(written)) return yield* reservedParameter(provider, model, written.failure)
         const { body, damaged, lost, names, restore, unheard } = written.success
         const context = { origin: client.originOf(body), names, restore, makeId }
-        const parts = decodeTurn(yield* client.stream(body), () => makeDecoder(context), unknown)
+        const parts = decodeTurn(yield* client.stream(body), (sink) => makeDecoder(context, sink), unknown)
         return warned(warnOfThinking(unheard), warned(warnOfSchema(lost), warned(warnOfMedia(damaged), parts)))
       })
       return { nextTurn: (request) => Stream.unwrap(turn(request)) }

@@ -98,7 +98,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
       model,
       makeWriter: () => makeChatWriter(settings),
       send: (body) => (sdk, signal) => sdk.chat.completions.create(body, { signal }),
-      makeDecoder: (context) => makeChatDecoder({ ...context, thinkTags: tagsOf(ways, options) })
+      makeDecoder: (context, sink) => makeChatDecoder({ ...context, thinkTags: tagsOf(ways, options) }, sink)
     })
   })
 })

@@ -111,17 +111,17 @@ const parsers: Readonly<Record<string, Parser>> = {
   "an error that repeats a conversation": (text) =>
     hide(textOf("x y ", 10_000), { secrets: [], said: () => textsOf(inPieces(text, 20), "request") }),
   "Chat Completions": (text) => {
-    const decoder = makeChatDecoder({ ...context, thinkTags })
+    const decoder = makeChatDecoder({ ...context, thinkTags }, sink)
     for (const [at, content] of inPieces(text, 13).entries()) {
       const call = { index: at, id: `${at}`, function: { name: "f", arguments: content } }
       const part = { type: "reasoning.text", index: at % 2, text: content }
-      decoder.take({ choices: [{ delta: { content, tool_calls: [call], reasoning_details: [part] } }] }, sink)
+      decoder.take({ choices: [{ delta: { content, tool_calls: [call], reasoning_details: [part] } }] })
     }
-    decoder.take({ choices: [{ delta: {}, finish_reason: "stop" }] }, sink)
-    decoder.end(sink)
+    decoder.take({ choices: [{ delta: {}, finish_reason: "stop" }] })
+    decoder.end()
   },
   Responses: (text) => {
-    const decoder = makeResponsesDecoder(context)
+    const decoder = makeResponsesDecoder(context, sink)
     const items = inPieces(text, 13).map((args, at) => ({
       type: at % 2 === 0 ? "function_call" : "message",
       id: `${at}`,
@@ -131,28 +131,28 @@ const parsers: Readonly<Record<string, Parser>> = {
       content: [{ type: "output_text", text: args }]
     }))
     for (const [output_index, item] of items.entries()) {
-      decoder.take({ type: "response.output_item.added", output_index, item }, sink)
-      decoder.take({ type: "response.output_text.delta", output_index: 0, delta: item.arguments }, sink)
+      decoder.take({ type: "response.output_item.added", output_index, item })
+      decoder.take({ type: "response.output_text.delta", output_index: 0, delta: item.arguments })
     }
     const renamed = items.map((item) => ({ ...item, id: `other ${item.id}` })).toReversed()
-    decoder.take({ type: "response.completed", response: { output: renamed } }, sink)
-    decoder.end(sink)
+    decoder.take({ type: "response.completed", response: { output: renamed } })
+    decoder.end()
   },
   Messages: (text) => {
     const fail = () => {
       throw new Error("the answer was not accepted")
     }
-    const decoder = makeDecoder({ names, priced: (usage) => usage, makeId: () => "id", fail })
-    decoder.take({ type: "message_start", message: {} }, sink)
+    const decoder = makeDecoder({ names, priced: (usage) => usage, makeId: () => "id", fail }, sink)
+    decoder.take({ type: "message_start", message: {} })
     for (const [index, partial_json] of inPieces(text, 13).entries()) {
       const content_block = { type: "tool_use", id: "a", name: `f${index}`, input: {} }
-      decoder.take({ type: "content_block_start", index, content_block }, sink)
-      decoder.take({ type: "content_block_delta", index, delta: { partial_json } }, sink)
-      decoder.take({ type: "content_block_delta", index: 0, delta: { partial_json } }, sink)
+      decoder.take({ type: "content_block_start", index, content_block })
+      decoder.take({ type: "content_block_delta", index, delta: { partial_json } })
+      decoder.take({ type: "content_block_delta", index: 0, delta: { partial_json } })
     }
-    decoder.take({ type: "message_delta", delta: { stop_reason: "tool_use" } }, sink)
-    decoder.take({ type: "message_stop" }, sink)
-    decoder.end(sink)
+    decoder.take({ type: "message_delta", delta: { stop_reason: "tool_use" } })
+    decoder.take({ type: "message_stop" })
+    decoder.end()
   },
   "many calls of one id": (text) =>
     sortCalls(inPieces(text, 13).map((raw) => ({ id: "a", name: "f", raw, cut: false }))),

@@ -6,11 +6,12 @@ import { isObject, type JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
 import type { Usage } from "../../../core/Usage.ts"
 import { isTooDeep, tooDeep } from "../schema/nesting.ts"
+import { type Call, makeAssembler, type Speech } from "../turn/assembler.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
 import { placeOf } from "../wire/read.ts"
 import { isVerbatim } from "./layout.ts"
-import { assemble, objectOf, type Open, text } from "./message.ts"
+import { type Called, finishTurn, objectOf, type Said, text } from "./message.ts"
 import { count, noCounts, usageOf } from "./usage.ts"
 
 /** A fault of an answer: it breaks the protocol, or it is the provider's own error. */
@@ -26,155 +27,159 @@ export interface Reading {
   readonly fail: (fault: Fault) => ModelError
 }
 
-/** Takes in the text of a block that goes back as it came: it comes in one piece, or in several. */
-const join = (block: Extract<Open, { readonly kind: "verbatim" }>, delta: JsonObject): void => {
-  for (const key of ["content", "encrypted_content"]) {
-    const more = delta[key]
-    const before = block.start[key]
-    if (typeof more === "string") {
-      block.start = { ...block.start, [key]: typeof before === "string" ? before + more : more }
-    }
-  }
-}
-
 const broken = (problem: string): Fault => ({ _tag: "Protocol", problem })
 
+type Block = Speech<Said> | Call<Called>
+
 /** Makes a decoder for one answer. Events and blocks of types that are not known say nothing. */
-export const makeDecoder = ({ fail, makeId, names, priced }: Reading): TurnDecoder<unknown> => {
-  const blocks = new Map<number, Open>()
+export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink): TurnDecoder<unknown> => {
+  const turn = makeAssembler<Said, Called>(sink, makeId)
+  /** Blocks by their index; `undefined` stands for one of an unknown type. */
+  const blocks = new Map<number, Block | undefined>()
   const counts = noCounts()
   let answer: JsonObject | undefined
   let stop: JsonObject = {}
   let filtered = false
   let done = false
 
-  const begin = (index: number, start: JsonObject, sink: Sink): void => {
+  const call = (start: JsonObject, isHosted: boolean): Call<Called> => {
+    const given = text(start["name"])
+    const name = isHosted ? given : names.own(given)
+    const id = text(start["id"]) || (isHosted ? "" : makeId())
+    return turn.addCall({ id, name, isHosted, data: { start } })
+  }
+
+  const startCall = (start: JsonObject, isHosted: boolean): Call<Called> => {
+    const begun = call(start, isHosted)
+    turn.start(begun)
+    return begun
+  }
+
+  const openers = new Map<string, (start: JsonObject) => Block>([
+    ["text", () => turn.speak("text", { citations: [], signature: "" })],
+    ["thinking", () => turn.speak("reasoning", { citations: [], signature: "" })],
+    [
+      "redacted_thinking",
+      ({ data }) => turn.speak("reasoning", { citations: [], signature: "", redacted: text(data) })
+    ],
+    ["tool_use", (start) => startCall(start, false)],
+    ["server_tool_use", (start) => startCall(start, true)],
+    ["mcp_tool_use", (start) => startCall(start, true)]
+  ])
+
+  const begin = (index: number, start: JsonObject): void => {
     const type = text(start["type"])
-    if (type === "text") {
-      blocks.set(index, { kind: "text", text: "", citations: [] })
-    } else if (type === "thinking") {
-      blocks.set(index, { kind: "thinking", text: "", signature: "" })
-    } else if (type === "tool_use") {
-      const id = text(start["id"]) || makeId()
-      const name = names.own(text(start["name"]))
-      blocks.set(index, { kind: "call", start, id, name, json: "", closed: false })
-      sink.emit({ _tag: "ToolCallStart", id, name })
-    } else if (type === "redacted_thinking") {
-      blocks.set(index, { kind: "redacted", data: text(start["data"]) })
-    } else if (isVerbatim(start)) {
-      blocks.set(index, { kind: "verbatim", start, json: "" })
-      const isCall = type === "server_tool_use" || type === "mcp_tool_use"
-      if (isCall)
-        sink.emit({ _tag: "ToolCallStart", id: text(start["id"]), name: text(start["name"]), providerExecuted: true })
-    } else {
-      blocks.set(index, { kind: "ignored" })
-      sink.unknown(`content_block:${type}`)
-    }
-    const open = blocks.get(index)
+    const open = openers.get(type)?.(start) ?? (isVerbatim(start) ? call(start, true) : undefined)
+    blocks.set(index, open)
+    if (open === undefined) sink.unknown(`content_block:${type}`)
     // A block may begin with what others stream.
-    if (open?.kind === "text" || open?.kind === "thinking") grow(open, start, sink)
+    if (open?._tag === "speech") grow(open, start)
   }
 
-  const grow = (block: Open, delta: JsonObject, sink: Sink): void => {
-    switch (block.kind) {
-      case "text": {
-        if (isObject(delta["citation"])) block.citations.push(delta["citation"])
-        const more = text(delta["text"])
-        block.text += more
-        if (more !== "") sink.emit({ _tag: "TextDelta", text: more })
-        return
+  const grow = (block: Block, delta: JsonObject): void => {
+    if (block._tag === "call") {
+      for (const key of block.isHosted ? verbatimTexts : []) {
+        const { start } = block.data
+        const more = text(delta[key])
+        if (more !== "") block.data.start = { ...start, [key]: text(start[key]) + more }
       }
-      case "thinking": {
-        block.signature += text(delta["signature"])
-        const more = text(delta["thinking"])
-        block.text += more
-        if (more !== "") sink.emit({ _tag: "ReasoningDelta", text: more })
-        return
-      }
-      case "call":
-      case "verbatim": {
-        if (block.kind === "verbatim") join(block, delta)
-        const more = text(delta["partial_json"])
-        block.json += more
-        const id = block.kind === "call" ? block.id : text(block.start["id"])
-        if (more !== "") sink.emit({ _tag: "ToolCallDelta", id, delta: more })
-        return
-      }
-      case "redacted":
-      case "ignored":
-        return
+      return turn.write(block, text(delta["partial_json"]))
     }
+    if (isObject(delta["citation"])) block.data.citations.push(delta["citation"])
+    block.data.signature += text(delta["signature"])
+    turn.say(block, text(delta[block.kind === "text" ? "text" : "thinking"]))
   }
 
-  /** Streams input that a block began with. */
-  const inOnePiece = (block: Extract<Open, { readonly kind: "call" | "verbatim" }>, sink: Sink): void => {
-    const input = objectOf(block.start["input"])
-    if (block.json !== "" || Object.keys(input).length === 0) return
-    const id = block.kind === "call" ? block.id : text(block.start["id"])
-    sink.emit({ _tag: "ToolCallDelta", id, delta: JSON.stringify(input) })
+  const close = (block: Block): void => {
+    if (block._tag !== "call") return
+    const input = objectOf(block.data.start["input"])
+    // The input with which a block began.
+    if (block.raw === "" && Object.keys(input).length > 0) turn.write(block, JSON.stringify(input))
+    block.isClosed = true
   }
 
-  const take = (event: JsonObject, sink: Sink): Fault | undefined => {
-    const index = placeOf(event["index"]) ?? -1
-    const open = blocks.get(index)
-    const type = text(event["type"])
-    switch (type) {
-      case "message_start":
-        answer = objectOf(event["message"])
+  const finish = (): Fault | undefined => {
+    if (answer === undefined) return broken("the answer ended without a beginning")
+    if (typeof stop["stop_reason"] !== "string") return broken("the answer ended without a stop reason")
+    done = true
+    finishTurn(turn, { start: answer, stop, usage: priced(usageOf(counts)), filtered })
+    return undefined
+  }
+
+  type Handler = (event: JsonObject, index: number) => Fault | undefined
+
+  const handlers = new Map<string, Handler>([
+    [
+      "message_start",
+      ({ message }) => {
+        answer = objectOf(message)
         count(counts, objectOf(answer["usage"]))
         return undefined
-      case "content_block_start":
-        if (open !== undefined || index < 0) return broken(`content block ${index} began twice or has no index`)
-        begin(index, objectOf(event["content_block"]), sink)
+      }
+    ],
+    [
+      "content_block_start",
+      (event, index) => {
+        if (blocks.has(index) || index < 0) return broken(`content block ${index} began twice or has no index`)
+        begin(index, objectOf(event["content_block"]))
         return undefined
-      case "content_block_delta":
-        if (open === undefined) return broken(`a delta came for content block ${index}, which had not begun`)
-        grow(open, objectOf(event["delta"]), sink)
+      }
+    ],
+    [
+      "content_block_delta",
+      ({ delta }, index) => {
+        if (!blocks.has(index)) return broken(`a delta came for content block ${index}, which had not begun`)
+        const block = blocks.get(index)
+        if (block !== undefined) grow(block, objectOf(delta))
         return undefined
-      case "content_block_stop":
-        if (open?.kind === "call" || open?.kind === "verbatim") inOnePiece(open, sink)
-        if (open?.kind === "call") open.closed = true
+      }
+    ],
+    [
+      "content_block_stop",
+      (_, index) => {
+        const block = blocks.get(index)
+        if (block !== undefined) close(block)
         return undefined
-      case "message_delta": {
+      }
+    ],
+    [
+      "message_delta",
+      (event) => {
         const delta = objectOf(event["delta"])
         if (typeof delta["stop_reason"] === "string") stop = delta
         count(counts, objectOf(event["usage"]))
         return undefined
       }
-      case "message_stop": {
-        if (answer === undefined) return broken("the answer ended without a beginning")
-        if (typeof stop["stop_reason"] !== "string") return broken("the answer ended without a stop reason")
-        done = true
-        const usage = priced(usageOf(counts))
-        sink.emit({
-          _tag: "TurnDone",
-          message: assemble({ id: makeId(), blocks, start: answer, stop, usage, filtered })
-        })
-        return undefined
-      }
-      case "error": {
+    ],
+    ["message_stop", finish],
+    [
+      "error",
+      (event) => {
         const error = objectOf(event["error"])
         return { _tag: "Provider", type: text(error["type"]), message: text(error["message"]) }
       }
-      case "ping":
-        return undefined
-      default:
-        sink.unknown(type)
-        return undefined
+    ],
+    ["ping", () => undefined]
+  ])
+
+  const take = (event: unknown): ModelError | undefined => {
+    if (done) return undefined
+    if (!isObject(event) || typeof event["type"] !== "string") {
+      return fail(broken("an event is not a JSON object with a type"))
     }
+    if (isTooDeep(event)) return fail(broken(tooDeep))
+    if (event["amazon-bedrock-guardrailAction"] === "INTERVENED") filtered = true
+    const handle = handlers.get(event["type"])
+    if (handle === undefined) sink.unknown(event["type"])
+    const fault = handle?.(event, placeOf(event["index"]) ?? -1)
+    return fault === undefined ? undefined : fail(fault)
   }
 
   return {
-    take: (event, sink) => {
-      if (done) return undefined
-      if (!isObject(event) || typeof event["type"] !== "string") {
-        return fail(broken("an event is not a JSON object with a type"))
-      }
-      if (isTooDeep(event)) return fail(broken(tooDeep))
-      if (event["amazon-bedrock-guardrailAction"] === "INTERVENED") filtered = true
-      const fault = take(event, sink)
-      return fault === undefined ? undefined : fail(fault)
-    },
+    take,
     end: () => (done ? undefined : fail(broken("the stream ended before the turn was complete")))
   }
 }
+
+/** Texts of a block that goes back verbatim: they come in one piece, or in several. */
+const verbatimTexts = ["content", "encrypted_content"]

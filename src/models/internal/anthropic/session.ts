@@ -151,7 +151,7 @@ export const makeSession = ({ accessToken, encoding, idle, priced, provider, sec
     )
     const turn = decodeTurn(
       events,
-      () => makeDecoder({ names, priced, makeId, fail: (fault) => faultError(origin, fault) }),
+      (sink) => makeDecoder({ names, priced, makeId, fail: (fault) => faultError(origin, fault) }, sink),
       known
     )
     return warned(warn(removed), warned(warnOfMedia(damaged), turn))

@@ -1,17 +1,14 @@
 /** Reads the events of Gemini's own API into the parts of a turn. */
 import type { Block, Citation } from "../../../core/Content.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
-import * as Message from "../../../core/Message.ts"
+import type { TurnStop } from "../../../core/Message.ts"
 import { ModelError } from "../../../core/ModelError.ts"
 import * as Sources from "../../../core/Sources.ts"
-import type { MalformedToolCall } from "../../../core/ToolCall.ts"
 import * as Usage from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
-import { restored } from "../openai/restore.ts"
 import { isTooDeep, tooDeep } from "../schema/nesting.ts"
+import { layoutIn, makeAssembler, type Speech } from "../turn/assembler.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
-import { layoutOf, type Place } from "../turn/layout.ts"
-import { sortCalls, type StreamedCall } from "../turn/toolCalls.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
 import { badResponse, type Origin, toldBy } from "../wire/errors.ts"
 import { countOf, listOf, objectOf, objectsOf, placeOf, stringOf } from "../wire/read.ts"
@@ -26,11 +23,10 @@ export interface DecodeContext {
   readonly makeId: () => string
 }
 
-type Piece =
-  | { readonly _tag: "said"; readonly kind: "text" | "reasoning"; text: string; signature: string | undefined }
-  | { readonly _tag: "call"; readonly call: StreamedCall }
-  | { readonly _tag: "image"; readonly block: Block }
-  | { readonly _tag: "own"; readonly part: JsonObject }
+/** Data of a text or a thought. */
+interface Said {
+  signature: string | undefined
+}
 
 const filters = new Set([
   "SAFETY",
@@ -48,10 +44,9 @@ const filters = new Set([
 /** Finish reasons of a call that the API could not parse. The message contains its text. */
 const misspelt = new Set(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"])
 
-const stopOf = (finish: string, called: boolean): Message.TurnStop => {
+const stopOf = (finish: string): TurnStop | undefined => {
   if (finish === "MAX_TOKENS") return "length"
-  if (filters.has(finish)) return "contentFilter"
-  return called ? "toolCalls" : "stop"
+  return filters.has(finish) ? "contentFilter" : undefined
 }
 
 const usageOf = (usage: JsonObject): Usage.Usage => {
@@ -109,8 +104,8 @@ const logprobsOf = (result: JsonObject | undefined): ReadonlyArray<JsonObject> =
 }
 
 /** Makes the decoder of one turn. */
-export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext): TurnDecoder<unknown> => {
-  const pieces: Array<Piece> = []
+export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext, sink: Sink): TurnDecoder<unknown> => {
+  const turn = makeAssembler<Said, JsonObject>(sink, makeId)
   let finish: string | undefined
   let finishMessage: string | undefined
   let usage: JsonObject | undefined
@@ -118,70 +113,73 @@ export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext): 
   let response: JsonObject = {}
   const logprobs: Array<JsonObject> = []
 
-  const say = (part: JsonObject, text: string, sink: Sink): void => {
+  const say = (part: JsonObject, text: string): void => {
     const kind = part["thought"] === true ? "reasoning" : "text"
     const signature = stringOf(part["thoughtSignature"])
-    const last = pieces.at(-1)
-    if (last?._tag === "said" && last.kind === kind && last.signature === undefined) {
-      last.text += text
-      last.signature = signature
-    } else if (text !== "") pieces.push({ _tag: "said", kind, text, signature })
+    const last = turn.pieces.at(-1)
+    if (last?._tag === "speech" && last.kind === kind && last.data.signature === undefined) {
+      turn.say(last, text)
+      last.data.signature = signature
+    } else if (text !== "") turn.say(turn.speak(kind, { signature }), text)
     // A signature of the thoughts before the previous part.
-    else if (signature !== undefined) pieces.push({ _tag: "own", part: { text: "", thoughtSignature: signature } })
-    if (text !== "") sink.emit({ _tag: kind === "text" ? "TextDelta" : "ReasoningDelta", text })
+    else if (signature !== undefined) turn.add({ _tag: "own", part: { text: "", thoughtSignature: signature } })
   }
 
-  const take1 = (part: JsonObject, sink: Sink): void => {
+  const call = (part: JsonObject, called: JsonObject): void => {
+    const given = stringOf(called["id"]) || undefined
+    const data = defined({ id: given, signature: stringOf(part["thoughtSignature"]) })
+    const name = names.own(stringOf(called["name"]) ?? "")
+    turn.call({ id: given ?? makeId(), name, data }, JSON.stringify(called["args"] ?? {}))
+  }
+
+  const addPart = (part: JsonObject): void => {
     const text = stringOf(part["text"])
     const called = objectOf(part["functionCall"])
     const inline = objectOf(part["inlineData"])
-    if (called !== undefined) {
-      const given = stringOf(called["id"])
-      const id = given === undefined || given === "" ? makeId() : given
-      const name = names.own(stringOf(called["name"]) ?? "")
-      const raw = JSON.stringify(called["args"] ?? {})
-      const signature = stringOf(part["thoughtSignature"])
-      const data = defined({ id: given === "" ? undefined : given, signature })
-      const providerData = Object.keys(data).length === 0 ? undefined : { [dataKey]: data }
-      pieces.push({ _tag: "call", call: { id, name, raw, cut: false, providerData } })
-      sink.emit({ _tag: "ToolCallStart", id, name })
-      sink.emit({ _tag: "ToolCallDelta", id, delta: raw })
-    } else if (inline !== undefined) {
+    if (called !== undefined) call(part, called)
+    else if (inline !== undefined) {
       const [mimeType, data] = [stringOf(inline["mimeType"]) ?? "", stringOf(inline["data"]) ?? ""]
       const type = mimeType.startsWith("image/") ? "image" : "file"
-      if (data !== "") pieces.push({ _tag: "image", block: { type, source: { kind: "base64", data, mimeType } } })
-    } else if (text !== undefined) say(part, text, sink)
+      if (data !== "") turn.add({ _tag: "block", block: { type, source: { kind: "base64", data, mimeType } } })
+    } else if (text !== undefined) say(part, text)
     else {
       // Code that Google ran, and its result.
-      pieces.push({ _tag: "own", part })
+      turn.add({ _tag: "own", part })
       if ("executableCode" in part) {
         sink.emit({ _tag: "ToolCallStart", id: makeId(), name: "code_execution", providerExecuted: true })
       }
     }
   }
 
-  const take = (event: unknown, sink: Sink): ModelError | undefined => {
-    // An error in the place of a stream is in a list.
-    const chunk = objectOf(Array.isArray(event) ? event[0] : event)
-    if (chunk === undefined) return badResponse(origin, "an event of the stream is not a JSON object")
+  const addCandidate = (candidate: JsonObject): void => {
+    for (const part of objectsOf(objectOf(candidate["content"])?.["parts"])) addPart(part)
+    finish = stringOf(candidate["finishReason"]) ?? finish
+    finishMessage = stringOf(candidate["finishMessage"]) ?? finishMessage
+    grounding = { ...grounding, ...objectOf(candidate["groundingMetadata"]) }
+    logprobs.push(...logprobsOf(objectOf(candidate["logprobsResult"])))
+  }
+
+  const failureIn = (event: unknown, chunk: JsonObject): ModelError | undefined => {
     if (objectOf(chunk["error"]) !== undefined) return errorOf(origin, chunk)
     if (Array.isArray(event)) return badResponse(origin, "an event of the stream is a list")
     if (isTooDeep(chunk)) return badResponse(origin, tooDeep)
     const blocked = stringOf(objectOf(chunk["promptFeedback"])?.["blockReason"])
-    if (blocked !== undefined) {
-      const { model, provider } = origin
-      const detail = `the request was blocked: ${toldBy(origin, blocked)}`
-      return new ModelError({ provider, model, reason: { _tag: "ContentFiltered" }, detail })
-    }
+    if (blocked === undefined) return undefined
+    const { model, provider } = origin
+    const detail = `the request was blocked: ${toldBy(origin, blocked)}`
+    return new ModelError({ provider, model, reason: { _tag: "ContentFiltered" }, detail })
+  }
+
+  const take = (event: unknown): ModelError | undefined => {
+    // An error in the place of a stream is in a list.
+    const chunk = objectOf(Array.isArray(event) ? event[0] : event)
+    if (chunk === undefined) return badResponse(origin, "an event of the stream is not a JSON object")
+    const failure = failureIn(event, chunk)
+    if (failure !== undefined) return failure
     const candidate = objectsOf(chunk["candidates"])[0]
-    for (const part of objectsOf(objectOf(candidate?.["content"])?.["parts"])) take1(part, sink)
-    finish = stringOf(candidate?.["finishReason"]) ?? finish
-    finishMessage = stringOf(candidate?.["finishMessage"]) ?? finishMessage
-    grounding = { ...grounding, ...objectOf(candidate?.["groundingMetadata"]) }
+    if (candidate !== undefined) addCandidate(candidate)
     usage = objectOf(chunk["usageMetadata"]) ?? usage
-    logprobs.push(...logprobsOf(objectOf(candidate?.["logprobsResult"])))
     response = defined({
-      ...response,
       id: stringOf(chunk["responseId"]) ?? response["id"],
       model: stringOf(chunk["modelVersion"]) ?? response["model"]
     })
@@ -189,58 +187,37 @@ export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext): 
     return undefined
   }
 
-  const messageOf = (reason: string): Message.AiMessage => {
-    const calls = pieces.flatMap((piece) => (piece._tag === "call" ? [piece.call] : []))
-    const { malformedToolCalls, toolCalls } = sortCalls(calls)
-    const problem = "the call could not be read: write it again, with arguments that are JSON"
-    const lost: ReadonlyArray<MalformedToolCall> = misspelt.has(reason)
-      ? [{ id: makeId(), raw: toldBy(origin, finishMessage ?? ""), problem }]
-      : []
-    const malformed = [...malformedToolCalls, ...lost]
-    const kept = new Set([...toolCalls, ...malformedToolCalls].map(({ id }) => id))
-    const stopReason = stopOf(reason, toolCalls.length + malformed.length > 0)
-    const lastText = pieces.findLast((piece) => piece._tag === "said" && piece.kind === "text")
-    const content: Array<Block> = []
-    const places: Array<Place> = []
-    for (const piece of pieces) {
-      if (piece._tag === "own") places.push(piece.part)
-      else if (piece._tag === "call") {
-        if (kept.delete(piece.call.id)) places.push("call")
-      } else if (piece._tag === "image") {
-        content.push(piece.block)
-        places.push("content")
-      } else {
-        const { kind, signature, text } = piece
-        const own = signature === undefined ? {} : { providerData: { [dataKey]: { signature } } }
-        if (kind === "reasoning") content.push({ type: "reasoning", text, ...own })
-        else {
-          const citations = citationsOf(grounding, text, piece === lastText)
-          content.push({ type: "text", text, ...(citations.length === 0 ? {} : { citations }), ...own })
-        }
-        // Thoughts without a proof and blank texts are not sent back, so they have no place.
-        if (kind === "text" ? text.trim() !== "" : signature !== undefined) places.push("content")
-      }
+  const end = (): ModelError | undefined => {
+    if (finish === undefined) return badResponse(origin, "the stream ended before a finishReason")
+    const finishReason = finish
+    const lastText = turn.pieces.findLast((piece) => piece._tag === "speech" && piece.kind === "text")
+    const own = (data: JsonObject) => (Object.keys(data).length === 0 ? {} : { providerData: { [dataKey]: data } })
+    const blockOf = (speech: Speech<Said>): Block => {
+      const { data, kind, text } = speech
+      const providerData = own(defined({ signature: data.signature }))
+      if (kind === "reasoning") return { type: "reasoning", text, ...providerData }
+      const citations = citationsOf(grounding, text, speech === lastText)
+      return { type: "text", text, ...(citations.length === 0 ? {} : { citations }), ...providerData }
     }
-    const probable = logprobs.length === 0 ? undefined : logprobs
-    const data = defined({ ...response, finishReason: reason, layout: layoutOf(places), logprobs: probable })
-    return Message.ai(restored(content, stopReason, restore), {
-      id: makeId(),
-      toolCalls,
-      malformedToolCalls: malformed,
-      stopReason,
+    turn.finish({
+      stop: stopOf(finishReason),
       model: stringOf(response["model"]) ?? origin.model,
       usage: usage === undefined ? undefined : usageOf(usage),
-      providerData: { [dataKey]: data }
+      blockOf,
+      callOf: ({ data }) => own(data),
+      unread: misspelt.has(finishReason) ? toldBy(origin, finishMessage ?? "") : undefined,
+      restore,
+      providerData: (order) => ({
+        [dataKey]: defined({
+          ...response,
+          finishReason,
+          layout: layoutIn(order),
+          logprobs: logprobs.length === 0 ? undefined : logprobs
+        })
+      })
     })
+    return undefined
   }
 
-  return {
-    take,
-    end: (sink) => {
-      if (finish === undefined) return badResponse(origin, "the stream ended before a finishReason")
-      sink.emit({ _tag: "TurnDone", message: messageOf(finish) })
-      return undefined
-    },
-    isWhole: () => finish !== undefined && usage !== undefined
-  }
+  return { take, end, isWhole: () => finish !== undefined && usage !== undefined }
 }

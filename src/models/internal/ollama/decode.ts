@@ -2,13 +2,12 @@
 import * as Result from "effect/Result"
 import * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
-import * as Message from "../../../core/Message.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
 import * as Usage from "../../../core/Usage.ts"
 import { isTooDeep, tooDeep } from "../schema/nesting.ts"
+import { type Call, makeAssembler } from "../turn/assembler.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
-import { makeThinkSplitter, type Said, thinkTags } from "../turn/thinkTags.ts"
-import { sortCalls, type StreamedCall } from "../turn/toolCalls.ts"
+import { makeThinkSplitter, thinkTags } from "../turn/thinkTags.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
 import { badResponse, type Origin, providerError } from "../wire/errors.ts"
 import { countOf, objectOf, objectsOf, parse, stringOf } from "../wire/read.ts"
@@ -22,44 +21,28 @@ export interface DecodeContext {
 }
 
 /** Makes the decoder of one turn. */
-export const makeDecoder = ({ forced, makeId, names, origin }: DecodeContext): TurnDecoder<string> => {
+export const makeDecoder = ({ forced, makeId, names, origin }: DecodeContext, sink: Sink): TurnDecoder<string> => {
+  const turn = makeAssembler(sink, makeId)
   const splitter = forced === undefined ? makeThinkSplitter(thinkTags) : undefined
-  const runs: Array<{ readonly kind: Said["kind"]; text: string }> = []
-  const calls: Array<StreamedCall> = []
-  let answer: { readonly id: string; raw: string } | undefined
+  let answer: Call<undefined> | undefined
   const logprobs: Array<JsonObject> = []
   let last: JsonObject | undefined
 
-  const say = ({ kind, text }: Said, sink: Sink): void => {
-    if (text === "") return
-    const run = runs.at(-1)
-    if (run?.kind === kind) run.text += text
-    else runs.push({ kind, text })
-    sink.emit(kind === "text" ? { _tag: "TextDelta", text } : { _tag: "ReasoningDelta", text })
-  }
-
-  const takeArguments = (name: string, delta: string, sink: Sink): void => {
+  const addArguments = (name: string, delta: string): void => {
     if (delta === "") return
-    if (answer === undefined) {
-      answer = { id: makeId(), raw: "" }
-      sink.emit({ _tag: "ToolCallStart", id: answer.id, name: names.own(name) })
-    }
-    answer.raw += delta
-    sink.emit({ _tag: "ToolCallDelta", id: answer.id, delta })
+    answer ??= turn.call({ id: makeId(), name: names.own(name), data: undefined })
+    turn.write(answer, delta)
   }
 
-  const takeCall = (piece: JsonObject, sink: Sink): void => {
+  const addCall = (piece: JsonObject): void => {
     const called = objectOf(piece["function"]) ?? {}
     const id = stringOf(piece["id"]) || makeId()
-    const name = names.own(stringOf(called["name"]) ?? "")
     const given = called["arguments"]
-    const raw = stringOf(given) ?? JSON.stringify(given ?? {})
-    calls.push({ id, name, raw, cut: false })
-    sink.emit({ _tag: "ToolCallStart", id, name })
-    sink.emit({ _tag: "ToolCallDelta", id, delta: raw })
+    const name = names.own(stringOf(called["name"]) ?? "")
+    turn.call({ id, name, data: undefined }, stringOf(given) ?? JSON.stringify(given ?? {}))
   }
 
-  const take = (line: string, sink: Sink): ModelError | undefined => {
+  const take = (line: string): ModelError | undefined => {
     const parsed = parse(line)
     const it = Result.isSuccess(parsed) ? objectOf(parsed.success) : undefined
     if (it === undefined) return badResponse(origin, "a line of the stream is not a JSON object")
@@ -71,45 +54,33 @@ export const makeDecoder = ({ forced, makeId, names, origin }: DecodeContext): T
       return providerError(origin, { type: "server_error", message })
     }
     const message = objectOf(it["message"]) ?? {}
-    say({ kind: "reasoning", text: stringOf(message["thinking"]) ?? "" }, sink)
+    turn.continue("reasoning", stringOf(message["thinking"]) ?? "", undefined)
     const content = stringOf(message["content"]) ?? ""
-    if (forced !== undefined) takeArguments(forced, content, sink)
-    else for (const said of splitter?.push(content) ?? []) say(said, sink)
-    for (const piece of objectsOf(message["tool_calls"])) takeCall(piece, sink)
+    if (forced !== undefined) addArguments(forced, content)
+    else for (const { kind, text } of splitter?.push(content) ?? []) turn.continue(kind, text, undefined)
+    for (const piece of objectsOf(message["tool_calls"])) addCall(piece)
     for (const one of objectsOf(it["logprobs"])) logprobs.push(one)
     if (it["done"] === true) last = it
     return undefined
   }
 
-  const end = (sink: Sink): ModelError | undefined => {
-    for (const said of splitter?.end() ?? []) say(said, sink)
+  const end = (): ModelError | undefined => {
+    for (const { kind, text } of splitter?.end() ?? []) turn.continue(kind, text, undefined)
     if (last === undefined) return badResponse(origin, "the stream ended before the turn was done")
     const raw = stringOf(last["done_reason"]) ?? ""
-    const own = { [origin.provider]: { model: origin.model } }
-    const content = runs.map(({ kind, text }): Content.Block =>
-      kind === "text" ? Content.text(text) : Content.reasoning(text, own)
-    )
-    const whole = { cut: raw === "length" }
-    const told =
-      answer === undefined || forced === undefined
-        ? calls
-        : [...calls, { id: answer.id, name: names.own(forced), raw: answer.raw, ...whole }]
-    const sorted = sortCalls(told)
-    const called = sorted.toolCalls.length + sorted.malformedToolCalls.length > 0
-    const message = Message.ai(content, {
-      id: makeId(),
-      ...sorted,
-      stopReason: raw === "length" ? "length" : called ? "toolCalls" : "stop",
+    const isCut = raw === "length"
+    const own = (data: JsonObject) => ({ [origin.provider]: { model: origin.model, ...data } })
+    turn.finish({
+      stop: isCut ? "length" : undefined,
       model: stringOf(last["model"]) ?? origin.model,
       usage: Usage.make({
         inputTokens: countOf(last["prompt_eval_count"]) ?? 0,
         outputTokens: countOf(last["eval_count"]) ?? 0
       }),
-      providerData: {
-        [origin.provider]: { model: origin.model, stopReason: raw, ...(logprobs.length === 0 ? {} : { logprobs }) }
-      }
+      blockOf: ({ kind, text }) => (kind === "text" ? Content.text(text) : Content.reasoning(text, own({}))),
+      callOf: (call) => ({ cut: isCut && call === answer }),
+      providerData: () => own({ stopReason: raw, ...(logprobs.length === 0 ? {} : { logprobs }) })
     })
-    sink.emit({ _tag: "TurnDone", message })
     return undefined
   }
 

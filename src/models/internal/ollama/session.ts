@@ -28,7 +28,7 @@ export const makeSessions = (client: Client, settings: Settings): Effect.Effect<
       if (Result.isFailure(written)) return yield* reservedParameter(provider, model, written.failure)
       const { body, damaged, forced, names, unheard } = written.success
       const context = { origin: client.originOf(body), names, forced, makeId }
-      const turn = decodeTurn(client.chat(body), () => makeDecoder(context), unknown)
+      const turn = decodeTurn(client.chat(body), (sink) => makeDecoder(context, sink), unknown)
       const isUnable = abilities !== undefined && !abilities.has("tools") && "tools" in body
       const parts = warned(warnOfThinking(unheard), warned(warnOfMedia(damaged), turn))
       return warned(warnOfTools(isUnable ? [`${provider}/${model}`] : []), parts)

@@ -5,11 +5,12 @@
 import type { JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
 import { isTooDeep, tooDeep } from "../schema/nesting.ts"
+import { type Assembler, type Call, makeAssembler } from "../turn/assembler.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
-import { makeThinkSplitter, type Said, type ThinkTags } from "../turn/thinkTags.ts"
+import { makeThinkSplitter, type Said as Spoken, type ThinkTags } from "../turn/thinkTags.ts"
 import { badResponse, providerError } from "../wire/errors.ts"
 import { listOf, merge, objectOf, objectsOf, placeOf, stringOf } from "../wire/read.ts"
-import { type CallSlot, type ChatTurn, type Run, turnOf } from "./chatTurn.ts"
+import { type Called, type ChatTurn, finishTurn, type Said } from "./chatTurn.ts"
 import { failedCall, failureOf } from "./failure.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
 
@@ -43,9 +44,9 @@ const joinDetails = (details: Array<JsonObject>, piece: JsonObject): void => {
 /** The place of reasoning that comes in parts of the content, which is how Mistral's models think. */
 export const inContent = "content"
 
-const pieces = (content: unknown): ReadonlyArray<Said> => {
+const pieces = (content: unknown): ReadonlyArray<Spoken> => {
   if (typeof content === "string") return [{ kind: "text", text: content }]
-  return objectsOf(content).flatMap((part): ReadonlyArray<Said> => {
+  return objectsOf(content).flatMap((part): ReadonlyArray<Spoken> => {
     const text = stringOf(part["text"])
     if (text !== undefined) return [{ kind: "text", text }]
     return objectsOf(part["thinking"]).flatMap((thought) => {
@@ -55,19 +56,56 @@ const pieces = (content: unknown): ReadonlyArray<Said> => {
   })
 }
 
+const nameIn = (piece: JsonObject): string => stringOf(objectOf(piece["function"])?.["name"]) ?? ""
+
+/**
+ * Finds the call that a piece belongs to. Servers number badly: an id that is new begins a call, whatever its index
+ * says, and so does a name at an index that is new, whatever its id says.
+ */
+const makeCalls = (turn: Assembler<Said, Called>, makeId: () => string) => {
+  const byIndex = new Map<number | undefined, Call<Called>>()
+  const byId = new Map<string, Call<Called>>()
+  const byBoth = new Map<string, Call<Called>>()
+  let latest: Call<Called> | undefined
+
+  const find = (index: number | undefined, given: string, isNamed: boolean): Call<Called> | undefined => {
+    const last = index === undefined ? latest : byIndex.get(index)
+    if (given === "") return index === undefined && isNamed && last?.name !== "" ? undefined : last
+    const own = byBoth.get(`${index} ${given}`)
+    if (own !== undefined) return own
+    if (last?.data.given === "" && index !== undefined) return last
+    return isNamed && index !== undefined ? undefined : byId.get(given)
+  }
+
+  return {
+    hasAny: (): boolean => latest !== undefined,
+    of: (piece: JsonObject): Call<Called> => {
+      const given = stringOf(piece["id"]) ?? ""
+      const index = placeOf(piece["index"])
+      const known = find(index, given, nameIn(piece) !== "")
+      if (known !== undefined) return known
+      // Calls to which the server gave one id have to be told apart by whoever answers them.
+      const id = given === "" || byId.has(given) ? makeId() : given
+      latest = turn.addCall({ id, name: "", data: { given, extra: undefined } })
+      byIndex.set(index, latest)
+      if (given !== "") {
+        byId.set(given, latest)
+        byBoth.set(`${index} ${given}`, latest)
+      }
+      return latest
+    }
+  }
+}
+
 /** Makes the decoder of one turn. */
-export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown> => {
+export const makeChatDecoder = (context: ChatDecodeContext, sink: Sink): TurnDecoder<unknown> => {
   const { makeId, names, origin } = context
   const splitter = context.thinkTags === undefined ? undefined : makeThinkSplitter(context.thinkTags)
-  const runs: Array<Run> = []
-  const calls: Array<CallSlot> = []
-  const details: Array<JsonObject> = []
-  const annotations: Array<JsonObject> = []
+  const assembler = makeAssembler<Said, Called>(sink, makeId)
+  const calls = makeCalls(assembler, makeId)
   const turn: ChatTurn = {
-    runs,
-    calls,
-    details,
-    annotations,
+    details: [],
+    annotations: [],
     finish: undefined,
     usage: undefined,
     id: undefined,
@@ -77,92 +115,53 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
     extra: undefined
   }
 
-  const say = ({ kind, text }: Said, field: string | undefined, sink: Sink): void => {
-    if (text === "") return
-    const last = runs.at(-1)
-    if (last?.kind === kind) last.text += text
-    else runs.push({ kind, text, field })
-    sink.emit(kind === "text" ? { _tag: "TextDelta", text } : { _tag: "ReasoningDelta", text })
-  }
+  const say = ({ kind, text }: Spoken, field: string | undefined): void => assembler.continue(kind, text, { field })
 
-  const sayContent = (content: unknown, sink: Sink): void => {
+  const sayContent = (content: unknown): void => {
     for (const piece of pieces(content)) {
       const said = piece.kind === "text" && splitter !== undefined ? splitter.push(piece.text) : [piece]
       const field = piece.kind === "reasoning" ? inContent : undefined
-      for (const one of said) say(one, field, sink)
+      for (const one of said) say(one, field)
     }
   }
 
-  const byIndex = new Map<number | undefined, CallSlot>()
-  const byId = new Map<string, CallSlot>()
-  const byBoth = new Map<string, CallSlot>()
-  const both = (index: number | undefined, given: string): string => `${index} ${given}`
-
-  /**
-   * Servers number badly: an id that is new begins a call, whatever its index says, and so does a name at an index that
-   * is new, whatever its id says.
-   */
-  const findCall = (index: number | undefined, given: string, isNamed: boolean): CallSlot | undefined => {
-    const last = index === undefined ? calls.at(-1) : byIndex.get(index)
-    if (given === "") return index === undefined && isNamed && last?.name !== "" ? undefined : last
-    const own = byBoth.get(both(index, given))
-    if (own !== undefined) return own
-    if (last?.given === "" && index !== undefined) return last
-    return isNamed && index !== undefined ? undefined : byId.get(given)
-  }
-
-  const slotFor = (piece: JsonObject): CallSlot => {
-    const given = stringOf(piece["id"]) ?? ""
-    const index = placeOf(piece["index"])
-    const found = findCall(index, given, (stringOf(objectOf(piece["function"])?.["name"]) ?? "") !== "")
-    if (found !== undefined) return found
-    // Calls to which the server gave one id have to be told apart by whoever answers them.
-    const id = given === "" || byId.has(given) ? makeId() : given
-    const slot: CallSlot = { index, given, id, name: "", raw: "", started: false, extra: undefined }
-    calls.push(slot)
-    byIndex.set(index, slot)
-    if (given !== "") {
-      byId.set(given, slot)
-      byBoth.set(both(index, given), slot)
-    }
-    return slot
-  }
-
-  const takeCall = (piece: JsonObject, sink: Sink): void => {
-    const slot = slotFor(piece)
+  const addCall = (piece: JsonObject): void => {
+    const call = calls.of(piece)
+    const { data } = call
     const extra = objectOf(piece["extra_content"])
-    if (extra !== undefined) slot.extra = slot.extra === undefined ? extra : merge(slot.extra, extra)
-    const called = objectOf(piece["function"]) ?? {}
-    const name = stringOf(called["name"]) ?? ""
+    if (extra !== undefined) data.extra = data.extra === undefined ? extra : merge(data.extra, extra)
+    const name = nameIn(piece)
     // Some servers repeat the whole name in each piece.
-    if (name !== "" && name !== slot.name) slot.name += name
-    const given = called["arguments"]
-    const delta = stringOf(given) ?? (objectOf(given) === undefined ? "" : JSON.stringify(given))
-    slot.raw += delta
-    if (!slot.started && slot.name !== "") {
-      slot.started = true
-      sink.emit({ _tag: "ToolCallStart", id: slot.id, name: names.own(slot.name) })
-      if (slot.raw !== "") sink.emit({ _tag: "ToolCallDelta", id: slot.id, delta: slot.raw })
-    } else if (slot.started && delta !== "") sink.emit({ _tag: "ToolCallDelta", id: slot.id, delta })
+    if (name !== "" && name !== call.name) call.name += name
+    const given = objectOf(piece["function"])?.["arguments"]
+    assembler.write(call, stringOf(given) ?? (objectOf(given) === undefined ? "" : JSON.stringify(given)))
+    if (call.name !== "") assembler.start(call, names.own(call.name))
   }
 
-  const takeChoice = (choice: JsonObject, sink: Sink): void => {
-    const delta = objectOf(choice["delta"]) ?? objectOf(choice["message"]) ?? {}
-    const field = reasoningFields.find((name) => (stringOf(delta[name]) ?? "") !== "")
-    if (field !== undefined) say({ kind: "reasoning", text: stringOf(delta[field]) ?? "" }, field, sink)
-    for (const piece of objectsOf(delta["reasoning_details"])) joinDetails(details, piece)
-    sayContent(delta["content"], sink)
-    for (const one of objectsOf(objectOf(choice["logprobs"])?.["content"])) turn.logprobs.push(one)
-    const refusal = stringOf(delta["refusal"])
-    if (refusal !== undefined && refusal !== "") {
-      turn.refused = true
-      say({ kind: "text", text: refusal }, undefined, sink)
-    }
-    for (const piece of objectsOf(delta["tool_calls"])) takeCall(piece, sink)
+  const addAnnotations = (delta: JsonObject): void => {
+    const { annotations } = turn
     for (const one of objectsOf(delta["annotations"])) annotations.push(one)
     for (const tool of objectsOf(delta["executed_tools"])) {
       for (const one of objectsOf(objectOf(tool["search_results"])?.["results"])) annotations.push(one)
     }
+  }
+
+  const addReasoning = (delta: JsonObject): void => {
+    const field = reasoningFields.find((name) => (stringOf(delta[name]) ?? "") !== "")
+    if (field !== undefined) say({ kind: "reasoning", text: stringOf(delta[field]) ?? "" }, field)
+    for (const piece of objectsOf(delta["reasoning_details"])) joinDetails(turn.details, piece)
+  }
+
+  const addChoice = (choice: JsonObject): void => {
+    const delta = objectOf(choice["delta"]) ?? objectOf(choice["message"]) ?? {}
+    addReasoning(delta)
+    sayContent(delta["content"])
+    for (const one of objectsOf(objectOf(choice["logprobs"])?.["content"])) turn.logprobs.push(one)
+    const refusal = stringOf(delta["refusal"]) ?? ""
+    if (refusal !== "") turn.refused = true
+    say({ kind: "text", text: refusal }, undefined)
+    for (const piece of objectsOf(delta["tool_calls"])) addCall(piece)
+    addAnnotations(delta)
     // Only the signature is kept. The other fields describe each chunk of the stream.
     const extra = objectOf(delta["extra_content"])
     if (extra !== undefined && Object.values(extra).some((one) => objectOf(one)?.["thought_signature"] !== undefined)) {
@@ -176,26 +175,29 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
     const results = objectsOf(chunk["search_results"])
     const citations = listOf(chunk["citations"])
     if (results.length === 0 && citations.length === 0) return
+    const { annotations } = turn
     annotations.length = 0
     for (const one of results) annotations.push(one)
     if (results.length > 0) return
     for (const url of citations) if (typeof url === "string") annotations.push({ url })
   }
 
-  const take = (event: unknown, sink: Sink): ModelError | undefined => {
+  const fail = (error: JsonObject): ModelError | undefined => {
+    const failed = failedCall(error)
+    if (failed === undefined || calls.hasAny()) return providerError(origin, failureOf(error))
+    addCall(failed)
+    turn.finish = "tool_calls"
+    return undefined
+  }
+
+  const take = (event: unknown): ModelError | undefined => {
     const chunk = objectOf(event)
     if (chunk === undefined) return badResponse(origin, "a chunk of the stream is not a JSON object")
     if (isTooDeep(chunk)) return badResponse(origin, tooDeep)
     const error = objectOf(chunk["error"])
-    if (error !== undefined) {
-      const failed = failedCall(error)
-      if (failed === undefined || calls.length > 0) return providerError(origin, failureOf(error))
-      takeCall(failed, sink)
-      turn.finish = "tool_calls"
-      return undefined
-    }
+    if (error !== undefined) return fail(error)
     const choice = objectsOf(chunk["choices"]).find((one) => (placeOf(one["index"]) ?? 0) === 0)
-    if (choice !== undefined) takeChoice(choice, sink)
+    if (choice !== undefined) addChoice(choice)
     takeSources(chunk)
     turn.id = stringOf(chunk["id"]) ?? turn.id
     turn.model = stringOf(chunk["model"]) ?? turn.model
@@ -210,13 +212,13 @@ export const makeChatDecoder = (context: ChatDecodeContext): TurnDecoder<unknown
     return undefined
   }
 
-  const end = (sink: Sink): ModelError | undefined => {
-    for (const said of splitter?.end() ?? []) say(said, undefined, sink)
+  const end = (): ModelError | undefined => {
+    for (const said of splitter?.end() ?? []) say(said, undefined)
     if (turn.finish === undefined) return badResponse(origin, "the stream ended before a finish_reason")
     if (breakdowns.has(turn.finish)) {
       return providerError(origin, { type: "server_error", message: `the server stopped: ${turn.finish}` })
     }
-    sink.emit({ _tag: "TurnDone", message: turnOf(turn, context) })
+    finishTurn(assembler, turn, context)
     return undefined
   }
 

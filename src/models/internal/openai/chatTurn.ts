@@ -1,41 +1,31 @@
-/** Puts the pieces of a streamed chat completion together to the message of a turn. */
+/** Builds the message of a streamed chat completion. */
 import * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
-import * as Message from "../../../core/Message.ts"
 import * as Usage from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
+import type { Assembler, Call, Speech } from "../turn/assembler.ts"
 import { cited } from "../turn/citations.ts"
-import { sortCalls } from "../turn/toolCalls.ts"
 import { countOf, objectOf } from "../wire/read.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
-import { restored } from "./restore.ts"
 
-/** A run of text or of reasoning. `field` is the source field of the reasoning. */
-export interface Run {
-  readonly kind: "text" | "reasoning"
-  text: string
+/** Data of a text or of reasoning: the field that it came in. */
+export interface Said {
   readonly field: string | undefined
 }
 
-/** A call while it is streamed. `given` is the server's own id, empty when it gave none. */
-export interface CallSlot {
-  readonly index: number | undefined
+/** Data of a call. */
+export interface Called {
+  /** The server's own id, empty when it gave none. */
   readonly given: string
-  readonly id: string
-  name: string
-  raw: string
-  started: boolean
   /** Data that has to come back with the call, as Google's signatures of thoughts. */
   extra: JsonObject | undefined
 }
 
-/** Everything received in a turn. */
+/** The rest of a turn, besides its texts and calls. */
 export interface ChatTurn {
-  readonly runs: ReadonlyArray<Run>
-  readonly calls: ReadonlyArray<CallSlot>
-  readonly details: ReadonlyArray<JsonObject>
+  readonly details: Array<JsonObject>
   /** Citations, with offsets in the whole text. */
-  readonly annotations: ReadonlyArray<JsonObject>
+  readonly annotations: Array<JsonObject>
   finish: string | undefined
   usage: JsonObject | undefined
   id: string | undefined
@@ -51,13 +41,10 @@ const lengths = new Set(["length", "max_tokens", "model_length", "max_output_tok
 
 const filters = new Set(["content_filter", "sensitive", "safety", "guardrail_intervened"])
 
-/** Servers say `stop` for a turn with calls, and `tool_calls` for one without. */
-const stopReasonOf = (turn: ChatTurn): Message.TurnStop => {
-  const finish = (turn.finish ?? "").toLowerCase()
+/** The server's reason to stop. `stop` and `tool_calls` say nothing: servers confuse them. */
+const stopOf = (finish: string): "length" | "contentFilter" | undefined => {
   if (lengths.has(finish)) return "length"
-  if (filters.has(finish)) return "contentFilter"
-  if (turn.calls.length > 0) return "toolCalls"
-  return turn.refused || finish === "refusal" ? "refusal" : "stop"
+  return filters.has(finish) ? "contentFilter" : undefined
 }
 
 /** Ten thousand million of xAI's ticks are a dollar. */
@@ -94,66 +81,77 @@ const usageOf = (usage: JsonObject): Usage.Usage => {
   )
 }
 
-/** Drops calls that the server repeated under the same id with the same arguments. */
-const distinct = (calls: ReadonlyArray<CallSlot>): ReadonlyArray<CallSlot> => {
+/** Finds the calls that the server repeated under the same id with the same arguments. */
+const repetitionsIn = (calls: ReadonlyArray<Call<Called>>): ReadonlySet<Call> => {
   const told = new Set<string>()
-  return calls.filter(({ given, name, raw }) => {
-    const said = JSON.stringify([given, name, raw.trim()])
-    const isRepeated = given !== "" && told.has(said)
+  const repeated = new Set<Call>()
+  for (const call of calls) {
+    const { data, name, raw } = call
+    const said = JSON.stringify([data.given, name, raw.trim()])
+    if (data.given !== "" && told.has(said)) repeated.add(call)
     told.add(said)
-    return !isRepeated
-  })
+  }
+  return repeated
 }
 
-/** The message of a turn that ended in good order. */
-export const turnOf = (
+/** Builds the message of a turn that ended in good order. */
+export const finishTurn = (
+  assembler: Assembler<Said, Called>,
   turn: ChatTurn,
-  { makeId, names, origin, restore, restoreCall }: DecodeContext
-): Message.AiMessage => {
+  { names, origin, restore, restoreCall }: DecodeContext
+): void => {
   const own = (data: JsonObject) => ({ [origin.provider]: data })
-  const stopReason = stopReasonOf(turn)
-  let details = turn.details
-  const texts = turn.runs.filter(({ kind }) => kind === "text")
+  const { pieces } = assembler
+  const speeches = pieces.filter((piece) => piece._tag === "speech")
+  const calls = pieces.filter((piece) => piece._tag === "call")
+  const texts = speeches.filter(({ kind }) => kind === "text")
   // Places of a text in pieces can't be told apart: the last one gets the sources.
   const citing = turn.annotations.length === 0 ? undefined : texts.at(-1)
-  const content = turn.runs.map((run): Content.Block => {
-    const { field, kind, text } = run
+  const described = turn.details.length === 0 ? undefined : speeches.find(({ kind }) => kind === "reasoning")
+  if (turn.details.length > 0 && described === undefined) {
+    // Reasoning that is only for the server's eyes.
+    pieces.unshift({ _tag: "block", block: Content.reasoning("", own({ details: turn.details })) })
+  }
+  const finish = (turn.finish ?? "").toLowerCase()
+  const stop = stopOf(finish)
+  for (const call of calls) call.name = names.own(call.name)
+  const repeated = repetitionsIn(calls)
+  const last = calls.findLast((call) => !repeated.has(call))
+
+  const blockOf = (speech: Speech<Said>): Content.Block => {
+    const { kind, text } = speech
     if (kind === "text") {
-      if (run !== citing) return Content.text(text)
+      if (speech !== citing) return Content.text(text)
       return { ...Content.text(text), ...cited(turn.annotations, texts.length === 1 ? text : "") }
     }
-    const data = defined({ field, details: details.length === 0 ? undefined : [...details] })
-    details = []
+    const data = defined({ field: speech.data.field, details: speech === described ? turn.details : undefined })
     return Object.keys(data).length === 0 ? Content.reasoning(text) : Content.reasoning(text, own(data))
-  })
-  // Reasoning that is only for the server's eyes.
-  const sealed = details.length === 0 ? [] : [Content.reasoning("", own({ details: [...details] }))]
-  const calls = distinct(turn.calls)
-  const last = calls.length - 1
-  const sorted = sortCalls(
-    calls.map(({ extra, id, name, raw }, index) => ({
-      id,
-      name: names.own(name),
-      raw,
-      cut: stopReason === "length" && index === last,
-      providerData: extra === undefined ? undefined : own({ extra })
-    })),
-    restoreCall
-  )
-  return Message.ai(restored([...sealed, ...content], stopReason, restore), {
-    id: makeId(),
-    ...sorted,
-    stopReason,
+  }
+
+  assembler.finish({
+    stop,
+    silent: turn.refused || finish === "refusal" ? "refusal" : "stop",
     model: turn.model ?? origin.model,
     usage: turn.usage === undefined ? undefined : usageOf(turn.usage),
-    providerData: own(
-      defined({
-        model: origin.model,
-        stopReason: turn.finish ?? "",
-        id: turn.id,
-        extra: turn.extra,
-        logprobs: turn.logprobs.length === 0 ? undefined : turn.logprobs
-      })
-    )
+    blockOf,
+    callOf: (call) =>
+      repeated.has(call)
+        ? undefined
+        : {
+            cut: stop === "length" && call === last,
+            providerData: call.data.extra === undefined ? undefined : own({ extra: call.data.extra })
+          },
+    restore,
+    restoreCall,
+    providerData: () =>
+      own(
+        defined({
+          model: origin.model,
+          stopReason: turn.finish ?? "",
+          id: turn.id,
+          extra: turn.extra,
+          logprobs: turn.logprobs.length === 0 ? undefined : turn.logprobs
+        })
+      )
   })
 }

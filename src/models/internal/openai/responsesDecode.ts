@@ -8,21 +8,14 @@ import { objectOf, objectsOf, placeOf, stringOf } from "../wire/read.ts"
 import { failureOf } from "./failure.ts"
 import { toolFor } from "./hosted.ts"
 import { makeSlots, type Slot } from "./responsesSlots.ts"
-import { type DecodeContext, parting, reasoningKey, reasoningText, turnOf } from "./responsesTurn.ts"
+import { type DecodeContext, finishTurn, parting, reasoningKey, reasoningText } from "./responsesTurn.ts"
 
 /** Events that repeat others. */
 const silent =
   /^response\.(?:created|in_progress|queued|content_part\.|output_text\.annotation\.|reasoning_summary_part\.done|reasoning_summary_text\.done|reasoning_text\.done|refusal\.done|compaction|[a-z_]+_call(?:_[a-z]+)?\.|mcp_list_tools\.|audio\.)|^keepalive$/
 
 /** Handles the events of one type. */
-type Handler = (event: JsonObject, sink: Sink) => ModelError | undefined
-
-const quietly =
-  (handle: (event: JsonObject, sink: Sink) => void): Handler =>
-  (event, sink) => {
-    handle(event, sink)
-    return undefined
-  }
+type Handler = (event: JsonObject) => ModelError | undefined | void
 
 const callId = (item: JsonObject): string => stringOf(item["call_id"]) ?? stringOf(item["id"]) ?? ""
 
@@ -56,7 +49,7 @@ const rejectUnanswerable = (type: string, { hosted, origin }: DecodeContext): Mo
 }
 
 /** Makes the decoder of one turn. */
-export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknown> => {
+export const makeResponsesDecoder = (context: DecodeContext, sink: Sink): TurnDecoder<unknown> => {
   const { origin } = context
   const slots = makeSlots()
   let done = false
@@ -68,7 +61,7 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
   /** The phase of the message that was said last, once one was. */
   let spoken: { readonly phase: string | undefined } | undefined
 
-  const say = (slot: Slot, key: number, delta: string, sink: Sink): void => {
+  const say = (slot: Slot, key: number, delta: string): void => {
     const phase = stringOf(slot.item["phase"])
     const isParted = spoken !== undefined && spoken.phase !== phase
     spoken = { phase }
@@ -76,13 +69,13 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
     sink.emit({ _tag: "TextDelta", text: isParted ? parting + delta : delta })
   }
 
-  const text = (event: JsonObject, delta: string | undefined, sink: Sink): void => {
+  const text = (event: JsonObject, delta: string | undefined): void => {
     if (delta === undefined || delta === "") return
-    say(slots.of(event), placeOf(event["content_index"]) ?? 0, delta, sink)
+    say(slots.of(event), placeOf(event["content_index"]) ?? 0, delta)
   }
 
   /** Emits the parts that a server sends only at the end. */
-  const catchUp = (slot: Slot, sink: Sink): void => {
+  const catchUp = (slot: Slot): void => {
     startCall(slot, context, sink)
     if (slot.texts.size > 0) return
     const { item } = slot
@@ -90,45 +83,45 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
     if (type === "message") {
       for (const [key, part] of objectsOf(item["content"]).entries()) {
         const whole = stringOf(part["text"]) ?? stringOf(part["refusal"]) ?? ""
-        if (whole !== "") say(slot, key, whole, sink)
+        if (whole !== "") say(slot, key, whole)
       }
-    } else if (type === "function_call") args(slot, stringOf(item["arguments"]), sink)
+    } else if (type === "function_call") args(slot, stringOf(item["arguments"]))
     else if (type === "reasoning") {
       const whole = reasoningText(slot)
       if (whole !== "") sink.emit({ _tag: "ReasoningDelta", text: whole })
     }
   }
 
-  const reason = (event: JsonObject, delta: string | undefined, sink: Sink): void => {
+  const reason = (event: JsonObject, delta: string | undefined): void => {
     if (delta === undefined || delta === "") return
     add(slots.of(event), reasoningKey, delta)
     sink.emit({ _tag: "ReasoningDelta", text: delta })
   }
 
-  const args = (slot: Slot, delta: string | undefined, sink: Sink): void => {
+  const args = (slot: Slot, delta: string | undefined): void => {
     if (delta === undefined || delta === "") return
     add(slot, 0, delta)
     sink.emit({ _tag: "ToolCallDelta", id: callId(slot.item), delta })
   }
 
-  const finish = (response: JsonObject, sink: Sink): void => {
+  const finish = (response: JsonObject): void => {
     done = true
     // The last word: Azure gives the encrypted reasoning only here, some servers give items only here.
     slots.conclude(objectsOf(response["output"]))
-    for (const slot of slots.all()) catchUp(slot, sink)
-    sink.emit({ _tag: "TurnDone", message: turnOf(slots.all(), response, context) })
+    for (const slot of slots.all()) catchUp(slot)
+    finishTurn(slots.all(), response, context, sink)
   }
 
-  const addItem: Handler = (event, sink) => {
+  const addItem: Handler = (event) => {
     const slot = slots.of(event)
     slots.learn(slot, objectOf(event["item"]) ?? {})
     startCall(slot, context, sink)
     return rejectUnanswerable(stringOf(slot.item["type"]) ?? "", context)
   }
 
-  const addText = quietly((event, sink) => text(event, stringOf(event["delta"]), sink))
-  const addReasoning = quietly((event, sink) => reason(event, stringOf(event["delta"]), sink))
-  const conclude = quietly((event, sink) => finish(objectOf(event["response"]) ?? {}, sink))
+  const addText: Handler = (event) => text(event, stringOf(event["delta"]))
+  const addReasoning: Handler = (event) => reason(event, stringOf(event["delta"]))
+  const conclude: Handler = (event) => finish(objectOf(event["response"]) ?? {})
   const fail: Handler = (event) => failed(origin, objectOf(event["response"])?.["error"])
 
   const handlers = new Map<string, Handler>([
@@ -138,29 +131,26 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
     ["response.refusal.delta", addText],
     [
       "response.output_text.done",
-      quietly((event, sink) => {
+      (event) => {
         const key = placeOf(event["content_index"]) ?? 0
-        text(event, unstreamedEnd(slots.of(event), key, stringOf(event["text"])), sink)
-      })
+        text(event, unstreamedEnd(slots.of(event), key, stringOf(event["text"])))
+      }
     ],
     [
       "response.reasoning_summary_part.added",
-      quietly((event, sink) => {
-        if (slots.of(event).texts.has(reasoningKey)) reason(event, "\n\n", sink)
-      })
+      (event) => {
+        if (slots.of(event).texts.has(reasoningKey)) reason(event, "\n\n")
+      }
     ],
     ["response.reasoning_summary_text.delta", addReasoning],
     ["response.reasoning_text.delta", addReasoning],
-    [
-      "response.function_call_arguments.delta",
-      quietly((event, sink) => args(slots.of(event), stringOf(event["delta"]), sink))
-    ],
+    ["response.function_call_arguments.delta", (event) => args(slots.of(event), stringOf(event["delta"]))],
     [
       "response.function_call_arguments.done",
-      quietly((event, sink) => {
+      (event) => {
         const slot = slots.of(event)
-        args(slot, unstreamedEnd(slot, 0, stringOf(event["arguments"])), sink)
-      })
+        args(slot, unstreamedEnd(slot, 0, stringOf(event["arguments"])))
+      }
     ],
     ["response.completed", conclude],
     ["response.incomplete", conclude],
@@ -169,14 +159,14 @@ export const makeResponsesDecoder = (context: DecodeContext): TurnDecoder<unknow
     ["error", (event) => failed(origin, objectOf(event["error"]) ?? event)]
   ])
 
-  const take = (input: unknown, sink: Sink): ModelError | undefined => {
+  const take = (input: unknown): ModelError | undefined => {
     if (done) return undefined
     const event = objectOf(input)
     if (event === undefined) return badResponse(origin, "an event of the stream is not a JSON object")
     if (isTooDeep(event)) return badResponse(origin, tooDeep)
     const type = stringOf(event["type"]) ?? ""
     const handle = handlers.get(type)
-    if (handle !== undefined) return handle(event, sink)
+    if (handle !== undefined) return handle(event) ?? undefined
     if (!silent.test(type)) sink.unknown(type === "" ? "an event without a type" : type)
     return undefined
   }

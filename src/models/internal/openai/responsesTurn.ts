@@ -1,19 +1,18 @@
-/** Puts the items of OpenAI's Responses API together to the message of a turn. */
+/** Builds the message of a turn from the items of OpenAI's Responses API. */
 import * as Content from "../../../core/Content.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
-import * as Message from "../../../core/Message.ts"
 import type { ToolCall } from "../../../core/ToolCall.ts"
 import * as Usage from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
+import { type Assembler, makeAssembler } from "../turn/assembler.ts"
 import { cited } from "../turn/citations.ts"
-import { sortCalls, type StreamedCall } from "../turn/toolCalls.ts"
+import type { Sink } from "../turn/decodeTurn.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
 import type { Origin } from "../wire/errors.ts"
 import { countOf, objectOf, objectsOf, stringOf } from "../wire/read.ts"
 import { hostedArguments, type HostedCalls } from "./hosted.ts"
 import { isReasoning } from "./models.ts"
 import type { Slot } from "./responsesSlots.ts"
-import { restored } from "./restore.ts"
 
 /** Context of the decoder of a turn. */
 export interface DecodeContext {
@@ -53,104 +52,155 @@ export const reasoningText = (slot: Slot): string => {
   return said.flatMap((part) => stringOf(part["text"]) ?? []).join("\n\n")
 }
 
-/** The message of a turn that ended in good order. */
-export const turnOf = (
+/** Data of a call: the facts of its end. */
+interface Called {
+  readonly cut: boolean
+  readonly providerData: JsonObject
+}
+
+/** A turn while its items are read. */
+interface Draft {
+  readonly context: DecodeContext
+  readonly assembler: Assembler<undefined, Called>
+  readonly isCut: boolean
+  /** Items that go back verbatim. */
+  readonly items: Array<JsonObject>
+  refused: boolean
+  /** The phase of the last text. */
+  spoken?: { readonly phase: string | undefined }
+}
+
+const own = ({ origin }: DecodeContext, data: JsonObject): JsonObject => ({ [origin.provider]: data })
+
+type ItemReader = (draft: Draft, slot: Slot, index: number) => void
+
+const readReasoning: ItemReader = ({ assembler, context }, slot, index) => {
+  const data = own(context, { index, item: withoutStatus(slot.item) })
+  assembler.add({ _tag: "block", block: Content.reasoning(reasoningText(slot), data) })
+}
+
+const addCall = ({ assembler, context }: Draft, item: JsonObject, name: string, raw: string, data: Called): void => {
+  const id = stringOf(item["call_id"]) ?? stringOf(item["id"]) ?? context.makeId()
+  const call = assembler.addCall({ id, name, data })
+  call.raw = raw
+}
+
+const readCall: ItemReader = (draft, { item, texts }, index) => {
+  const { context, isCut } = draft
+  const raw = stringOf(item["arguments"]) || (texts.get(0) ?? "")
+  addCall(draft, item, context.names.own(stringOf(item["name"]) ?? ""), raw, {
+    cut: isCut && item["status"] !== "completed",
+    providerData: own(
+      context,
+      defined({
+        index,
+        id: stringOf(item["id"]),
+        namespace: stringOf(item["namespace"]),
+        caller: objectOf(item["caller"])
+      })
+    )
+  })
+}
+
+const readHosted =
+  (type: string, name: string): ItemReader =>
+  (draft, { item }, index) =>
+    addCall(draft, item, name, hostedArguments(type, item), {
+      cut: false,
+      providerData: own(draft.context, { index, hosted: item })
+    })
+
+const readMessage: ItemReader = (draft, { item, texts }, index) => {
+  const parts = objectsOf(item["content"])
+  const phase = stringOf(item["phase"])
+  const places = new Set([...parts.keys(), ...texts.keys()])
+  for (const at of [...places].sort((left, right) => left - right)) {
+    const part = parts[at]
+    draft.refused ||= part?.["type"] === "refusal"
+    const value = texts.get(at) ?? stringOf(part?.["text"]) ?? stringOf(part?.["refusal"]) ?? ""
+    if (value === "") continue
+    const annotations = objectsOf(part?.["annotations"])
+    const logprobs = objectsOf(part?.["logprobs"])
+    const parted = draft.spoken !== undefined && draft.spoken.phase !== phase ? true : undefined
+    draft.spoken = { phase }
+    const data = defined({
+      index,
+      id: stringOf(item["id"]),
+      phase,
+      parted,
+      annotations: annotations.length === 0 ? undefined : annotations,
+      logprobs: logprobs.length === 0 ? undefined : logprobs
+    })
+    const text = parted === undefined ? value : parting + value
+    const citations = cited(annotations, text, text.length - value.length)
+    const block = { ...Content.text(text), ...citations, providerData: own(draft.context, data) }
+    draft.assembler.add({ _tag: "block", block })
+  }
+}
+
+const readOther: ItemReader = ({ items }, { item }, index) => void items.push({ index, item })
+
+const readImage: ItemReader = (draft, slot, index) => {
+  const base64 = stringOf(slot.item["result"]) ?? ""
+  if (base64 === "") return readOther(draft, slot, index)
+  // Kept once, as an image. Without storage a generated image can't be sent back.
+  const mimeType = `image/${stringOf(slot.item["output_format"]) ?? "png"}`
+  const providerData = own(draft.context, defined({ index, id: stringOf(slot.item["id"]) }))
+  draft.assembler.add({ _tag: "block", block: { ...Content.image({ base64, mimeType }), providerData } })
+}
+
+const readers = new Map<string, ItemReader>([
+  ["reasoning", readReasoning],
+  ["function_call", readCall],
+  ["message", readMessage],
+  ["image_generation_call", readImage]
+])
+
+const readerOf = ({ item, texts }: Slot, hosted: HostedCalls | undefined): ItemReader | undefined => {
+  const type = stringOf(item["type"])
+  if (type === undefined) return texts.size > 0 ? readMessage : undefined
+  const name = hosted?.get(type)
+  return readers.get(type) ?? (name === undefined ? readOther : readHosted(type, name))
+}
+
+/** Builds the message of a turn that ended in good order, and emits it. */
+export const finishTurn = (
   slots: ReadonlyArray<Slot>,
   response: JsonObject,
-  { hosted, makeId, names, origin, restore, restoreCall }: DecodeContext
-): Message.AiMessage => {
-  const own = (data: JsonObject) => ({ providerData: { [origin.provider]: data } })
+  context: DecodeContext,
+  sink: Sink
+): void => {
+  const { hosted, makeId, origin, restore, restoreCall } = context
   const incomplete = stringOf(objectOf(response["incomplete_details"])?.["reason"])
   const status = stringOf(response["status"])
   const isCut = status === "incomplete" || incomplete !== undefined
-  const content: Array<Content.Block> = []
-  const calls: Array<StreamedCall> = []
-  const items: Array<JsonObject> = []
-  let refused = false
-  let before: string | undefined
-  for (const [index, slot] of slots.entries()) {
-    const { item, texts } = slot
-    const id = stringOf(item["id"])
-    const place = defined({ index, id })
-    const type = stringOf(item["type"])
-    if (type === "reasoning") {
-      content.push(Content.reasoning(reasoningText(slot), { [origin.provider]: { index, item: withoutStatus(item) } }))
-    } else if (type === "function_call") {
-      const raw = stringOf(item["arguments"]) ?? ""
-      calls.push({
-        id: stringOf(item["call_id"]) ?? id ?? makeId(),
-        name: names.own(stringOf(item["name"]) ?? ""),
-        raw: raw === "" ? (texts.get(0) ?? "") : raw,
-        cut: isCut && item["status"] !== "completed",
-        ...own(defined({ ...place, namespace: stringOf(item["namespace"]), caller: objectOf(item["caller"]) }))
-      })
-    } else if (type !== undefined && hosted?.get(type) !== undefined) {
-      calls.push({
-        id: stringOf(item["call_id"]) ?? id ?? makeId(),
-        name: hosted.get(type) ?? "",
-        raw: hostedArguments(type, item),
-        cut: false,
-        ...own(defined({ index, hosted: item }))
-      })
-    } else if (type === "message" || (type === undefined && texts.size > 0)) {
-      const parts = objectsOf(item["content"])
-      const phase = stringOf(item["phase"])
-      const places = new Set([...parts.keys(), ...texts.keys()])
-      for (const at of [...places].sort((left, right) => left - right)) {
-        const part = parts[at]
-        const refusal = part?.["type"] === "refusal"
-        refused ||= refusal
-        const value = texts.get(at) ?? stringOf(part?.["text"]) ?? stringOf(part?.["refusal"]) ?? ""
-        const annotations = objectsOf(part?.["annotations"])
-        const logprobs = objectsOf(part?.["logprobs"])
-        if (value === "") continue
-        const parted = content.some((block) => block.type === "text") && before !== phase ? true : undefined
-        before = phase
-        const data = defined({
-          ...place,
-          phase,
-          parted,
-          annotations: annotations.length === 0 ? undefined : annotations,
-          logprobs: logprobs.length === 0 ? undefined : logprobs
-        })
-        const text = parted === undefined ? value : parting + value
-        content.push({ ...Content.text(text), ...cited(annotations, text, text.length - value.length), ...own(data) })
-      }
-    } else if (type === "image_generation_call" && stringOf(item["result"])) {
-      // Kept once, as an image. Without storage a generated image can't be sent back.
-      const mimeType = `image/${stringOf(item["output_format"]) ?? "png"}`
-      content.push({ ...Content.image({ base64: stringOf(item["result"]) ?? "", mimeType }), ...own(place) })
-    } else if (type !== undefined) items.push({ index, item })
-  }
-  const sorted = sortCalls(calls, restoreCall)
-  const raw = [status ?? (isCut ? "incomplete" : "completed"), ...(incomplete === undefined ? [] : [incomplete])].join(
-    "."
-  )
-  const stopReason: Message.TurnStop = isCut
-    ? incomplete === "content_filter"
-      ? "contentFilter"
-      : "length"
-    : sorted.toolCalls.length + sorted.malformedToolCalls.length > 0
-      ? "toolCalls"
-      : refused
-        ? "refusal"
-        : "stop"
-  return Message.ai(restored(content, stopReason, restore), {
-    id: makeId(),
-    ...sorted,
-    stopReason,
-    model: stringOf(response["model"]) ?? origin.model,
+  const assembler = makeAssembler<undefined, Called>(sink, makeId)
+  const draft: Draft = { context, assembler, isCut, items: [], refused: false }
+  for (const [index, slot] of slots.entries()) readerOf(slot, hosted)?.(draft, slot, index)
+  const model = stringOf(response["model"])
+  assembler.finish({
+    stop: isCut ? (incomplete === "content_filter" ? "contentFilter" : "length") : undefined,
+    silent: draft.refused ? "refusal" : "stop",
+    model: model ?? origin.model,
     usage: usageOf(response),
-    ...own(
-      defined({
-        model: origin.model,
-        stopReason: raw,
-        id: stringOf(response["id"]),
-        items: items.length === 0 ? undefined : items,
-        // A deployment, or a fine-tune, has a name that says nothing.
-        reasons: !isReasoning(origin.model) && isReasoning(stringOf(response["model"]) ?? "") ? true : undefined
-      })
-    )
+    blockOf: () => undefined,
+    callOf: ({ data }) => data,
+    restore,
+    restoreCall,
+    providerData: () =>
+      own(
+        context,
+        defined({
+          model: origin.model,
+          stopReason: [status ?? (isCut ? "incomplete" : "completed"), incomplete]
+            .filter((word) => word !== undefined)
+            .join("."),
+          id: stringOf(response["id"]),
+          items: draft.items.length === 0 ? undefined : draft.items,
+          // A deployment, or a fine-tune, has a name that says nothing.
+          reasons: !isReasoning(origin.model) && isReasoning(model ?? "") ? true : undefined
+        })
+      )
   })
 }
 

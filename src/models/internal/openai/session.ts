@@ -4,7 +4,7 @@ import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import type { ModelRequest, ModelSession } from "../../../core/ChatModel.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
-import { decodeTurn, type TurnDecoder } from "../turn/decodeTurn.ts"
+import { decodeTurn, type Sink, type TurnDecoder } from "../turn/decodeTurn.ts"
 import { makeMediaWarner } from "../turn/media.ts"
 import { reservedParameter } from "../wire/errors.ts"
 import { makeSchemaWarner, makeThinkingWarner, warned } from "../wire/warned.ts"
@@ -21,7 +21,7 @@ export interface Api<Body> {
   /** Makes the writer of a session. A request fails with the name of a parameter that is not the caller's to set. */
   readonly makeWriter: () => (request: ModelRequest) => Result.Result<Written<Body>, string>
   readonly send: (body: Body) => Sending
-  readonly makeDecoder: (context: DecodeContext) => TurnDecoder<unknown>
+  readonly makeDecoder: (context: DecodeContext, sink: Sink) => TurnDecoder<unknown>
 }
 
 /**
@@ -42,7 +42,7 @@ export const makeSessions = <Body>(client: Client, api: Api<Body>): Effect.Effec
       if (Result.isFailure(written)) return yield* reservedParameter(provider, model, written.failure)
       const { body, damaged, hosted, lost, names, restore, restoreCall, unheard } = written.success
       const context: DecodeContext = { origin: client.originOf(body), names, restore, restoreCall, hosted, makeId }
-      const turn = decodeTurn(client.stream(body, api.send(body)), () => api.makeDecoder(context), unknown)
+      const turn = decodeTurn(client.stream(body, api.send(body)), (sink) => api.makeDecoder(context, sink), unknown)
       return warned(warnOfThinking(unheard), warned(warn(lost), warned(warnOfMedia(damaged), turn)))
     })
     return { nextTurn: (request) => Stream.unwrap(turn(request)) }

@@ -20,8 +20,8 @@ export interface Sink {
  * was seen: a server that then holds the connection, or drops it, does no harm.
  */
 export interface TurnDecoder<Event> {
-  readonly take: (event: Event, sink: Sink) => ModelError | undefined
-  readonly end: (sink: Sink) => ModelError | undefined
+  readonly take: (event: Event) => ModelError | undefined
+  readonly end: () => ModelError | undefined
   readonly isWhole?: (() => boolean) | undefined
 }
 
@@ -34,12 +34,11 @@ const grace = "1 second"
  */
 export const decodeTurn = <Event>(
   events: Stream.Stream<Event, ModelError>,
-  makeDecoder: () => TurnDecoder<Event>,
+  makeDecoder: (sink: Sink) => TurnDecoder<Event>,
   known: Set<string>
 ): Stream.Stream<TurnPart, ModelError> =>
   Stream.transformPull(events, (pull) =>
     Effect.sync(() => {
-      const decoder = makeDecoder()
       let parts: Array<TurnPart> = []
       let fresh: Array<string> = []
       let failure: ModelError | undefined
@@ -52,6 +51,7 @@ export const decodeTurn = <Event>(
           fresh.push(type)
         }
       }
+      const decoder = makeDecoder(sink)
       type Next = Pull.Pull<Array.NonEmptyReadonlyArray<TurnPart>, ModelError>
 
       const deliver = (): Next => {
@@ -68,7 +68,7 @@ export const decodeTurn = <Event>(
       )
       const more = Effect.flatMap(patient, (batch) => {
         for (const event of batch) {
-          failure = decoder.take(event, sink)
+          failure = decoder.take(event)
           if (failure !== undefined) break
         }
         return deliver()
@@ -78,7 +78,7 @@ export const decodeTurn = <Event>(
         if (over) return Cause.done()
         return Pull.catchDone(more, () => {
           over = true
-          failure = decoder.end(sink)
+          failure = decoder.end()
           return deliver()
         })
       })

@@ -3,18 +3,16 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Block, Citation } from "../../../../core/Content.ts"
 import { fromUnknown, type Json, type JsonObject } from "../../../../core/Json.ts"
-import * as Message from "../../../../core/Message.ts"
+import type { TurnStop } from "../../../../core/Message.ts"
 import { ModelError } from "../../../../core/ModelError.ts"
 import { union } from "../../../../core/sourceList.ts"
 import * as Sources from "../../../../core/Sources.ts"
 import * as Usage from "../../../../core/Usage.ts"
 import { defined } from "../../../../support/json/defined.ts"
 import { cut } from "../../../../support/text/text.ts"
-import { restored } from "../../../internal/openai/restore.ts"
 import { isTooDeep, tooDeep } from "../../../internal/schema/nesting.ts"
+import { type Assembler, type Call, layoutIn, makeAssembler, type Speech } from "../../../internal/turn/assembler.ts"
 import type { Sink, TurnDecoder } from "../../../internal/turn/decodeTurn.ts"
-import { layoutOf, type Place } from "../../../internal/turn/layout.ts"
-import { sortCalls } from "../../../internal/turn/toolCalls.ts"
 import type { ToolNames } from "../../../internal/turn/toolNames.ts"
 import { badResponse, type Origin, providerError } from "../../../internal/wire/errors.ts"
 import { countOf, numberOf, objectOf, objectsOf, stringOf } from "../../../internal/wire/read.ts"
@@ -34,31 +32,18 @@ export interface DecodeContext {
   readonly warn: (warnings: ReadonlyArray<string>, sink: Sink) => void
 }
 
-/** A text or thought as far as it was said. */
+/** Data of a text or a thought. */
 interface Said {
-  readonly _tag: "said"
-  readonly kind: "text" | "reasoning"
-  text: string
   metadata: JsonObject
   citations: ReadonlyArray<Citation>
 }
 
-/** A call as far as it was written. */
-interface Call {
-  readonly _tag: "call"
-  readonly id: string
-  readonly name: string
-  readonly isHosted: boolean
-  raw: string
+/** Data of a call. */
+interface Called {
   metadata: JsonObject
-  isDone: boolean
 }
 
-type Piece =
-  | Said
-  | Call
-  | { readonly _tag: "block"; readonly block: Block }
-  | { readonly _tag: "own"; readonly part: JsonObject }
+type Turn = Assembler<Said, Called>
 
 interface Finish {
   readonly unified: string
@@ -120,194 +105,172 @@ const usageOf = (usage: JsonObject): Usage.Usage | undefined => {
   return Usage.make(defined({ inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens, cost }))
 }
 
-const stopOf = ({ raw, unified }: Finish, called: boolean): Message.TurnStop => {
+const stopOf = ({ raw, unified }: Finish): TurnStop | undefined => {
   if (unified === "length") return "length"
   if (unified === "content-filter") return raw === "refusal" ? "refusal" : "contentFilter"
-  if (raw === "pause_turn") return "pause"
-  return called ? "toolCalls" : "stop"
+  return raw === "pause_turn" ? "pause" : undefined
 }
 
 const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
 
 const inputOf = (input: unknown): string => stringOf(input) ?? JSON.stringify(fromUnknown(input ?? {}))
 
-/** The message of a turn that ended in good order. */
-const messageOf = (
-  pieces: ReadonlyArray<Piece>,
+/** Builds the message of a complete turn. */
+const finishTurn = (
+  turn: Turn,
   sources: ReadonlyArray<Sources.Cited>,
   finish: Finish,
   response: JsonObject,
-  { makeId, names, origin, restore }: DecodeContext
-): Message.AiMessage => {
+  { origin, restore }: DecodeContext
+): void => {
+  const { pieces } = turn
   const key = dataKey(origin.provider)
+  const stop = stopOf(finish)
   const calls = pieces.filter((piece) => piece._tag === "call").filter(({ isHosted }) => !isHosted)
-  const stopReason = stopOf(finish, calls.length > 0)
-  const last = calls.at(-1)
-  const sorted = sortCalls(
-    calls.map((call) => ({
-      id: call.id,
-      name: names.own(call.name),
-      raw: call.raw,
-      cut: call === last && stopReason === "length",
-      providerData: isEmpty(call.metadata) ? undefined : { [key]: optionsOf(call.metadata) }
-    }))
-  )
-  const kept = new Set([...sorted.toolCalls, ...sorted.malformedToolCalls].map(({ id }) => id))
   const answered = new Set(
     pieces.flatMap((piece) => (piece._tag === "own" ? [stringOf(piece.part["toolCallId"])] : []))
   )
   // An open call of the provider can continue only in the same turn.
-  const goesOn = stopReason === "pause" || calls.length > 0
-  const lastText = pieces.findLast((piece) => piece._tag === "said" && piece.kind === "text")
-  const content: Array<Block> = []
-  const places: Array<Place> = []
-  const say = (block: Block): void => {
-    content.push(block)
-    // Blank text is never sent back, so it has no place.
-    if (block.type !== "text" || block.text.trim() !== "") places.push("content")
+  const goesOn = stop === "pause" || calls.length > 0
+  const lastText = pieces.findLast((piece) => piece._tag === "speech" && piece.kind === "text")
+
+  const blockOf = (speech: Speech<Said>): Block | undefined => {
+    const { data, kind, text } = speech
+    const { citations, metadata } = data
+    const isPlain = isEmpty(metadata)
+    if (text === "" && isPlain) return undefined
+    const own = { providerData: { [key]: optionsOf(metadata) } }
+    // Signed reasoning goes back as it came or not at all.
+    if (kind === "reasoning") return { type: "reasoning", text, ...(isPlain || text.isWellFormed() ? own : {}) }
+    const all = [...citations, ...(speech === lastText ? uncited(sources, pieces) : [])]
+    return { type: "text", text, ...(all.length === 0 ? {} : { citations: all }), ...(isPlain ? {} : own) }
   }
-  for (const piece of pieces) {
-    switch (piece._tag) {
-      case "said": {
-        const { citations, kind, metadata, text } = piece
-        if (text === "" && isEmpty(metadata)) break
-        const data = { [key]: optionsOf(metadata) }
-        if (kind === "reasoning") {
-          // Signed reasoning goes back as it came or not at all.
-          const isSound = text.isWellFormed() || isEmpty(metadata)
-          say(isSound ? { type: "reasoning", text, providerData: data } : { type: "reasoning", text })
-          break
-        }
-        const cited = piece === lastText ? uncited(sources, pieces) : []
-        const all = [...citations, ...cited]
-        say({
-          type: "text",
-          text,
-          ...(all.length === 0 ? {} : { citations: all }),
-          ...(isEmpty(metadata) ? {} : { providerData: data })
-        })
-        break
-      }
-      case "block":
-        say(piece.block)
-        break
-      case "own":
-        places.push(piece.part)
-        break
-      case "call":
-        if (!piece.isHosted) {
-          if (kept.delete(piece.id)) places.push("call")
-        } else if (goesOn || answered.has(piece.id)) {
-          const input = Result.getOrElse(parse(piece.raw), () => ({}))
-          const { id: toolCallId, metadata, name: toolName } = piece
-          places.push({ type: "tool-call", toolCallId, toolName, input, ...optionsOf(metadata) })
-        }
-    }
-  }
-  const data = defined({
-    ...response,
-    finishReason: finish.raw ?? finish.unified,
-    layout: layoutOf(places),
-    container: stringOf(objectOf(objectOf(finish.metadata["anthropic"])?.["container"])?.["id"])
-  })
-  return Message.ai(restored(content, stopReason, restore), {
-    id: makeId(),
-    ...sorted,
-    stopReason,
+
+  turn.finish({
+    stop,
     model: stringOf(response["model"]) ?? origin.model,
     usage: finish.usage === undefined ? undefined : usageOf(finish.usage),
-    providerData: { [key]: data }
+    blockOf,
+    callOf: (call) => ({
+      cut: call === calls.at(-1) && stop === "length",
+      providerData: isEmpty(call.data.metadata) ? undefined : { [key]: optionsOf(call.data.metadata) }
+    }),
+    partOf: ({ data, id: toolCallId, name: toolName, raw }) => {
+      if (!goesOn && !answered.has(toolCallId)) return undefined
+      const input = Result.getOrElse(parse(raw), () => ({}))
+      return { type: "tool-call", toolCallId, toolName, input, ...optionsOf(data.metadata) }
+    },
+    restore,
+    providerData: (order) => ({
+      [key]: defined({
+        ...response,
+        finishReason: finish.raw ?? finish.unified,
+        layout: layoutIn(order),
+        container: stringOf(objectOf(objectOf(finish.metadata["anthropic"])?.["container"])?.["id"])
+      })
+    })
   })
 }
 
 /** Sources of the whole turn that no text of it cites. */
-const uncited = (sources: ReadonlyArray<Sources.Cited>, pieces: ReadonlyArray<Piece>): ReadonlyArray<Citation> => {
+const uncited = (sources: ReadonlyArray<Sources.Cited>, pieces: Turn["pieces"]): ReadonlyArray<Citation> => {
   const cited = new Set(
-    pieces.flatMap((piece) => (piece._tag === "said" ? piece.citations.map(({ source }) => source.key) : []))
+    pieces.flatMap((piece) => (piece._tag === "speech" ? piece.data.citations.map(({ source }) => source.key) : []))
   )
   return union([], sources)
     .filter(({ key }) => !cited.has(key))
     .map((source) => ({ source }))
 }
 
+const resultPart = (part: JsonObject): JsonObject =>
+  defined({
+    type: "tool-result",
+    toolCallId: stringOf(part["toolCallId"]) ?? "",
+    toolName: stringOf(part["toolName"]) ?? "",
+    result: fromUnknown(part["result"]),
+    isError: part["isError"] === true ? true : undefined,
+    ...optionsOf(metadataOf(part))
+  })
+
+/** Handles the parts of one type. */
+type Handler = (part: JsonObject) => ModelError | undefined | void
+
 /** Makes the decoder of one turn. */
-export const makeDecoder = (context: DecodeContext): TurnDecoder<unknown> => {
+export const makeDecoder = (context: DecodeContext, sink: Sink): TurnDecoder<unknown> => {
   const { makeId, names, origin } = context
-  const pieces: Array<Piece> = []
-  const speaking = new Map<string, Said>()
-  const writing = new Map<string, Call>()
+  const turn = makeAssembler<Said, Called>(sink, makeId)
+  const speeches = new Map<string, Speech<Said>>()
+  const calls = new Map<string, Call<Called>>()
   const sources: Array<Sources.Cited> = []
   let response: JsonObject = {}
   let finish: Finish | undefined
   let size = 0
 
-  const speech = (kind: Said["kind"], part: JsonObject): { readonly said: Said; readonly key: string } => {
-    const key = `${kind} ${stringOf(part["id"]) ?? ""}`
-    const open = stringOf(part["type"])?.endsWith("-start") === true ? undefined : speaking.get(key)
-    const said: Said = open ?? { _tag: "said", kind, text: "", metadata: {}, citations: [] }
-    if (open === undefined) {
-      speaking.set(key, said)
-      pieces.push(said)
-    }
-    said.metadata = mergeMetadata(said.metadata, metadataOf(part))
-    return { said, key }
+  /** Counts what is kept of an endless stream. */
+  const grow = (length: number): ModelError | undefined => {
+    size += length
+    return size > longest ? badResponse(origin, "the answer is longer than is read") : undefined
   }
 
-  const say = (kind: Said["kind"], part: JsonObject, sink: Sink): void => {
+  const keyOf = (kind: Speech["kind"], part: JsonObject): string => `${kind} ${stringOf(part["id"]) ?? ""}`
+
+  const begin = (kind: Speech["kind"], part: JsonObject): Speech<Said> => {
+    const speech = turn.speak(kind, { metadata: metadataOf(part), citations: [] })
+    speeches.set(keyOf(kind, part), speech)
+    return speech
+  }
+
+  const open = (kind: Speech["kind"], part: JsonObject): Speech<Said> => {
+    const speech = speeches.get(keyOf(kind, part))
+    if (speech === undefined) return begin(kind, part)
+    speech.data.metadata = mergeMetadata(speech.data.metadata, metadataOf(part))
+    return speech
+  }
+
+  const say = (kind: Speech["kind"], part: JsonObject): ModelError | undefined => {
     const text = stringOf(part["delta"]) ?? ""
-    const { said } = speech(kind, part)
-    if (text === "") return
-    said.text += text
-    size += text.length
-    sink.emit(kind === "text" ? { _tag: "TextDelta", text } : { _tag: "ReasoningDelta", text })
+    turn.say(open(kind, part), text)
+    return grow(text.length)
   }
 
-  const begin = (given: string | undefined, part: JsonObject, sink: Sink): Call => {
-    const id = given === undefined || given === "" ? makeId() : given
+  const close = (kind: Speech["kind"], part: JsonObject): void => {
+    const { data, text } = open(kind, part)
+    data.citations = objectsOf(part["citations"]).slice(0, mostCitations).flatMap(citationOf(text))
+    speeches.delete(keyOf(kind, part))
+  }
+
+  const beginCall = (given: string | undefined, part: JsonObject): Call<Called> => {
     const name = stringOf(part["toolName"]) ?? ""
     const isHosted = part["providerExecuted"] === true
-    const call: Call = { _tag: "call", id, name, isHosted, raw: "", metadata: metadataOf(part), isDone: false }
-    pieces.push(call)
-    writing.set(given ?? "", call)
-    sink.emit({
-      _tag: "ToolCallStart",
-      id,
-      name: isHosted ? name : names.own(name),
-      ...(isHosted ? { providerExecuted: true } : {})
-    })
+    const data = { metadata: metadataOf(part) }
+    const call = turn.call({ id: given || makeId(), name: isHosted ? name : names.own(name), isHosted, data })
+    calls.set(given ?? "", call)
     return call
   }
 
-  const write = (part: JsonObject, sink: Sink): void => {
-    const call = writing.get(stringOf(part["id"]) ?? "")
+  const write = (part: JsonObject): ModelError | undefined => {
+    const call = calls.get(stringOf(part["id"]) ?? "")
     const delta = stringOf(part["delta"]) ?? ""
-    if (call === undefined || call.isDone || delta === "") return
-    call.raw += delta
-    size += delta.length
-    sink.emit({ _tag: "ToolCallDelta", id: call.id, delta })
+    if (call === undefined || call.isClosed) return undefined
+    turn.write(call, delta)
+    return grow(delta.length)
   }
 
-  const complete = (part: JsonObject, sink: Sink): void => {
+  const complete = (part: JsonObject): void => {
     const given = stringOf(part["toolCallId"])
     const raw = inputOf(part["input"])
-    const open = writing.get(given ?? "")
-    const isOpen = open !== undefined && !open.isDone
-    const call = isOpen ? open : begin(given, part, sink)
-    if (!isOpen || call.raw === "") {
-      if (raw !== "") sink.emit({ _tag: "ToolCallDelta", id: call.id, delta: raw })
-      size += raw.length
+    const before = calls.get(given ?? "")
+    const call = before === undefined || before.isClosed ? beginCall(given, part) : before
+    if (call.raw === "") {
+      turn.write(call, raw)
+      grow(raw.length)
     }
     call.raw = raw
-    call.metadata = mergeMetadata(call.metadata, metadataOf(part))
-    call.isDone = true
+    call.data.metadata = mergeMetadata(call.data.metadata, metadataOf(part))
+    call.isClosed = true
   }
 
-  const own = (part: JsonObject): void => void pieces.push({ _tag: "own", part })
-
-  const unsupported = (detail: string): ModelError =>
-    new ModelError({ provider: origin.provider, model: origin.model, reason: { _tag: "Unsupported" }, detail })
-
-  const end = (part: JsonObject): ModelError | undefined => {
+  const conclude = (part: JsonObject): ModelError | undefined => {
     const reason = part["finishReason"]
     const unified = stringOf(reason) ?? stringOf(objectOf(reason)?.["unified"]) ?? "other"
     const raw = stringOf(objectOf(reason)?.["raw"])
@@ -322,102 +285,88 @@ export const makeDecoder = (context: DecodeContext): TurnDecoder<unknown> => {
     return isCut ? badResponse(origin, "the stream ended before a reason to finish") : undefined
   }
 
-  const take = (event: unknown, sink: Sink): ModelError | undefined => {
+  const addResult: Handler = (part) => {
+    if (part["preliminary"] === true) return undefined
+    if (isTooDeep(part["result"])) return badResponse(origin, tooDeep)
+    return turn.add({ _tag: "own", part: resultPart(part) })
+  }
+
+  const addFile: Handler = (part) => {
+    const block = fileBlock(stringOf(part["mediaType"]) ?? "", part["data"])
+    if (block !== undefined) turn.add({ _tag: "block", block })
+  }
+
+  const addSource: Handler = (part) => {
+    const source = sourceOf(part)
+    if (source !== undefined && sources.length < mostCitations) sources.push(source)
+  }
+
+  const describe: Handler = (part) => {
+    response = defined({
+      id: stringOf(part["id"]) ?? response["id"],
+      model: stringOf(part["modelId"]) ?? response["model"]
+    })
+  }
+
+  const rejectApproval: Handler = () =>
+    new ModelError({
+      provider: origin.provider,
+      model: origin.model,
+      reason: { _tag: "Unsupported" },
+      detail: "the provider asks whether it may run a tool of its own; set its option so that it need not ask"
+    })
+
+  const ignore: Handler = () => undefined
+
+  const handlers = new Map<string, Handler>([
+    ["stream-start", (part) => context.warn(warningsOf(part), sink)],
+    ["text-start", (part) => void begin("text", part)],
+    ["text-delta", (part) => say("text", part)],
+    ["text-end", (part) => close("text", part)],
+    ["reasoning-start", (part) => void begin("reasoning", part)],
+    ["reasoning-delta", (part) => say("reasoning", part)],
+    ["reasoning-end", (part) => close("reasoning", part)],
+    ["tool-input-start", (part) => void beginCall(stringOf(part["id"]), part)],
+    ["tool-input-delta", write],
+    ["tool-input-end", ignore],
+    ["tool-call", complete],
+    ["tool-result", addResult],
+    [
+      "custom",
+      (part) => {
+        const kind = stringOf(part["kind"]) ?? ""
+        turn.add({ _tag: "own", part: { type: "custom", kind, ...optionsOf(metadataOf(part)) } })
+      }
+    ],
+    ["file", addFile],
+    ["source", addSource],
+    ["response-metadata", describe],
+    ["finish", conclude],
+    ["error", (part) => streamedError(origin, part["error"])],
+    ["tool-approval-request", rejectApproval],
+    ["ping", ignore],
+    ["raw", ignore]
+  ])
+
+  const take = (event: unknown): ModelError | undefined => {
     const part = objectOf(event)
     if (part === undefined) return badResponse(origin, "a part of the stream is not an object")
     const type = stringOf(part["type"]) ?? "a part without a type"
-    switch (type) {
-      case "stream-start":
-        context.warn(warningsOf(part), sink)
-        return undefined
-      case "text-start":
-      case "reasoning-start":
-        speech(type === "text-start" ? "text" : "reasoning", part)
-        return undefined
-      case "text-delta":
-      case "reasoning-delta":
-        say(type === "text-delta" ? "text" : "reasoning", part, sink)
-        return size > longest ? badResponse(origin, "the answer is longer than is read") : undefined
-      case "text-end":
-      case "reasoning-end": {
-        const { key, said } = speech(type === "text-end" ? "text" : "reasoning", part)
-        said.citations = objectsOf(part["citations"]).slice(0, mostCitations).flatMap(citationOf(said.text))
-        speaking.delete(key)
-        return undefined
-      }
-      case "tool-input-start":
-        begin(stringOf(part["id"]), part, sink)
-        return undefined
-      case "tool-input-delta":
-        write(part, sink)
-        return size > longest ? badResponse(origin, "the answer is longer than is read") : undefined
-      case "tool-input-end":
-        return undefined
-      case "tool-call":
-        complete(part, sink)
-        return undefined
-      case "tool-result": {
-        const { preliminary, toolCallId, toolName } = part
-        if (preliminary === true) return undefined
-        if (isTooDeep(part["result"])) return badResponse(origin, tooDeep)
-        own(
-          defined({
-            type: "tool-result",
-            toolCallId: stringOf(toolCallId) ?? "",
-            toolName: stringOf(toolName) ?? "",
-            result: fromUnknown(part["result"]),
-            isError: part["isError"] === true ? true : undefined,
-            ...optionsOf(metadataOf(part))
-          })
-        )
-        return undefined
-      }
-      case "custom":
-        own({ type: "custom", kind: stringOf(part["kind"]) ?? "", ...optionsOf(metadataOf(part)) })
-        return undefined
-      case "file": {
-        const block = fileBlock(stringOf(part["mediaType"]) ?? "", part["data"])
-        if (block !== undefined) pieces.push({ _tag: "block", block })
-        return undefined
-      }
-      case "source": {
-        const source = sourceOf(part)
-        if (source !== undefined && sources.length < mostCitations) sources.push(source)
-        return undefined
-      }
-      case "response-metadata":
-        response = defined({
-          ...response,
-          id: stringOf(part["id"]) ?? response["id"],
-          model: stringOf(part["modelId"]) ?? response["model"]
-        })
-        return undefined
-      case "finish":
-        return end(part)
-      case "error":
-        return streamedError(origin, part["error"])
-      case "tool-approval-request":
-        return unsupported(
-          "the provider asks whether it may run a tool of its own; set its option so that it need not ask"
-        )
-      case "ping":
-      case "raw":
-        return undefined
-      default:
-        sink.unknown(type)
-        return undefined
+    const handle = handlers.get(type)
+    if (handle === undefined) {
+      sink.unknown(type)
+      return undefined
     }
+    return handle(part) ?? undefined
   }
 
-  return {
-    take,
-    end: (sink) => {
-      if (finish === undefined) return badResponse(origin, "the stream ended before a reason to finish")
-      sink.emit({ _tag: "TurnDone", message: messageOf(pieces, sources, finish, response, context) })
-      return undefined
-    },
-    isWhole: () => finish !== undefined
+  const end = (): ModelError | undefined => {
+    if (finish === undefined) return badResponse(origin, "the stream ended before a reason to finish")
+    finishTurn(turn, sources, finish, response, context)
+    return undefined
   }
+
+  return { take, end, isWhole: () => finish !== undefined }
 }
 
 /** Of one turn so many sources are kept, and so many citations of one text. */

@@ -179,7 +179,11 @@ export const makeSessions = (model: Model, line: Line): Effect.Effect<ModelSessi
         patiently((signal) => partsOf(() => send(model, call(signal))), origin, line.idle),
         toModelError(origin)
       )
-      const parts = decodeTurn(events, () => makeDecoder({ origin, names: box.names, restore, makeId, warn }), unknown)
+      const parts = decodeTurn(
+        events,
+        (sink) => makeDecoder({ origin, names: box.names, restore, makeId, warn }, sink),
+        unknown
+      )
       return [warnOfParameters(overlaid.success.unknown), warnOfSchema(lost), warnOfMedia(damaged)].reduce(
         (stream, warning) => warned(warning, stream),
         parts
