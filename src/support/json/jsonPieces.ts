@@ -24,52 +24,56 @@ const slices = function* (text: string): Generator<string> {
   }
 }
 
+/** Writes the start of a value. A list or an object is opened; a long text is yielded in slices. */
+const begin = function* (value: unknown, text: string, open: Array<Open>): Generator<string, string> {
+  if (typeof value === "string" && value.length > most) {
+    let rest = `${text}"`
+    for (const slice of slices(value)) {
+      yield rest
+      rest = JSON.stringify(slice).slice(1, -1)
+    }
+    return `${rest}"`
+  }
+  if (typeof value !== "object" || value === null) return text + (JSON.stringify(value) ?? "null")
+  const isList = Array.isArray(value)
+  const items = value as Open["items"]
+  open.push({ keys: isList ? undefined : Object.keys(value), items, at: 0, isEmpty: true })
+  return text + (isList ? "[" : "{")
+}
+
+/** Moves to the next item of a list or an object; `undefined` at its end. */
+const nextItem = (last: Open): { readonly prefix: string; readonly value: unknown } | undefined => {
+  const { items, keys } = last
+  if (keys === undefined) {
+    if (!Array.isArray(items) || last.at >= items.length) return undefined
+    const index = last.at++
+    return { prefix: index > 0 ? "," : "", value: items[index] }
+  }
+  while (last.at < keys.length) {
+    const key = keys[last.at++] ?? ""
+    const value = (items as { readonly [key: string]: unknown })[key]
+    if (value === undefined) continue
+    const comma = last.isEmpty ? "" : ","
+    last.isEmpty = false
+    return { prefix: `${comma}${JSON.stringify(key)}:`, value }
+  }
+  return undefined
+}
+
 /** Yields the pieces of a JSON value; together they equal `JSON.stringify`. */
 export const pieces = function* (value: unknown): Generator<string> {
   const open: Array<Open> = []
-  let text = ""
-  let next: { readonly value: unknown } | undefined = { value }
-  for (;;) {
-    if (next !== undefined) {
-      const one: unknown = next.value
-      next = undefined
-      if (typeof one === "string" && one.length > most) {
-        text += '"'
-        for (const slice of slices(one)) {
-          yield text
-          text = JSON.stringify(slice).slice(1, -1)
-        }
-        text += '"'
-      } else if (Array.isArray(one)) {
-        text += "["
-        open.push({ keys: undefined, items: one, at: 0, isEmpty: true })
-      } else if (typeof one === "object" && one !== null) {
-        text += "{"
-        open.push({ keys: Object.keys(one), items: one as { [key: string]: unknown }, at: 0, isEmpty: true })
-      } else text += JSON.stringify(one) ?? "null"
-    }
+  let text = yield* begin(value, "", open)
+  for (let last = open.at(-1); last !== undefined; last = open.at(-1)) {
     if (text.length > most) {
       yield text
       text = ""
     }
-    const last = open.at(-1)
-    if (last === undefined) break
-    const { items, keys } = last
-    const index = last.at++
-    if (keys === undefined && Array.isArray(items) && index < items.length) {
-      if (index > 0) text += ","
-      next = { value: items[index] }
-    } else if (keys !== undefined && index < keys.length) {
-      const key = keys[index] ?? ""
-      const item = (items as { readonly [key: string]: unknown })[key]
-      if (item === undefined) continue
-      text += `${last.isEmpty ? "" : ","}${JSON.stringify(key)}:`
-      last.isEmpty = false
-      next = { value: item }
-    } else {
-      text += keys === undefined ? "]" : "}"
+    const next = nextItem(last)
+    if (next === undefined) {
+      text += last.keys === undefined ? "]" : "}"
       open.pop()
-    }
+    } else text = yield* begin(next.value, text + next.prefix, open)
   }
   yield text
 }
