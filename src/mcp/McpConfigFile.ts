@@ -271,53 +271,59 @@ const filled = /\$\{(?!(?:workspaceFolder|workspaceFolderBasename|userHome|pathS
 
 const httpTypes = ["http", "streamable-http", "streamableHttp"]
 
-/** Reads a server. One of which nothing can be made is left out. */
+const kindOf = (type: Json | undefined, given: JsonObject): Json => {
+  if (type === undefined) return "command" in given ? "stdio" : "http"
+  return typeof type === "string" && httpTypes.includes(type) ? "http" : type
+}
+
+const stdioServer = (fields: Fields) =>
+  Effect.gen(function* () {
+    const command = yield* fields.text("command")
+    const rest = defined({
+      args: yield* fields.texts("args"),
+      env: yield* fields.secrets("env"),
+      cwd: yield* fields.text("cwd")
+    })
+    // Settings for developers of the server.
+    fields.take("dev")
+    return command === undefined || command === "" ? undefined : { type: "stdio" as const, command, ...rest }
+  })
+
+const remoteServer = (type: "http" | "sse", fields: Fields, given: JsonObject) =>
+  Effect.gen(function* () {
+    const written = given["url"]
+    const expanded = yield* fields.text("url")
+    const isFilled = typeof written === "string" && expanded !== written && filled.test(written)
+    const url = expanded === undefined || !isFilled ? expanded : Redacted.make(expanded)
+    const headers = yield* fields.secrets("headers")
+    const oauth = yield* oauthOf(fields)
+    return url === undefined ? undefined : { type, url, ...defined({ headers, oauth }) }
+  })
+
+/** Says why a server is left out. */
+const problemOf = (type: Json | undefined, kind: Json): string => {
+  if (type === undefined) return "neither a command nor a url"
+  if (kind === "stdio") return "no command"
+  if (kind === "http" || kind === "sse") return "no url"
+  return `the type ${cut(oneLine(JSON.stringify(type)), 100)}, which is none of stdio, http and sse`
+}
+
+/** Reads a server. An unusable one is left out. */
 const serverOf = (name: string, given: JsonObject, warnings: Array<string>, expand: Expand) =>
   Effect.gen(function* () {
     const fields = fieldsOf(name, given, warnings, expand)
     const type = fields.take("type")
-    const kind =
-      type === undefined
-        ? "command" in given
-          ? "stdio"
-          : "http"
-        : typeof type === "string" && httpTypes.includes(type)
-          ? "http"
-          : type
+    const kind = kindOf(type, given)
     const common = yield* commonOf(fields)
-    let server: Server | undefined
-    if (kind === "stdio") {
-      const command = yield* fields.text("command")
-      const rest = defined({
-        args: yield* fields.texts("args"),
-        env: yield* fields.secrets("env"),
-        cwd: yield* fields.text("cwd")
-      })
-      // Settings for who develops the server.
-      fields.take("dev")
-      if (command !== undefined && command !== "") server = { type: "stdio", command, ...rest, ...common }
-    } else if (kind === "http" || kind === "sse") {
-      const written = given["url"]
-      const expanded = yield* fields.text("url")
-      const isFilled = typeof written === "string" && expanded !== written && filled.test(written)
-      const url = expanded === undefined || !isFilled ? expanded : Redacted.make(expanded)
-      const headers = yield* fields.secrets("headers")
-      const oauth = yield* oauthOf(fields)
-      if (url !== undefined) server = { type: kind, url, ...defined({ headers, oauth }), ...common }
-    }
-    if (kind === "stdio" || kind === "http" || kind === "sse") fields.rest()
-    if (server === undefined) {
-      const has =
-        type === undefined
-          ? "neither a command nor a url"
-          : kind === "stdio"
-            ? "no command"
-            : kind === "http" || kind === "sse"
-              ? "no url"
-              : `the type ${cut(oneLine(JSON.stringify(type)), 100)}, which is none of stdio, http and sse`
-      warnings.push(`the server "${name}" has ${has}; it is left out`)
+    const isRemote = kind === "http" || kind === "sse"
+    const own =
+      kind === "stdio" ? yield* stdioServer(fields) : isRemote ? yield* remoteServer(kind, fields, given) : undefined
+    if (kind === "stdio" || isRemote) fields.rest()
+    if (own === undefined) {
+      warnings.push(`the server "${name}" has ${problemOf(type, kind)}; it is left out`)
       return undefined
     }
+    const server: Server = { ...own, ...common }
     return fields.isOff() ? { ...server, enabled: false } : server
   })
 
