@@ -161,6 +161,58 @@ const judged = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Cal
       }
     )
 
+  /** Suspends the call, or refuses it, or returns the wait for a person. */
+  const askPerson = Effect.fnUntraced(function* (
+    asked: Asked,
+    asks: ReadonlyArray<Ask>,
+    request: Request,
+    isNew: boolean,
+    isByTime: boolean
+  ) {
+    const { approvals } = live
+    if (live.compiled.suspends && (approvals === undefined || isByTime)) {
+      pending.push(request)
+      if (isNew) yield* announce(live, request)
+      return undefined
+    }
+    if (approvals === undefined) {
+      refuse(asked.call, undecided)
+      return undefined
+    }
+    live.round.gating?.requests.push(request)
+    if (isNew) noteRequest(live, request)
+    return askWhileWaiting(asked, asks, request, approvals.decide)
+  })
+
+  /** Takes the last edit of a call. Middleware may have changed its arguments since: then nobody has decided on them. */
+  const takeEdit = (call: Due): Edited | undefined => {
+    const last = edits.get(call.id)
+    edits.delete(call.id)
+    if (last?.arguments === undefined) return undefined
+    return canonical(last.arguments) === canonical(call.prepared.arguments) ? last : undefined
+  }
+
+  /** Composes the rulings on a call. `isCovered`: the last edit answers all questions. */
+  const ruleOn = Effect.fnUntraced(function* (
+    asked: Asked & { readonly call: Due },
+    crash: Ruling | undefined,
+    rulings: ReadonlyArray<Ruling>
+  ) {
+    const edit = takeEdit(asked.call)
+    const said = [crash, ...rulings]
+    const { ruling, rulings: all } = compose(
+      said,
+      edit === undefined ? yield* ownQuestion(live, asked, said) : undefined
+    )
+    const asks = all.filter((one) => one._tag === "Ask")
+    return { ruling, asks, isCovered: edit !== undefined && asks.every((one) => isCoveredBy(edit, one)) }
+  })
+
+  const rulingsFor = (pass: number, prepared: ReadonlyArray<PreparedCall>) =>
+    pass === 0 && first !== undefined ? Effect.succeed(first) : rulingsOn(live, prepared)
+
+  const crashRuling = (pass: number, call: Due): Ruling | undefined => (pass === 0 ? crashed?.get(call.id) : undefined)
+
   let due = openOf(calls)
   for (let pass = 0; due.length > 0; pass++) {
     if (pass === passLimit) {
@@ -168,49 +220,33 @@ const judged = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Cal
       break
     }
     const prepared = due.map(toAsked)
-    const rulings = (pass === 0 ? first : undefined) ?? (yield* rulingsOn(live, prepared))
+    const rulings = yield* rulingsFor(pass, prepared)
     const approved = rulings.size === 0 ? [] : yield* live.run.state.get(always)
     const waiting: Array<Effect.Effect<void>> = []
     for (const [index, call] of due.entries()) {
       const { tool } = call
       const asked = { call, tool, prepared: prepared[index] ?? toAsked(call) }
-      const last = edits.get(call.id)
-      // Middleware may have changed what the person gave: then nobody has decided on it.
-      const edit =
-        last?.arguments !== undefined && canonical(last.arguments) === canonical(call.prepared.arguments)
-          ? last
-          : undefined
-      edits.delete(call.id)
-      const said = [
-        pass === 0 ? crashed?.get(call.id) : undefined,
-        ...(rulings.get(call.id) ?? []).map((ruling) => standingRuling(ruling, asked.prepared, approved))
-      ]
-      const { ruling, rulings: all } = compose(
-        said,
-        edit === undefined ? yield* ownQuestion(live, asked, said) : undefined
+      const { asks, isCovered, ruling } = yield* ruleOn(
+        asked,
+        crashRuling(pass, call),
+        (rulings.get(call.id) ?? []).map((one) => standingRuling(one, asked.prepared, approved))
       )
       if (ruling._tag === "Refuse") {
         call.outcome = { output: makeOutput(ruling.reason, { isError: true }) }
         continue
       }
-      const asks = all.filter((one) => one._tag === "Ask")
-      if (ruling._tag === "Allow" || (edit !== undefined && asks.every((one) => isCovered(one, edit)))) {
+      if (ruling._tag === "Allow" || isCovered) {
         yield* settleStanding(live, asked, settled, decided)
         continue
       }
       const { isNew, request } = requestOf(live, asked, ruling)
       const decision = isNew ? undefined : decisionOn(live.round.suspension, request)
-      const { approvals } = live
-      if (decision !== undefined) yield* decided(asked, asks, request, decision)
-      else if (live.compiled.suspends && (approvals === undefined || ruling.by === byTime)) {
-        pending.push(request)
-        if (isNew) yield* announce(live, request)
-      } else if (approvals === undefined) refuse(call, undecided)
-      else {
-        live.round.gating?.requests.push(request)
-        if (isNew) noteRequest(live, request)
-        waiting.push(askWhileWaiting(asked, asks, request, approvals.decide))
+      if (decision !== undefined) {
+        yield* decided(asked, asks, request, decision)
+        continue
       }
+      const answer = yield* askPerson(asked, asks, request, isNew, ruling.by === byTime)
+      if (answer !== undefined) waiting.push(answer)
     }
     if (waiting.length > 0) yield* storeBeforeAsking(live)
     yield* Effect.all(waiting, { concurrency: "unbounded", discard: true })
@@ -235,8 +271,8 @@ const standingRuling = (ruling: Ruling, call: PreparedCall, approved: ReadonlyAr
   return approved.includes(keyOf(ruling, call, likeness)) ? allow(ruling.by, { settles }) : ruling
 }
 
-/** Tells whether the edit of a person answers a question about the arguments that it gave. */
-const isCovered = ({ by, terms }: Ask, edit: Edited): boolean =>
+/** Reports whether the edit of a person answers a question about the arguments that it gave. */
+const isCoveredBy = (edit: Edited, { by, terms }: Ask): boolean =>
   edit.by.has(by) && isEnough(terms)(edit.request, edit.decision)
 
 /**
