@@ -68,31 +68,51 @@ const tagsOf = ({ tag }: Ways, { thinkTags: how = "auto" }: Options): ThinkTags 
 /** OpenAI's reasoning models refuse the name for the limit of an answer that everybody else knows. */
 const openAi: Ways = { ...plain, maxTokens: "max_completion_tokens" }
 
+/** Finds the ways of a server and the facts of a model. */
+const lookUp = ({ baseURL, model, provider }: Options, isOpenAi: boolean) => {
+  const server = isOpenAi ? undefined : serverOf(provider, baseURL)
+  const known = server === undefined ? findModel(model) : factsAt(server, model)
+  return {
+    ways: server?.ways ?? (isOpenAi ? openAi : plain),
+    efforts: known?.efforts,
+    prices: isOpenAi || server !== undefined ? known?.prices : undefined,
+    assumed: known ?? server?.assumed
+  }
+}
+
+/** The facts of a model. Options win over known ones. */
+const factsOf = (options: Options, isOpenAi: boolean) => {
+  const { assumed, efforts, prices, ways } = lookUp(options, isOpenAi)
+  const isNative = isOpenAi || ways.native?.test(options.model) === true
+  return {
+    ways,
+    efforts,
+    supportsVision: options.supportsVision ?? assumed?.vision ?? isOpenAi,
+    contextWindowTokens: options.contextWindowTokens ?? assumed?.contextWindowTokens,
+    structuredOutput: options.structuredOutput ?? (isNative ? "native" : "tool"),
+    prices: options.prices ?? prices
+  } as const
+}
+
 const make = Effect.fnUntraced(function* (options: Options) {
   const { model, parameters = {} } = options
   const target = targetOf(options)
   const isOpenAi = target !== "other"
   const provider = options.provider ?? (isOpenAi ? target : "openai-compatible")
-  const server = isOpenAi ? undefined : serverOf(options.provider, options.baseURL)
-  const known = server === undefined ? findModel(model) : factsAt(server, model)
-  const ways = server?.ways ?? (isOpenAi ? openAi : plain)
+  const { efforts, ways, ...facts } = factsOf(options, isOpenAi)
   const client = yield* makeClient(options, "chat", provider, model)
   const settings = {
     provider,
     model,
     parameters: [jsonOf(options), parameters],
     ways: { ...ways, audio: ways.audio && (!isOpenAi || model.includes("audio")) },
-    efforts: known?.efforts,
+    efforts,
     strictTools: options.strictTools
   }
-  const assumed = known ?? server?.assumed
   return ChatModel.of({
     modelId: model,
     provider,
-    supportsVision: options.supportsVision ?? assumed?.vision ?? isOpenAi,
-    contextWindowTokens: options.contextWindowTokens ?? assumed?.contextWindowTokens,
-    structuredOutput: options.structuredOutput ?? (isOpenAi || ways.native?.test(model) === true ? "native" : "tool"),
-    prices: options.prices ?? (isOpenAi || server !== undefined ? known?.prices : undefined),
+    ...facts,
     makeSession: makeSessions(client, {
       provider,
       model,

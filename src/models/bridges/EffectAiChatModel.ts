@@ -33,8 +33,7 @@ import { makeWarner, warned } from "../internal/wire/warned.ts"
 import { toAnnotations } from "./internal/effectAi/definitions.ts"
 import { makeEncoder, wire } from "./internal/effectAi/encode.ts"
 import type { Origin } from "./internal/effectAi/errors.ts"
-import { makeReply } from "./internal/effectAi/reply.ts"
-import { toTurn } from "./internal/effectAi/turn.ts"
+import { toTurn } from "./internal/effectAi/reply.ts"
 
 /**
  * Facts about the model: `effect/ai` tells neither window nor vision nor prices.
@@ -106,7 +105,7 @@ const makeSession = (
         disableToolCallResolution: true,
         toolCallValidation: "deferred"
       })
-      const turn = toTurn(parts, makeReply(origin, yield* IdGenerator), origin)
+      const turn = toTurn(parts, origin, yield* IdGenerator)
       return warned(warn(Object.keys(request.parameters)), turn)
     })
 

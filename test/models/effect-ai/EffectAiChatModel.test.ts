@@ -254,7 +254,12 @@ describe("tool calls", () => {
       const message = yield* turn(withTools)
       expect(message.stopReason).toBe("length")
       expect(message.malformedToolCalls).toEqual([
-        { id: "1", name: "add", raw: `{"left":`, problem: "the arguments are not valid JSON" }
+        {
+          id: "1",
+          name: "add",
+          raw: `{"left":`,
+          problem: "the arguments were cut off after 8 characters: the answer reached its length limit"
+        }
       ])
     }).pipe(
       Effect.provide(

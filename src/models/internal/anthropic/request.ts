@@ -165,6 +165,21 @@ const fieldsOf = ({ metadata, stopSequences, temperature, topK, topP }: Settings
 
 const interleaved = "interleaved-thinking-2025-05-14"
 
+const isInterleaved = ({ thinking }: Settings): boolean =>
+  typeof thinking === "object" && "interleaved" in thinking && thinking.interleaved === true
+
+/** Merges the settings of the layer and the request. The raw parameters may contain a level of thinking. */
+const settingsOf = ({ settings: own }: Encoding, request: ModelRequest) => {
+  const raw = [own.parameters ?? {}, request.parameters]
+  const level = raw.reduce<ThinkingLevel | undefined>((last, { thinking: one }) => thinkingFrom(one) ?? last, undefined)
+  const parallel = raw.findLast((layer) => layer["parallelToolCalls"] !== undefined)?.["parallelToolCalls"]
+  return {
+    settings: level === undefined ? own : { ...own, thinking: level },
+    parameters: withThinking(raw, () => ({})).map(({ parallelToolCalls: _, ...layer }) => layer),
+    isParallel: (parallel ?? own.parallelToolCalls) !== false
+  }
+}
+
 /**
  * Makes an encoder for one session. It remembers the last tools: a request without tools in a conversation with calls
  * is sent with them and an order not to call, which keeps the cache. It fails with the name of a reserved parameter.
@@ -191,16 +206,7 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
     const [tools, own] = isUsed ? [offered, written] : [[], []]
     const hints = ttl === undefined ? [] : request.cacheHints
     const { messages, places } = encodeHistory(turns, names, new Set(hints))
-    // A level may stand among the raw parameters, where anything else of that name is the API's own.
-    const raw = [encoding.settings.parameters ?? {}, request.parameters]
-    const level = raw.reduce<ThinkingLevel | undefined>(
-      (last, { thinking: one }) => thinkingFrom(one) ?? last,
-      undefined
-    )
-    const settings = level === undefined ? encoding.settings : { ...encoding.settings, thinking: level }
-    const parameters = withThinking(raw, () => ({})).map(({ parallelToolCalls: _, ...layer }) => layer)
-    const parallel = raw.findLast((layer) => layer["parallelToolCalls"] !== undefined)?.["parallelToolCalls"]
-    const isParallel = (parallel ?? settings.parallelToolCalls) !== false
+    const { isParallel, parameters, settings } = settingsOf(encoding, request)
     const wished = thinkingOf({ ...encoding, settings })
     const thinking = canThink(wished.thinking, messages) ? wished.thinking : undefined
     const { choice, plea } = choiceOf(encoding, request, thinking, tools, names)
@@ -227,14 +233,12 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
       ...fields
     }
     const container = containerOf(turns.at(-1))
-    const { thinking: set } = settings
-    const isInterleaved = typeof set === "object" && "interleaved" in set && set.interleaved === true
     return Result.map(overlay(body, parameters), (given) => {
       const final = container === undefined ? given : inContainer(given, container)
       return {
         body: plea === undefined ? final : { ...final, messages: withPlea(final.messages, plea) },
         names,
-        betas: isInterleaved && thinking !== undefined ? [interleaved] : [],
+        betas: isInterleaved(settings) && thinking !== undefined ? [interleaved] : [],
         removed: output?.removed ?? [],
         damaged
       }

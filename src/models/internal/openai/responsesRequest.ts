@@ -131,44 +131,46 @@ const writeTurn = (turn: AiTurn, { settings, stored, toolNames }: Writing): Read
     placed.push({ at: (own ? numberOf(data?.["index"]) : undefined) ?? last, item })
   }
   const messages = new Map<string, { readonly texts: Array<string>; readonly data: JsonObject | undefined }>()
-  let forgot = false
-  for (const block of turn.content) {
-    const data = dataOf(block.providerData, settings)
-    if (block.type === "reasoning") {
-      const item = objectOf(data?.["item"])
-      if (!own || item === undefined) continue
-      // Without encrypted content, reasoning exists only where it is stored.
-      if (stored || item["encrypted_content"]) place(data, item as ResponseInputItem & JsonObject)
-      else forgot = true
-      continue
-    }
-    const id = own && stored ? stringOf(data?.["id"]) : undefined
-    if (id === undefined) {
-      place(data, { role: "assistant", content: textOf(block.text, data), ...(own ? phaseOf(data) : {}) })
-      continue
-    }
-    const begun = messages.get(id)
-    if (begun === undefined) messages.set(id, { texts: [textOf(block.text, data)], data })
-    else begun.texts.push(textOf(block.text, data))
+  let isForgotten = false
+
+  const placeReasoning = (data: JsonObject | undefined): void => {
+    const item = objectOf(data?.["item"])
+    if (!own || item === undefined) return
+    // Without encrypted content, reasoning exists only where it is stored.
+    if (stored || item["encrypted_content"]) place(data, item as ResponseInputItem & JsonObject)
+    else isForgotten = true
   }
-  for (const [id, { data, texts }] of messages) place(data, storedMessage(id, texts, phaseOf(data)))
-  for (const call of turn.calls) {
-    const hosted = own ? objectOf(call.data?.["hosted"]) : undefined
-    if (hosted !== undefined) {
-      place(call.data, hosted as ResponseInputItem & JsonObject)
-      continue
-    }
-    // With its id, a call is refused without the reasoning that led to it.
-    const id = own && !forgot ? stringOf(call.data?.["id"]) : undefined
-    place(call.data, {
+
+  const placeText = (data: JsonObject | undefined, text: string): void => {
+    const id = own && stored ? stringOf(data?.["id"]) : undefined
+    const begun = messages.get(id ?? "")
+    if (id === undefined) place(data, { role: "assistant", content: text, ...(own ? phaseOf(data) : {}) })
+    else if (begun === undefined) messages.set(id, { texts: [text], data })
+    else begun.texts.push(text)
+  }
+
+  const placeCall = ({ arguments: args, data, id: call_id, name }: AnsweredCall): void => {
+    const hosted = own ? objectOf(data?.["hosted"]) : undefined
+    if (hosted !== undefined) return place(data, hosted as ResponseInputItem & JsonObject)
+    // A call with its id is rejected without the reasoning that led to it.
+    const id = own && !isForgotten ? stringOf(data?.["id"]) : undefined
+    place(data, {
       type: "function_call",
-      call_id: call.id,
-      name: toolNames.wire(call.name),
-      arguments: JSON.stringify(call.arguments),
-      ...(own ? keptOf(call.data) : {}),
+      call_id,
+      name: toolNames.wire(name),
+      arguments: JSON.stringify(args),
+      ...(own ? keptOf(data) : {}),
       ...(id === undefined ? {} : { id })
     })
   }
+
+  for (const block of turn.content) {
+    const data = dataOf(block.providerData, settings)
+    if (block.type === "reasoning") placeReasoning(data)
+    else placeText(data, textOf(block.text, data))
+  }
+  for (const [id, { data, texts }] of messages) place(data, storedMessage(id, texts, phaseOf(data)))
+  for (const call of turn.calls) placeCall(call)
   // Items of tools that run at the provider, verbatim.
   if (own) for (const one of objectsOf(turn.data?.["items"])) place(one, one["item"] as ResponseInputItem & JsonObject)
   placed.sort((left, right) => left.at - right.at)

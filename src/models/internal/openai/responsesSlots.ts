@@ -74,19 +74,23 @@ export const makeSlots = (): Slots => {
     if (call !== undefined && !byCall.has(call)) byCall.set(call, slot)
   }
 
-  const of = (event: JsonObject): Slot => {
+  const find = (event: JsonObject, index: number | undefined): Slot | undefined => {
     const isNew = event["type"] === "response.output_item.added"
     const item = objectOf(event["item"]) ?? {}
     const id = stringOf(event["item_id"]) ?? keyOf(item, "id") ?? ""
-    const index = placeOf(event["output_index"])
     const there = index === undefined ? undefined : byIndex.get(index)
     if (there !== undefined && keyOf(there.item, "id") === id && !isOther(there, item)) return there
     const named = byId.get(id) ?? (id === "" ? byCall.get(keyOf(item, "call_id") ?? "") : undefined)
     if (named !== undefined && !isOther(named, item)) return named
-    // An item that begins where another one is has a wrong index; everything else has an id that changed.
+    // A new item at a taken index has a wrong index. For other events, the item's id changed.
     if (there !== undefined && !(isNew && isOther(there, item))) return there
-    const last = slots.at(-1)
-    if (index === undefined && !isNew && last !== undefined) return last
+    return index === undefined && !isNew ? slots.at(-1) : undefined
+  }
+
+  const of = (event: JsonObject): Slot => {
+    const index = placeOf(event["output_index"])
+    const known = find(event, index)
+    if (known !== undefined) return known
     const slot = add(index ?? slots.length)
     if (index !== undefined) byIndex.set(index, slot)
     return slot

@@ -111,15 +111,8 @@ export const adaptSchema = (given: JsonObject, rules: SchemaRules): AdaptedSchem
     }
   }
 
-  const visit = (node: Json, path: string): JsonObject => {
-    const schema = isObject(node) ? flattened(node) : undefined
-    if (schema === undefined || "prefixItems" in schema || "not" in schema || "if" in schema) {
-      lost = true
-      return {}
-    }
-    const name = refName(schema["$ref"])
-    if (name !== undefined) return { $ref: `#/$defs/${name}` }
-    if (schema["$ref"] === "#") return { $ref: "#" }
+  /** Keeps the keywords that are enforced, and notes the others for the description. */
+  const keywordsOf = (schema: JsonObject, path: string) => {
     const notes: Array<string> = []
     const kept: Record<string, Json> = {}
     for (const [key, value] of Object.entries(schema)) {
@@ -131,6 +124,19 @@ export const adaptSchema = (given: JsonObject, rules: SchemaRules): AdaptedSchem
         notes.push(`${key}: ${JSON.stringify(value)}`)
       }
     }
+    return { kept, notes }
+  }
+
+  const visit = (node: Json, path: string): JsonObject => {
+    const schema = isObject(node) ? flattened(node) : undefined
+    if (schema === undefined || "prefixItems" in schema || "not" in schema || "if" in schema) {
+      lost = true
+      return {}
+    }
+    const name = refName(schema["$ref"])
+    if (name !== undefined) return { $ref: `#/$defs/${name}` }
+    if (schema["$ref"] === "#") return { $ref: "#" }
+    const { kept, notes } = keywordsOf(schema, path)
     const union = membersOf(schema)
     if (union !== undefined) kept["anyOf"] = union.map((member, index) => visit(member, `${path}[${index}]`))
     if (schema["type"] === "array") kept["items"] = visit(schema["items"] ?? true, `${path}[]`)

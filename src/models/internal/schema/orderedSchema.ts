@@ -224,19 +224,24 @@ export const ordered = (root: JsonObject): { readonly schema: JsonObject; readon
     delete kept["oneOf"]
   }
 
+  const keywordOf = (key: string, value: Json, depth: number, of: JsonObject | undefined): Json | undefined => {
+    if (Object.hasOwn(valueKeywords, key) && valueKeywords[key]?.(value) === true) return wellFormedJson(value)
+    if (nodeKeywords.includes(key)) {
+      if (isObject(value)) return visit(value, depth + 1, undefined) ?? {}
+      return key === "additionalProperties" && typeof value === "boolean" ? value : undefined
+    }
+    if (!listKeywords.includes(key) || !Array.isArray(value)) return undefined
+    const members = key === "prefixItems" ? visitTuple(value, depth + 1) : visitAll(value, depth + 1, of)
+    return members.length > 0 ? members : undefined
+  }
+
   const nodeOf = (node: JsonObject, depth: number, of: JsonObject | undefined): JsonObject => {
     const kept: Record<string, Json> = {}
     const type = typeOf(node)
     if (type !== undefined) kept["type"] = type
     for (const [key, value] of Object.entries(node)) {
-      if (Object.hasOwn(valueKeywords, key) && valueKeywords[key]?.(value) === true) kept[key] = wellFormedJson(value)
-      else if (nodeKeywords.includes(key)) {
-        if (isObject(value)) kept[key] = visit(value, depth + 1, undefined) ?? {}
-        else if (key === "additionalProperties" && typeof value === "boolean") kept[key] = value
-      } else if (listKeywords.includes(key) && Array.isArray(value)) {
-        const members = key === "prefixItems" ? visitTuple(value, depth + 1) : visitAll(value, depth + 1, of)
-        if (members.length > 0) kept[key] = members
-      }
+      const own = keywordOf(key, value, depth, of)
+      if (own !== undefined) kept[key] = own
     }
     if (isOnlyNull(kept["enum"], type)) delete kept["enum"]
     keepTrue(node, kept)

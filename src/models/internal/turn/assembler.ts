@@ -42,9 +42,13 @@ export type Piece<Said = unknown, Called = unknown> = Speech<Said> | Call<Called
 /** The order of a turn. A malformed call has a word of its own. */
 export type Order = ReadonlyArray<Place | "malformed">
 
-/** `cut`: the turn ended while the arguments may still have been written. */
+/**
+ * `cut`: the turn ended while the arguments may still have been written. `problem`: the provider could not use the
+ * arguments.
+ */
 interface CallFacts {
   readonly cut?: boolean
+  readonly problem?: string | undefined
   readonly providerData?: JsonObject | undefined
 }
 
@@ -143,8 +147,11 @@ export const makeAssembler = <Said = undefined, Called = undefined>(sink: Sink, 
       const { id, name, raw } = call
       const facts = callOf === undefined ? {} : callOf(call)
       if (facts === undefined) return
-      const { cut = false, providerData } = facts
-      const one = read({ id, name, raw, cut, providerData })
+      const { cut = false, problem, providerData } = facts
+      const one =
+        problem === undefined
+          ? read({ id, name, raw, cut, providerData })
+          : Result.fail<MalformedToolCall>({ id, name, raw, problem })
       if (one === undefined) return
       if (Result.isSuccess(one)) toolCalls.push(restoreCall(one.success))
       else malformedToolCalls.push(one.failure)

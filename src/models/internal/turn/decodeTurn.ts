@@ -32,11 +32,11 @@ const grace = "1 second"
  * Decodes a turn. Types of events that nobody knows are logged at debug level, each once: `known` remembers them for as
  * long as its owner lives.
  */
-export const decodeTurn = <Event>(
-  events: Stream.Stream<Event, ModelError>,
+export const decodeTurn = <Event, R>(
+  events: Stream.Stream<Event, ModelError, R>,
   makeDecoder: (sink: Sink) => TurnDecoder<Event>,
   known: Set<string>
-): Stream.Stream<TurnPart, ModelError> =>
+): Stream.Stream<TurnPart, ModelError, R> =>
   Stream.transformPull(events, (pull) =>
     Effect.sync(() => {
       let parts: Array<TurnPart> = []
@@ -52,7 +52,7 @@ export const decodeTurn = <Event>(
         }
       }
       const decoder = makeDecoder(sink)
-      type Next = Pull.Pull<Array.NonEmptyReadonlyArray<TurnPart>, ModelError>
+      type Next = Pull.Pull<Array.NonEmptyReadonlyArray<TurnPart>, ModelError, void, R>
 
       const deliver = (): Next => {
         const said = parts

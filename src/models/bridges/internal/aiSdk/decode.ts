@@ -195,23 +195,9 @@ const resultPart = (part: JsonObject): JsonObject =>
 /** Handles the parts of one type. */
 type Handler = (part: JsonObject) => ModelError | undefined | void
 
-/** Makes the decoder of one turn. */
-export const makeDecoder = (context: DecodeContext, sink: Sink): TurnDecoder<unknown> => {
-  const { makeId, names, origin } = context
-  const turn = makeAssembler<Said, Called>(sink, makeId)
+/** Collects the texts and thoughts of a turn. */
+const makeSpeeches = (turn: Turn) => {
   const speeches = new Map<string, Speech<Said>>()
-  const calls = new Map<string, Call<Called>>()
-  const sources: Array<Sources.Cited> = []
-  let response: JsonObject = {}
-  let finish: Finish | undefined
-  let size = 0
-
-  /** Counts what is kept of an endless stream. */
-  const grow = (length: number): ModelError | undefined => {
-    size += length
-    return size > longest ? badResponse(origin, "the answer is longer than is read") : undefined
-  }
-
   const keyOf = (kind: Speech["kind"], part: JsonObject): string => `${kind} ${stringOf(part["id"]) ?? ""}`
 
   const begin = (kind: Speech["kind"], part: JsonObject): Speech<Said> => {
@@ -227,19 +213,20 @@ export const makeDecoder = (context: DecodeContext, sink: Sink): TurnDecoder<unk
     return speech
   }
 
-  const say = (kind: Speech["kind"], part: JsonObject): ModelError | undefined => {
-    const text = stringOf(part["delta"]) ?? ""
-    turn.say(open(kind, part), text)
-    return grow(text.length)
-  }
-
   const close = (kind: Speech["kind"], part: JsonObject): void => {
     const { data, text } = open(kind, part)
     data.citations = objectsOf(part["citations"]).slice(0, mostCitations).flatMap(citationOf(text))
     speeches.delete(keyOf(kind, part))
   }
 
-  const beginCall = (given: string | undefined, part: JsonObject): Call<Called> => {
+  return { begin, open, close }
+}
+
+/** Collects the calls of a turn. */
+const makeCalls = (turn: Turn, { makeId, names }: DecodeContext) => {
+  const calls = new Map<string, Call<Called>>()
+
+  const begin = (given: string | undefined, part: JsonObject): Call<Called> => {
     const name = stringOf(part["toolName"]) ?? ""
     const isHosted = part["providerExecuted"] === true
     const data = { metadata: metadataOf(part) }
@@ -248,26 +235,57 @@ export const makeDecoder = (context: DecodeContext, sink: Sink): TurnDecoder<unk
     return call
   }
 
+  return {
+    begin,
+    /** The call that is being written under an id. */
+    open: (id: string | undefined): Call<Called> | undefined => {
+      const call = calls.get(id ?? "")
+      return call === undefined || call.isClosed ? undefined : call
+    },
+    complete: (call: Call<Called>, part: JsonObject): void => {
+      const raw = inputOf(part["input"])
+      if (call.raw === "") turn.write(call, raw)
+      call.raw = raw
+      call.data.metadata = mergeMetadata(call.data.metadata, metadataOf(part))
+      call.isClosed = true
+    }
+  }
+}
+
+/** Makes the decoder of one turn. */
+export const makeDecoder = (context: DecodeContext, sink: Sink): TurnDecoder<unknown> => {
+  const { makeId, origin } = context
+  const turn = makeAssembler<Said, Called>(sink, makeId)
+  const speeches = makeSpeeches(turn)
+  const calls = makeCalls(turn, context)
+  const sources: Array<Sources.Cited> = []
+  let response: JsonObject = {}
+  let finish: Finish | undefined
+  let size = 0
+
+  /** Counts what is kept of an endless stream. */
+  const grow = (length: number): ModelError | undefined => {
+    size += length
+    return size > longest ? badResponse(origin, "the answer is longer than is read") : undefined
+  }
+
+  const say = (kind: Speech["kind"], part: JsonObject): ModelError | undefined => {
+    const text = stringOf(part["delta"]) ?? ""
+    turn.say(speeches.open(kind, part), text)
+    return grow(text.length)
+  }
+
   const write = (part: JsonObject): ModelError | undefined => {
-    const call = calls.get(stringOf(part["id"]) ?? "")
+    const call = calls.open(stringOf(part["id"]))
     const delta = stringOf(part["delta"]) ?? ""
-    if (call === undefined || call.isClosed) return undefined
+    if (call === undefined) return undefined
     turn.write(call, delta)
     return grow(delta.length)
   }
 
-  const complete = (part: JsonObject): void => {
+  const complete: Handler = (part) => {
     const given = stringOf(part["toolCallId"])
-    const raw = inputOf(part["input"])
-    const before = calls.get(given ?? "")
-    const call = before === undefined || before.isClosed ? beginCall(given, part) : before
-    if (call.raw === "") {
-      turn.write(call, raw)
-      grow(raw.length)
-    }
-    call.raw = raw
-    call.data.metadata = mergeMetadata(call.data.metadata, metadataOf(part))
-    call.isClosed = true
+    calls.complete(calls.open(given) ?? calls.begin(given, part), part)
   }
 
   const conclude = (part: JsonObject): ModelError | undefined => {
@@ -320,13 +338,13 @@ export const makeDecoder = (context: DecodeContext, sink: Sink): TurnDecoder<unk
 
   const handlers = new Map<string, Handler>([
     ["stream-start", (part) => context.warn(warningsOf(part), sink)],
-    ["text-start", (part) => void begin("text", part)],
+    ["text-start", (part) => void speeches.begin("text", part)],
     ["text-delta", (part) => say("text", part)],
-    ["text-end", (part) => close("text", part)],
-    ["reasoning-start", (part) => void begin("reasoning", part)],
+    ["text-end", (part) => speeches.close("text", part)],
+    ["reasoning-start", (part) => void speeches.begin("reasoning", part)],
     ["reasoning-delta", (part) => say("reasoning", part)],
-    ["reasoning-end", (part) => close("reasoning", part)],
-    ["tool-input-start", (part) => void beginCall(stringOf(part["id"]), part)],
+    ["reasoning-end", (part) => speeches.close("reasoning", part)],
+    ["tool-input-start", (part) => void calls.begin(stringOf(part["id"]), part)],
     ["tool-input-delta", write],
     ["tool-input-end", ignore],
     ["tool-call", complete],

@@ -6,7 +6,7 @@ import * as Message from "../../../../core/Message.ts"
 import type { MalformedToolCall, ToolCall } from "../../../../core/ToolCall.ts"
 import { deepest, isTooDeep } from "../../../internal/schema/nesting.ts"
 import { malformedKey } from "./encode.ts"
-import { hosted, layoutOf, type Piece } from "./layout.ts"
+import { hostedPart, layoutOf, type Piece } from "./layout.ts"
 import { mediaBlock, shownBlocks } from "./media.ts"
 import { carriedBy, type Fields, isEmpty, provider, providerDataOf, toJson } from "./metadata.ts"
 
@@ -79,11 +79,11 @@ const assistant = (message: AiPrompt.AssistantMessage): Message.AiMessage => {
         addBlock(parts, mediaBlock(part))
         break
       case "tool-call":
-        if (part.providerExecuted) parts.pieces.push(hosted(part, part.options))
+        if (part.providerExecuted) parts.pieces.push({ _tag: "hosted", part: hostedPart(part, part.options) })
         else addCall(parts, toCall(part))
         break
       case "tool-result":
-        parts.pieces.push(hosted(part, part.options))
+        parts.pieces.push({ _tag: "hosted", part: hostedPart(part, part.options) })
         break
       case "tool-approval-request":
         break

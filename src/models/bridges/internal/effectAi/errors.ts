@@ -17,20 +17,38 @@ const byStatus = (status: number | undefined, retryAfter: Duration.Duration | un
   return retryAfter === undefined ? { _tag: "Overloaded" } : { _tag: "Overloaded", retryAfter }
 }
 
-const reasonOf = (error: AiError.AiError): Reason => {
-  const { reason } = error
+type Tag = AiError.AiErrorReason["_tag"]
+
+/** Reasons of which the name says enough. */
+const plain: { readonly [tag in Tag]?: Exclude<Reason["_tag"], "ContextOverflow"> } = {
+  QuotaExhaustedError: "QuotaExhausted",
+  ContentPolicyError: "ContentFiltered",
+  InvalidResponseError: "BadResponse",
+  InvalidOutputError: "BadResponse",
+  StructuredOutputError: "BadResponse",
+  ToolNotFoundError: "BadResponse",
+  ToolParameterValidationError: "BadResponse",
+  UnsupportedSchemaError: "Unsupported",
+  InvalidToolResultError: "InvalidRequest",
+  ToolResultEncodingError: "InvalidRequest",
+  ToolConfigurationError: "InvalidRequest",
+  ToolkitRequiredError: "InvalidRequest",
+  InvalidUserInputError: "InvalidRequest"
+}
+
+const unknownReason = (reason: AiError.UnknownError, status: number | undefined): Reason => {
+  if (status === 402) return { _tag: "QuotaExhausted" }
+  if (status === 408) return { _tag: "Timeout" }
+  return overflowOf(reason) ?? { _tag: status !== undefined && status < 500 ? "InvalidRequest" : "Unknown" }
+}
+
+const reasonOf = ({ reason }: AiError.AiError): Reason => {
   const { retryAfter, status } = httpOf(reason)
   switch (reason._tag) {
-    case "RateLimitError": {
-      const wait = reason.retryAfter ?? retryAfter
-      return wait === undefined ? { _tag: "RateLimited" } : { _tag: "RateLimited", retryAfter: wait }
-    }
-    case "QuotaExhaustedError":
-      return { _tag: "QuotaExhausted" }
+    case "RateLimitError":
+      return defined({ _tag: "RateLimited", retryAfter: reason.retryAfter ?? retryAfter })
     case "AuthenticationError":
       return { _tag: reason.kind === "InsufficientPermissions" ? "Permission" : "Authentication" }
-    case "ContentPolicyError":
-      return { _tag: "ContentFiltered" }
     case "InvalidRequestError":
       return overflowOf(reason) ?? { _tag: "InvalidRequest" }
     case "InternalProviderError":
@@ -38,24 +56,10 @@ const reasonOf = (error: AiError.AiError): Reason => {
     case "NetworkError":
       if (reason.reason !== "TransportError") return { _tag: "InvalidRequest" }
       return { _tag: /time[d-]? ?out/i.test(reason.description ?? "") ? "Timeout" : "Transport" }
-    case "InvalidResponseError":
-    case "InvalidOutputError":
-    case "StructuredOutputError":
-    case "ToolNotFoundError":
-    case "ToolParameterValidationError":
-      return { _tag: "BadResponse" }
-    case "UnsupportedSchemaError":
-      return { _tag: "Unsupported" }
-    case "InvalidToolResultError":
-    case "ToolResultEncodingError":
-    case "ToolConfigurationError":
-    case "ToolkitRequiredError":
-    case "InvalidUserInputError":
-      return { _tag: "InvalidRequest" }
     case "UnknownError":
-      if (status === 402) return { _tag: "QuotaExhausted" }
-      if (status === 408) return { _tag: "Timeout" }
-      return overflowOf(reason) ?? { _tag: status !== undefined && status < 500 ? "InvalidRequest" : "Unknown" }
+      return unknownReason(reason, status)
+    default:
+      return { _tag: plain[reason._tag] ?? "Unknown" }
   }
 }
 

@@ -14,7 +14,7 @@ export type Piece =
   | { readonly _tag: "hosted"; readonly part: JsonObject }
 
 /** A call that the provider ran itself, or its result, as it will be sent back. */
-export const hosted = (
+export const hostedPart = (
   part:
     | { readonly type: "tool-call"; readonly id: string; readonly name: string; readonly params: unknown }
     | {
@@ -25,13 +25,13 @@ export const hosted = (
         readonly result: unknown
       },
   options: { readonly [provider: string]: Json | null }
-): Piece => {
+): JsonObject => {
   const { id, name, type } = part
   const own =
     part.type === "tool-call"
       ? { params: toJson(part.params) }
       : { isFailure: part.isFailure, result: toJson(part.result) }
-  return { _tag: "hosted", part: { type, id, name, ...own, options } }
+  return { type, id, name, ...own, options }
 }
 
 /** Blank text is never sent back, so it has no place. */

@@ -1,52 +1,49 @@
-/** Assembles one turn of an `effect/ai` model: parts of a stream in, a message out. */
+/** Reads the stream of an `effect/ai` model into a turn. */
+import type * as AiError from "effect/ai/AiError"
 import type * as AiResponse from "effect/ai/Response"
+import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
 import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
 import type { TurnPart } from "../../../../core/ChatModel.ts"
+import type { Block } from "../../../../core/Content.ts"
 import { isObject, type JsonObject } from "../../../../core/Json.ts"
-import * as Message from "../../../../core/Message.ts"
-import type { ModelError } from "../../../../core/ModelError.ts"
+import { ModelError } from "../../../../core/ModelError.ts"
 import { defined } from "../../../../support/json/defined.ts"
-import { isTooDeep } from "../../../internal/schema/nesting.ts"
-import { addBlock, addCall, type Sorted, sorted, toCall } from "./decode.ts"
-import { type Origin, streamedError } from "./errors.ts"
-import { hosted, layoutOf } from "./layout.ts"
+import { deepest, isTooDeep } from "../../../internal/schema/nesting.ts"
+import { type Call, layoutIn, makeAssembler, type Speech } from "../../../internal/turn/assembler.ts"
+import { decodeTurn, type Sink, type TurnDecoder } from "../../../internal/turn/decodeTurn.ts"
+import { reasoningBlock } from "./decode.ts"
+import { malformedKey } from "./encode.ts"
+import { type Origin, streamedError, toModelError } from "./errors.ts"
+import { hostedPart } from "./layout.ts"
 import { mediaBlock } from "./media.ts"
-import { type Fields, isEmpty, provider } from "./metadata.ts"
-import { isRefusal, makeSpeeches, putSpeech } from "./speech.ts"
-import { toStop, toUsage } from "./usage.ts"
+import { type Fields, isEmpty, mergeMetadata, type Metadata, provider, providerDataOf } from "./metadata.ts"
+import { stopOf, toUsage } from "./usage.ts"
 
 /** Anything that an `effect/ai` model may stream. */
 export type Part = Exclude<AiResponse.AnyPart, AiResponse.TextPart | AiResponse.ReasoningPart>
 
-/** One turn in the making. */
-export interface Reply {
-  /** Takes a part in, adds what can be shown of it to `out`, and gives the failure if it is one. */
-  readonly take: (part: Part, out: Array<TurnPart>) => ModelError | undefined
-  /** Reports whether the provider said that it is done. */
-  readonly isFinished: () => boolean
-  /** Reports whether a call was begun and is not complete. */
-  readonly isWriting: () => boolean
-  /** Takes in that the provider could not make sense of a call. */
-  readonly reject: (toolName: string, problem: string) => void
-  /** The message. Calls that were begun and never completed are taken as far as they were written. */
-  readonly message: () => Message.AiMessage
+/** Words of a provider that could not make sense of a call, with which it ends the whole stream. */
+interface Rejection {
+  readonly type: "rejection"
+  readonly toolName: string
+  readonly problem: string
 }
 
-/** A call of which the arguments are being written. */
-interface Writing {
-  readonly name: string
-  raw: string
+interface Said {
+  metadata: Metadata
 }
 
-/** A call as far as it was written: its arguments may be cut, or no JSON. */
-const finishCall = (id: string, { name, raw }: Writing): ReturnType<typeof toCall> => {
-  const parsed = Result.try((): unknown => JSON.parse(raw === "" ? "{}" : raw))
-  if (Result.isFailure(parsed)) return { malformed: { id, name, raw, problem: "the arguments are not valid JSON" } }
-  return isObject(parsed.success)
-    ? toCall({ id, name, params: parsed.success, options: {} })
-    : { malformed: { id, name, raw, problem: "the arguments are not a JSON object" } }
+interface Called {
+  options: Metadata
+  /** The reason why the arguments are unusable. */
+  problem?: string
+  /** The part that sends a hosted call back. */
+  part?: JsonObject
 }
+
+type SpeechPart = Extract<Part, { readonly type: `${"text" | "reasoning"}-${"start" | "delta" | "end"}` }>
 
 const sourceOf = (part: AiResponse.DocumentSourcePart | AiResponse.UrlSourcePart): JsonObject => ({
   type: part.sourceType,
@@ -68,79 +65,99 @@ const finishOf = (part: AiResponse.FinishPart): Fields => ({
   ...(isEmpty(part.metadata) ? {} : { finish: part.metadata })
 })
 
-/** Makes an empty turn. `makeId` gives the message its id, and a call that came without one. */
-export const makeReply = (origin: Origin, makeId: () => string): Reply => {
-  /** The pieces of the turn, in order; a text may still grow after it was put here. */
-  const put: Array<(to: Sorted) => void> = []
-  const speeches = makeSpeeches()
-  const writing = new Map<string, Writing>()
-  const shown = new Set<string>()
-  const told = new Set<string>()
+/** Reports whether a provider calls a text the refusal of an answer. */
+const isRefusal = (metadata: Metadata): boolean =>
+  Object.values(metadata).some((own) => isObject(own) && typeof own["refusal"] === "string" && own["refusal"] !== "")
+
+/** Arguments as text. A model may imitate the form in which it is shown its own malformed arguments. */
+const rawOf = (params: unknown): string => {
+  const raw = isObject(params) && Object.keys(params).length === 1 ? params[malformedKey] : params
+  return typeof raw === "string" ? raw : (JSON.stringify(params) ?? "")
+}
+
+const blockOf = ({ data, kind, text }: Speech<Said>): Block | undefined => {
+  const { metadata } = data
+  if (text === "" && isEmpty(metadata)) return undefined
+  return kind === "text" ? { type: "text", text, ...providerDataOf(metadata) } : reasoningBlock(text, metadata)
+}
+
+/** The decoder of one turn. `isWriting`: a call was begun and is not complete. */
+interface Reply extends TurnDecoder<Part | Rejection> {
+  readonly isWriting: () => boolean
+  /** Ends the turn with its calls as far as they were written. */
+  readonly abandon: () => void
+}
+
+const makeReply = (origin: Origin, makeId: () => string, sink: Sink): Reply => {
+  const turn = makeAssembler<Said, Called>(sink, makeId)
+  const speeches = new Map<string, Speech<Said>>()
+  const calls = new Map<string, Call<Called>>()
+  const writing = new Set<Call<Called>>()
   const sources: Array<JsonObject> = []
   let response: Fields = {}
   let model = origin.model
   let finish: AiResponse.FinishPart | undefined
+  let isOver = false
   let refused = false
 
-  const complete = (part: AiResponse.ToolCallPart<string, unknown>, out: Array<TurnPart>): void => {
-    const { id, metadata: options, name, params, providerExecuted } = part
-    writing.delete(id)
-    const raw = isTooDeep(params) ? "" : (JSON.stringify(params) ?? "")
-    // A provider that tells a call again wants it once.
-    const said = `${id} ${name} ${raw}`
-    if (id !== "" && told.has(said)) return
-    told.add(said)
-    if (!shown.has(id)) {
-      out.push({ _tag: "ToolCallStart", id, name, ...(providerExecuted ? { providerExecuted } : {}) })
-      out.push({ _tag: "ToolCallDelta", id, delta: raw })
-    }
-    put.push((to) => {
-      if (providerExecuted) to.pieces.push(hosted(part, options))
-      else addCall(to, toCall({ id, name, params, options }))
-    })
+  const speak = (part: SpeechPart): void => {
+    const kind = part.type.startsWith("text") ? "text" : "reasoning"
+    const key = `${kind} ${part.id}`
+    const speech = speeches.get(key) ?? turn.speak(kind, { metadata: {} })
+    speech.data.metadata = mergeMetadata(speech.data.metadata, part.metadata)
+    refused ||= isRefusal(part.metadata)
+    if ("delta" in part) turn.say(speech, part.delta)
+    if (part.type === "text-end" || part.type === "reasoning-end") speeches.delete(key)
+    else speeches.set(key, speech)
   }
 
-  const take = (part: Part, out: Array<TurnPart>): ModelError | undefined => {
+  const begin = (id: string, name: string, isHosted: boolean): Call<Called> => {
+    const call = turn.addCall({ id, name, isHosted, data: { options: {} } })
+    // A second call of one id is not shown.
+    if (!calls.has(id)) turn.start(call)
+    if (!isHosted) writing.add(call)
+    calls.set(id, call)
+    return call
+  }
+
+  const complete = (part: AiResponse.ToolCallPart<string, unknown>): void => {
+    const { id, metadata, name, params, providerExecuted } = part
+    const before = calls.get(id)
+    const call = before === undefined || before.isClosed ? begin(id, name, providerExecuted) : before
+    const tooDeep = isTooDeep(params)
+    const raw = tooDeep ? "" : rawOf(params)
+    if (call.raw === "") turn.write(call, raw)
+    call.raw = raw
+    call.name = name
+    call.isClosed = true
+    call.data.options = metadata
+    if (tooDeep) call.data.problem = `the arguments are nested deeper than ${deepest} levels`
+    if (providerExecuted) call.data.part = hostedPart(part, metadata)
+    writing.delete(call)
+  }
+
+  const take = (part: Part | Rejection): ModelError | undefined => {
     switch (part.type) {
-      case "text-start":
-      case "text-delta":
-      case "text-end":
-      case "reasoning-start":
-      case "reasoning-delta":
-      case "reasoning-end": {
-        const begun = speeches(part)
-        if (begun !== undefined) put.push((to) => putSpeech(to, begun))
-        refused ||= isRefusal(part.metadata)
-        if ("delta" in part && part.delta !== "") {
-          out.push({ _tag: part.type === "text-delta" ? "TextDelta" : "ReasoningDelta", text: part.delta })
-        }
+      case "tool-params-start":
+        begin(part.id, part.name, part.providerExecuted)
         return undefined
-      }
-      case "tool-params-start": {
-        const { id, name, providerExecuted } = part
-        shown.add(id)
-        if (!providerExecuted) writing.set(id, { name, raw: "" })
-        out.push({ _tag: "ToolCallStart", id, name, ...(providerExecuted ? { providerExecuted } : {}) })
-        return undefined
-      }
       case "tool-params-delta": {
-        const open = writing.get(part.id)
-        if (open !== undefined) open.raw += part.delta
-        out.push({ _tag: "ToolCallDelta", id: part.id, delta: part.delta })
+        const call = calls.get(part.id)
+        if (call !== undefined) turn.write(call, part.delta)
         return undefined
       }
       case "tool-call":
-        complete(part, out)
+        complete(part)
         return undefined
       case "tool-result": {
         const { encodedResult: result, id, isFailure, metadata, name, preliminary, providerExecuted, type } = part
         if (!providerExecuted || preliminary) return undefined
-        put.push((to) => to.pieces.push(hosted({ type, id, name, isFailure, result }, metadata)))
+        turn.add({ _tag: "own", part: hostedPart({ type, id, name, isFailure, result }, metadata) })
         return undefined
       }
       case "file": {
         const { data, mediaType, metadata: options } = part
-        put.push((to) => addBlock(to, mediaBlock({ data, mediaType, options })))
+        turn.add({ _tag: "block", block: mediaBlock({ data, mediaType, options }) })
         return undefined
       }
       case "source":
@@ -158,42 +175,84 @@ export const makeReply = (origin: Origin, makeId: () => string): Reply => {
           : undefined
       case "error":
         return streamedError(part.error, origin)
-      case "tool-params-end":
-      case "tool-approval-request":
+      case "rejection": {
+        isOver = true
+        const { problem, toolName: name } = part
+        if (writing.size === 0) turn.addCall({ id: makeId(), name, data: { options: {}, problem } })
         return undefined
+      }
       default:
-        // A part of a type that this version of effect/ai does not know.
+        // Other parts have no use here, or are of a later version of effect/ai.
+        if (isSpeech(part)) speak(part)
         return undefined
     }
   }
 
-  const reject = (name: string, problem: string): void => {
-    if (writing.size > 0) return
-    const id = makeId()
-    put.push((to) => addCall(to, { malformed: { id, name, raw: "", problem } }))
-  }
-
-  const message = (): Message.AiMessage => {
-    const to = sorted()
-    for (const item of put) item(to)
-    for (const [id, call] of writing) addCall(to, finishCall(id, call))
-    const layout = layoutOf(to.pieces)
-    const data = defined({
-      layout,
-      response: isEmpty(response) ? undefined : response,
-      sources: sources.length === 0 ? undefined : sources
-    })
-    const called = to.toolCalls.length + to.malformedToolCalls.length > 0
-    return Message.ai(to.content, {
-      id: makeId(),
+  const end = (): ModelError | undefined => {
+    if (finish === undefined && !isOver) {
+      const detail = "the stream ended before the turn was complete"
+      return new ModelError({ ...origin, reason: { _tag: "BadResponse" }, detail })
+    }
+    turn.finish({
+      stop: stopOf(finish?.reason, refused),
       model,
-      toolCalls: to.toolCalls,
-      malformedToolCalls: to.malformedToolCalls,
-      stopReason: toStop(finish?.reason ?? "unknown", { called, refused }),
       usage: finish === undefined ? undefined : toUsage(finish.usage),
-      providerData: isEmpty(data) ? undefined : { [provider]: data }
+      blockOf,
+      callOf: ({ data, isClosed }) => ({
+        cut: finish?.reason === "length" && !isClosed,
+        problem: data.problem,
+        ...providerDataOf(data.options)
+      }),
+      partOf: ({ data }) => data.part,
+      providerData: (order) => {
+        const data = defined({
+          layout: layoutIn(order),
+          response: isEmpty(response) ? undefined : response,
+          sources: sources.length === 0 ? undefined : sources
+        })
+        return isEmpty(data) ? undefined : { [provider]: data }
+      }
     })
+    return undefined
   }
 
-  return { take, isFinished: () => finish !== undefined, isWriting: () => writing.size > 0, reject, message }
+  return { take, end, isWriting: () => writing.size > 0, abandon: () => void (isOver = true) }
 }
+
+const isSpeech = (part: Part): part is SpeechPart => /^(?:text|reasoning)-/.test(part.type)
+
+const rejected = (error: AiError.AiError): Stream.Stream<Rejection> | undefined => {
+  const { reason } = error
+  if (reason._tag !== "ToolParameterValidationError" && reason._tag !== "ToolNotFoundError") return undefined
+  return Stream.succeed({ type: "rejection", toolName: reason.toolName, problem: reason.message })
+}
+
+/** Decodes a stream. A stream that broke never becomes a complete turn. */
+export const toTurn = <R>(
+  stream: Stream.Stream<Part, AiError.AiError, R>,
+  origin: Origin,
+  makeId: () => string
+): Stream.Stream<TurnPart, ModelError, R> =>
+  Stream.suspend(() => {
+    let reply: Reply | undefined
+    const events = Stream.catchCause(stream, (cause): Stream.Stream<Rejection, ModelError> => {
+      const failure = Cause.findError(cause)
+      if (Result.isSuccess(failure))
+        return rejected(failure.success) ?? Stream.fail(toModelError(failure.success, origin))
+      const defect = Cause.findDefect(cause)
+      // Some providers parse the arguments of a call and let the parser's exception through.
+      if (Result.isSuccess(defect) && defect.success instanceof SyntaxError && reply?.isWriting() === true) {
+        reply.abandon()
+        return Stream.empty
+      }
+      return Stream.failCause(failure.failure)
+    })
+    return decodeTurn(
+      events,
+      (sink) => {
+        reply = makeReply(origin, makeId, sink)
+        return reply
+      },
+      new Set()
+    )
+  })

@@ -42,29 +42,11 @@ export const fromUsage = (usage: Usage.Usage | undefined): AiResponse.FinishPart
   }
 }
 
-/**
- * Finds the stop reason. Without one from the provider, the content decides. An errored turn arrives with its own
- * error.
- */
-export const toStop = (
-  reason: AiResponse.FinishReason,
-  turn: { readonly called: boolean; readonly refused: boolean }
-): TurnStop => {
-  if (turn.refused) return "refusal"
-  switch (reason) {
-    case "length":
-      return "length"
-    case "content-filter":
-      return "contentFilter"
-    case "pause":
-      return "pause"
-    case "tool-calls":
-    case "stop":
-    case "error":
-    case "other":
-    case "unknown":
-      return turn.called ? "toolCalls" : "stop"
-  }
+/** Finds the stop reason, unless the calls of the turn decide it. An errored turn arrives with its own error. */
+export const stopOf = (reason: AiResponse.FinishReason | undefined, refused: boolean): TurnStop | undefined => {
+  if (refused) return "refusal"
+  if (reason === "content-filter") return "contentFilter"
+  return reason === "length" || reason === "pause" ? reason : undefined
 }
 
 const finishReasons: { readonly [Stop in TurnStop]: AiResponse.FinishReason } = {
