@@ -163,17 +163,24 @@ const makeCompactTool = (memories: ReturnType<typeof makeMemories>) =>
       })
   })
 
+const measureOf = ({
+  contextWindowTokens,
+  counter = estimate,
+  tail = Limits.defaultTail,
+  trigger
+}: Options): Measure => ({
+  clauses: trigger === undefined ? Limits.defaultTrigger : "length" in trigger ? trigger : [trigger],
+  tail,
+  counter,
+  contextWindowTokens
+})
+
 const build = <E, R>(
   options: Options,
   services: Omit<Outside<E, R>, "author">
 ): Middleware.Middleware<E, R | ChatModel> => {
-  const { background = true, model, trigger } = options
-  const measure: Measure = {
-    clauses: trigger === undefined ? Limits.defaultTrigger : "length" in trigger ? trigger : [trigger],
-    tail: options.tail ?? Limits.defaultTail,
-    counter: options.counter ?? estimate,
-    contextWindowTokens: options.contextWindowTokens
-  }
+  const { background = true, model } = options
+  const measure = measureOf(options)
   const memories = makeMemories(measure)
   const { corrected, situate } = memories
 

@@ -75,8 +75,14 @@ const attempts = 100
 /** Labels that are looked for below a folder: more than these count as a label of the folder. */
 const most = 10_000
 
-/** Puts labels before a backend. */
-export const labelled = (backend: Backend.Service, { isMarked, mark, roots }: Marks): Backend.Service => {
+const isMissing = ({ reason }: BackendError.BackendError): boolean =>
+  reason._tag === "NotFound" || reason._tag === "NotDirectory"
+
+/** A label that can't be read has been tampered with: it counts as from outside. */
+const labelIn = (text: string): Label => Result.getOrElse(decode(text), () => unknown)
+
+/** Reads and writes labels in the folder of labels. */
+const makeLabels = (backend: Backend.Service) => {
   let isIgnored = false
 
   /** Keeps searches and commits from the labels. */
@@ -87,12 +93,6 @@ export const labelled = (backend: Backend.Service, { isMarked, mark, roots }: Ma
           isIgnored = Result.isSuccess(written) || written.failure.reason._tag === "AlreadyExists"
         })
   )
-
-  const isMissing = ({ reason }: BackendError.BackendError): boolean =>
-    reason._tag === "NotFound" || reason._tag === "NotDirectory"
-
-  /** A label that can't be read has been tampered with: it counts as from outside. */
-  const labelIn = (text: string): Label => Result.getOrElse(decode(text), () => unknown)
 
   /** Reads the labels that there are of these files. */
   const read = (files: ReadonlyArray<string>) =>
@@ -155,10 +155,29 @@ export const labelled = (backend: Backend.Service, { isMarked, mark, roots }: Ma
     ])
   }
 
-  const closed = (operation: string, paths: ReadonlyArray<string>) =>
-    paths.some(isLabels)
-      ? Effect.fail(BackendError.make(operation, labelsFolder, { _tag: "PermissionDenied" }))
-      : Effect.void
+  /** The labels of a moved path: its own and those from above go with it. */
+  const copy = (from: string, to: string) =>
+    Effect.gen(function* () {
+      const target = normal(to)
+      for (const source of yield* places([from])) {
+        const { files, isWhole } = yield* below(source)
+        if (!isWhole) yield* addAll([[contentLabel(target), unknown]])
+        const copied = yield* Effect.forEach(isWhole ? files : [], (file) =>
+          Effect.map(read([file]), (found) =>
+            found.map(([, label]) => [mirror(target) + file.slice(mirror(source).length), label] as const)
+          )
+        )
+        const above = yield* read([...ancestors(source), "/"].map(contentLabel))
+        yield* addAll([...copied.flat(), ...above.map(([, label]) => [contentLabel(target), label] as const)])
+      }
+    })
+
+  return { read, below, addAll, places, copy }
+}
+
+/** Marks the run that reads labelled files, and labels what a marked run writes. */
+const makeWatch = (backend: Backend.Service, { isMarked, mark, roots }: Marks) => {
+  const { addAll, below, copy, places, read } = makeLabels(backend)
 
   /** The folders that will be made for a file. */
   const missing = (path: string) =>
@@ -234,13 +253,39 @@ export const labelled = (backend: Backend.Service, { isMarked, mark, roots }: Ma
       }
     })
 
-  /** Reads, and then looks for labels: what is written meanwhile was labelled before. Failures may quote what is there. */
-  const then = <A>(
-    work: Effect.Effect<A, BackendError.BackendError>,
-    look: Effect.Effect<void, BackendError.BackendError>
-  ) => Effect.flatMap(Effect.exit(work), (exit) => Effect.andThen(look, exit))
+  return { writing, reading, searching, naming, copy }
+}
 
-  const isShown = ({ path }: { readonly path: string }): boolean => !isLabels(path)
+const closed = (operation: string, paths: ReadonlyArray<string>) =>
+  paths.some(isLabels)
+    ? Effect.fail(BackendError.make(operation, labelsFolder, { _tag: "PermissionDenied" }))
+    : Effect.void
+
+/** Reads, and then looks for labels: what is written meanwhile was labelled before. Failures may quote what is there. */
+const then = <A>(
+  work: Effect.Effect<A, BackendError.BackendError>,
+  look: Effect.Effect<void, BackendError.BackendError>
+) => Effect.flatMap(Effect.exit(work), (exit) => Effect.andThen(look, exit))
+
+const isShown = ({ path }: { readonly path: string }): boolean => !isLabels(path)
+
+/** Gives many files to the backend, but that of the labels: results in the order of the request. */
+const except = <A>(
+  operation: string,
+  paths: ReadonlyArray<string>,
+  work: Effect.Effect<ReadonlyArray<Backend.Transfer<A>>>
+): Effect.Effect<ReadonlyArray<Backend.Transfer<A>>> =>
+  Effect.map(work, (results) => {
+    const done = [...results]
+    return paths.flatMap((path) => {
+      if (!isLabels(path)) return done.splice(0, 1)
+      return [{ path, ok: false, error: BackendError.make(operation, path, { _tag: "PermissionDenied" }) }]
+    })
+  })
+
+/** Puts labels before a backend. */
+export const labelled = (backend: Backend.Service, marks: Marks): Backend.Service => {
+  const { copy, naming, reading, searching, writing } = makeWatch(backend, marks)
 
   const listing = (work: Effect.Effect<Backend.Listing, BackendError.BackendError>) =>
     Effect.gen(function* () {
@@ -248,20 +293,6 @@ export const labelled = (backend: Backend.Service, { isMarked, mark, roots }: Ma
       const entries = found.entries.filter(isShown)
       yield* naming(entries)
       return { ...found, entries }
-    })
-
-  /** Gives many files to the backend, but that of the labels: results in the order of the request. */
-  const except = <A>(
-    operation: string,
-    paths: ReadonlyArray<string>,
-    work: Effect.Effect<ReadonlyArray<Backend.Transfer<A>>>
-  ): Effect.Effect<ReadonlyArray<Backend.Transfer<A>>> =>
-    Effect.map(work, (results) => {
-      const done = [...results]
-      return paths.flatMap((path) => {
-        if (!isLabels(path)) return done.splice(0, 1)
-        return [{ path, ok: false, error: BackendError.make(operation, path, { _tag: "PermissionDenied" }) }]
-      })
     })
 
   return {
@@ -280,7 +311,7 @@ export const labelled = (backend: Backend.Service, { isMarked, mark, roots }: Ma
         paths,
         Effect.tap(
           backend.download(paths.filter((path) => !isLabels(path))),
-          Effect.catch(reading(paths), () => mark("/", unknown))
+          Effect.catch(reading(paths), () => marks.mark("/", unknown))
         )
       ),
     write: (path, content, options) =>
@@ -307,20 +338,7 @@ export const labelled = (backend: Backend.Service, { isMarked, mark, roots }: Ma
     move: (from, to) =>
       Effect.gen(function* () {
         yield* closed("move", [from, to])
-        const sources = yield* places([from])
-        const target = normal(to)
-        for (const source of sources) {
-          const { files, isWhole } = yield* below(source)
-          if (!isWhole) yield* addAll([[contentLabel(target), unknown]])
-          const copied = yield* Effect.forEach(isWhole ? files : [], (file) =>
-            Effect.map(read([file]), (found) =>
-              found.map(([, label]) => [mirror(target) + file.slice(mirror(source).length), label] as const)
-            )
-          )
-          // A label from above goes with it.
-          const above = yield* read([...ancestors(source), "/"].map(contentLabel))
-          yield* addAll([...copied.flat(), ...above.map(([, label]) => [contentLabel(target), label] as const)])
-        }
+        yield* copy(from, to)
         yield* writing([to])
         yield* backend.move(from, to)
       })
