@@ -17,10 +17,8 @@ const byStatus = (status: number | undefined, retryAfter: Duration.Duration | un
   return retryAfter === undefined ? { _tag: "Overloaded" } : { _tag: "Overloaded", retryAfter }
 }
 
-type Tag = AiError.AiErrorReason["_tag"]
-
 /** Reasons of which the name says enough. */
-const plain: { readonly [tag in Tag]?: Exclude<Reason["_tag"], "ContextOverflow"> } = {
+const plain = {
   QuotaExhaustedError: "QuotaExhausted",
   ContentPolicyError: "ContentFiltered",
   InvalidResponseError: "BadResponse",
@@ -34,7 +32,7 @@ const plain: { readonly [tag in Tag]?: Exclude<Reason["_tag"], "ContextOverflow"
   ToolConfigurationError: "InvalidRequest",
   ToolkitRequiredError: "InvalidRequest",
   InvalidUserInputError: "InvalidRequest"
-}
+} as const
 
 const unknownReason = (reason: AiError.UnknownError, status: number | undefined): Reason => {
   if (status === 402) return { _tag: "QuotaExhausted" }
@@ -42,25 +40,22 @@ const unknownReason = (reason: AiError.UnknownError, status: number | undefined)
   return overflowOf(reason) ?? { _tag: status !== undefined && status < 500 ? "InvalidRequest" : "Unknown" }
 }
 
+const networkReason = ({ description, reason }: AiError.NetworkError): Reason => {
+  if (reason !== "TransportError") return { _tag: "InvalidRequest" }
+  return { _tag: /time[d-]? ?out/i.test(description ?? "") ? "Timeout" : "Transport" }
+}
+
 const reasonOf = ({ reason }: AiError.AiError): Reason => {
   const { retryAfter, status } = httpOf(reason)
-  switch (reason._tag) {
-    case "RateLimitError":
-      return defined({ _tag: "RateLimited", retryAfter: reason.retryAfter ?? retryAfter })
-    case "AuthenticationError":
-      return { _tag: reason.kind === "InsufficientPermissions" ? "Permission" : "Authentication" }
-    case "InvalidRequestError":
-      return overflowOf(reason) ?? { _tag: "InvalidRequest" }
-    case "InternalProviderError":
-      return byStatus(status, retryAfter)
-    case "NetworkError":
-      if (reason.reason !== "TransportError") return { _tag: "InvalidRequest" }
-      return { _tag: /time[d-]? ?out/i.test(reason.description ?? "") ? "Timeout" : "Transport" }
-    case "UnknownError":
-      return unknownReason(reason, status)
-    default:
-      return { _tag: plain[reason._tag] ?? "Unknown" }
+  const { _tag } = reason
+  if (_tag === "RateLimitError") return defined({ _tag: "RateLimited", retryAfter: reason.retryAfter ?? retryAfter })
+  if (_tag === "AuthenticationError") {
+    return { _tag: reason.kind === "InsufficientPermissions" ? "Permission" : "Authentication" }
   }
+  if (_tag === "InvalidRequestError") return overflowOf(reason) ?? { _tag: "InvalidRequest" }
+  if (_tag === "InternalProviderError") return byStatus(status, retryAfter)
+  if (_tag === "NetworkError") return networkReason(reason)
+  return _tag === "UnknownError" ? unknownReason(reason, status) : { _tag: plain[_tag] }
 }
 
 /**

@@ -100,7 +100,7 @@ const makeReply = (origin: Origin, makeId: () => string, sink: Sink): Reply => {
   let isOver = false
   let refused = false
 
-  const speak = (part: SpeechPart): void => {
+  const speak = (part: SpeechPart): undefined => {
     const kind = part.type.startsWith("text") ? "text" : "reasoning"
     const key = `${kind} ${part.id}`
     const speech = speeches.get(key) ?? turn.speak(kind, { metadata: {} })
@@ -137,6 +137,7 @@ const makeReply = (origin: Origin, makeId: () => string, sink: Sink): Reply => {
   }
 
   const take = (part: Part | Rejection): ModelError | undefined => {
+    if (isSpeech(part)) return speak(part)
     switch (part.type) {
       case "tool-params-start":
         begin(part.id, part.name, part.providerExecuted)
@@ -181,9 +182,11 @@ const makeReply = (origin: Origin, makeId: () => string, sink: Sink): Reply => {
         if (writing.size === 0) turn.addCall({ id: makeId(), name, data: { options: {}, problem } })
         return undefined
       }
+      case "tool-params-end":
+      case "tool-approval-request":
+        return undefined
       default:
-        // Other parts have no use here, or are of a later version of effect/ai.
-        if (isSpeech(part)) speak(part)
+        // A part of a later version of effect/ai.
         return undefined
     }
   }
@@ -219,7 +222,7 @@ const makeReply = (origin: Origin, makeId: () => string, sink: Sink): Reply => {
   return { take, end, isWriting: () => writing.size > 0, abandon: () => void (isOver = true) }
 }
 
-const isSpeech = (part: Part): part is SpeechPart => /^(?:text|reasoning)-/.test(part.type)
+const isSpeech = (part: Part | Rejection): part is SpeechPart => /^(?:text|reasoning)-/.test(part.type)
 
 const rejected = (error: AiError.AiError): Stream.Stream<Rejection> | undefined => {
   const { reason } = error
