@@ -1,8 +1,7 @@
 /**
- * Decisions on tool calls: what is asked, what may be answered, and the service that answers while a run waits.
+ * Requests for decisions on tool calls, the decisions, and the service that decides while a run waits.
  *
- * Everything here but the service is plain JSON: a request can be shown in another process, and be decided on days
- * later (`Agent.resume`).
+ * Requests and decisions are plain JSON, so another process can show a request and decide days later (`Agent.resume`).
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -30,14 +29,20 @@ export const Choice = Schema.Literals(["approve", "edit", "reject", "respond"])
 export type Choice = typeof Choice.Type
 
 /**
- * A call that waits for a decision. `id` is the request's own: a decision names it, and holds for these arguments only.
- * `runId` is the run that asked, and `path` the lineage of its agent's names (longer for a sub-agent's call): two runs
- * of one sub-agent have the same path, and may have the same `callId`. `at` and `expiresAt` are milliseconds since the
- * epoch; after `expiresAt` a decision counts no more, and the call is asked about again. `toolDigest` is what the tool
- * promised: a decision on a tool that changed meanwhile does not count. A question of a tool has the JSON Schema of its
- * `answer`; its `callId` is its own. `rule` is the name of the rule that asked. Where there are `deciders`, a decision
- * counts only `by` one of them: a principal's id, or `role:` and one of its roles. `byPerson` says that no program may
- * decide in a person's place: a classifier leaves the request alone. `editsFiles` is the annotation of the tool.
+ * A call that waits for a decision.
+ *
+ * - `id`: the request's own id. A decision names it, and counts for these arguments only
+ * - `runId`, `path`: the run that asked, and the names of its agent and the agents above. Two runs of one sub-agent
+ *   have the same path, and may have the same `callId`
+ * - `callId`: the id of the call; a tool's question has its own
+ * - `at`, `expiresAt`: milliseconds since the epoch. After `expiresAt` a decision is ignored, and the call is asked
+ *   about again
+ * - `toolDigest`: the digest of the tool's definition. A decision on a changed tool is ignored
+ * - `answer`: the JSON Schema of the answer to a tool's question
+ * - `rule`: the name of the rule that asked
+ * - `deciders`: the principals who may decide, by id or as `role:` and a role
+ * - `byPerson`: no program may decide in a person's place, so a classifier ignores the request
+ * - `editsFiles`: the annotation of the tool
  */
 export const Request = Schema.Struct({
   id: Schema.String,
@@ -66,7 +71,10 @@ export interface Request extends Schema.Schema.Type<typeof Request> {}
  */
 export const byTime = "time"
 
-/** Somebody who decides: a person, or a program in a person's place. The page, chat or terminal vouches for the name. */
+/**
+ * Somebody who decides: a person, or a program in a person's place. The page, chat or terminal that receives a decision
+ * vouches for it. A decision from elsewhere is as trustworthy as its signature (`Tamper` of `effect-deepagents/rules`).
+ */
 export const Principal = Schema.Struct({ id: Schema.String, roles: Schema.optionalKey(Schema.Array(Schema.String)) })
 export interface Principal extends Schema.Schema.Type<typeof Principal> {}
 
@@ -101,14 +109,23 @@ const Respond = Schema.TaggedStruct("Respond", {
 interface Respond extends Schema.Schema.Type<typeof Respond> {}
 
 /**
- * The decision on the request with this id. `by` is who decided, `byProgram` is set for a program in a person's place,
- * `at` is the time in milliseconds since the epoch, `rule` the rule that asked. A decision whose `digest` is not the
- * request's {@link digest} is refused. A run fills in the time, the rule and the digest.
+ * A decision on the request with this id.
+ *
+ * - `by`: who decided
+ * - `byProgram`: a program decided in a person's place. This does not count on a request with `byPerson`
+ * - `at`: the time, in milliseconds since the epoch
+ * - `rule`: the rule that asked
+ * - `digest`: the {@link digest} of the shown request. A decision with another digest is refused
+ *
+ * The run adds the time, the rule and the digest if they are missing.
  */
 export const Decision = Schema.Union([Approve, Edit, Reject, Respond])
 export type Decision = Approve | Edit | Reject | Respond
 
-/** The digest of all that a person sees of a request: tool, arguments, description, choices, deciders. */
+/**
+ * Computes the digest of a request as people see it: the tool and its definition, the arguments, the description, the
+ * possible decisions and deciders.
+ */
 export const digest = (request: Request): string => {
   const { allow, answer, arguments: args, deciders, description, id, path, rule, runId, toolDigest, toolName } = request
   const shown = [id, runId, path, toolName, args, description, allow, toolDigest, answer, rule, deciders]
@@ -117,7 +134,7 @@ export const digest = (request: Request): string => {
   return sha256Sync(canonical([...shown, ...marks].map((part) => part ?? null)))
 }
 
-/** Adds to a decision who made it, and the digest of the request as it was shown. */
+/** Adds the principal and the digest to a decision on a shown request, and the time and the rule if they are set. */
 export const decidedBy = (
   decision: Decision,
   request: Request,
@@ -177,7 +194,7 @@ export const problemOf = (request: Request, decision: Decision): string | undefi
     : `the decision on "${request.toolName}" (id "${request.id}") was made on something else than what is asked; look at the request again, and decide anew`
 }
 
-/** A decision as a run records it: with the time, the rule that asked, and the digest. */
+/** Completes a decision for storage: the time, the rule that asked, the digest of the request. */
 export const recorded = (request: Request, decision: Decision, now: number): Decision => ({
   ...decision,
   at: decision.at ?? now,
@@ -217,7 +234,10 @@ const choices: { readonly [Tag in Decision["_tag"]]: Choice } = {
   Respond: "respond"
 }
 
-/** The slot of what was approved for good in a thread, by keys of whoever asked. The whole tree of agents shares it. */
+/**
+ * The slot of the approvals for good in a thread. Their keys are chosen by the source that asked. All agents of a tree
+ * share it.
+ */
 export const always = AgentState.slot("approvedAlways", {
   schema: Schema.Array(Schema.String),
   initial: [],

@@ -1,9 +1,9 @@
 /**
- * Middleware: plain values that transform what an agent does around its model and tool calls.
+ * Middleware: plain values that wrap the model and tool calls of an agent.
  *
  * The first registered is the outermost. For A and B registered in that order: `beforeAgent` A, B; `beforeModel` A, B;
  * `wrapModelCall` A > B > model > B > A; `afterModel` B, A; `rulings` A, B; `wrapToolCall` A > B > tool > B > A;
- * `afterAgent` B, A. What a middleware can fail with and what it needs appear in the agent's type.
+ * `afterAgent` B, A. The failures and requirements of a middleware appear in the agent's type.
  *
  * ```ts
  * import { Effect, Stream } from "effect"
@@ -35,11 +35,14 @@ import type { ToolError } from "./ToolError.ts"
 import type { ToolOutput } from "./ToolOutput.ts"
 
 /**
- * A tool call that was resolved and decoded. `name` is the tool's own spelling, `arguments` what the model gave, with its
- * form mended. `given` gives the arguments that the tool runs with: decoded by its schema, with the defaults of that, and
- * written back as JSON. A rule about arguments should look at both.
- * `parent` is the id of the call inside of which a tool made this one: its result goes to that tool, not to the model.
- * `toolDigest` says what the tool promises, as in a request for a decision: an approval for good holds for that.
+ * A tool call after its name was resolved and its arguments decoded.
+ *
+ * - `name`: the tool's own spelling
+ * - `arguments`: the model's arguments, with mistakes in form mended
+ * - `given`: returns the arguments that the tool runs with: decoded by its schema, with defaults, and encoded as JSON.
+ *   A rule about arguments should check both
+ * - `parent`: the id of the outer call, if a tool made this one. The result goes to that tool, not to the model
+ * - `toolDigest`: the digest of the tool's definition, as in a request for a decision
  */
 export interface PreparedCall {
   readonly id: string
@@ -51,7 +54,7 @@ export interface PreparedCall {
   readonly parent?: string | undefined
   /** True for a call that an earlier run began: it is made again, or its outcome is looked for. */
   readonly wasBegun?: boolean | undefined
-  /** Says what it does, to a person who decides on it, where its tool can. */
+  /** Describes the call to a person who decides on it, if the tool can. */
   readonly describe?: (() => string) | undefined
 }
 
@@ -72,7 +75,7 @@ export const end = (stopReason: StopReason, answer?: AiMessage): Directive =>
 /** Has the model answer once more, without tools, and ends the run. */
 export const forceFinalAnswer = (stopReason: StopReason): Directive => ({ _tag: "ForceFinalAnswer", stopReason })
 
-/** Has the model answer a message: what it said is not the answer yet. Say why in the message's `source`. */
+/** Has the model answer a message, since its last answer is not final. Give the reason in the message's `source`. */
 export const continueWith = (message: HumanMessage): Directive => ({ _tag: "Continue", message })
 
 /** The end of an agent's run, as `afterAgent` sees it. */
@@ -170,16 +173,13 @@ export interface Asking<out E = never, out R = never> extends Middleware<E, R> {
 /** `undefined` for a middleware that may ask a person, else `never`. */
 export type Suspension<M> = M extends { readonly asks: true } ? undefined : never
 
-/** The failures that a middleware adds to those of an agent. */
+/** The failures that a middleware adds to an agent's. */
 export type Error<M> = M extends Middleware<infer E, infer _R> ? E : never
 
 /** The services that a middleware needs. */
 export type Services<M> = M extends Middleware<infer _E, infer R> ? R : never
 
-/**
- * The tool that a name means, as models may spell it: the exact name, else the only one that differs by case, `-` or
- * `_`.
- */
+/** Finds the tool that a model means by a name: the exact name, else the only name that differs by case, `-` or `_`. */
 export const findTool = (tools: ReadonlySet<string>, name: string): string | undefined => {
   if (tools.has(name)) return name
   const key = normaliseName(name)
@@ -196,8 +196,8 @@ export const names = (list: ReadonlyArray<string>, tool: string): boolean =>
 const byReaches = " A tool that only another tool calls is named by the `reaches` of that tool."
 
 /**
- * Says what is wrong with names of tools that nobody has, for a middleware's `check`: a misspelt one would protect
- * nothing. `who` is who speaks of them. Nothing if all are there.
+ * Describes the names that no tool has, for a middleware's `check`: a misspelt name would protect nothing. `who` is the
+ * middleware. `undefined` if all names are known.
  */
 export const unknownTool = (who: string, names: Iterable<string>, tools: ReadonlySet<string>): string | undefined => {
   for (const name of names) {
@@ -209,8 +209,8 @@ export const unknownTool = (who: string, names: Iterable<string>, tools: Readonl
 }
 
 /**
- * Gives what a middleware failed with, in a cause that passes an outer middleware (in a `Stream.onExit`, say): there it
- * looks like a defect, since it is none of the outer one's business. `undefined` if that is not what the cause is.
+ * Finds the failure of an inner middleware in the cause that an outer one sees (in a `Stream.onExit`, say). There it
+ * looks like a defect. `undefined` for any other cause.
  */
 export const failureOf: (cause: Cause.Cause<unknown>) => { readonly error: unknown } | undefined = tunnelled
 
@@ -218,7 +218,7 @@ const mark = <M extends object>(parts: M): M & { readonly [TypeId]: typeof TypeI
 
 type AnyParts = Parts<unknown, unknown>
 
-/** The failures of one hook, beside those that every hook around it knows. */
+/** The failures of one hook, without the failures that every surrounding hook knows. */
 type HookError<Name, Hook> = Hook extends (...args: never) => Effect.Effect<infer _A, infer E, infer _R>
   ? Name extends "wrapToolCall"
     ? Exclude<E, ToolError>
@@ -258,9 +258,9 @@ export interface Questioning<out E = never, out R = never> extends Parts<E, R> {
 }
 
 /**
- * Makes a middleware. It fails with what its hooks and tools fail with, and needs what they need. (The forms without
- * type parameters are for `Agent.make`, from which the others would be inferred. The last is for hooks that differ in
- * what they need.)
+ * Makes a middleware. Its failures and requirements are those of its hooks and tools. (The overloads without type
+ * parameters are for `Agent.make`, which would infer the others. The last overload is for hooks with different
+ * requirements.)
  */
 export const make: {
   (parts: Questioning): Asking

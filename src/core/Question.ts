@@ -30,8 +30,8 @@ import * as standard from "./schema/standard.ts"
 import type { StandardSchema } from "./schema/standard.ts"
 
 /**
- * A question with an answer of type `A`. `text` is what the person reads, `details` what helps to decide, `jsonSchema`
- * what a form is made from.
+ * A question with an answer of type `A`. The person reads `text`, and `details` for the decision. A form is made from
+ * `jsonSchema`.
  */
 export interface Question<out A> {
   readonly text: string
@@ -39,7 +39,7 @@ export interface Question<out A> {
   readonly jsonSchema: JsonObject
   /** Set for a question that an approval answers: its terms, and the names of what an approval for good covers. */
   readonly approval?: { readonly ask: Ruling.Ask | undefined; readonly covers: ReadonlyArray<string> } | undefined
-  /** Reads an answer; fails with what is wrong with it, a line for each problem. */
+  /** Decodes an answer. Fails with its problems, one per line. */
   readonly decode: (json: Json) => Effect.Effect<A, string>
 }
 

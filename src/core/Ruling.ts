@@ -43,7 +43,7 @@ export interface Rule extends Schema.Schema.Type<typeof Rule> {}
 
 /** The terms of a question to a person. */
 export interface Terms {
-  /** What the person reads of the call. Default: what the tool says of it, else its name and arguments. */
+  /** The description of the call for the person. Default: the tool's own, else its name and arguments. */
   readonly description?: string | undefined
   /** Why the person is asked: lines below the description. */
   readonly reason?: string | undefined
@@ -106,7 +106,7 @@ export interface Verdict {
   readonly rulings: ReadonlyArray<Ruling>
 }
 
-const shared = <A>(left: ReadonlyArray<A> | undefined, right: ReadonlyArray<A> | undefined) =>
+const intersect = <A>(left: ReadonlyArray<A> | undefined, right: ReadonlyArray<A> | undefined) =>
   left === undefined ? right : right === undefined ? left : left.filter((one) => right.includes(one))
 
 const lines = (texts: ReadonlyArray<string | undefined>): string | undefined => {
@@ -114,12 +114,12 @@ const lines = (texts: ReadonlyArray<string | undefined>): string | undefined => 
   return known.length === 0 ? undefined : known.join("\n")
 }
 
-/** Joins two questions into one that satisfies both. Refuses where no decider or no choice is left. */
+/** Joins two questions into a single one that satisfies both. Refuses if no decider or no choice is left. */
 const joinQuestions = (left: Ask, right: Ask): Ask | Refuse => {
   const [a, b] = [left.terms, right.terms]
   const by = left.by === right.by ? left.by : `${left.by}, ${right.by}`
-  const deciders = shared(a.deciders, b.deciders)
-  const choices = shared(a.choices, b.choices)
+  const deciders = intersect(a.deciders, b.deciders)
+  const choices = intersect(a.choices, b.choices)
   if (deciders?.length === 0) {
     return refuse(by, `Not executed: the rules that ask about this call (${by}) have no decider in common.`)
   }
@@ -158,7 +158,7 @@ export const compose = (rulings: ReadonlyArray<Ruling | undefined>, own?: Ask): 
 
 const effects = { Allow: "Allowed", Ask: "Asks a person", Refuse: "Refused" } as const
 
-/** Says in one sentence which ruling counts for a call, whose it is, and what the others said. */
+/** Describes in one sentence which ruling decides on a call, its source, and the other rulings. */
 export const explain = ({ ruling, rulings }: Verdict): string => {
   const reason = ruling._tag === "Refuse" ? ruling.reason : ruling._tag === "Ask" ? ruling.terms.reason : undefined
   const others = rulings.filter((one) => one !== ruling).map((one) => `${one.by}: ${one._tag.toLowerCase()}`)

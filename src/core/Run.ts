@@ -10,15 +10,17 @@ import type { ModelError } from "./ModelError.ts"
 import type { Spent, Usage } from "./Usage.ts"
 
 /**
- * One run of one agent. Everything on it that changes is read through it at the moment of reading: `round` (how many
- * were begun: 0 before the first), `offered` (the tools that the model was shown in this round), `messages` (the
- * history and what was said since; it only ever grows at its end), `usage` (of this run and its sub-agents so far,
- * retries and side calls included).
+ * One run of one agent. Its properties are read at the moment of access.
  *
- * `call` asks the model something on the side (a summary, a grade): through the same middleware, so budgets, retries
- * and usage see it, but without events of its own and without touching the conversation. Give it a `purpose` other than
- * `"turn"`, so that middleware that rewrites turns leaves it alone. It fails with `ModelError`, or ends the run with
- * the failure of a middleware. `model` is `undefined` in a program (`Agent.program`) that was given none.
+ * - `round`: the number of begun rounds, 0 before the first
+ * - `offered`: the tools that the model saw in this round
+ * - `messages`: the history and the messages since; it only grows at its end
+ * - `usage`: the usage of this run and its sub-agents so far, with retries and side calls
+ * - `call`: asks the model a side question (a summary, a grade) through the same middleware, so budgets, retries and
+ *   usage see it. It emits no events and leaves the conversation alone. Use a `purpose` other than `"turn"`, so that
+ *   middleware that rewrites turns ignores it. It fails with `ModelError`, or ends the run with the failure of a
+ *   middleware
+ * - `model`: `undefined` in a program (`Agent.program`) without a model
  */
 export interface Run {
   readonly agent: string
@@ -40,13 +42,13 @@ export interface Run {
   readonly state: Store
   /** Milliseconds since the epoch at which the outermost run of this tree began. */
   readonly startedAt: number
-  /** Closed when the run ends, however it ends: for what a middleware opens once a run. */
+  /** Closes when the run ends, for any reason. Use it for a middleware's resources of one run. */
   readonly scope: Scope.Scope
   /** The number of agents above this one. */
   readonly depth: number
   readonly warn: (code: string, message: string) => Effect.Effect<void>
   readonly custom: (name: string, payload: Json) => Effect.Effect<void>
-  /** Says that what the model sees of the history became shorter: a `Compacted` event, in tokens (estimated). */
+  /** Reports that the model's view of the history became shorter: a `Compacted` event, in estimated tokens. */
   readonly compacted: (tokensBefore: number, tokensAfter: number) => Effect.Effect<void>
   /** The milliseconds that a call of the run, or the run, spent waiting for people: they are no working time. */
   readonly waited: (callId?: string) => Effect.Effect<number>

@@ -36,8 +36,8 @@ import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts
  * - `paged`: returns large results in parts by itself, so its results never go into files
  * - `volatile`: the same call may return another result the next time (a status, a test run), so a repeated call is no
  *   circle
- * - `resumable`: acts only through inner calls, steps and agents, so a call that a crash cut off is safe to run again
- * - `server`, `serverTool`: the server of the tool and its name there, for rules about that server
+ * - `resumable`: acts only through inner calls, steps and agents, so an interrupted call is safe to run again
+ * - `server`, `serverTool`: the server of the tool and its name on it, for rules about that server
  * - `editsFiles`: changes or moves files, and nothing else; people may let such calls run unasked
  * - `runsCommands`: runs programs, which go around rules for files
  * - `delegates`: starts a sub-agent, so that limits on sub-agents count its calls
@@ -47,9 +47,8 @@ import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts
  *
  * - `untrusted`: results hold text of others (commits, remembered facts, background tasks), though the tool stays local
  * - `lasting`: stores what other threads read, where no mark follows
- * - `addresses`: the arguments that are addresses (URLs, hosts). `[]`: no argument chooses where a call goes
- * - `content`: the arguments that are only said, such as the body of a mail. All others choose who, where, which or how
- *   much
+ * - `addresses`: the arguments that are addresses (URLs, hosts). `[]`: no argument is an address
+ * - `content`: arguments that are only content, such as the body of a mail. The others choose a target or an amount
  * - `typed`: the fields of JSON results that hold ids, directory names or addresses, never prose
  */
 export interface Annotations {
@@ -113,9 +112,9 @@ export const repeatable: Reconciled = { _tag: "Repeatable" }
 export const unknown: Reconciled = { _tag: "Unknown" }
 
 /**
- * A tool that needs `R` to run. `parameters` is a JSON Schema of an object; `outputLimit` is in characters of text and
- * cuts longer results and failures (head and tail stay); without one, those of more than `ToolOutput.defaultLimit` are
- * cut for the model.
+ * A tool that needs `R` to run. `parameters` is a JSON Schema of an object. `outputLimit` is in characters of text:
+ * longer results and failures lose their middle. Without it, the model sees at most `ToolOutput.defaultLimit`
+ * characters.
  */
 export interface Tool<out R = never> {
   readonly name: string
@@ -123,7 +122,7 @@ export interface Tool<out R = never> {
   readonly parameters: JsonObject
   readonly annotations: Annotations
   readonly outputLimit: number | undefined
-  /** The names of the tools that a call can lead to: those of its sub-agents. */
+  /** The names of the tools that a call can lead to: the tools of its sub-agents. */
   readonly reaches?: ReadonlySet<string> | undefined
   /** Describes a call to the person who decides on it. */
   readonly describe?: ((args: JsonObject) => string) | undefined
@@ -163,7 +162,10 @@ export type ServicesIn<T, Suspension> = [Suspension] extends [never]
     ? R
     : Services<T>
 
-/** The calls that need a decision: all, or those of whose arguments (as `execute` is given them) a function says so. */
+/**
+ * The calls that need a decision: all, or the calls for which a function returns true. It gets the arguments of
+ * `execute`.
+ */
 export type NeedsApproval<A> = true | ((args: A) => Answers)
 
 type Answers = boolean | Effect.Effect<boolean, never, unknown>
@@ -308,7 +310,7 @@ const decoderOf = (parameters: Parameters): Decoder<unknown> => {
 /**
  * Makes a tool from Schema fields, a `Schema.Struct`, a `Schema.Class` or an object schema of another library.
  * Arguments are decoded with the schema. Common mistakes in form (a number as a string, one object instead of a list,
- * JSON inside a string) are mended where the schema leaves no doubt.
+ * JSON inside a string) are mended if the schema leaves no doubt.
  *
  * `needsApproval`: no call runs before somebody decides on it, in any agent. The `Approvals` service decides while the
  * run waits; an agent that can be suspended ends its run instead. A rule for the tool replaces the question.

@@ -63,7 +63,7 @@ export interface Compiled {
   readonly afterModel: ReadonlyArray<Hook<"afterModel">>
   /** True when a run may end to wait for a decision. */
   readonly suspends: boolean
-  /** Set where the calls of a turn are counted: the turn is stored before they begin. */
+  /** True if middleware counts the calls of a turn. The turn is then stored before they begin. */
   readonly counts: boolean
   readonly rewrites: ReadonlyArray<Hook<"rewriteArguments">>
   readonly sources: ReadonlyArray<Hook<"rulings">>
@@ -169,7 +169,7 @@ export const withoutNamed = (
   return middleware.filter(({ name }) => !names.includes(name))
 }
 
-/** The same agent where nothing suspends it: its questions go to whoever is there, or are refused. */
+/** The same agent without suspension: its questions go to `Approvals`, or are refused. */
 export const withoutSuspending = (compiled: Compiled): Compiled => ({ ...compiled, suspends: false })
 
 type AnyMiddleware = Middleware<unknown, unknown>

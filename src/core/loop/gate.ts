@@ -1,4 +1,4 @@
-/** Rules on the calls of a round before one of them runs, asks people, and carries out what was decided. */
+/** Rules on the calls of a round before any of them runs, asks people, and applies their decisions. */
 import * as Effect from "effect/Effect"
 import { defined } from "../../support/json/defined.ts"
 import { visible } from "../../support/text/untrusted.ts"
@@ -264,7 +264,7 @@ type Decide = (request: Request) => Effect.Effect<Decision>
 const keyOf = ({ by }: Ruling, call: PreparedCall, likeness: string): string =>
   JSON.stringify([by, call.name, call.toolDigest(), likeness])
 
-/** The ruling, or an allowance in its place where it asks about what was approved for good. */
+/** Replaces a question that was approved for good by an allowance. */
 const standingRuling = (ruling: Ruling, call: PreparedCall, approved: ReadonlyArray<string>): Ruling => {
   if (ruling._tag !== "Ask" || ruling.terms.likeness === undefined) return ruling
   const { likeness, settles } = ruling.terms
@@ -276,7 +276,7 @@ const isCoveredBy = (edit: Edited, { by, terms }: Ask): boolean =>
   edit.by.has(by) && isEnough(terms)(edit.request, edit.decision)
 
 /**
- * Carries out what was decided on a request that nobody makes now. It holds also where all sources allow. A request
+ * Applies the decision on a request that no source makes any more, even if all sources allow the call. A request
  * without a decision is void.
  */
 const settleStanding = Effect.fnUntraced(function* (
@@ -332,7 +332,7 @@ export const gate = (
     })
   })
 
-/** Keeps what waits, and what was decided on meanwhile, in the state. */
+/** Stores the pending requests and the decisions of the meantime in the state. */
 const suspend = (live: Live, message: AiMessage, calls: ReadonlyArray<Call>, { given, pending, settled }: Judged) => {
   const before = live.round.suspension?.messageId === message.id ? live.round.suspension : undefined
   const decided = new Set(settled.map(({ id }) => id))
@@ -347,7 +347,7 @@ const suspend = (live: Live, message: AiMessage, calls: ReadonlyArray<Call>, { g
     requests: [...settled, ...inside, ...pending],
     decisions: [...(live.round.suspension?.decisions ?? []), ...given].filter(({ id }) => kept.has(id)),
     waiting: before === undefined ? [] : waitingCalls(before),
-    // A refusal stays one, whatever is offered when the run is resumed.
+    // A refusal stays a refusal, even if the resumed run offers the tool.
     answers: calls.flatMap((call) =>
       call.outcome === undefined || decidedCalls.has(call.id) ? [] : [answer(live, call)]
     ),
@@ -381,7 +381,7 @@ const gone = "It was there when this call was asked about: the call waited for a
 
 const tooOften = "The arguments of this call were changed again and again, so it was not executed."
 
-/** Tells whether a request that was made before, and what was decided on it, is as strict as these terms. */
+/** Reports whether an earlier request and its decision are as strict as these terms. */
 const isEnough =
   ({ byPerson, deciders }: Terms) =>
   (request: Request, decision: Decision | undefined): boolean =>
@@ -390,13 +390,16 @@ const isEnough =
         (byPerson !== true || request.byPerson === true)
       : mayDecide({ deciders }, decision.by) && (byPerson !== true || decision.byProgram !== true)
 
-/** What a person reads of a call: its own words or those of the rules, and why it is asked about. */
+/** Describes a call to a person: the rules' description or its own, and the reason for the question. */
 const describe = (call: PreparedCall, { description, reason }: Terms): string => {
   const words = description ?? call.describe?.() ?? `${call.name} ${describeArguments(call.given())}`
   return reason === undefined ? words : `${words}\n${reason}`
 }
 
-/** The request about a call: the one that was made before, unless it is about other arguments, too old, or not enough. */
+/**
+ * Returns the request about a call: the earlier one, unless its arguments differ, it expired, or it is not strict
+ * enough.
+ */
 const requestOf = (
   live: Live,
   { call, prepared, tool }: Asked,
@@ -449,7 +452,7 @@ export const makeRequest = (
   }
 }
 
-/** Checks that a tool is what it was when somebody was asked about a call of it. Old requests do not know. */
+/** Reports whether a tool still has the definition that the request was about. Old requests have no digest. */
 const isAsPromised = ({ toolDigest }: Request, tool: Tool<unknown>): boolean =>
   toolDigest === undefined || digestOf(tool) === toolDigest
 

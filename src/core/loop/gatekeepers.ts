@@ -48,7 +48,9 @@ export const afterCrash = Effect.fnUntraced(function* (
   return questions
 })
 
-/** Asks a tool what came of a call of its own. One that can't say, or breaks down, does not know. */
+/**
+ * Asks a tool about the outcome of an interrupted call. A tool that can't tell, or fails, leaves the outcome unknown.
+ */
 const reconciled = (live: Live, call: Call): Effect.Effect<Reconciled, never, unknown> => {
   const reconcile = call.prepared?.reconcile
   if (reconcile === undefined) return Effect.succeed(unknown)
