@@ -11,9 +11,8 @@
  * })
  * ```
  *
- * The package `openai` must be installed. Reasoning is read wherever servers put it: fields of their own, and
- * `<think>…</think>` in the text. What a model can do is not known here: images and the native JSON-schema mode are
- * used when the options say so.
+ * Install the package `openai`. The layer reads reasoning from the fields that servers use for it, and from
+ * `<think>…</think>` in the text. It sends images and uses the native JSON-schema mode only if the options allow it.
  */
 import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -35,9 +34,9 @@ import type { ThinkTags } from "./internal/turn/thinkTags.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 
 /**
- * Connection and parameters of a model. Only parameters that are set are sent; those of a request win over them, and a
- * `null` there takes one out. Unless the model is one of OpenAI's, its window and prices are unknown by default, it
- * does not see, and `structuredOutput` is `"tool"`; say `"native"` for a server that holds an answer to a schema.
+ * Connection and parameters of a model. Only set parameters are sent. Parameters of a request win, and `null` removes
+ * one. For a model of another maker than OpenAI, window and prices are unknown by default, `supportsVision` is false,
+ * and `structuredOutput` is `"tool"`. Set `"native"` if the server enforces schemas.
  */
 export interface Options extends Connection, Overrides, Parameters {
   /** The model's id, as the server knows it. */

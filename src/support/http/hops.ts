@@ -89,7 +89,7 @@ const harmless = new Set([
 
 const none: ReadonlySet<string> = new Set()
 
-/** Names of headers (in lower case) that hold a secret, and stay with their origin whatever they are called. */
+/** Names of headers (in lower case) that hold a secret. They are sent only to the first origin. */
 export const Tied = Context.Reference<ReadonlySet<string>>("effect-deepagents/net/Network/Tied", {
   defaultValue: () => none
 })
@@ -97,8 +97,8 @@ export const Tied = Context.Reference<ReadonlySet<string>>("effect-deepagents/ne
 const bodyHeaders = ["content-encoding", "content-language", "content-length", "content-location", "content-type"]
 
 /**
- * Makes the request of a hop after a redirect. Away from the first origin it has only harmless headers and those of
- * `keep`, and of these none of `tied`.
+ * Makes the request of a hop after a redirect. To another origin it sends only harmless headers and the headers of
+ * `keep`, without the secret ones of `tied`.
  */
 export const requestOf = (
   request: HttpClientRequest.HttpClientRequest,

@@ -13,7 +13,7 @@ export type Thinking =
   | { readonly budget: number; readonly interleaved?: boolean | undefined }
 
 /**
- * Settings of requests. Only those that are set are sent, except `maxTokens`, which the API requires.
+ * Settings of requests. Only set ones are sent, except `maxTokens`, which the API requires.
  *
  * - `maxTokens`: the longest answer in tokens, thinking included
  * - `temperature`, `topP`, `topK`: only for models up to Claude 4.6
@@ -24,8 +24,8 @@ export type Thinking =
  * - `parallelToolCalls`: false allows only one tool call per turn
  * - `strictTools`: true holds arguments to their schemas if the API can (models from 4.5 on)
  * - `metadata.userId`: an opaque id of the end user
- * - `parameters`: request fields without an option here, by the API's names. Those of a single request win, and `null`
- *   there removes one
+ * - `parameters`: request fields without an option here, by the API's names. Parameters of a single request win, and
+ *   `null` removes one
  */
 export interface Settings {
   readonly maxTokens?: number | undefined

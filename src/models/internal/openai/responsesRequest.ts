@@ -116,13 +116,13 @@ const phaseOf = (data: JsonObject | undefined): Phase => {
   return phase === "commentary" || phase === "final_answer" ? { phase } : {}
 }
 
-/** Ids and reasoning are those of one model. */
+/** Reports whether ids and reasoning of a turn come from this model. */
 const isOwn = (turn: AiTurn, { model }: ResponsesSettings): boolean =>
   turn.data?.["model"] === model && turn.stopReason !== "interrupted"
 
 /**
- * Writes a turn of the model as the items that it came in, in their order: a reasoning item must stand before the item
- * that it led to. Ids and reasoning are those of one model; another one gets the words and the calls.
+ * Writes a turn of the model as the original items, in their order: a reasoning item must precede the item that it led
+ * to. Another model gets only the text and the calls, without ids and reasoning.
  */
 const writeTurn = (turn: AiTurn, { settings, stored, toolNames }: Writing): ReadonlyArray<ResponseInputItem> => {
   const own = isOwn(turn, settings)
@@ -136,7 +136,7 @@ const writeTurn = (turn: AiTurn, { settings, stored, toolNames }: Writing): Read
   const placeReasoning = (data: JsonObject | undefined): void => {
     const item = objectOf(data?.["item"])
     if (!own || item === undefined) return
-    // Without encrypted content, reasoning exists only where it is stored.
+    // Only storage keeps reasoning without encrypted content.
     if (stored || item["encrypted_content"]) place(data, item as ResponseInputItem & JsonObject)
     else isForgotten = true
   }

@@ -1,4 +1,4 @@
-/** Reads the citations of every provider's wire into those of a text block. */
+/** Converts the citations of every provider to citations of a text block. */
 import type { Citation } from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import * as Sources from "../../../core/Sources.ts"
@@ -9,8 +9,8 @@ import { objectOf, placeOf, stringOf } from "../wire/read.ts"
 const most = 200
 
 /**
- * Finds a passage in a text. Providers count characters, JavaScript counts UTF-16 units: a character beyond the
- * first plane is two. A passage that is not in the text is none.
+ * Finds a passage in a text, or nothing. Providers count characters, JavaScript counts UTF-16 units: a character beyond
+ * the first plane is two.
  */
 const passageOf = (text: string, from: unknown, to: unknown): { readonly start?: number; readonly end?: number } => {
   const [first, last] = [placeOf(from), placeOf(to)]

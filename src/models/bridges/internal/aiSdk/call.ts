@@ -21,7 +21,7 @@ export interface Settings {
   readonly providerOptions?: { readonly [provider: string]: JsonObject } | undefined
 }
 
-/** Settings, as JSON, and those of a request that the AI SDK does not know. */
+/** The settings as JSON, and the parameters of a request that the AI SDK does not know. */
 export interface Overlaid {
   readonly settings: JsonObject
   readonly unknown: ReadonlyArray<string>
@@ -69,7 +69,10 @@ export const settingsOf = (options: object): JsonObject =>
     )
   )
 
-/** The settings with those of a request over them; `null` takes one out. Fails with a name that is not the caller's. */
+/**
+ * Merges the parameters of a request into the settings; `null` removes one. Fails with the name of a reserved
+ * parameter.
+ */
 export const overlay = (settings: JsonObject, parameters: JsonObject): Result.Result<Overlaid, string> => {
   const unknown: Array<string> = []
   const all: Record<string, Json> = {}

@@ -1,4 +1,4 @@
-/** Reads the parts of a stream of the AI SDK into those of a turn. */
+/** Reads a stream of the AI SDK into the parts of a turn. */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Block, Citation } from "../../../../core/Content.ts"
@@ -263,7 +263,7 @@ export const makeDecoder = (context: DecodeContext, sink: Sink): TurnDecoder<unk
   let finish: Finish | undefined
   let size = 0
 
-  /** Counts what is kept of an endless stream. */
+  /** Limits the memory of a turn, since a stream may have no end. */
   const grow = (length: number): ModelError | undefined => {
     size += length
     return size > longest ? badResponse(origin, "the answer is longer than is read") : undefined

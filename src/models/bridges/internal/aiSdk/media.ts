@@ -1,4 +1,4 @@
-/** Images and files, to and from those of the AI SDK. */
+/** Converts images and files to parts of the AI SDK and back. */
 import type { LanguageModelV4FilePart } from "@ai-sdk/provider"
 import * as Base64 from "effect/encoding/Base64"
 import * as Content from "../../../../core/Content.ts"
@@ -76,7 +76,7 @@ export const filePart = (block: ImageBlock | FileBlock, { references = "" }: Rea
   return { type: "file", ...named, mediaType: remoteType(block, url), data: { type: "url", url: new URL(url) } }
 }
 
-/** A file that the model made, as a block. Bytes of V3 are as they are, those of V4 in an object. */
+/** Converts a file from the model to a block. V3 has plain bytes, V4 has them in an object. */
 export const fileBlock = (mimeType: string, given: unknown): ImageBlock | FileBlock | undefined => {
   const data = typeof given === "object" && given !== null && "data" in given ? given.data : given
   const url = typeof given === "object" && given !== null && "url" in given ? given.url : given
