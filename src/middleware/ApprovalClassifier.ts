@@ -1,5 +1,5 @@
 /**
- * Has a classifier (a model, or an Effect of yours) decide on calls in the place of a person, who gets what it leaves.
+ * Lets a classifier (a model, or an Effect of yours) decide on calls in a person's place. The person decides on the rest.
  *
  * ```ts
  * import { Layer } from "effect"
@@ -10,7 +10,7 @@
  * declare const small: Layer.Layer<ChatModel.ChatModel>
  *
  * const approvals = ApprovalClassifier.layer({
- *   classify: ApprovalClassifier.byModel({ rules: "Commands that only read may run. What deletes files may not." })
+ *   classify: ApprovalClassifier.byModel({ rules: "Commands that only read may run. Commands that delete files may not." })
  * }).pipe(Layer.provide([person, small]))
  * ```
  */
@@ -81,8 +81,8 @@ interface Waiting {
 }
 
 /**
- * Reports whether a program may decide. Only a gate knows the digest of the tool: what a tool asks in the middle of its
- * work (a question, a file under a rule) is for a person.
+ * Reports whether a program may decide. Only a gate knows the digest of the tool. Requests of a tool in the middle of
+ * its work (a question, a file under a rule) are for a person.
  */
 const isOpen = (request: Approval.Request, by: Approval.Principal): boolean =>
   request.byPerson !== true &&
@@ -97,23 +97,27 @@ const chunks = <A>(all: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
     all.slice(index * batchSize, (index + 1) * batchSize)
   )
 
-/** Counts what a classifier said, in the order of the requests. */
-const counted = ({ tally }: Waiting, verdict: Verdict): Verdict => {
+/** Counts a verdict, in the order of the requests. After too many refusals the person decides. */
+const countVerdict = ({ tally }: Waiting, verdict: Verdict): Verdict => {
   if (isSpent(tally)) return person
   if (verdict._tag === "Refuse") tally.refusals++
   return verdict
 }
 
 /**
- * Puts a classifier before the `Approvals` that this layer is given: a person's. The requests of `window` (20 seconds,
- * from the first) of all runs are judged together, 20 at once at most; the verdicts stand in the order of the requests,
- * and where one is missing the person decides.
+ * Puts a classifier before the `Approvals` of the context, a person's. It judges the requests of all runs within
+ * `window` (20 seconds from the first) together, at most 20 at a time. Verdicts follow the order of the requests. The
+ * person decides on a request without a verdict.
  *
- * The person decides at once, and nobody else does, on what is marked so (`byPerson`: what a `Policy` says to `ask`, what
- * `Taint` and `FanOut` ask), on questions and files that a tool asks about in the middle of its work, on requests whose
- * `deciders` don't have the classifier, and on those that would expire within the window. The person decides on the rest
- * of a run, its sub-agents included, after three refusals, or two failures (a failure of the Effect, or a minute without
- * an answer), of which a `Warning` (`approval-classifier`) tells.
+ * The person alone decides, immediately, on:
+ *
+ * - requests with `byPerson`: the `ask` of a `Policy`, and the questions of `Taint` and `FanOut`
+ * - questions and files that a tool asks about during its work
+ * - requests whose `deciders` exclude the classifier
+ * - requests that would expire within the window
+ *
+ * After three refusals, or two failures (the Effect fails, or gives no answer for a minute), the person decides on the
+ * rest of the run and its sub-agents. A `Warning` (`approval-classifier`) reports that.
  *
  * Decisions are `by` the principal `classifier`, or yours.
  */
@@ -127,9 +131,9 @@ export const layer = <E, R>(options: {
   Layer.effect(Approval.Approvals, build(options))
 
 /**
- * Judges requests at once, 20 at a time, as {@link layer} does, and gives the decisions: none on what the classifier may
- * not decide on, and none on what it leaves to a person. `Inbox.classify` of `effect-deepagents/rules` does so for runs
- * that are suspended. Fails as `classify` does, and with a `TimeoutError` after a minute without an answer.
+ * Judges requests immediately, 20 at a time, with the rules of {@link layer}, and returns the decisions. Requests for a
+ * person get none. `Inbox.classify` of `effect-deepagents/rules` uses it for suspended runs. Fails as `classify` does,
+ * and with a `TimeoutError` after a minute without an answer.
  */
 export const decisionsOn = <E, R>(
   requests: ReadonlyArray<Approval.Request>,
@@ -188,7 +192,7 @@ const build = Effect.fnUntraced(function* <E, R>(options: Parameters<typeof laye
     )
     if (Exit.isSuccess(exit)) {
       for (const [index, one] of here.entries()) {
-        yield* settle(one, { verdict: counted(one, exit.value[index] ?? person) })
+        yield* settle(one, { verdict: countVerdict(one, exit.value[index] ?? person) })
       }
       return
     }
@@ -267,10 +271,9 @@ const textOf = ({ arguments: args, description, path, toolName }: Approval.Reque
   ].join("\n")
 
 /**
- * Classifies by the `ChatModel` of the layer, by `rules` in words. It is a run of an agent of its own
- * (`approval-classifier`), beside the run that asks: on no budget of that. Requests are quoted, and the answer is decoded
- * by a schema. What has more than 8,000 characters, and what the answer leaves out or names twice, is left to the
- * person.
+ * Classifies by the `ChatModel` of the layer and by `rules` in words. It runs an agent of its own
+ * (`approval-classifier`) outside of the asking run's budget. It quotes the requests and decodes the answer by a
+ * schema. A request of more than 8,000 characters, and one that the answer omits or names twice, is left to the person.
  */
 export const byModel = (options: { readonly rules: string }) => {
   const agent = Agent.make({ name: "approval-classifier", prompt: promptOf(options.rules), output: Judged })

@@ -81,7 +81,7 @@ const estimate = (
 const isBeginning = ({ annotations }: Middleware.PreparedCall): boolean => annotations.delegates === true
 
 const rulings = ({ above }: Options) => {
-  /** The calls of each run's round that begin one, in order: a call of a program, or one that was edited, comes later. */
+  /** The calls of each run's round that start a sub-agent, in order. Calls of a program and edited calls come later. */
   const seen = Attached.make<Run, { readonly round: number; readonly ids: Set<string>; readonly working: number }>()
   return Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
     const beginning = calls.filter(isBeginning)
@@ -130,9 +130,9 @@ export interface Options {
 }
 
 /**
- * Asks a person about each call beyond `above`, before any of the round runs. The question has the estimate: the mean of
- * what sub-agents of the same name used in this thread, or of all if there are none. After an approval with `always`,
- * later calls of the same tool in the thread run without a question. A classifier does not decide on it.
+ * Asks a person about each call beyond `above`, before any call of the round runs. The question shows an estimate: the
+ * mean usage of sub-agents of the same name in this thread, else of all. After an approval with `always`, later calls
+ * of the same tool in the thread run without a question. A classifier never decides on it.
  *
  * It also applies to the sub-agents of sub-agents.
  */

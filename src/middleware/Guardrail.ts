@@ -1,6 +1,6 @@
 /**
- * Check what goes into a model, what comes out of it, which tool calls may run, and what they bring in; stop the run, or
- * answer in its place.
+ * Checks the input and output of a model, its tool calls and their results. A failed check stops the run, or answers in
+ * the model's place.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -39,7 +39,9 @@ export { pass, type Verdict }
  */
 export const trip = (reason: string): Verdict => ({ _tag: "Trip", reason })
 
-/** A guardrail stopped the run. `guardrail` is its name, `stage` what it looked at, `reason` what its check said. */
+/**
+ * A guardrail stopped the run. `guardrail` is its name, `stage` the checked stage, `reason` the reason of its check.
+ */
 export class GuardrailTripped extends Schema.TaggedError<GuardrailTripped>()("GuardrailTripped", {
   guardrail: Schema.String,
   stage: Schema.Literals(["input", "output", "toolCall", "toolResult"]),
@@ -59,7 +61,7 @@ export class GuardrailTripped extends Schema.TaggedError<GuardrailTripped>()("Gu
 
 /**
  * The time of a check. `"before"`: nothing continues until it passes. `"beside"`: the model's text is streamed
- * meanwhile, and a trip voids it (a `TurnRestarted` event); what the turn would do (an answer, tool calls) waits for
+ * meanwhile, and a trip voids it (a `TurnRestarted` event). The outcome of the turn (an answer, tool calls) waits for
  * the verdict.
  */
 export type Mode = "before" | "beside"
@@ -80,7 +82,7 @@ export interface Options<Subject, E, R, T> {
   readonly onTrip?: T | undefined
 }
 
-/** T is what it is by default when nothing was given to infer it from. */
+/** Gives T its default, since nothing infers it. */
 const byDefault = <T>(value: string): T => value as T
 
 /** The messages of the user (or a parent agent) since the model was last asked. */
@@ -91,8 +93,8 @@ export interface Input {
 }
 
 /**
- * A turn of the model. One that calls tools is not the answer yet, but its text is shown too; an answer in a schema may
- * be a call of `final_answer`.
+ * A turn of the model. A turn with tool calls is not the answer yet, but its text is shown too. An answer in a schema
+ * may be a call of `final_answer`.
  */
 export interface Output {
   readonly text: string
@@ -117,13 +119,13 @@ const tripped = <T, A>(
 ): Effect.Effect<A, Tripping<T>> =>
   Effect.andThen(
     run.warn("guardrail", `Guardrail "${guardrail}" tripped: ${reason}`),
-    // T says which onTrip it is: it fails only where the type says so.
+    // T is the type of onTrip, so this fails only if the type allows it.
     (onTrip === "fail"
       ? Effect.fail(new GuardrailTripped({ guardrail, stage, agent: run.agent, reason }))
       : Effect.succeed(instead)) as Effect.Effect<A, Tripping<T>>
   )
 
-/** The answer that takes the place of the model's; it carries what the voided turn cost. */
+/** The answer in the model's place. It carries the usage of the voided turn. */
 const answerOf = (name: string, onTrip: OnTrip, voided?: Message.AiMessage): Message.AiMessage =>
   Message.ai(onTrip === "fail" ? "" : onTrip.answer, {
     stopReason: "refusal",
@@ -143,11 +145,11 @@ const inTurn =
   }
 
 /**
- * Checks what the user says, before or beside the model's first turn on it, messages that come in during the run too.
- * Sub-agents inherit the check: what they are told is their input.
+ * Checks the user's input, before or beside the model's first turn on it, and messages that arrive during the run.
+ * Sub-agents inherit the check: their input is their task.
  *
- * `mode` is `"before"` by default: a trip costs no tokens. `"beside"` costs no time: the model is asked at once, and
- * cut off when the check trips. Put it before the middleware that asks again (`ModelRetry`) or rewrites what is said.
+ * `mode` is `"before"` by default: a trip costs no tokens. `"beside"` costs no time: the model is asked immediately,
+ * and cut off when the check trips. Put it before middleware that asks again (`ModelRetry`) or rewrites messages.
  */
 export const input = <E = never, R = never, const T extends OnTrip = "fail">(
   options: Options<Input, E, R, T> & { readonly mode?: Mode | undefined }
@@ -156,7 +158,7 @@ export const input = <E = never, R = never, const T extends OnTrip = "fail">(
   const onTrip = options.onTrip ?? byDefault<T>("fail")
   const checked = Attached.make<Run, number>()
 
-  /** The check of what was not checked yet; `undefined` if there is nothing. */
+  /** The check of the unchecked messages; `undefined` without any. */
   const pending = (run: Run): Effect.Effect<Verdict, E, R> | undefined => {
     const end = run.messages.length
     const start = checked.get(run) ?? run.messages.findLastIndex((message) => message.role === "ai") + 1
@@ -185,7 +187,7 @@ export const input = <E = never, R = never, const T extends OnTrip = "fail">(
       Stream.suspend((): Stream.Stream<TurnPart, ModelError | E | Tripping<T>, R> => {
         const verdict = request.purpose === turnPurpose ? pending(run) : undefined
         if (verdict === undefined) return next(request)
-        return (mode === "before" ? Guard.first : Guard.beside)(
+        return (mode === "before" ? Guard.checkFirst : Guard.checkBeside)(
           next(request),
           verdict,
           inTurn(name, onTrip, "input", run)
@@ -195,13 +197,12 @@ export const input = <E = never, R = never, const T extends OnTrip = "fail">(
 }
 
 /**
- * Checks every turn of the model, and answers that a tool gives in the model's place (`returnDirect`). Nothing of a
- * turn that trips is kept: its message is not in the history and its tool calls do not run. Sub-agents inherit the
- * check.
+ * Checks every turn of the model, and answers of tools in the model's place (`returnDirect`). A tripped turn leaves
+ * nothing: its message is not in the history and its tool calls do not run. Sub-agents inherit the check.
  *
- * `mode` is `"before"` by default: nothing of a turn is shown until it has passed as a whole, so there is no streaming.
- * With `"beside"` the text is streamed, and voided when the check of the complete turn trips. Put it before the
- * middleware that changes what the model says.
+ * `mode` is `"before"` by default: nothing of a turn is shown until the whole turn has passed, so there is no
+ * streaming. With `"beside"` the text is streamed, and voided when the check of the complete turn trips. Put it before
+ * middleware that changes the model's answer.
  */
 export const output = <E = never, R = never, const T extends OnTrip = "fail">(
   options: Options<Output, E, R, T> & { readonly mode?: Mode | undefined }
@@ -257,7 +258,7 @@ export const toolCalls = <E = never, R = never, const T extends "answer" | "fail
   })
 }
 
-/** The result of a tool call, before the model reads it: also one that failed (`isError`). */
+/** The result of a tool call, before the model reads it, also of a failed one (`isError`). */
 export interface ToolResult {
   readonly call: Middleware.PreparedCall
   readonly output: ToolOutput.ToolOutput
@@ -275,8 +276,8 @@ export const replace = (content: Content.Input): ResultVerdict => ({
 })
 
 /**
- * The model reads a result with everything that a pattern finds in its texts replaced by `mask`, also across texts that
- * follow each other; it passes if nothing is found. Blocks other than text stay as they are.
+ * Replaces each match of a pattern in the texts of a result by `mask`, also across consecutive texts. A result without
+ * a match passes. Blocks other than text stay as they are.
  */
 export const redact = ({ output }: Pick<ToolResult, "output">, pattern: RegExp, mask = "[redacted]"): ResultVerdict => {
   const content = Guard.redacted(output.content, pattern, mask)
@@ -284,13 +285,12 @@ export const redact = ({ output }: Pick<ToolResult, "output">, pattern: RegExp, 
 }
 
 /**
- * Checks what tools give, before the model reads it: a result passes, is replaced or redacted ({@link replace},
- * {@link redact}), or trips. One that trips is withheld, and the model is told the reason (`onTrip: "answer"`, the
- * default), or the run fails with {@link GuardrailTripped} (`"fail"`): what the call did stays done. Failures of tools
- * are checked like their results. So are results of calls that tools make, which go to these tools. Sub-agents inherit
- * the check.
+ * Checks the results of tools before the model reads them. A result passes, is replaced or redacted ({@link replace},
+ * {@link redact}), or trips. A tripped result is withheld. Then the model gets the reason (`onTrip: "answer"`, the
+ * default), or the run fails with {@link GuardrailTripped} (`"fail"`). The effects of the call stay. Failures of tools
+ * are checked like results. So are results of inner calls, which go to the calling tools. Sub-agents inherit the check.
  *
- * Put it before the middleware that changes results, so that it sees what the model would.
+ * Put it before middleware that changes results, so that it sees the model's view.
  */
 export const toolResults = <E = never, R = never, const T extends "answer" | "fail" = "answer">(options: {
   readonly name: string

@@ -102,8 +102,8 @@ const textsIn = (value: Json): ReadonlyArray<string> =>
 const namesIn = (value: Json): ReadonlyArray<HiddenText.Name> => textsIn(value).flatMap(HiddenText.namesIn)
 
 /**
- * Tells whether a tool is given text in place of names: one that acts, reaches outside, or says what is content. What
- * goes to another model of the tree (a task, a list of todos) keeps the names.
+ * Reports whether a tool gets the texts in place of their names: it acts, reaches outside, or declares content. Another
+ * model of the tree (a task, a list of todos) gets the names.
  */
 const isFilled = ({ annotations, ...tool }: TaintRules.Ruled): boolean =>
   annotations.content !== undefined ||
@@ -130,7 +130,7 @@ const hide = Effect.fnUntraced(function* (run: Run, call: Middleware.PreparedCal
     isAnswer: false
   }
   const id = yield* keep(run.state, hidden)
-  const shown = HiddenText.shown(id, hidden)
+  const shown = HiddenText.textOfHidden(id, hidden)
   return HiddenText.namesIn(shown).length === 0 ? shown : `Texts are hidden behind their names.\n${shown}`
 })
 
@@ -140,13 +140,13 @@ const hiding: Marks.Hiding = {
     const said = saidIn(run, call)
     const isOwn =
       !TaintRules.isSource(rules, call) && !(isFilled(call) && said !== undefined && namesIn(said).length > 0)
-    /** Keeps what came of the call, unless it came from nowhere that is hidden. */
-    const kept = <A>(given: A, hidden: Effect.Effect<A>) =>
+    /** Hides the result of the call, unless none of its sources is hidden. */
+    const hideUnlessOwn = <A>(given: A, hidden: Effect.Effect<A>) =>
       Effect.flatMap(run.state.get(HiddenText.count), ({ outer }) => {
         if (isOwn && !outer.includes(call.id)) return Effect.succeed(given)
         const { parent } = call
         if (parent === undefined) return hidden
-        // The tool that made the call reads it, and whatever that tool says is hidden too.
+        // The calling tool reads the result, so its own result is hidden too.
         return Effect.as(
           run.state.update(HiddenText.count, (now) => ({ ...now, outer: [...new Set([...now.outer, parent])] })),
           given
@@ -154,7 +154,7 @@ const hiding: Marks.Hiding = {
       })
     return Effect.matchEffect(work, {
       onSuccess: (output) =>
-        kept(
+        hideUnlessOwn(
           output,
           Effect.map(hide(run, call, ToolOutput.text(output)), (text) => ({
             ...output,
@@ -164,7 +164,7 @@ const hiding: Marks.Hiding = {
         ),
       onFailure: (error) =>
         Effect.flatMap(
-          kept(
+          hideUnlessOwn(
             error,
             Effect.map(
               hide(run, call, error.message),
@@ -204,13 +204,13 @@ const hiding: Marks.Hiding = {
       const { annotations, arguments: args } = call
       if (call.name === toolName) return none
       if (!TaintRules.isDeed(rules, call)) {
-        const known = () => [words(), ...typed].join("\n")
-        return TaintRules.strangeAddresses(rules, call, known)
+        const textsOfUser = () => [words(), ...typed].join("\n")
+        return TaintRules.strangeAddresses(rules, call, textsOfUser)
       }
       const said = saidIn(run, call)
       const { content = none } = annotations
       return Object.entries(args).flatMap(([key, given]) => {
-        // What the model left out is the tool's own default.
+        // The tool's own default replaces an argument that the model omitted.
         const own = said === undefined ? given : said[key]
         return content.includes(key) || own === undefined || !strange(own, given)
           ? []
@@ -344,9 +344,9 @@ export const reveal = ({ state, text }: { readonly text: string; readonly state:
   })
 
 /**
- * Two middlewares: one that hides results, and `Taint`. What the model can't be kept from reading (descriptions of
- * servers' tools, results of the provider's tools, text of the thread from before) marks the conversation, and every deed
- * asks then.
+ * Returns two middlewares: the first hides results, the second is `Taint`. Some text can't be hidden from the model:
+ * descriptions of servers' tools, results of the provider's tools, older text of the thread. It marks the conversation,
+ * and every deed asks from then on.
  */
 export const make = (
   options: Options = {}

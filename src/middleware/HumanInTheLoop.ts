@@ -42,11 +42,14 @@ export const name = "HumanInTheLoop"
 
 /**
  * A rule for the calls of a tool. `when`, `describe` and `likeness` see the arguments that the tool runs with: decoded,
- * with the defaults of its schema. `when` tells the calls to ask about (default: all). `allow` is what may be decided
- * (default: everything). `describe` is what the person reads (default: what the tool says of the call, else its name and
- * arguments). `likeness` tells which calls an "always" covers: those with the same text (default: those with the same
- * arguments). `deciders` may decide, and nobody
- * else (see `Approval.Request`); `name` is what the request, its decision and the audit call the rule.
+ * with the defaults of its schema.
+ *
+ * - `when`: selects the calls to ask about (default: all)
+ * - `allow`: the possible decisions (default: all)
+ * - `describe`: the description for the person (default: the tool's own, else its name and arguments)
+ * - `likeness`: an "always" covers the calls with the same text (default: the same arguments)
+ * - `deciders`: the only principals who may decide (see `Approval.Request`)
+ * - `name`: the name of the rule in the request, its decision and the audit
  */
 export interface Rule<in Args = JsonObject> {
   readonly name?: string | undefined
@@ -70,16 +73,18 @@ export const on = <R, Args extends JsonObject>(
 })
 
 /**
- * The calls that a person is asked about. `tools`: a rule by the tool's name; `true` asks always, `false` never, a
- * function is its `when`. `destructive` asks about every other tool that is annotated so. `expiresIn`: after that, a
- * decision counts no more and the call is asked about again (default: never). `inherit`: in sub-agents too (default
- * `true`).
+ * The calls to ask a person about.
  *
- * A name may be spelled in any way that a model may spell it (`Write-File` is `write_file`). One that no tool has, of
- * the agent or a sub-agent, two for one tool, and options with neither `tools` nor `destructive`, where no tool of the
- * agent has `needsApproval`, fail the agent's runs with `InvalidAgent`.
+ * - `tools`: rules by tool name. `true` asks always, `false` never, a function is its `when`
+ * - `destructive`: also asks about every other tool that is annotated as destructive
+ * - `expiresIn`: afterwards, a decision is ignored and the call is asked about again (default: never)
+ * - `inherit`: applies to sub-agents too (default `true`)
  *
- * A rule for a tool (`false` too) takes the place of its own `needsApproval`, and what was decided holds for it.
+ * A name may have any spelling that a model may use (`Write-File` is `write_file`). The agent's runs fail with
+ * `InvalidAgent` for a name without a tool in the agent or a sub-agent, for two names of one tool, and for options that
+ * ask about nothing while no tool has `needsApproval`.
+ *
+ * A rule for a tool (`false` too) replaces its own `needsApproval`.
  */
 export interface Options {
   readonly tools?: { readonly [name: string]: boolean | ((args: JsonObject) => boolean) | Rule } | undefined

@@ -1,5 +1,5 @@
 /**
- * Asks a second model when the first is slow, and uses the one that answers first.
+ * Asks a second model when the first is slow, and uses the first answer.
  *
  * ```ts
  * import { type Layer } from "effect"
@@ -152,7 +152,7 @@ export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel, u
   options?: { readonly after?: Duration.Input | undefined }
 ): Middleware.Middleware<Layer.Error<Layers[number]>, Layer.Services<Layers[number]>> =>
   hedge(
-    // Each layer's own error and needs are among those of all of them.
+    // Each layer's own error and requirements are in the union of all.
     layers as ReadonlyArray<Layer.Layer<ChatModel, Layer.Error<Layers[number]>, Layer.Services<Layers[number]>>>,
     options?.after ?? "3 seconds"
   )

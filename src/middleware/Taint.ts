@@ -1,12 +1,11 @@
 /**
- * Let nothing that came from outside act unseen: once untrusted text is in the conversation, calls that change or send
- * something ask a person.
+ * Asks a person about calls that change or send something once untrusted text is in the conversation.
  *
  * Results of tools that reach outside (`openWorld`, or of an MCP server), or that quote others (`untrusted`), mark the
  * whole tree of agents, and its thread: summaries, sub-agents, tasks in the background, and later runs of the thread are
  * marked too. So do the descriptions of an MCP server's tools. {@link layer} carries the marks through files. From then
- * on, calls that are destructive, or go out, ask; so do reads of an address that nobody named, and calls by which a
- * secret would leave. Where nothing came from outside, nothing is asked.
+ * on, destructive calls and calls that send something ask. So do reads of an address that nobody named, and calls that
+ * would leak a secret. Without outside text, nothing asks.
  *
  * A tool that has no annotations is trusted and harmless, unless the middleware is `strict`.
  *
@@ -95,16 +94,15 @@ export interface Options {
 }
 
 /**
- * Marks the run that a fiber works for, before it reads what comes from outside by another way than a tool that says so:
- * for backends and services of your own. `from` is what a person is told of where it came from; outside of a run
- * nothing happens.
+ * Marks the run of the current fiber before it reads outside text without a tool that declares it: for your own
+ * backends and services. `from` is the source, as a person reads it. Outside of a run it does nothing.
  */
 export const bringIn = (from: string): Effect.Effect<void> =>
   Effect.flatMap(CurrentRun, (run) => (run === undefined ? Effect.void : Marks.mark(run.state, from, [], true)))
 
 /**
- * Asks a person about deeds in a marked conversation. An approval with `always` clears the conversation: what had come in
- * when the person was asked is asked about no more.
+ * Asks a person about deeds in a marked conversation. An approval with `always` clears the conversation: earlier
+ * outside text asks no more.
  */
 export const make = (options: Options = {}): Middleware.Asking =>
   Middleware.make({ ...Marks.parts(options), asks: true })
@@ -132,9 +130,9 @@ const carrying = (roots?: ReadonlyArray<string>): Layer.Layer<Backend.Backend, n
   )
 
 /**
- * Carries marks through files: what a marked run writes is labelled, and whoever reads it is marked, in another thread
- * and another process too. The labels are in a folder of the same backend, which agents neither see nor change. Commands
- * go around it: in a marked run they ask, as they are destructive. Files that no marked run wrote are trusted.
+ * Carries marks through files. A file from a marked run gets a label, and the label marks each run that reads the file,
+ * also in other threads and processes. The labels are in a folder of the same backend; agents can't see or change it.
+ * Commands bypass it, so they ask in a marked run, since they are destructive. Files without a label are trusted.
  */
 export const layer: Layer.Layer<Backend.Backend, never, Backend.Backend> = carrying()
 

@@ -17,7 +17,7 @@ export const pass: Verdict = { _tag: "Pass" }
 
 type Turn = Stream.Stream<TurnPart, ModelError>
 
-/** Makes the turn in the place of one that tripped. `voided` is its message, if it came that far. */
+/** Makes the turn that replaces a tripped one. `voided` is its message, if it got that far. */
 export type OnTrip<E> = (reason: string, voided: AiMessage | undefined) => Stream.Stream<TurnPart, E>
 
 type Check<E, R> = (message: AiMessage) => Effect.Effect<Verdict, E, R>
@@ -56,7 +56,7 @@ const streamed = <E, R, E2>(
     let out = false
     let voided: AiMessage | undefined
     let rest: ReadonlyArray<TurnPart> = []
-    const held = (end: Check<E, R>): Guarded<E, R> => {
+    const holdBack = (end: Check<E, R>): Guarded<E, R> => {
       const take = (parts: Parts): Effect.Effect<Parts, E | Cut, R> => {
         const [first] = parts
         if (first._tag === "TurnDone") {
@@ -75,7 +75,7 @@ const streamed = <E, R, E2>(
         )
       )
     }
-    return Stream.catchIf(guard(held), isCut, (cut) => {
+    return Stream.catchIf(guard(holdBack), isCut, (cut) => {
       const instead = onTrip(cut[cutId], voided)
       return out
         ? Stream.concat(Stream.succeed<TurnPart>({ _tag: "TurnRestarted", reason: cut[cutId] }), instead)
@@ -84,7 +84,7 @@ const streamed = <E, R, E2>(
   })
 
 /** Asks the model when the check has passed. */
-export const first = <E, R, E2>(turn: Turn, check: Effect.Effect<Verdict, E, R>, onTrip: OnTrip<E2>) =>
+export const checkFirst = <E, R, E2>(turn: Turn, check: Effect.Effect<Verdict, E, R>, onTrip: OnTrip<E2>) =>
   Stream.unwrap(
     Effect.map(check, (verdict): Stream.Stream<TurnPart, ModelError | E2> =>
       verdict._tag === "Pass" ? turn : onTrip(verdict.reason, undefined)
@@ -92,7 +92,7 @@ export const first = <E, R, E2>(turn: Turn, check: Effect.Effect<Verdict, E, R>,
   )
 
 /** Runs the check and the model at once: a trip cuts the turn at once, and a turn does not end before the verdict. */
-export const beside = <E, R, E2>(turn: Turn, check: Effect.Effect<Verdict, E, R>, onTrip: OnTrip<E2>) =>
+export const checkBeside = <E, R, E2>(turn: Turn, check: Effect.Effect<Verdict, E, R>, onTrip: OnTrip<E2>) =>
   streamed<E, R, E2>(
     turn,
     (held) =>
@@ -141,7 +141,7 @@ const runs = (content: ReadonlyArray<Block>): ReadonlyArray<ReadonlyArray<Block>
   return groups
 }
 
-/** Content with all that a pattern finds in its texts replaced; nothing if there is nothing to replace. */
+/** Replaces each match of a pattern in the texts of the content; `undefined` without a match. */
 export const redacted = (
   content: ReadonlyArray<Block>,
   pattern: RegExp,

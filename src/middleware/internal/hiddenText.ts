@@ -1,12 +1,12 @@
-/** Results that a model knows by name: what it is shown of them, and how names are filled in. */
+/** Results that a model knows by name: the visible form of them, and the texts for the names. */
 import * as Schema from "effect/Schema"
 import * as AgentState from "../../core/AgentState.ts"
 import { isObject, Json, type JsonObject } from "../../core/Json.ts"
 
 /**
- * A result that is hidden. `callId` is the call that brought it in. `typed` are the fields whose texts are shown.
- * `isServers` is set for a result of a server's tool, which chose the names of the fields too. `isAnswer` is set for an
- * answer of the reader, which says whatever the text made it say.
+ * A hidden result. `callId` is its call. The texts of the fields in `typed` are shown. `isServers`: the result is from
+ * a server's tool, which also chose the names of the fields. `isAnswer`: it is an answer of the reader, which the text
+ * may control.
  */
 const Hidden = Schema.Struct({
   callId: Schema.String,
@@ -111,7 +111,7 @@ const replace = (hidden: Hidden, value: Json, name: Name, field: string, visit: 
 const textOfName = ({ id, path }: Name): string => `{{${[id, ...path].join(".")}}}`
 
 /** A result as the model is shown it: names in place of texts. */
-export const shown = (id: string, hidden: Hidden): string => {
+export const textOfHidden = (id: string, hidden: Hidden): string => {
   const value = replace(hidden, hidden.value, { id, path: [] }, "", (leaf, name, isTyped) =>
     isTyped ? leaf : textOfName(name)
   )
@@ -120,7 +120,7 @@ export const shown = (id: string, hidden: Hidden): string => {
 
 /** The leaves of a result whose whole values stand for themselves. */
 export const typedLeaves = (hidden: Hidden): ReadonlyArray<string | number> => {
-  // What the reader says is shaped like a typed value, and nobody vouches for it.
+  // The reader's answer may look like a typed value, but the text may control it.
   if (hidden.isAnswer) return []
   const found: Array<string | number> = []
   replace(hidden, hidden.value, { id: "", path: [] }, "", (leaf, _name, isTyped) => {
@@ -151,7 +151,7 @@ export const partAt = (
 
 const textOf = (value: Json): string => (typeof value === "string" ? value : JSON.stringify(value))
 
-/** A text with its names filled in, in one pass: what is filled in is not looked at again. */
+/** Fills in the names of a text in one pass: inserted texts are not searched again. */
 export const fill = (text: string, find: (name: Name) => Json | undefined): string =>
   text.replaceAll(nameRule, (whole, id: string, path: string) => {
     const value = find({ id: `r${id}`, path: path.split(".").slice(1) })

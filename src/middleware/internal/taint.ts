@@ -69,7 +69,7 @@ export const labels: AgentState.Slot<Labels> = AgentState.slot("taint", {
   schema: Labels,
   initial: { arrivals: 0, cleared: 0, from: [], secrets: [], asked: {} },
   shared: { merge },
-  // Nobody knows what came in: as if something had.
+  // The sources are unknown, so the conversation counts as marked.
   ifTampered: { arrivals: 1, cleared: 0, from: ["a thread whose signature does not hold"], secrets: [], asked: {} }
 })
 
@@ -89,7 +89,7 @@ type Tool = TaintRules.Ruled
 
 /** The way of HiddenResults, in place of marking a conversation by the results of its tools. */
 export interface Hiding {
-  /** Keeps from the model what a call brought in. */
+  /** Hides the result of a call from the model. */
   readonly hide: (
     rules: Rules,
     call: Middleware.PreparedCall,
@@ -141,7 +141,7 @@ const leavingBy = (rules: Rules, tool: Tool, secrets: ReadonlyArray<string>): Re
   return secrets.filter((label) => !cleared.includes(label))
 }
 
-/** Marks a conversation with what is about to come in. */
+/** Marks a conversation before outside text arrives. */
 export const mark = (state: AgentState.Store, from: string, secrets: ReadonlyArray<string>, isDirty: boolean) =>
   state.update(labels, (current) => ({
     ...current,
@@ -199,7 +199,7 @@ const rulingOf = (
   })
 }
 
-/** The servers whose tools are offered, each with a sum of what it says of them. */
+/** The servers of the offered tools, each with a digest of its descriptions. */
 const describedIn = (offered: ReadonlyArray<ToolDefinition>): ReadonlyArray<readonly [server: string, key: string]> => {
   const by = Map.groupBy(
     offered.filter(TaintRules.isServers),
@@ -255,7 +255,7 @@ const rulings = (rules: Rules, hiding: Hiding | undefined) => {
   })
 }
 
-/** Marks a run by what it begins with: the marks of the run that began it, and results that were there before this. */
+/** Marks a run by its start: the marks of the run that began it, and the results in its history. */
 const begin = (rules: Rules, hiding: Hiding | undefined) =>
   Effect.fnUntraced(function* (run: Run) {
     const outer = yield* Outer
@@ -274,7 +274,7 @@ const begin = (rules: Rules, hiding: Hiding | undefined) =>
       if (message.role !== "tool" || hidden?.has(message.toolCallId) === true) continue
       const { toolName } = message
       const known = run.offered.find((tool) => tool.name === toolName)
-      // Nobody here knows what a tool that is gone brought in.
+      // Nobody knows the effects of a tool that is gone.
       const tool = { name: toolName, annotations: known?.annotations ?? { openWorld: true } }
       const { isDirty, labels: secrets } = arrivalOf(rules, tool)
       if (isDirty || secrets.length > 0) yield* mark(run.state, toolName, secrets, isDirty)
@@ -309,7 +309,7 @@ export const parts = (options: Options, hiding?: Hiding): Middleware.Parts => {
       const { isDirty, labels: secrets } = arrivalOf(rules, call)
       const work = Effect.provideService(next(call), Outer, run.state)
       const isMarking = isDirty && hiding === undefined
-      // Before the call, so that whatever it writes down on its way is marked too.
+      // It precedes the call, so that everything that the call writes is marked too.
       const marked =
         isMarking || secrets.length > 0 ? Effect.andThen(mark(run.state, call.name, secrets, isMarking), work) : work
       return hiding === undefined ? marked : hiding.hide(rules, call, marked, run)

@@ -1,4 +1,4 @@
-/** The rules of Taint and HiddenResults: what a tool's results bring in, what its calls do, and where they go. */
+/** The rules of Taint and HiddenResults: the sources of outside text, the deeds, and their addresses. */
 import type * as AgentState from "../../core/AgentState.ts"
 import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import * as Message from "../../core/Message.ts"
@@ -93,7 +93,7 @@ const textsIn = (value: Json, key: string): ReadonlyArray<readonly [key: string,
   return isObject(value) ? Object.entries(value).flatMap(([name, one]) => textsIn(one, name)) : []
 }
 
-/** The host of an address; `undefined` for a text that is none. */
+/** The host of an address; `undefined` for other text. */
 const hostOf = (text: string): string | undefined => {
   const given = text.trim()
   const whole = given.startsWith("//") ? `https:${given}` : given
@@ -144,8 +144,8 @@ export const strangeAddresses = (
 }
 
 /**
- * The words of the user in a run: the messages of people. A sub-agent and a task in the background have none, since a
- * model wrote what they are asked.
+ * The user's words in a run: the messages of people. A sub-agent and a background task have none, since a model wrote
+ * their task.
  */
 export const wordsOf = (run: Run, outer: AgentState.Store | undefined): string =>
   run.depth > 0 || outer !== undefined

@@ -1,8 +1,8 @@
 /**
- * A backend that remembers which files were written with what came from outside.
+ * A backend that remembers which files hold text from outside.
  *
- * Each label is a small file of its own, in a folder that mirrors those of the backend: so what it costs to label a file,
- * or to look for its label, does not grow with the number of labels.
+ * Each label is a small file of its own, in a folder that mirrors the backend's folders. So the cost of writing or
+ * finding a label does not grow with the number of labels.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -40,7 +40,7 @@ const normal = (path: string): string =>
 const isAtOrBelow = (path: string, folder: string): boolean =>
   folder === "/" || path === folder || path.startsWith(`${folder}/`)
 
-/** Tells whether a path is in the folder of the labels, also where the case of letters does not count. */
+/** Reports whether a path is in the folder of the labels, in upper or lower case. */
 const isLabels = (path: string): boolean => isAtOrBelow(normal(path).toUpperCase(), labelsFolder.toUpperCase())
 
 const both = (left: Label | undefined, right: Label): Label =>
@@ -63,7 +63,7 @@ const mirror = (path: string): string => labelsFolder + (path === "/" ? "" : pat
 /** The label of a path and of all that is below it. */
 const contentLabel = (path: string): string => `${mirror(path)}/=content`
 
-/** The label of the name of a folder, which says nothing of what is in it. */
+/** The label of a folder's name. It covers no content of the folder. */
 const nameLabel = (path: string): string => `${mirror(path)}/=name`
 
 /** The path that a label is for. */
@@ -95,7 +95,7 @@ const makeLabels = (backend: Backend.Service) => {
   )
 
   /** Reads the labels that there are of these files. */
-  const read = (files: ReadonlyArray<string>) =>
+  const readLabels = (files: ReadonlyArray<string>) =>
     Effect.flatMap(
       backend.download(files),
       Effect.forEach((file) =>
@@ -155,7 +155,7 @@ const makeLabels = (backend: Backend.Service) => {
     ])
   }
 
-  /** The labels of a moved path: its own and those from above go with it. */
+  /** Copies the labels of a path and of the folders above it to a new path. */
   const copy = (from: string, to: string) =>
     Effect.gen(function* () {
       const target = normal(to)
@@ -163,21 +163,21 @@ const makeLabels = (backend: Backend.Service) => {
         const { files, isWhole } = yield* below(source)
         if (!isWhole) yield* addAll([[contentLabel(target), unknown]])
         const copied = yield* Effect.forEach(isWhole ? files : [], (file) =>
-          Effect.map(read([file]), (found) =>
+          Effect.map(readLabels([file]), (found) =>
             found.map(([, label]) => [mirror(target) + file.slice(mirror(source).length), label] as const)
           )
         )
-        const above = yield* read([...ancestors(source), "/"].map(contentLabel))
+        const above = yield* readLabels([...ancestors(source), "/"].map(contentLabel))
         yield* addAll([...copied.flat(), ...above.map(([, label]) => [contentLabel(target), label] as const)])
       }
     })
 
-  return { read, below, addAll, places, copy }
+  return { readLabels, below, addAll, places, copy }
 }
 
-/** Marks the run that reads labelled files, and labels what a marked run writes. */
+/** Marks runs that read labelled files, and labels the files of marked runs. */
 const makeWatch = (backend: Backend.Service, { isMarked, mark, roots }: Marks) => {
-  const { addAll, below, copy, places, read } = makeLabels(backend)
+  const { addAll, below, copy, places, readLabels } = makeLabels(backend)
 
   /** The folders that will be made for a file. */
   const missing = (path: string) =>
@@ -191,7 +191,7 @@ const makeWatch = (backend: Backend.Service, { isMarked, mark, roots }: Marks) =
       return made
     })
 
-  /** Labels what a marked run is about to write, and the names that it gives to folders. */
+  /** Labels the files that a marked run will write, and the names of new folders. */
   const writing = (paths: ReadonlyArray<string>) =>
     Effect.flatMap(isMarked, (label) =>
       label === undefined
@@ -212,7 +212,7 @@ const makeWatch = (backend: Backend.Service, { isMarked, mark, roots }: Marks) =
     return marking(foreign.slice(0, 20).map((path) => [path, unknown]))
   }
 
-  /** The labels that hold for a path: its own, and those of the folders above it. */
+  /** The labels that apply to a path: its own, and the labels of the folders above it. */
   const holding = (path: string): ReadonlyArray<string> => [path, ...ancestors(path), "/"].map(contentLabel)
 
   /** Marks the run that has read these files. */
@@ -220,7 +220,7 @@ const makeWatch = (backend: Backend.Service, { isMarked, mark, roots }: Marks) =
     Effect.gen(function* () {
       const all = yield* places(paths)
       yield* trusting(all)
-      yield* marking(yield* read([...new Set(all.flatMap(holding))]))
+      yield* marking(yield* readLabels([...new Set(all.flatMap(holding))]))
     })
 
   /** Marks the run that has looked into all files of a folder. */
@@ -229,7 +229,7 @@ const makeWatch = (backend: Backend.Service, { isMarked, mark, roots }: Marks) =
       yield* reading([folder])
       for (const place of yield* places([folder])) {
         const { files, isWhole } = yield* below(place)
-        yield* marking(isWhole ? yield* read(files) : [[place, unknown]])
+        yield* marking(isWhole ? yield* readLabels(files) : [[place, unknown]])
       }
     })
 
@@ -241,7 +241,7 @@ const makeWatch = (backend: Backend.Service, { isMarked, mark, roots }: Marks) =
       if (Result.isFailure(all)) return isMissing(all.failure) ? undefined : yield* all.failure
       const folders = Map.groupBy(entries, ({ path }) => ancestors(path)[0] ?? "/")
       for (const [folder, its] of folders) {
-        yield* marking(yield* read([...new Set([folder, ...ancestors(folder), "/"])].map(contentLabel)))
+        yield* marking(yield* readLabels([...new Set([folder, ...ancestors(folder), "/"])].map(contentLabel)))
         const listed = yield* Effect.result(backend.ls(mirror(folder)))
         if (Result.isFailure(listed)) {
           if (!isMissing(listed.failure)) return yield* listed.failure
@@ -249,20 +249,23 @@ const makeWatch = (backend: Backend.Service, { isMarked, mark, roots }: Marks) =
         }
         const known = new Set(listed.success.entries.map(({ path }) => path.toLowerCase()))
         const here = its.filter(({ path }) => known.has(mirror(path).toLowerCase()))
-        yield* marking(yield* read(here.flatMap(({ path }) => [contentLabel(path), nameLabel(path)])))
+        yield* marking(yield* readLabels(here.flatMap(({ path }) => [contentLabel(path), nameLabel(path)])))
       }
     })
 
   return { writing, reading, searching, naming, copy }
 }
 
-const closed = (operation: string, paths: ReadonlyArray<string>) =>
+const rejectLabels = (operation: string, paths: ReadonlyArray<string>) =>
   paths.some(isLabels)
     ? Effect.fail(BackendError.make(operation, labelsFolder, { _tag: "PermissionDenied" }))
     : Effect.void
 
-/** Reads, and then looks for labels: what is written meanwhile was labelled before. Failures may quote what is there. */
-const then = <A>(
+/**
+ * Looks for labels after the work, even after a failure, which may quote the content. A concurrent write has its label
+ * already.
+ */
+const runThenLook = <A>(
   work: Effect.Effect<A, BackendError.BackendError>,
   look: Effect.Effect<void, BackendError.BackendError>
 ) => Effect.flatMap(Effect.exit(work), (exit) => Effect.andThen(look, exit))
@@ -299,9 +302,10 @@ export const labelled = (backend: Backend.Service, marks: Marks): Backend.Servic
     ...backend,
     ls: (path) => listing(backend.ls(path)),
     glob: (query) => listing(backend.glob(query)),
-    read: (path, window) => Effect.andThen(closed("read", [path]), then(backend.read(path, window), reading([path]))),
+    read: (path, window) =>
+      Effect.andThen(rejectLabels("read", [path]), runThenLook(backend.read(path, window), reading([path]))),
     grep: (query) =>
-      then(
+      runThenLook(
         Effect.map(backend.grep(query), (found) => ({ ...found, files: found.files.filter(isShown) })),
         searching(query.path ?? "/")
       ),
@@ -315,29 +319,32 @@ export const labelled = (backend: Backend.Service, marks: Marks): Backend.Servic
         )
       ),
     write: (path, content, options) =>
-      Effect.andThen(Effect.andThen(closed("write", [path]), writing([path])), backend.write(path, content, options)),
+      Effect.andThen(
+        Effect.andThen(rejectLabels("write", [path]), writing([path])),
+        backend.write(path, content, options)
+      ),
     edit: (path, replacements, options) =>
       Effect.andThen(
-        Effect.andThen(closed("edit", [path]), Effect.andThen(reading([path]), writing([path]))),
-        then(backend.edit(path, replacements, options), reading([path]))
+        Effect.andThen(rejectLabels("edit", [path]), Effect.andThen(reading([path]), writing([path]))),
+        runThenLook(backend.edit(path, replacements, options), reading([path]))
       ),
     upload: (files) => {
       const open = files.filter(({ path }) => !isLabels(path))
-      const refused = (error: BackendError.BackendError) =>
+      const failuresOf = (error: BackendError.BackendError) =>
         open.map(({ path }) => ({ path, ok: false as const, error: BackendError.at(error, "upload", path) }))
       return except(
         "upload",
         files.map(({ path }) => path),
         Effect.matchEffect(writing(open.map(({ path }) => path)), {
           onSuccess: () => backend.upload(open),
-          onFailure: (error) => Effect.succeed(refused(error))
+          onFailure: (error) => Effect.succeed(failuresOf(error))
         })
       )
     },
-    delete: (path, options) => Effect.andThen(closed("delete", [path]), backend.delete(path, options)),
+    delete: (path, options) => Effect.andThen(rejectLabels("delete", [path]), backend.delete(path, options)),
     move: (from, to) =>
       Effect.gen(function* () {
-        yield* closed("move", [from, to])
+        yield* rejectLabels("move", [from, to])
         yield* copy(from, to)
         yield* writing([to])
         yield* backend.move(from, to)
