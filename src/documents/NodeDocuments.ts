@@ -16,7 +16,7 @@
 import type * as Duration from "effect/Duration"
 import * as Layer from "effect/Layer"
 import { Opener } from "./internal/pdf/pdf.ts"
-import { opener } from "./internal/pdf/pdfThread.ts"
+import { makeOpener } from "./internal/pdf/pdfThread.ts"
 
 /**
  * `timeout` of one page of a PDF: 20 seconds. `maxMemory` of a thread, in megabytes: 512; a document of less than 50 MB
@@ -32,4 +32,4 @@ export interface Options {
  * document and ends with it. A page that takes too long fails with `TimedOut`, a document that takes too much memory
  * with `TooLarge`.
  */
-export const layer = (options: Options = {}): Layer.Layer<never> => Layer.succeed(Opener, opener(options))
+export const layer = (options: Options = {}): Layer.Layer<never> => Layer.succeed(Opener, makeOpener(options))

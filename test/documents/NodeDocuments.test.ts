@@ -113,7 +113,7 @@ describe("NodeDocuments", () => {
       const bytes = yield* make.pdf(["one", "two", "three"])
       const threads = () => process.getActiveResourcesInfo().filter((name) => name === "MessagePort").length
       const before = threads()
-      const first = yield* inThread(Stream.runCollect(Stream.take(Documents.read({ bytes }), 1)))
+      const first = yield* inThread(Stream.runCollect(Stream.take(Documents.stream({ bytes }), 1)))
       assert.strictEqual(first[0]?.text, "one\n")
       assert.strictEqual(threads(), before)
     })

@@ -12,7 +12,10 @@ import * as Stream from "effect/Stream"
 const [format, small, large] = process.argv.slice(2)
 
 const drain = (bytes) =>
-  Document.readPieces(Documents[format], { bytes }).pipe(
+  Document.readPieces(
+    Documents.formats.find(({ extensions }) => extensions.includes(format)),
+    { bytes }
+  ).pipe(
     Stream.runFold(
       () => 0,
       (total, { text }) => total + text.length

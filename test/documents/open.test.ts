@@ -250,7 +250,7 @@ describe("rich text", () => {
           ),
           async (parts) => {
             const bytes = bytesOf(`{\\rtf1 ${parts.join("")}`)
-            await Effect.runPromise(Effect.timeout(Stream.runDrain(Documents.read({ bytes })), "10 seconds"))
+            await Effect.runPromise(Effect.timeout(Stream.runDrain(Documents.stream({ bytes })), "10 seconds"))
           }
         ),
         { numRuns: scaled(2_000) }

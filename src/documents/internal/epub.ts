@@ -1,76 +1,55 @@
-/** Books: their sections in the order in which they are read. */
+/** Reads the sections of EPUB books in reading order. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { DocumentError, Input, Piece } from "../../core/Document.ts"
 import { decodePart } from "../../support/text/percent.ts"
-import { failing } from "./failure.ts"
-import * as Html from "./html.ts"
-import { resolve } from "./relations.ts"
-import { makeWriter } from "./writer.ts"
-import { whole } from "./xml.ts"
-import * as Zip from "./zip.ts"
+import { makeFail } from "./failure.ts"
+import { loadParser, streamHtml } from "./html.ts"
+import { resolvePath } from "./relations.ts"
+import { makeWriter, streamParts } from "./writer.ts"
+import { handleElements, readPart } from "./xml.ts"
+import { type Archive, openArchive } from "./zip.ts"
 
-const fail = failing("book")
+const fail = makeFail("book")
 
-const nothing = () => undefined
-
-/** The path of the file that says what is in the book. */
-const packageOf = (archive: Zip.Archive): Effect.Effect<string, DocumentError> => {
+/** Finds the package file, which lists the content of the book. */
+const findPackage = (archive: Archive): Effect.Effect<string, DocumentError> => {
   let path: string | undefined
-  return whole(archive, "META-INF/container.xml", fail, {
-    open: (name, attributes) => {
-      if (name === "rootfile") path ??= attributes("full-path")
-    },
-    text: nothing,
-    close: nothing
-  }).pipe(
+  const handler = handleElements({ rootfile: (attributes) => (path ??= attributes("full-path")) })
+  return readPart(archive, "META-INF/container.xml", fail, handler).pipe(
     Effect.flatMap(() =>
       path === undefined || !archive.has(path) ? fail("Damaged", "it does not say what is in it") : Effect.succeed(path)
     )
   )
 }
 
-/** The paths of the sections, in the order of the spine. */
-const sectionsOf = (archive: Zip.Archive, path: string): Effect.Effect<ReadonlyArray<string>, DocumentError> => {
+/** Reads the paths of the sections, in the order of the spine. A repeated section counts once. */
+const readSections = (archive: Archive, path: string): Effect.Effect<ReadonlyArray<string>, DocumentError> => {
   const items = new Map<string, string>()
   const spine: Array<string> = []
-  return whole(archive, path, fail, {
-    open: (name, attributes) => {
-      if (name === "item") {
-        const href = (attributes("href") ?? "").split("#", 1)[0] ?? ""
-        items.set(attributes("id") ?? "", resolve(path, decodePart(href)))
-      }
-      if (name === "itemref") spine.push(attributes("idref") ?? "")
+  const handler = handleElements({
+    item: (attributes) => {
+      const href = (attributes("href") ?? "").split("#", 1)[0] ?? ""
+      items.set(attributes("id") ?? "", resolvePath(path, decodePart(href)))
     },
-    text: nothing,
-    close: nothing
-  }).pipe(
-    // No section is read twice: a file that says so would have it read any number of times.
+    itemref: (attributes) => spine.push(attributes("idref") ?? "")
+  })
+  return readPart(archive, path, fail, handler).pipe(
     Effect.map(() => [...new Set(spine.flatMap((id) => items.get(id) ?? []))])
   )
 }
 
-const texts = (archive: Zip.Archive, path: string): Stream.Stream<string, DocumentError> =>
-  Stream.decodeText(archive.bytes(path))
-
-export const read = ({ bytes, from = 1 }: Input): Stream.Stream<Piece, DocumentError> =>
+export const readEpub = ({ bytes, from = 1 }: Input): Stream.Stream<Piece, DocumentError> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const module = yield* Html.parser
-      const archive = yield* Zip.open(bytes, fail)
+      const module = yield* loadParser
+      const archive = yield* openArchive(bytes, fail)
       if (archive.has("META-INF/rights.xml")) return yield* fail("Encrypted", "it is protected by its publisher")
-      const sections = yield* Effect.flatMap(packageOf(archive), (path) => sectionsOf(archive, path))
-      const writer = makeWriter("section 1")
-      const section = (path: string, index: number) =>
-        Stream.suspend(() => {
-          if (index > 0) writer.part(`section ${index + 1}`)
-          return index + 1 < from ? Stream.empty : Html.pieces(module, texts(archive, path), writer, true)
-        })
-      return Stream.fromIterable(sections).pipe(
-        Stream.rechunk(1),
-        Stream.map(section),
-        Stream.flatMap((one) => one),
-        Stream.concat(Stream.suspend(() => Stream.fromArray(writer.end())))
+      const sections = yield* Effect.flatMap(findPackage(archive), (path) => readSections(archive, path))
+      const writer = makeWriter()
+      const labelOf = (_: string, number: number) => `section ${number}`
+      return streamParts(writer, sections, { from, labelOf }, (path) =>
+        streamHtml(module, Stream.decodeText(archive.bytes(path)), writer, true)
       )
     })
   )

@@ -1,4 +1,4 @@
-/** The failures of documents, in the words of a person. */
+/** Errors of document readers. */
 import * as Cause from "effect/Cause"
 import type * as Effect from "effect/Effect"
 import { DocumentError } from "../../core/Document.ts"
@@ -6,12 +6,10 @@ import { loadPeer } from "../../support/effect/peer.ts"
 import { cut } from "../../support/text/text.ts"
 import { oneLine } from "../../support/text/untrusted.ts"
 
-type Reason = DocumentError["reason"]
-
-/** Makes the failures of a format. What others say of it is kept short, and on one line. */
-export const failing =
+/** Makes the error constructor of a format. It shortens details to one line. */
+export const makeFail =
   (format: string) =>
-  (reason: Reason, detail: string, cause?: unknown): DocumentError =>
+  (reason: DocumentError["reason"], detail: string, cause?: unknown): DocumentError =>
     new DocumentError({
       reason,
       format,
@@ -19,16 +17,16 @@ export const failing =
       ...(cause === undefined ? {} : { cause })
     })
 
-export type Fail = ReturnType<typeof failing>
+export type Fail = ReturnType<typeof makeFail>
 
-/** The message of whatever a package threw. */
+/** Reads the message of an error that a package threw. */
 export const messageOf = (cause: unknown): string => {
   const inner = Cause.isUnknownError(cause) ? cause.cause : cause
   return inner instanceof Error ? inner.message : "it can't be read"
 }
 
-/** Loads the package that reads a format. */
-export const load = <Module>(
+/** Loads the optional package of a format. */
+export const loadPackage = <Module>(
   fail: Fail,
   name: string,
   from: () => Promise<Module>

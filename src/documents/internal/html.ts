@@ -1,29 +1,18 @@
-/** Pages as text: headings, lists, tables and links stay what they are; scripts, styles and what is hidden are not read. */
+/** Reads HTML as text, with headings, lists, tables and links. It skips scripts, styles and hidden elements. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type * as HtmlParser from "htmlparser2"
 import type { DocumentError, Input, Piece } from "../../core/Document.ts"
 import { textOf } from "../../support/text/charset.ts"
-import { failing, load } from "./failure.ts"
-import { makeWriter, type Writer } from "./writer.ts"
+import { loadPackage, makeFail } from "./failure.ts"
+import { appendRest, makeWriter, type Writer } from "./writer.ts"
 
-const fail = failing("page")
+const fail = makeFail("page")
 
-/** Elements of which nothing is read. */
-const skipped = new Set([
-  "script",
-  "style",
-  "noscript",
-  "template",
-  "svg",
-  "math",
-  "iframe",
-  "object",
-  "select",
-  "canvas"
-])
+/** Elements that are skipped with their content. */
+const skipped = new Set("script style noscript template svg math iframe object select canvas".split(" "))
 
-/** Elements that are paragraphs, or stand between them. */
+/** Elements that begin and end a paragraph. */
 const blocks = new Set(
   "address article aside blockquote body caption center dd details dialog div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr legend li main nav ol p pre section summary table tbody tfoot thead title ul".split(
     " "
@@ -36,92 +25,113 @@ const linked = /^https?:\/\//i
 
 const maxHref = 500
 
-/** The depth from which a page is read as if its elements were closed, and the text that is parsed between two looks. */
+/** Beyond this depth the parser starts anew, since each element costs it time in proportion to its depth. */
 const maxDepth = 1_000
-const lookEvery = 4_096
+
+/** Characters that are parsed between two checks of the depth. */
+const checkInterval = 4_096
 
 /** Depth of a parser in elements. */
 interface Depth {
   now: number
 }
 
-/** Input of a parser: elements and texts, which go to the writer. */
+const prefixOf = (name: string): string => {
+  const level = heading.exec(name)?.[1]
+  if (level !== undefined) return `${"#".repeat(Number(level))} `
+  return name === "li" ? "- " : name === "title" ? "# " : ""
+}
+
+/** Tracks elements that are skipped. `open` and `close` return true inside of one. */
+const makeSkip = () => {
+  let name: string | undefined
+  let depth = 0
+  return {
+    isOn: () => name !== undefined,
+    open: (opened: string): boolean => {
+      if (name === undefined && skipped.has(opened)) name = opened
+      if (opened === name) depth++
+      return name !== undefined
+    },
+    close: (closed: string): boolean => {
+      if (name === undefined) return false
+      if (closed === name && --depth === 0) name = undefined
+      return true
+    }
+  }
+}
+
+/** Writes the elements and texts that the parser reads. */
 const handlerOf = (writer: Writer, depth: Depth): Partial<HtmlParser.Handler> => {
-  let skip: string | undefined
-  let skips = 0
-  let pre = 0
+  const skip = makeSkip()
+  let preformatted = 0
   let prefix = ""
   let href: string | undefined
-  /** The element whose attributes come, if they are of use. */
+  /** The open element whose attributes are read. */
   let inside: "a" | "img" | undefined
-  const end = () => {
+  const endParagraph = () => {
     writer.paragraph(prefix)
     prefix = ""
   }
+  const elements = new Map<string, { readonly open?: () => void; readonly close?: () => void }>(
+    Object.entries({
+      br: { open: () => writer.text("\n") },
+      tr: writer.row,
+      td: writer.cell,
+      th: writer.cell,
+      img: { open: () => (inside = "img") },
+      a: {
+        open: () => {
+          inside = "a"
+          href = undefined
+        },
+        close: () => {
+          if (href !== undefined) writer.text(` (${href})`)
+          href = undefined
+        }
+      }
+    })
+  )
   return {
-    // Attributes come one by one: together they would be held, however many there are.
+    // Attributes are read one by one, so that memory does not grow with their number.
     onopentagname: (name) => {
       inside = undefined
       depth.now++
-      if (skip !== undefined) {
-        if (name === skip) skips++
-        return
-      }
-      if (skipped.has(name)) {
-        skip = name
-        skips = 1
-        return
-      }
-      if (name === "br") return writer.text("\n")
-      if (name === "tr") return writer.row.open()
-      if (name === "td" || name === "th") return writer.cell.open()
-      if (name === "a" || name === "img") {
-        inside = name
-        if (name === "a") href = undefined
-        return
-      }
-      if (name === "pre") pre++
+      if (skip.open(name)) return
+      const element = elements.get(name)
+      if (element !== undefined) return element.open?.()
+      if (name === "pre") preformatted++
       if (!blocks.has(name)) return
-      end()
-      const level = heading.exec(name)?.[1]
-      prefix =
-        level === undefined ? (name === "li" ? "- " : name === "title" ? "# " : "") : `${"#".repeat(Number(level))} `
+      endParagraph()
+      prefix = prefixOf(name)
     },
     onattribute: (name, value) => {
       if (inside === "a" && name === "href") href = linked.test(value) && value.length <= maxHref ? value : undefined
       if (inside === "img" && name === "alt" && value.trim() !== "") writer.text(`[${value.trim()}]`)
     },
     ontext: (text) => {
-      if (skip === undefined) writer.text(pre > 0 ? text : text.replaceAll(/[\s\u00a0]+/g, " "))
+      if (!skip.isOn()) writer.text(preformatted > 0 ? text : text.replaceAll(/[\s\u00a0]+/g, " "))
     },
     onclosetag: (name) => {
       depth.now--
-      if (skip !== undefined) {
-        if (name === skip && --skips === 0) skip = undefined
-        return
-      }
-      if (name === "a") {
-        if (href !== undefined) writer.text(` (${href})`)
-        href = undefined
-        return
-      }
-      if (name === "td" || name === "th") return writer.cell.close()
-      if (name === "tr") return writer.row.close()
-      if (name === "pre") pre = Math.max(0, pre - 1)
-      if (blocks.has(name)) end()
+      if (skip.close(name)) return
+      const element = elements.get(name)
+      if (element !== undefined) return element.close?.()
+      if (name === "pre") preformatted = Math.max(0, preformatted - 1)
+      if (blocks.has(name)) endParagraph()
     }
   }
 }
 
-/** The package that parses pages. */
-export const parser: Effect.Effect<typeof HtmlParser, DocumentError> = load(
+/** Loads the package that parses HTML. */
+export const loadParser: Effect.Effect<typeof HtmlParser, DocumentError> = loadPackage(
   fail,
   "htmlparser2",
   () => import("htmlparser2")
 )
 
-/** The pieces of a page that go to a writer, which is not ended with it. Books are in XHTML, where `<script/>` is closed. */
-export const pieces = <E>(
+/** Streams the pieces of a page. The writer stays open. In `xhtml`, as in books, `<script/>` is a closed element. */
+export const streamHtml = <E>(
   { Parser }: typeof HtmlParser,
   texts: Stream.Stream<string, E>,
   writer: Writer,
@@ -133,9 +143,8 @@ export const pieces = <E>(
     const make = () => new Parser(handler, { decodeEntities: true, recognizeSelfClosing: xhtml })
     let parser = make()
     const write = (text: string) => {
-      for (let at = 0; at < text.length; at += lookEvery) {
-        parser.write(text.slice(at, at + lookEvery))
-        // Each element costs the parser as much as there are around it, so a deep page would take for ever.
+      for (let at = 0; at < text.length; at += checkInterval) {
+        parser.write(text.slice(at, at + checkInterval))
         if (depth.now > maxDepth) {
           parser.end()
           depth.now = 0
@@ -161,12 +170,10 @@ export const pieces = <E>(
     )
   })
 
-export const read = ({ bytes, mimeType }: Input): Stream.Stream<Piece, DocumentError> =>
+export const readHtml = ({ bytes, mimeType }: Input): Stream.Stream<Piece, DocumentError> =>
   Stream.unwrap(
-    Effect.map(parser, (module) => {
+    Effect.map(loadParser, (module) => {
       const writer = makeWriter()
-      return pieces(module, textOf(bytes, mimeType), writer).pipe(
-        Stream.concat(Stream.suspend(() => Stream.fromArray(writer.end())))
-      )
+      return streamHtml(module, textOf(bytes, mimeType), writer).pipe(appendRest(writer))
     })
   )

@@ -1,20 +1,20 @@
-/** Notebooks: the cells, with what they put out. */
+/** Reads Jupyter notebooks: cells with their outputs. */
 import * as Stream from "effect/Stream"
 import type { DocumentError, Input, Piece } from "../../core/Document.ts"
 import { cut } from "../../support/text/text.ts"
-import { failing } from "./failure.ts"
-import { type Cursor, cursor } from "./json.ts"
+import { makeFail } from "./failure.ts"
+import { type Cursor, makeCursor } from "./json.ts"
 
-const fail = failing("notebook")
+const fail = makeFail("notebook")
 
-/** Output of a cell is shown up to here: tables and logs may be endless. */
+/** Maximum characters of one output. */
 const outputLength = 10_000
 
-// oxlint-disable-next-line no-control-regex -- colours of a terminal
+// oxlint-disable-next-line no-control-regex -- terminal colours
 const colours = /\u001b\[[0-9;]*m/g
 
-/** A text, which may be a list of its lines. What is beyond `most` characters need not be there. */
-const linesOf = (json: Cursor, most: number): string => {
+/** Reads a string or a list of lines. It may drop text beyond `most` characters. */
+const readLines = (json: Cursor, most: number): string => {
   if (json.isString()) return json.string() ?? ""
   let text = ""
   json.array(() => {
@@ -24,12 +24,12 @@ const linesOf = (json: Cursor, most: number): string => {
   return text
 }
 
-const shownOf = (json: Cursor): string => {
-  const text = linesOf(json, 2 * outputLength)
+const readOutputText = (json: Cursor): string => {
+  const text = readLines(json, 2 * outputLength)
   return cut(text.slice(0, 2 * outputLength).replaceAll(colours, ""), outputLength).trimEnd()
 }
 
-const outputOf = (json: Cursor): ReadonlyArray<string> => {
+const readOutput = (json: Cursor): ReadonlyArray<string> => {
   let type: string | undefined
   let error = "error"
   let problem = ""
@@ -40,10 +40,10 @@ const outputOf = (json: Cursor): ReadonlyArray<string> => {
     if (key === "output_type") type = json.string()
     else if (key === "ename") error = json.string() ?? ""
     else if (key === "evalue") problem = json.string() ?? ""
-    else if (key === "text") text = shownOf(json)
+    else if (key === "text") text = readOutputText(json)
     else if (key === "data") {
       json.object((format) => {
-        if (format === "text/plain") plain = shownOf(json)
+        if (format === "text/plain") plain = readOutputText(json)
         else {
           if (format.startsWith("image/")) pictures.add(`[a picture, ${cut(format, 100)}]`)
           json.skip()
@@ -56,16 +56,16 @@ const outputOf = (json: Cursor): ReadonlyArray<string> => {
   return text === undefined ? [...(plain === undefined ? [] : [plain]), ...pictures] : [text]
 }
 
-const cellOf = (json: Cursor): Omit<Piece, "part"> => {
+const readCell = (json: Cursor): Omit<Piece, "part"> => {
   let type: string | undefined
   let source: string | undefined
   const outputs: Array<string> = []
   json.object((key) => {
     if (key === "cell_type") type = json.string()
-    else if (key === "source") source = linesOf(json, Infinity)
+    else if (key === "source") source = readLines(json, Infinity)
     else if (key === "outputs") {
       json.array(() => {
-        for (const output of outputOf(json)) outputs.push(output)
+        for (const output of readOutput(json)) outputs.push(output)
       })
     } else json.skip()
   })
@@ -75,15 +75,15 @@ const cellOf = (json: Cursor): Omit<Piece, "part"> => {
   return { label: kind, text: texts.map((text) => `${text}\n`).join("") }
 }
 
-/** The cells of a notebook, one at a time. The cursor is broken behind the last one if it is none. */
-const cellsOf = function* (json: Cursor): Generator<Piece> {
+/** Reads cells one at a time. The cursor fails if the text is not a notebook. */
+const readCells = function* (json: Cursor): Generator<Piece> {
   let part = 0
   let isNotebook = false
   const cells = function* (): Generator<Piece> {
     if (!json.takes("[")) return json.fail()
     if (json.takes("]")) return
     do {
-      const { label, text } = cellOf(json)
+      const { label, text } = readCell(json)
       if (json.isBroken()) return
       part++
       yield { part, label: `cell ${part} (${label})`, text }
@@ -102,11 +102,11 @@ const cellsOf = function* (json: Cursor): Generator<Piece> {
   if (!json.takes("}") || !isNotebook) json.fail()
 }
 
-export const read = ({ bytes }: Input): Stream.Stream<Piece, DocumentError> =>
+export const readIpynb = ({ bytes }: Input): Stream.Stream<Piece, DocumentError> =>
   Stream.suspend(() => {
-    const json = cursor(new TextDecoder().decode(bytes))
+    const json = makeCursor(new TextDecoder().decode(bytes))
     return Stream.concat(
-      Stream.fromIterable(cellsOf(json), { chunkSize: 16 }),
+      Stream.fromIterable(readCells(json), { chunkSize: 16 }),
       Stream.suspend(() =>
         json.isBroken() ? Stream.fail(fail("Damaged", "it is not JSON with a list of cells")) : Stream.empty
       )

@@ -1,23 +1,23 @@
 /**
- * JSON read in place: values that nobody asks for are gone over, and never held, however many there are.
+ * Reads JSON in place. Skipped values take no memory.
  *
- * A cursor breaks at what is no JSON: it is at its end then, and gives nothing more. Values that are gone over are not
- * checked beyond their brackets and quotes.
+ * A cursor fails at a syntax error: it moves to the end and reads nothing more. In skipped values it checks brackets and
+ * quotes only.
  */
 import * as Option from "effect/Option"
 
 export interface Cursor {
-  /** Takes a sign (a bracket, a comma), if it is the next one. */
+  /** Consumes a bracket, comma or colon if it is next. */
   readonly takes: (sign: string) => boolean
-  /** The string that is next; breaks the cursor if there is none. */
+  /** Reads a string. Fails if none is next. */
   readonly string: () => string | undefined
-  /** Tells whether a string is next. */
+  /** Returns true if a string is next. */
   readonly isString: () => boolean
-  /** Goes over the value that is next. */
+  /** Skips the next value. */
   readonly skip: () => void
-  /** Goes into the object that is next; `work` takes the value of each key. */
+  /** Reads an object. `work` consumes the value of each key. */
   readonly object: (work: (key: string) => void) => void
-  /** Goes into the array that is next; `work` takes each item. */
+  /** Reads an array. `work` consumes each item. */
   readonly array: (work: () => void) => void
   readonly fail: () => void
   readonly isBroken: () => boolean
@@ -25,24 +25,24 @@ export interface Cursor {
 
 const parse = Option.liftThrowable((text: string): unknown => JSON.parse(text))
 
-export const cursor = (text: string): Cursor => {
+export const makeCursor = (text: string): Cursor => {
   let at = 0
   let isBroken = false
   const fail = () => {
     isBroken = true
     at = text.length
   }
-  const next = (): string => {
+  const peek = (): string => {
     while (at < text.length && text.charCodeAt(at) <= 32) at++
     return text.charAt(at)
   }
   const takes = (sign: string): boolean => {
-    if (next() !== sign) return false
+    if (peek() !== sign) return false
     at++
     return true
   }
-  /** The place behind a string that begins here; -1 if it does not end. */
-  const behind = (start: number): number => {
+  /** Finds the end of the string that begins at `start`, or -1. */
+  const findEnd = (start: number): number => {
     for (let quote = text.indexOf('"', start + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
       let before = quote
       while (text.charAt(before - 1) === "\\") before--
@@ -50,9 +50,9 @@ export const cursor = (text: string): Cursor => {
     }
     return -1
   }
-  const string = (): string | undefined => {
-    const start = next() === '"' ? at : -1
-    const end = start === -1 ? -1 : behind(start)
+  const readString = (): string | undefined => {
+    const start = peek() === '"' ? at : -1
+    const end = start === -1 ? -1 : findEnd(start)
     const value = end === -1 ? undefined : Option.getOrUndefined(parse(text.slice(start, end)))
     if (typeof value !== "string") {
       fail()
@@ -62,12 +62,12 @@ export const cursor = (text: string): Cursor => {
     return value
   }
   const skip = () => {
-    next()
+    peek()
     const start = at
     for (let depth = 0; at < text.length; at++) {
       const sign = text.charAt(at)
       if (sign === '"') {
-        const end = behind(at)
+        const end = findEnd(at)
         if (end === -1) return fail()
         at = end - 1
       } else if (sign === "{" || sign === "[") depth++
@@ -76,7 +76,7 @@ export const cursor = (text: string): Cursor => {
     }
     if (at === start || at >= text.length) fail()
   }
-  const each = (open: string, close: string, work: () => void): void => {
+  const readItems = (open: string, close: string, work: () => void): void => {
     if (!takes(open)) return fail()
     if (takes(close)) return
     do work()
@@ -85,16 +85,16 @@ export const cursor = (text: string): Cursor => {
   }
   return {
     takes,
-    string,
-    isString: () => next() === '"',
+    string: readString,
+    isString: () => peek() === '"',
     skip,
     object: (work) =>
-      each("{", "}", () => {
-        const key = string()
+      readItems("{", "}", () => {
+        const key = readString()
         if (key === undefined || !takes(":")) fail()
         else work(key)
       }),
-    array: (work) => each("[", "]", work),
+    array: (work) => readItems("[", "]", work),
     fail,
     isBroken: () => isBroken
   }

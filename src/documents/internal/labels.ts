@@ -1,72 +1,48 @@
-/** Labels of list items: numbers as letters, Roman numerals and digits, and the counters of a list of several levels. */
+/** Labels of list items: digits, letters and Roman numerals, and counters by level. */
 
-/** A list has nine levels in Word, and ten in OpenDocument. */
+/** The deepest level, from 0. Word has nine levels, OpenDocument ten. */
 const maxLevel = 9
 
-const roman: ReadonlyArray<readonly [number, string]> = [
-  [1000, "m"],
-  [900, "cm"],
-  [500, "d"],
-  [400, "cd"],
-  [100, "c"],
-  [90, "xc"],
-  [50, "l"],
-  [40, "xl"],
-  [10, "x"],
-  [9, "ix"],
-  [5, "v"],
-  [4, "iv"],
-  [1, "i"]
-]
+const roman = "m 1000 cm 900 d 500 cd 400 c 100 xc 90 l 50 xl 40 x 10 ix 9 v 5 iv 4 i 1"
+const numerals = [...roman.matchAll(/([a-z]+) (\d+)/g)].map(
+  ([, letters = "", size]) => [letters, Number(size)] as const
+)
 
-const romanOf = (value: number): string => {
-  let left = value
+const toRoman = (value: number): string => {
+  let remaining = value
   let text = ""
-  for (const [size, letters] of roman) {
-    while (left >= size) {
-      text += letters
-      left -= size
-    }
+  for (const [letters, size] of numerals) {
+    text += letters.repeat(Math.floor(remaining / size))
+    remaining %= size
   }
   return text
 }
 
-/** Letters behind `z` are doubled: `aa`, `bb`. */
-const lettersOf = (value: number): string => String.fromCharCode(97 + ((value - 1) % 26)).repeat(Math.ceil(value / 26))
+/** Letters after `z` repeat: `aa`, `bb`. */
+const toLetters = (value: number): string => String.fromCharCode(97 + ((value - 1) % 26)).repeat(Math.ceil(value / 26))
 
-/** The ways to write a number. */
+/** Ways to write a number. */
 export type Numerals = "decimal" | "zero" | "letters" | "LETTERS" | "roman" | "ROMAN"
 
-/** Writes a number. What letters or Roman numerals would write at length is written in digits. */
-export const numeralOf = (numerals: Numerals, value: number): string => {
-  const isShort = value >= 1 && value <= 260
-  switch (numerals) {
-    case "decimal":
-      return String(value)
-    case "zero":
-      return String(value).padStart(2, "0")
-    case "letters":
-      return isShort ? lettersOf(value) : String(value)
-    case "LETTERS":
-      return isShort ? lettersOf(value).toUpperCase() : String(value)
-    case "roman":
-      return isShort ? romanOf(value) : String(value)
-    case "ROMAN":
-      return isShort ? romanOf(value).toUpperCase() : String(value)
-  }
+/** Formats a number. Numbers above 260 are written in digits. */
+export const formatNumber = (numerals: Numerals, value: number): string => {
+  if (numerals === "zero") return String(value).padStart(2, "0")
+  if (numerals === "decimal" || value < 1 || value > 260) return String(value)
+  const text = numerals.toLowerCase() === "roman" ? toRoman(value) : toLetters(value)
+  return numerals === "roman" || numerals === "letters" ? text : text.toUpperCase()
 }
 
-/** The spaces before an item of a level: as many as Markdown wants under a number of two digits. */
+/** Indents an item by its level, as Markdown does. */
 export const indentOf = (level: number): string => "    ".repeat(Math.min(maxLevel, Math.max(0, level)))
 
-/** Parses a number of a document: a whole one that is not too large, or the default. */
-export const wholeOf = (text: string | undefined, otherwise: number): number => {
+/** Parses a whole number below a billion, else returns the default. */
+export const parseWhole = (text: string | undefined, otherwise: number): number => {
   const value = Number(text ?? otherwise)
   return Number.isSafeInteger(value) && value >= 0 && value < 1e9 ? value : otherwise
 }
 
-/** Parses the level of an item, counted from 0. */
-export const levelOf = (text: string | undefined): number => Math.min(maxLevel, wholeOf(text, 0))
+/** Parses the level of an item, from 0. */
+export const parseLevel = (text: string | undefined): number => Math.min(maxLevel, parseWhole(text, 0))
 
 /** The counters of a list, by level. */
 export interface Counters {
@@ -75,8 +51,8 @@ export interface Counters {
 
 export const makeCounters = (): Counters => ({ values: [] })
 
-/** Counts an item of a level. `keeps` says which deeper levels go on counting. */
-export const count = (
+/** Counts an item. Deeper levels start anew unless `keeps` returns true for them. */
+export const countItem = (
   { values }: Counters,
   level: number,
   start: number,

@@ -1,28 +1,32 @@
 /**
- * Puts the text of a document together: paragraphs and rows as lines, lines as pieces of parts.
+ * Builds the pieces of a document from paragraphs and table rows.
  *
- * The text that is gathered is bounded, however long a paragraph, a cell or a row is: paragraphs and rows that are too long go on
- * in another line, a cell is cut.
+ * Memory is bounded: a long paragraph or row continues on another line, and a long cell is truncated.
  */
+import * as Stream from "effect/Stream"
 import type { Piece } from "../../core/Document.ts"
 import { boundaryBefore, trimLines } from "../../support/text/text.ts"
 import { paragraphLength, pieceLength, rowLength } from "./limits.ts"
 
-/** A writer: `take` gives the pieces that are ready, `end` the rest too. */
+/** Collects text and cuts it into pieces. */
 export interface Writer {
-  /** Begins a part; one with the number of the last goes on. */
+  /** Begins a part. */
   readonly part: (label: string) => void
-  /** Names the part that is open, which has nothing yet. */
-  readonly name: (label: string) => void
-  /** Adds to the paragraph. */
+  /** Names the first part, and begins each later one. */
+  readonly nextPart: (label: string) => void
+  /** Appends to the open paragraph. */
   readonly text: (text: string) => void
-  /** Ends the paragraph: a line, unless there is nothing in it. */
+  /** Ends the paragraph. An empty paragraph writes no line. */
   readonly paragraph: (prefix?: string) => void
+  /** Writes a paragraph. */
+  readonly line: (text: string) => void
   readonly row: { readonly open: () => void; readonly close: () => void }
   readonly cell: { readonly open: () => void; readonly close: () => void }
-  /** Tells whether the part has a line. */
+  /** Returns true if the part has no text. */
   readonly isEmpty: () => boolean
+  /** Returns the finished pieces. */
   readonly take: () => ReadonlyArray<Piece>
+  /** Closes the document, and returns the remaining pieces. */
   readonly end: () => ReadonlyArray<Piece>
 }
 
@@ -32,11 +36,13 @@ interface Row {
   cell: string | undefined
 }
 
-/** The last place that a text can be cut at without parting a character. */
+/** Finds the last index at which a cut does not split a character. */
 const cutAt = (text: string, index: number): number => Math.max(1, boundaryBefore(text, index))
 
+/** Makes a writer. `first` is the label of the first part. */
 export const makeWriter = (first = ""): Writer => {
   let number = 1
+  let isNamed = false
   let label = first
   let isEmpty = true
   let ready: Array<Piece> = []
@@ -48,16 +54,16 @@ export const makeWriter = (first = ""): Writer => {
     if (lines !== "") ready.push({ part: number, label, text: lines })
     lines = ""
   }
-  const line = (text: string) => {
+  const addLine = (text: string) => {
     if (text === "") return
     isEmpty = false
     lines += `${text}\n`
     if (lines.length >= pieceLength) flush()
   }
-  /** A line goes into the cell that is open, if there is one. */
-  const put = (text: string) => {
+  /** Writes a line into the open cell, if any, else into the document. */
+  const writeLine = (text: string) => {
     const row = rows.at(-1)
-    if (row?.cell === undefined) return line(text)
+    if (row?.cell === undefined) return addLine(text)
     if (text === "" || row.cell.length > paragraphLength) return
     const inOne = text.replaceAll("\n", " ")
     row.cell += row.cell === "" ? inOne : ` ${inOne}`
@@ -66,35 +72,48 @@ export const makeWriter = (first = ""): Writer => {
   const paragraph = (prefix = "") => {
     const text = trimLines(current).trim()
     current = ""
-    if (text !== "") put(prefix + text)
+    if (text !== "") writeLine(prefix + text)
   }
   const closeRow = () => {
     const row = rows.pop()
-    if (row !== undefined && row.count > 0) put(row.line)
+    if (row !== undefined && row.count > 0) writeLine(row.line)
+  }
+  const part = (next: string) => {
+    paragraph()
+    flush()
+    // An empty part keeps its number, as in the document.
+    number++
+    label = next
+    isEmpty = true
+  }
+  const addText = (text: string) => {
+    current += text
+    while (current.length > paragraphLength) {
+      const at = cutAt(current, paragraphLength)
+      const rest = current.slice(at)
+      current = current.slice(0, at)
+      paragraph()
+      current = rest
+    }
+  }
+  const take = () => {
+    const pieces = ready
+    ready = []
+    return pieces
   }
   return {
-    part: (next) => {
-      paragraph()
-      flush()
-      // A part that had nothing keeps its number: parts are counted as the document counts them.
-      number++
-      label = next
-      isEmpty = true
+    part,
+    nextPart: (next) => {
+      if (isNamed) part(next)
+      else label = next
+      isNamed = true
     },
-    name: (own) => {
-      label = own
-    },
-    text: (text) => {
-      current += text
-      while (current.length > paragraphLength) {
-        const at = cutAt(current, paragraphLength)
-        const rest = current.slice(at)
-        current = current.slice(0, at)
-        paragraph()
-        current = rest
-      }
-    },
+    text: addText,
     paragraph,
+    line: (text) => {
+      addText(text)
+      paragraph()
+    },
     row: {
       open: () => {
         paragraph()
@@ -123,23 +142,45 @@ export const makeWriter = (first = ""): Writer => {
           const { line: full } = row
           row.line = ""
           row.count = 0
-          put(full)
+          writeLine(full)
         }
       }
     },
     isEmpty: () => isEmpty && current === "" && lines === "",
-    take: () => {
-      const taken = ready
-      ready = []
-      return taken
-    },
+    take,
     end: () => {
       while (rows.length > 0) closeRow()
       paragraph()
       flush()
-      const taken = ready
-      ready = []
-      return taken
+      return take()
     }
   }
 }
+
+/** Appends the remaining pieces of a writer to a stream. */
+export const appendRest =
+  (writer: Writer) =>
+  <E>(pieces: Stream.Stream<Piece, E>): Stream.Stream<Piece, E> =>
+    Stream.concat(
+      pieces,
+      Stream.suspend(() => Stream.fromArray(writer.end()))
+    )
+
+/** Streams the parts of a document in their order, from part number `from`. Each part begins with its label. */
+export const streamParts = <Part, E>(
+  writer: Writer,
+  parts: ReadonlyArray<Part>,
+  options: { readonly from: number; readonly labelOf: (part: Part, number: number) => string },
+  read: (part: Part) => Stream.Stream<Piece, E>
+): Stream.Stream<Piece, E> =>
+  Stream.fromIterable(parts).pipe(
+    Stream.rechunk(1),
+    Stream.map((part, index) =>
+      Stream.suspend(() => {
+        writer.nextPart(options.labelOf(part, index + 1))
+        return index + 1 < options.from ? Stream.empty : read(part)
+      })
+    ),
+    Stream.flatMap((part) => part),
+    appendRest(writer)
+  )

@@ -1,42 +1,68 @@
-/** XML of the parts of documents: events as they come, and small parts as a whole. */
+/** Parses the XML parts of documents. */
 import * as Effect from "effect/Effect"
 import * as Xml from "effect/encoding/Xml"
 import * as Stream from "effect/Stream"
 import type { DocumentError, Piece } from "../../core/Document.ts"
 import type { Fail } from "./failure.ts"
-import { held } from "./limits.ts"
+import { memoryLimit } from "./limits.ts"
 import type { Writer } from "./writer.ts"
 import type { Archive } from "./zip.ts"
 
-/** Handlers of a format for elements and texts; names are without their prefix. */
+/** Handles the events of a parser. Names of elements have no prefix. */
 export interface Handler {
   readonly open: (name: string, attributes: Attributes) => void
   readonly text: (text: string) => void
   readonly close: (name: string) => void
 }
 
-/** The attributes of an element, by their names without prefixes; `:id` is one that has a prefix, whichever. */
+/** Reads an attribute by its name without prefix. The name `:id` matches `id` only behind a prefix. */
 export type Attributes = (name: string) => string | undefined
 
-const local = (name: string): string => name.slice(name.indexOf(":") + 1)
+/** Handles the start and the end of one element. */
+interface Element {
+  readonly open?: (attributes: Attributes) => void
+  readonly close?: () => void
+}
 
-/** Prefixes are the writer's own: the name behind one is what counts. */
+/** Handlers by the names of elements. A function handles the start of its element. */
+export interface Elements {
+  readonly [name: string]: Element | ((attributes: Attributes) => void)
+}
+
+/** Makes a handler of a table of elements. It ignores other elements. */
+export const handleElements = (elements: Elements, text: (text: string) => void = () => undefined): Handler => {
+  const table = new Map(
+    Object.entries(elements).map(([name, element]): [string, Element] => [
+      name,
+      typeof element === "function" ? { open: element } : element
+    ])
+  )
+  return {
+    open: (name, attributes) => table.get(name)?.open?.(attributes),
+    text,
+    close: (name) => table.get(name)?.close?.()
+  }
+}
+
+const localName = (name: string): string => name.slice(name.indexOf(":") + 1)
+
+/** Documents choose their own prefixes, so attributes are found without them. */
 const attributesOf =
-  (given: Readonly<Record<string, string>>): Attributes =>
+  (attributes: Readonly<Record<string, string>>): Attributes =>
   (name) => {
-    for (const key in given) {
-      const isNamed = name.startsWith(":") ? key.endsWith(name) : local(key) === name
-      if (isNamed && !key.startsWith("xmlns")) return given[key]
+    for (const key in attributes) {
+      const isMatch = name.startsWith(":") ? key.endsWith(name) : localName(key) === name
+      if (isMatch && !key.startsWith("xmlns")) return attributes[key]
     }
     return undefined
   }
 
-/** Leaves elements with these names out, with all that is in them. */
-export const without = (names: ReadonlySet<string>, handler: Handler): Handler => {
+/** Hides some elements, and their content, from a handler. */
+export const skipElements = (isSkipped: (name: string) => boolean, handler: Handler): Handler => {
   let depth = 0
   return {
     open: (name, attributes) => {
-      if (depth > 0 || names.has(name)) depth++
+      if (depth > 0 || isSkipped(name)) depth++
       else handler.open(name, attributes)
     },
     text: (text) => {
@@ -49,12 +75,12 @@ export const without = (names: ReadonlySet<string>, handler: Handler): Handler =
   }
 }
 
-const feed = (handler: Handler, event: Xml.Event): void => {
+const feedEvent = (handler: Handler, event: Xml.Event): void => {
   switch (event._tag) {
     case "StartElement":
-      return handler.open(local(event.name), attributesOf(event.attributes))
+      return handler.open(localName(event.name), attributesOf(event.attributes))
     case "EndElement":
-      return handler.close(local(event.name))
+      return handler.close(localName(event.name))
     case "Text":
       return handler.text(event.text)
     case "Declaration":
@@ -65,10 +91,10 @@ const feed = (handler: Handler, event: Xml.Event): void => {
   }
 }
 
-/** No document has tokens this long; memory for one is bounded by it. */
+/** Maximum bytes of one token of the parser. */
 const maxTokenSize = 4 * 1024 * 1024
 
-const events = (archive: Archive, path: string, fail: Fail): Stream.Stream<Xml.Event, DocumentError> =>
+const streamEvents = (archive: Archive, path: string, fail: Fail): Stream.Stream<Xml.Event, DocumentError> =>
   archive.has(path)
     ? archive.bytes(path).pipe(
         Stream.pipeThroughChannel(Xml.decode({ maxTokenSize })),
@@ -80,46 +106,47 @@ const events = (archive: Archive, path: string, fail: Fail): Stream.Stream<Xml.E
       )
     : Stream.empty
 
-/** The pieces that a handler writes of a part of an archive. The writer is ended with it, unless it goes on. */
-export const pieces = (
+/** Streams the pieces that a handler writes for a part of an archive. The writer stays open. */
+export const streamPart = (
   archive: Archive,
   path: string,
   fail: Fail,
   writer: Writer,
   handler: Handler
 ): Stream.Stream<Piece, DocumentError> =>
-  events(archive, path, fail).pipe(
+  streamEvents(archive, path, fail).pipe(
     Stream.mapAccumArray(
       () => undefined,
       (none, batch) => {
-        for (const event of batch) feed(handler, event)
+        for (const event of batch) feedEvent(handler, event)
         return [none, writer.take()] as const
       }
     )
   )
 
-/** Reads a small part as a whole: what its handler keeps must be bounded by what the archive weighs. */
-export const whole = (
+/** Reads a small part to its end. It fails with `TooLarge` when the part exceeds the memory limit of the archive. */
+export const readPart = (
   archive: Archive,
   path: string,
   fail: Fail,
   handler: Handler
 ): Effect.Effect<void, DocumentError> => {
-  const limit = held(archive.size)
-  let kept = 0
-  const counts = (event: Xml.Event): number =>
-    event._tag === "Text" ? event.text.length : event._tag === "StartElement" ? weightOf(event) : 0
-  return Stream.runForEachArray(events(archive, path, fail), (batch) => {
+  const limit = memoryLimit(archive.size)
+  let size = 0
+  return Stream.runForEachArray(streamEvents(archive, path, fail), (batch) => {
     for (const event of batch) {
-      kept += counts(event)
-      feed(handler, event)
+      size += sizeOf(event)
+      feedEvent(handler, event)
     }
-    return kept > limit ? Effect.fail(fail("TooLarge", `${path} has more than is held at once`)) : Effect.void
+    return size > limit ? Effect.fail(fail("TooLarge", `${path} has more than is held at once`)) : Effect.void
   })
 }
 
-const weightOf = ({ attributes }: Xml.StartElement): number => {
+/** Estimates the memory that an event may occupy. */
+const sizeOf = (event: Xml.Event): number => {
+  if (event._tag === "Text") return event.text.length
+  if (event._tag !== "StartElement") return 0
   let sum = 16
-  for (const key in attributes) sum += (attributes[key]?.length ?? 0) + 16
+  for (const key in event.attributes) sum += (event.attributes[key]?.length ?? 0) + 16
   return sum
 }

@@ -1,4 +1,4 @@
-/** PDF: page by page. On Node, each document is read in a thread of its own. */
+/** Reads PDFs page by page. On Node, each document has its own thread. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -7,13 +7,13 @@ import type { DocumentError, Input, Piece } from "../../../core/Document.ts"
 import { isNode } from "../../../support/effect/threads.ts"
 import { openHere } from "./pdfHere.ts"
 import type { Open } from "./pdfOpened.ts"
-import { opener } from "./pdfThread.ts"
+import { makeOpener } from "./pdfThread.ts"
 
 const scan = "[no text on this page; it may be a scan or a picture]\n"
 
-/** Opens documents. The default is a thread on Node, and the thread of the program elsewhere. */
+/** Opens PDFs: in a thread on Node, and in the main thread elsewhere. */
 export const Opener = Context.Reference<Open>("effect-deepagents/documents/Documents/Opener", {
-  defaultValue: () => (isNode() ? opener({}) : openHere)
+  defaultValue: () => (isNode() ? makeOpener({}) : openHere)
 })
 
 const pieceOf = (number: number, text: string): Piece => ({
@@ -22,7 +22,7 @@ const pieceOf = (number: number, text: string): Piece => ({
   text: text === "" ? scan : `${text}\n`
 })
 
-export const read = ({ bytes, from = 1, password }: Input): Stream.Stream<Piece, DocumentError> =>
+export const readPdf = ({ bytes, from = 1, password }: Input): Stream.Stream<Piece, DocumentError> =>
   Stream.unwrap(
     Effect.gen(function* () {
       const open = yield* Opener

@@ -1,7 +1,7 @@
-/** Reads PDFs in the thread of the program: for runtimes without threads of Node. */
+/** Reads PDFs in the main thread, for runtimes without threads of Node. */
 import * as Effect from "effect/Effect"
 import type { DocumentError } from "../../../core/Document.ts"
-import { load, messageOf } from "../failure.ts"
+import { loadPackage, messageOf } from "../failure.ts"
 import { fail, failureOf, type Open } from "./pdfOpened.ts"
 import { openPages } from "./pdfPages.ts"
 
@@ -20,7 +20,7 @@ const attempt = <A>(promise: () => Promise<A>): Effect.Effect<A, DocumentError> 
 
 export const openHere: Open = (bytes, password) =>
   Effect.gen(function* () {
-    const { getDocumentProxy } = yield* load(fail, "unpdf", () => import("unpdf"))
+    const { getDocumentProxy } = yield* loadPackage(fail, "unpdf", () => import("unpdf"))
     const pages = yield* Effect.acquireRelease(
       attempt(() => openPages(getDocumentProxy, bytes, password)),
       ({ close }) => Effect.ignore(Effect.tryPromise(close))

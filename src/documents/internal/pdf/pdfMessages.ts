@@ -1,11 +1,11 @@
-/** Messages to the thread that reads a PDF, and its answers. */
+/** Messages between the program and the thread that reads a PDF. */
 
-/** A question: the document to open, or the page of it to read. */
+/** A request: opens a document, or reads a page. */
 export type Ask =
   | { readonly id: number; readonly bytes: Uint8Array; readonly password: string | undefined }
   | { readonly id: number; readonly page: number }
 
-/** The answer, or the name and the message of the parser's error. `isMissing` is true if `unpdf` is not installed. */
+/** The result, or the name and message of an error. `isMissing` is true if `unpdf` is not installed. */
 export type Answer =
   | { readonly id: number; readonly count: number }
   | { readonly id: number; readonly text: string }

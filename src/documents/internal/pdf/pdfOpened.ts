@@ -1,12 +1,12 @@
-/** An open PDF: what the readers of PDFs share. */
+/** The interface that both readers of PDFs implement. */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { DocumentError } from "../../../core/Document.ts"
-import { failing } from "../failure.ts"
+import { makeFail } from "../failure.ts"
 
-export const fail = failing("PDF")
+export const fail = makeFail("PDF")
 
-/** A document that is open until its scope ends: the number of its pages, and the text of each. */
+/** An open document: the number of its pages, and the text of each. Its scope closes it. */
 export interface Opened {
   readonly count: number
   readonly text: (page: number) => Effect.Effect<string, DocumentError>
@@ -17,7 +17,7 @@ export type Open = (
   password: string | undefined
 ) => Effect.Effect<Opened, DocumentError, Scope.Scope>
 
-/** Converts an error of the parser, by the name of the error. */
+/** Converts an error of the parser by its name. */
 export const failureOf = (name: string, message: string, cause?: unknown): DocumentError =>
   name === "PasswordException"
     ? fail("Encrypted", "it needs a password, or another one", cause)

@@ -1,24 +1,24 @@
 /**
- * The pages of a PDF, by unpdf: each forgotten before the next is read. Nothing of Effect is in here, so that a thread of
- * its own begins at once.
+ * Reads the pages of a PDF with unpdf, and releases each page before the next. This module doesn't import Effect, so that
+ * its thread starts fast.
  */
 import type { getDocumentProxy } from "unpdf"
 
-/** A document that is open. One page is asked for at a time. */
+/** An open document. Callers read one page at a time. */
 export interface Pages {
   readonly count: number
   readonly text: (page: number) => Promise<string>
   readonly close: () => Promise<void>
 }
 
-/** The text that is read of a page, in characters: what has more draws the same things over and over. */
+/** Maximum characters of a page. */
 const pageLength = 1_000_000
 
-/** The pages that are read of one opening of a document: its parser keeps something of each page until it is closed. */
+/** Pages after which the document is reopened, since its parser leaks memory for each page. */
 const blockLength = 100
 
-/** The text of a page, as far as it is bounded: the rest of the page is not gone through. */
-const textOf = async (chunks: ReadableStream<{ readonly items: ReadonlyArray<object> }>): Promise<string> => {
+/** Reads the text of a page up to the maximum. It does not parse the rest. */
+const readText = async (chunks: ReadableStream<{ readonly items: ReadonlyArray<object> }>): Promise<string> => {
   const reader = chunks.getReader()
   let text = ""
   for (;;) {
@@ -42,32 +42,32 @@ const textOf = async (chunks: ReadableStream<{ readonly items: ReadonlyArray<obj
     .trim()
 }
 
-/** Opens a document by the parser. */
+/** Opens a document. */
 export const openPages = async (
   open: typeof getDocumentProxy,
   bytes: Uint8Array,
   password: string | undefined
 ): Promise<Pages> => {
-  // The parser takes the bytes for itself.
-  const begin = () =>
+  // The parser detaches the buffer of its bytes.
+  const openDocument = () =>
     open(Uint8Array.from(bytes), {
       stopAtErrors: false,
       verbosity: 0,
       ...(password === undefined ? {} : { password })
     })
-  let document = await begin()
-  let read = 0
+  let document = await openDocument()
+  let pages = 0
   return {
     count: document.numPages,
     text: async (number) => {
-      if (read >= blockLength) {
+      if (pages >= blockLength) {
         await document.loadingTask.destroy()
-        document = await begin()
-        read = 0
+        document = await openDocument()
+        pages = 0
       }
-      read++
+      pages++
       const page = await document.getPage(number)
-      const text = await textOf(page.streamTextContent())
+      const text = await readText(page.streamTextContent())
       page.cleanup()
       return text
     },

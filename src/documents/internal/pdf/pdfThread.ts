@@ -1,4 +1,4 @@
-/** PDFs in threads of Node, each with bounds on time and memory. */
+/** Reads PDFs in threads of Node with limits on time and memory. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { DocumentError } from "../../../core/Document.ts"
@@ -16,28 +16,28 @@ const unavailable = 'the package "unpdf" could not be loaded; install it: npm in
 const noProgram =
   "the thread that reads PDFs can't start from a bundle; leave effect-deepagents outside of the bundle (external)"
 
-/** Apart from `new Worker`: a bundler that follows workers would want packages that may not be installed. */
+/** Kept apart from `new Worker`, since bundlers that follow workers would require optional packages. */
 const program = () => new URL("./pdfWorker.ts", import.meta.url)
 
 const megabyte = 1_000_000
 
-/** Bytes that a small document may unpack to; a larger one to ten times its size. */
-const always = 64 * megabyte
+/** Minimum limit on memory outside of the heap, in bytes. A large document gets ten times its size. */
+const minExternal = 64 * megabyte
 
-/** The heap that any document may take, in megabytes; a larger one ten times its size. */
-const usual = 128
+/** Minimum limit on the heap, in megabytes. A large document gets ten times its size. */
+const minHeap = 128
 
-const tooMuch = (bytes: number): DocumentError =>
+const failTooLarge = (bytes: number): DocumentError =>
   fail("TooLarge", `it takes more than ${Math.round(bytes / megabyte)} MB of memory to read`)
 
-/** Opens documents in threads. */
-export const opener = ({ maxMemory = 512, timeout = "20 seconds" }: Options): Open => {
-  const patience = Duration.fromInputUnsafe(timeout)
-  const troubled =
+/** Makes a function that opens each document in its own thread. */
+export const makeOpener = ({ maxMemory = 512, timeout = "20 seconds" }: Options): Open => {
+  const pageTimeout = Duration.fromInputUnsafe(timeout)
+  const describeTrouble =
     (heap: number) =>
     ({ isMemory, message, missing }: threads.Trouble): DocumentError =>
       isMemory
-        ? tooMuch(heap * megabyte)
+        ? failTooLarge(heap * megabyte)
         : missing === "unpdf"
           ? fail("Unavailable", unavailable)
           : missing?.includes("pdf") === true
@@ -45,23 +45,23 @@ export const opener = ({ maxMemory = 512, timeout = "20 seconds" }: Options): Op
             : fail("Damaged", message)
   return (bytes, password) =>
     Effect.gen(function* () {
-      const heap = Math.min(maxMemory, Math.max(usual, Math.ceil((10 * bytes.length) / megabyte)))
-      const most = Math.min(maxMemory * megabyte, Math.max(always, 10 * bytes.length))
+      const heap = Math.min(maxMemory, Math.max(minHeap, Math.ceil((10 * bytes.length) / megabyte)))
+      const external = Math.min(maxMemory * megabyte, Math.max(minExternal, 10 * bytes.length))
       const worker = yield* Effect.acquireRelease(
-        Effect.mapError(threads.start(program, heap), troubled(heap)),
+        Effect.mapError(threads.start(program, heap), describeTrouble(heap)),
         threads.end
       )
-      const asked = (question: Ask, what: string) =>
+      const ask = (question: Ask, what: string) =>
         threads.ask<Answer>(worker, question).pipe(
-          Effect.mapError(troubled(heap)),
+          Effect.mapError(describeTrouble(heap)),
           Effect.raceFirst(
-            Effect.flatMap(threads.isOver(worker, { heap: heap * megabyte, external: most }), (over) =>
-              Effect.fail(tooMuch(over === "heap" ? heap * megabyte : most))
+            Effect.flatMap(threads.isOver(worker, { heap: heap * megabyte, external }), (over) =>
+              Effect.fail(failTooLarge(over === "heap" ? heap * megabyte : external))
             )
           ),
           Effect.timeoutOrElse({
-            duration: patience,
-            orElse: () => Effect.fail(fail("TimedOut", `${what} took longer than ${Duration.format(patience)}`))
+            duration: pageTimeout,
+            orElse: () => Effect.fail(fail("TimedOut", `${what} took longer than ${Duration.format(pageTimeout)}`))
           }),
           Effect.flatMap((answer) =>
             "problem" in answer
@@ -71,11 +71,11 @@ export const opener = ({ maxMemory = 512, timeout = "20 seconds" }: Options): Op
               : Effect.succeed(answer)
           )
         )
-      const opened = yield* asked({ id: 0, bytes, password }, "its beginning")
+      const opened = yield* ask({ id: 0, bytes, password }, "its beginning")
       return {
         count: "count" in opened ? opened.count : 0,
         text: (page) =>
-          Effect.map(asked({ id: page, page }, `page ${page}`), (answer) => ("text" in answer ? answer.text : ""))
+          Effect.map(ask({ id: page, page }, `page ${page}`), (answer) => ("text" in answer ? answer.text : ""))
       }
     })
 }

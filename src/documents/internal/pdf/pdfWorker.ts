@@ -1,4 +1,4 @@
-/** The program that reads PDFs, in a thread of its own: a parser at work can't be interrupted otherwise. */
+/** The thread that reads PDFs. A busy parser can be interrupted only by ending its thread. */
 import { parentPort } from "node:worker_threads"
 import type { Answer, Ask } from "./pdfMessages.ts"
 import { openPages, type Pages } from "./pdfPages.ts"
@@ -13,7 +13,7 @@ const problemOf = (cause: unknown) =>
     ? { name: cause.name, problem: cause.message, isMissing: false }
     : { name: "", problem: "it can't be read", isMissing: false }
 
-const answer = async (ask: Ask): Promise<Answer> => {
+const answerAsk = async (ask: Ask): Promise<Answer> => {
   if ("page" in ask) return { id: ask.id, text: (await pages?.text(ask.page)) ?? "" }
   const parser = await import("unpdf").catch(() => undefined)
   if (parser === undefined) return { id: ask.id, ...missing }
@@ -22,7 +22,7 @@ const answer = async (ask: Ask): Promise<Answer> => {
 }
 
 port?.on("message", (ask: Ask) => {
-  void answer(ask)
+  void answerAsk(ask)
     .catch((cause: unknown): Answer => ({ id: ask.id, ...problemOf(cause) }))
-    .then((said) => port.postMessage(said))
+    .then((answer) => port.postMessage(answer))
 })

@@ -1,8 +1,8 @@
 /**
- * Tables as text with separators: rows, in the separator that they are in.
+ * Reads CSV with any common separator.
  *
- * Effect's `Csv` refuses what is not written by the rules, and says no row of a chunk in which something is wrong.
- * Tables of people have quotes in the middle of cells and rows of any length: this reader takes all of them.
+ * Effect's `Csv` rejects files that break the rules, with whole chunks of good rows. This reader accepts quotes inside
+ * of cells, and rows of any length.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -14,31 +14,31 @@ import { makeRows, type Rows } from "./rows.ts"
 
 const separators = [",", ";", "\t", "|"] as const
 
-/** The separator that the first line has most of, quoted cells aside. */
-const separatorOf = (line: string): string => {
+/** Finds the most frequent separator of the first line, outside of quotes. */
+const findSeparator = (line: string): string => {
   const plain = line.replaceAll(/"[^"]*"/g, "")
   const count = (one: string) => plain.split(one).length
   return separators.reduce((best: string, one) => (count(one) > count(best) ? one : best), ",")
 }
 
-const firstLine = (texts: Stream.Stream<string>): Effect.Effect<string> =>
+const readFirstLine = (texts: Stream.Stream<string>): Effect.Effect<string> =>
   Effect.map(Stream.runHead(Stream.filter(texts, (text) => text !== "")), (head) =>
     head._tag === "None" ? "" : (head.value.slice(0, 65_536).split(/\r?\n/, 1)[0] ?? "")
   )
 
-/** Reads cells of a text that comes in chunks. Only a quote at the beginning of a cell opens one that is quoted. */
+/** Reads the cells of chunks of text. Only a quote at the start of a cell opens a quoted cell. */
 const makeReader = (separator: string, rows: Rows) => {
   let number = 1
   let column = 0
   let cell = ""
   let hasRow = false
   let state: "start" | "plain" | "quoted" | "quote" = "start"
-  const open = () => {
+  const openRow = () => {
     if (!hasRow) rows.open(number)
     hasRow = true
   }
   const endCell = () => {
-    open()
+    openRow()
     rows.cell(column, cell)
     column++
     cell = ""
@@ -51,29 +51,29 @@ const makeReader = (separator: string, rows: Rows) => {
     column = 0
     hasRow = false
   }
-  const add = (character: string) => {
+  const addCharacter = (character: string) => {
     if (cell.length < paragraphLength) cell += character
   }
-  const step = (character: string) => {
-    // A quote that nobody closed must not hide all that follows.
+  const readCharacter = (character: string) => {
+    // A missing quote must not swallow the rest of the file.
     const isQuoted = state === "quoted" && !(character === "\n" && cell.length >= paragraphLength)
     if (isQuoted) {
       if (character === '"') state = "quote"
-      else add(character)
+      else addCharacter(character)
     } else if (state === "quote" && character === '"') {
-      add('"')
+      addCharacter('"')
       state = "quoted"
     } else if (character === separator) endCell()
     else if (character === "\n") endRow()
     else if (character === '"' && state === "start") state = "quoted"
     else if (character !== "\r") {
-      add(character)
+      addCharacter(character)
       state = "plain"
     }
   }
   return {
     write: (text: string) => {
-      for (let at = 0; at < text.length; at++) step(text.charAt(at))
+      for (let at = 0; at < text.length; at++) readCharacter(text.charAt(at))
     },
     end: () => {
       if (hasRow || cell !== "") endRow()
@@ -81,13 +81,13 @@ const makeReader = (separator: string, rows: Rows) => {
   }
 }
 
-export const read = ({ bytes, mimeType, name }: Input): Stream.Stream<Piece, DocumentError> =>
+export const readCsv = ({ bytes, mimeType, name }: Input): Stream.Stream<Piece, DocumentError> =>
   Stream.unwrap(
     Effect.gen(function* () {
       const texts = textOf(bytes, mimeType)
       const isTabs = /\.tsv$/i.test(name ?? "") || mimeType?.startsWith("text/tab-separated-values") === true
       const writer = makeWriter()
-      const reader = makeReader(isTabs ? "\t" : separatorOf(yield* firstLine(texts)), makeRows(writer))
+      const reader = makeReader(isTabs ? "\t" : findSeparator(yield* readFirstLine(texts)), makeRows(writer))
       return Stream.mapAccumArray(
         texts,
         () => reader,

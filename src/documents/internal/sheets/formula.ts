@@ -1,107 +1,94 @@
 /**
- * Formulas of Office as text on one line: `x^(2)`, `a_(1)`, `(a)/(b)`, `√(x)`, `∑_(i=1)^(n) x`. Numbers stay what they
- * are: a power is never a digit beside another.
+ * Formulas of Office as text on one line: `x^(2)`, `a_(1)`, `(a)/(b)`, `√(x)`, `∑_(i=1)^(n) x`. Exponents have brackets, so
+ * that digits never touch.
  */
 import { paragraphLength } from "../limits.ts"
-import type { Attributes } from "../xml.ts"
-
-/** Reads the elements of a formula. `close` returns the text with the last of them. */
-export interface Formula {
-  readonly open: (name: string, attributes: Attributes) => void
-  readonly text: (text: string) => void
-  readonly close: () => string | undefined
-}
+import type { ScriptWriter } from "../words/scripts.ts"
+import type { Writer } from "../writer.ts"
+import type { Attributes, Handler } from "../xml.ts"
 
 interface Frame {
   readonly name: string
   text: string
-  /** The arguments by their names, and those of a row, a matrix or brackets in their order. */
+  /** The arguments by name. Rows, matrices and brackets list theirs in order. */
   readonly parts: { [name: string]: string }
   readonly list: Array<string>
-  /** The properties: which sign, which brackets. */
+  /** The properties, such as the operator or the brackets. */
   readonly properties: { [name: string]: string }
 }
 
 const makeFrame = (name: string): Frame => ({ name, text: "", parts: {}, list: [], properties: {} })
 
-/** Elements that are arguments of what is around them. */
+/** Elements that are arguments of their parent. */
 const parts = new Set(["e", "num", "den", "sup", "sub", "deg", "lim", "fName"])
 
 const properties = new Set(["chr", "begChr", "endChr", "sepChr", "type", "pos"])
 
 const atom = /^(?:[\p{L}\p{N}.,'’]*|\([^()]*\))$/u
 
-/** What an exponent stands on: in brackets, unless it is a name, a number, or has brackets. */
-const baseOf = (text: string): string => (text.length <= 64 && atom.test(text) ? text : `(${text})`)
+/** Puts the base of an exponent in brackets, unless it is a name, a number, or has brackets. */
+const renderBase = (text = ""): string => (text.length <= 64 && atom.test(text) ? text : `(${text})`)
 
-const below = (text: string | undefined): string => (text === undefined || text === "" ? "" : `_(${text})`)
+const renderBelow = (text = ""): string => (text === "" ? "" : `_(${text})`)
 
-const above = (text: string | undefined): string => (text === undefined || text === "" ? "" : `^(${text})`)
+const renderAbove = (text = ""): string => (text === "" ? "" : `^(${text})`)
 
-const render = ({ list, name, parts: part, properties: property, text }: Frame): string => {
-  const { deg = "", den = "", e = "", fName = "", lim, num = "", sub, sup } = part
-  switch (name) {
-    case "f":
-      return property["type"] === "noBar" ? `binom(${num}, ${den})` : `(${num})/(${den})`
-    case "sSup":
-    case "sSub":
-    case "sSubSup":
-      return `${baseOf(e)}${below(sub)}${above(sup)}`
-    case "sPre":
-      return `${below(sub)}${above(sup)}${e}`
-    case "rad":
-      return `√${deg.trim() === "" ? "" : `[${deg}]`}(${e})`
-    case "nary":
-      return `${property["chr"] ?? "∫"}${below(sub)}${above(sup)} ${baseOf(e)}`
-    case "d":
-      return `${property["begChr"] ?? "("}${list.join(property["sepChr"] ?? "|")}${property["endChr"] ?? ")"}`
-    case "mr":
-      return list.join(", ")
-    case "m":
-      return `[${list.join("; ")}]`
-    case "eqArr":
-      return list.join("; ")
-    case "limLow":
-      return `${e}${below(lim)}`
-    case "limUpp":
-      return `${e}${above(lim)}`
-    case "func":
-      return `${fName}${e.startsWith("(") ? e : `(${e})`}`
-    case "acc":
-      return `${baseOf(e)}${property["chr"] ?? "\u0302"}`
-    case "bar":
-      return `${property["pos"] === "top" ? "overline" : "underline"}(${e})`
-    default:
-      return text + list.join("")
-  }
+const renderScripts = ({ parts: { sub, sup } }: Frame): string => renderBelow(sub) + renderAbove(sup)
+
+const renderPower = (frame: Frame): string => renderBase(frame.parts["e"]) + renderScripts(frame)
+
+/** Renders each element of a formula from its arguments. Other elements render their text. */
+const renderers: { readonly [element: string]: (frame: Frame) => string } = {
+  f: ({ parts: { den = "", num = "" }, properties: { type } }) =>
+    type === "noBar" ? `binom(${num}, ${den})` : `(${num})/(${den})`,
+  sSup: renderPower,
+  sSub: renderPower,
+  sSubSup: renderPower,
+  sPre: (frame) => renderScripts(frame) + (frame.parts["e"] ?? ""),
+  rad: ({ parts: { deg = "", e = "" } }) => `√${deg.trim() === "" ? "" : `[${deg}]`}(${e})`,
+  nary: (frame) => `${frame.properties["chr"] ?? "∫"}${renderScripts(frame)} ${renderBase(frame.parts["e"])}`,
+  d: ({ list, properties: { begChr = "(", endChr = ")", sepChr = "|" } }) => `${begChr}${list.join(sepChr)}${endChr}`,
+  mr: ({ list }) => list.join(", "),
+  m: ({ list }) => `[${list.join("; ")}]`,
+  eqArr: ({ list }) => list.join("; "),
+  limLow: ({ parts: { e = "", lim } }) => e + renderBelow(lim),
+  limUpp: ({ parts: { e = "", lim } }) => e + renderAbove(lim),
+  func: ({ parts: { e = "", fName = "" } }) => `${fName}${e.startsWith("(") ? e : `(${e})`}`,
+  acc: ({ parts: { e }, properties: { chr = "\u0302" } }) => renderBase(e) + chr,
+  bar: ({ parts: { e = "" }, properties: { pos } }) => `${pos === "top" ? "overline" : "underline"}(${e})`
 }
 
-export const makeFormula = (): Formula => {
+const table = new Map(Object.entries(renderers))
+
+const render = (frame: Frame): string => table.get(frame.name)?.(frame) ?? frame.text + frame.list.join("")
+
+/** Reads the elements of a formula. `close` returns the text at the end of the formula. */
+const makeFormula = () => {
   const frames: Array<Frame> = []
-  /** Characters that are kept, so that a formula of any size takes no more than a paragraph. */
-  let kept = 0
+  /** Number of characters in memory. */
+  let size = 0
   let inText = 0
   return {
-    open: (name, attributes) => {
+    open: (name: string, attributes: Attributes) => {
       if (name === "t") inText++
-      // The properties of an element are in an element of their own in it.
+      // The properties of an element are in a child element.
       const owner = frames.at(-2)
       const value = properties.has(name) ? attributes("val") : undefined
       if (owner !== undefined && value !== undefined) owner.properties[name] = value.slice(0, 8)
       frames.push(makeFrame(name))
     },
-    text: (text) => {
+    text: (text: string) => {
       const frame = frames.at(-1)
-      if (frame === undefined || inText === 0 || kept > paragraphLength) return
-      kept += text.length
+      if (frame === undefined || inText === 0 || size > paragraphLength) return
+      size += text.length
       frame.text += text.slice(0, paragraphLength)
     },
-    close: () => {
+    close: (): string | undefined => {
       const frame = frames.pop()
       if (frame === undefined) return ""
       if (frame.name === "t") inText--
-      kept += 16
-      const text = frame.name.endsWith("Pr") || kept > 2 * paragraphLength ? "" : render(frame)
+      size += 16
+      const text = frame.name.endsWith("Pr") || size > 2 * paragraphLength ? "" : render(frame)
       const parent = frames.at(-1)
       if (parent === undefined) return text
       if (text === "" && !parts.has(frame.name)) return undefined
@@ -109,6 +96,28 @@ export const makeFormula = (): Formula => {
       if (parts.has(frame.name)) parent.parts[frame.name] = text
       else if (frame.name !== "mr") parent.text += text
       return undefined
+    }
+  }
+}
+
+/** Writes formulas, and passes other elements to a handler. */
+export const handleFormulas = (writer: Writer, scripts: ScriptWriter, handler: Handler): Handler => {
+  let formula: ReturnType<typeof makeFormula> | undefined
+  return {
+    open: (name, attributes) => {
+      if (formula === undefined && name === "oMath") {
+        scripts.close()
+        formula = makeFormula()
+      }
+      return (formula ?? handler).open(name, attributes)
+    },
+    text: (text) => (formula ?? handler).text(text),
+    close: (name) => {
+      if (formula === undefined) return handler.close(name)
+      const text = formula.close()
+      if (text === undefined) return
+      formula = undefined
+      writer.text(text)
     }
   }
 }

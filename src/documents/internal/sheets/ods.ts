@@ -1,38 +1,36 @@
-/**
- * OpenDocument spreadsheets: the sheets in their order, row by row, as people see them, with their comments. Hidden
- * sheets, rows and columns are marked.
- */
+/** Reads OpenDocument spreadsheets: sheets in order, row by row, with comments. Hidden parts are marked. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { DocumentError, Input, Piece } from "../../../core/Document.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
-import { oneLine } from "../../../support/text/untrusted.ts"
-import { failing } from "../failure.ts"
-import { wholeOf } from "../labels.ts"
+import { renderComment } from "../comments.ts"
+import { makeFail } from "../failure.ts"
+import { parseWhole } from "../labels.ts"
 import { paragraphLength } from "../limits.ts"
-import { makeReader, makeStyles } from "../words/odfStyles.ts"
-import { makeWriter, type Writer } from "../writer.ts"
-import { type Attributes, type Handler, pieces, without } from "../xml.ts"
-import * as Zip from "../zip.ts"
-import { lettersOf } from "./numbers.ts"
-import { makeRows } from "./rows.ts"
+import { nameOf } from "../names.ts"
+import { handleStyles, makeStyles } from "../words/odfStyles.ts"
+import { appendRest, makeWriter, type Writer } from "../writer.ts"
+import { type Attributes, handleElements, type Handler, skipElements, streamPart } from "../xml.ts"
+import { openArchive } from "../zip.ts"
+import { formatRange } from "./numbers.ts"
+import { makeHidden, makeRows } from "./rows.ts"
 
-const fail = failing("OpenDocument spreadsheet")
+const fail = makeFail("OpenDocument spreadsheet")
 
 const skipped = new Set(["tracked-changes", "font-face-decls", "forms", "dde-links", "shapes"])
 
-/** Cells that are shown for a cell that stands several times, and the length up to which it is shown so. */
+/** A repeated cell is written up to 16 times, if it has at most 100 characters. */
 const maxCopies = 16
 const copyLength = 100
 
 const maxColumns = 16_384
-const maxRanges = 50
-/** Comments of one row, and how much is shown of one. */
+
+/** Maximum comments of one row, and characters of one comment. */
 const maxComments = 1_000
 const commentLength = 2_000
 
-/** The value of a cell that has no text. */
-const valueIn = (attributes: Attributes): string =>
+/** Reads the value of a cell without text. */
+const readValue = (attributes: Attributes): string =>
   attributes("string-value") ??
   attributes("date-value") ??
   attributes("time-value") ??
@@ -40,157 +38,133 @@ const valueIn = (attributes: Attributes): string =>
   attributes("value") ??
   ""
 
-const repeatedIn = (attributes: Attributes, name: string): number => Math.max(1, wholeOf(attributes(name), 1))
+const readCount = (attributes: Attributes, name: string): number => Math.max(1, parseWhole(attributes(name), 1))
 
-const isHiddenBy = (attributes: Attributes): boolean => /^(?:collapse|filter)$/.test(attributes("visibility") ?? "")
+const isHidden = (attributes: Attributes): boolean => /^(?:collapse|filter)$/.test(attributes("visibility") ?? "")
 
-const rangeOf = (first: number, last: number): string =>
-  first === last ? lettersOf(first) : `${lettersOf(first)} to ${lettersOf(last)}`
+/** Collects the comments of a row. */
+const makeComments = () => {
+  let comments: Array<string> = []
+  let comment: { author: string; text: string } | undefined
+  let inAuthor = false
+  return {
+    isOpen: () => comment !== undefined,
+    open: () => (comment = { author: "", text: "" }),
+    author: { open: () => (inAuthor = true), close: () => (inAuthor = false) },
+    addText: (text: string, inParagraph: boolean) => {
+      if (comment === undefined) return
+      if (inAuthor) comment.author = cut(comment.author + text, 100)
+      else if (inParagraph && comment.text.length < paragraphLength) comment.text += text
+    },
+    close: (place: string) => {
+      const { author, text } = comment ?? { author: "", text: "" }
+      const line = cut(joinLines(text), commentLength)
+      comment = undefined
+      if (line !== "" && comments.length < maxComments) comments.push(renderComment(line, nameOf(author), place))
+    },
+    write: (writer: Writer) => {
+      for (const line of comments) writer.line(line)
+      comments = []
+    }
+  }
+}
 
 const handlerOf = (writer: Writer): Handler => {
   const styles = makeStyles()
-  const readStyle = makeReader(styles)
   const rows = makeRows(writer)
-  let inStyles = false
-  let sheets = 0
+  const hidden = makeHidden(writer)
+  const comments = makeComments()
   let row = 1
   let rowCount = 1
   let column = 0
   let cellCount = 1
   let columns = 0
-  let hidden: Array<string> = []
   let inCell = false
   let value = ""
   let text = ""
   let depth = 0
-  let comment: { author: string; text: string } | undefined
-  let inAuthor = false
-  let comments: Array<string> = []
-  const close = () => {
-    const shown = text.trim() === "" ? value : text
-    if (shown !== "" && cellCount > 1 && (cellCount > maxCopies || shown.length > copyLength)) {
-      rows.cell(
-        column,
-        `${cut(joinLines(shown), paragraphLength)} (also in ${rangeOf(column + 1, column + cellCount - 1)})`
-      )
-    } else if (shown !== "") {
-      for (let copy = 0; copy < cellCount; copy++) rows.cell(column + copy, shown)
-    }
-    column += cellCount
-    inCell = false
+  const addSpace = () => {
+    if (depth > 0 && !comments.isOpen()) text += " "
   }
-  return without(skipped, {
-    open: (name, attributes) => {
-      if (name === "automatic-styles") inStyles = true
-      if (inStyles) return readStyle(name, attributes)
-      switch (name) {
-        case "table": {
-          if (inCell) return
-          const isHidden = styles.hidden.has(attributes("style-name") ?? "")
-          const label = `sheet ${JSON.stringify(cut(oneLine(attributes("name") ?? ""), 100))}${isHidden ? " (hidden)" : ""}`
-          if (sheets > 0) writer.part(label)
-          else writer.name(label)
-          sheets++
-          row = 1
-          columns = 0
-          return
-        }
-        case "table-column": {
-          const repeated = repeatedIn(attributes, "number-columns-repeated")
-          if (isHiddenBy(attributes) && columns < maxColumns && hidden.length < maxRanges) {
-            hidden.push(rangeOf(columns, Math.min(maxColumns, columns + repeated) - 1))
-          }
-          columns = Math.min(maxColumns, columns + repeated)
-          return
-        }
-        case "table-row": {
-          if (hidden.length > 0) writer.text(`[hidden columns: ${hidden.join(", ")}]`)
-          hidden = []
+  const cell = {
+    open: (attributes: Attributes) => {
+      inCell = true
+      text = ""
+      value = cut(readValue(attributes), paragraphLength)
+      cellCount = Math.min(maxColumns, readCount(attributes, "number-columns-repeated"))
+    },
+    close: () => {
+      const content = text.trim() === "" ? value : text
+      if (content !== "" && cellCount > 1 && (cellCount > maxCopies || content.length > copyLength)) {
+        const copies = formatRange(column + 1, column + cellCount - 1)
+        rows.cell(column, `${cut(joinLines(content), paragraphLength)} (also in ${copies})`)
+      } else if (content !== "") {
+        for (let copy = 0; copy < cellCount; copy++) rows.cell(column + copy, content)
+      }
+      column += cellCount
+      inCell = false
+    }
+  }
+  const handler = handleElements(
+    {
+      table: (attributes) => {
+        if (inCell) return
+        const mark = styles.hidden.has(attributes("style-name") ?? "") ? " (hidden)" : ""
+        writer.nextPart(`sheet ${JSON.stringify(nameOf(attributes("name")))}${mark}`)
+        row = 1
+        columns = 0
+      },
+      "table-column": (attributes) => {
+        const end = Math.min(maxColumns, columns + readCount(attributes, "number-columns-repeated"))
+        if (isHidden(attributes) && columns < maxColumns) hidden.add(columns, end - 1)
+        columns = end
+      },
+      "table-row": {
+        open: (attributes) => {
+          hidden.write()
           writer.paragraph()
-          rowCount = repeatedIn(attributes, "number-rows-repeated")
+          rowCount = readCount(attributes, "number-rows-repeated")
           const last = rowCount > 1 ? ` to ${row + rowCount - 1}` : ""
           column = 0
-          return rows.open(row, `${last}${isHiddenBy(attributes) ? " (hidden)" : ""}`)
-        }
-        case "table-cell":
-        case "covered-table-cell":
-          inCell = true
-          text = ""
-          value = cut(valueIn(attributes), paragraphLength)
-          cellCount = Math.min(maxColumns, repeatedIn(attributes, "number-columns-repeated"))
-          return
-        case "annotation":
-          comment = { author: "", text: "" }
-          return
-        case "creator":
-          inAuthor = true
-          return
-        case "p":
-          depth++
-          if (comment !== undefined) comment.text += " "
-          else if (text !== "") text += " "
-          return
-        case "s":
-          if (depth > 0 && comment === undefined) text += " "
-          return
-        case "line-break":
-        case "tab":
-          if (depth > 0 && comment === undefined) text += " "
-          return
-      }
-    },
-    text: (piece) => {
-      if (!inCell) return
-      if (comment === undefined) {
-        if (depth > 0 && text.length < paragraphLength) text += piece
-      } else if (inAuthor) comment.author = cut(comment.author + piece, 100)
-      else if (depth > 0 && comment.text.length < paragraphLength) comment.text += piece
-    },
-    close: (name) => {
-      if (inStyles) {
-        if (name === "automatic-styles") inStyles = false
-        return
-      }
-      switch (name) {
-        case "p":
-          depth--
-          return
-        case "creator":
-          inAuthor = false
-          return
-        case "annotation": {
-          const author = cut(oneLine(comment?.author ?? ""), 100)
-          const said = cut(joinLines(comment?.text ?? ""), commentLength)
-          comment = undefined
-          if (said === "" || comments.length >= maxComments) return
-          comments.push(`[comment on ${lettersOf(column)}${row}${author === "" ? "" : ` by ${author}`}] ${said}`)
-          return
-        }
-        case "table-cell":
-        case "covered-table-cell":
-          return close()
-        case "table-row":
+          rows.open(row, `${last}${isHidden(attributes) ? " (hidden)" : ""}`)
+        },
+        close: () => {
           rows.close()
           row += rowCount
-          for (const line of comments) {
-            writer.text(line)
-            writer.paragraph()
-          }
-          comments = []
-          return
-      }
+          comments.write(writer)
+        }
+      },
+      "table-cell": cell,
+      "covered-table-cell": cell,
+      annotation: { open: comments.open, close: () => comments.close(`${formatRange(column, column)}${row}`) },
+      creator: comments.author,
+      p: {
+        open: () => {
+          depth++
+          if (comments.isOpen()) comments.addText(" ", true)
+          else if (text !== "") text += " "
+        },
+        close: () => depth--
+      },
+      s: addSpace,
+      tab: addSpace,
+      "line-break": addSpace
+    },
+    (piece) => {
+      if (!inCell) return
+      if (comments.isOpen()) comments.addText(piece, depth > 0)
+      else if (depth > 0 && text.length < paragraphLength) text += piece
     }
-  })
+  )
+  return skipElements((name) => skipped.has(name), handleStyles(styles, handler))
 }
 
-export const read = ({ bytes }: Input): Stream.Stream<Piece, DocumentError> =>
+export const readOds = ({ bytes }: Input): Stream.Stream<Piece, DocumentError> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const archive = yield* Zip.open(bytes, fail)
+      const archive = yield* openArchive(bytes, fail)
       if (!archive.has("content.xml")) return yield* fail("Damaged", "it has no content.xml")
       const writer = makeWriter()
-      return pieces(archive, "content.xml", fail, writer, handlerOf(writer)).pipe(
-        Stream.concat(Stream.suspend(() => Stream.fromArray(writer.end())))
-      )
+      return streamPart(archive, "content.xml", fail, writer, handlerOf(writer)).pipe(appendRest(writer))
     })
   )

@@ -1,15 +1,15 @@
-/** Rows of sheets and tables as lines: the number of the row, then its cells with ` | ` between them. */
+/** Writes rows of sheets and tables: the number of the row, then its cells, separated by ` | `. */
 import { cut, joinLines } from "../../../support/text/text.ts"
 import { paragraphLength } from "../limits.ts"
 import type { Writer } from "../writer.ts"
-import { lettersOf } from "./numbers.ts"
+import { formatColumn, formatRange } from "./numbers.ts"
 
-/** A gap of more empty cells than these is not shown: the next cell says its column. */
+/** After more empty cells than this, the next cell names its column instead. */
 const maxGap = 16
 
-/** Gathers the cells of a row. */
+/** Writes the cells of a row. */
 export interface Rows {
-  /** Begins a row. The mark stands behind its number. */
+  /** Begins a row. The mark follows its number. */
   readonly open: (number: number, mark?: string) => void
   readonly cell: (column: number, value: string) => void
   readonly close: () => void
@@ -21,9 +21,9 @@ export const makeRows = (writer: Writer): Rows => {
   let next = 0
   let hasCell = false
   return {
-    open: (row, behind = "") => {
+    open: (row, after = "") => {
       number = row
-      mark = behind
+      mark = after
       next = 0
       hasCell = false
     },
@@ -34,12 +34,29 @@ export const makeRows = (writer: Writer): Rows => {
       const isFar = gap > maxGap || gap < 0
       const between = isFar ? (hasCell ? 1 : 0) : hasCell ? gap + 1 : gap
       writer.text(hasCell ? "" : `${number}${mark}: `)
-      writer.text(" | ".repeat(between) + (isFar ? `[${lettersOf(column)}] ${text}` : text))
+      writer.text(" | ".repeat(between) + (isFar ? `[${formatColumn(column)}] ${text}` : text))
       next = column + 1
       hasCell = true
     },
     close: () => {
       if (hasCell) writer.paragraph()
+    }
+  }
+}
+
+/** Maximum number of hidden ranges of a sheet. */
+const maxRanges = 50
+
+/** Collects the hidden columns of a sheet, and writes a note on them. */
+export const makeHidden = (writer: Writer) => {
+  let ranges: Array<string> = []
+  return {
+    add: (first: number, last: number) => {
+      if (ranges.length < maxRanges) ranges.push(formatRange(first, last))
+    },
+    write: () => {
+      if (ranges.length > 0) writer.text(`[hidden columns: ${ranges.join(", ")}]`)
+      ranges = []
     }
   }
 }

@@ -1,85 +1,74 @@
 /**
- * Workbooks: the sheets in their order, row by row, with their comments. Numbers are shown by their formats, formulas by
- * their value, or as they are where no value was stored. Hidden sheets, rows and columns are marked.
+ * Reads workbooks: sheets in order, row by row, with comments. A formula is shown by its stored value, else as it is.
+ * Hidden parts are marked.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { DocumentError, Input, Piece } from "../../../core/Document.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
 import { oneLine } from "../../../support/text/untrusted.ts"
-import { failing } from "../failure.ts"
+import { readAuthors, renderComment } from "../comments.ts"
+import { makeFail } from "../failure.ts"
 import { paragraphLength } from "../limits.ts"
-import { mainPart, type Relation, relationsOf } from "../relations.ts"
-import { makeWriter, type Writer } from "../writer.ts"
-import { type Handler, pieces, whole } from "../xml.ts"
-import * as Zip from "../zip.ts"
-import { type Show, showBy } from "./cellFormats.ts"
-import { columnOf, lettersOf } from "./numbers.ts"
-import { makeRows } from "./rows.ts"
+import { copyText, nameOf } from "../names.ts"
+import { findMainPart, readRelations } from "../relations.ts"
+import { makeWriter, streamParts, type Writer } from "../writer.ts"
+import { type Attributes, handleElements, type Handler, readPart, streamPart } from "../xml.ts"
+import { type Archive, openArchive } from "../zip.ts"
+import { type Formatter, makeFormatter } from "./cellFormats.ts"
+import { parseColumn } from "./numbers.ts"
+import { makeHidden, makeRows } from "./rows.ts"
 
-const fail = failing("workbook")
+const fail = makeFail("workbook")
 
-/** The authors and the hidden ranges of columns that are kept of a sheet. */
+/** Maximum number of authors of comments. */
 const maxAuthors = 10_000
-const maxRanges = 50
 
 const isOn = (value: string | undefined): boolean => value === "1" || value === "true"
 
 interface Book {
   readonly texts: ReadonlyArray<string>
-  /** Shows a number in the style of this number. */
-  readonly shows: ReadonlyArray<Show>
+  /** Formatters by number of style. */
+  readonly formatters: ReadonlyArray<Formatter>
   readonly from1904: boolean
 }
 
-const nothing = () => undefined
-
-/** The texts that cells share. What a text says about its pronunciation is no part of it. */
-const textsOf = (archive: Zip.Archive, path: string): Effect.Effect<ReadonlyArray<string>, DocumentError> => {
+/** Reads the texts that cells share, without their pronunciation. */
+const readTexts = (archive: Archive, path: string): Effect.Effect<ReadonlyArray<string>, DocumentError> => {
   const texts: Array<string> = []
   let text = ""
   let inText = false
   let skip = 0
-  return whole(archive, path, fail, {
-    open: (name) => {
-      if (name === "si") text = ""
-      else if (name === "rPh") skip++
-      else if (name === "t") inText = skip === 0
+  const handler = handleElements(
+    {
+      si: { open: () => (text = ""), close: () => texts.push(structuredClone(cut(text, paragraphLength))) },
+      rPh: { open: () => skip++, close: () => skip-- },
+      t: { open: () => (inText = skip === 0), close: () => (inText = false) }
     },
-    text: (piece) => {
+    (piece) => {
       if (inText) text += piece
-    },
-    close: (name) => {
-      if (name === "t") inText = false
-      else if (name === "rPh") skip--
-      // A text is cut out of the chunk that it came in: it must not keep all of that.
-      else if (name === "si") texts.push(structuredClone(cut(text, paragraphLength)))
     }
-  }).pipe(Effect.as(texts))
+  )
+  return readPart(archive, path, fail, handler).pipe(Effect.as(texts))
 }
 
-const showsOf = (archive: Zip.Archive, path: string): Effect.Effect<ReadonlyArray<Show>, DocumentError> => {
+const readFormatters = (archive: Archive, path: string): Effect.Effect<ReadonlyArray<Formatter>, DocumentError> => {
   const codes = new Map<number, string>()
-  const known = new Map<number, Show>()
-  const shows: Array<Show> = []
+  const cache = new Map<number, Formatter>()
+  const formatters: Array<Formatter> = []
   let inCells = false
-  return whole(archive, path, fail, {
-    open: (name, attributes) => {
-      if (name === "numFmt") {
-        codes.set(Number(attributes("numFmtId")), structuredClone(cut(attributes("formatCode") ?? "", 255, "")))
-      } else if (name === "cellXfs") inCells = true
-      else if (name === "xf" && inCells) {
-        const id = Number(attributes("numFmtId"))
-        const show = known.get(id) ?? showBy(id, codes.get(id))
-        known.set(id, show)
-        shows.push(show)
-      }
-    },
-    text: nothing,
-    close: (name) => {
-      if (name === "cellXfs") inCells = false
+  const handler = handleElements({
+    numFmt: (attributes) => codes.set(Number(attributes("numFmtId")), copyText(attributes("formatCode"), 255)),
+    cellXfs: { open: () => (inCells = true), close: () => (inCells = false) },
+    xf: (attributes) => {
+      if (!inCells) return
+      const id = Number(attributes("numFmtId"))
+      const formatter = cache.get(id) ?? makeFormatter(id, codes.get(id))
+      cache.set(id, formatter)
+      formatters.push(formatter)
     }
-  }).pipe(Effect.as(shows))
+  })
+  return readPart(archive, path, fail, handler).pipe(Effect.as(formatters))
 }
 
 interface Sheet {
@@ -93,29 +82,27 @@ interface Sheets {
   readonly from1904: boolean
 }
 
-const sheetsOf = (archive: Zip.Archive, path: string): Effect.Effect<Sheets, DocumentError> => {
+const readSheets = (archive: Archive, path: string): Effect.Effect<Sheets, DocumentError> => {
   const sheets: Array<Sheet> = []
   let from1904 = false
-  return whole(archive, path, fail, {
-    open: (name, attributes) => {
-      if (name === "workbookPr") from1904 = /^(?:1|true)$/.test(attributes("date1904") ?? "")
-      if (name !== "sheet") return
+  const handler = handleElements({
+    workbookPr: (attributes) => (from1904 = isOn(attributes("date1904"))),
+    sheet: (attributes) => {
       const isHidden = /^(?:veryH|h)idden$/.test(attributes("state") ?? "")
       sheets.push({ name: attributes("name") ?? "", id: attributes(":id") ?? "", isHidden })
-    },
-    text: nothing,
-    close: nothing
-  }).pipe(Effect.map(() => ({ sheets, from1904 })))
+    }
+  })
+  return readPart(archive, path, fail, handler).pipe(Effect.map(() => ({ sheets, from1904 })))
 }
 
-const valueOf = (book: Book, type: string, style: number, value: string): string => {
+const formatValue = (book: Book, type: string, style: number, value: string): string => {
   switch (type) {
     case "s":
       return book.texts[Number(value)] ?? ""
     case "b":
       return value === "1" ? "TRUE" : value === "0" ? "FALSE" : value
     case "n":
-      return value === "" ? value : (book.shows[style]?.(value, book.from1904) ?? value)
+      return value === "" ? value : (book.formatters[style]?.(value, book.from1904) ?? value)
     default:
       return value
   }
@@ -123,6 +110,7 @@ const valueOf = (book: Book, type: string, style: number, value: string): string
 
 const handlerOf = (writer: Writer, book: Book): Handler => {
   const rows = makeRows(writer)
+  const hidden = makeHidden(writer)
   let row = 0
   let column = 0
   let type = "n"
@@ -130,90 +118,63 @@ const handlerOf = (writer: Writer, book: Book): Handler => {
   let value = ""
   let formula = ""
   let inside: "value" | "formula" | "phonetic" | undefined
-  let hidden: Array<string> = []
-  return {
-    open: (name, attributes) => {
-      switch (name) {
-        case "col": {
-          const [first, last] = [Number(attributes("min")) - 1, Number(attributes("max")) - 1]
-          if (!isOn(attributes("hidden")) || !(first >= 0 && last >= first && last < 16_384)) return
-          if (hidden.length < maxRanges) {
-            hidden.push(first === last ? lettersOf(first) : `${lettersOf(first)} to ${lettersOf(last)}`)
-          }
-          return
+  const leave = () => (inside = undefined)
+  const valueElement = {
+    open: () => (inside ??= "value"),
+    close: () => {
+      if (inside === "value") leave()
+    }
+  }
+  return handleElements(
+    {
+      cols: {
+        close: () => {
+          hidden.write()
+          writer.paragraph()
         }
-        case "row":
+      },
+      col: (attributes) => {
+        const [first, last] = [Number(attributes("min")) - 1, Number(attributes("max")) - 1]
+        const isRange = first >= 0 && last >= first && last < 16_384
+        if (isRange && isOn(attributes("hidden"))) hidden.add(first, last)
+      },
+      row: {
+        open: (attributes) => {
           row = Number(attributes("r") ?? row + 1)
           column = 0
-          return rows.open(row, isOn(attributes("hidden")) ? " (hidden)" : "")
-        case "c":
-          column = columnOf(attributes("r") ?? "") ?? column
+          rows.open(row, isOn(attributes("hidden")) ? " (hidden)" : "")
+        },
+        close: rows.close
+      },
+      c: {
+        open: (attributes) => {
+          column = parseColumn(attributes("r") ?? "") ?? column
           type = attributes("t") ?? "n"
           style = Number(attributes("s") ?? 0)
           value = ""
           formula = ""
-          return
-        case "v":
-        case "t":
-          if (inside === undefined) inside = "value"
-          return
-        case "f":
-          inside = "formula"
-          return
-        case "rPh":
-          inside = "phonetic"
-          return
-      }
+        },
+        close: () => {
+          const text = formatValue(book, type, style, value)
+          rows.cell(column, text === "" && formula !== "" ? `=${formula}` : text)
+          column++
+        }
+      },
+      v: valueElement,
+      t: valueElement,
+      f: { open: () => (inside = "formula"), close: leave },
+      rPh: { open: () => (inside = "phonetic"), close: leave }
     },
-    text: (text) => {
+    (text) => {
       if (inside === "value" && value.length < paragraphLength) value += text
       else if (inside === "formula" && formula.length < paragraphLength) formula += text
-    },
-    close: (name) => {
-      switch (name) {
-        case "v":
-        case "t":
-          if (inside === "value") inside = undefined
-          return
-        case "f":
-        case "rPh":
-          inside = undefined
-          return
-        case "c": {
-          const shown = valueOf(book, type, style, value)
-          rows.cell(column, shown === "" && formula !== "" ? `=${formula}` : shown)
-          column++
-          return
-        }
-        case "row":
-          return rows.close()
-        case "cols":
-          if (hidden.length > 0) writer.text(`[hidden columns: ${hidden.join(", ")}]`)
-          hidden = []
-          return writer.paragraph()
-      }
     }
-  }
+  )
 }
-
-/** The names of those who write comments, by their ids. */
-const peopleOf = (archive: Zip.Archive, path: string): Effect.Effect<ReadonlyMap<string, string>, DocumentError> => {
-  const people = new Map<string, string>()
-  return whole(archive, path, fail, {
-    open: (name, attributes) => {
-      const id = name === "person" ? attributes("id") : undefined
-      if (id !== undefined) people.set(structuredClone(cut(id, 100, "")), nameOf(attributes("displayName")))
-    },
-    text: nothing,
-    close: nothing
-  }).pipe(Effect.as(people))
-}
-
-const nameOf = (text: string | undefined): string => structuredClone(cut(oneLine(text ?? ""), 100))
 
 /**
- * Writes the comments of a sheet, of both kinds. One in a thread is in the file twice: its older form is by an author
- * who is called after it.
+ * Writes the comments of a sheet. The file has a threaded comment twice: the older form has an author whose name begins
+ * with `tc=`.
  */
 const commentsOf = (writer: Writer, people: ReadonlyMap<string, string>): Handler => {
   const authors: Array<string> = []
@@ -222,94 +183,75 @@ const commentsOf = (writer: Writer, people: ReadonlyMap<string, string>): Handle
   let inside: "author" | "text" | undefined
   let place = ""
   let by = ""
-  return {
-    open: (name, attributes) => {
-      switch (name) {
-        case "author":
-          inside = "author"
-          author = ""
-          return
-        case "comment":
-        case "threadedComment":
-          place = cut(oneLine(attributes("ref") ?? ""), 20)
-          by = people.get(attributes("personId") ?? "") ?? authors[Number(attributes("authorId"))] ?? ""
-          text = ""
-          return
-        case "t":
-        case "text":
-          inside = "text"
-          return
-      }
+  const comment = {
+    open: (attributes: Attributes) => {
+      place = cut(oneLine(attributes("ref") ?? ""), 20)
+      by = people.get(attributes("personId") ?? "") ?? authors[Number(attributes("authorId"))] ?? ""
+      text = ""
     },
-    text: (piece) => {
-      if (inside === "author" && author.length < 100) author += piece
-      if (inside === "text" && text.length < paragraphLength) text += piece
-    },
-    close: (name) => {
-      switch (name) {
-        case "author":
-          inside = undefined
-          if (authors.length < maxAuthors) authors.push(nameOf(author))
-          return
-        case "t":
-        case "text":
-          inside = undefined
-          return
-        case "comment":
-        case "threadedComment": {
-          const shown = joinLines(text)
-          if (shown === "" || by.startsWith("tc=")) return
-          writer.text(`[comment on ${place}${by === "" ? "" : ` by ${by}`}] ${shown}`)
-          return writer.paragraph()
-        }
-      }
+    close: () => {
+      const line = joinLines(text)
+      if (line !== "" && !by.startsWith("tc=")) writer.line(renderComment(line, by, place))
     }
   }
+  const textElement = { open: () => (inside = "text"), close: () => (inside = undefined) }
+  return handleElements(
+    {
+      author: {
+        open: () => {
+          inside = "author"
+          author = ""
+        },
+        close: () => {
+          inside = undefined
+          if (authors.length < maxAuthors) authors.push(nameOf(author))
+        }
+      },
+      comment,
+      threadedComment: comment,
+      t: textElement,
+      text: textElement
+    },
+    (piece) => {
+      if (inside === "author" && author.length < 100) author += piece
+      if (inside === "text" && text.length < paragraphLength) text += piece
+    }
+  )
 }
 
-export const read = ({ bytes, from = 1 }: Input): Stream.Stream<Piece, DocumentError> =>
+const labelOf = ({ isHidden, name }: Sheet): string =>
+  `sheet ${JSON.stringify(nameOf(name))}${isHidden ? " (hidden)" : ""}`
+
+export const readXlsx = ({ bytes, from = 1 }: Input): Stream.Stream<Piece, DocumentError> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const archive = yield* Zip.open(bytes, fail)
-      const main = yield* mainPart(archive, fail, "xl/workbook.xml")
-      const relations = yield* relationsOf(archive, main, fail)
-      const pathOf = (type: string) => [...relations.values()].find((one: Relation) => one.type === type)?.path ?? ""
-      const { from1904, sheets } = yield* sheetsOf(archive, main)
-      const texts = yield* textsOf(archive, pathOf("sharedStrings"))
-      const shows = yield* showsOf(archive, pathOf("styles"))
-      const people = yield* peopleOf(archive, pathOf("person"))
-      const label = (sheet: Sheet | undefined) =>
-        `sheet ${JSON.stringify(cut(oneLine(sheet?.name ?? ""), 100))}${sheet?.isHidden === true ? " (hidden)" : ""}`
-      const writer = makeWriter(label(sheets[0]))
-      const comments = (path: string) =>
+      const archive = yield* openArchive(bytes, fail)
+      const main = yield* findMainPart(archive, fail, "xl/workbook.xml")
+      const relations = yield* readRelations(archive, main, fail)
+      const pathOf = (role: string) => [...relations.values()].find(({ type }) => type === role)?.path ?? ""
+      const { from1904, sheets } = yield* readSheets(archive, main)
+      const texts = yield* readTexts(archive, pathOf("sharedStrings"))
+      const formatters = yield* readFormatters(archive, pathOf("styles"))
+      const people = yield* readAuthors(archive, [pathOf("person")], fail)
+      const writer = makeWriter()
+      const streamComments = (path: string) =>
         Stream.unwrap(
-          Effect.map(relationsOf(archive, path, fail), (related) =>
+          Effect.map(readRelations(archive, path, fail), (related) =>
             Stream.fromIterable(related.values()).pipe(
               Stream.filter(({ type }) => type === "comments" || type === "threadedComment"),
-              Stream.flatMap((one) => pieces(archive, one.path, fail, writer, commentsOf(writer, people)))
+              Stream.flatMap((one) => streamPart(archive, one.path, fail, writer, commentsOf(writer, people)))
             )
           )
         )
-      const sheet = (one: Sheet, index: number) =>
-        Stream.suspend(() => {
-          const { id } = one
-          if (index > 0) writer.part(label(one))
-          const path = relations.get(id)?.path ?? ""
-          if (index + 1 < from) return Stream.empty
-          if (!archive.has(path)) {
-            writer.text("[this sheet is missing in the file]")
-            writer.paragraph()
-            return Stream.empty
-          }
-          return pieces(archive, path, fail, writer, handlerOf(writer, { texts, shows, from1904 })).pipe(
-            Stream.concat(comments(path))
-          )
-        })
-      return Stream.fromIterable(sheets).pipe(
-        Stream.rechunk(1),
-        Stream.map(sheet),
-        Stream.flatMap((one) => one),
-        Stream.concat(Stream.suspend(() => Stream.fromArray(writer.end())))
-      )
+      return streamParts(writer, sheets, { from, labelOf }, ({ id }) => {
+        const path = relations.get(id)?.path ?? ""
+        if (!archive.has(path)) {
+          writer.line("[this sheet is missing in the file]")
+          return Stream.empty
+        }
+        return streamPart(archive, path, fail, writer, handlerOf(writer, { texts, formatters, from1904 })).pipe(
+          Stream.concat(streamComments(path))
+        )
+      })
     })
   )

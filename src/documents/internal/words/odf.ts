@@ -1,29 +1,29 @@
 /**
- * OpenDocument texts and presentations: paragraphs, headings, lists with their numbers, tables, notes, comments,
- * formulas; slides with their notes.
+ * Reads OpenDocument texts and presentations: paragraphs, headings, numbered lists, tables, notes, comments, formulas,
+ * and slides with their notes.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { DocumentError, Input, Piece } from "../../../core/Document.ts"
-import { failing } from "../failure.ts"
-import { count, type Counters, indentOf, levelOf, makeCounters, wholeOf } from "../labels.ts"
+import { makeFail } from "../failure.ts"
+import { type Counters, countItem, indentOf, makeCounters, parseLevel, parseWhole } from "../labels.ts"
 import { makeWriter, type Writer } from "../writer.ts"
-import { type Attributes, type Handler, pieces, without } from "../xml.ts"
-import * as Zip from "../zip.ts"
-import { formulasOf, labelOf, makeReader, outline, type Styles, stylesOf } from "./odfStyles.ts"
+import { type Attributes, handleElements, type Handler, skipElements, streamPart } from "../xml.ts"
+import { openArchive } from "../zip.ts"
+import { handleStyles, outline, readFormulas, readStyles, renderLabel, type Styles } from "./odfStyles.ts"
 import { makeScripts, type Script } from "./scripts.ts"
 
-/** Parts that are not shown: texts that were deleted, declarations, and what stands on every slide. */
+/** Elements that are not shown: deletions, declarations, and content that every slide repeats. */
 const skipped = new Set(["tracked-changes", "font-face-decls", "sequence-decls", "forms", "page-number"])
 
-/** What a comment says of itself beside its author. */
-const muted = new Set(["date", "date-string", "creator-initials", "sender-initials"])
+/** Elements of a comment that are not shown. */
+const commentDetails = new Set(["date", "date-string", "creator-initials", "sender-initials"])
 
-/** The lists that may go on later in the document. */
+/** Maximum number of lists that may continue later in the document. */
 const maxLists = 10_000
 
 interface Item {
-  /** The beginning of the next paragraph of the item; `undefined` until its number is counted. */
+  /** The start of the next paragraph. `undefined` until the item is counted. */
   prefix: string | undefined
   readonly hasLabel: boolean
   readonly start: number | undefined
@@ -36,42 +36,42 @@ interface List {
   item: Item | undefined
 }
 
-/** Follows the lists of a document, and writes the beginnings of their paragraphs. */
+/** Tracks the lists of a document, and makes the prefixes of their paragraphs. */
 const makeLists = ({ lists: levels }: Styles) => {
   const open: Array<List> = []
   const byName = new Map<string, Counters>()
   const headings = makeCounters()
-  const remember = (name: string | undefined, counters: Counters) => {
+  const keepCounters = (name: string | undefined, counters: Counters) => {
     if (name !== undefined && (byName.has(name) || byName.size < maxLists)) byName.set(structuredClone(name), counters)
   }
   return {
-    list: (attributes: Attributes) => {
+    beginList: (attributes: Attributes) => {
       const parent = open.at(-1)
       const style = attributes("style-name") ?? parent?.style ?? ""
       const level = parent === undefined ? 0 : Math.min(9, parent.level + 1)
-      const goesOn = attributes("continue-numbering") === "true"
+      const isContinued = attributes("continue-numbering") === "true"
       const before =
-        byName.get(`id ${attributes("continue-list")}`) ?? (goesOn ? byName.get(`style ${style}`) : undefined)
+        byName.get(`id ${attributes("continue-list")}`) ?? (isContinued ? byName.get(`style ${style}`) : undefined)
       const counters = parent?.counters ?? before ?? makeCounters()
-      if (parent !== undefined && !goesOn) counters.values[level] = undefined
+      if (parent !== undefined && !isContinued) counters.values[level] = undefined
       open.push({ style, counters, level, item: undefined })
       if (parent !== undefined) return
-      remember(`style ${style}`, counters)
+      keepCounters(`style ${style}`, counters)
       const id = attributes("id")
-      remember(id === undefined ? undefined : `id ${id}`, counters)
+      keepCounters(id === undefined ? undefined : `id ${id}`, counters)
     },
     endList: () => {
       open.pop()
     },
-    item: (attributes: Attributes, hasLabel: boolean) => {
+    beginItem: (attributes: Attributes, hasLabel: boolean) => {
       const list = open.at(-1)
       const start = attributes("start-value")
       if (list !== undefined) {
-        list.item = { prefix: undefined, hasLabel, start: start === undefined ? undefined : wholeOf(start, 1) }
+        list.item = { prefix: undefined, hasLabel, start: start === undefined ? undefined : parseWhole(start, 1) }
       }
     },
-    /** The beginning of a paragraph. Only the first one of an item has its number. */
-    prefix: (): string => {
+    /** Makes the prefix of a paragraph. Only the first paragraph of an item has its number. */
+    makePrefix: (): string => {
       const list = open.at(-1)
       if (list === undefined) return ""
       const { counters, item, level, style } = list
@@ -81,17 +81,18 @@ const makeLists = ({ lists: levels }: Styles) => {
       if (!item.hasLabel) return item.prefix
       const known = levels.get(style)
       if (item.start !== undefined) counters.values[level] = undefined
-      count(counters, level, item.start ?? known?.[level]?.start ?? 1)
-      const label = known === undefined ? "-" : labelOf(known, level, counters)
+      countItem(counters, level, item.start ?? known?.[level]?.start ?? 1)
+      const label = known === undefined ? "-" : renderLabel(known, level, counters)
       return label === "" ? indentOf(level) : `${indentOf(level)}${label} `
     },
-    heading: (at: number, isCounted: boolean): string => {
+    /** Counts a heading. `item` if it stands at the start of a list item. */
+    countHeading: (at: number, isCounted: boolean): string => {
       const list = open.at(-1)
       if (list !== undefined) return list.item === undefined || list.item.prefix !== undefined ? "" : "item"
       const known = levels.get(outline)
       if (known === undefined || !isCounted) return ""
-      count(headings, at, known[at]?.start ?? 1)
-      return labelOf(known, at, headings)
+      countItem(headings, at, known[at]?.start ?? 1)
+      return renderLabel(known, at, headings)
     }
   }
 }
@@ -102,166 +103,124 @@ const handlerOf = (
   formulas: ReadonlyMap<string, string>,
   hasSlides: boolean
 ): Handler => {
-  const readStyle = makeReader(styles)
   const lists = makeLists(styles)
   const scripts = makeScripts(writer)
   const spans: Array<Script> = []
-  let inStyles = false
   let depth = 0
   let prefix = ""
   let slides = 0
   let isTitle = false
-  /** The depth in elements of a comment that are not its text. */
-  let mutes = 0
   let isComment = false
   /** True until the first text of the notes of a slide. */
   let beginsNotes = false
-  const add = (text: string) => scripts.text(text, spans.at(-1) ?? "")
-  const headingPrefix = (attributes: Attributes): string => {
-    const at = Math.max(1, levelOf(attributes("outline-level") ?? "1")) - 1
-    const number = lists.heading(at, attributes("is-list-header") !== "true")
-    const label = number === "item" ? lists.prefix().trim() : number
+  const addText = (text: string) => scripts.text(text, spans.at(-1) ?? "")
+  const makeHeadingPrefix = (attributes: Attributes): string => {
+    const at = Math.max(1, parseLevel(attributes("outline-level") ?? "1")) - 1
+    const number = lists.countHeading(at, attributes("is-list-header") !== "true")
+    const label = number === "item" ? lists.makePrefix().trim() : number
     return `${"#".repeat(Math.min(6, at + 1))} ${label === "" || label === "-" ? "" : `${label} `}`
   }
-  return without(skipped, {
-    open: (name, attributes) => {
-      if (name === "automatic-styles") inStyles = true
-      if (inStyles) return readStyle(name, attributes)
-      if (mutes > 0 || (isComment && muted.has(name))) {
-        mutes++
-        return
-      }
-      switch (name) {
-        case "page": {
-          if (!hasSlides) return
-          slides++
-          const label = `slide ${slides}${styles.hidden.has(attributes("style-name") ?? "") ? " (hidden)" : ""}`
-          return slides === 1 ? writer.name(label) : writer.part(label)
-        }
-        case "notes":
-          beginsNotes = true
-          return
-        case "frame":
-          isTitle = attributes("class") === "title"
-          return
-        case "h":
-        case "p":
-          depth++
-          if (depth > 1) return
-          prefix = name === "h" ? headingPrefix(attributes) : isTitle ? "# " : lists.prefix()
-          return
-        case "list":
-          return lists.list(attributes)
-        case "list-item":
-        case "list-header":
-          return lists.item(attributes, name === "list-item")
-        case "span":
-          spans.push(styles.scripts.get(attributes("style-name") ?? "") ?? spans.at(-1) ?? "")
-          return
-        case "s":
-          return add(" ".repeat(Math.min(100, Math.max(1, wholeOf(attributes("c"), 1)))))
-        case "tab":
-          return add("\t")
-        case "line-break":
-          return writer.text("\n")
-        case "object": {
-          const path = (attributes("href") ?? "").replace(/^\.\//, "")
-          return writer.text(formulas.get(path) ?? "")
-        }
-        case "note":
-          scripts.close()
-          return writer.text(" [note ")
-        case "annotation":
-          scripts.close()
-          isComment = true
-          return writer.text(" [comment")
-        case "creator":
-          return writer.text(isComment ? " by " : "")
-        case "note-body":
-          return writer.text(": ")
-        case "table-row":
-          return writer.row.open()
-        case "table-cell":
-          return writer.cell.open()
-      }
+  const paragraphOf = (prefixOf: (attributes: Attributes) => string) => ({
+    open: (attributes: Attributes) => {
+      depth++
+      if (depth === 1) prefix = prefixOf(attributes)
     },
-    text: (text) => {
-      if (depth === 0 || mutes > 0) return
-      if (beginsNotes && text.trim() !== "") {
-        beginsNotes = false
-        writer.text("Notes:")
-        writer.paragraph()
-      }
-      add(text.replaceAll(/\s+/g, " "))
-    },
-    close: (name) => {
-      if (inStyles) {
-        if (name === "automatic-styles") inStyles = false
-        return
-      }
-      if (mutes > 0) {
-        mutes--
-        return
-      }
-      switch (name) {
-        case "h":
-        case "p":
-          depth--
-          if (depth > 0) return writer.text(" ")
-          scripts.close()
-          return writer.paragraph(prefix)
-        case "frame":
-          isTitle = false
-          return
-        case "notes":
-          beginsNotes = false
-          return
-        case "list":
-          return lists.endList()
-        case "span":
-          spans.pop()
-          return
-        case "creator":
-          return writer.text(isComment ? ": " : "")
-        case "annotation":
-          isComment = false
-          return writer.text("]")
-        case "note":
-          return writer.text("]")
-        case "table-cell":
-          return writer.cell.close()
-        case "table-row":
-          return writer.row.close()
-      }
+    close: () => {
+      depth--
+      if (depth > 0) return writer.text(" ")
+      scripts.close()
+      writer.paragraph(prefix)
     }
   })
+  const handler = handleElements(
+    {
+      page: (attributes) => {
+        if (!hasSlides) return
+        slides++
+        const isHidden = styles.hidden.has(attributes("style-name") ?? "")
+        writer.nextPart(`slide ${slides}${isHidden ? " (hidden)" : ""}`)
+      },
+      notes: { open: () => (beginsNotes = true), close: () => (beginsNotes = false) },
+      frame: {
+        open: (attributes) => (isTitle = attributes("class") === "title"),
+        close: () => (isTitle = false)
+      },
+      h: paragraphOf(makeHeadingPrefix),
+      p: paragraphOf(() => (isTitle ? "# " : lists.makePrefix())),
+      list: { open: lists.beginList, close: lists.endList },
+      "list-item": (attributes) => lists.beginItem(attributes, true),
+      "list-header": (attributes) => lists.beginItem(attributes, false),
+      span: {
+        open: (attributes) => spans.push(styles.scripts.get(attributes("style-name") ?? "") ?? spans.at(-1) ?? ""),
+        close: () => spans.pop()
+      },
+      s: (attributes) => addText(" ".repeat(Math.min(100, Math.max(1, parseWhole(attributes("c"), 1))))),
+      tab: () => addText("\t"),
+      "line-break": () => writer.text("\n"),
+      object: (attributes) => writer.text(formulas.get((attributes("href") ?? "").replace(/^\.\//, "")) ?? ""),
+      note: {
+        open: () => {
+          scripts.close()
+          writer.text(" [note ")
+        },
+        close: () => writer.text("]")
+      },
+      "note-body": () => writer.text(": "),
+      annotation: {
+        open: () => {
+          scripts.close()
+          isComment = true
+          writer.text(" [comment")
+        },
+        close: () => {
+          isComment = false
+          writer.text("]")
+        }
+      },
+      creator: {
+        open: () => writer.text(isComment ? " by " : ""),
+        close: () => writer.text(isComment ? ": " : "")
+      },
+      "table-row": writer.row,
+      "table-cell": writer.cell
+    },
+    (text) => {
+      if (depth === 0) return
+      if (beginsNotes && text.trim() !== "") {
+        beginsNotes = false
+        writer.line("Notes:")
+      }
+      addText(text.replaceAll(/\s+/g, " "))
+    }
+  )
+  return skipElements(
+    (name) => skipped.has(name) || (isComment && commentDetails.has(name)),
+    handleStyles(styles, handler)
+  )
 }
 
 const readBy =
-  (name: string, hasSlides: boolean) =>
+  (format: string, hasSlides: boolean) =>
   ({ bytes }: Input): Stream.Stream<Piece, DocumentError> =>
     Stream.unwrap(
       Effect.gen(function* () {
-        const fail = failing(name)
-        const archive = yield* Zip.open(bytes, fail)
+        const fail = makeFail(format)
+        const archive = yield* openArchive(bytes, fail)
         if (!archive.has("content.xml")) return yield* fail("Damaged", "it has no content.xml")
-        const { edges, styles } = yield* stylesOf(archive, fail)
-        const formulas = yield* formulasOf(archive, fail)
+        const { edges, styles } = yield* readStyles(archive, fail)
+        const formulas = yield* readFormulas(archive, fail)
         const writer = makeWriter()
-        const last = Effect.sync(() => {
+        const writeEdges = Stream.suspend(() => {
           if (edges.size > 0 && !hasSlides) writer.part("headers and footers")
-          for (const line of hasSlides ? [] : edges) {
-            writer.text(line)
-            writer.paragraph()
-          }
-          return writer.end()
+          for (const line of hasSlides ? [] : edges) writer.line(line)
+          return Stream.fromArray(writer.end())
         })
-        return pieces(archive, "content.xml", fail, writer, handlerOf(writer, styles, formulas, hasSlides)).pipe(
-          Stream.concat(Stream.unwrap(Effect.map(last, Stream.fromArray)))
+        return streamPart(archive, "content.xml", fail, writer, handlerOf(writer, styles, formulas, hasSlides)).pipe(
+          Stream.concat(writeEdges)
         )
       })
     )
 
-export const readText = readBy("OpenDocument text", false)
+export const readOdt = readBy("OpenDocument text", false)
 
-export const readSlides = readBy("OpenDocument presentation", true)
+export const readOdp = readBy("OpenDocument presentation", true)

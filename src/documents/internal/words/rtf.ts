@@ -1,250 +1,289 @@
-/** Rich text: paragraphs, headings, lists with their numbers, tables, notes, comments, headers and footers. */
+/** Reads RTF: paragraphs, headings, numbered lists, tables, notes, comments, headers and footers. */
 import * as Stream from "effect/Stream"
 import type { Input, Piece } from "../../../core/Document.ts"
 import { encodingOfCodePage, encodingsOfFonts } from "../../../support/text/charset.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
-import { indentOf, levelOf } from "../labels.ts"
-import { makeWriter } from "../writer.ts"
-import { characters, edges, known, skipped } from "./rtfWords.ts"
+import { indentOf, parseLevel } from "../labels.ts"
+import { makeWriter, type Writer } from "../writer.ts"
+import { scanTokens, type TokenHandler } from "./rtfTokens.ts"
 import { makeScripts, type Script } from "./scripts.ts"
 
+/** Groups whose content is not shown. */
+const skipped = new Set(
+  "fonttbl colortbl stylesheet info pict objdata sn sv sp nonshppict listtable listoverridetable xmlnstbl filetbl themedata colorschememapping datastore latentstyles atnid".split(
+    " "
+  )
+)
+
+/** Optional groups that are shown. */
+const optional = new Set(["shpinst", "annotation", "atnauthor", "pntext"])
+
+/** Headers and footers, also of left, right and first pages. */
+const edges = /^(header|footer)[lrf]?$/
+
+/** Words that stand for a character. */
+const characters = new Map([
+  ["line", "\n"],
+  ["tab", "\t"],
+  ["emdash", "—"],
+  ["endash", "–"],
+  ["bullet", "•"],
+  ["lquote", "‘"],
+  ["rquote", "’"],
+  ["ldblquote", "“"],
+  ["rdblquote", "”"],
+  ["nestcell", " "]
+])
+
 interface Group {
-  /** Where the text goes: into the document, a label, an author's name, or nowhere. */
+  /** Destination of text: the document, a label, the name of an author, or none. */
   readonly to: "text" | "label" | "author" | "nowhere"
   readonly isHidden: boolean
   readonly script: Script
   readonly encoding: string | undefined
-  /** Bytes that stand for a character of Unicode in older programs. */
+  /** Number of bytes after a Unicode character that repeat it for older programs. */
   readonly fallback: number
-  /** Written with the end of the group. */
+  /** Text that is written at the end of the group. */
   readonly end: string
-  /** True in a note or a comment, which is a part of its paragraph. */
+  /** True in a note or a comment, which stays inside its paragraph. */
   readonly isInline: boolean
   readonly edge: string
 }
 
+const firstGroup: Group = {
+  to: "text",
+  isHidden: false,
+  script: "",
+  encoding: undefined,
+  fallback: 1,
+  end: "",
+  isInline: false,
+  edge: ""
+}
+
 const maxDepth = 1_000
 const maxFonts = 10_000
-const sliceLength = 65_536
 const shortLength = 100
 
-const isLetter = (code: number): boolean => (code >= 97 && code <= 122) || (code >= 65 && code <= 90)
-const isDigit = (code: number): boolean => code >= 48 && code <= 57
+/** Writes the paragraphs of RTF, with their headings and list labels. */
+const makeParagraphs = (writer: Writer) => {
+  let label = ""
+  let level = 0
+  let outline: number | undefined
+  return {
+    reset: () => {
+      level = 0
+      outline = undefined
+    },
+    setLevel: (value: number | undefined) => (level = parseLevel(String(value ?? 0))),
+    setOutline: (value: number | undefined) =>
+      (outline = value !== undefined && value >= 0 && value < 9 ? value : undefined),
+    beginLabel: () => (label = ""),
+    addLabel: (text: string) => (label = cut(label + text, shortLength, "")),
+    end: (edge: string) => {
+      const mark = joinLines(label)
+      const item = mark === "" ? "" : `${indentOf(level)}${/[\p{L}\p{N}]/u.test(mark) ? mark : "-"} `
+      const prefix = outline === undefined ? item : `${"#".repeat(Math.min(6, outline + 1))} ${item.trimStart()}`
+      writer.paragraph(edge + prefix)
+      label = ""
+    }
+  }
+}
 
-/** Reads the document, and gives what is ready from time to time. */
-const parse = function* (bytes: Uint8Array): Generator<ReadonlyArray<Piece>> {
-  const writer = makeWriter()
+/** Writes the rows of a table. RTF has no element for a cell: it marks their ends. */
+const makeTable = (writer: Writer) => {
+  let inRow = false
+  return {
+    isOpen: () => inRow,
+    openRow: () => {
+      if (inRow) return
+      inRow = true
+      writer.row.open()
+      writer.cell.open()
+    },
+    endCell: () => {
+      writer.cell.close()
+      writer.cell.open()
+    },
+    closeRow: () => {
+      if (inRow) writer.row.close()
+      inRow = false
+    }
+  }
+}
+
+/** Collects bytes, so that characters of several bytes are decoded together. */
+const makeBuffer = (flush: (bytes: Uint8Array) => void) => {
+  const buffer = new Uint8Array(4_096)
+  let length = 0
+  const flushBuffer = () => {
+    if (length > 0) flush(buffer.subarray(0, length))
+    length = 0
+  }
+  return {
+    add: (byte: number) => {
+      buffer[length++] = byte
+      if (length === buffer.length) flushBuffer()
+    },
+    flush: flushBuffer
+  }
+}
+
+/** Makes a handler that writes tokens. `end` writes the open paragraph. */
+const makeReader = (writer: Writer): TokenHandler & { readonly end: () => void } => {
   const scripts = makeScripts(writer)
+  const paragraphs = makeParagraphs(writer)
   const groups: Array<Group> = []
   const fonts = new Map<number, string | undefined>()
-  const buffer = new Uint8Array(4_096)
-  let group: Group = {
-    to: "text",
-    isHidden: false,
-    script: "",
-    encoding: undefined,
-    fallback: 1,
-    end: "",
-    isInline: false,
-    edge: ""
-  }
-  let usual = "windows-1252"
-  let length = 0
-  /** Groups beyond those that are kept, and characters that are left out behind one of Unicode. */
-  let over = 0
+  const rows = makeTable(writer)
+  let group = firstGroup
+  let defaultEncoding = "windows-1252"
+  /** Number of open groups beyond the maximum depth. */
+  let excess = 0
+  /** Number of characters to skip after a Unicode character. */
   let skip = 0
   let isOptional = false
   let font = -1
-  let label = ""
   let author = ""
-  let level = 0
-  let outline: number | undefined
-  let inRow = false
 
+  const setGroup = (change: Partial<Group>) => {
+    group = { ...group, ...change }
+  }
   const write = (text: string) => {
     if (group.isHidden || group.to === "nowhere") return
-    if (group.to === "label") label = cut(label + text, shortLength, "")
+    if (group.to === "label") paragraphs.addLabel(text)
     else if (group.to === "author") author = cut(author + text, shortLength, "")
     else scripts.text(text, group.script)
   }
-  const flush = () => {
-    if (length > 0) write(new TextDecoder(group.encoding ?? usual).decode(buffer.subarray(0, length)))
-    length = 0
-  }
-  const byte = (code: number) => {
-    if (skip > 0) skip--
-    else {
-      buffer[length++] = code
-      if (length === buffer.length) flush()
-    }
-  }
-  const paragraph = () => {
+  const buffer = makeBuffer((bytes) => write(new TextDecoder(group.encoding ?? defaultEncoding).decode(bytes)))
+  const endParagraph = () => {
     scripts.close()
-    const mark = joinLines(label)
-    const item = mark === "" ? "" : `${indentOf(level)}${/[\p{L}\p{N}]/u.test(mark) ? mark : "-"} `
-    writer.paragraph(
-      group.edge + (outline === undefined ? item : `${"#".repeat(Math.min(6, outline + 1))} ${item.trimStart()}`)
-    )
-    label = ""
+    paragraphs.end(group.edge)
   }
-  const begin = (change: Partial<Group>) => {
-    group = { ...group, ...change }
+  const breakParagraph = () => (group.isInline ? write(" ") : group.to === "text" ? endParagraph() : undefined)
+  const beginLabel = () => {
+    paragraphs.beginLabel()
+    setGroup({ to: "label" })
   }
-  /** A note in its paragraph. */
-  const inline = (start: string) => {
+  /** Begins a note inside its paragraph. */
+  const beginNote = (start: string) => {
     scripts.close()
     write(start)
-    begin({ isInline: true, end: "]" })
+    setGroup({ isInline: true, end: "]" })
   }
-  const word = (name: string, value: number | undefined) => {
+  const hide = (value: number | undefined) => setGroup({ isHidden: value !== 0 })
+
+  const words: { readonly [word: string]: (value: number | undefined) => void } = {
+    par: breakParagraph,
+    sect: breakParagraph,
+    page: breakParagraph,
+    nestrow: breakParagraph,
+    pard: paragraphs.reset,
+    ilvl: paragraphs.setLevel,
+    outlinelevel: paragraphs.setOutline,
+    trowd: () => group.to === "text" && rows.openRow(),
+    cell: () => {
+      if (!rows.isOpen()) return write(" ")
+      endParagraph()
+      rows.endCell()
+    },
+    row: rows.closeRow,
+    listtext: beginLabel,
+    pntext: beginLabel,
+    atnauthor: () => {
+      author = ""
+      setGroup({ to: "author" })
+    },
+    annotation: () => beginNote(author === "" ? " [comment: " : ` [comment by ${joinLines(author)}: `),
+    footnote: () => beginNote(" [note: "),
+    super: (value) => setGroup({ script: value === 0 ? "" : "^" }),
+    sub: (value) => setGroup({ script: value === 0 ? "" : "_" }),
+    nosupersub: () => setGroup({ script: "" }),
+    plain: () => setGroup({ script: "", isHidden: false, encoding: undefined }),
+    v: hide,
+    deleted: hide,
+    uc: (value) => setGroup({ fallback: Math.min(10, Math.max(0, value ?? 1)) }),
+    u: (value) => {
+      write(String.fromCharCode((value ?? 63) & 0xffff))
+      skip = group.fallback
+    },
+    f: (value) => {
+      font = value ?? -1
+      setGroup({ encoding: fonts.get(font) })
+    },
+    fcharset: (value) => fonts.size < maxFonts && fonts.set(font, encodingsOfFonts.get(value ?? 0)),
+    mac: () => (defaultEncoding = "macintosh"),
+    ansicpg: (value) => value !== undefined && (defaultEncoding = encodingOfCodePage(value))
+  }
+  const table = new Map(Object.entries(words))
+
+  const readWord = (name: string, value: number | undefined) => {
     const wasOptional = isOptional
     isOptional = false
-    if (skipped.has(name) || (wasOptional && !known.has(name))) return begin({ to: "nowhere" })
+    if (skipped.has(name) || (wasOptional && !optional.has(name))) return setGroup({ to: "nowhere" })
     const edge = edges.exec(name)?.[1]
     if (edge !== undefined) {
-      paragraph()
-      return begin({ edge: `${edge}: ` })
+      endParagraph()
+      return setGroup({ edge: `${edge}: ` })
     }
-    const character = characters[name]
-    if (character !== undefined) return write(character)
-    switch (name) {
-      case "par":
-      case "sect":
-      case "page":
-      case "nestrow":
-        return group.isInline ? write(" ") : group.to === "text" ? paragraph() : undefined
-      case "pard":
-        level = 0
-        outline = undefined
-        return
-      case "ilvl":
-        level = levelOf(String(value ?? 0))
-        return
-      case "outlinelevel":
-        outline = value !== undefined && value >= 0 && value < 9 ? value : undefined
-        return
-      case "trowd":
-        if (inRow || group.to !== "text") return
-        inRow = true
-        writer.row.open()
-        return writer.cell.open()
-      case "cell":
-        if (!inRow) return write(" ")
-        paragraph()
-        writer.cell.close()
-        return writer.cell.open()
-      case "row":
-        if (inRow) writer.row.close()
-        inRow = false
-        return
-      case "listtext":
-      case "pntext":
-        label = ""
-        return begin({ to: "label" })
-      case "atnauthor":
-        author = ""
-        return begin({ to: "author" })
-      case "annotation":
-        return inline(author === "" ? " [comment: " : ` [comment by ${joinLines(author)}: `)
-      case "footnote":
-        return inline(" [note: ")
-      case "super":
-        return begin({ script: value === 0 ? "" : "^" })
-      case "sub":
-        return begin({ script: value === 0 ? "" : "_" })
-      case "nosupersub":
-        return begin({ script: "" })
-      case "plain":
-        return begin({ script: "", isHidden: false, encoding: undefined })
-      case "v":
-      case "deleted":
-        return begin({ isHidden: value !== 0 })
-      case "uc":
-        return begin({ fallback: Math.min(10, Math.max(0, value ?? 1)) })
-      case "u":
-        write(String.fromCharCode((value ?? 63) & 0xffff))
-        skip = group.fallback
-        return
-      case "f":
-        font = value ?? -1
-        return begin({ encoding: fonts.get(font) })
-      case "fcharset":
-        if (fonts.size < maxFonts) fonts.set(font, encodingsOfFonts.get(value ?? 0))
-        return
-      case "mac":
-        usual = "macintosh"
-        return
-      case "ansicpg":
-        if (value === undefined) return
-        usual = encodingOfCodePage(value)
-        return
-    }
+    const character = characters.get(name)
+    if (character === undefined) table.get(name)?.(value)
+    else write(character)
   }
 
-  let next = sliceLength
-  for (let at = 0; at < bytes.length; at++) {
-    if (at >= next) {
-      next = at + sliceLength
-      yield writer.take()
-    }
-    const code = bytes[at] ?? 0
-    if (code === 123) {
-      flush()
+  return {
+    openGroup: () => {
+      buffer.flush()
       skip = 0
       if (groups.length < maxDepth) {
         groups.push(group)
-        begin({ end: "" })
-      } else over++
-    } else if (code === 125) {
-      flush()
+        setGroup({ end: "" })
+      } else excess++
+    },
+    closeGroup: () => {
+      buffer.flush()
       skip = 0
-      if (over > 0) over--
-      else {
-        if (group.end !== "") {
-          scripts.close()
-          write(group.end)
-        }
-        const outer = groups.pop()
-        if (outer !== undefined) {
-          if (group.edge !== outer.edge) paragraph()
-          group = outer
-        }
+      if (excess > 0) {
+        excess--
+        return
       }
-    } else if (code === 92) {
-      const following = bytes[++at] ?? 0
-      if (isLetter(following)) {
-        let end = at
-        while (end < at + 32 && isLetter(bytes[end] ?? 0)) end++
-        const name = String.fromCharCode(...bytes.subarray(at, end))
-        const start = end
-        if (bytes[end] === 45) end++
-        while (end < start + 11 && isDigit(bytes[end] ?? 0)) end++
-        const value = end > start ? Number(String.fromCharCode(...bytes.subarray(start, end))) : undefined
-        at = bytes[end] === 32 ? end : end - 1
-        if (name === "bin") at += Math.max(0, value ?? 0)
-        else if (skip > 0) skip--
-        else {
-          flush()
-          word(name, value === undefined || Number.isNaN(value) ? undefined : value)
-        }
-      } else if (following === 39) {
-        byte(Number.parseInt(String.fromCharCode(...bytes.subarray(at + 1, at + 3)), 16) || 63)
-        at += 2
-      } else if (following === 42) isOptional = true
-      else if (following === 10 || following === 13) {
-        flush()
-        word("par", undefined)
-      } else if (following === 126) byte(32)
-      else if (following === 95) byte(45)
-      else if (following === 92 || following === 123 || following === 125) byte(following)
-    } else if (code !== 10 && code !== 13 && code !== 0) byte(code)
+      if (group.end !== "") {
+        scripts.close()
+        write(group.end)
+      }
+      const outer = groups.pop()
+      if (outer === undefined) return
+      if (group.edge !== outer.edge) endParagraph()
+      group = outer
+    },
+    word: (name, value) => {
+      if (skip > 0) skip--
+      else {
+        buffer.flush()
+        readWord(name, value)
+      }
+    },
+    byte: (code) => {
+      if (skip > 0) skip--
+      else buffer.add(code)
+    },
+    optional: () => (isOptional = true),
+    end: () => {
+      buffer.flush()
+      endParagraph()
+    }
   }
-  flush()
-  paragraph()
+}
+
+const parse = function* (bytes: Uint8Array): Generator<ReadonlyArray<Piece>> {
+  const writer = makeWriter()
+  const reader = makeReader(writer)
+  for (const _ of scanTokens(bytes, reader)) yield writer.take()
+  reader.end()
   yield writer.end()
 }
 
-export const read = ({ bytes }: Input): Stream.Stream<Piece> =>
+export const readRtf = ({ bytes }: Input): Stream.Stream<Piece> =>
   Stream.suspend(() => Stream.fromIterable(parse(bytes), { chunkSize: 1 })).pipe(
     Stream.flatMap((pieces) => Stream.fromArray(pieces))
   )

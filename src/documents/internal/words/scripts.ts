@@ -1,13 +1,13 @@
-/** Raised and lowered text in plain characters: `10^(-6)`, `H_(2)O`. */
+/** Writes superscripts and subscripts in plain characters: `10^(-6)`, `H_(2)O`. */
 import type { Writer } from "../writer.ts"
 
-/** A raised text, a lowered one, or neither. */
+/** Superscript, subscript, or neither. */
 export type Script = "^" | "_" | ""
 
-/** Writes texts with their script. Neighbours of one script share their brackets. */
+/** Writes texts with their script. Neighbours of the same script share brackets. */
 export interface ScriptWriter {
   readonly text: (text: string, script: Script) => void
-  /** Closes the brackets, as at the end of a paragraph. */
+  /** Closes the brackets. */
   readonly close: () => void
 }
 

@@ -1,16 +1,22 @@
-/** The styles of a Word document, and the numbers of its lists. */
+/** Styles and list numbers of Word documents. */
 import * as Effect from "effect/Effect"
 import type { DocumentError } from "../../../core/Document.ts"
-import { cut } from "../../../support/text/text.ts"
 import type { Fail } from "../failure.ts"
-import { count, type Counters, indentOf, levelOf, makeCounters, numeralOf, type Numerals, wholeOf } from "../labels.ts"
-import { whole } from "../xml.ts"
+import {
+  type Counters,
+  countItem,
+  formatNumber,
+  indentOf,
+  makeCounters,
+  type Numerals,
+  parseLevel,
+  parseWhole
+} from "../labels.ts"
+import { copyText } from "../names.ts"
+import { type Attributes, handleElements, readPart } from "../xml.ts"
 import type { Archive } from "../zip.ts"
 
-/** A short text apart from the chunk that it came in, which it would keep otherwise. */
-const own = (text: string | undefined): string => structuredClone(cut(text ?? "", 100, ""))
-
-/** The place of a paragraph in a list; without a level, it is the level of one of the styles. */
+/** The place of a paragraph in a list. Without a level, one of the styles decides it. */
 interface Place {
   readonly list: string
   readonly level: number | undefined
@@ -27,30 +33,27 @@ interface Style {
 
 type Styles = ReadonlyMap<string, Style>
 
-const nothing = () => undefined
-
-const stylesOf = (archive: Archive, path: string, fail: Fail): Effect.Effect<Styles, DocumentError> => {
+const readStyles = (archive: Archive, path: string, fail: Fail): Effect.Effect<Styles, DocumentError> => {
   const styles = new Map<string, Style>()
   let style: Style | undefined
-  return whole(archive, path, fail, {
-    open: (name, attributes) => {
-      if (name === "style") {
+  const setStyle = (change: (value: string | undefined) => Partial<Style>) => (attributes: Attributes) => {
+    if (style !== undefined) Object.assign(style, change(attributes("val")))
+  }
+  const handler = handleElements({
+    style: {
+      open: (attributes) => {
         style = { name: "", basedOn: undefined, outline: undefined, list: undefined, level: undefined }
-        styles.set(own(attributes("styleId")), style)
-      }
-      if (style === undefined) return
-      const value = attributes("val")
-      if (name === "name") style.name = own(value).toLowerCase()
-      else if (name === "basedOn") style.basedOn = own(value)
-      else if (name === "outlineLvl") style.outline = levelOf(value)
-      else if (name === "numId") style.list = own(value)
-      else if (name === "ilvl") style.level = levelOf(value)
+        styles.set(copyText(attributes("styleId")), style)
+      },
+      close: () => (style = undefined)
     },
-    text: nothing,
-    close: (name) => {
-      if (name === "style") style = undefined
-    }
-  }).pipe(Effect.as(styles))
+    name: setStyle((name) => ({ name: copyText(name).toLowerCase() })),
+    basedOn: setStyle((id) => ({ basedOn: copyText(id) })),
+    outlineLvl: setStyle((level) => ({ outline: parseLevel(level) })),
+    numId: setStyle((id) => ({ list: copyText(id) })),
+    ilvl: setStyle((level) => ({ level: parseLevel(level) }))
+  })
+  return readPart(archive, path, fail, handler).pipe(Effect.as(styles))
 }
 
 interface Level {
@@ -58,20 +61,20 @@ interface Level {
   format: string
   text: string
   isLegal: boolean
-  /** The level below which this one begins anew: 0 for never. */
+  /** The level whose items reset this one. 0 for never. */
   restart: number | undefined
   style: string | undefined
 }
 
 interface List {
   readonly levels: Array<Level | undefined>
-  /** The style that has the levels. */
+  /** The style that defines the levels. */
   link: string | undefined
 }
 
 interface Instance {
   list: string
-  /** Levels that begin at another number, or are others. */
+  /** Levels that override those of the list. */
   readonly starts: Array<number | undefined>
   readonly levels: Array<Level | undefined>
 }
@@ -92,59 +95,57 @@ const makeLevel = (): Level => ({
 
 const isOn = (value: string | undefined): boolean => value === undefined || /^(?:1|true|on)$/.test(value)
 
-const numberingOf = (archive: Archive, path: string, fail: Fail): Effect.Effect<Numbering, DocumentError> => {
+const readNumbering = (archive: Archive, path: string, fail: Fail): Effect.Effect<Numbering, DocumentError> => {
   const lists = new Map<string, List>()
   const instances = new Map<string, Instance>()
   let list: List | undefined
   let instance: Instance | undefined
   let level: Level | undefined
   let overridden = 0
-  return whole(archive, path, fail, {
-    open: (name, attributes) => {
-      const value = attributes("val")
-      switch (name) {
-        case "abstractNum":
-          list = { levels: [], link: undefined }
-          lists.set(own(attributes("abstractNumId")), list)
-          return
-        case "numStyleLink":
-          if (list !== undefined) list.link = own(value)
-          return
-        case "num":
-          instance = { list: "", starts: [], levels: [] }
-          instances.set(own(attributes("numId")), instance)
-          return
-        case "abstractNumId":
-          if (instance !== undefined) instance.list = own(value)
-          return
-        case "lvlOverride":
-          overridden = levelOf(attributes("ilvl"))
-          return
-        case "startOverride":
-          if (instance !== undefined) instance.starts[overridden] = wholeOf(value, 1)
-          return
-        case "lvl": {
-          level = makeLevel()
-          const levels = instance?.levels ?? list?.levels
-          if (levels !== undefined) levels[levelOf(attributes("ilvl"))] = level
-          return
-        }
-      }
-      if (level === undefined) return
-      if (name === "start") level.start = wholeOf(value, 1)
-      else if (name === "numFmt") level.format = own(value)
-      else if (name === "lvlText") level.text = structuredClone(cut(value ?? "", 50, ""))
-      else if (name === "isLgl") level.isLegal = isOn(value)
-      else if (name === "lvlRestart") level.restart = levelOf(value)
-      else if (name === "pStyle") level.style = own(value)
+  const setLevel = (change: (value: string | undefined) => Partial<Level>) => (attributes: Attributes) => {
+    if (level !== undefined) Object.assign(level, change(attributes("val")))
+  }
+  const handler = handleElements({
+    abstractNum: {
+      open: (attributes) => {
+        list = { levels: [], link: undefined }
+        lists.set(copyText(attributes("abstractNumId")), list)
+      },
+      close: () => (list = undefined)
     },
-    text: nothing,
-    close: (name) => {
-      if (name === "lvl") level = undefined
-      else if (name === "abstractNum") list = undefined
-      else if (name === "num") instance = undefined
-    }
-  }).pipe(Effect.as({ lists, instances }))
+    numStyleLink: (attributes) => {
+      if (list !== undefined) list.link = copyText(attributes("val"))
+    },
+    num: {
+      open: (attributes) => {
+        instance = { list: "", starts: [], levels: [] }
+        instances.set(copyText(attributes("numId")), instance)
+      },
+      close: () => (instance = undefined)
+    },
+    abstractNumId: (attributes) => {
+      if (instance !== undefined) instance.list = copyText(attributes("val"))
+    },
+    lvlOverride: (attributes) => (overridden = parseLevel(attributes("ilvl"))),
+    startOverride: (attributes) => {
+      if (instance !== undefined) instance.starts[overridden] = parseWhole(attributes("val"), 1)
+    },
+    lvl: {
+      open: (attributes) => {
+        level = makeLevel()
+        const levels = instance?.levels ?? list?.levels
+        if (levels !== undefined) levels[parseLevel(attributes("ilvl"))] = level
+      },
+      close: () => (level = undefined)
+    },
+    start: setLevel((value) => ({ start: parseWhole(value, 1) })),
+    numFmt: setLevel((value) => ({ format: copyText(value) })),
+    lvlText: setLevel((value) => ({ text: copyText(value, 50) })),
+    isLgl: setLevel((value) => ({ isLegal: isOn(value) })),
+    lvlRestart: setLevel((value) => ({ restart: parseLevel(value) })),
+    pStyle: setLevel((value) => ({ style: copyText(value) }))
+  })
+  return readPart(archive, path, fail, handler).pipe(Effect.as({ lists, instances }))
 }
 
 const numerals = new Map<string, Numerals>([
@@ -155,7 +156,7 @@ const numerals = new Map<string, Numerals>([
   ["upperRoman", "ROMAN"]
 ])
 
-/** What is known of a paragraph when it ends. */
+/** Formatting of a paragraph. */
 export interface Paragraph {
   style: string | undefined
   list: string | undefined
@@ -163,7 +164,7 @@ export interface Paragraph {
   outline: number | undefined
 }
 
-/** A style and those that it is based on, nearest first. */
+/** Lists a style and its base styles, nearest first. */
 const chainOf = (styles: Styles, id: string): ReadonlyArray<readonly [string, Style]> => {
   const chain: Array<readonly [string, Style]> = []
   for (let next: string | undefined = id; next !== undefined && chain.length < 20;) {
@@ -177,7 +178,7 @@ const chainOf = (styles: Styles, id: string): ReadonlyArray<readonly [string, St
 
 const headingName = /^heading ?([1-9])$/i
 
-/** The level of a heading, from 1; `undefined` for a paragraph of text. Names are English in every language of Word. */
+/** Finds the level of a heading, from 1. Word stores English names in every language. */
 const headingOf = (styles: Styles, { outline, style: id }: Paragraph): number | undefined => {
   if (outline !== undefined) return outline < 9 ? outline + 1 : undefined
   if (id === undefined) return undefined
@@ -194,12 +195,12 @@ const headingOf = (styles: Styles, { outline, style: id }: Paragraph): number | 
 
 const listName = /^list ?(?:bullet|number)/i
 
-/** Writes the beginnings of paragraphs, which must be asked for in the order of the document. */
+/** Makes a function that numbers paragraphs. Call it in the order of the document. */
 const makePrefixes = (styles: Styles, { instances, lists }: Numbering): ((paragraph: Paragraph) => string) => {
   const counters = new Map<string, Counters>()
-  const begun = new Set<string>()
+  const started = new Set<string>()
 
-  const resolved = (instance: Instance): readonly [string, List] | undefined => {
+  const resolveList = (instance: Instance): readonly [string, List] | undefined => {
     const list = lists.get(instance.list)
     if (list === undefined) return undefined
     const linked = list.link === undefined ? undefined : instances.get(styles.get(list.link)?.list ?? "")
@@ -207,17 +208,21 @@ const makePrefixes = (styles: Styles, { instances, lists }: Numbering): ((paragr
     return linked !== undefined && levels !== undefined ? [linked.list, levels] : [instance.list, list]
   }
 
-  const labelOf = (values: Counters["values"], levels: ReadonlyArray<Level | undefined>, { isLegal, text }: Level) =>
+  const renderLabel = (
+    values: Counters["values"],
+    levels: ReadonlyArray<Level | undefined>,
+    { isLegal, text }: Level
+  ) =>
     text.replaceAll(/%([1-9])/g, (_, digit: string) => {
       const at = Number(digit) - 1
       const level = levels[at]
       const format = isLegal ? undefined : numerals.get(level?.format ?? "")
-      return numeralOf(format ?? "decimal", values[at] ?? level?.start ?? 1)
+      return formatNumber(format ?? "decimal", values[at] ?? level?.start ?? 1)
     })
 
-  const item = ({ level, list: id, styles: ids }: Place): string => {
+  const makeItem = ({ level, list: id, styles: ids }: Place): string => {
     const instance = instances.get(id)
-    const found = instance === undefined ? undefined : resolved(instance)
+    const found = instance === undefined ? undefined : resolveList(instance)
     if (instance === undefined || found === undefined) return `${indentOf(level ?? 0)}- `
     const [key, list] = found
     const levels = Array.from({ length: 10 }, (_, at) => instance.levels[at] ?? list.levels[at])
@@ -227,16 +232,16 @@ const makePrefixes = (styles: Styles, { instances, lists }: Numbering): ((paragr
     if (own === undefined) return `${indentOf(at)}- `
     const known = counters.get(key) ?? makeCounters()
     counters.set(key, known)
-    if (!begun.has(id)) {
-      begun.add(id)
+    if (!started.has(id)) {
+      started.add(id)
       for (const [index, start] of instance.starts.entries()) if (start !== undefined) known.values[index] = undefined
     }
-    count(known, at, instance.starts[at] ?? own.start, (deeper) => {
+    countItem(known, at, instance.starts[at] ?? own.start, (deeper) => {
       const restart = levels[deeper]?.restart
       return restart !== undefined && (restart === 0 || at >= restart)
     })
     if (own.format === "bullet") return `${indentOf(at)}- `
-    const label = labelOf(known.values, levels, own).trim()
+    const label = renderLabel(known.values, levels, own).trim()
     return label === "" ? indentOf(at) : `${indentOf(at)}${label} `
   }
 
@@ -253,7 +258,7 @@ const makePrefixes = (styles: Styles, { instances, lists }: Numbering): ((paragr
     const heading = headingOf(styles, paragraph)
     const place = placeOf(paragraph)
     const isNone = place?.list === "0"
-    const label = place === undefined || isNone ? undefined : item(place)
+    const label = place === undefined || isNone ? undefined : makeItem(place)
     if (heading !== undefined) {
       const number = (label ?? "").trim()
       return `${"#".repeat(Math.min(6, heading))} ${number === "" || number === "-" ? "" : `${number} `}`
@@ -263,13 +268,13 @@ const makePrefixes = (styles: Styles, { instances, lists }: Numbering): ((paragr
   }
 }
 
-/** Reads the styles and the numbering of a document. */
-export const prefixesOf = (
+/** Reads styles and numbering, and makes the function that returns the prefix of a paragraph. */
+export const readPrefixes = (
   archive: Archive,
   paths: { readonly styles: string; readonly numbering: string },
   fail: Fail
 ): Effect.Effect<(paragraph: Paragraph) => string, DocumentError> =>
   Effect.gen(function* () {
-    const styles = yield* stylesOf(archive, paths.styles, fail)
-    return makePrefixes(styles, yield* numberingOf(archive, paths.numbering, fail))
+    const styles = yield* readStyles(archive, paths.styles, fail)
+    return makePrefixes(styles, yield* readNumbering(archive, paths.numbering, fail))
   })
