@@ -27,12 +27,12 @@ import { freeNames } from "../support/text/names.ts"
 import { cut } from "../support/text/text.ts"
 import { oneLine } from "../support/text/untrusted.ts"
 import { send, textOf } from "./internal/connectors/http.ts"
-import { type Document, listAt, objectAt, readDocument, resolved, textAt } from "./internal/openapi/document.ts"
-import { type Found, operationsOf, serverOf, toolName } from "./internal/openapi/operations.ts"
+import { type Document, listAt, objectAt, readDocument, resolve, textAt } from "./internal/openapi/document.ts"
+import { type Found, operationsOf, serverOf, makeToolName } from "./internal/openapi/operations.ts"
 import { makeSchemas } from "./internal/openapi/schemas.ts"
-import { nearest } from "./internal/openapi/search.ts"
+import { findNearest } from "./internal/openapi/search.ts"
 import { type Auth, namesOf, schemesOf } from "./internal/openapi/security.ts"
-import { type Made, makeTool, type Operation, pair } from "./internal/openapi/tools.ts"
+import { type Made, makeTool, makePair, type Operation } from "./internal/openapi/tools.ts"
 import { OpenApiError } from "./OpenApiError.ts"
 
 export type { Auth, Operation }
@@ -47,7 +47,7 @@ export interface Options<R = never> {
   readonly auth?: Auth<R> | undefined
   /** Renames the tool of an operation. Names are made legal and unique. */
   readonly names?: ((operation: Operation) => string) | undefined
-  /** One tool an operation, or a pair (`search` and `call`) for all; by default a pair for more than 40 operations. */
+  /** One tool for each operation, or a pair of tools (`search` and `call`). Default: a pair for more than 40 operations. */
   readonly as?: "operations" | "search" | undefined
   /** Replaces the first server of the document. */
   readonly baseUrl?: string | undefined
@@ -68,13 +68,12 @@ export interface OpenApiTools<R = never> {
   readonly operations: ReadonlyArray<Operation>
 }
 
-const mostAlone = 40
+/** A document with more operations becomes a pair of tools by default. */
+const maxTools = 40
 const shownCharacters = 30_000
 
-const chosen = (include: Options["include"], operation: Operation, found: Found): boolean => {
-  if (include === undefined) return true
-  return typeof include === "function" ? include(operation) : include.includes(found.id)
-}
+const isIncluded = (include: Options["include"], operation: Operation): boolean =>
+  include === undefined || (typeof include === "function" ? include(operation) : include.includes(operation.id))
 
 /** Lists the unknown ids of `include`, each with the most similar id. */
 const unknownIds = (include: Options["include"], all: ReadonlyArray<Found>): ReadonlyArray<string> => {
@@ -83,17 +82,65 @@ const unknownIds = (include: Options["include"], all: ReadonlyArray<Found>): Rea
   return include
     .filter((id) => !ids.includes(id))
     .map((id) => {
-      const alike = nearest(id, ids)
-      return alike === undefined ? JSON.stringify(id) : `${JSON.stringify(id)} (is it ${JSON.stringify(alike)}?)`
+      const similar = findNearest(id, ids)
+      return similar === undefined ? JSON.stringify(id) : `${JSON.stringify(id)} (is it ${JSON.stringify(similar)}?)`
     })
 }
 
-/** Finds a reference of a path to a missing part of the document. */
-const pathElsewhere = (document: Document): string | undefined =>
-  Object.values(objectAt(document.root, "paths") ?? {})
-    .filter((item) => resolved(document, item) === undefined)
+/** Explains why a document has no tools. */
+const explainNothing = (document: Document, all: ReadonlyArray<Found>): string => {
+  const missing = Object.values(objectAt(document.root, "paths") ?? {})
+    .filter((item) => resolve(document, item) === undefined)
     .map((item) => (isObject(item) ? textAt(item, "$ref") : undefined))
     .find((ref) => ref !== undefined)
+  return all.length > 0 || missing === undefined
+    ? "no operation of it is included, so there is no tool"
+    : `its paths are in other files (${cut(missing, 100)}), which are not looked for; make one document of them first, with a bundler such as redocly bundle`
+}
+
+type Fail = (problem: string) => OpenApiError
+
+/** Finds the address of the service. */
+const findBase = (
+  { root }: Document,
+  from: string | undefined,
+  baseUrl: string | undefined,
+  fail: Fail
+): Effect.Effect<URL, OpenApiError> => {
+  const server = baseUrl ?? serverOf(listAt(root, "servers")) ?? (from === undefined ? undefined : "/")
+  const base = server === undefined ? null : URL.parse(server, from)
+  if (base === null || !/^https?:$/.test(base.protocol)) {
+    const problem = `it does not say where the service is (${cut(server ?? "no servers", 100)}); give baseUrl`
+    return Effect.fail(fail(problem))
+  }
+  const variable = /\{[^{}]*\}/.exec(server ?? "")?.[0]
+  return variable === undefined
+    ? Effect.succeed(base)
+    : Effect.fail(fail(`the address of its service has a part without a value, ${cut(variable, 60)}; give baseUrl`))
+}
+
+const parseOrigins = (origins: ReadonlyArray<string>, fail: Fail): Effect.Effect<ReadonlyArray<string>, OpenApiError> =>
+  Effect.forEach(origins, (origin) => {
+    const url = URL.parse(origin)
+    return url === null
+      ? Effect.fail(fail(`origins: ${JSON.stringify(origin)} is no URL, such as https://uploads.example.com`))
+      : Effect.succeed(url.origin)
+  })
+
+/** Finds names in `auth` and `include` that the document lacks. */
+const findUnknown = <R>(
+  document: Document,
+  { auth, include }: Options<R>,
+  all: ReadonlyArray<Found>
+): string | undefined => {
+  const schemes = Object.keys(schemesOf(document))
+  const strange = namesOf(auth).filter((name) => !schemes.includes(name))
+  if (strange.length > 0) {
+    return `auth: it has no security scheme ${strange.join(", ")}; it has ${schemes.join(", ") || "none"}`
+  }
+  const unknown = unknownIds(include, all)
+  return unknown.length === 0 ? undefined : `include: it has no operation ${unknown.slice(0, 5).join(", ")}`
+}
 
 const fromDocument = Effect.fnUntraced(function* <R>(
   document: Document,
@@ -102,38 +149,19 @@ const fromDocument = Effect.fnUntraced(function* <R>(
   options: Options<R>
 ) {
   const fail = (problem: string) => new OpenApiError({ document: label, problem })
-  const { root } = document
-  const server = options.baseUrl ?? serverOf(listAt(root, "servers")) ?? (from === undefined ? undefined : "/")
-  const base = server === undefined ? null : URL.parse(server, from)
-  if (base === null || !/^https?:$/.test(base.protocol)) {
-    return yield* fail(`it does not say where the service is (${cut(server ?? "no servers", 100)}); give baseUrl`)
-  }
-  const variable = /\{[^{}]*\}/.exec(server ?? "")?.[0]
-  if (variable !== undefined) {
-    return yield* fail(`the address of its service has a part without a value, ${cut(variable, 60)}; give baseUrl`)
-  }
-  const trusted = new Set([base.origin])
-  for (const origin of options.origins ?? []) {
-    const url = URL.parse(origin)
-    if (url === null)
-      return yield* fail(`origins: ${JSON.stringify(origin)} is no URL, such as https://uploads.example.com`)
-    trusted.add(url.origin)
-  }
-  const schemes = Object.keys(schemesOf(document))
-  const strange = namesOf(options.auth).filter((name) => !schemes.includes(name))
-  if (strange.length > 0) {
-    return yield* fail(`auth: it has no security scheme ${strange.join(", ")}; it has ${schemes.join(", ") || "none"}`)
-  }
-  const service = oneLine(cut(options.name ?? textAt(objectAt(root, "info") ?? {}, "title") ?? "The service", 60))
+  const base = yield* findBase(document, from, options.baseUrl, fail)
+  const origins = yield* parseOrigins(options.origins ?? [], fail)
   const all = operationsOf(document)
-  const unknown = unknownIds(options.include, all)
-  if (unknown.length > 0) return yield* fail(`include: it has no operation ${unknown.slice(0, 5).join(", ")}`)
+  const unknown = findUnknown(document, options, all)
+  if (unknown !== undefined) return yield* fail(unknown)
+  const title = textAt(objectAt(document.root, "info") ?? {}, "title")
+  const service = oneLine(cut(options.name ?? title ?? "The service", 60))
   const setting = {
     document,
     schemas: makeSchemas(document),
     service,
     base: base.href,
-    trusted,
+    trusted: new Set([base.origin, ...origins]),
     auth: options.auth,
     isMoved: options.baseUrl !== undefined,
     headers: options.headers ?? {},
@@ -142,21 +170,16 @@ const fromDocument = Effect.fnUntraced(function* <R>(
   const free = freeNames()
   const made = all.flatMap((found): ReadonlyArray<Made<R>> => {
     const { id, isDeprecated, method, path, summary, tags } = found
-    const named = { id, name: id, method, path, tags, summary, isDeprecated }
-    if (!chosen(options.include, named, found)) return []
-    return [makeTool(setting, found, { ...named, name: toolName(options.names?.(named) ?? id, free) })]
+    const operation = { id, name: id, method, path, tags, summary, isDeprecated }
+    if (!isIncluded(options.include, operation)) return []
+    const name = makeToolName(options.names?.(operation) ?? id, free)
+    return [makeTool(setting, found, { ...operation, name })]
   })
-  if (made.length === 0) {
-    const elsewhere = all.length === 0 ? pathElsewhere(document) : undefined
-    return yield* fail(
-      elsewhere === undefined
-        ? "no operation of it is included, so there is no tool"
-        : `its paths are in other files (${cut(elsewhere, 100)}), which are not looked for; make one document of them first, with a bundler such as redocly bundle`
-    )
-  }
-  const isPair = options.as === "search" || (options.as === undefined && made.length > mostAlone)
+  if (made.length === 0) return yield* fail(explainNothing(document, all))
+  const isPair = options.as === "search" || (options.as === undefined && made.length > maxTools)
+  const prefix = makeToolName(options.name ?? service, freeNames()).slice(0, 50)
   const tools: ReadonlyArray<OperationTool<R>> = isPair
-    ? pair(made, service, toolName(options.name ?? service, freeNames()).slice(0, 50), setting.outputLimit)
+    ? makePair(made, service, prefix, setting.outputLimit)
     : made.map(({ tool }) => tool())
   return { tools, operations: made.map(({ operation }) => operation) }
 })

@@ -1,4 +1,4 @@
-/** Requests to services: authorised by a connection, repeated on demand, bounded in time and size. */
+/** Sends requests to services, with credentials, repeats, and limits on time and size. */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -46,7 +46,7 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly body?: HttpBody | undefined
   readonly isReading?: boolean | undefined
-  /** The words of the service for what it refused, from its answer; it may call an answer with status 200 refused. */
+  /** Finds a refusal in a response of any status. */
   readonly refusal?: ((answer: Answer) => Refusal | undefined) | undefined
 }
 
@@ -70,13 +70,13 @@ export interface Answer {
 
 export const textOf = ({ bytes }: Pick<Answer, "bytes">): string => new TextDecoder().decode(bytes)
 
-const mostBytes = 10 * 1024 * 1024
-const mostOfFailure = 64 * 1024
+const maxBytes = 10 * 1024 * 1024
+const maxFailureBytes = 64 * 1024
 const timeout = "30 seconds"
-const mostRepeats = 3
-const mostWaitMillis = 60_000
-const mostRedirects = 5
-const shownOfFailure = 2_000
+const maxRepeats = 3
+const maxWaitMillis = 60_000
+const maxRedirects = 5
+const maxQuoted = 2_000
 
 export const failure = (
   { operation, service }: Pick<Call, "service" | "operation">,
@@ -100,7 +100,7 @@ const isText = ({ headers }: Answer): boolean =>
 const quoteAnswer = (answer: Answer): string => {
   if (!isText(answer)) return ""
   const text = visible(textOf(answer)).trim()
-  return text === "" ? "" : ` It said: ${JSON.stringify(cut(text, shownOfFailure))}`
+  return text === "" ? "" : ` It said: ${JSON.stringify(cut(text, maxQuoted))}`
 }
 
 const hints: { readonly [status: number]: string } = {
@@ -120,7 +120,7 @@ const isRateLimit = ({ headers, status }: Answer): boolean =>
   ((status === 403 || status === 503) && Option.isSome(Headers.get(headers, "retry-after"))) ||
   (status === 403 && Option.getOrUndefined(Headers.get(headers, "x-ratelimit-remaining")) === "0")
 
-/** Reads how long the service wants to be left alone: from `Retry-After`, or the reset time of GitHub's limit. */
+/** Reads the wait that the service asks for: from `Retry-After`, or from the reset time of GitHub's limit. */
 const readWait = (headers: Headers.Headers, now: number): number | undefined => {
   const after = headers["retry-after"]?.trim() ?? ""
   const wait = readRetryAfter({ get: (name) => headers[name] }, now)
@@ -166,74 +166,69 @@ const sendOnce = Effect.fnUntraced(function* (call: Call, shown: Shown) {
     {
       send,
       headOf: ({ headers, status }) => ({ status, location: headers["location"] }),
-      allow: (next) => call.method === "GET" && next.redirects <= mostRedirects
+      allow: (next) => call.method === "GET" && next.redirects <= maxRedirects
     }
   )
   const isFailure = response.status >= 400
-  const { bytes, isWhole } = yield* readBeginning(response, isFailure ? mostOfFailure : mostBytes)
+  const { bytes, isWhole } = yield* readBeginning(response, isFailure ? maxFailureBytes : maxBytes)
   if (!isWhole && !isFailure) {
     return yield* failure(
       call,
       "TooLarge",
-      `the answer has more than ${mostBytes} bytes; ask for less at once (a page, fewer fields, a part)`
+      `the answer has more than ${maxBytes} bytes; ask for less at once (a page, fewer fields, a part)`
     )
   }
   return { status: response.status, headers: response.headers, bytes } satisfies Answer
 })
+
+/** Describes a missing response. It may hide a change. */
+const describeSilence = (call: Call, what: string): string =>
+  isReading(call)
+    ? `${what}; try again later`
+    : `${what}, so it is not known whether the change was made: look before you do it again`
 
 const attempt = (call: Call, shown: Shown): Effect.Effect<Answer, ServiceError, HttpClient.HttpClient> =>
   sendOnce(call, shown).pipe(
     withoutRedirects,
     Effect.catchTag("HttpClientError", (error) => {
       const reason = error.reason._tag
-      const isRefused = reason === "InvalidUrlError"
-      const tail = isRefused
-        ? "description" in error.reason
-          ? (error.reason.description ?? "its address may not be reached")
-          : ""
-        : isReading(call)
-          ? "no answer came; try again later"
-          : "no answer came, so it is not known whether the change was made: look before you do it again"
-      return Effect.fail(
-        failure(call, isRefused ? "InvalidRequest" : "Unreachable", cut(tail, 300), { isRetryable: !isRefused })
-      )
+      if (reason !== "InvalidUrlError") {
+        return Effect.fail(failure(call, "Unreachable", describeSilence(call, "no answer came"), { isRetryable: true }))
+      }
+      const description = "description" in error.reason ? error.reason.description : ""
+      return Effect.fail(failure(call, "InvalidRequest", cut(description ?? "its address may not be reached", 300)))
     }),
     Effect.timeoutOrElse({
       duration: timeout,
       orElse: () =>
         Effect.fail(
-          failure(
-            call,
-            "Unreachable",
-            isReading(call)
-              ? "it did not answer within 30 seconds; try again later"
-              : "it did not answer within 30 seconds, so it is not known whether the change was made: look before you do it again",
-            { isRetryable: isReading(call) }
-          )
+          failure(call, "Unreachable", describeSilence(call, "it did not answer within 30 seconds"), {
+            isRetryable: isReading(call)
+          })
         )
     })
   )
 
-/** The shortest secret to look for in a response: a shorter one could be any word. */
-const leastOfSecret = 6
+/** Minimum length of a secret to mask. A shorter one could be any word. */
+const minSecret = 6
 
-/** Removes the credential from a response: some services quote it, mostly on refusal. */
+/** Masks the credential in a response, since some services quote it. */
 const maskSecrets = (answer: Answer, credential: Credential, shown: Shown): Answer => {
   const sent = [...Object.values(shown.headers ?? {}), ...Object.values(shown.query ?? {})].map(Redacted.value)
   const secrets = [Redacted.value(secretOf(credential)), ...sent.map((value) => value.slice(value.indexOf(" ") + 1))]
-  const used = new Set(secrets.filter((secret) => secret.length >= leastOfSecret))
-  const masked = (text: string): string =>
+  const used = new Set(secrets.filter((secret) => secret.length >= minSecret))
+  const maskText = (text: string): string =>
     [...used].reduce((rest, secret) => mask(rest, new Map([["credential", secret]])), text)
   // The address of the next page repeats the query.
   const said = Object.entries(answer.headers)
   const headers = said.map(([, value]) => value).join("\n")
   const text = isText(answer) ? textOf(answer) : ""
-  const rest = masked(text)
+  const rest = maskText(text)
   return {
     ...answer,
-    ...(masked(headers) === headers
+    ...(maskText(headers) === headers
       ? {}
-      : { headers: Headers.fromInput(said.map(([name, value]): [string, string] => [name, masked(value)])) }),
+      : { headers: Headers.fromInput(said.map(([name, value]): [string, string] => [name, maskText(value)])) }),
     ...(rest === text ? {} : { bytes: new TextEncoder().encode(rest) })
   }
 }
@@ -256,6 +251,16 @@ const refusalOf = (call: Call, answer: Answer): Refusal | undefined => {
   }
 }
 
+/** Waits before a repeat. Fails with the error if the request must not be repeated. */
+const waitOrFail = (repeats: number, wait: number, canRepeat: boolean, error: ServiceError) =>
+  canRepeat && repeats < maxRepeats && wait <= maxWaitMillis ? Effect.sleep(wait) : Effect.fail(error)
+
+/** Renews a refused credential. `undefined` if the connection has no other one. */
+const renewCredential = <R>({ connection }: Access<R>, credential: Credential) =>
+  Effect.map(connection.credential(credential), (renewed) =>
+    Redacted.value(secretOf(renewed)) === Redacted.value(secretOf(credential)) ? undefined : renewed
+  )
+
 /**
  * Sends a request until it succeeds. It is repeated up to three times when the service asks for a wait (`Retry-After`, or
  * 1, 2 and 4 seconds), and for any failure when it only reads. A refused credential is renewed once.
@@ -268,41 +273,31 @@ export const send = Effect.fnUntraced(function* <R>(call: Call, access: Access<R
     const backoff = 1_000 * 2 ** repeats
     const outcome = yield* Effect.result(attempt(call, shown))
     if (outcome._tag === "Failure") {
-      const canRepeat = outcome.failure.reason === "Unreachable" && isReading(call) && repeats < mostRepeats
-      if (!canRepeat) return yield* outcome.failure
-      yield* Effect.sleep(backoff)
-      repeats++
+      const canRepeat = outcome.failure.reason === "Unreachable" && isReading(call)
+      yield* waitOrFail(repeats++, backoff, canRepeat, outcome.failure)
       continue
     }
     const answer = credential === undefined ? outcome.success : maskSecrets(outcome.success, credential, shown)
     const refusal = refusalOf(call, answer)
     if (refusal === undefined) return answer
+    const { status } = answer
     if (refusal.isUnauthorised === true && access !== undefined && credential !== undefined) {
-      if (!isRenewed) {
-        isRenewed = true
-        const renewed: Credential = yield* access.connection.credential(credential)
-        const isNew = Redacted.value(secretOf(renewed)) !== Redacted.value(secretOf(credential))
-        credential = renewed
-        if (isNew) continue
+      const renewed: Credential | undefined = isRenewed ? undefined : yield* renewCredential(access, credential)
+      if (renewed === undefined) {
+        return yield* failure(call, "NotConnected", `${refusal.problem} ${access.connection.how}`, { status })
       }
-      return yield* failure(call, "NotConnected", `${refusal.problem} ${access.connection.how}`, {
-        status: answer.status
-      })
+      isRenewed = true
+      credential = renewed
+      continue
     }
-    const isPassing = refusal.isRateLimit === true || (isReading(call) && [500, 502, 503, 504].includes(answer.status))
-    if (isPassing) {
-      const wait = readWait(answer.headers, yield* Clock.currentTimeMillis) ?? backoff
-      if (wait <= mostWaitMillis && repeats < mostRepeats) {
-        yield* Effect.sleep(wait)
-        repeats++
-        continue
-      }
-      if (refusal.isRateLimit === true) {
-        const problem = `it is asked too often; ask again in ${Math.ceil(wait / 1_000)} seconds. ${refusal.problem}`
-        return yield* failure(call, "RateLimited", problem, { status: answer.status, isRetryable: true })
-      }
-    }
-    return yield* failure(call, "Refused", refusal.problem, { status: answer.status, isRetryable: isPassing })
+    const isRetryable = refusal.isRateLimit === true || (isReading(call) && [500, 502, 503, 504].includes(status))
+    const wait = readWait(answer.headers, yield* Clock.currentTimeMillis) ?? backoff
+    const problem = `it is asked too often; ask again in ${Math.ceil(wait / 1_000)} seconds. ${refusal.problem}`
+    const error =
+      refusal.isRateLimit === true
+        ? failure(call, "RateLimited", problem, { status, isRetryable })
+        : failure(call, "Refused", refusal.problem, { status, isRetryable })
+    yield* waitOrFail(repeats++, wait, isRetryable, error)
   }
 })
 

@@ -1,4 +1,4 @@
-/** Answers of services as a model reads them, and how it gets to the next page. */
+/** Renders responses for the model, with the arguments of the next page. */
 import * as Headers from "effect/http/Headers"
 import * as Option from "effect/Option"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
@@ -7,8 +7,8 @@ import { quote } from "../../../support/text/untrusted.ts"
 import { type Answer, jsonOf, textOf } from "../connectors/http.ts"
 import type { Target } from "./operations.ts"
 
-/** The address of the next page by RFC 8288; an address may have commas in it. */
-const nextLink = (headers: Headers.Headers): string | undefined => {
+/** Finds the address of the next page in a `Link` header (RFC 8288). */
+const findNextLink = (headers: Headers.Headers): string | undefined => {
   const link = Option.getOrElse(Headers.get(headers, "link"), () => "").slice(0, 8_000)
   for (const [, address, parameters = ""] of link.matchAll(/<([^<>]*)>([^<]*)/g)) {
     const [, quoted, plain] = /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,]+))/i.exec(parameters) ?? []
@@ -20,7 +20,7 @@ const nextLink = (headers: Headers.Headers): string | undefined => {
 const valueAt = (json: JsonObject, path: ReadonlyArray<string>): Json | undefined =>
   path.reduce<Json | undefined>((value, key) => (isObject(value) ? value[key] : undefined), json)
 
-/** Places where answers say the address of the next page. */
+/** Common places of the address of the next page. */
 const addresses: ReadonlyArray<ReadonlyArray<string>> = [
   ["next"],
   ["next_page_url"],
@@ -34,7 +34,7 @@ const addresses: ReadonlyArray<ReadonlyArray<string>> = [
   ["pagination", "next"]
 ]
 
-/** Places where answers say how to go on, and the parameters that take it. */
+/** Common places of cursors, and the parameters that accept them. */
 const cursors: ReadonlyArray<readonly [ReadonlyArray<string>, ReadonlyArray<string>]> = [
   [["nextPageToken"], ["pageToken", "page_token"]],
   [["next_page_token"], ["page_token", "pageToken"]],
@@ -58,21 +58,21 @@ const cursors: ReadonlyArray<readonly [ReadonlyArray<string>, ReadonlyArray<stri
   [["next"], ["cursor", "page_token", "after", "page", "offset", "start"]]
 ]
 
-/** Places where answers say that there is no more. */
+/** Common places of a flag that is false on the last page. */
 const ends: ReadonlyArray<ReadonlyArray<string>> = [["has_more"], ["hasMore"], ["pageInfo", "hasNextPage"]]
 
-const lastId = (json: JsonObject): Json | undefined => {
+const findLastId = (json: JsonObject): Json | undefined => {
   const { data } = json
   const last = Array.isArray(data) ? data.at(-1) : undefined
   return isObject(last) ? last["id"] : undefined
 }
 
-/** The arguments that get the next page; `undefined` if there is none, or nothing says so. */
-const nextPage = (target: Target, answer: Answer, json: Json | undefined): JsonObject | undefined => {
+/** Finds the arguments of the next page. `undefined` on the last page. */
+const findNextPage = (target: Target, answer: Answer, json: Json | undefined): JsonObject | undefined => {
   const queries = new Map(
     target.parameters.filter(({ in: place }) => place === "query").map(({ argument, name }) => [name, argument])
   )
-  const byAddress = (address: Json | undefined): JsonObject | undefined => {
+  const readAddress = (address: Json | undefined): JsonObject | undefined => {
     if (typeof address !== "string" || !address.includes("?")) return undefined
     const changed = [...(URL.parse(address.slice(0, 8_000), "http://localhost")?.searchParams ?? [])].flatMap(
       ([name, value]) => {
@@ -84,35 +84,35 @@ const nextPage = (target: Target, answer: Answer, json: Json | undefined): JsonO
     )
     return changed.length === 0 ? undefined : Object.fromEntries(changed)
   }
-  const linked = byAddress(nextLink(answer.headers))
+  const linked = readAddress(findNextLink(answer.headers))
   if (linked !== undefined) return linked
   if (!isObject(json) || ends.some((path) => valueAt(json, path) === false)) return undefined
   for (const path of addresses) {
-    const found = byAddress(valueAt(json, path))
+    const found = readAddress(valueAt(json, path))
     if (found !== undefined) return found
   }
   for (const [path, names] of cursors) {
     const value = valueAt(json, path)
     const argument = names.map((name) => queries.get(name)).find((name) => name !== undefined)
     if (argument === undefined || value === undefined || value === null || value === "") continue
-    // An address is no value of a parameter.
+    // The value may be an address instead of a cursor.
     const isAddress = typeof value === "string" && /^(?:https?:|\/|\?)/.test(value)
     if (isAddress || (typeof value !== "string" && typeof value !== "number")) continue
     return { [argument]: value }
   }
   const after = queries.get("starting_after")
-  const id = json["has_more"] === true ? lastId(json) : undefined
+  const id = json["has_more"] === true ? findLastId(json) : undefined
   return after === undefined || id === undefined ? undefined : { [after]: id }
 }
 
-/** An answer as text for the model: quoted, since others wrote it. */
-export const render = (target: Target, answer: Answer): string => {
+/** Renders a response as quoted text. */
+export const renderAnswer = (target: Target, answer: Answer): string => {
   const type = Option.getOrElse(Headers.get(answer.headers, "content-type"), () => "")
   if (answer.bytes.length === 0) return `Done (status ${answer.status}, nothing else was said).`
   const json = jsonOf(answer)
   const isText = json !== undefined || /^text\/|xml|yaml|javascript|^$/.test(type)
   if (!isText) return `Status ${answer.status}: ${answer.bytes.length} bytes of ${cut(type, 100)}, not shown.`
-  const next = nextPage(target, answer, json)
+  const next = findNextPage(target, answer, json)
   const more =
     next === undefined ? "" : `\n\nThere is more: call again with the same arguments and ${JSON.stringify(next)}.`
   const text = json === undefined ? textOf(answer) : JSON.stringify(json, null, 1)

@@ -1,4 +1,4 @@
-/** Reads OpenAPI documents, of JSON or YAML, whoever wrote them. */
+/** Reads OpenAPI documents in JSON or YAML. They may be hostile. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
@@ -7,7 +7,7 @@ import { cut } from "../../../support/text/text.ts"
 import { yaml } from "../../../support/text/yaml.ts"
 import { OpenApiError } from "../../OpenApiError.ts"
 
-/** A document and what was looked up in it. */
+/** A document with a cache of resolved references. */
 export interface Document {
   readonly root: JsonObject
   readonly found: Map<string, JsonObject | undefined>
@@ -18,7 +18,7 @@ const parse = (text: string): Effect.Effect<unknown> =>
     Result.try(() => JSON.parse(text) as unknown),
     {
       onSuccess: Effect.succeed,
-      // The parser of YAML takes a document of JSON for one of its own, slowly: the first character tells them apart.
+      // The YAML parser accepts broken JSON, but slowly: the first character tells them apart.
       onFailure: () =>
         /^\s*[{[]/.test(text.slice(0, 1_000))
           ? Effect.undefined
@@ -31,7 +31,7 @@ const parse = (text: string): Effect.Effect<unknown> =>
     }
   )
 
-/** A document from its text or its value. `name` is what it is called in errors. */
+/** Reads a document from its text or its value. `name` appears in errors. */
 export const readDocument = Effect.fnUntraced(function* (given: unknown, name: string) {
   const fail = (problem: string) => new OpenApiError({ document: name, problem })
   const value = typeof given === "string" ? yield* parse(given) : given
@@ -49,10 +49,10 @@ export const readDocument = Effect.fnUntraced(function* (given: unknown, name: s
   return { root: value, found: new Map() } satisfies Document
 })
 
-/** References lead on so often; more do only in a circle, or in a hostile document. */
+/** Maximum length of a chain of references. A longer chain is a circle, or hostile. */
 const stepLimit = 64
 
-/** The object that a reference leads to in the end, over others. */
+/** Follows a chain of references to its end. */
 export const lookUp = ({ found, root }: Document, ref: string): JsonObject | undefined => {
   if (found.has(ref)) return found.get(ref)
   let at: string | undefined = ref
@@ -68,8 +68,8 @@ export const lookUp = ({ found, root }: Document, ref: string): JsonObject | und
   return whole
 }
 
-/** An object of the document, or the one that it refers to. */
-export const resolved = (document: Document, given: Json | undefined): JsonObject | undefined => {
+/** Returns an object, or follows its reference. */
+export const resolve = (document: Document, given: Json | undefined): JsonObject | undefined => {
   if (!isObject(given)) return undefined
   const { $ref } = given
   return typeof $ref === "string" ? lookUp(document, $ref) : given

@@ -1,4 +1,4 @@
-/** Arguments of a tool as a request: paths, queries by their style, forms with brackets, parts with files. */
+/** Encodes the arguments of a tool as a request: path, query, headers, body. */
 import * as Effect from "effect/Effect"
 import * as HttpBody from "effect/http/HttpBody"
 import { Backend } from "../../../core/Backend.ts"
@@ -10,13 +10,13 @@ import type { Body, Parameter, Target } from "./operations.ts"
 
 type Pairs = ReadonlyArray<readonly [string, string]>
 
-/** Says that a value can't be sent where it belongs. */
+/** Makes an error for an argument that can't be sent. */
 type Fail = (problem: string) => ServiceError
 
-const plain = (value: Json): string => (typeof value === "string" ? value : stringify(value))
+const textOf = (value: Json): string => (typeof value === "string" ? value : stringify(value))
 
-/** `a[b][0]=c`: the form of nested values that PHP, Rails and Stripe read. */
-const brackets = (name: string, value: Json): Pairs => {
+/** Encodes nested values with brackets, as PHP, Rails and Stripe do: `a[b][0]=c`. */
+const encodeBrackets = (name: string, value: Json): Pairs => {
   const pairs: Array<readonly [string, string]> = []
   const todo: Array<readonly [string, Json]> = [[name, value]]
   for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
@@ -28,46 +28,46 @@ const brackets = (name: string, value: Json): Pairs => {
           .map(([key, item]) => [`${at}[${key}]`, item] as const)
           .reverse()
       )
-    } else pairs.push([at, one === null ? "" : plain(one)])
+    } else pairs.push([at, one === null ? "" : textOf(one)])
   }
   return pairs
 }
 
 const separators: { readonly [style: string]: string } = { spaceDelimited: " ", pipeDelimited: "|" }
 
-/** Lists and objects without what is nothing, which these styles have no word for (RFC 6570, 2.3). */
-const withoutNull = (value: Json): Json =>
+/** Removes nulls from lists and objects, which these styles can't express (RFC 6570, 2.3). */
+const removeNulls = (value: Json): Json =>
   Array.isArray(value)
     ? value.filter((one) => one !== null)
     : isObject(value)
       ? Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null))
       : value
 
-const isNothing = (value: Json): boolean =>
+const isEmpty = (value: Json): boolean =>
   value === null || (Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0)
 
-const queryOf = ({ explode, isJson, name, style }: Parameter, given: Json): Pairs => {
+const encodeQuery = ({ explode, isJson, name, style }: Parameter, given: Json): Pairs => {
   if (isJson) return [[name, stringify(given)]]
-  if (style === "deepObject") return brackets(name, given)
-  const value = withoutNull(given)
-  if (isNothing(value)) return []
+  if (style === "deepObject") return encodeBrackets(name, given)
+  const value = removeNulls(given)
+  if (isEmpty(value)) return []
   if (Array.isArray(value)) {
-    if (explode) return value.map((one) => [name, plain(one)])
-    return [[name, value.map(plain).join(separators[style] ?? ",")]]
+    if (explode) return value.map((one) => [name, textOf(one)])
+    return [[name, value.map(textOf).join(separators[style] ?? ",")]]
   }
-  if (!isObject(value)) return [[name, plain(value)]]
-  const entries = Object.entries(value).map(([key, one]): readonly [string, string] => [key, plain(one)])
+  if (!isObject(value)) return [[name, textOf(value)]]
+  const entries = Object.entries(value).map(([key, one]): readonly [string, string] => [key, textOf(one)])
   return explode ? entries : [[name, entries.flat().join(separators[style] ?? ",")]]
 }
 
-/** A value of the styles `simple`, `label` and `matrix`, its parts written by `escape`. */
-const simple = ({ explode, name, style }: Parameter, value: Json, escape: (text: string) => string): string => {
+/** Encodes a value in the style `simple`, `label` or `matrix`. */
+const encodeSimple = ({ explode, name, style }: Parameter, value: Json, escape: (text: string) => string): string => {
   const separator = style === "label" ? (explode ? "." : ",") : style === "matrix" && explode ? ";" : ","
   const parts = Array.isArray(value)
-    ? value.map((one) => (style === "matrix" && explode ? `${name}=${escape(plain(one))}` : escape(plain(one))))
+    ? value.map((one) => (style === "matrix" && explode ? `${name}=${escape(textOf(one))}` : escape(textOf(one))))
     : isObject(value)
-      ? Object.entries(value).map(([key, one]) => `${escape(key)}${explode ? "=" : ","}${escape(plain(one))}`)
-      : [escape(plain(value))]
+      ? Object.entries(value).map(([key, one]) => `${escape(key)}${explode ? "=" : ","}${escape(textOf(one))}`)
+      : [escape(textOf(value))]
   const joined = parts.join(separator)
   if (style === "label") return `.${joined}`
   if (style !== "matrix") return joined
@@ -75,19 +75,19 @@ const simple = ({ explode, name, style }: Parameter, value: Json, escape: (text:
   return hasNames ? `;${joined}` : `;${name}=${joined}`
 }
 
-/** A URL reads these as steps, however they are escaped. */
+/** Returns true for `.` and `..`, escaped or not: a URL resolves them. */
 const isStep = (segment: string): boolean => /^(?:\.|%2e){1,2}$/i.test(segment)
 
-const pathOf = (target: Target, args: JsonObject, fail: Fail): string | ServiceError => {
+const encodePath = (target: Target, args: JsonObject, fail: Fail): string | ServiceError => {
   const values = new Map<string, string>()
   for (const parameter of target.parameters) {
     if (parameter.in !== "path") continue
     const given = Object.hasOwn(args, parameter.argument) ? args[parameter.argument] : undefined
-    const value = given === undefined ? null : withoutNull(given)
-    if (value === "" || isNothing(value)) {
+    const value = given === undefined ? null : removeNulls(given)
+    if (value === "" || isEmpty(value)) {
       return fail(`the argument ${parameter.argument} is part of the address, so it can't be empty`)
     }
-    values.set(parameter.name, simple(parameter, value, encodePart))
+    values.set(parameter.name, encodeSimple(parameter, value, encodePart))
   }
   const segments = target.path
     .split("/")
@@ -98,7 +98,7 @@ const pathOf = (target: Target, args: JsonObject, fail: Fail): string | ServiceE
   return segments.join("/")
 }
 
-const bytesOf = Effect.fnUntraced(function* (path: Json | undefined, fail: Fail) {
+const readFile = Effect.fnUntraced(function* (path: Json | undefined, fail: Fail) {
   if (typeof path !== "string") return yield* fail("a file is given by its path, a text")
   const backend = yield* Effect.serviceOption(Backend)
   if (backend._tag === "None") return yield* fail("there are no files here: provide a Backend to the run")
@@ -109,39 +109,39 @@ const bytesOf = Effect.fnUntraced(function* (path: Json | undefined, fail: Fail)
   return { bytes: file.value, name: path.slice(path.lastIndexOf("/") + 1) || "file" }
 })
 
-const multipart = Effect.fnUntraced(function* (body: Body, value: Json, fail: Fail) {
+const encodeMultipart = Effect.fnUntraced(function* (body: Body, value: Json, fail: Fail) {
   if (!isObject(value)) return yield* fail(`the argument ${body.argument} is an object with a property for each part`)
   const form = new FormData()
   for (const [key, given] of Object.entries(value)) {
     for (const one of Array.isArray(given) ? given : [given]) {
       if (!body.files.has(key)) {
-        form.append(key, plain(one))
+        form.append(key, textOf(one))
         continue
       }
-      const { bytes, name } = yield* bytesOf(one, fail)
+      const { bytes, name } = yield* readFile(one, fail)
       form.append(key, new Blob([new Uint8Array(bytes)]), name)
     }
   }
   return HttpBody.formData(form)
 })
 
-const bodyOf = (body: Body, value: Json, fail: Fail): Effect.Effect<HttpBody.HttpBody, ServiceError> => {
+const encodeBody = (body: Body, value: Json, fail: Fail): Effect.Effect<HttpBody.HttpBody, ServiceError> => {
   switch (body.kind) {
     case "json":
       return Effect.succeed(HttpBody.text(stringify(value), body.contentType))
     case "text":
-      return Effect.succeed(HttpBody.text(plain(value), body.contentType))
+      return Effect.succeed(HttpBody.text(textOf(value), body.contentType))
     case "bytes":
-      return Effect.map(bytesOf(value, fail), ({ bytes }) => HttpBody.uint8Array(bytes, body.contentType))
+      return Effect.map(readFile(value, fail), ({ bytes }) => HttpBody.uint8Array(bytes, body.contentType))
     case "multipart":
-      return multipart(body, value, fail)
+      return encodeMultipart(body, value, fail)
     case "form": {
       if (!isObject(value)) return Effect.fail(fail(`the argument ${body.argument} is an object`))
       const pairs = Object.entries(value).flatMap(([key, one]): Pairs => {
         if (!Array.isArray(one) || body.bracketed.has(key) || one.some((item) => typeof item === "object")) {
-          return brackets(key, one)
+          return encodeBrackets(key, one)
         }
-        return one.map((item) => [key, plain(item)])
+        return one.map((item) => [key, textOf(item)])
       })
       const text = new URLSearchParams(pairs.map(([key, one]): [string, string] => [key, one])).toString()
       return Effect.succeed(HttpBody.text(text, "application/x-www-form-urlencoded"))
@@ -149,25 +149,25 @@ const bodyOf = (body: Body, value: Json, fail: Fail): Effect.Effect<HttpBody.Htt
   }
 }
 
-/** The request of a call, but for the credential. */
-export const requestOf = Effect.fnUntraced(function* (
+/** Makes a request without its credential. */
+export const makeRequest = Effect.fnUntraced(function* (
   target: Target,
   base: string,
   args: JsonObject,
   known: Pick<Call, "service" | "operation">,
   fail: Fail
 ) {
-  const path = pathOf(target, args, fail)
+  const path = encodePath(target, args, fail)
   if (typeof path !== "string") return yield* path
   const query: Array<readonly [string, string]> = []
   const headers: Record<string, string> = {}
   for (const parameter of target.parameters) {
     const value = Object.hasOwn(args, parameter.argument) ? args[parameter.argument] : undefined
     if (value === undefined || parameter.in === "path") continue
-    if (parameter.in === "query") query.push(...queryOf(parameter, value))
+    if (parameter.in === "query") query.push(...encodeQuery(parameter, value))
     else {
-      const text = parameter.isJson ? stringify(value) : simple(parameter, value, (part) => part)
-      // A line break would begin another header; other characters no header has.
+      const text = parameter.isJson ? stringify(value) : encodeSimple(parameter, value, (part) => part)
+      // A line break would begin another header.
       if (/[^\t\x20-\x7e]/.test(text))
         return yield* fail(`the argument ${parameter.argument} has characters that a header can't have`)
       headers[parameter.name] = text
@@ -175,7 +175,7 @@ export const requestOf = Effect.fnUntraced(function* (
   }
   const { body } = target
   const given = body === undefined || !Object.hasOwn(args, body.argument) ? undefined : args[body.argument]
-  const sent = body === undefined || given === undefined ? undefined : yield* bodyOf(body, given, fail)
+  const sent = body === undefined || given === undefined ? undefined : yield* encodeBody(body, given, fail)
   const call: Call = {
     ...known,
     method: target.method,

@@ -1,14 +1,14 @@
-/** The operations of a document: where each is, what it takes, and what it is called as a tool. */
+/** Finds the operations of a document: their addresses, parameters and tool names. */
 import type { HttpMethod } from "effect/http/HttpMethod"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { sha256Sync } from "../../../support/store/sha256.ts"
 import type { FreeName } from "../../../support/text/names.ts"
 import { cut } from "../../../support/text/text.ts"
 import { oneLine } from "../../../support/text/untrusted.ts"
-import { type Document, listAt, objectAt, resolved, textAt } from "./document.ts"
+import { type Document, listAt, objectAt, resolve, textAt } from "./document.ts"
 import type { Field } from "./schemas.ts"
 
-/** A parameter outside of the body. `argument` is the name that the model knows it by. */
+/** A parameter outside of the body. `argument` is its name for the model. */
 export interface Parameter {
   readonly argument: string
   readonly name: string
@@ -25,7 +25,7 @@ export interface Body {
   readonly argument: string
   readonly isRequired: boolean
   readonly files: ReadonlySet<string>
-  /** Properties of a form whose lists are written with brackets. */
+  /** Properties of a form whose lists are encoded with brackets. */
   readonly bracketed: ReadonlySet<string>
 }
 
@@ -34,12 +34,12 @@ export interface Target {
   readonly path: string
   readonly parameters: ReadonlyArray<Parameter>
   readonly body: Body | undefined
-  /** The server of this operation, where it has its own. */
+  /** The server of this operation, if it differs. */
   readonly server: string | undefined
   readonly security: ReadonlyArray<Json> | undefined
 }
 
-/** An operation as the document has it. */
+/** An operation of the document. */
 export interface Found {
   readonly id: string
   readonly method: HttpMethod
@@ -55,8 +55,8 @@ export interface Found {
 const methods = ["get", "put", "post", "delete", "patch", "head"] as const
 const verbs = { get: "GET", put: "PUT", post: "POST", delete: "DELETE", patch: "PATCH", head: "HEAD" } as const
 
-/** Headers that are not the model's to choose: the credential's, those that HTTP itself lives by, and other methods. */
-const ownHeaders = new Set([
+/** Headers that the model may not set: credentials, headers of HTTP itself, and other methods. */
+const forbiddenHeaders = new Set([
   "accept",
   "authorization",
   "connection",
@@ -75,13 +75,13 @@ const ownHeaders = new Set([
   "x-method-override"
 ])
 
-const mostParameters = 500
+const maxParameters = 500
 
 const isPlace = (place: string | undefined): place is Parameter["in"] =>
   place === "path" || place === "query" || place === "header"
 
-/** A name that every provider takes for a parameter, and that is not taken. */
-const argumentName = (name: string, place: string, taken: Set<string>): string => {
+/** Makes a unique name of a parameter that every provider accepts. */
+const makeArgumentName = (name: string, place: string, taken: Set<string>): string => {
   const base = name.replaceAll(/[^A-Za-z0-9_.-]/g, "_").slice(0, 50) || "parameter"
   let made = base
   if (taken.has(made)) made = `${base}_${place}`
@@ -104,27 +104,27 @@ const kinds: ReadonlyArray<readonly [Body["kind"], RegExp]> = [
   ["bytes", /./]
 ]
 
-/** Stripe's document, and others, say of a file only that it is a text, and name it so. */
+/** Recognises files that are declared as plain text named `file`, as in Stripe's document. */
 const isNamedFile = (name: string, schema: JsonObject | undefined): boolean =>
   name === "file" && schema?.["type"] === "string" && schema["format"] === undefined && schema["enum"] === undefined
 
 const filesOf = (document: Document, schema: JsonObject | undefined): ReadonlySet<string> =>
   new Set(
     Object.entries(objectAt(schema, "properties") ?? {}).flatMap(([name, given]) => {
-      const property = resolved(document, given)
-      const items = resolved(document, property?.["items"])
+      const property = resolve(document, given)
+      const items = resolve(document, property?.["items"])
       const members = [...listAt(property, "anyOf"), ...listAt(property, "oneOf")]
       const isAny =
         isFile(property) ||
         isFile(items) ||
         isNamedFile(name, property) ||
-        members.some((one) => isFile(resolved(document, one)))
+        members.some((one) => isFile(resolve(document, one)))
       return isAny ? [name] : []
     })
   )
 
 const bodyOf = (document: Document, operation: JsonObject, taken: Set<string>) => {
-  const body = resolved(document, operation["requestBody"])
+  const body = resolve(document, operation["requestBody"])
   const content = objectAt(body, "content")
   if (content === undefined) return undefined
   for (const [kind, pattern] of kinds) {
@@ -135,9 +135,9 @@ const bodyOf = (document: Document, operation: JsonObject, taken: Set<string>) =
     const encoding = objectAt(media, "encoding") ?? {}
     const bracketed = Object.keys(encoding).filter((name) => objectAt(encoding, name)?.["style"] === "deepObject")
     const files =
-      kind === "multipart" ? filesOf(document, resolved(document, schema)) : new Set(kind === "bytes" ? [""] : [])
+      kind === "multipart" ? filesOf(document, resolve(document, schema)) : new Set(kind === "bytes" ? [""] : [])
     const isRequired = body?.["required"] === true
-    const argument = argumentName("body", "request", taken)
+    const argument = makeArgumentName("body", "request", taken)
     const made: Body = {
       kind,
       contentType: contentType.includes("*") ? "application/octet-stream" : contentType,
@@ -162,20 +162,21 @@ const defaultStyles = { path: "simple", query: "form", header: "simple" } as con
 
 const parametersOf = (document: Document, item: JsonObject, operation: JsonObject, taken: Set<string>) => {
   const byKey = new Map<string, JsonObject>()
-  for (const given of [...listAt(item, "parameters"), ...listAt(operation, "parameters")].slice(0, mostParameters)) {
-    const one = resolved(document, given)
+  for (const given of [...listAt(item, "parameters"), ...listAt(operation, "parameters")].slice(0, maxParameters)) {
+    const one = resolve(document, given)
     if (one !== undefined) byKey.set(`${textAt(one, "in")}:${textAt(one, "name")}`, one)
   }
   return [...byKey.values()].flatMap((one) => {
     const name = textAt(one, "name")
     const place = textAt(one, "in")
     if (name === undefined || !isPlace(place)) return []
-    if (place === "header" && (ownHeaders.has(name.toLowerCase()) || !/^[\w!#$%&'*+.^`|~-]+$/.test(name))) return []
+    if (place === "header" && (forbiddenHeaders.has(name.toLowerCase()) || !/^[\w!#$%&'*+.^`|~-]+$/.test(name)))
+      return []
     const content = Object.values(objectAt(one, "content") ?? {})[0]
     const style = textAt(one, "style") ?? defaultStyles[place]
     const isRequired = one["required"] === true || place === "path"
     const parameter: Parameter = {
-      argument: argumentName(name, place, taken),
+      argument: makeArgumentName(name, place, taken),
       name,
       in: place,
       style,
@@ -193,7 +194,7 @@ const parametersOf = (document: Document, item: JsonObject, operation: JsonObjec
   })
 }
 
-/** The address of a server, with the defaults of its variables; `undefined` for none. */
+/** Reads the address of the first server, with the defaults of its variables. */
 export const serverOf = (servers: ReadonlyArray<Json>): string | undefined => {
   const [first] = servers
   if (!isObject(first)) return undefined
@@ -203,12 +204,12 @@ export const serverOf = (servers: ReadonlyArray<Json>): string | undefined => {
     .replaceAll(/\{([^{}]*)\}/g, (whole, name: string) => textAt(objectAt(variables, name) ?? {}, "default") ?? whole)
 }
 
-/** All operations of a document, in its order. */
+/** Lists all operations of a document in order. */
 export const operationsOf = (document: Document): ReadonlyArray<Found> => {
   const { root } = document
   const found: Array<Found> = []
   for (const [path, given] of Object.entries(objectAt(root, "paths") ?? {})) {
-    const item = resolved(document, given)
+    const item = resolve(document, given)
     if (item === undefined || !path.startsWith("/")) continue
     for (const method of methods) {
       const operation = objectAt(item, method)
@@ -240,10 +241,10 @@ export const operationsOf = (document: Document): ReadonlyArray<Found> => {
   return found
 }
 
-const mostOfName = 64
+const maxName = 64
 
-/** A text without `_` at its ends. (A pattern for it would go back over each run of them.) */
-const trimmed = (text: string): string => {
+/** Removes `_` at both ends. A regular expression would be slow on long runs of it. */
+const trimUnderscores = (text: string): string => {
   let from = 0
   let to = text.length
   while (text[from] === "_") from++
@@ -251,12 +252,9 @@ const trimmed = (text: string): string => {
   return text.slice(from, to)
 }
 
-/** A name that every provider takes for a tool, and that is not taken: letters, digits, `_` and `-`, 64 at most. */
-export const toolName = (id: string, free: FreeName): string => {
-  const clean = trimmed(id.replaceAll(/[^A-Za-z0-9_-]+/g, "_"))
-  const begun = /^[A-Za-z_]/.test(clean) ? clean : `op_${clean}`
-  return free(
-    begun.length <= mostOfName ? begun : `${begun.slice(0, mostOfName - 9)}_${sha256Sync(id).slice(0, 8)}`,
-    mostOfName
-  )
+/** Makes a unique name of a tool that every provider accepts: up to 64 letters, digits, `_` and `-`. */
+export const makeToolName = (id: string, free: FreeName): string => {
+  const clean = trimUnderscores(id.replaceAll(/[^A-Za-z0-9_-]+/g, "_"))
+  const name = /^[A-Za-z_]/.test(clean) ? clean : `op_${clean}`
+  return free(name.length <= maxName ? name : `${name.slice(0, maxName - 9)}_${sha256Sync(id).slice(0, 8)}`, maxName)
 }

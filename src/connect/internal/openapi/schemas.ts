@@ -1,60 +1,39 @@
 /**
- * Schemas of a document as the parameters of a tool: one closed object with `$defs`, references kept, bounded in size.
+ * Converts schemas of a document to the parameters of a tool: one closed object with `$defs`, bounded in size.
  */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { type FreeName, freeNames } from "../../../support/text/names.ts"
 import { cut } from "../../../support/text/text.ts"
 import { type Document, lookUp } from "./document.ts"
 
-/** The parameters of a tool have so many characters of JSON at most, about. */
-const mostCharacters = 16_000
+/** Approximate maximum of characters of the parameters of a tool, as JSON. */
+const maxCharacters = 16_000
 
-/** Limits of what is kept: schemas that lie deeper become `{}`, or an object or list of anything. */
-interface Thrift {
+/** Limits of a conversion. A deeper schema becomes `{}`, or an object or list of anything. */
+interface Limits {
   readonly depth: number
-  readonly mostOfDescription: number
+  readonly description: number
 }
 
-/** From all that there is to less and less; the last fits whatever there is, but for thousands of parameters. */
-const thrifts: ReadonlyArray<Thrift> = [
-  { depth: 30, mostOfDescription: 1_000 },
-  { depth: 30, mostOfDescription: 0 },
-  { depth: 4, mostOfDescription: 0 },
-  { depth: 3, mostOfDescription: 0 },
-  { depth: 2, mostOfDescription: 0 },
-  { depth: 1, mostOfDescription: 0 }
+/** Limits from wide to narrow. The first result that fits is used. */
+const allLimits: ReadonlyArray<Limits> = [
+  { depth: 30, description: 1_000 },
+  ...[30, 4, 3, 2, 1].map((depth) => ({ depth, description: 0 }))
 ]
 
-/** A parameter, under the name that the model knows it by. */
+/** A parameter with its name for the model. */
 export interface Field {
   readonly name: string
   readonly schema: Json | undefined
   readonly description: string | undefined
   readonly isRequired: boolean
-  /** Properties of it (`""` is itself) that are files, to be named by their paths. */
+  /** Properties that are files (`""` for the parameter itself). The model names files by path. */
   readonly files?: ReadonlySet<string> | undefined
 }
 
-const valueKeywords = new Set(["enum", "const", "default"])
-const plainKeywords = new Set([
-  "type",
-  "format",
-  "minimum",
-  "maximum",
-  "exclusiveMinimum",
-  "exclusiveMaximum",
-  "minLength",
-  "maxLength",
-  "minItems",
-  "maxItems",
-  "uniqueItems",
-  "pattern"
-])
-const listKeywords = new Set(["anyOf", "oneOf", "allOf"])
-
 const fileField: JsonObject = { type: "string", description: "The path of a file of yours, which is sent" }
 
-/** A definition at one thrift, the same for all operations that refer to it. */
+/** A converted definition. Operations share it. */
 interface Definition {
   readonly schema: JsonObject
   readonly size: number
@@ -67,12 +46,12 @@ interface Reference {
   readonly depth: number
 }
 
-/** Facts of the schemas of a document: the names of its definitions, and those that were converted. */
+/** The schemas of a document: names of definitions, and converted definitions. */
 export interface Schemas {
   readonly document: Document
   readonly names: Map<string, string>
   readonly free: FreeName
-  readonly converted: Map<Thrift, Map<string, Definition>>
+  readonly converted: Map<Limits, Map<string, Definition>>
 }
 
 export const makeSchemas = (document: Document): Schemas => ({
@@ -82,67 +61,73 @@ export const makeSchemas = (document: Document): Schemas => ({
   converted: new Map()
 })
 
-/** The conversion of one operation or definition, at one thrift. */
+/** The conversion of one operation or definition. */
 interface Work {
   readonly schemas: Schemas
-  readonly thrift: Thrift
+  readonly limits: Limits
   readonly seen: Set<string>
   readonly todo: Array<Reference>
   size: number
 }
 
-const makeWork = (schemas: Schemas, thrift: Thrift): Work => ({ schemas, thrift, seen: new Set(), todo: [], size: 0 })
+const makeWork = (schemas: Schemas, limits: Limits, size = 0): Work => ({
+  schemas,
+  limits,
+  seen: new Set(),
+  todo: [],
+  size
+})
 
-const over = (work: Work): boolean => work.size > mostCharacters
+const isFull = (work: Work): boolean => work.size > maxCharacters
 
-const refer = (work: Work, reference: Reference): void => {
+const addReference = (work: Work, reference: Reference): void => {
   if (work.seen.has(reference.ref)) return
   work.seen.add(reference.ref)
   work.todo.push(reference)
 }
 
-const nameOf = ({ free, names }: Schemas, ref: string): string => {
+/** Names a definition. Names of `Object.prototype` are avoided, since every object has them. */
+const nameDefinition = ({ free, names }: Schemas, ref: string): string => {
   const known = names.get(ref)
   if (known !== undefined) return known
   const last = ref.slice(ref.lastIndexOf("/") + 1)
   const clean = last.replaceAll(/[^A-Za-z0-9_]/g, "_").slice(0, 50) || "schema"
-  // A name of `Object.prototype` would be found in objects that do not have it.
-  const base = clean in {} ? `${clean}_schema` : clean
-  const name = free(base)
+  const name = free(clean in {} ? `${clean}_schema` : clean)
   names.set(ref, name)
   return name
 }
 
-/** The rest of a schema that lies too deep. */
-const stub = (schema: JsonObject): JsonObject => {
+/** Reduces a schema that is too deep to its type. */
+const stubSchema = (schema: JsonObject): JsonObject => {
   const { type } = schema
   if (type === "array") return { type, items: {} }
   if (typeof type === "string") return { type }
   return isObject(schema["properties"]) ? { type: "object" } : {}
 }
 
-const describe = (work: Work, schema: JsonObject): string | undefined => {
-  const { description } = schema
-  if (typeof description !== "string" || description === "" || work.thrift.mostOfDescription === 0) return undefined
-  return cut(description, work.thrift.mostOfDescription)
-}
+const describeSchema = ({ limits }: Work, { description }: JsonObject): string | undefined =>
+  typeof description !== "string" || description === "" || limits.description === 0
+    ? undefined
+    : cut(description, limits.description)
 
-const add = (work: Work, key: string, value: Json): readonly [string, Json] => {
+type Entry = readonly [string, Json]
+
+const addEntry = (work: Work, key: string, value: Json): Entry => {
   work.size += key.length + 6 + (typeof value === "string" ? value.length : 4)
   return [key, value]
 }
 
-/** The size of a value, about; `undefined` for one that is larger than can be kept, nested without an end, or a circle. */
-const valueSize = (value: Json): number | undefined => {
+/** Estimates the size of a value. `undefined` for a value that is too large, too deep, or circular. */
+const measureValue = (value: Json): number | undefined => {
   let size = 0
   const todo: Array<readonly [Json, number]> = [[value, 0]]
   for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
     const [one, depth] = next
     size += typeof one === "string" ? one.length + 3 : 6
-    if (size > mostCharacters || depth > 32) return undefined
-    if (Array.isArray(one)) for (const item of one.slice(0, mostCharacters)) todo.push([item, depth + 1])
+    if (size > maxCharacters || depth > 32) return undefined
+    if (Array.isArray(one)) for (const item of one.slice(0, maxCharacters)) todo.push([item, depth + 1])
     else if (isObject(one)) {
-      for (const [key, item] of Object.entries(one).slice(0, mostCharacters)) {
+      for (const [key, item] of Object.entries(one).slice(0, maxCharacters)) {
         size += key.length + 3
         todo.push([item, depth + 1])
       }
@@ -151,185 +136,203 @@ const valueSize = (value: Json): number | undefined => {
   return size
 }
 
-const propertiesOf = (work: Work, value: JsonObject, depth: number): JsonObject => {
-  const made: Array<readonly [string, JsonObject]> = []
-  for (const [name, inner] of Object.entries(value)) {
-    if (over(work)) break
-    if (isObject(inner) && inner["readOnly"] === true) continue
-    work.size += name.length + 4
-    made.push([name, convert(work, inner, depth + 1)])
-  }
-  return Object.fromEntries(made)
+/** Converts the booleans of `exclusiveMinimum` and `exclusiveMaximum` in OpenAPI 3.0 to numbers. */
+const convertBound = (
+  schema: JsonObject,
+  out: JsonObject,
+  flag: "exclusiveMinimum" | "exclusiveMaximum",
+  bound: "minimum" | "maximum"
+): JsonObject => {
+  if (typeof schema[flag] !== "boolean") return out
+  const { [flag]: _flag, [bound]: limit, ...rest } = out
+  return limit === undefined ? rest : { ...rest, [schema[flag] ? flag : bound]: limit }
 }
 
-/** Keywords of 3.0 that later versions write otherwise. */
-const modern = (schema: JsonObject, out: JsonObject): JsonObject => {
-  if (
-    schema["nullable"] !== true &&
-    typeof schema["exclusiveMinimum"] !== "boolean" &&
-    typeof schema["exclusiveMaximum"] !== "boolean"
-  ) {
-    return out
-  }
-  let made: JsonObject = out
-  for (const [flag, bound] of [
-    ["exclusiveMinimum", "minimum"],
-    ["exclusiveMaximum", "maximum"]
-  ] as const) {
-    if (typeof schema[flag] !== "boolean") continue
-    const { [flag]: _flag, [bound]: limit, ...rest } = made
-    made = {
-      ...rest,
-      ...(limit === undefined ? {} : schema[flag] === true ? { [flag]: limit } : { [bound]: limit })
-    }
-  }
-  if (schema["nullable"] !== true) return made
-  const { anyOf, enum: values, type } = made
+/** Converts keywords of OpenAPI 3.0 to JSON Schema. */
+const convertOldKeywords = (schema: JsonObject, out: JsonObject): JsonObject => {
+  const bounded = convertBound(
+    schema,
+    convertBound(schema, out, "exclusiveMinimum", "minimum"),
+    "exclusiveMaximum",
+    "maximum"
+  )
+  if (schema["nullable"] !== true) return bounded
+  const { anyOf, enum: values, type } = bounded
   return {
-    ...made,
+    ...bounded,
     ...(typeof type === "string" ? { type: [type, "null"] } : {}),
     ...(Array.isArray(values) && !values.includes(null) ? { enum: [...values, null] } : {}),
     ...(Array.isArray(anyOf) ? { anyOf: [...anyOf, { type: "null" }] } : {})
   }
 }
 
-const convert = (work: Work, schema: Json | undefined, depth: number): JsonObject => {
-  work.size += 4
-  if (!isObject(schema) || over(work)) return {}
-  const { $ref } = schema
-  if (typeof $ref === "string") {
-    const target = lookUp(work.schemas.document, $ref)
-    if (target === undefined) return {}
-    if (depth >= work.thrift.depth) return stub(target)
-    const name = nameOf(work.schemas, $ref)
-    refer(work, { name, ref: $ref, depth })
-    const description = describe(work, schema)
-    work.size += name.length + 20 + (description?.length ?? 0)
-    return { $ref: `#/$defs/${name}`, ...(description === undefined ? {} : { description }) }
-  }
-  if (depth > work.thrift.depth) return stub(schema)
-  const out: Array<readonly [string, Json]> = []
-  for (const key of Object.keys(schema)) {
-    const value = schema[key]
-    if (value === undefined) continue
-    if (plainKeywords.has(key) || valueKeywords.has(key)) {
-      const size = valueSize(value)
-      if (size === undefined) continue
-      work.size += size
-      out.push([key, value])
-    } else if (key === "properties" && isObject(value)) {
-      out.push(add(work, key, propertiesOf(work, value, depth)))
-    } else if (key === "items" || (key === "additionalProperties" && isObject(value))) {
-      out.push(add(work, key, convert(work, value, depth + 1)))
-    } else if (key === "additionalProperties" && typeof value === "boolean") out.push(add(work, key, value))
-    else if (listKeywords.has(key) && Array.isArray(value) && value.length > 0) {
-      // Members of documents overlap, the more so where they are cut: exactly one would hardly ever fit.
-      const wide = key === "oneOf" ? "anyOf" : key
-      if (wide !== key && wide in schema) continue
-      out.push(
-        add(
-          work,
-          wide,
-          value.map((one) => (over(work) ? {} : convert(work, one, depth + 1)))
-        )
-      )
-    }
-  }
-  const description = describe(work, schema)
-  if (description !== undefined) out.push(add(work, "description", description))
-  const made: JsonObject = Object.fromEntries(out)
-  const { properties, required } = schema
-  if (!Array.isArray(required)) return modern(schema, made)
-  const own = made["properties"]
-  const needed = required.filter(
-    (name) => typeof name === "string" && (isObject(own) ? Object.hasOwn(own, name) : properties === undefined)
-  )
-  for (const name of needed) work.size += String(name).length + 3
-  return modern(schema, needed.length === 0 ? made : { ...made, required: [...new Set(needed)] })
+/** Converts the value of a keyword. `undefined` drops the keyword. */
+type Keyword = (work: Work, key: string, value: Json, depth: number, schema: JsonObject) => Entry | undefined
+
+const keepValue: Keyword = (work, key, value) => {
+  const size = measureValue(value)
+  if (size === undefined) return undefined
+  work.size += size
+  return [key, value]
 }
 
-/** A body of several parts, in which some are files. */
-const withFiles = (made: JsonObject, files: ReadonlySet<string> | undefined): JsonObject => {
-  if (files === undefined) return made
-  if (files.has("")) return fileField
-  const { properties } = made
-  if (!isObject(properties)) return made
+const convertChild: Keyword = (work, key, value, depth) => addEntry(work, key, convert(work, value, depth + 1))
+
+const convertProperties: Keyword = (work, key, value, depth) => {
+  if (!isObject(value)) return undefined
+  const properties: Array<readonly [string, JsonObject]> = []
+  for (const [name, inner] of Object.entries(value)) {
+    if (isFull(work)) break
+    if (isObject(inner) && inner["readOnly"] === true) continue
+    work.size += name.length + 4
+    properties.push([name, convert(work, inner, depth + 1)])
+  }
+  return addEntry(work, key, Object.fromEntries(properties))
+}
+
+/** Converts a union. `oneOf` becomes `anyOf`, since shortened members overlap. */
+const convertMembers: Keyword = (work, key, value, depth, schema) => {
+  const wide = key === "oneOf" ? "anyOf" : key
+  if (!Array.isArray(value) || value.length === 0 || (wide !== key && wide in schema)) return undefined
+  const members = value.map((one) => (isFull(work) ? {} : convert(work, one, depth + 1)))
+  return addEntry(work, wide, members)
+}
+
+const plainKeywords =
+  "type format minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength minItems maxItems uniqueItems pattern enum const default"
+
+const keywords = new Map<string, Keyword>([
+  ...plainKeywords.split(" ").map((key): [string, Keyword] => [key, keepValue]),
+  ["properties", convertProperties],
+  ["items", convertChild],
+  [
+    "additionalProperties",
+    (work, key, value, ...rest) =>
+      isObject(value)
+        ? convertChild(work, key, value, ...rest)
+        : typeof value === "boolean"
+          ? addEntry(work, key, value)
+          : undefined
+  ],
+  ["anyOf", convertMembers],
+  ["oneOf", convertMembers],
+  ["allOf", convertMembers]
+])
+
+const convertReference = (work: Work, schema: JsonObject, ref: string, depth: number): JsonObject => {
+  const target = lookUp(work.schemas.document, ref)
+  if (target === undefined) return {}
+  if (depth >= work.limits.depth) return stubSchema(target)
+  const name = nameDefinition(work.schemas, ref)
+  addReference(work, { name, ref, depth })
+  const description = describeSchema(work, schema)
+  work.size += name.length + 20 + (description?.length ?? 0)
+  return { $ref: `#/$defs/${name}`, ...(description === undefined ? {} : { description }) }
+}
+
+/** Lists the required properties that the converted schema has. */
+const requiredOf = ({ properties, required }: JsonObject, own: Json | undefined): ReadonlyArray<string> =>
+  (Array.isArray(required) ? required : [])
+    .filter((name): name is string => typeof name === "string")
+    .filter((name) => (isObject(own) ? Object.hasOwn(own, name) : properties === undefined))
+
+const convert = (work: Work, schema: Json | undefined, depth: number): JsonObject => {
+  work.size += 4
+  if (!isObject(schema) || isFull(work)) return {}
+  const { $ref } = schema
+  if (typeof $ref === "string") return convertReference(work, schema, $ref, depth)
+  if (depth > work.limits.depth) return stubSchema(schema)
+  const out: Array<Entry> = []
+  for (const [key, value] of Object.entries(schema)) {
+    const entry = value === undefined ? undefined : keywords.get(key)?.(work, key, value, depth, schema)
+    if (entry !== undefined) out.push(entry)
+  }
+  const description = describeSchema(work, schema)
+  if (description !== undefined) out.push(addEntry(work, "description", description))
+  const converted: JsonObject = Object.fromEntries(out)
+  const required = requiredOf(schema, converted["properties"])
+  for (const name of required) work.size += name.length + 3
+  return convertOldKeywords(
+    schema,
+    required.length === 0 ? converted : { ...converted, required: [...new Set(required)] }
+  )
+}
+
+/** Replaces the files of a multipart body by their paths. */
+const replaceFiles = (schema: JsonObject, files: ReadonlySet<string> | undefined): JsonObject => {
+  const { properties } = schema
+  if (files?.has("") === true) return fileField
+  if (files === undefined || !isObject(properties)) return schema
+  const pathOf = (property: Json | undefined) =>
+    isObject(property) && property["type"] === "array" ? { type: "array", items: fileField } : fileField
   return {
-    ...made,
+    ...schema,
     properties: Object.fromEntries(
-      Object.entries(properties).map(([name, schema]) =>
-        files.has(name)
-          ? [name, isObject(schema) && schema["type"] === "array" ? { type: "array", items: fileField } : fileField]
-          : [name, schema]
-      )
+      Object.entries(properties).map(([name, property]) => [name, files.has(name) ? pathOf(property) : property])
     )
   }
 }
 
-/** Thrifts from here on count depth over references, so that a definition differs from place to place. */
-const isShared = (thrift: Thrift): boolean => thrift.depth >= 30
-
-const define = (work: Work, { depth, ref }: Reference): JsonObject => {
-  const { schemas, thrift } = work
+/** Converts a definition. With narrow limits, it depends on the depth of its reference, so it is not shared. */
+const convertDefinition = (work: Work, { depth, ref }: Reference): JsonObject => {
+  const { limits, schemas } = work
   const target = lookUp(schemas.document, ref)
-  if (!isShared(thrift)) return convert(work, target, depth + 1)
-  const known = schemas.converted.get(thrift) ?? new Map<string, Definition>()
-  schemas.converted.set(thrift, known)
-  const own = makeWork(schemas, thrift)
-  const made = known.get(ref) ?? { schema: convert(own, target, 0), size: own.size, refs: own.todo }
-  known.set(ref, made)
-  work.size += made.size
-  for (const reference of made.refs) refer(work, reference)
-  return made.schema
+  if (limits.depth < 30) return convert(work, target, depth + 1)
+  const known = schemas.converted.get(limits) ?? new Map<string, Definition>()
+  schemas.converted.set(limits, known)
+  const own = makeWork(schemas, limits)
+  const definition = known.get(ref) ?? { schema: convert(own, target, 0), size: own.size, refs: own.todo }
+  known.set(ref, definition)
+  work.size += definition.size
+  for (const reference of definition.refs) addReference(work, reference)
+  return definition.schema
 }
 
-const attempt = (schemas: Schemas, fields: ReadonlyArray<Field>, thrift: Thrift) => {
-  const { document } = schemas
-  const work = makeWork(schemas, thrift)
-  work.size = 80
-  const properties = fields.map(({ description, files, name, schema }): readonly [string, JsonObject] => {
-    work.size += name.length + 8
-    // A body of parts is written out here, since its files are told apart.
-    const target =
-      files === undefined || !isObject(schema) || typeof schema["$ref"] !== "string"
-        ? schema
-        : lookUp(document, schema["$ref"])
-    const made = withFiles(convert(work, target, 0), files)
-    const said = description === undefined ? undefined : cut(description, thrift.mostOfDescription === 0 ? 200 : 500)
-    if (said !== undefined) work.size += said.length + 16
-    return [name, said === undefined || said === "" ? made : { ...made, description: said }]
-  })
+/** Converts a parameter. A body with files is written in place, since its schema changes. */
+const convertField = (work: Work, { description, files, name, schema }: Field): readonly [string, JsonObject] => {
+  work.size += name.length + 8
+  const ref = files === undefined || !isObject(schema) ? undefined : schema["$ref"]
+  const target = typeof ref === "string" ? lookUp(work.schemas.document, ref) : schema
+  const converted = replaceFiles(convert(work, target, 0), files)
+  if (description === undefined || description === "") return [name, converted]
+  const text = cut(description, work.limits.description === 0 ? 200 : 500)
+  work.size += text.length + 16
+  return [name, { ...converted, description: text }]
+}
+
+/** Converts parameters. `undefined` if they are too large within the limits. */
+const convertFields = (schemas: Schemas, fields: ReadonlyArray<Field>, limits: Limits): JsonObject | undefined => {
+  const work = makeWork(schemas, limits, 80)
+  const properties = fields.map((field) => convertField(work, field))
   const definitions: Array<readonly [string, JsonObject]> = []
-  for (let at = 0; at < work.todo.length && !over(work); at++) {
-    const next = work.todo[at]
-    if (next === undefined) break
-    work.size += next.name.length + 6
-    definitions.push([next.name, define(work, next)])
+  // The conversion of a definition may add more references.
+  for (const reference of work.todo) {
+    if (isFull(work)) break
+    work.size += reference.name.length + 6
+    definitions.push([reference.name, convertDefinition(work, reference)])
   }
-  if (over(work)) return undefined
-  const required = fields.filter(({ isRequired }) => isRequired).map(({ name }) => name)
-  const parameters: JsonObject = {
+  if (isFull(work)) return undefined
+  return {
     type: "object",
     properties: Object.fromEntries(properties),
-    required,
+    required: fields.filter(({ isRequired }) => isRequired).map(({ name }) => name),
     additionalProperties: false,
     ...(definitions.length === 0 ? {} : { $defs: Object.fromEntries(definitions) })
   }
-  return parameters
 }
 
-/** The parameters of a tool, as whole as they fit. */
-export const parametersOf = (schemas: Schemas, fields: ReadonlyArray<Field>): JsonObject => {
-  for (const thrift of thrifts) {
-    const parameters = attempt(schemas, fields, thrift)
+/** Makes the parameters of a tool, in as much detail as fits. */
+export const makeParameters = (schemas: Schemas, fields: ReadonlyArray<Field>): JsonObject => {
+  for (const limits of allLimits) {
+    const parameters = convertFields(schemas, fields, limits)
     if (parameters !== undefined) return parameters
   }
-  // Hundreds of parameters, or one name of thousands of characters: those that must be there.
+  // Hundreds of parameters, or a very long name: only required parameters stay.
   const required = fields.filter(({ isRequired }) => isRequired).slice(0, 100)
   return {
     type: "object",
     properties: Object.fromEntries(
-      required.map(({ name, schema }) => [name, isObject(schema) ? stub(schema) : { type: "string" }])
+      required.map(({ name, schema }) => [name, isObject(schema) ? stubSchema(schema) : { type: "string" }])
     ),
     required: required.map(({ name }) => name)
   }

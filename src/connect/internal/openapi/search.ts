@@ -1,4 +1,4 @@
-/** Finds operations by words. */
+/** Searches operations by words. */
 import { normaliseName } from "../../../support/text/names.ts"
 import { words } from "../../../support/text/words.ts"
 
@@ -14,20 +14,24 @@ interface Searched {
   }
 }
 
-/** The words of an identifier, too: `listPullRequests`, `pulls/list`. */
+/** Splits text and identifiers such as `listPullRequests` and `pulls/list` into words. */
 const wordsOf = (text: string): ReadonlyArray<string> =>
   words(text.replaceAll(/([a-z0-9])([A-Z])/g, "$1 $2").replaceAll(/[_/{}.-]/g, " "))
 
-/** `issues` for `issue`: plurals are compared without their ending. */
-const stem = (word: string): string => (word.length > 3 && word.endsWith("s") ? word.slice(0, -1) : word)
+/** Removes the ending of plurals: `issues` matches `issue`. */
+const removePlural = (word: string): string => (word.length > 3 && word.endsWith("s") ? word.slice(0, -1) : word)
 
-/** The operations that fit best: rare words weigh more, and those of the name and the path most. */
-export const find = <A extends Searched>(made: ReadonlyArray<A>, query: string, limit: number): ReadonlyArray<A> => {
-  const wanted = new Set(wordsOf(query.slice(0, 1_000)).map(stem))
+/** Finds the best matches. Rare words weigh more, and words of the name and path weigh most. */
+export const findOperations = <A extends Searched>(
+  made: ReadonlyArray<A>,
+  query: string,
+  limit: number
+): ReadonlyArray<A> => {
+  const wanted = new Set(wordsOf(query.slice(0, 1_000)).map(removePlural))
   const indexed = made.map((one) => {
     const { operation } = one
-    const strong = new Set(wordsOf(`${operation.name} ${operation.path} ${operation.tags.join(" ")}`).map(stem))
-    const weak = new Set(wordsOf(`${operation.summary} ${one.description}`).map(stem))
+    const strong = new Set(wordsOf(`${operation.name} ${operation.path} ${operation.tags.join(" ")}`).map(removePlural))
+    const weak = new Set(wordsOf(`${operation.summary} ${one.description}`).map(removePlural))
     return { one, strong, weak }
   })
   const weights = new Map(
@@ -40,7 +44,7 @@ export const find = <A extends Searched>(made: ReadonlyArray<A>, query: string, 
     .map(({ one, strong, weak }) => {
       let score = 0
       for (const [word, weight] of weights) score += weight * ((strong.has(word) ? 2 : 0) + (weak.has(word) ? 1 : 0))
-      // Of two that have the words, the shorter path is the thing itself.
+      // Between equal matches, the shorter path wins: it names the thing itself.
       return {
         one,
         score: score === 0 ? 0 : score - one.operation.path.length / 1_000 - (one.operation.isDeprecated ? 1 : 0)
@@ -57,8 +61,8 @@ const pairsOf = (text: string): ReadonlySet<string> => {
   return new Set(Array.from({ length: Math.max(1, plain.length - 1) }, (_, at) => plain.slice(at, at + 2)))
 }
 
-/** The name that is written most like another: that has most pairs of letters in common with it, and half at least. */
-export const nearest = (name: string, all: ReadonlyArray<string>): string | undefined => {
+/** Finds the most similar name by pairs of letters. At least half of the pairs must match. */
+export const findNearest = (name: string, all: ReadonlyArray<string>): string | undefined => {
   const wanted = pairsOf(name)
   let best: { readonly name: string; readonly score: number } | undefined
   for (const one of all) {

@@ -1,4 +1,4 @@
-/** Tools of operations: one for each, or two that search and call. */
+/** Makes tools of operations: one for each, or a pair that searches and calls. */
 import * as Effect from "effect/Effect"
 import type { HttpClient } from "effect/http/HttpClient"
 import * as Schema from "effect/Schema"
@@ -10,18 +10,15 @@ import { once } from "../../../support/effect/once.ts"
 import { normaliseName } from "../../../support/text/names.ts"
 import { cut } from "../../../support/text/text.ts"
 import { failure, send } from "../connectors/http.ts"
-import { render } from "./answers.ts"
+import { renderAnswer } from "./answers.ts"
 import type { Document } from "./document.ts"
-import { requestOf } from "./encode.ts"
+import { makeRequest } from "./encode.ts"
 import type { Found } from "./operations.ts"
-import { parametersOf, type Schemas } from "./schemas.ts"
-import { find, nearest } from "./search.ts"
+import { makeParameters, type Schemas } from "./schemas.ts"
+import { findNearest, findOperations } from "./search.ts"
 import { accessOf, type Auth } from "./security.ts"
 
-/**
- * An operation of a document. `name` is that of its tool; `id` its `operationId`, or method and path if it has none.
- *
- */
+/** An operation of a document. `name` names its tool; `id` is its `operationId`, else its method and path. */
 export interface Operation {
   readonly id: string
   readonly name: string
@@ -38,7 +35,7 @@ export interface Setting<R> {
   readonly schemas: Schemas
   readonly service: string
   readonly base: string
-  /** The caller said where the service is, so servers of the document do not count. */
+  /** True if the caller set the address, which replaces all servers of the document. */
   readonly isMoved: boolean
   readonly trusted: ReadonlySet<string>
   readonly auth: Auth<R> | undefined
@@ -46,7 +43,7 @@ export interface Setting<R> {
   readonly outputLimit: number
 }
 
-/** An operation with its tool. `run` does the work, whoever had to decide on it having done so. */
+/** An operation with its tool. `run` calls it without an approval: the caller has asked. */
 export interface Made<R> {
   readonly operation: Operation
   readonly description: string
@@ -55,15 +52,15 @@ export interface Made<R> {
   readonly run: (args: JsonObject) => Effect.Effect<string, ToolError.ToolError, HttpClient | R>
 }
 
-const mostOfDescription = 1_000
+const maxDescription = 1_000
 
-const describe = ({ description, isDeprecated, method, path, summary }: Found): string => {
+const describeOperation = ({ description, isDeprecated, method, path, summary }: Found): string => {
   const whole = summary === "" || description.startsWith(summary) ? description : `${summary}\n${description}`
-  const text = cut(whole.trim(), mostOfDescription)
+  const text = cut(whole.trim(), maxDescription)
   return `${isDeprecated ? "Deprecated. " : ""}${text === "" ? "An operation of the service." : text}\n${method} ${path}`
 }
 
-const executor = <R>(
+const makeExecute = <R>(
   { auth, base, document, headers, isMoved, service, trusted }: Setting<R>,
   { id, target }: Found
 ) => {
@@ -73,11 +70,13 @@ const executor = <R>(
   const isTrusted = trusted.has(new URL(server).origin)
   return (args: JsonObject) =>
     Effect.gen(function* () {
-      const call = yield* requestOf(target, server, args, known, (problem) => failure(known, "InvalidRequest", problem))
+      const call = yield* makeRequest(target, server, args, known, (problem) =>
+        failure(known, "InvalidRequest", problem)
+      )
       const answer = isTrusted
         ? yield* send({ ...call, headers: { ...call.headers, ...headers } }, access)
         : yield* send<never>(call, undefined)
-      return render(target, answer)
+      return renderAnswer(target, answer)
     }).pipe(
       Effect.mapError((error) =>
         error.status === 401 && access !== undefined && !isTrusted
@@ -91,12 +90,12 @@ const executor = <R>(
     )
 }
 
-/** Makes the tool of an operation, when it is asked for. */
+/** Makes the tool of an operation lazily. */
 export const makeTool = <R>(setting: Setting<R>, found: Found, operation: Operation): Made<R> => {
   const { method } = found
   const isReading = method === "GET" || method === "HEAD"
-  const description = describe(found)
-  const parameters = once(() => parametersOf(setting.schemas, found.fields))
+  const description = describeOperation(found)
+  const parameters = once(() => makeParameters(setting.schemas, found.fields))
   const shape = once(() => ({
     description,
     parameters: parameters(),
@@ -109,8 +108,8 @@ export const makeTool = <R>(setting: Setting<R>, found: Found, operation: Operat
     },
     outputLimit: setting.outputLimit
   }))
-  // A decoder of a large schema takes longer than all else, and of a thousand tools a few are called.
-  const plain = once(() => Tool.dynamic(operation.name, { ...shape(), execute: executor(setting, found) }))
+  // Decoders of large schemas are slow, and most tools of a large document are never called.
+  const plain = once(() => Tool.dynamic(operation.name, { ...shape(), execute: makeExecute(setting, found) }))
   const tool = once(() => {
     const common = { ...shape(), name: operation.name, prepare: (args: JsonObject) => plain().prepare(args) }
     return isReading ? common : { ...common, needsApproval: true as const }
@@ -124,16 +123,16 @@ export const makeTool = <R>(setting: Setting<R>, found: Found, operation: Operat
   }
 }
 
-/** Two tools for however many operations: one that searches them, one that calls. */
-export const pair = <R>(made: ReadonlyArray<Made<R>>, service: string, prefix: string, outputLimit: number) => {
+/** Makes two tools for all operations: `search` finds operations, `call` calls one. */
+export const makePair = <R>(made: ReadonlyArray<Made<R>>, service: string, prefix: string, outputLimit: number) => {
   const byName = new Map(made.map((one) => [one.operation.name, one]))
-  // As of the tools of an agent: two names that fold to one mean neither.
+  // Two operations with the same normalised name are ambiguous: neither is called by it.
   const folded = new Map<string, Made<R> | undefined>()
   for (const one of made) {
     const key = normaliseName(one.operation.name)
     folded.set(key, folded.has(key) ? undefined : one)
   }
-  const searching = Tool.make(`${prefix}_search`, {
+  const search = Tool.make(`${prefix}_search`, {
     description: `Finds operations of ${service} (it has ${made.length}) by what they do, with the schemas of their arguments. Call one by ${prefix}_call.`,
     parameters: {
       query: Schema.String.annotate({ description: 'What is to be done, such as "list open issues"' }),
@@ -146,7 +145,7 @@ export const pair = <R>(made: ReadonlyArray<Made<R>>, service: string, prefix: s
     annotations: { readOnly: true, idempotent: true },
     execute: ({ limit = 5, query }) =>
       Effect.sync(() => {
-        const hits = find(made, query, limit)
+        const hits = findOperations(made, query, limit)
         if (hits.length === 0) return "No operation fits. Try other words: the thing, and what is done with it."
         return hits
           .map(
@@ -156,8 +155,8 @@ export const pair = <R>(made: ReadonlyArray<Made<R>>, service: string, prefix: s
           .join("\n\n")
       })
   })
-  const named = (name: string) => byName.get(name) ?? folded.get(normaliseName(name))
-  const calling = Tool.make(`${prefix}_call`, {
+  const findOperation = (name: string) => byName.get(name) ?? folded.get(normaliseName(name))
+  const call = Tool.make(`${prefix}_call`, {
     description: `Calls an operation of ${service}, by its name as ${prefix}_search gave it, with arguments of its schema.`,
     parameters: {
       operation: Schema.String,
@@ -165,11 +164,11 @@ export const pair = <R>(made: ReadonlyArray<Made<R>>, service: string, prefix: s
     },
     annotations: { openWorld: true },
     outputLimit,
-    needsApproval: ({ operation }): boolean => named(operation)?.isReading === false,
+    needsApproval: ({ operation }): boolean => findOperation(operation)?.isReading === false,
     execute: ({ arguments: args = {}, operation: name }) => {
-      const one = named(name)
+      const one = findOperation(name)
       if (one !== undefined) return one.run(args)
-      const near = nearest(
+      const near = findNearest(
         name,
         made.map(({ operation }) => operation.name)
       )
@@ -177,5 +176,5 @@ export const pair = <R>(made: ReadonlyArray<Made<R>>, service: string, prefix: s
       return Effect.fail(ToolError.make(`${service} has no operation ${JSON.stringify(cut(name, 100))}. ${hint}`))
     }
   })
-  return [searching, calling] as const
+  return [search, call] as const
 }
