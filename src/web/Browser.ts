@@ -1,5 +1,5 @@
 /**
- * A browser for an agent: pages as numbered elements, clicked and filled in by their numbers.
+ * Gives an agent a browser. Pages are trees of numbered elements; tools click and fill them by number.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -28,47 +28,15 @@ import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { cut } from "../support/text/text.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
+import type { Action, Download, Snapshot } from "./internal/browser/model.ts"
 
-/** A page did not do what was asked, or the browser is not there. */
+/** An action failed, or the browser is not available. */
 export class BrowserError extends Schema.TaggedError<BrowserError>("effect-deepagents/Browser/BrowserError")(
   "BrowserError",
   { message: Schema.String }
 ) {}
 
-/**
- * A page as an accessibility tree, whose elements are numbered (`[ref=e7]`). The numbers hold until the next snapshot.
- */
-export interface Snapshot {
-  readonly url: string
-  readonly title: string
-  readonly tree: string
-  /** Events since the last snapshot: dialogs, windows that were closed, elements that are left out. Pages write parts of them. */
-  readonly notes: ReadonlyArray<string>
-  /** Addresses of the open tabs, and the index of the one that is shown. */
-  readonly tabs: ReadonlyArray<string>
-  readonly shown: number
-}
-
-/** Actions on a page. `ref` is the number of an element in the last snapshot. */
-export type Action =
-  | { readonly _tag: "Open"; readonly url: string }
-  | { readonly _tag: "Back" }
-  | { readonly _tag: "Click"; readonly ref: string }
-  | { readonly _tag: "Hover"; readonly ref: string }
-  | { readonly _tag: "Press"; readonly key: string; readonly ref: string | undefined }
-  | { readonly _tag: "Type"; readonly ref: string; readonly text: string; readonly submit: boolean }
-  | { readonly _tag: "Select"; readonly ref: string; readonly values: ReadonlyArray<string> }
-  | { readonly _tag: "Upload"; readonly ref: string; readonly files: ReadonlyArray<Download> }
-  | { readonly _tag: "ShowTab" | "CloseTab"; readonly index: number }
-  | { readonly _tag: "Wait"; readonly text: string | undefined; readonly seconds: number }
-
-/** A file that a page gave, or that it is given. The name of one that a page gave is what the page says. */
-export interface Download {
-  readonly name: string
-  readonly bytes: Uint8Array
-}
-
-/** A browser with a context (cookies, storage, pages) of its own for each thread. */
+/** A browser. Each thread has its own context: cookies, storage, pages. */
 export class Browser extends Context.Service<
   Browser,
   {
@@ -76,7 +44,7 @@ export class Browser extends Context.Service<
     readonly snapshot: (thread: string) => Effect.Effect<Snapshot, BrowserError>
     readonly screenshot: (thread: string) => Effect.Effect<Uint8Array, BrowserError>
     readonly download: (thread: string, ref: string) => Effect.Effect<Download, BrowserError>
-    /** Messages of the pages' consoles since they were last read, the oldest first. */
+    /** Returns unread console messages of all pages, oldest first. */
     readonly console: (thread: string) => Effect.Effect<ReadonlyArray<string>, BrowserError>
     readonly close: (thread: string) => Effect.Effect<void>
   }
@@ -90,16 +58,16 @@ const maxUploads = 10
 
 const thread = Effect.map(ToolContext.ToolContext, ({ runId, threadId }) => threadId ?? runId)
 
-/** The page as it is now: what a model needs for its next step. */
-const look = Effect.gen(function* () {
+/** Renders the current page. */
+const renderPage = Effect.gen(function* () {
   const browser = yield* Browser
   const { notes, shown, tabs, title, tree, url } = yield* browser.snapshot(yield* thread)
-  const told = notes.map((note) => `[${cut(oneLine(note), maxNote)}]\n`).join("")
+  const noteLines = notes.map((note) => `[${cut(oneLine(note), maxNote)}]\n`).join("")
   const open = tabs.map(
     (tab, index) => `[tab ${index}${index === shown ? ", shown" : ""}: ${cut(oneLine(tab), maxNote)}]\n`
   )
   return ToolOutput.make(
-    `${cut(oneLine(url), maxUrl)}\n\n${quote(`${told}${open.length > 1 ? open.join("") : ""}${cut(oneLine(title), maxTitle)}\n\n${cut(tree, maxTree, "\n[… the rest is left out …]")}`)}`,
+    `${cut(oneLine(url), maxUrl)}\n\n${quote(`${noteLines}${open.length > 1 ? open.join("") : ""}${cut(oneLine(title), maxTitle)}\n\n${cut(tree, maxTree, "\n[… the rest is left out …]")}`)}`,
     { sources: /^https?:/.test(url) ? [Sources.make({ url, title: oneLine(title) })] : [] }
   )
 })
@@ -108,40 +76,40 @@ const act = (action: Action) =>
   Effect.gen(function* () {
     const browser = yield* Browser
     yield* browser.act(yield* thread, action)
-    return yield* look
+    return yield* renderPage
   })
 
 const ref = Schema.String.annotate({ description: "The number of the element in the last snapshot, as in e7" })
 
 const changes = { openWorld: true, volatile: true } as const
 
-/** A name that a page gave, as the name of a file. */
-const fileName = (name: string): string =>
+/** Makes a safe file name of a name that a page chose. */
+const cleanName = (name: string): string =>
   oneLine(name.split(/[/\\]/).at(-1) ?? "")
     .replaceAll(/[^\p{L}\p{N}._ -]/gu, "_")
     .replace(/^\.+/, "_")
     .slice(0, 100) || "download"
 
-const isThere = (backend: Backend.Service, path: string) =>
+const hasFile = (backend: Backend.Service, path: string) =>
   Effect.match(backend.read(path, { limit: 0 }), {
     onSuccess: () => true,
     onFailure: ({ reason }) => reason._tag !== "NotFound"
   })
 
-/** A path that no file has yet: the page has chosen the name, and takes the place of nothing. */
-const freePath = Effect.fnUntraced(function* (backend: Backend.Service, folder: string, name: string) {
+/** Finds an unused path, so that a download never overwrites a file. */
+const findFreePath = Effect.fnUntraced(function* (backend: Backend.Service, folder: string, name: string) {
   for (let number = 1; number <= 100; number++) {
     const path = `${folder}/${number === 1 ? name : `${number}-${name}`}`
-    if (!(yield* isThere(backend, path))) return path
+    if (!(yield* hasFile(backend, path))) return path
   }
   return yield* ToolError.make(`there are 100 files ${name} in ${folder} already; move or delete them first`)
 })
 
 /**
  * Makes the tools `browser_open`, `browser_back`, `browser_snapshot`, `browser_click`, `browser_hover`, `browser_press`,
- * `browser_type`, `browser_select`, `browser_upload`, `browser_tab`, `browser_console`, `browser_wait`, `browser_screenshot` and `browser_download`, which writes into the folder
- * `downloads` (`/downloads`) of the backend. Each answers with the page as it is then, quoted: what a page says is
- * information, not instructions.
+ * `browser_type`, `browser_select`, `browser_upload`, `browser_tab`, `browser_console`, `browser_wait`,
+ * `browser_screenshot` and `browser_download`. Each returns the page after its action, quoted as data of others.
+ * Downloads go to the folder `downloads` (default `/downloads`) of the backend.
  */
 export const make = (
   options: { readonly downloads?: string | undefined } = {}
@@ -162,7 +130,7 @@ export const make = (
     description: "Gives the elements of the page with new numbers.",
     parameters: {},
     annotations: { ...changes, readOnly: true },
-    execute: () => look
+    execute: () => renderPage
   }),
   Tool.make("browser_click", {
     description: "Clicks an element.",
@@ -266,7 +234,7 @@ export const make = (
         const backend = yield* Backend.Backend
         const { bytes, name } = yield* browser.download(yield* thread, element)
         const folder = (options.downloads ?? "/downloads").replace(/\/$/, "")
-        const path = yield* freePath(backend, folder, fileName(name))
+        const path = yield* findFreePath(backend, folder, cleanName(name))
         const [written] = yield* backend.upload([{ path, content: bytes }])
         if (written?.ok === false) return yield* Effect.fail(written.error)
         return `${bytes.length} bytes in ${path}`

@@ -1,6 +1,6 @@
 /**
- * A tool that reads a web page: its article as Markdown with numbered links, documents, feeds and data as text, long
- * ones in parts.
+ * Makes a tool that reads a web page as Markdown with numbered links, and documents, feeds and data as text. Long pages
+ * come in parts.
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -39,20 +39,19 @@ import * as plain from "./internal/pages/plain.ts"
 import * as robots from "./internal/pages/robots.ts"
 import { WebReader } from "./WebReader.ts"
 
-/**
- * - `maxBytes`: of a page 5,000,000; longer ones are cut, longer documents refused
- * - `pageLength`: characters that are shown at once, 20,000
- * - `robots`: pages that a site does not want programs to read are not read
- * - `userAgent`: the name that is given to sites, and looked up in their `robots.txt`
- */
+/** Options of the tool. */
 export interface Options {
+  /** Maximum bytes of a response. Longer pages are truncated, longer documents rejected. Default: 5,000,000. */
   readonly maxBytes?: number | undefined
+  /** Maximum characters of one part. Default: 20,000. */
   readonly pageLength?: number | undefined
+  /** Respects `robots.txt`. Default: `false`. */
   readonly robots?: boolean | undefined
+  /** Name for sites, and for their `robots.txt`. Default: `effect-deepagents`. */
   readonly userAgent?: string | undefined
 }
 
-/** A page as it is kept: its text, and what it is called. */
+/** A page in the cache. */
 interface Page {
   readonly url: string
   readonly title: string | undefined
@@ -60,7 +59,7 @@ interface Page {
   readonly at: number
 }
 
-/** Pages that are kept for reading on: so many, and so long. */
+/** Maximum number of cached pages, and milliseconds in the cache. */
 const maxPages = 32
 const maxAge = 15 * 60 * 1000
 
@@ -78,7 +77,7 @@ const parameters = {
 
 const fail = (message: string, isRetryable = false) => ToolError.make(message, { isRetryable })
 
-const parse = (text: string): Effect.Effect<URL, ToolError.ToolError> =>
+const parseUrl = (text: string): Effect.Effect<URL, ToolError.ToolError> =>
   URL.canParse(text)
     ? Effect.succeed(new URL(text))
     : URL.canParse(`https://${text}`) && /^[\w-]+(\.[\w-]+)+/.test(text)
@@ -87,7 +86,7 @@ const parse = (text: string): Effect.Effect<URL, ToolError.ToolError> =>
           fail(`${oneLine(text).slice(0, 200)} is no URL; give the whole address, as in https://example.com/page`)
         )
 
-const get = (url: URL, maxBytes: number, userAgent: string, accept: string) =>
+const fetchPage = (url: URL, maxBytes: number, userAgent: string, accept: string) =>
   Effect.gen(function* () {
     const client = untraced(yield* HttpClient.HttpClient)
     const response = yield* client.get(url, { headers: { accept, "user-agent": userAgent } })
@@ -107,18 +106,18 @@ const get = (url: URL, maxBytes: number, userAgent: string, accept: string) =>
     )
   )
 
-type Fetched = Effect.Success<ReturnType<typeof get>>
+type Fetched = Effect.Success<ReturnType<typeof fetchPage>>
 
-const withLinks = (markdown: string, links: ReadonlyArray<string>): string =>
+const appendLinks = (markdown: string, links: ReadonlyArray<string>): string =>
   links.length === 0
     ? markdown
     : `${markdown}\n\nLinks:\n${links.map((link, index) => `[${index + 1}]: ${link}`).join("\n")}`
 
-/** The characters that are read of a document. */
+/** Maximum characters of a document. */
 const maxDocument = 2_000_000
 
-/** The text of what was fetched, by its kind. */
-const read = (fetched: Fetched, mode: "article" | "text" | "raw") =>
+/** Reads the text of a response by its kind. */
+const readText = (fetched: Fetched, mode: "article" | "text" | "raw") =>
   Effect.gen(function* () {
     const { bytes, contentType, url } = fetched
     const kind = decode.kindOf(bytes, contentType, url)
@@ -142,12 +141,12 @@ const read = (fetched: Fetched, mode: "article" | "text" | "raw") =>
     }
     const text = decode.decode(bytes, contentType)
     if (mode === "raw") return { title: undefined, text }
-    if (kind === "feed") return yield* feeds.feed(text)
-    if (kind === "sitemap") return { title: undefined, text: yield* feeds.sitemap(text) }
+    if (kind === "feed") return yield* feeds.readFeed(text)
+    if (kind === "sitemap") return { title: undefined, text: yield* feeds.readSitemap(text) }
     if (kind !== "html") return { title: undefined, text }
     if (mode === "text") return { title: undefined, text: plain.textOf(text) }
-    const { read } = yield* WebReader
-    const article = yield* Effect.result(read(text, url))
+    const reader = yield* WebReader
+    const article = yield* Effect.result(reader.read(text, url))
     if (article._tag === "Failure") {
       return {
         title: undefined,
@@ -160,11 +159,11 @@ const read = (fetched: Fetched, mode: "article" | "text" | "raw") =>
       byline === undefined ? undefined : `By ${byline}`,
       published === undefined ? undefined : `Published ${published}`
     ].filter((line) => line !== undefined)
-    return { title, text: withLinks([...head, markdown].join("\n\n"), links) }
+    return { title, text: appendLinks([...head, markdown].join("\n\n"), links) }
   })
 
-/** The part of a page from a character on, quoted, with where it is. */
-const part = (page: Page, offset: number, length: number): ToolOutput.ToolOutput => {
+/** Renders the part of a page that begins at a character. */
+const renderPart = (page: Page, offset: number, length: number): ToolOutput.ToolOutput => {
   const whole = page.text.length
   const from = whole === 0 ? 0 : boundaryBefore(page.text, Math.min(offset, whole))
   const line = page.text.lastIndexOf("\n", from + length)
@@ -185,12 +184,11 @@ const part = (page: Page, offset: number, length: number): ToolOutput.ToolOutput
 }
 
 /**
- * Makes the tool `fetch_url` (`url`, `mode`, `offset`). What a page says is quoted, since nobody vouches for it, and
- * the page is a source of the run. Feeds are shown as lists of entries, sitemaps as lists of addresses, JSON, CSV and
- * text as they are. A long page is shown in parts; for a quarter of an hour the next part comes from the page as it was
- * fetched.
+ * Makes the tool `fetch_url` (`url`, `mode`, `offset`). It quotes pages as data of others, and each page is a source of
+ * the run. Feeds become lists of entries, and sitemaps lists of addresses. JSON, CSV and text stay as they are. Further
+ * parts of a long page come from a cache for 15 minutes.
  *
- * Give it an `HttpClient` that keeps rules (`NodeNetwork.layer`): a model opens whatever a page tells it to.
+ * Give it an `HttpClient` with rules (`NodeNetwork.layer`): a page can make the model open any address.
  */
 export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | WebReader> => {
   const { maxBytes = 5_000_000, pageLength = 20_000, userAgent = "effect-deepagents" } = options
@@ -199,9 +197,9 @@ export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | W
   const checkRobots = (url: URL) =>
     Effect.gen(function* () {
       const file = new URL("/robots.txt", url)
-      const answer = yield* get(file, 500_000, userAgent, "text/plain")
-      const wishes = answer.status === 200 ? decode.decode(answer.bytes, answer.contentType) : ""
-      if (answer.status < 500 && robots.allows(wishes, userAgent, url.pathname + url.search)) return
+      const answer = yield* fetchPage(file, 500_000, userAgent, "text/plain")
+      const rules = answer.status === 200 ? decode.decode(answer.bytes, answer.contentType) : ""
+      if (answer.status < 500 && robots.isAllowed(rules, userAgent, url.pathname + url.search)) return
       return yield* Effect.fail(
         fail(`${url.origin} does not want programs to read ${oneLine(url.pathname)} (robots.txt)`)
       )
@@ -210,7 +208,7 @@ export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | W
   const fetch = (url: URL, mode: "article" | "text" | "raw") =>
     Effect.gen(function* () {
       if (options.robots === true) yield* checkRobots(url)
-      const fetched = yield* get(
+      const fetched = yield* fetchPage(
         url,
         maxBytes,
         userAgent,
@@ -219,18 +217,17 @@ export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | W
       const end = new URL(fetched.url)
       if (options.robots === true && end.href.split("#")[0] !== url.href.split("#")[0]) yield* checkRobots(end)
       if (fetched.status >= 400) {
-        const said = oneLine(plain.textOf(decode.decode(fetched.bytes.subarray(0, 4000), fetched.contentType))).slice(
-          0,
-          300
-        )
+        const problem = oneLine(
+          plain.textOf(decode.decode(fetched.bytes.subarray(0, 4000), fetched.contentType))
+        ).slice(0, 300)
         return yield* Effect.fail(
           fail(
-            `${url.origin} answered ${fetched.status}${said === "" ? "" : `: "${said}"`}`,
+            `${url.origin} answered ${fetched.status}${problem === "" ? "" : `: "${problem}"`}`,
             fetched.status === 429 || fetched.status >= 500
           )
         )
       }
-      const { text, title } = yield* read(fetched, mode)
+      const { text, title } = yield* readText(fetched, mode)
       const at = yield* Clock.currentTimeMillis
       const note = fetched.isWhole ? "" : `\n\n(The page is longer than ${maxBytes} bytes; the rest is left out.)`
       return { url: fetched.url, title, text: text + note, at }
@@ -243,22 +240,22 @@ export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | W
     annotations: { readOnly: true, openWorld: true, paged: true, addresses: ["url"], aliases: ["WebFetch"] },
     execute: ({ mode = "article", offset = 0, url: given }) =>
       Effect.gen(function* () {
-        const url = yield* parse(given)
+        const url = yield* parseUrl(given)
         const context = yield* Effect.serviceOption(ToolContext.ToolContext)
-        // A page that one run may see, under its rules, another one may not.
+        // Runs have different rules, so they share no pages.
         const run = Option.match(context, { onNone: () => "", onSome: ({ runId }) => runId })
         const key = `${run}\n${mode}\n${url.href}`
         const now = yield* Clock.currentTimeMillis
-        const kept = (yield* Ref.get(pages)).get(key)
+        const cached = (yield* Ref.get(pages)).get(key)
         const page =
-          offset > 0 && kept !== undefined && now - kept.at < maxAge
-            ? kept
+          offset > 0 && cached !== undefined && now - cached.at < maxAge
+            ? cached
             : yield* Effect.tap(fetch(url, mode), (fresh) =>
                 Ref.update(pages, (all) =>
                   new Map([...all].filter(([name]) => name !== key).slice(1 - maxPages)).set(key, fresh)
                 )
               )
-        return part(page, Math.max(0, offset), pageLength)
+        return renderPart(page, Math.max(0, offset), pageLength)
       })
   })
 }

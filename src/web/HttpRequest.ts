@@ -1,5 +1,5 @@
 /**
- * A tool that sends any HTTP request, with secrets by name.
+ * Makes a tool that sends any HTTP request, with secrets by name.
  *
  * ```ts
  * import { Effect, Layer, Redacted } from "effect"
@@ -38,9 +38,11 @@ import { cut } from "../support/text/text.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
 import * as decode from "./internal/pages/decode.ts"
 
-/** `maxBytes` of an answer that are read: 1,000,000. `maxLength` of its text that are shown: 20,000 characters. */
-export interface Options {
+/** Options of the tool. */
+interface Options {
+  /** Maximum bytes of a response. Default: 1,000,000. */
   readonly maxBytes?: number | undefined
+  /** Maximum characters of a response. Default: 20,000. */
   readonly maxLength?: number | undefined
 }
 
@@ -61,14 +63,24 @@ const parameters = {
 
 const fail = (message: string, isRetryable = false) => ToolError.make(message, { isRetryable })
 
-/** The headers of an answer that say something to a model. */
-const told = ["content-type", "location", "retry-after", "link", "etag", "x-ratelimit-remaining", "www-authenticate"]
+/** Headers of a response that the model sees. */
+const shownHeaders = [
+  "content-type",
+  "location",
+  "retry-after",
+  "link",
+  "etag",
+  "x-ratelimit-remaining",
+  "www-authenticate"
+]
 
-/** Headers of the connection, which the client writes itself. */
-const ofConnection = new Set("connection content-length expect host keep-alive te trailer transfer-encoding".split(" "))
+/** Headers that the client writes itself. */
+const connectionHeaders = new Set(
+  "connection content-length expect host keep-alive te trailer transfer-encoding".split(" ")
+)
 
-/** Tells what keeps headers from being sent; their values may be secret. */
-const unfit = (headers: ReadonlyArray<readonly [string, string]>): string | undefined => {
+/** Finds a problem of headers. It quotes no value, since values may be secret. */
+const findProblem = (headers: ReadonlyArray<readonly [string, string]>): string | undefined => {
   for (const [name, value] of headers) {
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return `${JSON.stringify(name.slice(0, 100))} is no name of a header`
     if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) {
@@ -78,23 +90,23 @@ const unfit = (headers: ReadonlyArray<readonly [string, string]>): string | unde
   return undefined
 }
 
-/** Headers by which some servers take one method for another. */
-const ofMethod = new Set(["x-http-method", "x-http-method-override", "x-method-override"])
+/** Headers that replace the method on some servers. */
+const methodHeaders = new Set(["x-http-method", "x-http-method-override", "x-method-override"])
 
 const isWriting = (method: string | undefined, headers: Readonly<Record<string, string>> = {}): boolean =>
   (method !== undefined && method !== "GET" && method !== "HEAD") ||
-  Object.keys(headers).some((name) => ofMethod.has(name.toLowerCase()))
+  Object.keys(headers).some((name) => methodHeaders.has(name.toLowerCase()))
 
 /**
- * Makes the tool `http_request` (`url`, `method`, `headers`, `params`, `body`, `timeout` in seconds). Calls that may
- * change something (other methods than GET and HEAD, also by a header that names one) need an approval.
+ * Makes the tool `http_request` (`url`, `method`, `headers`, `params`, `body`, `timeout` in seconds). All methods but GET
+ * and HEAD need an approval, also if a header names the method.
  *
- * `{{secret:NAME}}` in a header, a parameter or the body is filled in when the request is sent, if the secret is for that
- * host: what is approved, stored, logged and traced has the name. An answer that says the value is shown with the name, in
- * whatever case, also in hex, base64, backwards, or escaped for an address, a page or JSON. A host that gives the value in
- * parts, or encoded in another way, shows it to the model. Such a host gets no `range` header.
+ * `{{secret:NAME}}` in a header, a parameter or the body is replaced when the request is sent, if the secret is for that
+ * host. Approvals, stores, logs and traces contain only the name. The tool masks the value in responses, also in another
+ * case, hex, base64, backwards, or escaped. A host that splits or encodes the value otherwise can reveal it to the model.
+ * The header `range` is rejected for hosts of secrets.
  *
- * Give it an `HttpClient` that keeps rules (`NodeNetwork.layer`).
+ * Give it an `HttpClient` with rules (`NodeNetwork.layer`).
  */
 export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.HttpClient | Secrets> => {
   const { maxBytes = 1_000_000, maxLength = 20_000 } = options
@@ -137,11 +149,11 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
         }
         for (const [name, value] of query) url.searchParams.append(name, fills.fill(value, used))
         const { filled, tied } = fills.fillHeaders(asked, used)
-        const problem = unfit(filled)
+        const problem = findProblem(filled)
         if (problem !== undefined) return yield* Effect.fail(fail(problem))
         const bare = HttpClientRequest.setHeaders(
           HttpClientRequest.make(method)(url),
-          filled.filter(([name]) => !ofConnection.has(name))
+          filled.filter(([name]) => !connectionHeaders.has(name))
         )
         const request =
           text === undefined
@@ -152,10 +164,10 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
           Effect.map(readBeginning(response, maxBytes), (read) => ({ response, ...read }))
         )
         const { bytes, isWhole, response } = yield* answer.pipe(
-          // A client that follows redirects by itself would take the secrets along.
+          // A client that follows redirects itself would forward the secrets.
           Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
           Effect.provideService(Tied, tied),
-          // Spans tell headers and addresses.
+          // Spans contain headers and addresses.
           Effect.provideService(HttpClient.TracerPropagationEnabled, false),
           Effect.provideService(HttpClient.TracerDisabledWhen, () => used.size > 0),
           Effect.mapError((error) => fail(mask(describe(error), known), error.reason._tag === "TransportError")),
@@ -172,7 +184,7 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
         const said = isText
           ? cut(whole, maxLength, "\n[… the rest is left out …]")
           : `(${bytes.length} bytes that are no text)`
-        const head = told.flatMap((name) => {
+        const head = shownHeaders.flatMap((name) => {
           const value = response.headers[name]
           return value === undefined ? [] : [`${name}: ${oneLine(mask(value, known))}`]
         })

@@ -1,5 +1,5 @@
 /**
- * Finds the article of a web page on Node, in a thread of its own with bounds on time and memory.
+ * Extracts the article of a web page in its own thread on Node, with limits on time and memory.
  *
  * Needs the packages `@mozilla/readability`, `linkedom`, `turndown` and `htmlparser2`.
  *
@@ -20,44 +20,46 @@ import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
 import * as NodeDocuments from "../documents/NodeDocuments.ts"
 import * as threads from "../support/effect/threads.ts"
-import type { Answer, Ask } from "./internal/pages/messages.ts"
-import { type Article, Unreadable, WebReader } from "./WebReader.ts"
+import type { Answer, Article, Ask } from "./internal/pages/messages.ts"
+import { Unreadable, WebReader } from "./WebReader.ts"
 
-/** `timeout` of one page: 10 seconds, and 20 for one of a PDF. `maxMemory` of the thread, in megabytes: 512. */
-export interface Options {
+/** Options of the reader. */
+interface Options {
+  /** Time limit of one HTML page. Default: 10 seconds. */
   readonly timeout?: Duration.Input | undefined
+  /** Memory limit of a thread in megabytes. Default: 512. */
   readonly maxMemory?: number | undefined
 }
 
 const unreadable = (message: string) => new Unreadable({ message })
 
-/** Apart from `new Worker`: a bundler that follows workers would want packages that may not be installed. */
+/** Kept apart from `new Worker`, since bundlers that follow workers would require optional packages. */
 const program = () => new URL("./internal/pages/worker.ts", import.meta.url)
 
-const troubled = ({ message, missing }: threads.Trouble): Unreadable =>
+const describeTrouble = ({ message, missing }: threads.Trouble): Unreadable =>
   unreadable(
     missing === undefined
       ? message
       : `the package "${missing}" could not be loaded; install what reads pages: npm install @mozilla/readability linkedom turndown htmlparser2`
   )
 
-/** Asks a thread for one page. */
+/** Reads one page in a thread. */
 const ask = (worker: threads.Worker, question: Ask): Effect.Effect<Article, Unreadable> =>
   threads.ask<Answer>(worker, question).pipe(
-    Effect.mapError(troubled),
+    Effect.mapError(describeTrouble),
     Effect.flatMap((answer) =>
       "article" in answer ? Effect.succeed(answer.article) : Effect.fail(unreadable(answer.problem))
     )
   )
 
-const reader = (options: Options) =>
+const layerReader = (options: Options) =>
   Layer.effect(
     WebReader,
     Effect.gen(function* () {
-      const one = yield* Semaphore.make(1)
+      const lock = yield* Semaphore.make(1)
       const timeout = Duration.fromInputUnsafe(options.timeout ?? "10 seconds")
       const maxMemory = options.maxMemory ?? 512
-      const most = { heap: maxMemory * 1_000_000, external: maxMemory * 1_000_000 }
+      const limits = { heap: maxMemory * 1_000_000, external: maxMemory * 1_000_000 }
       let worker: threads.Worker | undefined
       let id = 0
       const end = Effect.suspend(() => {
@@ -67,20 +69,23 @@ const reader = (options: Options) =>
       })
       yield* Effect.addFinalizer(() => end)
 
-      const read = (html: string, url: string) =>
+      const readPage = (html: string, url: string) =>
         Effect.gen(function* () {
-          const current = worker ?? (yield* Effect.mapError(threads.start(program, maxMemory), troubled))
+          const current = worker ?? (yield* Effect.mapError(threads.start(program, maxMemory), describeTrouble))
           if (worker === undefined) {
             worker = current
             current.on("exit", () => {
               if (worker === current) worker = undefined
             })
           }
-          // A thread that waits keeps no process alive.
+          // An idle thread must not keep the process alive.
           current.ref()
           const article = yield* Effect.raceFirst(
             ask(current, { id: ++id, html, url }),
-            Effect.andThen(threads.isOver(current, most), Effect.fail(unreadable(`it took more than ${maxMemory} MB`)))
+            Effect.andThen(
+              threads.isOver(current, limits),
+              Effect.fail(unreadable(`it took more than ${maxMemory} MB`))
+            )
           )
           current.unref()
           return article
@@ -89,18 +94,17 @@ const reader = (options: Options) =>
             duration: timeout,
             orElse: () => Effect.fail(unreadable(`it took longer than ${Duration.format(timeout)}`))
           }),
-          // Work on the page that goes on is of no use any more, and in the way of the next one.
+          // A failed page may keep the thread busy, so the next page starts another thread.
           Effect.onError(() => end),
-          one.withPermits(1)
+          lock.withPermits(1)
         )
-      return WebReader.of({ read })
+      return WebReader.of({ read: readPage })
     })
   )
 
 /**
- * A reader with one thread, which begins with the first page and ends with the layer. Pages wait for each other. A page
- * that takes too long, or too much memory, ends the thread, and fails; the next page begins another one. PDFs are read in
- * threads of their own, as by `NodeDocuments.layer`.
+ * Reads pages one at a time in one thread, which starts with the first page and ends with the layer. A page that takes
+ * too much time or memory fails, and ends the thread. Each PDF has its own thread, as with `NodeDocuments.layer`.
  */
 export const layer = (options: Options = {}): Layer.Layer<WebReader> =>
-  Layer.merge(NodeDocuments.layer({ maxMemory: options.maxMemory }), reader(options))
+  Layer.merge(NodeDocuments.layer({ maxMemory: options.maxMemory }), layerReader(options))

@@ -1,5 +1,5 @@
 /**
- * Answers a question from the web as a brief with numbered sources: searches, reads, cross-checks, and cites.
+ * Answers a question from the web by a brief with numbered sources. It searches, reads, cross-checks and cites.
  *
  * ```ts
  * import { Effect, Layer, Redacted } from "effect"
@@ -36,18 +36,15 @@ import * as FetchUrl from "./FetchUrl.ts"
 import type { WebReader } from "./WebReader.ts"
 import * as WebSearch from "./WebSearch.ts"
 
-/**
- * A question: `max_sources` pages are read (from 1 to 10; 5 if nothing is said). With `deep`, it is looked for in other
- * words, too.
- */
-export const Input = Schema.Struct({
+/** A question. It reads `max_sources` pages (default 5). With `deep`, it also searches in other words. */
+const Input = Schema.Struct({
   query: Schema.String,
   max_sources: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10 }))),
   deep: Schema.optionalKey(Schema.Boolean)
 })
 
-/** A brief that cites by `[1]`, and the sources that it cites, by their numbers in the run. */
-export const Brief = Schema.Struct({
+/** A brief with citations such as `[1]`, and its sources by their numbers in the run. */
+const Brief = Schema.Struct({
   brief: Schema.String,
   sources: Schema.Array(
     Schema.Struct({ number: Schema.Int, title: Schema.optionalKey(Schema.String), url: Schema.String })
@@ -87,8 +84,8 @@ interface Read {
   readonly notes: ReadonlyArray<string>
 }
 
-/** The citations that lead nowhere are taken out: a number must be that of a page that was read. */
-const withValidCitations = (text: string, numbers: ReadonlySet<number>): string =>
+/** Removes citations of pages that were not read. */
+const removeBadCitations = (text: string, numbers: ReadonlySet<number>): string =>
   text.replaceAll(/ ?\[(\d{1,4})\]/g, (whole, number: string) => (numbers.has(Number(number)) ? whole : ""))
 
 const render = (pages: ReadonlyArray<Read>): string =>
@@ -100,10 +97,11 @@ const render = (pages: ReadonlyArray<Read>): string =>
     .join("\n\n")
 
 /**
- * Makes the program: for `Agent.run(research, research.input({ query }))`, as a sub-agent, or as a tool (`Agent.asTool`). It searches, reads the
- * pages at once, lets notes be compared, and writes. A page that can't be read is left out; a brief on none is an error.
+ * Makes the program, for `Agent.run(research, research.input({ query }))`, as a sub-agent, or as a tool (`Agent.asTool`).
+ * It searches, reads pages in parallel, compares notes, and writes. It ignores pages that can't be read, and fails if none
+ * is useful.
  *
- * Findings and pages are recorded: a run that a crash cut off goes on where it was.
+ * Results are recorded, so a run resumes after a crash.
  */
 export const make = (
   options: { readonly name?: string | undefined; readonly fetch?: FetchUrl.Options | undefined } = {}
@@ -144,7 +142,7 @@ export const make = (
             if (source === undefined || page.isError || !noted.relevant || noted.notes.length === 0) return []
             return [{ source, url: source.url ?? url, notes: noted.notes }]
           }).pipe(
-            // Of many pages some can't be read, and the others say enough.
+            // A page that can't be read is ignored.
             Effect.catchTag("ToolError", () => Effect.succeed([]))
           ),
         { concurrency: 4 }
@@ -177,7 +175,7 @@ export const make = (
           `Disputed:\n${checked.disputed.map((line) => `- ${oneLine(line)}`).join("\n") || "- nothing"}`
         ].join("\n\n")
       )
-      const brief = withValidCitations(text, new Set(read.map(({ number }) => number)))
+      const brief = removeBadCitations(text, new Set(read.map(({ number }) => number)))
       const cited = read.filter(({ number }) => brief.includes(`[${number}]`))
       return {
         brief,

@@ -1,5 +1,5 @@
 /**
- * Searches the web by whichever provider: Tavily, Brave, Exa, Serper, a SearXNG server, or DuckDuckGo's page.
+ * Searches the web by a provider: Tavily, Brave, Exa, Serper, a SearXNG server, or DuckDuckGo's page.
  *
  * ```ts
  * import { Effect, Layer, Redacted } from "effect"
@@ -18,7 +18,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
-import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type { JsonObject } from "../core/Json.ts"
 import * as Sources from "../core/Sources.ts"
@@ -29,27 +28,7 @@ import { cut } from "../support/text/text.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
 import * as providers from "./internal/pages/searchProviders.ts"
 
-/**
- * A question to a search provider. `topic` and `includeContent` (the text of the pages, where the provider gives it)
- * are left out by providers that don't know them.
- */
-export interface Query {
-  readonly query: string
-  readonly maxResults: number
-  readonly topic: "general" | "news" | "finance"
-  readonly includeContent: boolean
-}
-
-/** A page that was found, in one shape for all providers. `published` is as the provider writes it. */
-export interface Result {
-  readonly title: string
-  readonly url: string
-  readonly snippet: string
-  readonly published?: string | undefined
-  readonly content?: string | undefined
-}
-
-/** A provider could not search: what it answered, or why it was not reached. It has no key in it. */
+/** A search failed. The message never contains the API key. */
 export class SearchError extends Schema.TaggedError<SearchError>("effect-deepagents/WebSearch/SearchError")(
   "SearchError",
   { provider: Schema.String, message: Schema.String, isRetryable: Schema.Boolean }
@@ -58,7 +37,7 @@ export class SearchError extends Schema.TaggedError<SearchError>("effect-deepage
 /** Searches the web. */
 export class WebSearch extends Context.Service<
   WebSearch,
-  { readonly search: (query: Query) => Effect.Effect<ReadonlyArray<Result>, SearchError> }
+  { readonly search: (query: providers.Query) => Effect.Effect<ReadonlyArray<providers.Result>, SearchError> }
 >()("effect-deepagents/WebSearch") {}
 
 const layerOf = (provider: providers.Provider): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
@@ -68,40 +47,34 @@ const layerOf = (provider: providers.Provider): Layer.Layer<WebSearch, never, Ht
       WebSearch.of({
         search: (query) =>
           providers.search(client, provider, query).pipe(
-            Effect.map((found) => found.slice(0, query.maxResults)),
+            Effect.map((results) => results.slice(0, query.maxResults)),
             Effect.mapError((problem) => new SearchError({ provider: provider.name, ...problem }))
           )
       })
     )
   )
 
-/** The key of a provider, and where its API is, if not where it is for everybody. */
-export interface KeyOptions {
-  readonly apiKey: Redacted.Redacted
-  readonly apiUrl?: string | undefined
-}
-
-/** Tavily: made for models, with topics and the text of pages. */
-export const tavily = (options: KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
+/** Searches by Tavily, with topics and the text of pages. */
+export const tavily = (options: providers.KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
   layerOf(providers.tavily(options))
 
-/** Brave, with an index of its own. */
-export const brave = (options: KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
+/** Searches the index of Brave. */
+export const brave = (options: providers.KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
   layerOf(providers.brave(options))
 
-/** Exa: search by meaning, with the text of pages. */
-export const exa = (options: KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
+/** Searches by meaning with Exa, with the text of pages. */
+export const exa = (options: providers.KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
   layerOf(providers.exa(options))
 
-/** Serper: Google's results. */
-export const serper = (options: KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
+/** Searches Google by Serper. */
+export const serper = (options: providers.KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
   layerOf(providers.serper(options))
 
-/** A SearXNG server of your own, whose settings allow the format `json`. */
+/** Searches by your own SearXNG server. Its settings must allow the format `json`. */
 export const searxng = (options: { readonly apiUrl: string }): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
   layerOf(providers.searxng(options))
 
-/** DuckDuckGo's page for browsers without scripts: no key, and no promise. It refuses whoever asks often. */
+/** Searches by the script-free page of DuckDuckGo. It needs no key, but rejects frequent requests. */
 export const duckDuckGo = (
   options: {
     readonly apiUrl?: string | undefined
@@ -109,9 +82,8 @@ export const duckDuckGo = (
 ): Layer.Layer<WebSearch, never, HttpClient.HttpClient> => layerOf(providers.duckDuckGo(options))
 
 /**
- * The search that a model's provider runs itself, for `serverTools` of its layer: `OpenAiChatModel`,
- * `AnthropicChatModel`, `GeminiChatModel`. What it finds are citations of the answer, and sources of the run; the agent
- * needs no `web_search` then.
+ * Searches that the provider of a model runs itself, for `serverTools` of `OpenAiChatModel`, `AnthropicChatModel` and
+ * `GeminiChatModel`. Results are citations of the answer and sources of the run, so the agent needs no `web_search`.
  */
 export const hosted: { readonly [provider in "openai" | "anthropic" | "gemini"]: JsonObject } = {
   openai: { type: "web_search" },
@@ -128,20 +100,20 @@ const parameters = {
   )
 }
 
-/** The characters that are shown of one page. */
-const shown = { snippet: 1000, content: 8000 }
+/** Maximum characters of one page. */
+const maxLengths = { snippet: 1000, content: 8000 }
 
-const render = (result: Result): string =>
+const render = (result: providers.Result): string =>
   [
     `${oneLine(result.title) || "(no title)"}${result.published === undefined ? "" : ` (${oneLine(result.published)})`}`,
     oneLine(result.url),
-    cut(result.snippet.trim(), shown.snippet),
-    ...(result.content === undefined ? [] : ["", cut(result.content.trim(), shown.content)])
+    cut(result.snippet.trim(), maxLengths.snippet),
+    ...(result.content === undefined ? [] : ["", cut(result.content.trim(), maxLengths.content)])
   ].join("\n")
 
 /**
- * Makes the tool `web_search` (`query`, `max_results`, `topic`, `include_raw_content`). Results are quoted, since nobody
- * vouches for them, and each page is a source of the run.
+ * Makes the tool `web_search` (`query`, `max_results`, `topic`, `include_raw_content`). Results are quoted as
+ * data of others, and each page is a source of the run.
  */
 export const make = (): Tool.Tool<WebSearch> =>
   Tool.make("web_search", {

@@ -53,7 +53,7 @@ describe("browser", () => {
       const { port, url } = yield* shop
       yield* Effect.gen(function* () {
         const browser = yield* Browser.Browser
-        const act = (action: Browser.Action, thread = "a") => browser.act(thread, action)
+        const act = (action: Parameters<typeof browser.act>[1], thread = "a") => browser.act(thread, action)
         const tree = Effect.map(browser.snapshot("a"), (snapshot) => snapshot.tree)
         yield* act({ _tag: "Open", url })
         const first = yield* browser.snapshot("a")

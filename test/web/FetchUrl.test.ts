@@ -9,7 +9,7 @@ import fc from "fast-check"
 import { PDFDocument } from "pdf-lib"
 import { kindOf } from "../../src/web/internal/pages/decode.ts"
 import { textOf } from "../../src/web/internal/pages/plain.ts"
-import { allows } from "../../src/web/internal/pages/robots.ts"
+import { isAllowed } from "../../src/web/internal/pages/robots.ts"
 import { serve } from "../net/servers.ts"
 import { scaled } from "../scale.ts"
 import { layer as client } from "./pages.ts"
@@ -286,21 +286,21 @@ describe("robots", () => {
   it("takes the group of the program, and the longest rule", () => {
     const file =
       "User-agent: *\nDisallow: /\n\nUser-agent: Deep\nUser-agent: other\nAllow: /a/b$\nDisallow: /a\nDisallow: /*.pdf$"
-    assert.isFalse(allows(file, "stranger", "/"))
-    assert.isTrue(allows(file, "deep-agent", "/"))
-    assert.isFalse(allows(file, "deep-agent", "/a/c"))
-    assert.isTrue(allows(file, "deep-agent", "/a/b"))
-    assert.isFalse(allows(file, "deep-agent", "/x/y.pdf"))
-    assert.isTrue(allows(file, "deep-agent", "/x/y.pdfx"))
-    assert.isTrue(allows("", "any", "/"))
+    assert.isFalse(isAllowed(file, "stranger", "/"))
+    assert.isTrue(isAllowed(file, "deep-agent", "/"))
+    assert.isFalse(isAllowed(file, "deep-agent", "/a/c"))
+    assert.isTrue(isAllowed(file, "deep-agent", "/a/b"))
+    assert.isFalse(isAllowed(file, "deep-agent", "/x/y.pdf"))
+    assert.isTrue(isAllowed(file, "deep-agent", "/x/y.pdfx"))
+    assert.isTrue(isAllowed("", "any", "/"))
   })
 
   it.each(["/private/x", "/%70rivate/x", "/r%C3%A9sum%c3%a9", "/a%2fb", "/a%2Fb", "/~ada", "/%7Eada", "/%7eada"])(
     "no other spelling of a path leads around a rule: %s",
     (path) => {
       const file = "User-agent: *\nDisallow: /private/\nDisallow: /résumé\nDisallow: /a%2fb\nDisallow: /%7Eada"
-      assert.isFalse(allows(file, "x", path))
-      assert.isTrue(allows(file, "x", "/a/b"))
+      assert.isFalse(isAllowed(file, "x", path))
+      assert.isTrue(isAllowed(file, "x", "/a/b"))
     }
   )
 
@@ -309,12 +309,12 @@ describe("robots", () => {
       fc.property(
         fc.string(),
         fc.string(),
-        (file, path) => typeof allows(`User-agent: *\n${file}`, "x", path) === "boolean"
+        (file, path) => typeof isAllowed(`User-agent: *\n${file}`, "x", path) === "boolean"
       ),
       { numRuns: scaled(400) }
     )
-    assert.isFalse(allows(`${"User-agent: *\n".repeat(17_000)}${"Disallow: /\n".repeat(20_000)}`, "x", "/"))
-    assert.isTrue(allows(`User-agent: *\nDisallow: /${"a*".repeat(100_000)}b`, "x", `/${"a".repeat(100_000)}`))
+    assert.isFalse(isAllowed(`${"User-agent: *\n".repeat(17_000)}${"Disallow: /\n".repeat(20_000)}`, "x", "/"))
+    assert.isTrue(isAllowed(`User-agent: *\nDisallow: /${"a*".repeat(100_000)}b`, "x", `/${"a".repeat(100_000)}`))
   })
 })
 

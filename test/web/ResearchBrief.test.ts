@@ -44,7 +44,11 @@ const model = TestChatModel.reactive((request) => {
 
 const program = ResearchBrief.make()
 
-const run = (urls: ReadonlyArray<string>, input: typeof ResearchBrief.Input.Type, asked?: Array<string>) =>
+const run = (
+  urls: ReadonlyArray<string>,
+  input: Parameters<ReturnType<typeof ResearchBrief.make>["input"]>[0],
+  asked?: Array<string>
+) =>
   Agent.run(program, program.input(input)).pipe(
     Effect.provide([model, NodeNetwork.layer({ allowPrivate: ["127.0.0.1"] }), reader, searchOf(urls, asked)])
   )

@@ -175,7 +175,7 @@ describe("providers", () => {
 describe("web_search", () => {
   it.effect("quotes what was found, and gives each page as a source", () =>
     Effect.gen(function* () {
-      const asked: Array<WebSearch.Query> = []
+      const asked: Array<Parameters<WebSearch.WebSearch["Service"]["search"]>[0]> = []
       const service = Layer.succeed(WebSearch.WebSearch, {
         search: (one) =>
           Effect.sync(() => {

@@ -21,7 +21,11 @@ const whole: Kind = { name: "whole browser", path: Effect.succeed(wholePath) }
 export const kinds: ReadonlyArray<Kind> = existsSync(wholePath) ? [shell, whole] : [shell]
 
 /** A browser under rules. It runs as root here, and so without its own sandbox. */
-export const browserWith = (rules: Network.Rules, more: Partial<NodeBrowser.Options> = {}, kind = shell) =>
+export const browserWith = (
+  rules: Network.Rules,
+  more: Partial<Parameters<typeof NodeBrowser.layer>[0]> = {},
+  kind = shell
+) =>
   Layer.unwrap(
     Effect.map(kind.path, (executablePath) =>
       NodeBrowser.layer({ rules, executablePath, sandbox: false, timeout: 3000, ...more })

@@ -1,4 +1,4 @@
-/** Starts a Chromium whose pages reach the network by the proxy alone, and checks that WebRTC keeps to it. */
+/** Starts a Chromium behind the proxy, and checks that WebRTC can't bypass it. */
 import { createSocket } from "node:dgram"
 import { stripVTControlCharacters } from "node:util"
 import * as Effect from "effect/Effect"
@@ -28,21 +28,21 @@ export const attempt = <A>(work: () => Promise<A>, hint = ""): Effect.Effect<A, 
   Effect.tryPromise({ try: work, catch: (cause) => problemOf(cause, hint) })
 
 /**
- * Keeps WebRTC from UDP that no proxy carries. The whole browser reads the first switch, its headless shell (and versions
+ * Disables UDP outside of the proxy for WebRTC. The full browser reads the first switch, its headless shell (and versions
  * before 2025) the second one.
  */
-const withoutUdp = ["--webrtc-ip-handling-policy", "--force-webrtc-ip-handling-policy"].map(
+const udpSwitches = ["--webrtc-ip-handling-policy", "--force-webrtc-ip-handling-policy"].map(
   (name) => `${name}=disable_non_proxied_udp`
 )
 
-/** Switches that lead pages past the proxy. `--` ends all switches, also those that follow. */
-const bypasses = /^-{1,2}(?:no-proxy-server|proxy-[a-z-]+|(?:force-)?webrtc-ip-handling-policy)(?:=|$)|^--$/
+/** Switches that bypass the proxy. `--` disables all switches after it. */
+const bypassSwitch = /^-{1,2}(?:no-proxy-server|proxy-[a-z-]+|(?:force-)?webrtc-ip-handling-policy)(?:=|$)|^--$/
 
-/** The time in which WebRTC must have found that it has no way out, in the page, in milliseconds. */
-const patience = 5_000
+/** Milliseconds in which WebRTC must report that it has no address. */
+const checkTimeout = 5_000
 
-/** Has WebRTC of a page ask a STUN server for its address, and collects the addresses that it would use. */
-const gather = (port: number): string => `(async () => {
+/** A script that asks a STUN server by WebRTC, and collects the addresses that WebRTC would use. */
+const makeCheck = (port: number): string => `(async () => {
   if (typeof RTCPeerConnection === "undefined") return { state: "complete", candidates: [] }
   const candidates = []
   const connection = new RTCPeerConnection({ iceServers: [{ urls: "stun:127.0.0.1:${port}" }] })
@@ -51,7 +51,7 @@ const gather = (port: number): string => `(async () => {
       if (candidate === null || candidate.candidate === "") resolve()
       else { candidates.push(candidate.candidate); resolve() }
     }
-    setTimeout(resolve, ${patience})
+    setTimeout(resolve, ${checkTimeout})
   })
   connection.createDataChannel("check")
   await connection.setLocalDescription(await connection.createOffer())
@@ -61,17 +61,17 @@ const gather = (port: number): string => `(async () => {
   return { state, candidates }
 })()`
 
-const leaks = (version: string) =>
+const failLeak = (version: string) =>
   new BrowserError({
     message: `WebRTC of this Chromium (${version}) goes past the browser's proxy, so its pages could reach addresses that the rules refuse; give executablePath of another Chromium, and take switches for WebRTC out of args and of the machine's settings of Chromium`
   })
 
-const unproven = (version: string) =>
+const failUnproven = (version: string) =>
   new BrowserError({
-    message: `WebRTC of this Chromium (${version}) did not say within ${patience} ms whether it keeps to the browser's proxy; start it again when the machine is less busy, or give executablePath of another Chromium`
+    message: `WebRTC of this Chromium (${version}) did not say within ${checkTimeout} ms whether it keeps to the browser's proxy; start it again when the machine is less busy, or give executablePath of another Chromium`
   })
 
-/** Listens on a port of loopback, and counts the packets that come. */
+/** Listens on a port of loopback, and counts packets. */
 const listen: Effect.Effect<{ readonly port: number; readonly packets: () => number }, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.callback<{ readonly port: number; readonly packets: () => number; readonly close: () => void }>((resume) => {
@@ -88,7 +88,7 @@ const listen: Effect.Effect<{ readonly port: number; readonly packets: () => num
   ({ packets, port }) => ({ packets, port })
 )
 
-/** Fails if WebRTC of a browser has an address to send UDP from, or has sent a packet. */
+/** Fails if WebRTC of a browser has an address for UDP, or has sent a packet. */
 const checkWebRtc = (chromium: Chromium, timeout: number): Effect.Effect<void, BrowserError> =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -98,13 +98,13 @@ const checkWebRtc = (chromium: Chromium, timeout: number): Effect.Effect<void, B
         (opened) => Effect.ignore(attempt(() => opened.close()))
       )
       const page = yield* attempt(() => context.newPage())
-      const found = yield* attempt(() => page.evaluate<unknown>(gather(port)))
+      const found = yield* attempt(() => page.evaluate<unknown>(makeCheck(port)))
       const isComplete = Predicate.hasProperty(found, "state") && found.state === "complete"
       const isOpen = Predicate.hasProperty(found, "state") && found.state === "open"
-      if (isOpen || packets() > 0) return yield* leaks(chromium.version())
-      if (!isComplete) return yield* unproven(chromium.version())
+      if (isOpen || packets() > 0) return yield* failLeak(chromium.version())
+      if (!isComplete) return yield* failUnproven(chromium.version())
     })
-  ).pipe(Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(unproven(chromium.version())) }))
+  ).pipe(Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(failUnproven(chromium.version())) }))
 
 /** Starts a Chromium that ends with the scope. Fails if its pages could go past the proxy. */
 export const launch = (
@@ -113,7 +113,7 @@ export const launch = (
   { args = [], executablePath, sandbox = true, timeout }: Options
 ): Effect.Effect<Chromium, BrowserError, Scope.Scope> =>
   Effect.gen(function* () {
-    const bypass = args.find((one) => bypasses.test(one))
+    const bypass = args.find((one) => bypassSwitch.test(one))
     if (bypass !== undefined) {
       return yield* new BrowserError({
         message: `args: ${bypass} leads pages past the rules of the network; take it out`
@@ -125,9 +125,9 @@ export const launch = (
           browsers.launch({
             ...defined({ executablePath }),
             chromiumSandbox: sandbox,
-            // The last one of a name counts.
-            args: [...args, "--disable-background-networking", ...withoutUdp],
-            // A page opens windows only when it is clicked. (The headless shell blocks none by itself.)
+            // The last switch of a name counts.
+            args: [...args, "--disable-background-networking", ...udpSwitches],
+            // Pages may open windows only on a click. The headless shell does not block windows itself.
             ignoreDefaultArgs: ["--disable-popup-blocking"],
             proxy: { server: `http://127.0.0.1:${proxy.port}`, username: "browser", password: proxy.token }
           }),
@@ -135,6 +135,6 @@ export const launch = (
       ),
       (browser) => Effect.promise(() => browser.close())
     )
-    yield* checkWebRtc(chromium, Math.max(timeout, 2 * patience))
+    yield* checkWebRtc(chromium, Math.max(timeout, 2 * checkTimeout))
     return chromium
   })

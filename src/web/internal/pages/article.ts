@@ -1,21 +1,21 @@
-/** The article of a page, as Markdown: by Readability on a DOM of linkedom, and turndown. */
+/** Extracts the article of a page as Markdown, with Readability, linkedom and turndown. */
 import { Readability } from "@mozilla/readability"
 import { parseHTML } from "linkedom"
 import TurndownService from "turndown"
 import { joinLines } from "../../../support/text/text.ts"
-import { bound, shown } from "./bound.ts"
+import { boundPage, restoreText } from "./bound.ts"
 import type { Article } from "./messages.ts"
 
 const maxLinks = 200
 
-/** A link of a page, as a whole address; `undefined` for one that leads nowhere. */
-const absolute = (href: string, base: string): string | undefined => {
+/** Resolves a link of a page. `undefined` for anything but HTTP. */
+const resolveLink = (href: string, base: string): string | undefined => {
   if (!URL.canParse(href, base)) return undefined
   const url = new URL(href, base)
   return url.protocol === "http:" || url.protocol === "https:" ? url.href : undefined
 }
 
-const markdownOf = (
+const convertToMarkdown = (
   node: TurndownService.Node,
   base: string
 ): { readonly markdown: string; readonly links: ReadonlyArray<string> } => {
@@ -25,7 +25,7 @@ const markdownOf = (
     filter: (node) => node.nodeName === "A" && node.getAttribute("href") !== null,
     replacement: (content, node) => {
       const text = content.trim()
-      const url = "getAttribute" in node ? absolute(String(node.getAttribute("href")), base) : undefined
+      const url = "getAttribute" in node ? resolveLink(String(node.getAttribute("href")), base) : undefined
       if (url === undefined || text === "" || url.split("#")[0] === base) return content
       const number = links.get(url) ?? links.size + 1
       if (number > maxLinks) return content
@@ -47,33 +47,33 @@ const markdownOf = (
   service.addRule("rows", { filter: "tr", replacement: (content) => `\n|${content}` })
   service.remove(["script", "style", "noscript"])
   const markdown = service.turndown(node).replaceAll(/\n{3,}/g, "\n\n")
-  return { markdown: shown(markdown.trim()), links: [...links.keys()] }
+  return { markdown: restoreText(markdown.trim()), links: [...links.keys()] }
 }
 
 const textOf = (value: string | null | undefined): string | undefined => {
-  const text = shown(value ?? "")
+  const text = restoreText(value ?? "")
     .replaceAll(/\s+/g, " ")
     .trim()
   return text === "" ? undefined : text.slice(0, 500)
 }
 
-/** All that a page says. What looks for the article has changed its tree, so it is read anew. */
-const wholeOf = (bounded: string, url: string) => markdownOf(parseHTML(bounded).document.body, url)
+/** Converts the whole page. Readability changes the tree, so the page is parsed again. */
+const convertPage = (bounded: string, url: string) => convertToMarkdown(parseHTML(bounded).document.body, url)
 
-/** Readability's tree is one of linkedom, which turndown takes. */
+/** Returns true for the tree of Readability, which turndown accepts. */
 const isTree = (content: unknown): content is TurndownService.Node => typeof content === "object" && content !== null
 
-/** The article of a page; of one that has none, all that it says. `undefined` for a page that is only nesting. */
-export const articleOf = (html: string, url: string): Article | undefined => {
-  const bounded = bound(html)
+/** Extracts the article of a page, else the whole page. `undefined` for a page that is nested too deep. */
+export const extractArticle = (html: string, url: string): Article | undefined => {
+  const bounded = boundPage(html)
   if (bounded === undefined) return undefined
   const { document } = parseHTML(bounded)
   const title = textOf(document.querySelector("title")?.textContent)
-  // The tree itself: to write it out and read it again would cost as much as all the rest.
+  // Keeping the tree avoids writing and parsing it again, which is half of the work.
   const found = new Readability(document, { serializer: (node): unknown => node }).parse()
   const content = found?.content
-  const first = isTree(content) ? markdownOf(content, url) : undefined
-  const { links, markdown } = first === undefined || first.markdown === "" ? wholeOf(bounded, url) : first
+  const first = isTree(content) ? convertToMarkdown(content, url) : undefined
+  const { links, markdown } = first === undefined || first.markdown === "" ? convertPage(bounded, url) : first
   return {
     title: textOf(found?.title) ?? title,
     byline: textOf(found?.byline),

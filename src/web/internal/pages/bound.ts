@@ -1,4 +1,4 @@
-/** A page cut down to what a DOM can take: nested and endless pages make every extractor hang. */
+/** Limits a page to a size that a DOM can hold. Deep and endless pages make every extractor hang. */
 import { Parser } from "htmlparser2"
 
 const maxDepth = 200
@@ -7,19 +7,19 @@ const maxNesting = 10_000
 const maxAttribute = 4096
 
 const skipped = new Set("script style noscript template svg iframe object".split(" "))
-/** Elements that every page has, whether it says so or not; and those that are of its head, wherever they stand. */
+/** Elements that every page has, and elements that belong to its head. */
 const implied = new Set(["html", "head", "body"])
 const ofHead = new Set(["title", "meta", "link", "base", "script"])
 const empty = new Set("area base br col embed hr img input link meta source track wbr".split(" "))
 
-/** The attributes that extraction looks at. */
-const kept = new Set([
+/** Attributes that extraction needs. */
+const keptAttributes = new Set([
   ..."href src alt title id class lang colspan rowspan content name property rel type".split(" "),
   ..."itemprop datetime style hidden aria-hidden role".split(" ")
 ])
 
-// A DOM has a node of text for every entity: a page of code would be hundreds of thousands of them. So these two stand
-// for the characters, which no text may have.
+// A DOM has a text node for every entity: hundreds of thousands in a page of code. So two characters that no text may
+// have replace them.
 const lessThan = "\uFDD0"
 const ampersand = "\uFDD1"
 
@@ -31,16 +31,16 @@ const hideText = (text: string) =>
         .replaceAll("&", ampersand)
     : text
 
-/** A text of the page that was cut down, as the page has it. */
-export const shown = (text: string): string => text.replaceAll(lessThan, "<").replaceAll(ampersand, "&")
+/** Restores the characters of a text of the limited page. */
+export const restoreText = (text: string): string => text.replaceAll(lessThan, "<").replaceAll(ampersand, "&")
 
 const escapeAttribute = (text: string) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;")
 
 /**
- * The page without scripts, with a head and a body, at most so deep and so many elements; `undefined` for one that is only nesting. Its texts are
- * to be read by {@link shown}.
+ * Limits the depth, elements and attributes of a page, and removes scripts. `undefined` for a page that is nested too
+ * deep. Restore its texts by {@link restoreText}.
  */
-export const bound = (html: string): string | undefined => {
+export const boundPage = (html: string): string | undefined => {
   const head: Array<string> = []
   const body: Array<string> = []
   const open: Array<{ readonly name: string; readonly isKept: boolean }> = []
@@ -64,7 +64,7 @@ export const bound = (html: string): string | undefined => {
         const out = partOf(name)
         out.push("<", name)
         for (const [key, value] of Object.entries(attributes)) {
-          if (kept.has(key)) out.push(" ", key, '="', escapeAttribute(value.slice(0, maxAttribute)), '"')
+          if (keptAttributes.has(key)) out.push(" ", key, '="', escapeAttribute(value.slice(0, maxAttribute)), '"')
         }
         out.push(">")
       },

@@ -1,9 +1,9 @@
-/** Bytes of the web as text, and what kind of thing they are. */
+/** Decodes responses, and detects their kind. */
 import { decoderFor } from "../../../support/text/charset.ts"
 
 export type Kind = "html" | "feed" | "sitemap" | "json" | "csv" | "text" | "document" | "image" | "binary"
 
-/** Bytes as text. What can't be decoded is shown as the replacement character. */
+/** Decodes bytes as text. Invalid bytes become the replacement character. */
 export const decode = (bytes: Uint8Array, contentType: string): string => decoderFor(bytes, contentType).decode(bytes)
 
 const startsWith = (bytes: Uint8Array, text: string): boolean =>
@@ -17,8 +17,8 @@ const officeTypes =
 /** A text has no zero bytes. */
 const isText = (bytes: Uint8Array): boolean => !bytes.subarray(0, 4096).includes(0)
 
-/** The name of the first element of a document, behind what may stand before it. */
-const rootOf = (head: string): string | undefined => {
+/** Finds the name of the root element, after comments and declarations. */
+const findRoot = (head: string): string | undefined => {
   let at = 0
   for (;;) {
     while (at < head.length && head.charAt(at).trim() === "") at++
@@ -41,27 +41,33 @@ const roots: { readonly [name: string]: Kind } = {
   sitemapindex: "sitemap"
 }
 
-/** The kind of an answer: by its bytes first, since servers say what they like. */
+const magicKind = (bytes: Uint8Array, type: string): Kind | undefined => {
+  if (["%PDF-", "PK\x03\x04"].some((magic) => startsWith(bytes, magic)) || officeTypes.test(type)) return "document"
+  const isImage = images.some((magic) => startsWith(bytes, magic))
+  return isImage || (startsWith(bytes, "RIFF") && type.startsWith("image/")) ? "image" : undefined
+}
+
+const rootKind = (head: string): Kind | undefined => {
+  const root = findRoot(head)
+  return root !== undefined && Object.hasOwn(roots, root) ? roots[root] : undefined
+}
+
+const textKind = (head: string, type: string, path: string): Kind => {
+  if (/[/+]json$/.test(type) || (type === "" && /^[[{]/.test(head))) return "json"
+  if (/^text\/(?:csv|tab-separated-values)$/.test(type) || (/\.[ct]sv$/.test(path) && type !== "text/html"))
+    return "csv"
+  if (type === "text/html" || type === "application/xhtml+xml") return "html"
+  return /^<(?:!doctype html|html|head|body)/.test(head) || (type === "" && head.startsWith("<")) ? "html" : "text"
+}
+
+/** Detects the kind of a response: by its bytes first, since servers declare wrong types. */
 export const kindOf = (bytes: Uint8Array, contentType: string, url: string): Kind => {
   const type = contentType.split(";")[0]?.trim().toLowerCase() ?? ""
-  const path = URL.canParse(url) ? new URL(url).pathname.toLowerCase() : ""
-  if (startsWith(bytes, "%PDF-") || officeTypes.test(type)) return "document"
-  if (startsWith(bytes, "PK\x03\x04")) return "document"
-  if (images.some((magic) => startsWith(bytes, magic)) || (startsWith(bytes, "RIFF") && type.startsWith("image/"))) {
-    return "image"
-  }
+  const kind = magicKind(bytes, type)
+  if (kind !== undefined) return kind
   const decoder = decoderFor(bytes, contentType)
   if (!decoder.encoding.startsWith("utf-16") && !isText(bytes)) return "binary"
   const head = decoder.decode(bytes.subarray(0, 4096)).trimStart().toLowerCase()
-  const root = rootOf(head)
-  const rooted = root !== undefined && Object.hasOwn(roots, root) ? roots[root] : undefined
-  if (rooted !== undefined) return rooted
-  if (/[/+]json$/.test(type) || (type === "" && /^[[{]/.test(head))) return "json"
-  if (type === "text/csv" || type === "text/tab-separated-values" || (/\.[ct]sv$/.test(path) && type !== "text/html")) {
-    return "csv"
-  }
-  if (type === "text/html" || type === "application/xhtml+xml" || /^<(?:!doctype html|html|head|body)/.test(head)) {
-    return "html"
-  }
-  return type === "" && head.startsWith("<") ? "html" : "text"
+  const path = URL.canParse(url) ? new URL(url).pathname.toLowerCase() : ""
+  return rootKind(head) ?? textKind(head, type, path)
 }

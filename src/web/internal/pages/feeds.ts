@@ -1,4 +1,4 @@
-/** Feeds (RSS, Atom) and sitemaps as text. */
+/** Reads feeds (RSS, Atom) and sitemaps as text. */
 import * as Effect from "effect/Effect"
 import * as Xml from "effect/encoding/Xml"
 import * as Stream from "effect/Stream"
@@ -11,10 +11,10 @@ interface Entry {
 
 const maxEntries = 500
 
-const local = (name: string): string => name.slice(name.indexOf(":") + 1).toLowerCase()
+const localName = (name: string): string => name.slice(name.indexOf(":") + 1).toLowerCase()
 
-/** The entries of a document: elements of these names, and the text of what is in them, as far as it can be read. */
-const entriesOf = (xml: string, names: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Entry>> => {
+/** Reads elements with these names, and the texts of their children. Entries before a syntax error are kept. */
+const readEntries = (xml: string, names: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Entry>> => {
   const entries: Array<Entry> = []
   const head: Entry = { name: "", fields: new Map() }
   let entry = head
@@ -26,7 +26,7 @@ const entriesOf = (xml: string, names: ReadonlyArray<string>): Effect.Effect<Rea
     Stream.runForEach((event) =>
       Effect.sync(() => {
         if (event._tag === "StartElement") {
-          const name = local(event.name)
+          const name = localName(event.name)
           if (names.includes(name)) {
             entry = { name, fields: new Map() }
             entries.push(entry)
@@ -38,36 +38,35 @@ const entriesOf = (xml: string, names: ReadonlyArray<string>): Effect.Effect<Rea
             if (name === "link" && href !== undefined && rel === "alternate") add("link", href)
           }
         } else if (event._tag === "EndElement") {
-          if (names.includes(local(event.name))) entry = head
+          if (names.includes(localName(event.name))) entry = head
           field = undefined
         } else if (event._tag === "Text" && field !== undefined) add(field, event.text)
       })
     ),
-    // Entries before the fault are of use all the same.
     Effect.ignore,
     Effect.map(() => [head, ...entries])
   )
 }
 
-const line = (text: string | undefined): string =>
+const cleanText = (text: string | undefined): string =>
   textOf(textOf(text ?? ""))
     .replaceAll(/\s+/g, " ")
     .trim()
 
-const first = (entry: Entry, names: ReadonlyArray<string>): string =>
-  names.map((name) => line(entry.fields.get(name))).find((text) => text !== "") ?? ""
+const readField = (entry: Entry, names: ReadonlyArray<string>): string =>
+  names.map((name) => cleanText(entry.fields.get(name))).find((text) => text !== "") ?? ""
 
-/** The entries of a feed: title, date, link and the beginning of the text. */
-export const feed = (xml: string): Effect.Effect<{ readonly title: string | undefined; readonly text: string }> =>
-  Effect.map(entriesOf(xml, ["item", "entry"]), ([head, ...entries]) => ({
-    title: head === undefined ? undefined : first(head, ["title"]) || undefined,
+/** Reads the entries of a feed: title, date, link and the start of the text. */
+export const readFeed = (xml: string): Effect.Effect<{ readonly title: string | undefined; readonly text: string }> =>
+  Effect.map(readEntries(xml, ["item", "entry"]), ([head, ...entries]) => ({
+    title: head === undefined ? undefined : readField(head, ["title"]) || undefined,
     text: entries
       .map((entry) =>
         [
-          `- ${first(entry, ["title"]) || "(no title)"}`,
-          first(entry, ["pubdate", "published", "updated", "date"]),
-          first(entry, ["link", "id", "guid"]),
-          first(entry, ["summary", "description", "content", "encoded"]).slice(0, 500)
+          `- ${readField(entry, ["title"]) || "(no title)"}`,
+          readField(entry, ["pubdate", "published", "updated", "date"]),
+          readField(entry, ["link", "id", "guid"]),
+          readField(entry, ["summary", "description", "content", "encoded"]).slice(0, 500)
         ]
           .filter((part) => part !== "")
           .join("\n  ")
@@ -75,12 +74,13 @@ export const feed = (xml: string): Effect.Effect<{ readonly title: string | unde
       .join("\n")
   }))
 
-/** The addresses of a sitemap, with the day of their last change. */
-export const sitemap = (xml: string): Effect.Effect<string> =>
-  Effect.map(entriesOf(xml, ["url", "sitemap"]), ([, ...entries]) =>
+/** Reads the addresses of a sitemap, with the date of their last change. */
+export const readSitemap = (xml: string): Effect.Effect<string> =>
+  Effect.map(readEntries(xml, ["url", "sitemap"]), ([, ...entries]) =>
     entries
       .map(
-        (entry) => `- ${first(entry, ["loc"])}${entry.fields.has("lastmod") ? ` (${first(entry, ["lastmod"])})` : ""}`
+        (entry) =>
+          `- ${readField(entry, ["loc"])}${entry.fields.has("lastmod") ? ` (${readField(entry, ["lastmod"])})` : ""}`
       )
       .join("\n")
   )

@@ -1,6 +1,6 @@
-/** Messages to the reader of a page, and its answers. */
+/** Messages between the program and the thread that reads pages. */
 
-/** The article of a page. */
+/** The article of a page. In the Markdown, `[text][1]` refers to the first of `links`. */
 export interface Article {
   readonly title: string | undefined
   readonly byline: string | undefined
@@ -9,14 +9,14 @@ export interface Article {
   readonly links: ReadonlyArray<string>
 }
 
-/** A page to read. */
+/** A request to read a page. */
 export interface Ask {
   readonly id: number
   readonly html: string
   readonly url: string
 }
 
-/** Its article, or why there is none. */
+/** The article, or the reason of a failure. */
 export type Answer =
   | { readonly id: number; readonly article: Article }
   | { readonly id: number; readonly problem: string }

@@ -1,4 +1,4 @@
-/** The text of a page in one pass, whatever is in it: for pages that no extractor reads. */
+/** Reads the text of any page in one pass, for pages that no extractor can read. */
 
 const entities: { readonly [name: string]: string } = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: " " }
 
@@ -13,10 +13,10 @@ const inline = /^\/?(?:a|abbr|b|bdi|bdo|cite|code|em|font|i|kbd|mark|q|s|small|s
 
 const hidden = ["script", "style", "noscript", "template", "svg"]
 
-/** The text between the tags of a page; a line for each block. */
+/** Reads the text between tags, one line for each block. */
 export const textOf = (html: string): string => {
   const out: Array<string> = []
-  // The only letter that is longer in lower case: places in both texts must be the same.
+  // This letter alone is longer in lower case. Indices of both texts must be equal.
   const lower = html.replaceAll("\u0130", "i").toLowerCase()
   let at = 0
   while (at < html.length) {

@@ -1,4 +1,4 @@
-/** The wishes of a site for programs that read it: `robots.txt`, by RFC 9309. */
+/** Reads the rules of `robots.txt` by RFC 9309. */
 import { encodePart } from "../../../support/text/percent.ts"
 
 interface Rule {
@@ -6,15 +6,15 @@ interface Rule {
   readonly pattern: string
 }
 
-/** A path or a pattern as all are written that mean the same (RFC 9309, 2.2.2): only what must be escaped is. */
-const normal = (text: string): string =>
+/** Normalises the escapes of a path or a pattern (RFC 9309, 2.2.2). */
+const normalise = (text: string): string =>
   text.replaceAll(/[^\x21-\x7e]+/g, encodePart).replaceAll(/%[\da-f]{2}/gi, (code) => {
     const one = String.fromCharCode(Number.parseInt(code.slice(1), 16))
     return /[\w.~-]/.test(one) ? one : code.toUpperCase()
   })
 
-/** Reports whether a pattern (`*` for anything, `$` for the end) fits the beginning of a path. */
-const fits = (pattern: string, path: string): boolean => {
+/** Returns true if a pattern (`*` for anything, `$` for the end) matches the start of a path. */
+const isMatch = (pattern: string, path: string): boolean => {
   const isWhole = pattern.endsWith("$")
   const parts = (isWhole ? pattern.slice(0, -1) : pattern).split("*")
   const [head = "", ...rest] = parts
@@ -29,8 +29,8 @@ const fits = (pattern: string, path: string): boolean => {
   return !isWhole || at === path.length
 }
 
-/** Reports whether a path may be read by a program of that name. */
-export const allows = (robots: string, agent: string, path: string): boolean => {
+/** Returns true if a program may read a path. */
+export const isAllowed = (robots: string, agent: string, path: string): boolean => {
   const name = agent.toLowerCase()
   const own: Array<Rule> = []
   const common: Array<Rule> = []
@@ -51,13 +51,13 @@ export const allows = (robots: string, agent: string, path: string): boolean => 
       }
     } else if (field === "allow" || field === "disallow") {
       inRules = true
-      const pattern = normal(value)
+      const pattern = normalise(value)
       if (value !== "") for (const group of groups) group.push({ allows: field === "allow", pattern })
     }
   }
-  const asked = normal(path)
-  const fitting = (isOwnGroup ? own : common).filter(({ pattern }) => fits(pattern, asked))
-  // The longest rule counts, and of two of a length the one that allows.
+  const asked = normalise(path)
+  const fitting = (isOwnGroup ? own : common).filter(({ pattern }) => isMatch(pattern, asked))
+  // The longest rule wins. Between equal lengths, `allow` wins.
   const longest = fitting.reduce((most, { pattern }) => Math.max(most, pattern.length), -1)
   const strongest = fitting.filter(({ pattern }) => pattern.length === longest)
   return strongest.length === 0 || strongest.some((rule) => rule.allows)

@@ -1,4 +1,4 @@
-/** The wire shapes of search providers. */
+/** Requests and responses of search providers. */
 import * as Effect from "effect/Effect"
 import type * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
@@ -11,17 +11,21 @@ import { defined } from "../../../support/json/defined.ts"
 import { oneLine } from "../../../support/text/untrusted.ts"
 import { textOf } from "./plain.ts"
 
-interface Query {
+/** A search. Providers ignore an unsupported `topic` or `includeContent`. */
+export interface Query {
   readonly query: string
   readonly maxResults: number
   readonly topic: "general" | "news" | "finance"
+  /** Requests the text of the pages. */
   readonly includeContent: boolean
 }
 
-interface Found {
+/** A page that matches a search. */
+export interface Result {
   readonly title: string
   readonly url: string
   readonly snippet: string
+  /** Date in the format of the provider. */
   readonly published?: string | undefined
   readonly content?: string | undefined
 }
@@ -31,18 +35,18 @@ interface Problem {
   readonly isRetryable: boolean
 }
 
-/** Request to a provider, and the reading of its answer. */
+/** Makes requests to a provider, and reads its responses. */
 export interface Provider {
   readonly name: string
-  /** Texts that no error may have. */
+  /** A text that errors must not contain. */
   readonly secret?: Redacted.Redacted | undefined
   readonly request: (query: Query) => HttpClientRequest.HttpClientRequest
-  readonly read: (response: HttpClientResponse.HttpClientResponse) => Effect.Effect<ReadonlyArray<Found>, unknown>
+  readonly read: (response: HttpClientResponse.HttpClientResponse) => Effect.Effect<ReadonlyArray<Result>, unknown>
 }
 
 const Text = Schema.optionalKey(Schema.NullOr(Schema.String))
 
-const found = (one: { readonly [Key in keyof Found]: string | null | undefined }): ReadonlyArray<Found> =>
+const makeResults = (one: { readonly [Key in keyof Result]: string | null | undefined }): ReadonlyArray<Result> =>
   one.url === null || one.url === undefined || !/^https?:\/\//i.test(one.url)
     ? []
     : [
@@ -57,7 +61,8 @@ const found = (one: { readonly [Key in keyof Found]: string | null | undefined }
 const json = (url: string, body: { readonly [field: string]: unknown }) =>
   HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post(url), body)
 
-interface KeyOptions {
+/** The API key of a provider. `apiUrl` replaces the address of its API. */
+export interface KeyOptions {
   readonly apiKey: Redacted.Redacted
   readonly apiUrl?: string | undefined
 }
@@ -79,7 +84,7 @@ export const tavily = ({ apiKey, apiUrl = "https://api.tavily.com" }: KeyOptions
   read: (response) =>
     Effect.map(HttpClientResponse.schemaBodyJson(Tavily)(response), ({ results }) =>
       results.flatMap(({ content, published_date, raw_content, title, url }) =>
-        found({ title, url, snippet: content, published: published_date, content: raw_content })
+        makeResults({ title, url, snippet: content, published: published_date, content: raw_content })
       )
     )
 })
@@ -118,7 +123,7 @@ export const brave = ({ apiKey, apiUrl = "https://api.search.brave.com" }: KeyOp
   read: (response) =>
     Effect.map(HttpClientResponse.schemaBodyJson(Brave)(response), ({ web }) =>
       (web?.results ?? []).flatMap(({ description, extra_snippets, page_age, title, url }) =>
-        found({
+        makeResults({
           title,
           url,
           snippet: description,
@@ -158,7 +163,7 @@ export const exa = ({ apiKey, apiUrl = "https://api.exa.ai" }: KeyOptions): Prov
   read: (response) =>
     Effect.map(HttpClientResponse.schemaBodyJson(Exa)(response), ({ results }) =>
       results.flatMap(({ highlights, publishedDate, text, title, url }) =>
-        found({
+        makeResults({
           title,
           url,
           snippet: highlights?.join(" … ") ?? text?.slice(0, 500),
@@ -188,7 +193,7 @@ export const serper = ({ apiKey, apiUrl = "https://google.serper.dev" }: KeyOpti
   read: (response) =>
     Effect.map(HttpClientResponse.schemaBodyJson(Serper)(response), ({ news, organic }) =>
       [...(organic ?? []), ...(news ?? [])].flatMap(({ date, link, snippet, title }) =>
-        found({ title, url: link, snippet, published: date })
+        makeResults({ title, url: link, snippet, published: date })
       )
     )
 })
@@ -206,20 +211,20 @@ export const searxng = ({ apiUrl }: { readonly apiUrl: string }): Provider => ({
   read: (response) =>
     Effect.map(HttpClientResponse.schemaBodyJson(Searxng)(response), ({ results }) =>
       results.flatMap(({ content, publishedDate, title, url }) =>
-        found({ title, url, snippet: content, published: publishedDate })
+        makeResults({ title, url, snippet: content, published: publishedDate })
       )
     )
 })
 
-/** The text between the next `>` and the end of a link. */
-const linkText = (part: string): string => {
+/** Reads the text of a link. */
+const readLinkText = (part: string): string => {
   const from = part.indexOf(">")
   const to = part.indexOf("</a>", from)
   return from === -1 || to === -1 ? "" : part.slice(from + 1, to)
 }
 
-/** The results of the page; its links lead over DuckDuckGo, which says where to. */
-const readPage = (html: string): ReadonlyArray<Found> =>
+/** Reads results of the page. Links redirect by DuckDuckGo, and contain their target. */
+const readPage = (html: string): ReadonlyArray<Result> =>
   html
     .split('class="result__a"')
     .slice(1)
@@ -228,10 +233,10 @@ const readPage = (html: string): ReadonlyArray<Found> =>
       const link = URL.canParse(href, "https://duckduckgo.com/") ? new URL(href, "https://duckduckgo.com/") : undefined
       const isOwn = link?.hostname.endsWith("duckduckgo.com") === true
       const at = part.indexOf("result__snippet")
-      return found({
-        title: linkText(part),
+      return makeResults({
+        title: readLinkText(part),
         url: isOwn ? link.searchParams.get("uddg") : link?.href,
-        snippet: at === -1 ? "" : linkText(part.slice(at))
+        snippet: at === -1 ? "" : readLinkText(part.slice(at))
       })
     })
     .filter(({ url }) => !new URL(url).hostname.endsWith("duckduckgo.com"))
@@ -261,12 +266,12 @@ export const duckDuckGo = ({
 const isProblem = (error: unknown): error is Problem =>
   typeof error === "object" && error !== null && "isRetryable" in error && "message" in error
 
-/** Asks a provider. What it answers with an error is shown as far as it is short. */
+/** Sends a search to a provider. Errors quote the start of its response. */
 export const search = (
   client: HttpClient.HttpClient,
   provider: Provider,
   query: Query
-): Effect.Effect<ReadonlyArray<Found>, Problem> =>
+): Effect.Effect<ReadonlyArray<Result>, Problem> =>
   Effect.gen(function* () {
     const response = yield* Effect.mapError(untraced(client).execute(provider.request(query)), (error): Problem => ({
       message: describe(error),

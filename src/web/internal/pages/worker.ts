@@ -1,12 +1,12 @@
-/** The program that reads pages, in a thread of its own: what reads them can't be interrupted otherwise. */
+/** The thread that reads pages. A busy parser can be interrupted only by ending its thread. */
 import { parentPort } from "node:worker_threads"
-import { articleOf } from "./article.ts"
+import { extractArticle } from "./article.ts"
 import type { Answer, Ask } from "./messages.ts"
 
 const port = parentPort
 
 port?.on("message", ({ html, id, url }: Ask) => {
-  const article = articleOf(html, url)
+  const article = extractArticle(html, url)
   const answer: Answer = article === undefined ? { id, problem: "the page is nested too deep" } : { id, article }
   port.postMessage(answer)
 })
