@@ -1,10 +1,8 @@
 /**
- * Results that are for people: documents, pages, pictures, data that an agent made, to be shown or downloaded, beside
- * what it says.
+ * Lets agents give files to people: documents, pages, pictures, data.
  *
  * An artifact is a file below `/artifacts`, an entry in the state of the run (`Artifacts.of`), and an event
- * `Custom("artifact")` the moment it is there, in sub-agents too. One that is made again under its name takes the place
- * of the one before.
+ * `Custom("artifact")`. Sub-agents share them with their parent. A new artifact replaces one of the same name.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -25,26 +23,27 @@ import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 
-/** An artifact: its file, what it is called, what it is. */
-export const Artifact = Schema.Struct({
+/** An artifact. */
+const Artifact = Schema.Struct({
   path: Schema.String,
   title: Schema.String,
   mediaType: Schema.String
 })
-export interface Artifact extends Schema.Schema.Type<typeof Artifact> {}
+interface Artifact extends Schema.Schema.Type<typeof Artifact> {}
 
-const union = (current: ReadonlyArray<Artifact>, incoming: ReadonlyArray<Artifact>): ReadonlyArray<Artifact> => [
-  ...new Map([...current, ...incoming].map((one) => [one.path, one])).values()
-]
+const mergeArtifacts = (
+  current: ReadonlyArray<Artifact>,
+  incoming: ReadonlyArray<Artifact>
+): ReadonlyArray<Artifact> => [...new Map([...current, ...incoming].map((one) => [one.path, one])).values()]
 
 /** The artifacts of a run and all of its sub-agents, by path. */
-export const slot: AgentState.Slot<ReadonlyArray<Artifact>> = AgentState.slot("artifacts", {
+const slot: AgentState.Slot<ReadonlyArray<Artifact>> = AgentState.slot("artifacts", {
   schema: Schema.Array(Artifact),
   initial: [],
-  shared: { merge: union }
+  shared: { merge: mergeArtifacts }
 })
 
-/** The artifacts of a result, or of a checkpoint. */
+/** Returns the artifacts of a result or a checkpoint. */
 export const of = (result: { readonly state: AgentState.Snapshot }): ReadonlyArray<Artifact> =>
   Result.getOrElse(AgentState.read(result.state, slot), () => [])
 
@@ -66,12 +65,12 @@ const typeOf = (name: string): string => {
   return (Object.hasOwn(types, extension) ? types[extension] : undefined) ?? "text/plain"
 }
 
-/** A media type as it is written: nothing else may stand in a header. */
+/** A valid media type, which is safe in a header. */
 const mediaType = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,62}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i
 
 const name = /^[^/\\\p{Cc}]{1,200}$/u
 
-const placed = Effect.fnUntraced(function* (path: string, content: string | undefined, from: string | undefined) {
+const placeFile = Effect.fnUntraced(function* (path: string, content: string | undefined, from: string | undefined) {
   const backend = yield* Backend
   if (content !== undefined) return yield* backend.write(path, content)
   const [file] = yield* backend.download([from ?? ""])
@@ -110,10 +109,10 @@ export const make = (): Tool.Tool<Backend | ToolContext> =>
         )
       }
       const path = `${folder}/${given}`
-      yield* placed(path, content, from)
+      yield* placeFile(path, content, from)
       const artifact: Artifact = { path, title: title.slice(0, 300), mediaType: media_type ?? typeOf(given) }
       const { run } = yield* ToolContext
-      yield* run.state.set(slot, union(yield* run.state.get(slot), [artifact]))
+      yield* run.state.set(slot, mergeArtifacts(yield* run.state.get(slot), [artifact]))
       yield* run.custom("artifact", { ...artifact })
       return ToolOutput.make(`The user has it: ${path}`, { details: { kind: "artifact", ...artifact } })
     })

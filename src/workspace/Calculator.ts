@@ -1,5 +1,5 @@
 /**
- * The tool `calculator`: arithmetic that models get wrong. It evaluates no program.
+ * Makes the tool `calculator` for arithmetic. It never runs code.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -15,11 +15,8 @@ import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
 import { evaluate } from "./internal/calculator/evaluate.ts"
 
-/**
- * Numbers as people write them: sums of decimals come out with an error in the last digits, and of what is too large to
- * be exact only the first ones are known.
- */
-const shown = (value: number): string =>
+/** Formats a number with 15 digits, since further digits are inexact. */
+const formatNumber = (value: number): string =>
   Number.isSafeInteger(value)
     ? String(value)
     : Math.abs(value) > Number.MAX_SAFE_INTEGER
@@ -40,7 +37,7 @@ export const make = (): Tool.Tool =>
             onFailure: (problem) => Effect.fail(ToolError.make(problem)),
             onSuccess: (value) =>
               Number.isFinite(value)
-                ? Effect.succeed(shown(value))
+                ? Effect.succeed(formatNumber(value))
                 : Effect.fail(
                     ToolError.make(
                       "the result is no finite number: a division by zero, a root of less than zero, or too large"

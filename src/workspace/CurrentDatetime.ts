@@ -1,5 +1,5 @@
 /**
- * The tool `current_datetime`: the time of the `Clock`, in a time zone.
+ * Makes the tool `current_datetime`, which reads the `Clock` in a time zone.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -16,24 +16,19 @@ import * as Schema from "effect/Schema"
 import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
 
-/** `zone` is the time zone if the model names none (default `UTC`). */
-export interface Options {
-  readonly zone?: string | undefined
-}
-
 const days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
 
-/** Makes the tool. */
-export const make = ({ zone: usual = "UTC" }: Options = {}): Tool.Tool =>
+/** Makes the tool. `zone` is the default time zone (`UTC`). */
+export const make = ({ zone: defaultZone = "UTC" }: { readonly zone?: string | undefined } = {}): Tool.Tool =>
   Tool.make("current_datetime", {
     description: "Tells the date, the time and the day of the week.",
     parameters: {
       zone: Schema.optionalKey(
-        Schema.String.annotate({ description: `A time zone such as Europe/Berlin; ${usual} if left out` })
+        Schema.String.annotate({ description: `A time zone such as Europe/Berlin; ${defaultZone} if left out` })
       )
     },
     annotations: { readOnly: true, volatile: true },
-    execute: Effect.fnUntraced(function* ({ zone = usual }) {
+    execute: Effect.fnUntraced(function* ({ zone = defaultZone }) {
       const zoned = Option.getOrUndefined(DateTime.makeZoned(yield* Clock.currentTimeMillis, { timeZone: zone }))
       return zoned === undefined
         ? yield* ToolError.make(`${JSON.stringify(zone.slice(0, 100))} is no time zone; give one such as Europe/Berlin`)

@@ -1,5 +1,5 @@
 /**
- * The tool `diff`: what differs between two files, as a unified diff.
+ * Makes the tool `diff`, which compares two files.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -17,12 +17,12 @@ import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { escaped } from "../support/text/untrusted.ts"
 
-/** Bounds of what is compared: each file in bytes, the differences that are looked for, what is shown. */
+/** Maximum bytes of a file, number of edits, and characters of a result. */
 const maxBytes = 2_000_000
 const maxEdits = 2_000
-const shownLength = 30_000
+const maxLength = 30_000
 
-const textOf = Effect.fnUntraced(function* (path: string) {
+const readText = Effect.fnUntraced(function* (path: string) {
   const backend = yield* Backend
   const [transfer] = yield* backend.download([path])
   if (transfer === undefined) return yield* ToolError.make(`${path} could not be had`)
@@ -43,9 +43,9 @@ export const make = (): Tool.Tool<Backend> =>
     },
     annotations: { readOnly: true, idempotent: true },
     execute: Effect.fnUntraced(function* ({ after, before }) {
-      const [left, right] = yield* Effect.all([textOf(before), textOf(after)])
+      const [left, right] = yield* Effect.all([readText(before), readText(after)])
       if (left === right) return "The files are the same."
       const diff = TextDiff.unified(TextDiff.lines(left, right, { maxEdits }))
-      return `--- ${escaped(before)}\n+++ ${escaped(after)}\n${ToolOutput.truncateText(diff, shownLength)}`
+      return `--- ${escaped(before)}\n+++ ${escaped(after)}\n${ToolOutput.truncateText(diff, maxLength)}`
     })
   })

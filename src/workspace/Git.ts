@@ -1,12 +1,12 @@
 /**
- * Version control for agents: git in a sandbox, by tools for what is asked of it. Reading is free, changing asks.
+ * Makes tools that run git in a sandbox. Reading needs no approval; changing does.
  *
- * Git gets a list of arguments, never a text of the model's; names that begin with "-" are refused, paths are taken
- * literally and stay within the repository. A command ends after 30 seconds at the latest.
+ * Git gets a list of arguments, never a command line of the model. Names that begin with "-" are rejected; paths are
+ * literal and stay within the repository. A command ends after 30 seconds.
  *
- * Git works on the repository that was there when the tools were first used, and runs no program that the repository
- * names (hooks, filters, drivers). A file that needs such a filter shows as changed. A commit runs hooks and filters, a
- * check-out filters, after a person approved those very programs.
+ * Git works on the repository as of the first use of the tools. It runs no program of the repository (hooks, filters,
+ * drivers), so a file that needs a filter shows as changed. A commit runs hooks and filters, and a checkout filters, only
+ * after a person approved these programs.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -33,13 +33,14 @@ import * as Programs from "./internal/git/programs.ts"
 import * as Repository from "./internal/git/repository.ts"
 import type { Answer } from "./internal/git/run.ts"
 
-/** `repository` is the folder of the sandbox that git works in (default its root). */
-export interface Options {
+/** Options of the tools. */
+interface Options {
+  /** Folder of the repository in the sandbox. Default: its root. */
   readonly repository?: string | undefined
 }
 
-/** The most characters that a model is shown. */
-const shownLength = 30_000
+/** Maximum characters of a result. */
+const maxLength = 30_000
 
 const text = (description: string) => Schema.String.annotate({ description })
 
@@ -49,25 +50,26 @@ const revisionText = "A branch, a tag, a commit, or a range such as main..work"
 
 const pathText = "A file or folder, from the root of the repository"
 
-const outputOf = (answer: Answer, none: string): ToolOutput.ToolOutput => {
-  const said = answer.stdout.trimEnd()
-  const whole = said === "" ? none : ToolOutput.truncateText(said, shownLength)
+const renderAnswer = (answer: Answer, none: string): ToolOutput.ToolOutput => {
+  const output = answer.stdout.trimEnd()
+  const whole = output === "" ? none : ToolOutput.truncateText(output, maxLength)
   return ToolOutput.make(answer.truncated ? `${whole}\n[git wrote more than is kept]` : whole)
 }
 
-/** Submodules as the commits that they are at: to look at their files, git would keep to their own settings. */
+/** Shows submodules by their commits, since git would apply the settings of submodules to their files. */
 const closed = "--ignore-submodules=dirty"
 
-/** Diffs as git makes them itself: programs that the repository names are not run. */
+/** Disables programs of the repository in diffs. */
 const plain = ["--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", closed]
 
-const orNone = <A, E>(
+const checkOptional = <A, E>(
   given: string | undefined,
   check: (name: string) => Effect.Effect<A, E>
 ): Effect.Effect<ReadonlyArray<A>, E> =>
   given === undefined ? Effect.succeed([]) : Effect.map(check(given), (one) => [one])
 
-const behind = (paths: ReadonlyArray<string>): ReadonlyArray<string> => (paths.length === 0 ? [] : ["--", ...paths])
+const toPathArguments = (paths: ReadonlyArray<string>): ReadonlyArray<string> =>
+  paths.length === 0 ? [] : ["--", ...paths]
 
 const clamp = (value: number | undefined, usual: number, most: number): number =>
   Math.max(1, Math.min(most, Math.trunc(value ?? usual) || usual))
@@ -78,9 +80,9 @@ const clamp = (value: number | undefined, usual: number, most: number): number =
  */
 export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<Tool.Tool<Sandbox>> => {
   const git = (args: ReadonlyArray<string>, none: string) =>
-    Effect.map(Commands.look(cwd, args), (answer) => outputOf(answer, none))
+    Effect.map(Commands.runReadOnly(cwd, args), (answer) => renderAnswer(answer, none))
   const annotations = { readOnly: true, idempotent: true, volatile: true, runsCommands: true }
-  // What others wrote comes back: files, messages of commits, names.
+  // Results contain texts of others: files, commit messages, names.
   const quoting = { ...annotations, untrusted: true }
   return [
     Tool.make("git_status", {
@@ -99,9 +101,15 @@ export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<
       },
       annotations: quoting,
       execute: Effect.fnUntraced(function* ({ path, revision, staged }) {
-        const paths = yield* orNone(path, Names.path)
-        const revisions = yield* orNone(revision, Names.revision)
-        const args = ["diff", ...plain, ...(staged === true ? ["--staged"] : []), ...revisions, ...behind(paths)]
+        const paths = yield* checkOptional(path, Names.checkPath)
+        const revisions = yield* checkOptional(revision, Names.checkRevision)
+        const args = [
+          "diff",
+          ...plain,
+          ...(staged === true ? ["--staged"] : []),
+          ...revisions,
+          ...toPathArguments(paths)
+        ]
         return yield* git(args, "no differences")
       })
     }),
@@ -114,10 +122,10 @@ export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<
       },
       annotations: quoting,
       execute: Effect.fnUntraced(function* ({ limit, path, revision }) {
-        const paths = yield* orNone(path, Names.path)
-        const revisions = yield* orNone(revision, Names.revision)
+        const paths = yield* checkOptional(path, Names.checkPath)
+        const revisions = yield* checkOptional(revision, Names.checkRevision)
         const format = ["-n", String(clamp(limit, 20, 200)), "--no-color", "--no-show-signature", "--date=short"]
-        const args = ["log", ...format, "--format=%h %ad %an: %s", ...revisions, ...behind(paths)]
+        const args = ["log", ...format, "--format=%h %ad %an: %s", ...revisions, ...toPathArguments(paths)]
         return yield* git(args, "no commits")
       })
     }),
@@ -126,7 +134,7 @@ export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<
       parameters: { revision: optional("A branch, a tag or a commit; HEAD if left out") },
       annotations: quoting,
       execute: Effect.fnUntraced(function* ({ revision = "HEAD" }) {
-        const name = yield* Names.revision(revision)
+        const name = yield* Names.checkRevision(revision)
         return yield* git(["show", ...plain, "--no-show-signature", "--stat", "--patch", name], "it is empty")
       })
     }),
@@ -139,7 +147,7 @@ export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<
       },
       annotations: quoting,
       execute: Effect.fnUntraced(function* ({ first = 1, last, path }) {
-        const name = yield* Names.path(path)
+        const name = yield* Names.checkPath(path)
         const end = last === undefined ? "" : String(clamp(last, 1, 10_000_000))
         const lines = `${clamp(first, 1, 10_000_000)},${end}`
         return yield* git(["blame", "--no-textconv", "--date=short", "-L", lines, "--", name], "the file is empty")
@@ -160,17 +168,14 @@ export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<
   ]
 }
 
-/**
- * Makes the tools that change the repository, each call of which needs a decision: `git_commit`, `git_branch`,
- * `git_worktree`.
- */
-export const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<Tool.NeedingApproval<Sandbox>> => {
-  const opened = Effect.flatMap(Repository.open(cwd), Commands.harmless)
-  /** Runs git with the programs of the repository that were approved for a check-out. */
-  const checkingOut = (doing: string) =>
+/** Makes the tools that change the repository: `git_commit`, `git_branch`, `git_worktree`. */
+const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<Tool.NeedingApproval<Sandbox>> => {
+  const openSafely = Effect.flatMap(Repository.openRepository(cwd), Commands.makeSafe)
+  /** Makes git with the approved programs of a checkout. */
+  const approveCheckout = (doing: string) =>
     Effect.gen(function* () {
-      const repository = yield* Repository.open(cwd)
-      const { env } = yield* Programs.approved(repository, "checkout", doing)
+      const repository = yield* Repository.openRepository(cwd)
+      const { env } = yield* Programs.approvePrograms(repository, "checkout", doing)
       return { repository, env }
     })
   return [
@@ -188,21 +193,21 @@ export const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray
         if (all === paths.length > 0) {
           return yield* ToolError.make("say what is committed: give paths, or set all to true, not both")
         }
-        const names = yield* Effect.forEach(paths, Names.path)
-        const repository = yield* Repository.open(cwd)
-        const { env, hooks } = yield* Programs.approved(repository, "commit", "git commit")
+        const names = yield* Effect.forEach(paths, Names.checkPath)
+        const repository = yield* Repository.openRepository(cwd)
+        const { env, hooks } = yield* Programs.approvePrograms(repository, "commit", "git commit")
         const git = { repository, env }
-        const fromTop = names.map((name) => Commands.fromTop(git, name))
+        const fromTop = names.map((name) => Commands.toTopPath(git, name))
         const what = all ? "all" : fromTop
-        yield* Commands.stage(git, what)
-        // Git would look into the repositories in this one to tell that there is nothing.
+        yield* Commands.stageChanges(git, what)
+        // To find that nothing changed, git itself would search nested repositories.
         if (!(yield* Commands.hasStaged(git, what))) {
           return yield* ToolError.make("there is nothing to commit: nothing is changed there, or git ignores it")
         }
-        const args = ["-C", repository.top, "commit", "--quiet", "--no-status", "-F", "-", ...behind(fromTop)]
+        const args = ["-C", repository.top, "commit", "--quiet", "--no-status", "-F", "-", ...toPathArguments(fromTop)]
         yield* Commands.run(git, args, { hooks, stdin: message })
         const shown = ["log", "-n", "1", "--stat", "--no-color", "--no-show-signature", "--format=%h %s"]
-        return outputOf(yield* Commands.look(cwd, shown), "committed")
+        return renderAnswer(yield* Commands.runReadOnly(cwd, shown), "committed")
       })
     }),
     Tool.make("git_branch", {
@@ -216,17 +221,17 @@ export const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray
       annotations: { runsCommands: true },
       needsApproval: true,
       execute: Effect.fnUntraced(function* ({ action, from, name }) {
-        const branch = yield* Names.branch(name)
-        const start = yield* orNone(from, Names.revision)
+        const branch = yield* Names.checkBranch(name)
+        const start = yield* checkOptional(from, Names.checkRevision)
         const args = {
           create: ["switch", "--quiet", "--create", branch, ...start],
           switch: ["switch", "--quiet", "--no-guess", branch],
           delete: ["branch", "--delete", branch]
         }
         const changesFiles = action === "switch" || (action === "create" && from !== undefined)
-        const git = yield* changesFiles ? checkingOut(`git ${args[action].join(" ")}`) : opened
+        const git = yield* changesFiles ? approveCheckout(`git ${args[action].join(" ")}`) : openSafely
         yield* Commands.run(git, args[action])
-        return outputOf(yield* Commands.look(cwd, ["status", "--short", "--branch", closed]), "done")
+        return renderAnswer(yield* Commands.runReadOnly(cwd, ["status", "--short", "--branch", closed]), "done")
       })
     }),
     Tool.make("git_worktree", {
@@ -240,14 +245,14 @@ export const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray
       annotations: { runsCommands: true },
       needsApproval: true,
       execute: Effect.fnUntraced(function* ({ action, branch, path }) {
-        const folder = yield* Names.path(path)
+        const folder = yield* Names.checkPath(path)
         if (action === "remove") {
-          yield* Commands.run(yield* opened, ["worktree", "remove", "--", folder])
+          yield* Commands.run(yield* openSafely, ["worktree", "remove", "--", folder])
           return `${path} is removed; its branch is still there.`
         }
         if (branch === undefined) return yield* ToolError.make("branch is missing: which branch is checked out?")
-        const name = yield* Names.branch(branch)
-        const git = yield* checkingOut(`git worktree add ${folder} ${name}`)
+        const name = yield* Names.checkBranch(branch)
+        const git = yield* approveCheckout(`git worktree add ${folder} ${name}`)
         const known = yield* Commands.run(git, ["branch", "--list", "--format=%(refname:short)", name])
         const what = known.stdout.trim() === "" ? ["-b", name, "--", folder] : ["--", folder, name]
         yield* Commands.run(git, ["worktree", "add", ...what])
@@ -258,8 +263,8 @@ export const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray
 }
 
 /**
- * Makes all tools. An agent that has them needs `Approvals`, or a middleware that suspends runs, for those that change
- * something; a rule of approvals for one of them takes the place of the question.
+ * Makes the tools of {@link reading}, and `git_commit`, `git_branch` and `git_worktree`, which need an approval. A rule of
+ * approvals for such a tool replaces the question.
  */
 export const make = (options: Options = {}): ReadonlyArray<Tool.Tool<Sandbox> | Tool.NeedingApproval<Sandbox>> => [
   ...reading(options),

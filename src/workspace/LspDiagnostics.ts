@@ -1,10 +1,9 @@
 /**
- * Tells a model what a language server says of a file that it has just written or edited, with the result of the edit:
- * type errors come a moment after they are made, and not with the next test run.
+ * Adds the diagnostics of a language server to the result of an edit, so that the model sees type errors at once.
  *
- * Any language server by its command; TypeScript 7 has its own. The server runs on this machine, by the
- * `ChildProcessSpawner` of the platform, and starts with the first edit. `root` is the folder that the backend has as its
- * root. A server that is late or gone costs an edit its diagnostics, and nothing else.
+ * It runs any language server by its command; TypeScript 7 has one. The server runs on this machine by the
+ * `ChildProcessSpawner` of the platform, and starts with the first edit. `root` is the root folder of the backend. A slow
+ * or failed server only costs the diagnostics.
  *
  * ```ts
  * import { NodeServices } from "@effect/platform-node"
@@ -38,17 +37,17 @@ import { cut } from "../support/text/text.ts"
 import { oneLine } from "../support/text/untrusted.ts"
 import * as Client from "./internal/lsp/client.ts"
 
-/**
- * A language server: `command` and its arguments, `languages` by the extension of files, `root` the absolute path of the
- * folder on this machine.
- */
-export interface Options {
+/** A language server. */
+interface Options {
+  /** Absolute path of the root folder on this machine. */
   readonly root: string
+  /** Program and arguments. */
   readonly command: readonly [program: string, ...args: ReadonlyArray<string>]
+  /** Languages of the protocol by file extension. */
   readonly languages: { readonly [extension: string]: string }
 }
 
-/** The server of TypeScript 7, for TypeScript and JavaScript: `tsc` must be found by `PATH`. */
+/** The server of TypeScript 7, for TypeScript and JavaScript. `PATH` must contain `tsc`. */
 export const typescript: Pick<Options, "command" | "languages"> = {
   command: ["tsc", "--lsp", "--stdio"],
   languages: {
@@ -63,15 +62,15 @@ export const typescript: Pick<Options, "command" | "languages"> = {
   }
 }
 
-/** A problem in a file; line and column are counted from 1. */
-export interface Problem {
+/** A problem in a file. Line and column start at 1. */
+interface Problem {
   readonly line: number
   readonly column: number
   readonly severity: "error" | "warning" | "hint"
   readonly message: string
 }
 
-/** Says what is wrong with a file whose text is this now; `undefined` where nobody can say. */
+/** Finds the problems of a text. `undefined` if the server has no answer. */
 export class LanguageServer extends Context.Service<
   LanguageServer,
   { readonly diagnose: (path: string, text: string) => Effect.Effect<ReadonlyArray<Problem> | undefined> }
@@ -80,7 +79,7 @@ export class LanguageServer extends Context.Service<
 const severityOf = (severity = 1): Problem["severity"] =>
   severity === 1 ? "error" : severity === 2 ? "warning" : "hint"
 
-const problemOf = ({ code, message, range, severity }: Client.Diagnostic): Problem => ({
+const toProblem = ({ code, message, range, severity }: Client.Diagnostic): Problem => ({
   line: range.start.line + 1,
   column: range.start.character + 1,
   severity: severityOf(severity),
@@ -93,8 +92,8 @@ const uriOf = (root: string, path: string): string =>
     .map((part) => `/${encodePart(part)}`)
     .join("")}`
 
-/** Starts the server; what it writes to stderr is not read. */
-const start = Effect.fnUntraced(function* ({ command: [program, ...args], root }: Options) {
+/** Starts the server. */
+const startServer = Effect.fnUntraced(function* ({ command: [program, ...args], root }: Options) {
   const spawner = yield* ChildProcessSpawner
   const handle = yield* spawner.spawn(ChildProcess.make(program, args, { cwd: root, stderr: "ignore" }))
   const outgoing = yield* Queue.unbounded<Uint8Array>()
@@ -105,7 +104,7 @@ const start = Effect.fnUntraced(function* ({ command: [program, ...args], root }
   )
 })
 
-/** Makes the layer of a server. It is started when it is first asked, and ended with the layer. */
+/** Starts the server with the first request, and ends it with the layer. */
 export const layer = (options: Options): Layer.Layer<LanguageServer, never, ChildProcessSpawner> =>
   Layer.effect(
     LanguageServer,
@@ -113,18 +112,18 @@ export const layer = (options: Options): Layer.Layer<LanguageServer, never, Chil
       const scope = yield* Effect.scope
       const spawner = yield* ChildProcessSpawner
       const starting = yield* Effect.cached(
-        start(options).pipe(
+        startServer(options).pipe(
           Effect.provideService(ChildProcessSpawner, spawner),
           Effect.provideService(Scope.Scope, scope),
           Effect.tapError((error) => Effect.logWarning(`The language server could not be started: ${error.message}`)),
           Effect.orElseSucceed(() => undefined),
-          // Whoever asked first may go away meanwhile, and the server is for all.
+          // The start continues if the first caller is interrupted.
           Effect.forkIn(scope)
         )
       )
       const client = Effect.flatMap(starting, Fiber.join).pipe(
-        // One that takes longer to begin is there for the edits after it.
-        Effect.timeoutOrElse({ duration: Client.patience, orElse: () => Effect.succeed(undefined) })
+        // A slow server is ready for later edits.
+        Effect.timeoutOrElse({ duration: Client.requestTimeout, orElse: () => Effect.succeed(undefined) })
       )
       return {
         diagnose: (path, text) => {
@@ -132,11 +131,11 @@ export const layer = (options: Options): Layer.Layer<LanguageServer, never, Chil
           const language = Object.hasOwn(options.languages, extension) ? options.languages[extension] : undefined
           return language === undefined
             ? Effect.succeed(undefined)
-            : Effect.flatMap(client, (known) =>
-                known === undefined
+            : Effect.flatMap(client, (server) =>
+                server === undefined
                   ? Effect.succeed(undefined)
-                  : Effect.map(known.diagnose(uriOf(options.root, path), language, text), (found) =>
-                      found?.map(problemOf)
+                  : Effect.map(server.diagnose(uriOf(options.root, path), language, text), (problems) =>
+                      problems?.map(toProblem)
                     )
               )
         }
@@ -144,15 +143,12 @@ export const layer = (options: Options): Layer.Layer<LanguageServer, never, Chil
     })
   )
 
-/** The name of this middleware. */
-export const name = "LspDiagnostics"
-
-/** The most problems that are told of a file, and the largest file that is looked at. */
+/** Maximum number of problems, and bytes of a file. */
 const maxProblems = 20
 const maxBytes = 1_000_000
 
-/** The files that a result says it changed. */
-const changed = ({ details }: ToolOutput): ReadonlyArray<string> => {
+/** Reads the changed files from a result. */
+const changedFiles = ({ details }: ToolOutput): ReadonlyArray<string> => {
   if (!isObject(details)) return []
   const { files, path } = details
   if (typeof path === "string") return [path]
@@ -161,7 +157,7 @@ const changed = ({ details }: ToolOutput): ReadonlyArray<string> => {
     : []
 }
 
-const told = (path: string, problems: ReadonlyArray<Problem>): string => {
+const renderProblems = (path: string, problems: ReadonlyArray<Problem>): string => {
   const shown = problems.filter(({ severity }) => severity !== "hint")
   if (shown.length === 0) return ""
   const rows = shown.slice(0, maxProblems).map((one) => `${one.line}:${one.column} ${one.severity} ${one.message}`)
@@ -169,25 +165,25 @@ const told = (path: string, problems: ReadonlyArray<Problem>): string => {
   return [`[the language server says of ${oneLine(path)}:]`, ...rows, ...more].join("\n")
 }
 
-/** Adds the problems of a file to the result of the call that wrote it: errors and warnings, at most 20. */
+/** Makes the middleware. It adds up to 20 errors and warnings of a file to the result of its edit. */
 export const make = (): Middleware.Middleware<never, Backend | LanguageServer> => {
-  const look = Effect.fnUntraced(function* (path: string) {
+  const diagnoseFile = Effect.fnUntraced(function* (path: string) {
     const backend = yield* Backend
     const server = yield* LanguageServer
     const [file] = yield* backend.download([path])
     if (file?.ok !== true || file.value.length > maxBytes) return ""
     const problems = yield* server.diagnose(path, new TextDecoder().decode(file.value))
-    return problems === undefined ? "" : told(path, problems)
+    return problems === undefined ? "" : renderProblems(path, problems)
   })
   return Middleware.make<never, Backend | LanguageServer>({
-    name,
+    name: "LspDiagnostics",
     inherit: true,
     wrapToolCall: (call, next) =>
       call.annotations.editsFiles === true
         ? Effect.flatMap(next(call), (output) =>
             output.isError
               ? Effect.succeed(output)
-              : Effect.map(Effect.forEach(changed(output).slice(0, 10), look), (all) => {
+              : Effect.map(Effect.forEach(changedFiles(output).slice(0, 10), diagnoseFile), (all) => {
                   const text = all.filter((one) => one !== "").join("\n")
                   return text === "" ? output : { ...output, content: [...output.content, Content.text(`\n${text}`)] }
                 })

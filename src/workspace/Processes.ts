@@ -1,13 +1,11 @@
 /**
- * Commands that go on while an agent does other things: a server, a watcher, a long build, a program that asks for
- * input.
+ * Makes tools for background processes: a server, a watcher, a long build, a program that asks for input.
  *
- * Four tools: `start_process`, `read_output` (from an offset, so that nothing is read twice and nothing is lost),
- * `send_input`, `kill_process`. A process belongs to the run: what still runs when the run ends is ended, on this machine
- * also when the program is killed. All of its output is in a file of the sandbox, which stays. With `pty` it has a
- * terminal, where the sandbox has `script`.
+ * `start_process` starts a command, `read_output` reads its output from an offset, `send_input` writes to it, and
+ * `kill_process` ends it. Processes end with their run, and on this machine also when the program is killed. Their output
+ * stays in a file of the sandbox. `pty` gives a process a terminal, if the sandbox has `script`.
  *
- * The sandbox needs a POSIX shell with `mkfifo`; one that has none says so.
+ * The sandbox needs a POSIX shell with `mkfifo`.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -39,17 +37,17 @@ import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Attached from "../support/effect/attached.ts"
 import * as Script from "./internal/processes/script.ts"
 
-/**
- * `most` is how many processes of a run may run at once (default 8), `time` how long one may (default 4 hours), `output`
- * how much it may write, in bytes (default 64 MiB): more ends it.
- */
-export interface Options {
+/** Options of the tools. */
+interface Options {
+  /** Maximum number of running processes of a run. Default: 8. */
   readonly most?: number | undefined
+  /** Time limit of a process. Default: 4 hours. */
   readonly time?: Duration.Input | undefined
+  /** Maximum output of a process in bytes. More output ends it. Default: 64 MiB. */
   readonly output?: number | undefined
 }
 
-/** The end of a process: its exit code, or why it has none. */
+/** The exit code of a process, or the reason why it has none. */
 type End = { readonly exitCode: number } | { readonly problem: string }
 
 interface Process {
@@ -60,7 +58,7 @@ interface Process {
   readonly end: Deferred.Deferred<End>
 }
 
-/** The processes of a run by their ids, how many were asked for, and how many of these are not there yet. */
+/** The processes of a run by id, with counters of requested and starting processes. */
 interface Processes {
   readonly all: Map<string, Process>
   asked: number
@@ -75,16 +73,18 @@ const processesOf = (run: Run): Processes => {
   return known
 }
 
-/** The bytes that are read at once, and the time that short commands around a process may take. */
+/** Maximum bytes of one read. */
 const windowLength = 30_000
-const patience = Duration.seconds(20)
 
-/** The time that is waited for a process to say something, or to end. */
+/** Time limit of commands that read from or write to a process. */
+const commandTimeout = Duration.seconds(20)
+
+/** Maximum seconds to wait for output, or for the end of a process. */
 const maxWait = 60
 
-const failed = (error: BackendError): ToolError.ToolError => ToolError.make(error.message)
+const convertError = (error: BackendError): ToolError.ToolError => ToolError.make(error.message)
 
-const find = (run: Run, id: string): Effect.Effect<Process, ToolError.ToolError> => {
+const findProcess = (run: Run, id: string): Effect.Effect<Process, ToolError.ToolError> => {
   const { all } = processesOf(run)
   const known = all.get(id)
   const ids = [...all.keys()].join(", ")
@@ -100,44 +100,44 @@ const find = (run: Run, id: string): Effect.Effect<Process, ToolError.ToolError>
 const endOf = ({ end }: Process): Effect.Effect<End | undefined> =>
   Effect.flatMap(Deferred.isDone(end), (isDone) => (isDone ? Deferred.await(end) : Effect.succeed(undefined)))
 
-const told = (end: End | undefined): string =>
+const describeEnd = (end: End | undefined): string =>
   end === undefined ? "it runs" : "problem" in end ? end.problem : `it has ended with exit code ${end.exitCode}`
 
-const script = (sandbox: Service, command: string, stdin?: string) =>
-  Effect.mapError(sandbox.execute(command, { timeout: patience, stdin }), failed)
+const runScript = (sandbox: Service, command: string, stdin?: string) =>
+  Effect.mapError(sandbox.execute(command, { timeout: commandTimeout, stdin }), convertError)
 
-/** A window of so many bytes without the character that it breaks off in: the next window begins with that. */
-const withoutHalf = (text: string, bytes: number): { readonly text: string; readonly bytes: number } => {
+/** Removes an incomplete character at the end. The next read begins with it. */
+const removeHalf = (text: string, bytes: number): { readonly text: string; readonly bytes: number } => {
   const whole = text.slice(0, -1)
   const length = text.endsWith("\ufffd") ? new TextEncoder().encode(whole).length : bytes
   return length < bytes && length >= bytes - 3 ? { text: whole, bytes: length } : { text, bytes }
 }
 
-/** A window of the output of a process, and where the next one begins. */
-const outputOf = Effect.fnUntraced(function* (sandbox: Service, process: Process, offset: number) {
-  // Asked for before, so that what is said last is not missed.
+/** Reads output from an offset, and finds the next offset. */
+const readOutput = Effect.fnUntraced(function* (sandbox: Service, process: Process, offset: number) {
+  // The end is read first, so that the last output is not missed.
   const end = yield* endOf(process)
-  const { exitCode, output } = yield* script(sandbox, Script.read(process.folder, offset, windowLength))
+  const { exitCode, output } = yield* runScript(sandbox, Script.makeRead(process.folder, offset, windowLength))
   const line = output.indexOf("\n")
   const size = Number(output.slice(0, line))
   if (exitCode !== 0 || !Number.isFinite(size)) {
-    return yield* ToolError.make(`the output of ${process.id} can't be read; ${told(end)}`)
+    return yield* ToolError.make(`the output of ${process.id} can't be read; ${describeEnd(end)}`)
   }
-  const said = output.slice(line + 1)
+  const text = output.slice(line + 1)
   const length = Math.max(0, Math.min(size - offset, windowLength))
-  const goesOn = offset + length < size || end === undefined
-  const { bytes, text } = goesOn ? withoutHalf(said, length) : { text: said, bytes: length }
-  return { text, size, next: Math.min(size, offset + bytes), end }
+  const hasMore = offset + length < size || end === undefined
+  const { bytes, text: whole } = hasMore ? removeHalf(text, length) : { text, bytes: length }
+  return { text: whole, size, next: Math.min(size, offset + bytes), end }
 })
 
-const positive = (value: number | undefined, usual: number): number =>
+const parseCount = (value: number | undefined, usual: number): number =>
   value === undefined || !(value >= 0) ? usual : Math.min(Math.trunc(value), Number.MAX_SAFE_INTEGER - windowLength)
 
 const text = (description: string) => Schema.String.annotate({ description })
 
 const id = text("The id of the process, as start_process gave it")
 
-const start = ({ most = 8, output = 64 * 1024 * 1024, time = "4 hours" }: Options) =>
+const makeStart = ({ most = 8, output = 64 * 1024 * 1024, time = "4 hours" }: Options) =>
   Tool.make("start_process", {
     description:
       "Starts a command in the background and gives its id and its first output. It goes on until it ends by itself, by kill_process, or with your work. Read more with read_output. All of its output is in a file.",
@@ -160,14 +160,14 @@ const start = ({ most = 8, output = 64 * 1024 * 1024, time = "4 hours" }: Option
         )
       }
       if (command.includes("\0")) return yield* ToolError.make("a command can't have a NUL character")
-      // Taken at once: other calls of the turn start theirs meanwhile.
+      // Counted at once, since other calls of the turn start processes too.
       known.starting++
       const name = `p${++known.asked}`
       const now = yield* Clock.currentTimeMillis
       const folder = `.processes/${now.toString(36)}-${callId.replaceAll(/[^A-Za-z0-9]/g, "").slice(-12)}-${name}`
       const process = yield* Effect.gen(function* () {
         if (pty) {
-          const { exitCode } = yield* script(sandbox, "command -v script")
+          const { exitCode } = yield* runScript(sandbox, "command -v script")
           if (exitCode !== 0) {
             return yield* ToolError.make(
               "this sandbox has no terminal to give (no program script); start it without pty"
@@ -175,10 +175,10 @@ const start = ({ most = 8, output = 64 * 1024 * 1024, time = "4 hours" }: Option
           }
         }
         const end = yield* Deferred.make<End>()
-        // A folder that git and searches leave alone.
-        yield* Effect.mapError(sandbox.write("/.processes/.gitignore", "*\n"), failed)
+        // Git and searches ignore this folder.
+        yield* Effect.mapError(sandbox.write("/.processes/.gitignore", "*\n"), convertError)
         const options = { folder, pty, limit: output, endsWithParent: sandbox.onHost === true }
-        const work = sandbox.executeStream(Script.run(command, options), { timeout: time }).pipe(
+        const work = sandbox.executeStream(Script.makeRun(command, options), { timeout: time }).pipe(
           Stream.runFold(
             (): End => ({ problem: "it did not begin" }),
             (before, event) => (event._tag === "Exited" ? { exitCode: event.exitCode } : before)
@@ -197,21 +197,21 @@ const start = ({ most = 8, output = 64 * 1024 * 1024, time = "4 hours" }: Option
         return begun
       }).pipe(Effect.ensuring(Effect.sync(() => known.starting--)))
       yield* Effect.raceFirst(Deferred.await(process.end), Effect.sleep("500 millis"))
-      const first = yield* Effect.result(outputOf(sandbox, process, 0))
+      const first = yield* Effect.result(readOutput(sandbox, process, 0))
       if (first._tag === "Failure") {
-        return yield* ToolError.make(`the process could not be started: ${told(yield* endOf(process))}`)
+        return yield* ToolError.make(`the process could not be started: ${describeEnd(yield* endOf(process))}`)
       }
-      return outcome(process, first.success, 0)
+      return renderOutput(process, first.success, 0)
     })
   })
 
-type Window = Effect.Success<ReturnType<typeof outputOf>>
+type Window = Effect.Success<ReturnType<typeof readOutput>>
 
-const outcome = (process: Process, window: Window, offset: number): ToolOutput.ToolOutput => {
-  const { end, next, size, text: said } = window
+const renderOutput = (process: Process, window: Window, offset: number): ToolOutput.ToolOutput => {
+  const { end, next, size, text: output } = window
   const more = next < size ? `; there is more: read on from offset ${next}` : `; the next output is at offset ${next}`
-  const head = `[process ${process.id}: ${told(end)}; output from ${offset} to ${next} of ${size} bytes${more}; all of it is in the file /${process.folder}/${Script.files.output}]`
-  return ToolOutput.make(said === "" ? head : `${said.trimEnd()}\n${head}`, {
+  const head = `[process ${process.id}: ${describeEnd(end)}; output from ${offset} to ${next} of ${size} bytes${more}; all of it is in the file /${process.folder}/${Script.files.output}]`
+  return ToolOutput.make(output === "" ? head : `${output.trimEnd()}\n${head}`, {
     details: {
       kind: "process",
       id: process.id,
@@ -222,7 +222,7 @@ const outcome = (process: Process, window: Window, offset: number): ToolOutput.T
   })
 }
 
-const read = Tool.make("read_output", {
+const readTool = Tool.make("read_output", {
   description:
     "Reads the output of a process from an offset, in bytes: give the one that was told last, to read only what is new. With wait it waits until there is something, or it has ended.",
   parameters: {
@@ -234,19 +234,19 @@ const read = Tool.make("read_output", {
   execute: Effect.fnUntraced(function* ({ id: name, offset, wait }) {
     const { run } = yield* ToolContext
     const sandbox = yield* Sandbox
-    const process = yield* find(run, name)
-    const from = positive(offset, 0)
-    const until = (yield* Clock.currentTimeMillis) + 1_000 * Math.min(maxWait, positive(wait, 0))
-    let window = yield* outputOf(sandbox, process, from)
+    const process = yield* findProcess(run, name)
+    const from = parseCount(offset, 0)
+    const until = (yield* Clock.currentTimeMillis) + 1_000 * Math.min(maxWait, parseCount(wait, 0))
+    let window = yield* readOutput(sandbox, process, from)
     while (window.end === undefined && window.next <= from && (yield* Clock.currentTimeMillis) < until) {
       yield* Effect.raceFirst(Deferred.await(process.end), Effect.sleep("500 millis"))
-      window = yield* outputOf(sandbox, process, from)
+      window = yield* readOutput(sandbox, process, from)
     }
-    return outcome(process, window, from)
+    return renderOutput(process, window, from)
   })
 })
 
-const send = Tool.make("send_input", {
+const sendTool = Tool.make("send_input", {
   description: "Writes to the input of a process: a line, unless you say otherwise.",
   parameters: {
     id,
@@ -264,31 +264,34 @@ const send = Tool.make("send_input", {
   execute: Effect.fnUntraced(function* ({ close = false, id: name, newline = true, text: given }) {
     const { run } = yield* ToolContext
     const sandbox = yield* Sandbox
-    const process = yield* find(run, name)
+    const process = yield* findProcess(run, name)
     const end = yield* endOf(process)
-    if (end !== undefined) return yield* ToolError.make(`nothing reads that: ${told(end)}`)
+    if (end !== undefined) return yield* ToolError.make(`nothing reads that: ${describeEnd(end)}`)
     const input = newline ? `${given}\n` : given
     const after = close ? ' && kill -USR1 "$(cat shell)"' : ""
-    // A pipe that nobody reads takes no more at some time.
+    // A full pipe blocks if the process does not read.
     const { exitCode } = yield* Effect.mapError(
-      sandbox.execute(`cd ${Script.word(process.folder)} && cat >in${after}`, { timeout: patience, stdin: input }),
+      sandbox.execute(`cd ${Script.quoteWord(process.folder)} && cat >in${after}`, {
+        timeout: commandTimeout,
+        stdin: input
+      }),
       (error) => ToolError.make(`${name} did not take it: ${error.message}`)
     )
     return exitCode === 0 ? `Sent to ${name}.` : yield* ToolError.make(`${name} did not take it`)
   })
 })
 
-const kill = Tool.make("kill_process", {
+const killTool = Tool.make("kill_process", {
   description: "Ends a process and all that it started.",
   parameters: { id },
   annotations: { destructive: true, idempotent: true },
   execute: Effect.fnUntraced(function* ({ id: name }) {
     const { run } = yield* ToolContext
     const sandbox = yield* Sandbox
-    const process = yield* find(run, name)
+    const process = yield* findProcess(run, name)
     const before = yield* endOf(process)
-    if (before !== undefined) return `${name}: ${told(before)}.`
-    yield* Effect.ignore(script(sandbox, `kill "$(cat ${Script.word(process.folder)}/pid)"`))
+    if (before !== undefined) return `${name}: ${describeEnd(before)}.`
+    yield* Effect.ignore(runScript(sandbox, `kill "$(cat ${Script.quoteWord(process.folder)}/pid)"`))
     yield* Effect.raceFirst(Deferred.await(process.end), Effect.sleep("2 seconds"))
     yield* Fiber.interrupt(process.fiber)
     return `${name} is ended.`
@@ -296,12 +299,12 @@ const kill = Tool.make("kill_process", {
 })
 
 /**
- * Makes the tools. `start_process`, `send_input` and `kill_process` are annotated as destructive: rules of approvals ask
- * about them as about `execute`, and whoever decides on a start is told the risk of the command.
+ * Makes the tools. `start_process`, `send_input` and `kill_process` are annotated as destructive, so rules of approvals
+ * apply as for `execute`. An approval of a start shows the risk of the command.
  */
 export const make = (options: Options = {}): ReadonlyArray<Tool.Tool<Sandbox | ToolContext>> => [
-  start(options),
-  read,
-  send,
-  kill
+  makeStart(options),
+  readTool,
+  sendTool,
+  killTool
 ]

@@ -1,9 +1,8 @@
 /**
- * The tool `run_code`: a program in JavaScript, TypeScript, Python or shell, run in the sandbox of the agent.
+ * Makes the tool `run_code`, which runs JavaScript, TypeScript, Python or shell in the sandbox of the agent.
  *
- * The sandbox must isolate: one whose commands run on this machine with all its rights (`LocalShell`) is refused, unless
- * it is allowed by name. The sandbox must have the interpreters: Node (22.18 or later runs TypeScript), Python 3, a
- * shell.
+ * The sandbox must isolate: `LocalShell`, which runs commands with all rights of the user, is rejected unless `allow`
+ * names it. The sandbox must have the interpreters: Node (22.18 or later for TypeScript), Python 3, a shell.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -23,18 +22,18 @@ import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { sha256 } from "../support/store/hash.ts"
 
-/**
- * `languages` narrows what may be run. `timeout` is how long a program may run (default 1 minute). `allow` names
- * sandboxes that do not isolate, and may be used all the same.
- */
-export interface Options {
+/** Options of the tool. */
+interface Options {
+  /** Allowed languages. Default: all. */
   readonly languages?: ReadonlyArray<Language> | undefined
+  /** Time limit of a program. Default: 1 minute. */
   readonly timeout?: Duration.Input | undefined
+  /** Allowed sandboxes without isolation. */
   readonly allow?: ReadonlyArray<"LocalShell"> | undefined
 }
 
-/** A language that programs are run in. */
-export type Language = "javascript" | "typescript" | "python" | "shell"
+/** A language of programs. */
+type Language = "javascript" | "typescript" | "python" | "shell"
 
 const programs: { readonly [Key in Language]: { readonly run: string; readonly extension: string } } = {
   javascript: { run: "node", extension: "mjs" },
@@ -45,7 +44,7 @@ const programs: { readonly [Key in Language]: { readonly run: string; readonly e
 
 const all: ReadonlyArray<Language> = ["javascript", "typescript", "python", "shell"]
 
-const shownLength = 30_000
+const maxLength = 30_000
 
 const folder = "/.code"
 
@@ -70,14 +69,14 @@ export const make = (options: Options = {}): Tool.Tool<Sandbox | ToolContext> =>
       }
       const { callId, runId } = yield* ToolContext
       const { extension, run } = programs[language]
-      // Ids of calls are the model's: two runs in one sandbox may have the same.
+      // Models choose call ids, so two runs in one sandbox may repeat one.
       const name = `${(yield* sha256(`${runId}\n${callId}`)).slice(0, 40)}.${extension}`
       const answer = yield* Effect.acquireUseRelease(
         sandbox.write(`${folder}/${name}`, code),
         () => sandbox.execute(`${run} .code/${name}`, { timeout, stdin: input }),
         () => Effect.ignore(sandbox.delete(`${folder}/${name}`))
       )
-      const output = ToolOutput.truncateText(answer.output.trimEnd(), shownLength)
+      const output = ToolOutput.truncateText(answer.output.trimEnd(), maxLength)
       const end = answer.exitCode === 0 ? [] : [`[the program failed with exit code ${answer.exitCode}]`]
       return ToolOutput.make([output === "" ? "[it printed nothing]" : output, ...end].join("\n"), {
         isError: answer.exitCode !== 0,

@@ -1,5 +1,5 @@
 /**
- * The tool `tree`: folders and files below one, as an indented list, so that a model sees at once how a project lies.
+ * Makes the tool `tree`, which lists folders and files as an indented list.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -15,12 +15,11 @@ import type { BackendError } from "../core/BackendError.ts"
 import * as Tool from "../core/Tool.ts"
 import { escaped } from "../support/text/untrusted.ts"
 
-/**
- * `entries` is how many are listed at most (default 500). `closed` are names of folders that are listed and not gone
- * into (default `.git`, `node_modules`).
- */
-export interface Options {
+/** Options of the tool. */
+interface Options {
+  /** Maximum number of entries. Default: 500. */
   readonly entries?: number | undefined
+  /** Folders whose content is not listed. Default: `.git`, `node_modules`. */
   readonly closed?: ReadonlyArray<string> | undefined
 }
 
@@ -28,19 +27,19 @@ const maxDepth = 10
 
 const nameOf = (path: string): string => escaped(path.slice(path.lastIndexOf("/", path.length - 2) + 1))
 
-interface Listed {
+interface Rows {
   readonly rows: Array<string>
   readonly room: number
   readonly closed: ReadonlySet<string>
   more: boolean
 }
 
-const list = (
+const listFolder = (
   backend: Service,
   path: string,
   level: number,
   depth: number,
-  into: Listed
+  into: Rows
 ): Effect.Effect<void, BackendError> =>
   Effect.flatMap(backend.ls(path), ({ entries, truncated }) => {
     if (truncated !== undefined) into.more = true
@@ -56,8 +55,8 @@ const list = (
           const isFolder = entry.kind === "directory"
           into.rows.push(`${"  ".repeat(level)}${name}${isFolder ? "/" : ""}`)
           return isFolder && level + 1 < depth && !into.closed.has(name)
-            ? Effect.catch(list(backend, entry.path, level + 1, depth, into), (error) =>
-                // One folder that may not be seen, or is gone, hides none of the others.
+            ? Effect.catch(listFolder(backend, entry.path, level + 1, depth, into), (error) =>
+                // A forbidden or missing folder does not hide the others.
                 Effect.sync(() => void into.rows.push(`${"  ".repeat(level + 1)}[${escaped(error.message)}]`))
               )
             : Effect.void
@@ -79,8 +78,8 @@ export const make = ({ closed = [".git", "node_modules"], entries = 500 }: Optio
     annotations: { readOnly: true, idempotent: true },
     execute: Effect.fnUntraced(function* ({ depth = 3, path = "/" }) {
       const backend = yield* Backend
-      const into: Listed = { rows: [], room: entries, closed: new Set(closed), more: false }
-      yield* list(backend, path, 0, Math.max(1, Math.min(maxDepth, Math.trunc(depth))), into)
+      const into: Rows = { rows: [], room: entries, closed: new Set(closed), more: false }
+      yield* listFolder(backend, path, 0, Math.max(1, Math.min(maxDepth, Math.trunc(depth))), into)
       if (into.rows.length === 0) return "[the directory is empty]"
       return [...into.rows, ...(into.more ? [`[the first ${into.rows.length}; ask for a folder in it]`] : [])].join(
         "\n"

@@ -50,7 +50,7 @@ const agent = Agent.make({
 
 /** What the model is told after each of these turns, with this server. */
 const told = (
-  options: Omit<LspDiagnostics.Options, "root">,
+  options: Omit<Parameters<typeof LspDiagnostics.layer>[0], "root">,
   files: Readonly<Record<string, string>>,
   turns: ReadonlyArray<TestChatModel.Turn>
 ) =>

@@ -203,9 +203,9 @@ describe("artifacts", () => {
 })
 
 describe("run_code", () => {
-  const agentOf = (options?: RunCode.Options) =>
+  const agentOf = (options?: Parameters<typeof RunCode.make>[0]) =>
     Agent.make({ name: "analyst", prompt: "You compute.", tools: [RunCode.make(options)] })
-  const run = (calls: ReadonlyArray<Json.JsonObject>, options?: RunCode.Options) =>
+  const run = (calls: ReadonlyArray<Json.JsonObject>, options?: Parameters<typeof RunCode.make>[0]) =>
     Agent.run(agentOf(options), "Go").pipe(
       Effect.provide(
         TestChatModel.script([

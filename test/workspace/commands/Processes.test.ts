@@ -12,13 +12,13 @@ import { Processes } from "effect-deepagents/workspace"
 import * as Effect from "effect/Effect"
 import { gone, pidIn } from "../../backends/processes.ts"
 
-const named = (name: string, options?: Processes.Options) => {
+const named = (name: string, options?: Parameters<typeof Processes.make>[0]) => {
   const tool = Processes.make(options).find((one) => one.name === name)
   return tool ?? Tool.make(name, { description: "", parameters: {}, execute: () => Effect.die(name) })
 }
 
 /** Calls a tool in a run, and gives its text, or the message of its failure. */
-const call = (name: string, args: Json.JsonObject, options?: Processes.Options) =>
+const call = (name: string, args: Json.JsonObject, options?: Parameters<typeof Processes.make>[0]) =>
   Tool.run(named(name, options), args).pipe(
     Effect.map(ToolOutput.text),
     Effect.catch((error) => Effect.succeed(`FAILED ${error.message}`))

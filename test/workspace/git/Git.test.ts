@@ -10,10 +10,8 @@ import * as Effect from "effect/Effect"
 import { git, inRepository } from "./repository.ts"
 
 const call = (name: string, args: Json.JsonObject = {}) => {
-  const reading = Git.reading().find((tool) => tool.name === name)
-  const changing = Git.changing().find((tool) => tool.name === name)
-  const run = reading === undefined ? changing && Tool.run(changing, args) : Tool.run(reading, args)
-  return (run ?? Effect.die(name)).pipe(
+  const tool = Git.make().find((one) => one.name === name)
+  return (tool === undefined ? Effect.die(name) : Tool.run(tool, args)).pipe(
     Effect.map(ToolOutput.text),
     Effect.provideService(Approval.Approvals, { decide: () => Effect.die("nobody is asked") })
   )
@@ -297,7 +295,8 @@ describe("changing", () => {
   )
 
   it("asks; reading does not", () => {
-    assert.isTrue(Git.changing().every(({ needsApproval }) => needsApproval))
+    const reading = new Set(Git.reading().map(({ name }) => name))
+    assert.isTrue(Git.make().every((tool) => reading.has(tool.name) || tool.needsApproval === true))
     assert.isTrue(
       Git.reading().every(
         ({ annotations, needsApproval }) => annotations.readOnly === true && needsApproval === undefined

@@ -23,7 +23,7 @@ describe("work in a worktree", () => {
   it.live("has the branch's files as its root, for files and commands; leaves a commit and no folder", () =>
     inRepository({ "a.txt": "one\n" }, (root) =>
       Effect.gen(function* () {
-        const worked = yield* Worktrees.within(
+        const worked = yield* Worktrees.runOnBranch(
           "work/one",
           Effect.gen(function* () {
             yield* write("/b.txt", "new\n")
@@ -46,9 +46,9 @@ describe("work in a worktree", () => {
   it.live("says so if nothing was changed, and goes on with a branch that there is", () =>
     inRepository({ a: "1" }, () =>
       Effect.gen(function* () {
-        assert.notProperty(yield* Worktrees.within("w", Effect.void), "commit")
-        yield* Worktrees.within("w", write("/b", "1"))
-        const { value } = yield* Worktrees.within(
+        assert.notProperty(yield* Worktrees.runOnBranch("w", Effect.void), "commit")
+        yield* Worktrees.runOnBranch("w", write("/b", "1"))
+        const { value } = yield* Worktrees.runOnBranch(
           "w",
           Backend.Backend.use((backend) => backend.read("/b"))
         )
@@ -61,7 +61,7 @@ describe("work in a worktree", () => {
     inRepository({ a: "1" }, () =>
       Effect.gen(function* () {
         for (const path of ["/../../a", "../x", "~/x"]) {
-          const error = yield* Effect.flip(Worktrees.within("w", write(path, "x")))
+          const error = yield* Effect.flip(Worktrees.runOnBranch("w", write(path, "x")))
           assert.include(
             ["OutsideRoot", "InvalidPath"],
             "reason" in error && typeof error.reason === "object" ? error.reason._tag : ""
@@ -79,11 +79,11 @@ describe("work in a worktree", () => {
           Effect.andThen(Deferred.succeed(begun, undefined)),
           Effect.andThen(Effect.never)
         )
-        const fiber = yield* Effect.forkChild(Worktrees.within("half", work))
+        const fiber = yield* Effect.forkChild(Worktrees.runOnBranch("half", work))
         yield* Deferred.await(begun)
         yield* Fiber.interrupt(fiber)
         assert.strictEqual(git(root, "show", "half:half"), "done")
-        yield* Effect.exit(Worktrees.within("failed", Effect.andThen(write("/f", "1"), Effect.fail("no"))))
+        yield* Effect.exit(Worktrees.runOnBranch("failed", Effect.andThen(write("/f", "1"), Effect.fail("no"))))
         assert.strictEqual(git(root, "show", "failed:f"), "1")
         assert.strictEqual(git(root, "worktree", "list").trim().split("\n").length, 1)
       })
@@ -93,8 +93,8 @@ describe("work in a worktree", () => {
   it.live("is refused for a branch that is checked out elsewhere, and for what is no branch", () =>
     inRepository({ a: "1" }, () =>
       Effect.gen(function* () {
-        assert.include(yield* fails(Worktrees.within("main", Effect.void)), "already")
-        assert.include(yield* fails(Worktrees.within("--force", Effect.void)), "can't be the name of a branch")
+        assert.include(yield* fails(Worktrees.runOnBranch("main", Effect.void)), "already")
+        assert.include(yield* fails(Worktrees.runOnBranch("--force", Effect.void)), "can't be the name of a branch")
       })
     )
   )
@@ -126,7 +126,7 @@ describe("a worktree that goes wrong", () => {
           const reached = yield* Deferred.make<void>()
           const go = yield* Deferred.make<void>()
           const pause = () => Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(go))
-          const fiber = yield* Worktrees.within("w", write("/b", "1")).pipe(
+          const fiber = yield* Worktrees.runOnBranch("w", write("/b", "1")).pipe(
             watched(sandbox, word, pause, root),
             Effect.forkChild
           )
@@ -137,7 +137,7 @@ describe("a worktree that goes wrong", () => {
           assert.isFalse(isThere(root, "w"))
           assert.strictEqual(git(root, "worktree", "list").trim().split("\n").length, 1)
           if (word !== "add") assert.strictEqual(git(root, "show", "w:b"), "1")
-          yield* Worktrees.within("w", Effect.void)
+          yield* Worktrees.runOnBranch("w", Effect.void)
         })
       )
     )
@@ -147,18 +147,18 @@ describe("a worktree that goes wrong", () => {
     inRepository({ a: "1" }, (root) =>
       Effect.gen(function* () {
         const block = Effect.sync(() => writeFileSync(join(root, ".git/worktrees/w/index.lock"), ""))
-        const message = yield* fails(Worktrees.within("w", Effect.andThen(write("/b", "mine"), block)))
+        const message = yield* fails(Worktrees.runOnBranch("w", Effect.andThen(write("/b", "mine"), block)))
         assert.include(message, "branch w")
         assert.include(message, "/.worktrees/w")
         assert.include(message, "index.lock")
         assert.strictEqual(readFileSync(join(root, ".worktrees/w/b"), "utf8"), "mine")
 
-        assert.include(yield* fails(Worktrees.within("w", Effect.void)), "/.worktrees/w is there already")
+        assert.include(yield* fails(Worktrees.runOnBranch("w", Effect.void)), "/.worktrees/w is there already")
         assert.strictEqual(readFileSync(join(root, ".worktrees/w/b"), "utf8"), "mine")
 
         git(root, "worktree", "remove", "--force", ".worktrees/w")
         const work = Effect.andThen(Effect.andThen(write("/b", "mine"), block), Effect.fail("no"))
-        const exit = yield* Effect.exit(Worktrees.within("w", work))
+        const exit = yield* Effect.exit(Worktrees.runOnBranch("w", work))
         const reasons = Exit.isFailure(exit) ? exit.cause.reasons.filter(Cause.isFailReason) : []
         assert.deepStrictEqual(
           reasons.map(({ error }) => (typeof error === "string" ? error : error.message.includes("/.worktrees/w"))),
@@ -178,7 +178,7 @@ describe("a worktree that goes wrong", () => {
             Sandbox.Sandbox.use((sandbox) => sandbox.execute(command))
           )
         assert.include(
-          yield* fails(Worktrees.within("detached", shell("git checkout --quiet --detach"))),
+          yield* fails(Worktrees.runOnBranch("detached", shell("git checkout --quiet --detach"))),
           "not on the branch detached any more"
         )
         assert.isTrue(isThere(root, "detached"))
@@ -186,7 +186,7 @@ describe("a worktree that goes wrong", () => {
           ["empty", "git init --quiet sub && echo 1 > sub/x"],
           ["full", "git init --quiet sub && cd sub && git commit --quiet --allow-empty -m inner"]
         ] as const) {
-          const worked = yield* Worktrees.within(branch, shell(command))
+          const worked = yield* Worktrees.runOnBranch(branch, shell(command))
           assert.strictEqual(worked.kept, `/.worktrees/${branch}`)
           assert.strictEqual(git(root, "show", `${branch}:b`), "1")
           assert.isTrue(existsSync(join(root, `.worktrees/${branch}/sub/.git`)))
@@ -198,17 +198,17 @@ describe("a worktree that goes wrong", () => {
   it.live("is removed where it can't be opened, and where its .git leads elsewhere", () =>
     inRepository({ a: "1" }, (root) =>
       Effect.gen(function* () {
-        assert.notStrictEqual(yield* fails(Worktrees.within("w", Effect.void, { base: "nowhere" })), "")
+        assert.notStrictEqual(yield* fails(Worktrees.runOnBranch("w", Effect.void, { base: "nowhere" })), "")
         assert.isFalse(isThere(root, "w"))
         const sandbox = yield* Sandbox.Sandbox
         const damage = (at: string) => Effect.sync(() => rmSync(join(at, ".worktrees/w/.git"), { force: true }))
         const broken = yield* fails(
-          Worktrees.within("w", Effect.void).pipe(watched(sandbox, "--git-common-dir", damage, root))
+          Worktrees.runOnBranch("w", Effect.void).pipe(watched(sandbox, "--git-common-dir", damage, root))
         )
         assert.notStrictEqual(broken, "")
         assert.isFalse(isThere(root, "w"))
         const lost = Effect.sync(() => writeFileSync(join(root, ".worktrees/w/.git"), "gitdir: ./g\n"))
-        yield* Worktrees.within("w", Effect.andThen(write("/b", "1"), lost))
+        yield* Worktrees.runOnBranch("w", Effect.andThen(write("/b", "1"), lost))
         assert.isFalse(isThere(root, "w"))
         assert.strictEqual(git(root, "show", "w:b"), "1")
         assert.strictEqual(git(root, "worktree", "list").trim().split("\n").length, 1)
@@ -225,7 +225,7 @@ describe("a worktree that goes wrong", () => {
           writeFileSync(join(root, "other/w/precious"), "1")
           symlinkSync("other", join(root, ".worktrees"))
         })
-        yield* Effect.exit(Worktrees.within("w", swap))
+        yield* Effect.exit(Worktrees.runOnBranch("w", swap))
         assert.isTrue(existsSync(join(root, "other/w/precious")))
       })
     )
@@ -238,10 +238,10 @@ describe("merge", () => {
       Effect.gen(function* () {
         yield* Effect.all(
           [
-            Worktrees.within("left", write("/a.txt", "left\n")),
-            Worktrees.within("right", write("/a.txt", "right\n")),
-            Worktrees.within("other", write("/b.txt", "b\n")),
-            Worktrees.within("idle", Effect.void)
+            Worktrees.runOnBranch("left", write("/a.txt", "left\n")),
+            Worktrees.runOnBranch("right", write("/a.txt", "right\n")),
+            Worktrees.runOnBranch("other", write("/b.txt", "b\n")),
+            Worktrees.runOnBranch("idle", Effect.void)
           ],
           { concurrency: "unbounded" }
         )
@@ -266,7 +266,7 @@ describe("merge", () => {
   it.live("is refused where something is uncommitted", () =>
     inRepository({ a: "1" }, (root) =>
       Effect.gen(function* () {
-        yield* Worktrees.within("w", write("/b", "1"))
+        yield* Worktrees.runOnBranch("w", write("/b", "1"))
         writeFileSync(join(root, "a"), "mine")
         assert.include(yield* fails(Worktrees.merge(["w"])), "something is uncommitted")
         assert.strictEqual(readFileSync(join(root, "a"), "utf8"), "mine")
@@ -277,7 +277,7 @@ describe("merge", () => {
   it.live("that breaks half way is taken back", () =>
     inRepository({ "a.txt": "one\n" }, (root) =>
       Effect.gen(function* () {
-        yield* Worktrees.within("w", write("/a.txt", "w\n"))
+        yield* Worktrees.runOnBranch("w", write("/a.txt", "w\n"))
         writeFileSync(join(root, "a.txt"), "own\n")
         git(root, "commit", "--quiet", "--all", "-m", "own")
         const sandbox = yield* Sandbox.Sandbox

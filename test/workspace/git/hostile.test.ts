@@ -30,7 +30,7 @@ const marking = (root: string, name: string): string => {
 const ran = (root: string): string =>
   existsSync(join(root, ".git/ran")) ? readFileSync(join(root, ".git/ran"), "utf8") : ""
 
-const commitTool = Git.changing().filter(({ name }) => name === "git_commit")
+const commitTool = Git.make().filter(({ name }) => name === "git_commit")
 
 /** Runs an agent that calls one tool, and says what was asked and what the tool said. */
 const calling = <R>(
@@ -191,7 +191,7 @@ describe("work in a worktree", () => {
     inRepository({ "a.txt": "one\n", "b.txt": "one\n" }, (root) =>
       Effect.gen(function* () {
         const work = join(root, ".worktrees/work")
-        const worked = yield* Worktrees.within(
+        const worked = yield* Worktrees.runOnBranch(
           "work",
           Effect.sync(() => {
             inner(root, work)
@@ -233,7 +233,7 @@ describe("work in a worktree", () => {
         rmSync(join(root, ".git/ran"), { force: true })
         plant(root, { ".git/info/attributes": "*.txt filter=x diff=x merge=x\n*.y filter=y\n" })
         const both = (name: string, text: string, line: number) =>
-          Worktrees.within(
+          Worktrees.runOnBranch(
             name,
             Effect.andThen(
               write("/a.txt", text),
@@ -241,7 +241,7 @@ describe("work in a worktree", () => {
             )
           )
         yield* both("left", "left\n", 1)
-        yield* Worktrees.within(
+        yield* Worktrees.runOnBranch(
           "right",
           Backend.Backend.use((backend) => backend.edit("/same.txt", [{ old: "7", new: "right" }]))
         )
@@ -410,7 +410,7 @@ describe("a commit", () => {
     inRepository({ "a.txt": "one\n" }, (root) =>
       Effect.gen(function* () {
         plant(root, { "part/b.txt": "1", "a.txt": "two\n" })
-        const tools = Git.changing({ repository: "/part" }).filter(({ name }) => name === "git_commit")
+        const tools = Git.make({ repository: "/part" }).filter(({ name }) => name === "git_commit")
         yield* calling(tools, "git_commit", { paths: ["b.txt"], message: "b" })
         assert.strictEqual(git(root, "show", "--name-only", "--format=").trim(), "part/b.txt")
         yield* calling(tools, "git_commit", { all: true, message: "rest" })
@@ -425,7 +425,7 @@ it.live("a check-out names the filters that it would run", () =>
     Effect.gen(function* () {
       git(root, "branch", "other")
       git(root, "config", "filter.x.smudge", marking(root, "smudge"))
-      const tools = Git.changing()
+      const tools = Git.make()
       const { asked, said } = yield* calling(
         tools,
         "git_worktree",
@@ -469,7 +469,7 @@ it.live("filters of the person's own settings run, unasked: in a worktree and in
         `[user]\n name = Ada\n email = ada@a.b\n[filter "own"]\n clean = tr a-z A-Z\n smudge = tr A-Z a-z\n`
       )
       const write = (path: string) => Backend.Backend.use((backend) => backend.write(path, "text"))
-      yield* Worktrees.within("w", write("/one.big"))
+      yield* Worktrees.runOnBranch("w", write("/one.big"))
       yield* write("/two.big")
       const { asked } = yield* calling(commitTool, "git_commit", { paths: ["two.big"], message: "two" })
       assert.strictEqual(asked.length, 1)

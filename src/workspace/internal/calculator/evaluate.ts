@@ -1,7 +1,4 @@
-/**
- * Works out arithmetic: numbers, `+ - * / % ^`, parentheses, and a few functions, by their usual ranks. Nothing is
- * evaluated as a program.
- */
+/** Evaluates arithmetic: numbers, `+ - * / % ^`, parentheses and some functions, in the usual order. */
 import * as Result from "effect/Result"
 
 const functions: { readonly [name: string]: (value: number) => number } = {
@@ -20,24 +17,26 @@ const functions: { readonly [name: string]: (value: number) => number } = {
 
 const constants: { readonly [name: string]: number } = { pi: Math.PI, e: Math.E }
 
-const token = /\s*(?:(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|([a-z]+\d*)|(\*\*|[-+*/%^()×÷−]))/y
+const tokenPattern = /\s*(?:(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|([a-z]+\d*)|(\*\*|[-+*/%^()×÷−]))/y
 
 type Token = number | string
 
-/** The signs that people write, as they are meant. */
-const meant: { readonly [sign: string]: string } = { "×": "*", "÷": "/", "−": "-", "**": "^" }
+const missing = "a number is missing"
 
-const tokensOf = (text: string): Result.Result<ReadonlyArray<Token>, string> => {
+/** Other ways to write a sign. */
+const synonyms: { readonly [sign: string]: string } = { "×": "*", "÷": "/", "−": "-", "**": "^" }
+
+const readTokens = (text: string): Result.Result<ReadonlyArray<Token>, string> => {
   const tokens: Array<Token> = []
   let at = 0
   const end = text.trimEnd().length
   while (at < end) {
-    token.lastIndex = at
-    const match = token.exec(text)
+    tokenPattern.lastIndex = at
+    const match = tokenPattern.exec(text)
     if (match === null) return Result.fail(`${JSON.stringify(text.slice(at, at + 20))} can't be read`)
     const [, number, name, sign = ""] = match
-    tokens.push(number === undefined ? (name ?? meant[sign] ?? sign) : Number(number))
-    at = token.lastIndex
+    tokens.push(number === undefined ? (name ?? synonyms[sign] ?? sign) : Number(number))
+    at = tokenPattern.lastIndex
   }
   return Result.succeed(tokens)
 }
@@ -61,66 +60,98 @@ const calculate = (sign: string, left: number, right: number): number => {
   }
 }
 
-/** Works on two stacks, so that no depth of parentheses is too deep. */
-export const evaluate = (text: string): Result.Result<number, string> =>
-  Result.flatMap(tokensOf(text), (tokens) => {
-    const values: Array<number> = []
-    const signs: Array<string> = []
-    let wantsValue = true
-    const apply = (): boolean => {
-      const sign = signs.pop() ?? ""
-      const right = values.pop()
-      if (right === undefined) return false
-      const of = Object.hasOwn(functions, sign) ? functions[sign] : undefined
-      if (of !== undefined || sign === "negate") {
-        values.push(of === undefined ? -right : of(right))
-        return true
-      }
-      const left = values.pop()
-      if (left === undefined) return false
-      values.push(calculate(sign, left, right))
-      return true
+/** Reads tokens onto stacks, so that no depth of parentheses overflows. Each step returns a problem, if any. */
+const makeStacks = () => {
+  const values: Array<number> = []
+  const signs: Array<string> = []
+  let expectsValue = true
+  const top = () => signs.at(-1) ?? ""
+
+  /** Applies the last sign or function to the last values. */
+  const apply = (): string | undefined => {
+    const sign = signs.pop() ?? ""
+    const right = values.pop()
+    if (right === undefined) return missing
+    const call = Object.hasOwn(functions, sign) ? functions[sign] : undefined
+    if (call !== undefined || sign === "negate") {
+      values.push(call === undefined ? -right : call(right))
+      return undefined
     }
-    const top = () => signs.at(-1) ?? ""
-    const isFunction = (name: string) => Object.hasOwn(functions, name)
-    for (const one of tokens) {
-      if (typeof one === "number" || Object.hasOwn(constants, one)) {
-        if (!wantsValue) return Result.fail("there is no sign between two numbers")
-        values.push(typeof one === "number" ? one : (constants[one] ?? 0))
-        wantsValue = false
-      } else if (one === "(" || isFunction(one)) {
-        if (!wantsValue) return Result.fail("there is no sign before a parenthesis")
-        signs.push(one)
-      } else if (one === ")") {
-        if (wantsValue) return Result.fail("something is missing before a parenthesis")
-        while (signs.length > 0 && top() !== "(") if (!apply()) return Result.fail("a number is missing")
-        if (signs.pop() === undefined) return Result.fail("a parenthesis is closed that was not opened")
-        if (isFunction(top()) && !apply()) return Result.fail("a number is missing")
-      } else if (!Object.hasOwn(rank, one) || one === "negate") {
-        return Result.fail(
-          `${JSON.stringify(one)} is not known; there are ${Object.keys(functions).join(", ")}, pi and e`
-        )
-      } else if (wantsValue) {
-        if (one !== "-" && one !== "+") return Result.fail(`a number is missing before ${one}`)
-        if (one === "-") signs.push("negate")
-      } else {
-        const own = rank[one] ?? 0
-        while (
-          signs.length > 0 &&
-          top() !== "(" &&
-          ((rank[top()] ?? 9) > own || (rank[top()] === own && one !== "^"))
-        ) {
-          if (!apply()) return Result.fail("a number is missing")
-        }
-        signs.push(one)
-        wantsValue = true
-      }
+    const left = values.pop()
+    if (left === undefined) return missing
+    values.push(calculate(sign, left, right))
+    return undefined
+  }
+
+  /** Applies signs up to the last open parenthesis while a condition holds. */
+  const applyWhile = (isNext: (sign: string) => boolean): string | undefined => {
+    while (signs.length > 0 && top() !== "(" && isNext(top())) {
+      const problem = apply()
+      if (problem !== undefined) return problem
     }
-    if (wantsValue) return Result.fail("a number is missing at the end")
-    while (signs.length > 0) {
-      if (top() === "(") return Result.fail("a parenthesis is not closed")
-      if (!apply()) return Result.fail("a number is missing")
+    return undefined
+  }
+
+  const addValue = (value: number): string | undefined => {
+    if (!expectsValue) return "there is no sign between two numbers"
+    values.push(value)
+    expectsValue = false
+    return undefined
+  }
+
+  const open = (sign: string): string | undefined => {
+    if (!expectsValue) return "there is no sign before a parenthesis"
+    signs.push(sign)
+    return undefined
+  }
+
+  const close = (): string | undefined => {
+    if (expectsValue) return "something is missing before a parenthesis"
+    const problem = applyWhile(() => true)
+    if (problem !== undefined) return problem
+    if (signs.pop() === undefined) return "a parenthesis is closed that was not opened"
+    return Object.hasOwn(functions, top()) ? apply() : undefined
+  }
+
+  const addSign = (sign: string): string | undefined => {
+    if (expectsValue) {
+      if (sign === "-") signs.push("negate")
+      return sign === "-" || sign === "+" ? undefined : `a number is missing before ${sign}`
     }
+    const own = rank[sign] ?? 0
+    const problem = applyWhile((before) => (rank[before] ?? 9) > own || (rank[before] === own && sign !== "^"))
+    signs.push(sign)
+    expectsValue = true
+    return problem
+  }
+
+  const addToken = (token: Token): string | undefined => {
+    if (typeof token === "number") return addValue(token)
+    if (Object.hasOwn(constants, token)) return addValue(constants[token] ?? 0)
+    if (token === "(" || Object.hasOwn(functions, token)) return open(token)
+    if (token === ")") return close()
+    if (Object.hasOwn(rank, token) && token !== "negate") return addSign(token)
+    return `${JSON.stringify(token)} is not known; there are ${Object.keys(functions).join(", ")}, pi and e`
+  }
+
+  const end = (): Result.Result<number, string> => {
+    const problem = expectsValue ? "a number is missing at the end" : applyWhile(() => true)
+    if (problem !== undefined) return Result.fail(problem)
+    if (signs.length > 0) return Result.fail("a parenthesis is not closed")
     const [value, ...rest] = values
     return value === undefined || rest.length > 0 ? Result.fail("it is no sum") : Result.succeed(value)
+  }
+
+  return { addToken, end }
+}
+
+/** Evaluates an expression, or explains its first problem. */
+export const evaluate = (text: string): Result.Result<number, string> =>
+  Result.flatMap(readTokens(text), (tokens) => {
+    const stacks = makeStacks()
+    for (const token of tokens) {
+      const problem = stacks.addToken(token)
+      if (problem !== undefined) return Result.fail(problem)
+    }
+    return stacks.end()
   })

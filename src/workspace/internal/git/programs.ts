@@ -1,7 +1,7 @@
 /**
- * The programs that a repository would have git run, and how git runs without them.
+ * Finds and disables the programs that a repository configures for git.
  *
- * Programs that the person's own settings name (git-lfs is one) are not the repository's: git runs them.
+ * Programs in the settings of the user, such as git-lfs, stay enabled.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -10,7 +10,16 @@ import type { Sandbox } from "../../../core/Sandbox.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
 import * as ToolError from "../../../core/ToolError.ts"
 import { escaped } from "../../../support/text/untrusted.ts"
-import { complaint, type Environment, gitWords, pinned, quoted, type Repository, runLine, succeeded } from "./run.ts"
+import {
+  describeFailure,
+  type Environment,
+  environmentOf,
+  failOnExit,
+  gitWords,
+  quoteWords,
+  type Repository,
+  runLine
+} from "./run.ts"
 
 interface Setting {
   readonly key: string
@@ -28,12 +37,14 @@ const patterns = [
 
 const personal: ReadonlySet<string | undefined> = new Set(["system", "global", "command"])
 
-/** The settings of these kinds that are the repository's own, those of included files too. */
-const ownSettings = (repository: Repository): Effect.Effect<ReadonlyArray<Setting>, ToolError.ToolError, Sandbox> =>
+/** Reads settings of the repository that name programs, also in included files. */
+const readSettings = (repository: Repository): Effect.Effect<ReadonlyArray<Setting>, ToolError.ToolError, Sandbox> =>
   Effect.gen(function* () {
-    const line = yield* quoted(gitWords(["config", "-z", "--show-scope", "--get-regexp", `^(${patterns.join("|")})$`]))
-    const answer = yield* runLine(line, { cwd: repository.cwd, env: pinned(repository) })
-    if (answer.exitCode > 1) return yield* ToolError.make(complaint(answer))
+    const line = yield* quoteWords(
+      gitWords(["config", "-z", "--show-scope", "--get-regexp", `^(${patterns.join("|")})$`])
+    )
+    const answer = yield* runLine(line, { cwd: repository.cwd, env: environmentOf(repository) })
+    if (answer.exitCode > 1) return yield* ToolError.make(describeFailure(answer))
     if (answer.truncated) return yield* ToolError.make("the settings of this repository are too long to look through")
     const fields = answer.stdout.split("\0")
     return fields.flatMap((field, index) => {
@@ -43,21 +54,21 @@ const ownSettings = (repository: Repository): Effect.Effect<ReadonlyArray<Settin
     })
   })
 
-/** Git's own merge of texts, as a driver. */
+/** The text merge of git as a merge driver. */
 const plainMerge = "git merge-file --marker-size=%L %A %O %B"
 
-const withoutEnd = (key: string): string => key.slice(0, key.lastIndexOf("."))
+const removeLastPart = (key: string): string => key.slice(0, key.lastIndexOf("."))
 
-/** The setting that takes the place of one that names a program. */
-const harmlessOf = ({ key }: Setting): Setting | undefined => {
+/** Makes the setting that disables a program. */
+const disableSetting = ({ key }: Setting): Setting | undefined => {
   if (key.startsWith("filter.")) return { key, value: key.endsWith(".required") ? "false" : "" }
   if (key.startsWith("merge.")) return { key, value: plainMerge }
   if (key.startsWith("branch.")) return { key, value: "" }
-  if (key.startsWith("hook.")) return { key: `${withoutEnd(key)}.enabled`, value: "false" }
+  if (key.startsWith("hook.")) return { key: `${removeLastPart(key)}.enabled`, value: "false" }
   return undefined
 }
 
-const environmentOf = (settings: ReadonlyArray<Setting>): Environment => {
+const toEnvironment = (settings: ReadonlyArray<Setting>): Environment => {
   const unique = [...new Map(settings.map((setting) => [setting.key, setting])).values()]
   return Object.fromEntries([
     ...(unique.length === 0 ? [] : [["GIT_CONFIG_COUNT", String(unique.length)]]),
@@ -68,15 +79,15 @@ const environmentOf = (settings: ReadonlyArray<Setting>): Environment => {
   ])
 }
 
-/** The environment in which git runs nothing that the repository's settings name. */
-export const harmless = (repository: Repository): Effect.Effect<Environment, ToolError.ToolError, Sandbox> =>
-  Effect.map(ownSettings(repository), (settings) =>
-    environmentOf(settings.flatMap((setting) => harmlessOf(setting) ?? []))
+/** Makes the environment that disables all programs of the repository. */
+export const makeSafeEnvironment = (repository: Repository): Effect.Effect<Environment, ToolError.ToolError, Sandbox> =>
+  Effect.map(readSettings(repository), (settings) =>
+    toEnvironment(settings.flatMap((setting) => disableSetting(setting) ?? []))
   )
 
 /**
- * What a repository has git run: a line for a person each, and how git runs them and nothing else. `hooks` is the folder
- * of its hooks, if there are any.
+ * Programs of a repository for one command: a line about each for a person, and the environment that enables only these.
+ * `hooks` is the folder of its hooks.
  */
 export interface Programs {
   readonly lines: ReadonlyArray<string>
@@ -84,7 +95,7 @@ export interface Programs {
   readonly hooks: string | undefined
 }
 
-/** The hooks that a commit can run. */
+/** Hooks of a commit. */
 const commitHooks = [
   "pre-commit",
   "prepare-commit-msg",
@@ -94,25 +105,25 @@ const commitHooks = [
   "reference-transaction"
 ]
 
-/** Lists hooks that can run: the name, and a digest of the file. */
+/** Lists executable hooks with a digest of each. */
 const listHooks = `cd -- "$GIT_WORK_TREE" && cd -- "$hooks" 2>/dev/null && pwd -P || exit 0
 for hook in ${commitHooks.join(" ")}; do
   [ -f "$hook" ] && [ -x "$hook" ] || continue
   printf "%s %s\\n" "$hook" "$(git hash-object --no-filters --stdin < "$hook")"
 done`
 
-const hooksOf = (
+const readHooks = (
   repository: Repository
 ): Effect.Effect<Pick<Programs, "lines" | "hooks">, ToolError.ToolError, Sandbox> =>
   Effect.gen(function* () {
-    const setting = yield* quoted(["git", "config", "--type=path", "core.hooksPath"])
-    const usual = yield* quoted([`${repository.common}/hooks`])
+    const setting = yield* quoteWords(["git", "config", "--type=path", "core.hooksPath"])
+    const defaultFolder = yield* quoteWords([`${repository.common}/hooks`])
     const answer = yield* Effect.flatMap(
-      runLine(`hooks=$(${setting}) || hooks=${usual}\n${listHooks}`, {
+      runLine(`hooks=$(${setting}) || hooks=${defaultFolder}\n${listHooks}`, {
         cwd: repository.cwd,
-        env: pinned(repository)
+        env: environmentOf(repository)
       }),
-      succeeded
+      failOnExit
     )
     const [folder = "", ...found] = answer.stdout.trimEnd().split("\n")
     const lines = found.map((line) => {
@@ -122,24 +133,24 @@ const hooksOf = (
     return lines.length === 0 ? { lines, hooks: undefined } : { lines, hooks: folder }
   })
 
-const isSigning = (repository: Repository): Effect.Effect<boolean, ToolError.ToolError, Sandbox> =>
+const signsCommits = (repository: Repository): Effect.Effect<boolean, ToolError.ToolError, Sandbox> =>
   Effect.gen(function* () {
-    const line = yield* quoted(gitWords(["config", "--type=bool", "commit.gpgSign"]))
-    const answer = yield* runLine(line, { cwd: repository.cwd, env: pinned(repository) })
+    const line = yield* quoteWords(gitWords(["config", "--type=bool", "commit.gpgSign"]))
+    const answer = yield* runLine(line, { cwd: repository.cwd, env: environmentOf(repository) })
     return answer.stdout.trim() === "true"
   })
 
-/** Finds the programs of a check-out (filters), or of a commit (hooks, filters, what signs). */
-const find = (
+/** Finds the programs of a checkout (filters), or of a commit (hooks, filters, signing). */
+const findPrograms = (
   repository: Repository,
   kind: "checkout" | "commit"
 ): Effect.Effect<Programs, ToolError.ToolError, Sandbox> =>
   Effect.gen(function* () {
-    const settings = yield* ownSettings(repository)
-    const signs = kind === "commit" && (yield* isSigning(repository))
+    const settings = yield* readSettings(repository)
+    const signs = kind === "commit" && (yield* signsCommits(repository))
     const runs = ({ key }: Setting): boolean =>
       key.startsWith("filter.") || (key.startsWith("hook.") && kind === "commit") || (key.startsWith("gpg.") && signs)
-    const { hooks, lines } = kind === "commit" ? yield* hooksOf(repository) : { hooks: undefined, lines: [] }
+    const { hooks, lines } = kind === "commit" ? yield* readHooks(repository) : { hooks: undefined, lines: [] }
     return {
       lines: [
         ...lines,
@@ -147,7 +158,7 @@ const find = (
           .filter((setting) => runs(setting) && !setting.key.endsWith(".required") && setting.value !== "")
           .map(({ key, value }) => `${key}: ${value}`)
       ],
-      env: environmentOf(settings.flatMap((setting) => (runs(setting) ? [] : (harmlessOf(setting) ?? [])))),
+      env: toEnvironment(settings.flatMap((setting) => (runs(setting) ? [] : (disableSetting(setting) ?? [])))),
       hooks
     }
   })
@@ -162,16 +173,15 @@ const askToRun = Effect.fnUntraced(function* (command: string) {
 })
 
 /**
- * Lets a person decide on the programs that a repository has git run. Gives what was approved: if something else would
- * run by now, it fails.
+ * Asks a person for approval of the programs that a command would run. Fails if the programs changed in the meantime.
  */
-export const approved = (
+export const approvePrograms = (
   repository: Repository,
   kind: "checkout" | "commit",
   doing: string
 ): Effect.Effect<Programs, ToolError.ToolError, Sandbox> =>
   Effect.gen(function* () {
-    const programs = yield* find(repository, kind)
+    const programs = yield* findPrograms(repository, kind)
     if (programs.lines.length === 0) return programs
     const lines = programs.lines.join("; ")
     yield* Effect.mapError(askToRun(`${doing}, for which this repository runs: ${lines}`), ({ message }) =>
@@ -179,7 +189,7 @@ export const approved = (
         `${doing} would run programs of this repository (${lines}): ${message}. Tell the person what would run, or leave it undone.`
       )
     )
-    const now = yield* find(repository, kind)
+    const now = yield* findPrograms(repository, kind)
     if (now.lines.join("\n") === programs.lines.join("\n")) return now
     return yield* ToolError.make(
       `nothing was done: the programs that this repository runs changed while they were being approved; call the tool again`

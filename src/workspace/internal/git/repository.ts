@@ -1,10 +1,10 @@
-/** Opens a repository once, so that what is written into its folder later leads git nowhere else. */
+/** Opens a repository once, so that later changes of its `.git` can't redirect git. */
 import * as Effect from "effect/Effect"
 import { Sandbox } from "../../../core/Sandbox.ts"
 import * as ToolError from "../../../core/ToolError.ts"
-import { complaint, gitWords, offline, quoted, type Repository, runLine } from "./run.ts"
+import { describeFailure, gitWords, offline, quoteWords, type Repository, runLine } from "./run.ts"
 
-/** Finds the work tree by its `.git`: settings of the repository may name another folder. */
+/** Finds the work tree by its `.git`, since settings could name another folder. */
 const findTop = [
   "at=$(pwd -P) || exit 1",
   "top=$at",
@@ -12,7 +12,7 @@ const findTop = [
   'until [ -e "$top/.git" ]; do [ -n "$top" ] || break; top=${top%/*}; done',
   '[ -e "$top/.git" ] || { echo "this folder is in no git repository" >&2; exit 128; }',
   'printf "%s\\n%s\\n" "$at" "${top:-/}"',
-  // Git must not go on looking above the folder that was found.
+  // Git must not search above this folder.
   'above=${top%/*}; cd "$top/" && export GIT_WORK_TREE=. GIT_CEILING_DIRECTORIES="${above:-/}"'
 ].join("\n")
 
@@ -23,12 +23,12 @@ const parse = (cwd: string, stdout: string): Repository | undefined => {
     : undefined
 }
 
-/** Opens the repository of a folder as it is now. */
-export const openNow = (cwd: string): Effect.Effect<Repository, ToolError.ToolError, Sandbox> =>
+/** Opens the repository of a folder anew. */
+export const reopenRepository = (cwd: string): Effect.Effect<Repository, ToolError.ToolError, Sandbox> =>
   Effect.gen(function* () {
-    const find = yield* quoted(gitWords(["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"]))
+    const find = yield* quoteWords(gitWords(["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"]))
     const answer = yield* runLine(`${findTop} && ${find}`, { cwd, env: offline })
-    if (answer.exitCode !== 0) return yield* ToolError.make(complaint(answer))
+    if (answer.exitCode !== 0) return yield* ToolError.make(describeFailure(answer))
     const repository = parse(cwd, answer.stdout)
     if (repository !== undefined) return repository
     return yield* ToolError.make(
@@ -36,21 +36,21 @@ export const openNow = (cwd: string): Effect.Effect<Repository, ToolError.ToolEr
     )
   })
 
-const known = new WeakMap<object, Map<string, Repository>>()
+const repositories = new WeakMap<object, Map<string, Repository>>()
 
-/** Keeps a repository as the one of a sandbox's folder. */
-export const remember = (sandbox: object, cwd: string, repository: Repository): void => {
-  const all = known.get(sandbox) ?? new Map<string, Repository>()
-  known.set(sandbox, all.set(cwd, { ...repository, cwd }))
+/** Stores the repository of a folder of a sandbox. */
+export const storeRepository = (sandbox: object, cwd: string, repository: Repository): void => {
+  const all = repositories.get(sandbox) ?? new Map<string, Repository>()
+  repositories.set(sandbox, all.set(cwd, { ...repository, cwd }))
 }
 
-/** Gives the repository of a folder, as it was when it was first asked for. */
-export const open = (cwd: string): Effect.Effect<Repository, ToolError.ToolError, Sandbox> =>
+/** Returns the repository of a folder as of its first use. */
+export const openRepository = (cwd: string): Effect.Effect<Repository, ToolError.ToolError, Sandbox> =>
   Effect.gen(function* () {
     const sandbox = yield* Sandbox
-    const before = known.get(sandbox)?.get(cwd)
+    const before = repositories.get(sandbox)?.get(cwd)
     if (before !== undefined) return before
-    const repository = yield* openNow(cwd)
-    remember(sandbox, cwd, repository)
+    const repository = yield* reopenRepository(cwd)
+    storeRepository(sandbox, cwd, repository)
     return repository
   })

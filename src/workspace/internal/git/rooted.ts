@@ -1,6 +1,6 @@
 /**
- * A folder of a sandbox as a sandbox: paths are from the folder, and commands begin in it. It parts the work of several
- * agents; it keeps no command from going elsewhere.
+ * Makes a sandbox whose root is a folder of another sandbox. It separates the work of several agents, but commands can
+ * leave the folder.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -8,46 +8,49 @@ import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import type * as Sandbox from "../../../core/Sandbox.ts"
 
-/** A path that the rule refuses must not become a name below the folder. */
+/** Returns true for paths that the outer sandbox must reject itself. */
 const isSpecial = (path: string): boolean => /^~|^\/+~|^\.\/+~|^[A-Za-z]:(?:\/|$)/.test(path)
 
 const segments = (path: string): ReadonlyArray<string> => path.split("/").filter((part) => part !== "" && part !== ".")
 
-export const rooted = (sandbox: Sandbox.Service, folder: string): Sandbox.Service => {
+export const makeRooted = (sandbox: Sandbox.Service, folder: string): Sandbox.Service => {
   const base = `/${segments(folder).join("/")}`
-  const into = (path: string): string =>
+  const toOuter = (path: string): string =>
     isSpecial(path) || segments(path).includes("..") ? path : `${base}/${segments(path).join("/")}`
-  const out = (path: string): string => (path.startsWith(`${base}/`) ? path.slice(base.length) : "/")
-  const failed =
-    (given: string) =>
+  const toInner = (path: string): string => (path.startsWith(`${base}/`) ? path.slice(base.length) : "/")
+  const convertError =
+    (path: string) =>
     (error: BackendError.BackendError): BackendError.BackendError =>
-      BackendError.make(error.operation, given, error.reason, error)
-  const on = <A>(path: string, work: (path: string) => Effect.Effect<A, BackendError.BackendError>) =>
-    // A path with `..` would lead into the sandbox around the folder.
+      BackendError.make(error.operation, path, error.reason, error)
+  const runAt = <A>(path: string, work: (path: string) => Effect.Effect<A, BackendError.BackendError>) =>
+    // A path with `..` would lead out of the folder.
     segments(path).includes("..")
       ? Effect.fail(BackendError.make("open", path, { _tag: "OutsideRoot" }))
-      : Effect.mapError(work(into(path)), failed(path))
-  const placed = <A extends { readonly path: string }>(value: A): A => ({ ...value, path: out(value.path) })
-  const listed = (listing: Backend.Listing): Backend.Listing => ({ ...listing, entries: listing.entries.map(placed) })
-  const each = <A, B>(
+      : Effect.mapError(work(toOuter(path)), convertError(path))
+  const relocate = <A extends { readonly path: string }>(value: A): A => ({ ...value, path: toInner(value.path) })
+  const relocateListing = (listing: Backend.Listing): Backend.Listing => ({
+    ...listing,
+    entries: listing.entries.map(relocate)
+  })
+  const transferEach = <A, B>(
     items: ReadonlyArray<A>,
     pathOf: (item: A) => string,
     work: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<Backend.Transfer<B>>>,
     map: (value: B) => B
   ): Effect.Effect<ReadonlyArray<Backend.Transfer<B>>> =>
     Effect.forEach(items, (item) =>
-      on(pathOf(item), () => work([item]).pipe(Effect.flatMap(([one]) => transferred(one)))).pipe(
+      runAt(pathOf(item), () => work([item]).pipe(Effect.flatMap(([one]) => unwrapTransfer(one)))).pipe(
         Effect.match({
           onSuccess: (value): Backend.Transfer<B> => ({ path: pathOf(item), ok: true, value: map(value) }),
           onFailure: (error): Backend.Transfer<B> => ({ path: pathOf(item), ok: false, error })
         })
       )
     )
-  const planned = (change: Backend.PlannedChange): Backend.PlannedChange =>
+  const relocateChange = (change: Backend.PlannedChange): Backend.PlannedChange =>
     change.operation === "move"
-      ? { ...change, from: into(change.from), to: into(change.to) }
-      : { ...change, path: into(change.path) }
-  const transferred = <B>(one: Backend.Transfer<B> | undefined): Effect.Effect<B, BackendError.BackendError> =>
+      ? { ...change, from: toOuter(change.from), to: toOuter(change.to) }
+      : { ...change, path: toOuter(change.path) }
+  const unwrapTransfer = <B>(one: Backend.Transfer<B> | undefined): Effect.Effect<B, BackendError.BackendError> =>
     one === undefined
       ? Effect.fail(BackendError.make("transfer", base, { _tag: "Unavailable" }))
       : one.ok
@@ -56,70 +59,70 @@ export const rooted = (sandbox: Sandbox.Service, folder: string): Sandbox.Servic
   const { permit, realPaths } = sandbox
   return {
     id: `${sandbox.id}${base}`,
-    ls: (path) => Effect.map(on(path, sandbox.ls), listed),
+    ls: (path) => Effect.map(runAt(path, sandbox.ls), relocateListing),
     read: (path, window) =>
       Effect.map(
-        on(path, (at) => sandbox.read(at, window)),
-        placed
+        runAt(path, (at) => sandbox.read(at, window)),
+        relocate
       ),
     write: (path, content, options) =>
       Effect.map(
-        on(path, (at) => sandbox.write(at, content, options)),
-        placed
+        runAt(path, (at) => sandbox.write(at, content, options)),
+        relocate
       ),
     edit: (path, edits, options) =>
       Effect.map(
-        on(path, (at) => sandbox.edit(at, edits, options)),
-        placed
+        runAt(path, (at) => sandbox.edit(at, edits, options)),
+        relocate
       ),
-    delete: (path, options) => on(path, (at) => sandbox.delete(at, options)),
-    move: (from, to) => on(from, (start) => on(to, (end) => sandbox.move(start, end))),
+    delete: (path, options) => runAt(path, (at) => sandbox.delete(at, options)),
+    move: (from, to) => runAt(from, (start) => runAt(to, (end) => sandbox.move(start, end))),
     grep: (query) =>
       Effect.map(
-        on(query.path ?? "/", (path) => sandbox.grep({ ...query, path })),
+        runAt(query.path ?? "/", (path) => sandbox.grep({ ...query, path })),
         (result) => ({
           ...result,
-          files: result.files.map(placed)
+          files: result.files.map(relocate)
         })
       ),
     glob: (query) =>
       Effect.map(
-        on(query.path ?? "/", (path) => sandbox.glob({ ...query, path })),
-        listed
+        runAt(query.path ?? "/", (path) => sandbox.glob({ ...query, path })),
+        relocateListing
       ),
     upload: (files) =>
-      each(
+      transferEach(
         files,
         ({ path }) => path,
-        (some) => sandbox.upload(some.map(({ content, path }) => ({ path: into(path), content }))),
-        placed
+        (some) => sandbox.upload(some.map(({ content, path }) => ({ path: toOuter(path), content }))),
+        relocate
       ),
     download: (paths) =>
-      each(
+      transferEach(
         paths,
         (path) => path,
-        (some) => sandbox.download(some.map(into)),
+        (some) => sandbox.download(some.map(toOuter)),
         (bytes) => bytes
       ),
     ...(realPaths === undefined
       ? {}
       : {
           realPaths: (paths: ReadonlyArray<string>) =>
-            Effect.map(realPaths(paths.map(into)), (all) =>
-              all.map((path) => (path === base || path?.startsWith(`${base}/`) === true ? out(path) : undefined))
+            Effect.map(realPaths(paths.map(toOuter)), (all) =>
+              all.map((path) => (path === base || path?.startsWith(`${base}/`) === true ? toInner(path) : undefined))
             )
         }),
     ...(permit === undefined
       ? {}
-      : { permit: (plan: Backend.Plan) => permit({ ...plan, changes: plan.changes.map(planned) }) }),
+      : { permit: (plan: Backend.Plan) => permit({ ...plan, changes: plan.changes.map(relocateChange) }) }),
     ...(sandbox.onHost === undefined ? {} : { onHost: sandbox.onHost }),
-    execute: (command, options) => on(options?.cwd ?? "/", (cwd) => sandbox.execute(command, { ...options, cwd })),
+    execute: (command, options) => runAt(options?.cwd ?? "/", (cwd) => sandbox.execute(command, { ...options, cwd })),
     executeStream: (command, options) => {
       const cwd = options?.cwd ?? "/"
       return segments(cwd).includes("..")
         ? Stream.fail(BackendError.make("execute", cwd, { _tag: "OutsideRoot" }))
-        : sandbox.executeStream(command, { ...options, cwd: into(cwd) })
+        : sandbox.executeStream(command, { ...options, cwd: toOuter(cwd) })
     },
-    reaches: (path) => sandbox.reaches(into(path))
+    reaches: (path) => sandbox.reaches(toOuter(path))
   }
 }

@@ -1,10 +1,9 @@
 /**
- * Runs git in a sandbox: by a list of arguments, each quoted for the shell that the sandbox has, never by a text that
- * somebody else put together.
+ * Runs git in a sandbox by a list of quoted arguments.
  *
- * Each command works on the repository that was opened, whatever `.git` says by now, and runs no program that the
- * repository brings along: no pager, editor, external diff, text conversion, filter, merge driver, file system monitor
- * or hook, no way of fetching, and nothing of a repository in it.
+ * Each command works on the opened repository, even if its `.git` changes later. It runs no program of the repository: no
+ * pager, editor, external diff, text conversion, filter, merge driver, file system monitor or hook. It fetches nothing,
+ * and runs nothing of nested repositories.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -16,8 +15,8 @@ import * as ToolError from "../../../core/ToolError.ts"
 import { cut } from "../../../support/text/text.ts"
 
 /**
- * A repository as it was opened. `cwd` is the folder of the sandbox that git works in and `at` its real path; `top` is
- * the real path of the work tree, `dir` of its git directory, `common` of what all work trees share.
+ * An opened repository. `cwd` is the working folder in the sandbox, and `at` its real path. `top` is the real path of the
+ * work tree, `dir` of its git directory, `common` of the git directory that all work trees share.
  */
 export interface Repository {
   readonly cwd: string
@@ -37,11 +36,11 @@ export interface Answer {
   readonly truncated: boolean
 }
 
-/** The output that is kept of a command, in characters of each channel. */
-const kept = 400_000
+/** Maximum characters of each output channel. */
+const maxOutput = 400_000
 
-/** The time that a command may take. */
-const patience = Duration.seconds(30)
+/** Time limit of a command. */
+const timeout = Duration.seconds(30)
 
 const environment = {
   GIT_TERMINAL_PROMPT: "0",
@@ -52,7 +51,7 @@ const environment = {
   LC_ALL: "C"
 }
 
-/** Variables by which git would take parts of another repository. */
+/** Variables that could redirect git to another repository. */
 const foreign = [
   "GIT_INDEX_FILE",
   "GIT_OBJECT_DIRECTORY",
@@ -66,7 +65,7 @@ const foreign = [
   "GIT_ATTR_SOURCE"
 ].join(" ")
 
-/** Settings of all commands; names are shown as they are. */
+/** Settings of all commands. */
 const settings = [
   "core.quotePath=false",
   "core.fsmonitor=false",
@@ -80,20 +79,20 @@ const settings = [
   "gc.auto=0"
 ]
 
-/** Paths are names, never patterns. */
+/** Arguments of all commands. Paths are literal. */
 const always = ["--no-pager", "--literal-pathspecs", ...settings.flatMap((setting) => ["-c", setting])]
 
-/** A commit or file that is not here is not fetched: the repository says by which program (`core.sshCommand`). */
+/** Disables fetching of missing objects, since the repository chooses its program (`core.sshCommand`). */
 export const offline: Environment = { GIT_NO_LAZY_FETCH: "1", GIT_ALLOW_PROTOCOL: "none" }
 
-const failed = (error: BackendError): ToolError.ToolError =>
+const convertError = (error: BackendError): ToolError.ToolError =>
   ToolError.make(
     error.reason._tag === "TimedOut"
-      ? `git did not come to an end within ${Duration.toSeconds(patience)} seconds`
+      ? `git did not come to an end within ${Duration.toSeconds(timeout)} seconds`
       : `git could not be run: ${error.message}`
   )
 
-/** Runs a line of the shell, made of quoted words, whatever its exit code. */
+/** Runs a shell line of quoted words. A non-zero exit code is not a failure. */
 export const runLine = (
   line: string,
   options: { readonly cwd: string; readonly env?: Environment | undefined; readonly stdin?: string | undefined }
@@ -105,7 +104,7 @@ export const runLine = (
     const exitCode = yield* sandbox
       .executeStream(`unset ${foreign}; ${line}`, {
         cwd: options.cwd,
-        timeout: patience,
+        timeout,
         env: { ...environment, ...options.env },
         stdin: options.stdin
       })
@@ -117,24 +116,24 @@ export const runLine = (
               truncated ||= event.truncated
               return event.exitCode
             }
-            const room = kept - output[event.channel].length
+            const room = maxOutput - output[event.channel].length
             truncated ||= event.text.length > room
             output[event.channel] += event.text.slice(0, Math.max(0, room))
             return code
           }
         ),
-        Effect.mapError(failed)
+        Effect.mapError(convertError)
       )
     return { ...output, exitCode, truncated }
   })
 
 /** Quotes words for the shell. */
-export const quoted = (words: ReadonlyArray<string>): Effect.Effect<string, ToolError.ToolError> =>
+export const quoteWords = (words: ReadonlyArray<string>): Effect.Effect<string, ToolError.ToolError> =>
   Effect.mapError(Effect.fromResult(CommandLine.join(words)), () =>
     ToolError.make("a name or a text for git can't have a NUL character")
   )
 
-/** A git command as words. `hooks` is the folder of the hooks that run (default none). */
+/** Makes the words of a git command. `hooks` is the folder of enabled hooks (default none). */
 export const gitWords = (args: ReadonlyArray<string>, hooks = "/dev/null"): ReadonlyArray<string> => [
   "git",
   ...always,
@@ -143,19 +142,19 @@ export const gitWords = (args: ReadonlyArray<string>, hooks = "/dev/null"): Read
   ...args
 ]
 
-/** The variables by which git works on the repository as it was opened. */
-export const pinned = ({ common, dir, top }: Repository): Environment => ({
+/** Makes the variables that bind git to the opened repository. */
+export const environmentOf = ({ common, dir, top }: Repository): Environment => ({
   GIT_DIR: dir,
   GIT_COMMON_DIR: common,
   GIT_WORK_TREE: top
 })
 
-/** Git's words on a failure, for whoever asked. */
-export const complaint = ({ exitCode, stderr, stdout }: Answer): string => {
-  const said = (stderr.trim() === "" ? stdout : stderr).trim()
-  return said === "" ? `git failed with exit code ${exitCode}` : cut(said, 4_000)
+/** Returns the message of git on a failure. */
+export const describeFailure = ({ exitCode, stderr, stdout }: Answer): string => {
+  const message = (stderr.trim() === "" ? stdout : stderr).trim()
+  return message === "" ? `git failed with exit code ${exitCode}` : cut(message, 4_000)
 }
 
-/** Fails with what git says if its exit code is not 0. */
-export const succeeded = (answer: Answer): Effect.Effect<Answer, ToolError.ToolError> =>
-  answer.exitCode === 0 ? Effect.succeed(answer) : Effect.fail(ToolError.make(complaint(answer)))
+/** Fails with the message of git if the exit code is not 0. */
+export const failOnExit = (answer: Answer): Effect.Effect<Answer, ToolError.ToolError> =>
+  answer.exitCode === 0 ? Effect.succeed(answer) : Effect.fail(ToolError.make(describeFailure(answer)))

@@ -1,6 +1,6 @@
 /**
- * Speaks with a language server by its own protocol: frames with a length before them, requests by number, and the
- * diagnostics of a file, asked for where the server can be asked, waited for where it can't.
+ * A client of the Language Server Protocol. It requests the diagnostics of a file if the server supports that, else it
+ * waits until the server publishes them.
  */
 import * as Deferred from "effect/Deferred"
 import type * as Duration from "effect/Duration"
@@ -13,7 +13,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import { joinBytes } from "../../../support/http/body.ts"
 
-/** A diagnostic as the protocol has it. */
+/** A diagnostic of the protocol. */
 export const Diagnostic = Schema.Struct({
   range: Schema.Struct({ start: Schema.Struct({ line: Schema.Finite, character: Schema.Finite }) }),
   severity: Schema.optionalKey(Schema.Finite),
@@ -40,13 +40,13 @@ const decodeReport = Schema.decodeUnknownOption(Schema.Struct({ items: Diagnosti
 const decodePublished = Schema.decodeUnknownOption(Schema.Struct({ uri: Schema.String, diagnostics: Diagnostics }))
 const decodeItems = Schema.decodeUnknownOption(Schema.Struct({ items: Schema.Array(Schema.Unknown) }))
 
-/** The largest message that is read. */
+/** Maximum bytes of a message. */
 const maxMessage = 32 * 1024 * 1024
 
 const encoder = new TextEncoder()
 
-/** A message as a frame. */
-const frame = (message: unknown): Uint8Array => {
+/** Encodes a message with its header. */
+const encodeMessage = (message: unknown): Uint8Array => {
   const body = encoder.encode(JSON.stringify(message))
   const head = encoder.encode(`Content-Length: ${body.length}\r\n\r\n`)
   const whole = new Uint8Array(head.length + body.length)
@@ -55,23 +55,23 @@ const frame = (message: unknown): Uint8Array => {
   return whole
 }
 
-/** The longest head of a message. */
+/** Maximum bytes of a header. */
 const maxHead = 8_192
 
-/** The end of a head, behind which its body begins; -1 if it has not come. */
-const headEnd = (bytes: Uint8Array): number => {
+/** Finds the end of a header, or -1. */
+const findHeaderEnd = (bytes: Uint8Array): number => {
   for (let at = 3; at < Math.min(bytes.length, maxHead); at++) {
     if (bytes[at] === 10 && bytes[at - 1] === 13 && bytes[at - 2] === 10 && bytes[at - 3] === 13) return at + 1
   }
   return -1
 }
 
-/** Takes frames apart that come in any pieces. What is too long, or no frame, is left out. */
+/** Makes a function that splits chunks into messages. It skips invalid data and messages that are too long. */
 export const makeReader = (): ((chunk: Uint8Array) => ReadonlyArray<string>) => {
   let pieces: Array<Uint8Array> = []
   let length = 0
-  /** The bytes that must be there before anything can be done. */
-  let wanted = 0
+  /** Bytes that the next message needs. */
+  let needed = 0
   let skip = 0
   const decoder = new TextDecoder()
   return (chunk) => {
@@ -79,15 +79,15 @@ export const makeReader = (): ((chunk: Uint8Array) => ReadonlyArray<string>) => 
     skip -= chunk.length - rest.length
     pieces.push(rest)
     length += rest.length
-    if (length < wanted) return []
+    if (length < needed) return []
     let left = pieces.length === 1 ? rest : joinBytes(pieces)
-    wanted = 0
+    needed = 0
     const bodies: Array<string> = []
     for (;;) {
-      const start = headEnd(left)
+      const start = findHeaderEnd(left)
       if (start === -1) {
         if (left.length < maxHead) break
-        // Its last bytes may be those of the end of a head.
+        // The last bytes may begin the end of a header.
         left = left.subarray(maxHead - 3)
         continue
       }
@@ -97,11 +97,11 @@ export const makeReader = (): ((chunk: Uint8Array) => ReadonlyArray<string>) => 
         left = left.subarray(start + size)
         continue
       }
-      wanted = start + size
-      if (left.length < wanted) break
-      bodies.push(decoder.decode(left.subarray(start, wanted)))
-      left = left.subarray(wanted)
-      wanted = 0
+      needed = start + size
+      if (left.length < needed) break
+      bodies.push(decoder.decode(left.subarray(start, needed)))
+      left = left.subarray(needed)
+      needed = 0
     }
     pieces = left.length === 0 ? [] : [left.slice()]
     length = left.length
@@ -109,15 +109,15 @@ export const makeReader = (): ((chunk: Uint8Array) => ReadonlyArray<string>) => 
   }
 }
 
-/** The two directions of a server. */
+/** The streams of a server. */
 export interface Wire {
   readonly incoming: Stream.Stream<Uint8Array, unknown>
   readonly send: (bytes: Uint8Array) => Effect.Effect<void>
 }
 
-/** A server that was greeted. */
+/** An initialised server. */
 export interface Client {
-  /** The diagnostics of a file whose text is this now; `undefined` if the server says none in time. */
+  /** Returns the diagnostics of a text. `undefined` if the server does not respond in time. */
   readonly diagnose: (
     uri: string,
     language: string,
@@ -125,23 +125,25 @@ export interface Client {
   ) => Effect.Effect<ReadonlyArray<Diagnostic> | undefined>
 }
 
-/** Time to wait for an answer; and, of a server that can't be asked, time of silence. */
-export const patience = "3 seconds"
-const quiet = "400 millis"
+/** Time limit of a request. */
+export const requestTimeout = "3 seconds"
 
-/** Time that a server may take to begin: a large project is read first. */
-const beginning = "2 minutes"
+/** Diagnostics are complete when the server publishes nothing for this time. */
+const quietTime = "400 millis"
 
-/** Greets a server; `undefined` for one that does not answer. Nothing may be asked of it before (3.17, `initialize`). */
+/** Time limit of the start. A server may read a large project first. */
+const startTimeout = "2 minutes"
+
+/** Initialises a server (3.17, `initialize`). `undefined` if it does not respond. */
 export const make = (wire: Wire, rootUri: string): Effect.Effect<Client | undefined, never, Scope.Scope> =>
   Effect.gen(function* () {
     const waiting = new Map<number, Deferred.Deferred<unknown>>()
     const published = new Map<string, ReadonlyArray<Diagnostic>>()
     const versions = new Map<string, number>()
-    let said = 0
+    let reports = 0
     let next = 0
-    const read = makeReader()
-    const send = (message: object) => wire.send(frame({ jsonrpc: "2.0", ...message }))
+    const splitMessages = makeReader()
+    const send = (message: object) => wire.send(encodeMessage({ jsonrpc: "2.0", ...message }))
     const receive = Effect.fnUntraced(function* (body: string) {
       const message = Option.getOrUndefined(decodeMessage(body))
       if (message === undefined) return
@@ -155,27 +157,31 @@ export const make = (wire: Wire, rootUri: string): Effect.Effect<Client | undefi
         const report = Option.getOrUndefined(decodePublished(params))
         if (report !== undefined) {
           published.set(report.uri, report.diagnostics)
-          said++
+          reports++
         }
       }
-      // A server waits for the answer to whatever it asks.
+      // The server waits for a response to each of its requests.
       if (id !== undefined) {
         const items = Option.getOrUndefined(decodeItems(params))?.items
         yield* send({ id, result: method === "workspace/configuration" ? (items ?? []).map(() => null) : null })
       }
     })
     const listening = yield* Stream.runForEach(wire.incoming, (chunk) =>
-      Effect.forEach(read(chunk), receive, { discard: true })
+      Effect.forEach(splitMessages(chunk), receive, { discard: true })
     ).pipe(Effect.ignore, Effect.forkScoped)
-    // One that is gone says nothing any more.
-    const gone = Effect.as(Fiber.await(listening), undefined)
-    const request = (method: string, params: unknown, duration: Duration.Input = patience): Effect.Effect<unknown> =>
+    // Ends a request when the server has ended.
+    const ended = Effect.as(Fiber.await(listening), undefined)
+    const request = (
+      method: string,
+      params: unknown,
+      duration: Duration.Input = requestTimeout
+    ): Effect.Effect<unknown> =>
       Effect.gen(function* () {
         const id = ++next
         const deferred = yield* Deferred.make<unknown>()
         waiting.set(id, deferred)
         yield* send({ id, method, params })
-        return yield* Effect.raceFirst(Deferred.await(deferred), gone).pipe(
+        return yield* Effect.raceFirst(Deferred.await(deferred), ended).pipe(
           Effect.timeoutOrElse({ duration, orElse: () => Effect.succeed(undefined) }),
           Effect.ensuring(Effect.sync(() => waiting.delete(id)))
         )
@@ -191,7 +197,7 @@ export const make = (wire: Wire, rootUri: string): Effect.Effect<Client | undefi
           workspace: { configuration: true, workspaceFolders: true }
         }
       },
-      beginning
+      startTimeout
     )
     if (greeting === undefined) return undefined
     yield* send({ method: "initialized", params: {} })
@@ -201,16 +207,16 @@ export const make = (wire: Wire, rootUri: string): Effect.Effect<Client | undefi
         request("textDocument/diagnostic", { textDocument: { uri } }),
         (answer) => Option.getOrUndefined(decodeReport(answer))?.items
       )
-    /** Diagnostics that the server published, once it was silent for a while. */
+    /** Waits until the server has published diagnostics, and nothing more for a while. */
     const wait = (uri: string) =>
       Effect.gen(function* () {
         let before = -1
-        while (before !== said || !published.has(uri)) {
-          before = said
-          yield* Effect.sleep(quiet)
+        while (before !== reports || !published.has(uri)) {
+          before = reports
+          yield* Effect.sleep(quietTime)
         }
         return published.get(uri)
-      }).pipe(Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.sync(() => published.get(uri)) }))
+      }).pipe(Effect.timeoutOrElse({ duration: requestTimeout, orElse: () => Effect.sync(() => published.get(uri)) }))
     const lock = yield* Semaphore.make(1)
     return {
       diagnose: (uri, language, text) =>
@@ -228,7 +234,7 @@ export const make = (wire: Wire, rootUri: string): Effect.Effect<Client | undefi
                   method: "textDocument/didChange",
                   params: { textDocument: { uri, version }, contentChanges: [{ text }] }
                 })
-            return yield* pulls ? pull(uri) : Effect.raceFirst(wait(uri), gone)
+            return yield* pulls ? pull(uri) : Effect.raceFirst(wait(uri), ended)
           })
         )
     }

@@ -1,36 +1,35 @@
 /**
- * The shell script around a background process: its input is a named pipe, its output a file, its end a file with its
- * exit code. It runs in any POSIX shell, so that any sandbox can have it.
+ * Shell scripts of background processes. The input is a named pipe; output and exit code are files. The scripts run in
+ * any POSIX shell, and so in any sandbox.
  */
 import * as CommandLine from "effect/process/CommandLine"
 import * as Result from "effect/Result"
 
-/** A text as one word of a POSIX shell. What has a NUL is refused before. */
-export const word = (text: string): string => Result.getOrElse(CommandLine.quote(text), () => "''")
+/** Quotes a text as one word of a POSIX shell. Callers reject NUL before. */
+export const quoteWord = (text: string): string => Result.getOrElse(CommandLine.quote(text), () => "''")
 
-/** The files of a process, in its folder. */
+/** File names in the folder of a process. */
 export const files = { input: "in", output: "out", exit: "exit", pid: "pid", shell: "shell" } as const
 
 /**
- * Runs a command with its files in the current folder. The pipe is held open, so that the command sees the end of its
- * input when that is wanted (SIGUSR1), and not between two writers. Output over the limit ends it; so does the end of the
- * program that started the shell, where that is on the same machine (`endsWithParent`).
+ * Makes the script that runs a command. The shell holds the pipe open between writers, until SIGUSR1 closes it. Output
+ * over the limit ends the process. With `endsWithParent`, the end of the program on the same machine ends it too.
  */
-export const run = (
+export const makeRun = (
   command: string,
   options: { readonly folder: string; readonly pty: boolean; readonly limit: number; readonly endsWithParent: boolean }
 ): string => {
   const { endsWithParent, folder, limit, pty } = options
-  // Whoever would end it may be gone without a word: the group of this shell is ended then.
+  // The program may be killed: then this script ends its process group.
   const orphaned = `if ! kill -0 "$PPID" 2>/dev/null; then trap "" TERM; kill -s TERM -- "-$$"; sleep 2; kill -s KILL -- "-$$"; fi; `
-  const inner = pty ? `script -qefc ${word(command)} /dev/null` : `exec sh -c ${word(command)}`
+  const inner = pty ? `script -qefc ${quoteWord(command)} /dev/null` : `exec sh -c ${quoteWord(command)}`
   return [
-    `d=${word(folder)}`,
+    `d=${quoteWord(folder)}`,
     'mkdir -p "$d" && mkfifo "$d/in" || exit 126',
     'exec 3<>"$d/in"',
     `( exec 3<&-; ${inner} ) <"$d/in" >"$d/out" 2>&1 & p=$!`,
     'echo "$p" >"$d/pid"',
-    // The writers of the past may be gone before the process reads: from now on this shell is one.
+    // Keeps the pipe open when earlier writers end before the process reads.
     "trap 'exec 3<&-' USR1",
     'echo "$$" >"$d/shell"',
     `( exec 3<&-; while kill -0 "$p" 2>/dev/null; do if [ "$(wc -c <"$d/out")" -gt ${limit} ]; then kill "$p"; echo "[ended: more output than is kept]" >>"$d/out"; break; fi; ${endsWithParent ? orphaned : ""}sleep 2; done ) </dev/null >/dev/null 2>&1 & w=$!`,
@@ -43,10 +42,10 @@ export const run = (
   ].join("\n")
 }
 
-/** Writes the size of the output, then a window of its bytes: of those that were counted, though more may come meanwhile. */
-export const read = (folder: string, offset: number, length: number): string =>
+/** Makes the script that prints the size of the output, then a window of its bytes. It ignores later output. */
+export const makeRead = (folder: string, offset: number, length: number): string =>
   [
-    `cd ${word(folder)} && s=$(($(wc -c <out))) && echo "$s" || exit 1`,
+    `cd ${quoteWord(folder)} && s=$(($(wc -c <out))) && echo "$s" || exit 1`,
     `n=$((s - ${offset})); [ "$n" -gt ${length} ] && n=${length}`,
     `[ "$n" -le 0 ] || tail -c +${offset + 1} out | head -c "$n"`
   ].join("\n")
