@@ -1,5 +1,5 @@
 /**
- * The way back from a sign-in on this machine: a listener on 127.0.0.1 that takes one request.
+ * Receives the callback of a sign-in on this machine, by a listener on 127.0.0.1 that accepts one request.
  *
  * ```ts
  * import { CredentialKey, CredentialStore, Storage } from "effect-deepagents/stores"
@@ -13,14 +13,12 @@
  * const oauth = Layer.provide(OAuth.layer({ redirect: LoopbackRedirect.redirect }), [credentials, FetchHttpClient.layer])
  * ```
  *
- * It needs Node. Its address is `http://127.0.0.1:PORT/callback`, with a port of the moment: register the client as a
- * native one, with `http://127.0.0.1/callback`, for which servers must take any port (RFC 8252). It is closed after one
- * request, after 300 seconds, and when the sign-in is over.
+ * It needs Node. Its address is `http://127.0.0.1:PORT/callback`, with a random port. Register the client as a native one
+ * with `http://127.0.0.1/callback`: servers must accept any port for it (RFC 8252). The listener closes after one request,
+ * after 300 seconds, and with the sign-in.
  */
 import { loopback } from "../support/http/loopback.ts"
 import type { Redirect } from "../support/http/redirect.ts"
 
-export type { Redirect }
-
-/** The redirect of programs that run where the person's browser runs. */
+/** Redirects to a program on the same machine as the browser. */
 export const redirect: Redirect = loopback

@@ -1,9 +1,9 @@
 /**
- * Rules for all HTTP requests: hosts, redirects, bytes, time, rate.
+ * Enforces rules on all HTTP requests: hosts, redirects, bytes, time, rate.
  *
  * {@link layer} applies them to every user of `HttpClient`: web tools, connectors, MCP over HTTP. On Node, use
- * `NodeNetwork.layer`. It also judges the address of each connection, because a name can lead to a private address, and
- * to another address each time.
+ * `NodeNetwork.layer`. It also judges the address of each connection, because a name can resolve to a private address,
+ * and to another address each time.
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -33,9 +33,9 @@ import * as hops from "../support/http/hops.ts"
 import * as rules from "../support/http/rules.ts"
 import { untraced } from "../support/http/untraced.ts"
 import { boundResponse } from "./internal/bounds.ts"
-import { type Ask, type CacheOptions, cached } from "./internal/cache.ts"
+import { type Ask, type CacheOptions, cacheResponses } from "./internal/cache.ts"
 import { sendPlain } from "./internal/fetch.ts"
-import { hostLimits } from "./internal/limits.ts"
+import { makeHostLimits } from "./internal/limits.ts"
 
 /**
  * The rules as data, for a file or a store. All of them are optional.
@@ -58,22 +58,15 @@ export const Rules = rules.Rules
 /** Rules of the network. */
 export type Rules = rules.Rules
 
-/** The refusal of a rule: the `cause` in the reason of the `HttpClientError`. Its `message` holds no secret. */
-export { Refused } from "../support/http/rules.ts"
-export type { CacheOptions }
-
-/** Finds the rule that made a request fail. */
+/** Finds the rule that made a request fail. The `message` of a refusal contains no secret. */
 export const refusalOf: (error: unknown) => rules.Refused | undefined = describing.refusalOf
-
-/** Judges a URL before anything is sent, and returns the refusal. The address of its host is judged on connection. */
-export const check = (given: Rules, url: URL): rules.Refused | undefined => rules.judge(given).url(url)
 
 const failWith = (request: HttpClientRequest.HttpClientRequest, why: rules.Refused): HttpClientError.HttpClientError =>
   new HttpClientError.HttpClientError({
     reason: new HttpClientError.InvalidUrlError({ request, cause: why, description: why.message })
   })
 
-/** Turns the failure of a rule below into an invalid request, which nobody retries. */
+/** Converts a refusal of an inner layer to an invalid request, which is never retried. */
 const explainRefusal = (error: HttpClientError.HttpClientError): HttpClientError.HttpClientError => {
   const why = refusalOf(error)
   return why === undefined || error.reason._tag === "DecodeError" ? error : failWith(error.request, why)
@@ -84,25 +77,25 @@ const defaults = { maxBytes: 50_000_000, maxRedirects: 10, timeout: 120_000 }
 const isStream = (response: HttpClientResponse.HttpClientResponse): boolean =>
   /^text\/event-stream\b/i.test(response.headers["content-type"] ?? "")
 
-const around = <R>(
-  given: Rules,
+const applyRules = <R>(
+  allRules: Rules,
   wrap: (ask: Ask) => Effect.Effect<Ask, never, R>
 ): Layer.Layer<HttpClient.HttpClient, never, HttpClient.HttpClient | Exclude<R, Scope.Scope>> =>
   Layer.effect(
     HttpClient.HttpClient,
     Effect.gen(function* () {
       const outside = HttpClient.withScope(yield* HttpClient.HttpClient)
-      const judge = rules.judge(given)
-      const limits = yield* hostLimits(given)
-      const timeout = given.timeout ?? defaults.timeout
-      const maxBytes = given.maxBytes ?? defaults.maxBytes
-      const maxRawBytes = given.maxRawBytes ?? maxBytes
+      const judge = rules.judge(allRules)
+      const limits = yield* makeHostLimits(allRules)
+      const timeout = allRules.timeout ?? defaults.timeout
+      const maxBytes = allRules.maxBytes ?? defaults.maxBytes
+      const maxRawBytes = allRules.maxRawBytes ?? maxBytes
       const timeoutError = (request: HttpClientRequest.HttpClientRequest) =>
         failWith(request, rules.makeRefused("time", `there was no answer within ${timeout} ms`))
 
       const judgeHop = (request: HttpClientRequest.HttpClientRequest, next: hops.Hop): rules.Refused | undefined => {
         const isBodySent = !next.isBodyDropped && request.body._tag !== "Empty"
-        return next.redirects > (given.maxRedirects ?? defaults.maxRedirects)
+        return next.redirects > (allRules.maxRedirects ?? defaults.maxRedirects)
           ? rules.makeRefused("redirect", `it was redirected more than ${next.redirects - 1} times`)
           : isBodySent && !next.isHome
             ? rules.makeRefused("redirect", `a redirect to ${next.url.origin} would hand it the body of the request`)
@@ -144,13 +137,14 @@ const around = <R>(
           }
           const why = judge.url(url)
           if (why !== undefined) return yield* Effect.fail(failWith(request, why))
-          // The only one of the encodings unpacked here that all servers understand alike.
+          // Servers disagree on `deflate`, so only gzip is requested.
           const first = HttpClientRequest.setHeader(request, "accept-encoding", "gzip")
           const { close, response } = yield* hops.followRedirects(
             { url, method: request.method },
             {
               send: (hop) => {
-                const current = hop.redirects === 0 ? first : hops.requestOf(first, hop, given.keepHeaders ?? [], tied)
+                const current =
+                  hop.redirects === 0 ? first : hops.requestOf(first, hop, allRules.keepHeaders ?? [], tied)
                 return Effect.flatMap(timeLeft, (duration) =>
                   Effect.timeoutOrElse(send(current, hop.url, signal), {
                     duration,
@@ -166,10 +160,10 @@ const around = <R>(
               }
             }
           )
-          const endless = given.streams === true && isStream(response)
+          const isEndless = allRules.streams === true && isStream(response)
           return boundResponse(
             response,
-            endless
+            isEndless
               ? { maxBytes: Infinity, maxRawBytes: Infinity, remaining: undefined, timeout }
               : { maxBytes, maxRawBytes, remaining: yield* timeLeft, timeout },
             close
@@ -181,30 +175,29 @@ const around = <R>(
   )
 
 /**
- * Applies the rules to an `HttpClient`. Every redirect is judged like a first request; only harmless headers, and no
- * body, follow it to another origin. Responses are unpacked here, and end when they are too long or too slow. Upgrades
- * are refused. Requests are spans, but send no trace headers (`traceparent`, `b3`).
+ * Applies the rules to an `HttpClient`. Every redirect is judged like a first request; a redirect to another origin gets
+ * only harmless headers and no body. Responses are decompressed, and fail when they are too long or too slow. Upgrades
+ * are rejected. Requests are spans, but send no trace headers (`traceparent`, `b3`).
  *
  * A request fails with `HttpClientError`; {@link refusalOf} finds the rule behind it.
  */
-export const layer = (given: Rules): Layer.Layer<HttpClient.HttpClient, never, HttpClient.HttpClient> =>
-  around(given, Effect.succeed)
+export const layer = (allRules: Rules): Layer.Layer<HttpClient.HttpClient, never, HttpClient.HttpClient> =>
+  applyRules(allRules, Effect.succeed)
 
-/** The rules on hosts: a cached response is visible only under the same ones. */
+/** Identifies the rules on hosts. A cached response is visible only under equal rules. */
 const realmOf = ({ allow, allowPrivate, deny, ports, schemes }: Rules): string =>
   JSON.stringify([schemes, allow, deny, ports, allowPrivate])
 
 /**
- * The rules of {@link layer} over a cache in a `Persistence`. It keeps responses to GET requests without credentials,
- * with a lifetime or a validator (`ETag`, `Last-Modified`), of at most `maxBytes` (5,000,000), for at most `timeToLive`
- * (a day). Stale ones are revalidated. Every request and hop is judged first, and a response that was fetched under other
- * rules on hosts is not found.
+ * Adds a cache in a `Persistence` to {@link layer}. It stores responses to GET requests without credentials that have a
+ * lifetime or a validator (`ETag`, `Last-Modified`), up to `maxBytes` (5,000,000), for up to `timeToLive` (a day). Stale
+ * responses are revalidated. Every request and redirect is judged first. Other rules on hosts have their own cache.
  */
 export const layerCached = (
-  given: Rules,
+  allRules: Rules,
   options: CacheOptions = {}
 ): Layer.Layer<HttpClient.HttpClient, never, HttpClient.HttpClient | Persistence.Persistence> =>
-  around(given, (ask) => cached(ask, realmOf(given), options))
+  applyRules(allRules, (ask) => cacheResponses(ask, realmOf(allRules), options))
 
 /** Describes a failed request for a person or a model. */
 export const describe: (error: HttpClientError.HttpClientError) => string = describing.describe

@@ -1,5 +1,5 @@
 /**
- * A way out of a sandbox that fills in secrets: commands write `{{secret:NAME}}`, and never see the value.
+ * A gateway from a sandbox to the network that fills in secrets: commands write `{{secret:NAME}}`, and never see the value.
  *
  * Commands send a request to `EGRESS_URL/https://host/path` instead of `https://host/path`. Secrets are filled into its
  * headers, query and body, for their own hosts only, and removed from the response. Other programs use the proxy of
@@ -39,25 +39,25 @@ import { mask } from "../support/text/mask.ts"
 import type * as Network from "./Network.ts"
 import { Secrets } from "./Secrets.ts"
 
-/** The options of this module. */
-export interface Options {
-  /** The rules of the proxy. */
+/** Options of the gateway. */
+interface Options {
+  /** Rules of the proxy. */
   readonly rules: Network.Rules
-  /** The largest body of a request with secrets: 10,000,000 bytes by default. */
+  /** Maximum bytes of a request body with secrets. Default: 10,000,000. */
   readonly maxBytes?: number | undefined
   /** Replaces `dns.lookup`. */
   readonly resolve?: Resolve | undefined
 }
 
-/** A running way out. Both fields contain its password, and no secret. */
-export interface Egress {
-  /** The address of the way out. */
+/** A running gateway. Both fields contain its password, but no secret. */
+interface Egress {
+  /** Address of the gateway. */
   readonly url: string
-  /** The environment for the commands of a sandbox. */
+  /** Environment for the commands of a sandbox. */
   readonly env: { readonly [name: string]: string }
 }
 
-/** Headers of the way to the proxy, or written by the client. */
+/** Headers of the connection to the proxy, and headers that the client writes itself. */
 const dropped = new Set("host content-length accept-encoding expect".split(" "))
 
 interface Refusal {
@@ -67,7 +67,7 @@ interface Refusal {
 
 const refuse = (status: number, message: string): Effect.Effect<never, Refusal> => Effect.fail({ status, message })
 
-const bodyOf = (request: IncomingMessage, most: number): Effect.Effect<Buffer, Refusal> =>
+const readBody = (request: IncomingMessage, most: number): Effect.Effect<Buffer, Refusal> =>
   Effect.callback((resume) => {
     const chunks: Array<Buffer> = []
     let length = 0
@@ -81,14 +81,14 @@ const bodyOf = (request: IncomingMessage, most: number): Effect.Effect<Buffer, R
       .on("error", () => resume(refuse(400, "the request broke off")))
   })
 
-const answer = (request: IncomingMessage, path: string, most: number) =>
+const forward = (request: IncomingMessage, path: string, most: number) =>
   Effect.gen(function* () {
     const method = (request.method ?? "GET").toUpperCase()
     if (!HttpMethod.isHttpMethod(method) || !URL.canParse(path) || !/^https?:\/\//i.test(path)) {
       return yield* refuse(400, "write the whole address behind EGRESS_URL, as in $EGRESS_URL/https://example.com/path")
     }
     const url = new URL(path)
-    const bytes = yield* bodyOf(request, most)
+    const bytes = yield* readBody(request, most)
     const headers = Object.entries(proxy.endToEnd(request.headers)).flatMap(([name, value]): Array<[string, string]> =>
       dropped.has(name) ? [] : [[name, Array.isArray(value) ? value.join(", ") : value]]
     )
@@ -109,7 +109,7 @@ const answer = (request: IncomingMessage, path: string, most: number) =>
     if (known.size > 0 && headers.some(([name]) => name === "range")) {
       return yield* refuse(403, "the header range is not sent to a host that a secret is for; leave it out")
     }
-    // In a binary body, a value is the bytes of its text.
+    // A binary body contains the bytes of the text.
     const inBytes = (text: string) => Buffer.from(text).toString("latin1")
     const filled = fills.fillBody(
       body,
@@ -141,20 +141,20 @@ const answer = (request: IncomingMessage, path: string, most: number) =>
     )
   })
 
-/** Starts a way out on loopback, until the scope ends. Provide an `HttpClient` with the same rules: `NodeNetwork.layer`. */
+/** Starts a gateway on loopback, until the scope ends. Provide an `HttpClient` with the same rules: `NodeNetwork.layer`. */
 export const start = (options: Options): Effect.Effect<Egress, never, Scope.Scope | HttpClient.HttpClient | Secrets> =>
   Effect.gen(function* () {
     const run = yield* FiberSet.makeRuntime<HttpClient.HttpClient | Secrets>()
-    const word = randomBytes(24).toString("base64url")
+    const password = randomBytes(24).toString("base64url")
     const most = options.maxBytes ?? 10_000_000
     const own = (request: IncomingMessage, response: ServerResponse) => {
       const [, given = "", path = ""] = /^\/([^/]+)\/(.+)$/.exec(request.url ?? "") ?? []
-      if (given !== word) {
+      if (given !== password) {
         response.writeHead(403, { "content-type": "text/plain" }).end("this way out is not yours")
         return
       }
       const fiber = run(
-        Effect.match(answer(request, path, most), {
+        Effect.match(forward(request, path, most), {
           onFailure: ({ message, status }) => {
             response.writeHead(status, { "content-type": "text/plain; charset=utf-8" }).end(message)
           },
@@ -167,16 +167,16 @@ export const start = (options: Options): Effect.Effect<Egress, never, Scope.Scop
     }
     const judge = judging.judge(options.rules)
     const { port, token } = yield* proxy.start({ judge, own, resolve: options.resolve })
-    const url = `http://127.0.0.1:${port}/${word}`
-    const through = `http://egress:${token}@127.0.0.1:${port}`
+    const url = `http://127.0.0.1:${port}/${password}`
+    const proxyUrl = `http://egress:${token}@127.0.0.1:${port}`
     return {
       url,
       env: {
         EGRESS_URL: url,
-        HTTP_PROXY: through,
-        HTTPS_PROXY: through,
-        http_proxy: through,
-        https_proxy: through,
+        HTTP_PROXY: proxyUrl,
+        HTTPS_PROXY: proxyUrl,
+        http_proxy: proxyUrl,
+        https_proxy: proxyUrl,
         NO_PROXY: "127.0.0.1",
         no_proxy: "127.0.0.1"
       }

@@ -1,5 +1,5 @@
 /**
- * The network on Node under the rules of `Network`, down to the address of each connection.
+ * Provides an `HttpClient` on Node under the rules of `Network`, which also judges the address of each connection.
  *
  * Needs the package `@effect/platform-node`.
  *
@@ -20,38 +20,37 @@ import type { HttpClient } from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import type { Persistence } from "effect/persistence/Persistence"
 import { guardedLookup, type Resolve } from "../support/http/connect.ts"
-import * as rules from "../support/http/rules.ts"
+import * as judging from "../support/http/rules.ts"
+import type { CacheOptions } from "./internal/cache.ts"
 import * as Network from "./Network.ts"
 
-export type { Resolve }
+/** Time limit of a connection, in milliseconds. */
+const connectTimeout = 10_000
 
-/** The longest time to connect, in milliseconds. */
-const patience = 10_000
-
-const client = (given: Network.Rules, resolve: Resolve | undefined): Layer.Layer<HttpClient> => {
-  const judge = rules.judge(given)
+const layerClient = (rules: Network.Rules, resolve: Resolve | undefined): Layer.Layer<HttpClient> => {
+  const judge = judging.judge(rules)
   const connect: buildConnector.connector = (to, callback) => {
     const port = Number(to.port === "" ? (to.protocol === "https:" ? 443 : 80) : to.port)
     const lookup = guardedLookup(judge, port, resolve)
-    Undici.buildConnector({ timeout: patience, lookup })(to, callback)
+    Undici.buildConnector({ timeout: connectTimeout, lookup })(to, callback)
   }
   return NodeHttpClient.layerUndiciOptions({ connect })
 }
 
 /**
- * An `HttpClient` under the rules. It judges the address of each connection, so that no name leads to a private address,
- * not even on its second lookup (DNS rebinding). It uses no proxy, because a proxy would resolve the names.
+ * Provides an `HttpClient` under the rules. It judges the address of each connection, so that no name reaches a private
+ * address, even with DNS rebinding. It uses no proxy, because a proxy would resolve the names.
  *
  * `resolve` replaces `dns.lookup`.
  */
 export const layer = (
-  given: Network.Rules,
+  rules: Network.Rules,
   options: { readonly resolve?: Resolve | undefined } = {}
-): Layer.Layer<HttpClient> => Layer.provide(Network.layer(given), client(given, options.resolve))
+): Layer.Layer<HttpClient> => Layer.provide(Network.layer(rules), layerClient(rules, options.resolve))
 
-/** {@link layer} with the cache of `Network.layerCached`. */
+/** Adds the cache of `Network.layerCached` to {@link layer}. */
 export const layerCached = (
-  given: Network.Rules,
-  options: Network.CacheOptions & { readonly resolve?: Resolve | undefined } = {}
+  rules: Network.Rules,
+  options: CacheOptions & { readonly resolve?: Resolve | undefined } = {}
 ): Layer.Layer<HttpClient, never, Persistence> =>
-  Layer.provide(Network.layerCached(given, options), client(given, options.resolve))
+  Layer.provide(Network.layerCached(rules, options), layerClient(rules, options.resolve))

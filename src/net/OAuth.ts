@@ -1,5 +1,5 @@
 /**
- * Signing in to services by OAuth 2.1: a person is asked in the middle of a tool, and the tokens never meet the model.
+ * Signs people in to services by OAuth 2.1. A tool asks the person during its call; the model never sees tokens.
  *
  * ```ts
  * import { Effect, Redacted } from "effect"
@@ -27,8 +27,8 @@
  * })
  * ```
  *
- * Authorisation code with PKCE over a {@link Redirect}, and the device flow (RFC 8628). The package `oauth4webapi` must
- * be installed. Servers must be https, except on this machine itself.
+ * It supports the authorisation code with PKCE, and the device flow (RFC 8628). It needs the package `oauth4webapi`.
+ * Servers must use https, except on this machine.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -45,29 +45,27 @@ import type { Account, Provider, Service, SignIn } from "./internal/oauth/model.
 import { make } from "./internal/oauth/signIns.ts"
 import type { OAuthError } from "./OAuthError.ts"
 
-export type { Account, Endpoints, Provider, Service, SignIn } from "./internal/oauth/model.ts"
-
-export type { Redirect }
+export type { Provider } from "./internal/oauth/model.ts"
 
 /**
- * The application's own address. What comes to it must be handed to {@link complete}, in any process that shares the
- * store of credentials.
+ * Redirects to a page of the application. The page passes its address to {@link complete}, in any process that shares the
+ * credential store.
  */
 export const redirectTo = (address: string): Redirect => Way.fixed(address)
 
-/** Sign-ins, and the tokens that came of them: kept by tenant and account in the `CredentialStore`. */
+/** Signs people in, and stores tokens by tenant and account in the `CredentialStore`. */
 export class OAuth extends Context.Service<OAuth, Service>()("effect-deepagents/OAuth") {}
 
-/** The service. Without a `redirect` there is the device flow only. Sign-ins that were begun end with the layer. */
+/** Provides the service. Without a `redirect`, only the device flow works. Pending sign-ins end with the layer. */
 export const layer = (options?: {
   readonly redirect?: Redirect | undefined
 }): Layer.Layer<OAuth, never, CredentialStore | HttpClient> => Layer.effect(OAuth, make(options?.redirect))
 
 /**
- * A token for requests, for tools: if nobody has signed in yet, or with fewer scopes, it asks a person to do so, by
- * `ToolContext.ask` with the page and its origin. The question is taken back as soon as they have; where the run is
- * suspended meanwhile, it goes on when they answer. Calls that ask at once share one sign-in. Fails with what
- * {@link accessToken} fails with, with `Declined`, `Expired`, and with a `ToolError` where there is nobody to ask.
+ * Returns a token inside of a tool. If the account is not signed in, or lacks scopes, it asks the person by
+ * `ToolContext.ask` to open a page. The sign-in withdraws the question; a suspended run resumes with the answer. Parallel
+ * calls share one sign-in. It fails as {@link accessToken}, with `Declined` or `Expired`, and with a `ToolError` if nobody
+ * can be asked.
  */
 export const connect = (
   provider: Provider,
@@ -76,8 +74,8 @@ export const connect = (
   OAuth.use((oauth) => oauth.connect(provider, account))
 
 /**
- * A token for requests, renewed if it has less than a minute left, or if it is the one that a service `refused`. One
- * renewal runs at a time, in all processes. Asks nobody: fails with `NotConnected`.
+ * Returns a token. It renews a token that expires within a minute, or that a service `refused`. Processes share one
+ * renewal. It never asks: without a sign-in, it fails with `NotConnected`.
  */
 export const accessToken = (
   provider: Provider,
@@ -87,21 +85,21 @@ export const accessToken = (
   OAuth.use((oauth) => oauth.accessToken(provider, account, options))
 
 /**
- * Begins a sign-in outside of a tool, for a page or a command of the application. The one that is open is given again.
- * It ends after 300 seconds; a device's when its server says so.
+ * Begins a sign-in outside of a tool, for a page or a command of the application. It returns a pending sign-in again. A
+ * sign-in expires after 300 seconds; the server of the device flow chooses its own limit.
  */
 export const begin = (provider: Provider, account: Account): Effect.Effect<SignIn, OAuthError | StoreError, OAuth> =>
   OAuth.use((oauth) => oauth.begin(provider, account))
 
 /**
- * Finishes a sign-in with the address that the person's browser came to, path and query included. Each can be finished
- * once. Check that it is the browser of the person who began: this page of yours must need their session.
+ * Completes a sign-in once, with the full address of the callback. Your page must require the session of the person who
+ * began, so that nobody completes the sign-in of others.
  */
 export const complete = (callback: string): Effect.Effect<void, OAuthError | StoreError, OAuth> =>
   OAuth.use((oauth) => oauth.complete(callback))
 
 /**
- * Signs out: takes back the tokens at the server (`revoked`), and removes them; if the server can't, removes them only
+ * Signs out. It revokes and removes the tokens (`revoked`), or only removes them if the server can't revoke
  * (`forgotten`). If the server fails, they stay.
  */
 export const revoke = (

@@ -1,8 +1,6 @@
-/** Failures of signing in to a service, and of its tokens. */
+/** Errors of sign-ins and tokens. */
 import * as Schema from "effect/Schema"
 import { Reason } from "../support/oauth/reason.ts"
-
-export { Reason }
 
 const explain = (name: string, reason: Reason): string => {
   switch (reason._tag) {

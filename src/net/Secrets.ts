@@ -17,12 +17,12 @@ import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 
 /** A secret, and the hosts that may get it: `example.com`, `*.example.com`, `example.com:8443`. */
-export interface Secret {
+interface Secret {
   readonly value: Redacted.Redacted
   readonly hosts: ReadonlyArray<string>
 }
 
-/** The secrets by name. */
+/** Provides secrets by name. */
 export class Secrets extends Context.Service<
   Secrets,
   {
@@ -39,6 +39,3 @@ export const layer = (secrets: { readonly [name: string]: Secret }): Layer.Layer
     names: Effect.succeed([...all.keys()])
   })
 }
-
-/** No secrets. */
-export const none: Layer.Layer<Secrets> = layer({})

@@ -17,6 +17,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
+import { judge } from "../../src/support/http/rules.ts"
 import { hosts, urls } from "./hosts.ts"
 import { serve } from "./servers.ts"
 
@@ -113,7 +114,7 @@ describe("hosts", () => {
 
   it.effect("keeps lists of hosts and ports", () =>
     Effect.gen(function* () {
-      const rule = (rules: Network.Rules, url: string) => Network.check(rules, new URL(url))?.rule
+      const rule = (rules: Network.Rules, url: string) => judge(rules).url(new URL(url))?.rule
       const allow = ["example.com", "*.example.org", "example.net:8443", "MÜNCHEN.example"]
       assert.isUndefined(rule({ allow }, "https://example.com/"))
       assert.isUndefined(rule({ allow }, "https://example.com./"))

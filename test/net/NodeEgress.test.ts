@@ -113,7 +113,7 @@ describe("egress", () => {
         assert.strictEqual(yield* through(`127.0.0.1:${secret.port}`, auth, "CONNECT"), 403)
         assert.strictEqual(yield* through(`127.0.0.1:${server.port}`, "a:b", "CONNECT"), 407)
         assert.strictEqual(secret.seen.length, 0)
-      }).pipe(Effect.provide(Layer.merge(NodeNetwork.layer(rules), Secrets.none)))
+      }).pipe(Effect.provide(Layer.merge(NodeNetwork.layer(rules), Secrets.layer({}))))
     })
   )
 
@@ -159,7 +159,7 @@ describe("egress", () => {
       const rules = { allowPrivate: ["127.0.0.1"] }
       const { env } = yield* Effect.provide(
         NodeEgress.start({ rules }),
-        Layer.merge(NodeNetwork.layer(rules), Secrets.none)
+        Layer.merge(NodeNetwork.layer(rules), Secrets.layer({}))
       )
       const { password, port, username } = new URL(env["HTTP_PROXY"] ?? "")
       const auth = `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`

@@ -42,9 +42,12 @@ const providerAt = (issuer: string, more: Partial<OAuth.Provider> = {}): OAuth.P
   scopes: ["openid", "read"],
   ...more
 })
-const ada: OAuth.Account = { tenant: "user/ada" }
+const ada: Parameters<typeof OAuth.begin>[1] = { tenant: "user/ada" }
 
-const services = (redirect: OAuth.Redirect = LoopbackRedirect.redirect, http = FetchHttpClient.layer) =>
+const services = (
+  redirect: ReturnType<typeof OAuth.redirectTo> = LoopbackRedirect.redirect,
+  http = FetchHttpClient.layer
+) =>
   OAuth.layer({ redirect }).pipe(
     Layer.provideMerge(CredentialStore.layer),
     Layer.provideMerge(Layer.mergeAll(Storage.layerMemory, CredentialKey.layerRandom, http))
@@ -104,7 +107,7 @@ it.live("signs in over loopback, and keeps a token that works", () =>
     const token = yield* OAuth.accessToken(provider, ada)
     assert.isTrue(yield* works(issuer, token))
     // Of another account, another server and another client it is not.
-    const others: ReadonlyArray<readonly [OAuth.Provider, OAuth.Account]> = [
+    const others: ReadonlyArray<readonly [OAuth.Provider, Parameters<typeof OAuth.begin>[1]]> = [
       [provider, { tenant: "user/ada", account: "work" }],
       [provider, { tenant: "user/bob" }],
       [{ ...provider, server: "https://elsewhere.example" }, ada],

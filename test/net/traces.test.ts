@@ -43,7 +43,7 @@ describe("traces", () => {
       const services = Layer.mergeAll(
         FetchHttpClient.layer,
         NodeWebReader.layer(),
-        Secrets.none,
+        Secrets.layer({}),
         Layer.succeed(Approval.Approvals, {
           decide: (request) => Effect.succeed(Approval.approve(request))
         }),

@@ -1,4 +1,4 @@
-/** Bodies of responses, bounded in bytes as they arrive, in bytes after unpacking, and in time. */
+/** Limits response bodies: bytes before and after decompression, and time. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Formatter from "effect/Formatter"
@@ -16,7 +16,7 @@ import { makeUnpacker, type Packing } from "./unpack.ts"
 
 type Bytes = Stream.Stream<Uint8Array, HttpClientError.HttpClientError>
 
-/** The bounds of one response. Without `remaining` its time has no bound. */
+/** The limits of one response. Without `remaining`, its time is unlimited. */
 export interface Bounds {
   readonly maxRawBytes: number
   readonly maxBytes: number
@@ -24,7 +24,7 @@ export interface Bounds {
   readonly timeout: number
 }
 
-const megabytes = (bytes: number): string =>
+const formatBytes = (bytes: number): string =>
   bytes >= 1_000_000 ? `${Math.round(bytes / 100_000) / 10} MB` : `${bytes} bytes`
 
 const countBytes =
@@ -44,12 +44,12 @@ const formats: { readonly [encoding: string]: Packing | undefined } = {
   deflate: "deflate"
 }
 
-/** The encodings of IANA's list that pack. Servers also name `utf-8`, `none` and `aws-chunked`, which pack nothing. */
+/** Compressions of IANA's list. Servers also send `utf-8`, `none` and `aws-chunked`, which compress nothing. */
 const packings = new Set(
   "aes128gcm br compress dcb dcz deflate exi gzip pack200-gzip x-compress x-gzip zstd".split(" ")
 )
 
-/** Unpacks bytes. An empty body stays empty, although servers call it packed. */
+/** Decompresses bytes. An empty body stays empty, although servers call it compressed. */
 const unpackBytes = (
   packed: Bytes,
   format: Packing,
@@ -80,7 +80,7 @@ const unpackBytes = (
     )
   })
 
-/** The failure of a response whose head has arrived. */
+/** Makes the error of a response whose headers have arrived. */
 const failureOf = (
   response: HttpClientResponse.HttpClientResponse,
   cause: unknown,
@@ -100,8 +100,8 @@ const failureOf = (
 const isEmpty = (response: HttpClientResponse.HttpClientResponse): boolean =>
   response.request.method === "HEAD" || response.status === 204 || response.status === 205 || response.status === 304
 
-/** The bytes of a response, unpacked, within its bounds. */
-const bytesOf = (response: HttpClientResponse.HttpClientResponse, bounds: Bounds): Bytes => {
+/** Streams the decompressed bytes of a response within its limits. */
+const streamBytes = (response: HttpClientResponse.HttpClientResponse, bounds: Bounds): Bytes => {
   if (isEmpty(response)) return Stream.empty
   const fail = (rule: Refused["rule"], message: string) => {
     const why = makeRefused(rule, message)
@@ -117,7 +117,7 @@ const bytesOf = (response: HttpClientResponse.HttpClientResponse, bounds: Bounds
     return Stream.fail(fail("encoding", `the answer is packed as "${encodings.join(", ")}", which was not asked for`))
   }
   const raw = countBytes(bounds.maxRawBytes, () =>
-    fail("bytes", `the answer is longer than ${megabytes(bounds.maxRawBytes)}`)
+    fail("bytes", `the answer is longer than ${formatBytes(bounds.maxRawBytes)}`)
   )(
     Stream.catch(response.stream, (error) =>
       error.reason._tag === "EmptyBodyError" ? Stream.empty : Stream.fail(error)
@@ -125,7 +125,7 @@ const bytesOf = (response: HttpClientResponse.HttpClientResponse, bounds: Bounds
   )
   const unpacked = format === undefined ? raw : unpackBytes(raw, format, (cause) => failureOf(response, cause))
   const bounded = countBytes(bounds.maxBytes, () =>
-    fail("bytes", `the answer is longer than ${megabytes(bounds.maxBytes)} when it is unpacked`)
+    fail("bytes", `the answer is longer than ${formatBytes(bounds.maxBytes)} when it is unpacked`)
   )(unpacked)
   return bounds.remaining === undefined
     ? bounded
@@ -138,15 +138,15 @@ const bytesOf = (response: HttpClientResponse.HttpClientResponse, bounds: Bounds
       )
 }
 
-/** A response with another body. */
-export const withStream = (
+/** Replaces the body of a response. */
+export const replaceBody = (
   response: HttpClientResponse.HttpClientResponse,
   headers: Headers.Headers,
   stream: Bytes
 ): HttpClientResponse.HttpClientResponse => {
   const bytes = Effect.map(Stream.runCollect(stream), joinBytes)
   const text = Effect.map(bytes, (whole) => new TextDecoder().decode(whole))
-  const decoded = <A>(work: () => A) => Effect.try({ try: work, catch: (cause) => failureOf(response, cause) })
+  const decodeBody = <A>(work: () => A) => Effect.try({ try: work, catch: (cause) => failureOf(response, cause) })
   return {
     [HttpIncomingMessage.TypeId]: HttpIncomingMessage.TypeId,
     [HttpClientResponse.TypeId]: HttpClientResponse.TypeId,
@@ -165,8 +165,8 @@ export const withStream = (
     stream,
     text,
     arrayBuffer: Effect.map(bytes, (whole) => whole.buffer),
-    json: Effect.flatMap(text, (json) => decoded(() => (json === "" ? null : JSON.parse(json)))),
-    urlParamsBody: Effect.flatMap(text, (form) => decoded(() => UrlParams.fromInput(new URLSearchParams(form)))),
+    json: Effect.flatMap(text, (json) => decodeBody(() => (json === "" ? null : JSON.parse(json)))),
+    urlParamsBody: Effect.flatMap(text, (form) => decodeBody(() => UrlParams.fromInput(new URLSearchParams(form)))),
     formData: Effect.flatMap(bytes, (whole) =>
       Effect.tryPromise({
         try: () => new Response(whole, { headers: { ...headers } }).formData(),
@@ -180,13 +180,13 @@ export const withStream = (
   }
 }
 
-/** Bounds a response. `done` runs when its body has been read or abandoned. */
+/** Limits a response. `done` runs when its body has been read or abandoned. */
 export const boundResponse = (
   response: HttpClientResponse.HttpClientResponse,
   bounds: Bounds,
   done: Effect.Effect<void>
 ): HttpClientResponse.HttpClientResponse =>
-  withStream(
+  replaceBody(
     response,
     isEmpty(response)
       ? response.headers
@@ -194,5 +194,5 @@ export const boundResponse = (
           response.headers,
           response.headers["content-encoding"] === undefined ? [] : ["content-encoding", "content-length"]
         ),
-    Stream.ensuring(bytesOf(response, bounds), done)
+    Stream.ensuring(streamBytes(response, bounds), done)
   )

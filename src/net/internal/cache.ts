@@ -1,4 +1,4 @@
-/** A cache of responses, revalidated by their `ETag` or date. */
+/** Caches responses, and revalidates them by `ETag` or date. */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -16,34 +16,34 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { joinBytes } from "../../support/http/body.ts"
 import { sha256 } from "../../support/store/hash.ts"
-import { withStream } from "./bounds.ts"
+import { replaceBody } from "./bounds.ts"
 
 export interface CacheOptions {
   readonly maxBytes?: number | undefined
   readonly timeToLive?: Duration.Input | undefined
 }
 
-/** A cached response. `wishes` are the headers that it may vary by. */
-const Kept = Schema.Struct({
+/** A cached response. `wishes` are the request headers that it may vary by. */
+const Cached = Schema.Struct({
   url: Schema.String,
   wishes: Schema.String,
   headers: Schema.Record(Schema.String, Schema.String),
   body: Schema.Uint8ArrayFromBase64,
   freshUntil: Schema.Number
 })
-type Kept = typeof Kept.Type
+type Cached = typeof Cached.Type
 
 const Nothing = Schema.TaggedStruct("Nothing", {})
 const nothing = Nothing.make({})
 
 const Page = Persistable.Class<{ payload: { readonly key: string } }>()("effect-deepagents/Network/Page", {
   primaryKey: ({ key }) => key,
-  success: Kept,
+  success: Cached,
   error: Nothing
 })
 type Page = InstanceType<typeof Page>
 
-const directives = (header: string | undefined): ReadonlyMap<string, string> =>
+const parseDirectives = (header: string | undefined): ReadonlyMap<string, string> =>
   new Map(
     (header ?? "").split(",").map((part): [string, string] => {
       const [name = "", value = ""] = part.trim().toLowerCase().split("=")
@@ -54,9 +54,9 @@ const directives = (header: string | undefined): ReadonlyMap<string, string> =>
 /** Request headers that a cached response may vary by. */
 const wishes = new Set(["accept", "accept-encoding", "accept-language"])
 
-/** The lifetime of a response in milliseconds; `undefined` if it can't be cached, or to no use. */
-const freshness = (headers: Headers.Headers): number | undefined => {
-  const control = directives(headers["cache-control"])
+/** Computes the lifetime of a response in milliseconds. `undefined` if caching is forbidden or useless. */
+const lifetimeOf = (headers: Headers.Headers): number | undefined => {
+  const control = parseDirectives(headers["cache-control"])
   const vary = (headers["vary"] ?? "").toLowerCase()
   const age = Math.max(0, Number(headers["age"] ?? 0) || 0)
   if (control.has("no-store") || control.has("private") || headers["set-cookie"] !== undefined) return undefined
@@ -64,13 +64,13 @@ const freshness = (headers: Headers.Headers): number | undefined => {
     return undefined
   }
   const seconds = control.has("no-cache") ? 0 : Number(control.get("max-age") ?? 0) - age
-  const canBeAsked = headers["etag"] !== undefined || headers["last-modified"] !== undefined
+  const canRevalidate = headers["etag"] !== undefined || headers["last-modified"] !== undefined
   if (Number.isFinite(seconds) && seconds > 0) return seconds * 1000
-  return canBeAsked ? 0 : undefined
+  return canRevalidate ? 0 : undefined
 }
 
-/** Request headers without an identity. */
-const common = new Set([
+/** Request headers that identify nobody. */
+const commonHeaders = new Set([
   ..."accept accept-encoding accept-language user-agent".split(" "),
   ..."b3 traceparent tracestate".split(" ")
 ])
@@ -78,18 +78,18 @@ const common = new Set([
 const isCommon = (request: HttpClientRequest.HttpClientRequest): boolean =>
   request.method === "GET" &&
   request.body._tag === "Empty" &&
-  Object.keys(request.headers).every((name) => common.has(name))
+  Object.keys(request.headers).every((name) => commonHeaders.has(name))
 
-/** Methods that change nothing, by RFC 9110. */
+/** Safe methods by RFC 9110. */
 const safe = new Set(["GET", "HEAD", "OPTIONS", "TRACE"])
 
 const wishesOf = ({ headers }: HttpClientRequest.HttpClientRequest): string =>
   [headers["accept"], headers["accept-language"]].join("\n")
 
-const bare = (tag: string): string => tag.replace(/^W\//, "")
+const removeWeakMark = (tag: string): string => tag.replace(/^W\//, "")
 
-/** Updates cached headers by those of a 304, except for the headers of a body. */
-const renewHeaders = (kept: Kept["headers"], answer: Headers.Headers): Headers.Headers => {
+/** Updates cached headers by those of a 304, except for headers of the body. */
+const renewHeaders = (kept: Cached["headers"], answer: Headers.Headers): Headers.Headers => {
   const own = Object.keys(answer).filter((name) => name.startsWith("content-") || name === "transfer-encoding")
   return Headers.setAll(Headers.remove(Headers.fromInput(kept), "age"), Headers.removeMany(answer, own))
 }
@@ -101,7 +101,7 @@ export type Ask = (
 ) => Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError, Scope.Scope>
 
 /** Caches responses, and revalidates stale ones. Each `realm` has its own. */
-export const cached = (
+export const cacheResponses = (
   ask: Ask,
   realm: string,
   options: CacheOptions
@@ -109,18 +109,23 @@ export const cached = (
   Effect.gen(function* () {
     const maxBytes = options.maxBytes ?? 5_000_000
     const timeToLive = Duration.fromInputUnsafe(options.timeToLive ?? "1 day")
-    // New pages, which the lookup of the cache finds here and then keeps.
-    const arrived = new Map<string, Kept>()
-    const forHits = (exit: Exit.Exit<unknown, unknown>) => (Exit.isSuccess(exit) ? timeToLive : Duration.zero)
+    // Fetched pages, until the lookup of the cache stores them.
+    const arrived = new Map<string, Cached>()
+    const timeToLiveOf = (exit: Exit.Exit<unknown, unknown>) => (Exit.isSuccess(exit) ? timeToLive : Duration.zero)
     const pages = yield* PersistedCache.make(
       (page: Page) => {
         const kept = arrived.get(page.key)
         return kept === undefined ? Effect.fail(nothing) : Effect.succeed(kept)
       },
-      { storeId: "effect-deepagents-network", timeToLive: forHits, inMemoryTTL: forHits, inMemoryCapacity: 64 }
+      {
+        storeId: "effect-deepagents-network",
+        timeToLive: timeToLiveOf,
+        inMemoryTTL: timeToLiveOf,
+        inMemoryCapacity: 64
+      }
     )
 
-    const keep = (key: string, kept: Kept) =>
+    const storePage = (key: string, kept: Cached) =>
       Effect.suspend(() => {
         arrived.set(key, kept)
         const page = new Page({ key })
@@ -131,11 +136,11 @@ export const cached = (
       )
 
     /** Finds a page. A cache that can't be read has no pages. */
-    const find = (key: string) => Effect.option(pages.get(new Page({ key })))
+    const findPage = (key: string) => Effect.option(pages.get(new Page({ key })))
 
-    const replay = (request: HttpClientRequest.HttpClientRequest, kept: Kept) =>
+    const replay = (request: HttpClientRequest.HttpClientRequest, kept: Cached) =>
       Object.assign(
-        withStream(
+        replaceBody(
           HttpClientResponse.fromWeb(request, new Response(null, { status: 200, headers: kept.headers })),
           Headers.fromInput(kept.headers),
           Stream.succeed(kept.body)
@@ -143,16 +148,16 @@ export const cached = (
         { url: kept.url }
       )
 
-    const forget = (key: string) => Effect.ignore(pages.invalidate(new Page({ key })))
+    const removePage = (key: string) => Effect.ignore(pages.invalidate(new Page({ key })))
 
     /** Passes a response on, and caches it once its reader has read all of it. */
-    const keeping = (
+    const cacheResponse = (
       key: string,
       request: HttpClientRequest.HttpClientRequest,
       response: HttpClientResponse.HttpClientResponse,
       now: number
     ) => {
-      const fresh = response.status === 200 ? freshness(response.headers) : undefined
+      const fresh = response.status === 200 ? lifetimeOf(response.headers) : undefined
       if (fresh === undefined) return response
       const chunks: Array<Uint8Array> = []
       let length = 0
@@ -168,7 +173,7 @@ export const cached = (
           Effect.suspend(() =>
             length > maxBytes
               ? Effect.void
-              : keep(key, {
+              : storePage(key, {
                   url: response.url,
                   wishes: wishesOf(request),
                   headers: { ...Headers.remove(response.headers, "content-length") },
@@ -178,7 +183,7 @@ export const cached = (
           )
         )
       )
-      return withStream(response, response.headers, tapped)
+      return replaceBody(response, response.headers, tapped)
     }
 
     return (request, url) =>
@@ -186,33 +191,34 @@ export const cached = (
         const key = yield* sha256(`${realm}\n${url.href.split("#")[0]}`)
         if (!safe.has(request.method)) {
           const response = yield* ask(request, url)
-          // The cached page may have changed (RFC 9111, 4.4).
-          if (response.status < 400) yield* forget(key)
+          // An unsafe method may change the page (RFC 9111, 4.4).
+          if (response.status < 400) yield* removePage(key)
           return response
         }
         if (!isCommon(request)) return yield* ask(request, url)
         const now = yield* Clock.currentTimeMillis
-        const anew = Effect.map(ask(request, url), (response) => keeping(key, request, response, now))
-        const kept = Option.getOrUndefined(yield* find(key))
-        if (kept === undefined || kept.wishes !== wishesOf(request)) return yield* anew
+        const fetchAnew = Effect.map(ask(request, url), (response) => cacheResponse(key, request, response, now))
+        const kept = Option.getOrUndefined(yield* findPage(key))
+        if (kept === undefined || kept.wishes !== wishesOf(request)) return yield* fetchAnew
         if (kept.freshUntil > now) return replay(request, kept)
         const { etag, "last-modified": modified } = kept.headers
-        if (etag === undefined && modified === undefined) return yield* anew
+        if (etag === undefined && modified === undefined) return yield* fetchAnew
         const response = yield* ask(
           etag === undefined
             ? HttpClientRequest.setHeader(request, "if-modified-since", modified ?? "")
             : HttpClientRequest.setHeader(request, "if-none-match", etag),
           url
         )
-        if (response.status !== 304) return keeping(key, request, response, now)
+        if (response.status !== 304) return cacheResponse(key, request, response, now)
         yield* Effect.ignore(Stream.runDrain(response.stream))
-        const { etag: said } = response.headers
-        // The 304 is about another response than the cached one.
-        if (said !== undefined && etag !== undefined && bare(said) !== bare(etag)) return yield* anew
+        const { etag: freshTag } = response.headers
+        // The 304 belongs to another response than the cached one.
+        if (freshTag !== undefined && etag !== undefined && removeWeakMark(freshTag) !== removeWeakMark(etag))
+          return yield* fetchAnew
         const headers = renewHeaders(kept.headers, response.headers)
-        const fresh = freshness(headers)
+        const fresh = lifetimeOf(headers)
         const still = { ...kept, headers: { ...headers }, freshUntil: now + (fresh ?? 0) }
-        yield* fresh === undefined ? forget(key) : keep(key, still)
+        yield* fresh === undefined ? removePage(key) : storePage(key, still)
         return replay(request, still)
       })
   })

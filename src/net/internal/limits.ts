@@ -1,4 +1,4 @@
-/** The rate limit and the circuit breaker of each host. */
+/** Rate limits and circuit breakers of hosts. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -14,7 +14,7 @@ import { makeRefused, type Rules } from "../../support/http/rules.ts"
 type Sent<R> = Effect.Effect<HttpClientResponse, HttpClientError.HttpClientError, R>
 
 /** Counts connection errors, 429 and 5xx as failures of the host. */
-const outcome = (exit: Exit.Exit<HttpClientResponse, HttpClientError.HttpClientError>): CircuitBreaker.Outcome =>
+const classifyExit = (exit: Exit.Exit<HttpClientResponse, HttpClientError.HttpClientError>): CircuitBreaker.Outcome =>
   Exit.isSuccess(exit)
     ? exit.value.status >= 500 || exit.value.status === 429
       ? CircuitBreaker.failure()
@@ -24,7 +24,7 @@ const outcome = (exit: Exit.Exit<HttpClientResponse, HttpClientError.HttpClientE
       : CircuitBreaker.failure()
 
 /** Makes a function that sends a request within the limits of its host. */
-export const hostLimits = ({
+export const makeHostLimits = ({
   breaker,
   rate
 }: Rules): Effect.Effect<<R>(request: HttpClientRequest, host: string, send: Sent<R>) => Sent<R>, never, Scope.Scope> =>
@@ -59,13 +59,13 @@ export const hostLimits = ({
                 window: rate.window
               })
               .pipe(
-                // A store in memory does not fail.
+                // A memory store never fails.
                 Effect.orDie,
                 Effect.flatMap(({ delay }) => Effect.delay(send, delay))
               )
       return circuit === undefined
         ? waited
-        : Effect.mapError(circuit.execute(waited, { key: host, classify: outcome }), (error) => {
+        : Effect.mapError(circuit.execute(waited, { key: host, classify: classifyExit }), (error) => {
             if (HttpClientError.isHttpClientError(error)) return error
             const why = makeRefused("breaker", `${host} failed several times in a row, and is left alone for a while`)
             return new HttpClientError.HttpClientError({

@@ -1,12 +1,12 @@
-/** Bodies that were packed for the way. */
+/** Decompresses response bodies. */
 
-/** Encodings that are unpacked here. */
+/** Supported compressions. */
 export type Packing = "gzip" | "deflate"
 
-/** A transformer that unpacks bytes, by the declarations of the platform. */
+/** A transform stream that decompresses bytes. */
 type Unpacker = Pick<InstanceType<typeof DecompressionStream>, "readable" | "writable">
 
-/** The part of Node's modules that unpacks: unlike `DecompressionStream`, it reads all members of a gzip file. */
+/** Modules of Node. Unlike `DecompressionStream`, `node:zlib` reads all members of a gzip file. */
 interface Modules {
   readonly "node:zlib": { readonly createGunzip: () => object }
   readonly "node:stream": {
@@ -19,7 +19,7 @@ declare const process:
   | { readonly getBuiltinModule?: <Name extends keyof Modules>(name: Name) => Modules[Name] | undefined }
   | undefined
 
-/** Makes a transformer that unpacks bytes. */
+/** Makes a transform stream that decompresses bytes. */
 export const makeUnpacker = (packing: Packing): Unpacker => {
   const load = typeof process === "undefined" ? undefined : process.getBuiltinModule
   const zlib = load?.("node:zlib")

@@ -1,7 +1,4 @@
-/**
- * Sign-ins that were begun and wait for their callback: sealed in the store of credentials, so that any process can
- * finish them, and taken out by whoever does, once.
- */
+/** Stores pending sign-ins, encrypted in the credential store. Any process can complete a sign-in, once. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -13,7 +10,7 @@ import { Server } from "../../../support/oauth/metadata.ts"
 
 const namespace = "oauth sign-ins"
 
-/** All that finishing needs. */
+/** The data that completes a sign-in. */
 export const Flow = Schema.Struct({
   provider: Schema.String,
   account: Schema.String,
@@ -35,33 +32,37 @@ const FlowText = Schema.fromJsonString(Flow)
 const encode = Schema.encodeEffect(FlowText)
 const decode = Schema.decodeUnknownResult(FlowText)
 
-/** The beginning of a state: when it ends. What is over is found without opening it. */
+/** Makes the prefix of a state: its expiry, readable without decryption. */
 export const prefixOf = (expiresAt: number): string => expiresAt.toString(36)
 
-const endOf = (state: string): number => Number.parseInt(state.split(".")[0] ?? "", 36)
+const expiryOf = (state: string): number => Number.parseInt(state.split(".")[0] ?? "", 36)
 
-/** Keeps a sign-in, and clears away those that are over. */
-export const put = Effect.fnUntraced(function* (credentials: CredentialStore["Service"], state: string, flow: Flow) {
+/** Stores a sign-in, and removes expired ones. */
+export const storeFlow = Effect.fnUntraced(function* (
+  credentials: CredentialStore["Service"],
+  state: string,
+  flow: Flow
+) {
   const now = yield* Clock.currentTimeMillis
-  const old = (yield* credentials.names(namespace)).filter((name) => !(endOf(name) > now))
+  const old = (yield* credentials.names(namespace)).filter((name) => !(expiryOf(name) > now))
   yield* Effect.forEach(old, (name) => credentials.remove(namespace, name), { discard: true })
   const text = yield* Effect.orDie(encode(flow))
   yield* credentials.set(namespace, state, ApiKey.make({ key: Redacted.make(text) }))
 })
 
-/** Takes a sign-in out. Of several that try, one gets it. */
-export const take = Effect.fnUntraced(function* (
+/** Removes and returns a sign-in. Only one of several callers gets it. */
+export const takeFlow = Effect.fnUntraced(function* (
   credentials: CredentialStore["Service"],
   state: string
 ): Effect.fn.Return<Flow | undefined, StoreError> {
-  // A name that is not ours is none that the store must judge.
+  // An invalid state never reaches the store.
   if (!/^[0-9a-z]{1,11}\.[\w-]{20,100}$/.test(state)) return undefined
   const found = yield* credentials.get(namespace, state)
   if (found?._tag !== "ApiKey" || !(yield* credentials.remove(namespace, state))) return undefined
-  if (!(endOf(state) > (yield* Clock.currentTimeMillis))) return undefined
+  if (!(expiryOf(state) > (yield* Clock.currentTimeMillis))) return undefined
   return Result.getOrUndefined(decode(Redacted.value(found.key)))
 })
 
-/** Forgets a sign-in that nobody finishes any more. */
-export const drop = (credentials: CredentialStore["Service"], state: string): Effect.Effect<void> =>
+/** Removes an abandoned sign-in. */
+export const removeFlow = (credentials: CredentialStore["Service"], state: string): Effect.Effect<void> =>
   Effect.ignore(credentials.remove(namespace, state))

@@ -1,4 +1,4 @@
-/** The values that signing in is told and gives. */
+/** Values of the OAuth service. */
 import type * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import type { ToolContext } from "../../../core/ToolContext.ts"
@@ -6,11 +6,8 @@ import type { ToolError } from "../../../core/ToolError.ts"
 import type { StoreError } from "../../../stores/StoreError.ts"
 import type { OAuthError } from "../../OAuthError.ts"
 
-/**
- * The endpoints of a server that publishes no metadata. `issuer` tells servers apart, and is what a callback that names
- * one is checked with.
- */
-export interface Endpoints {
+/** The endpoints of a server without metadata. Callbacks that name an issuer must name `issuer`. */
+interface Endpoints {
   readonly issuer: string
   readonly authorize?: string | undefined
   readonly token: string
@@ -18,43 +15,41 @@ export interface Endpoints {
   readonly revoke?: string | undefined
 }
 
-/**
- * A service to sign in to, and this application as its server knows it. `server` is the issuer, whose metadata are
- * read, or the endpoints. `parameters` are further ones of the authorisation request: `{ access_type: "offline" }`.
- */
+/** A service, with the registration of this application. */
 export interface Provider {
-  /** The name that a person reads, and that tokens are kept by. */
+  /** Name for people, and key of the stored tokens. */
   readonly name: string
+  /** The issuer, whose metadata are read, or the endpoints. */
   readonly server: string | Endpoints
   readonly clientId: string
   readonly clientSecret?: Redacted.Redacted | undefined
-  /** Way of sending the secret: as the server's metadata say by default, and as `basic` where they say nothing. */
+  /** How to send the secret. Default: as in the metadata of the server, else `basic`. */
   readonly authentication?: "basic" | "post" | undefined
   readonly scopes?: ReadonlyArray<string> | undefined
+  /** More parameters of the authorisation request, such as `{ access_type: "offline" }`. */
   readonly parameters?: { readonly [name: string]: string } | undefined
-  /** `device` is for where no browser can come back to: a code is typed in on any other device. `code` by default. */
+  /** `device` needs no callback: the person types a code on another device. Default: `code`. */
   readonly flow?: "code" | "device" | undefined
 }
 
-/**
- * The owner of a sign-in: `tenant` is the namespace of the store of credentials, `account` one of several of the same
- * service (`default` by default).
- */
+/** The owner of a sign-in. */
 export interface Account {
+  /** Namespace of the credential store. */
   readonly tenant: string
+  /** One of several accounts at the same service. Default: `default`. */
   readonly account?: string | undefined
 }
 
-/**
- * A sign-in that was begun: the page to open, whose it is, and the code to type in there, if it is a device's.
- * `finished` waits for its end, in this process.
- */
+/** A pending sign-in. */
 export interface SignIn {
+  /** The page to open. */
   readonly url: string
   readonly origin: string
+  /** The code of the device flow. */
   readonly userCode: string | undefined
   /** In milliseconds since the epoch. */
   readonly expiresAt: number
+  /** Waits for the end of the sign-in, in this process. */
   readonly finished: Effect.Effect<void, OAuthError | StoreError>
 }
 

@@ -1,4 +1,4 @@
-/** Pending sign-ins: they begin, wait for the person, and end with tokens. */
+/** Runs sign-ins: begins them, waits for the person, and stores tokens. */
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -22,13 +22,14 @@ import type { OAuthError } from "../../OAuthError.ts"
 import * as Flows from "./flows.ts"
 import type { Service, SignIn } from "./model.ts"
 import * as Tokens from "./tokens.ts"
-import { askedOf, failWith, missing, type Subject, subjectOf } from "./tokens.ts"
+import { askedOf, failWith, missingScopes, type Subject, subjectOf } from "./tokens.ts"
 
 type Failure = OAuthError | StoreError
 
-const lasts = 300
+/** Seconds until a sign-in expires. */
+const maxSeconds = 300
 
-/** The view of a sign-in that a person is shown: it is kept in the record of the call, so that the question stays the same. */
+/** The question about a sign-in. The record of the call stores it, so that a resumed call repeats the same question. */
 const Shown = Schema.Struct({
   state: Schema.String,
   url: Schema.String,
@@ -43,7 +44,9 @@ interface Live {
   readonly shown: Shown
 }
 
-const union = (...lists: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => [...new Set(lists.flat())]
+const mergeScopes = (...lists: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => [
+  ...new Set(lists.flat())
+]
 
 const questionOf = ({ account, provider, scopes }: Subject, { url, userCode }: Shown): Question.Question<boolean> => {
   const { origin } = new URL(url)
@@ -62,10 +65,10 @@ interface Parts {
 }
 
 /** Exchanges the callback of a sign-in for tokens, and stores them. */
-const finishWith = Effect.fnUntraced(function* ({ credentials, lives, store, way }: Parts, callback: string) {
+const finishSignIn = Effect.fnUntraced(function* ({ credentials, lives, store, way }: Parts, callback: string) {
   const url = URL.canParse(callback) ? new URL(callback) : undefined
   const state = url?.searchParams.get("state") ?? ""
-  const flow = yield* Flows.take(credentials, state)
+  const flow = yield* Flows.takeFlow(credentials, state)
   if (url === undefined || flow === undefined) {
     const problem = "no sign-in waits for its state: it was finished, took too long, or was begun by somebody else"
     return yield* failWith({ provider: { name: "a service" }, account: "default" })({
@@ -80,14 +83,14 @@ const finishWith = Effect.fnUntraced(function* ({ credentials, lives, store, way
     failWith({ provider: { name: flow.provider }, account: flow.account })
   )
   const done = Effect.flatMap(tokens, store({ asked, name, tenant }, server.issuer, client.id))
-  // A code can be used once: whoever goes away meanwhile takes nothing with them.
+  // A code can be used once, so an interruption must not lose its tokens.
   yield* Effect.uninterruptible(
     live === undefined ? done : Effect.onExit(done, (exit) => Deferred.done(live.done, exit))
   )
 })
 
-/** Begins a sign-in with a code that a person types in on another device. */
-const byDevice = Effect.fnUntraced(function* (
+/** Begins a sign-in with a code for another device. */
+const beginByDevice = Effect.fnUntraced(function* (
   { store, way }: Parts,
   subject: Subject,
   server: Server,
@@ -110,11 +113,17 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
   const layerScope = yield* Effect.scope
   const locks = yield* RcMap.make({ lookup: (_: string) => Semaphore.make(1) })
   const lives = new Map<string, Live>()
-  const { revoke, serverOf, store, stored, valid } = yield* Tokens.make(credentials, way)
+  const { findToken, revoke, serverOf, store, valid } = yield* Tokens.make(credentials, way)
   const parts: Parts = { credentials, way, lives, store }
-  const finish = (callback: string) => finishWith(parts, callback)
-  /** Waits for the end of a sign-in, by whichever way, and leaves nothing of it behind. */
-  const attend = (key: string, live: Live, scope: Scope.Closeable, work: Effect.Effect<void, Failure>, late: Failure) =>
+  const finish = (callback: string) => finishSignIn(parts, callback)
+  /** Waits for the end of a sign-in, and removes it. */
+  const watchSignIn = (
+    key: string,
+    live: Live,
+    scope: Scope.Closeable,
+    work: Effect.Effect<void, Failure>,
+    late: Failure
+  ) =>
     Effect.gen(function* () {
       const left = live.shown.expiresAt - (yield* Clock.currentTimeMillis)
       yield* Effect.timeoutOrElse(Effect.raceFirst(work, Deferred.await(live.done)), {
@@ -126,14 +135,14 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
         Effect.gen(function* () {
           if (lives.get(key) === live) lives.delete(key)
           yield* Deferred.done(live.done, exit)
-          yield* Flows.drop(credentials, live.shown.state)
+          yield* Flows.removeFlow(credentials, live.shown.state)
           yield* Scope.close(scope, exit)
         })
       ),
       Effect.forkIn(layerScope, { startImmediately: true })
     )
 
-  const byRedirect = Effect.fnUntraced(function* (
+  const beginByRedirect = Effect.fnUntraced(function* (
     subject: Subject,
     server: Server,
     asked: ReadonlyArray<string>,
@@ -154,7 +163,7 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
         }
       )
     const back = yield* Effect.mapError(redirect.open(receive), unsupported)
-    const expiresAt = (yield* Clock.currentTimeMillis) + lasts * 1000
+    const expiresAt = (yield* Clock.currentTimeMillis) + maxSeconds * 1000
     const { state, url, verifier } = yield* way.authorization(
       server,
       client,
@@ -172,23 +181,23 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
       redirect: back,
       verifier
     }
-    yield* Flows.put(credentials, state, flow)
-    return { shown: { state, url, expiresAt }, work: Effect.never, seconds: lasts }
+    yield* Flows.storeFlow(credentials, state, flow)
+    return { shown: { state, url, expiresAt }, work: Effect.never, seconds: maxSeconds }
   })
 
-  const open = Effect.fnUntraced(function* (subject: Subject, key: string) {
+  const openSignIn = Effect.fnUntraced(function* (subject: Subject, key: string) {
     const fail = failWith(subject)
-    const before = yield* stored(subject)
-    const asked = union(before === undefined ? [] : askedOf(before), subject.scopes)
+    const before = yield* findToken(subject)
+    const asked = mergeScopes(before === undefined ? [] : askedOf(before), subject.scopes)
     const known = lives.get(key)
-    if (known !== undefined && missing(asked, known.asked).length === 0) return known
+    if (known !== undefined && missingScopes(asked, known.asked).length === 0) return known
     const done = yield* Deferred.make<void, Failure>()
     const scope = yield* Scope.fork(layerScope)
     const begun = Effect.gen(function* () {
       const server = yield* serverOf(subject.provider)
       return subject.provider.flow === "device"
-        ? yield* byDevice(parts, subject, server, asked)
-        : yield* byRedirect(subject, server, asked, done)
+        ? yield* beginByDevice(parts, subject, server, asked)
+        : yield* beginByRedirect(subject, server, asked, done)
     })
     const reported = Effect.mapError(begun, (error) => (error._tag === "StoreError" ? error : fail(error)))
     return yield* Effect.uninterruptibleMask((restore) =>
@@ -196,7 +205,7 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
         const { seconds, shown, work } = yield* restore(reported)
         const live: Live = { asked, done, shown }
         lives.set(key, live)
-        yield* attend(key, live, scope, work, fail(expired(seconds)))
+        yield* watchSignIn(key, live, scope, work, fail(expired(seconds)))
         return live
       }).pipe(
         Scope.provide(scope),
@@ -207,13 +216,13 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
 
   const keyOf = ({ name, tenant }: Subject): string => JSON.stringify([tenant, name])
 
-  const opened = (subject: Subject): Effect.Effect<Live, Failure> => {
+  const openOnce = (subject: Subject): Effect.Effect<Live, Failure> => {
     const key = keyOf(subject)
-    return Effect.scoped(Effect.flatMap(RcMap.get(locks, key), (lock) => lock.withPermits(1)(open(subject, key))))
+    return Effect.scoped(Effect.flatMap(RcMap.get(locks, key), (lock) => lock.withPermits(1)(openSignIn(subject, key))))
   }
 
   const begin: Service["begin"] = (provider, account) =>
-    Effect.map(opened(subjectOf(provider, account)), ({ done, shown }): SignIn => ({
+    Effect.map(openOnce(subjectOf(provider, account)), ({ done, shown }): SignIn => ({
       url: shown.url,
       origin: new URL(shown.url).origin,
       userCode: shown.userCode,
@@ -228,7 +237,7 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
     )
     if (had !== undefined) return had
     const { ask, step } = yield* ToolContext
-    const begun = Effect.map(opened(subject), ({ shown }) => shown)
+    const begun = Effect.map(openOnce(subject), ({ shown }) => shown)
     const shown = yield* step(`sign in: ${subject.name}`, begun, Shown)
     const found = lives.get(keyOf(subject))
     const live = found?.shown.state === shown.state ? found : undefined

@@ -1,4 +1,4 @@
-/** Tokens of services: their storage, renewal and revocation. */
+/** Stores, renews and revokes tokens. */
 import * as Cache from "effect/Cache"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -17,9 +17,10 @@ import type { Account, Provider, Service } from "./model.ts"
 
 type Token = typeof OAuthToken.Type
 
-const soon = 60_000
+/** Milliseconds before its expiry at which a token is renewed. */
+const renewalMargin = 60_000
 
-/** A service, whose account it is, and where its token is kept. */
+/** An account at a service, with the key of its token. */
 export interface Subject {
   readonly provider: Provider
   readonly account: string
@@ -34,7 +35,7 @@ export const subjectOf = (provider: Provider, { account = "default", tenant }: A
   provider,
   account,
   tenant,
-  // A provider's name can't go on into that of an account.
+  // Encoding keeps the name apart from the account.
   name: `oauth ${encodePart(provider.name)} ${account}`,
   issuer: typeof provider.server === "string" ? provider.server : provider.server.issuer,
   client: { id: provider.clientId, secret: provider.clientSecret, authentication: provider.authentication },
@@ -53,12 +54,12 @@ export const askedOf = ({ metadata, scopes = [] }: Token): ReadonlyArray<string>
   return Array.isArray(asked) ? asked.filter((scope) => typeof scope === "string") : scopes
 }
 
-export const missing = (wanted: ReadonlyArray<string>, asked: ReadonlyArray<string>) =>
+export const missingScopes = (wanted: ReadonlyArray<string>, asked: ReadonlyArray<string>) =>
   wanted.filter((scope) => !asked.includes(scope))
 
 const tokenOf = (tokens: Tokens, kept: Partial<Token>): Token => ({ ...kept, ...tokens, _tag: "OAuthToken" }) as const
 
-/** Makes the access to the tokens of services. */
+/** Makes the operations on tokens. */
 export const make = Effect.fnUntraced(function* (credentials: CredentialStore["Service"], way: Requests) {
   const discover = Effect.fnUntraced(function* (issuer: string) {
     return (yield* way.discoverServer(issuer)) ?? (yield* Effect.fail(invalid("it publishes no metadata")))
@@ -81,8 +82,8 @@ export const make = Effect.fnUntraced(function* (credentials: CredentialStore["S
           })
         )
 
-  /** The token that is kept, if it is of this server and this client: to no other may it be sent. */
-  const stored = Effect.fnUntraced(function* ({ issuer, name, provider, tenant }: Subject) {
+  /** Finds the token of this server and client. It must not be sent to others. */
+  const findToken = Effect.fnUntraced(function* ({ issuer, name, provider, tenant }: Subject) {
     const found = yield* credentials.get(tenant, name)
     const isOurs =
       found?._tag === "OAuthToken" &&
@@ -116,9 +117,9 @@ export const make = Effect.fnUntraced(function* (credentials: CredentialStore["S
 
   const valid = Effect.fnUntraced(function* (subject: Subject, refused?: Redacted.Redacted) {
     const fail = failWith(subject)
-    const found = yield* stored(subject)
+    const found = yield* findToken(subject)
     if (found === undefined) return yield* fail(notConnected("nobody has signed in"))
-    const lacking = missing(subject.scopes, askedOf(found))
+    const lacking = missingScopes(subject.scopes, askedOf(found))
     if (lacking.length > 0) {
       return yield* fail(notConnected(`it was signed in to without the scope ${lacking.join(" ")}`))
     }
@@ -126,7 +127,7 @@ export const make = Effect.fnUntraced(function* (credentials: CredentialStore["S
     const credential = yield* credentials.refreshed(subject.tenant, subject.name, {
       isExpired: (one) =>
         one._tag === "OAuthToken" &&
-        ((one.expiresAt ?? Infinity) <= now + (one.refreshToken === undefined ? 0 : soon) ||
+        ((one.expiresAt ?? Infinity) <= now + (one.refreshToken === undefined ? 0 : renewalMargin) ||
           (refused !== undefined && Redacted.value(refused) === Redacted.value(one.accessToken))),
       refresh: (one) =>
         one._tag === "OAuthToken" ? Effect.mapError(renew(subject, refused)(one), fail) : Effect.succeed(one)
@@ -136,7 +137,7 @@ export const make = Effect.fnUntraced(function* (credentials: CredentialStore["S
 
   const revoke: Service["revoke"] = Effect.fnUntraced(function* (provider, account) {
     const subject = subjectOf(provider, account)
-    const found = yield* stored(subject)
+    const found = yield* findToken(subject)
     if (found === undefined) return "none"
     const { accessToken, refreshToken } = found
     const server = yield* Effect.mapError(serverOf(provider), failWith(subject))
@@ -150,5 +151,5 @@ export const make = Effect.fnUntraced(function* (credentials: CredentialStore["S
     return can ? "revoked" : "forgotten"
   })
 
-  return { serverOf, stored, store, valid, revoke }
+  return { serverOf, findToken, store, valid, revoke }
 })
