@@ -3,14 +3,13 @@ import type * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Journal from "../../../core/Journal.ts"
-import { isObject, JsonObject } from "../../../core/Json.ts"
-import type { NewEntry } from "../../../core/SessionStore.ts"
+import { JsonObject } from "../../../core/Json.ts"
 import { encode as encodePieces } from "../../../support/json/jsonPieces.ts"
 import { tornMark } from "../../../support/store/appendLog.ts"
 import { version } from "../../../support/store/version.ts"
 import * as codec from "../codec.ts"
 import * as Memory from "../memory.ts"
-import { usualPart } from "../usual.ts"
+import { type Guard, isNumber, isString, isUnversioned, isVersion, listOf, objectOf } from "../usual.ts"
 
 /** Every record is a line, and says who wrote it: two who write at once learn from the file who was first. */
 const record = <Tag extends string, const Fields extends Schema.Struct.Fields>(tag: Tag, fields: Fields) =>
@@ -58,35 +57,31 @@ const Change = Schema.Union([
 ])
 export type Change = typeof Change.Type
 export type Create = Extract<Change, { readonly _tag: "Create" }>
+type Append = Extract<Change, { readonly _tag: "Append" }>
 export type Mark = Extract<Change, { readonly _tag: "Closed" | "Reopened" }>
 
 const decodeChange = Schema.decodeUnknownResult(Change)
 
-const isId = (value: unknown): value is string | null => typeof value === "string" || value === null
+const isId: Guard = (value) => isString(value) || value === null
 
-const usualEntry = (value: unknown): NewEntry | undefined => {
-  if (!isObject(value) || Object.keys(value).length !== 2) return undefined
-  const { id } = value
-  const entry = usualPart(value["entry"])
-  return typeof id !== "string" || entry === undefined ? undefined : { id, entry }
-}
+const isAppend = objectOf(
+  {
+    v: isVersion,
+    _tag: (value) => value === "Append",
+    by: isString,
+    at: isNumber,
+    leaf: isId,
+    entries: listOf(objectOf({ id: isString, entry: isUnversioned }))
+  },
+  { behind: isId }
+)
+const isUsualAppend = (value: unknown): value is Append & { readonly v: unknown } => isAppend(value)
 
-/** Recognises an append of usual entries, which is what files are mostly made of; `undefined`: the schema must read it. */
+/** Reads an append of usual entries, of which files mostly consist; `undefined` for the schema to read. */
 export const usualAppend = (value: unknown): Change | undefined => {
-  if (!isObject(value) || value["v"] !== version || value["_tag"] !== "Append") return undefined
-  const { at, behind, by, leaf } = value
-  if (typeof by !== "string" || typeof at !== "number" || !Number.isFinite(at) || !isId(leaf)) return undefined
-  if (!Array.isArray(value["entries"])) return undefined
-  const entries: Array<NewEntry> = []
-  for (const one of value["entries"]) {
-    const entry = usualEntry(one)
-    if (entry === undefined) return undefined
-    entries.push(entry)
-  }
-  const count = Object.keys(value).length
-  const append = { _tag: "Append", by, at, leaf, entries } as const
-  if (behind === undefined) return count === 6 ? append : undefined
-  return isId(behind) && count === 7 ? { ...append, behind } : undefined
+  if (!isUsualAppend(value)) return undefined
+  const { v: _, ...append } = value
+  return append
 }
 
 /** The reading of a line: a change, the rest that a crash left of one, or something that nobody wrote like that. */
