@@ -14,7 +14,6 @@ import { entryIdProblem } from "./ids.ts"
 import { guarded, pointOf, threadOf } from "./operation.ts"
 import type { Recent } from "./recent.ts"
 import type { Appended, Tables, Waits } from "./tables.ts"
-import { usualNew } from "./usual.ts"
 import { makeAfter } from "./waits.ts"
 
 /** The same entries, whatever order their keys are in. */
@@ -58,22 +57,7 @@ interface Checked {
   readonly bytes: number
 }
 
-/** Checks entries of the usual forms, with few bytes and sorted ids. `undefined` for all others. */
-const usual = (entries: ReadonlyArray<NewEntry>): Checked | undefined => {
-  const valid: Array<NewEntry> = []
-  let [bytes, last] = [0, ""]
-  for (const { entry, id } of entries) {
-    const known = usualNew(entry)
-    if (known === undefined || entryIdProblem(id) !== undefined || !(id > last)) return undefined
-    bytes += boundOf(known)
-    if (bytes > heavy) return undefined
-    valid.push({ id, entry: known })
-    last = id
-  }
-  return { valid, bytes }
-}
-
-/** Checks any entries, or fails with the first problem. */
+/** Checks entries, or fails with the first problem. */
 const checkEntries = Effect.fnUntraced(function* (
   threadId: string,
   entries: ReadonlyArray<NewEntry>
@@ -161,12 +145,8 @@ export const makeAppend = (tables: Tables, recent: Recent): Service["append"] =>
       })
     })
 
-  const putAny = Effect.fnUntraced(function* (
-    threadId: string,
-    leaf: string | null,
-    behind: string | null,
-    entries: ReadonlyArray<NewEntry>
-  ) {
+  const append: Service["append"] = Effect.fnUntraced(function* (threadId, { behind: given, entries, leaf }) {
+    const behind = given === undefined ? leaf : given
     const batch = { ...(yield* checkEntries(threadId, entries)), behind, leaf }
     if (behind !== leaf) {
       yield* threadOf(tables, "append", threadId)
@@ -174,17 +154,6 @@ export const makeAppend = (tables: Tables, recent: Recent): Service["append"] =>
     }
     if (entries.length > 0) return yield* putEntries(threadId, batch)
     return yield* explainRefusal(threadId, batch, { thread: yield* guarded("append", threadId)(tables.find(threadId)) })
-  })
-
-  const append: Service["append"] = (threadId, { behind: given, entries, leaf }) =>
-    briefSpan("SessionStore.append")(
-      Effect.suspend(() => {
-        const behind = given === undefined ? leaf : given
-        const known = behind === leaf && entries.length > 0 ? usual(entries) : undefined
-        return known === undefined
-          ? putAny(threadId, leaf, behind, entries)
-          : putEntries(threadId, { ...known, behind, leaf })
-      })
-    )
+  }, briefSpan("SessionStore.append"))
   return append
 }

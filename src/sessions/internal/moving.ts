@@ -1,16 +1,16 @@
-/** The mark of a store whose threads were moved, as databases carry it in the failure of a statement. */
+/** The failure of a change after threads were moved, and its form in the errors of databases. */
 import type { Fault } from "./tables.ts"
 
-/** The failure of a change in a store whose threads were moved. */
+/** Makes the failure. */
 export const movedTo = (to: string, cause?: unknown): Fault => ({
   reason: { _tag: "Moved", to },
   ...(cause === undefined ? {} : { cause })
 })
 
-/** The beginning of the failure that a database raises. The place follows, and a line end. */
+/** The beginning of the error of a database. The place follows, and a line feed. */
 export const beginning = "the sessions were moved to: "
 
 const raised = new RegExp(`${beginning}([^\\n]*)`, "u")
 
-/** The place that the failure of a database names, if it is the failure of a store whose threads were moved. */
+/** Reads the place from the error of a database. */
 export const placeIn = (message: string | undefined): string | undefined => raised.exec(message ?? "")?.[1]

@@ -1,4 +1,4 @@
-/** The parts that the operations of a store share: its failures, its threads, and the points in them. */
+/** Checks and failures that the operations of a store share. */
 import * as Effect from "effect/Effect"
 import * as IdGenerator from "../../core/IdGenerator.ts"
 import type { JsonObject } from "../../core/Json.ts"
@@ -9,17 +9,17 @@ import { threadIdProblem } from "./ids.ts"
 import { problemAt } from "./points.ts"
 import type { Fault, Tables } from "./tables.ts"
 
-/** Names the operation and the thread of what fails in the tables. */
+/** Adds the operation and the thread to a failure of the tables. */
 export const guarded =
   (operation: string, threadId: string) =>
   <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A, SessionError> =>
     Effect.mapError(effect, ({ cause, reason }) => failure(operation, threadId, reason, cause))
 
-/** A number of items to give, at most so many. */
+/** Bounds the limit of a page. */
 export const bounded = (limit: number | undefined, usual: number, most: number): number =>
   limit === undefined || Number.isNaN(limit) ? usual : Math.max(1, Math.min(Math.trunc(limit), most))
 
-/** The id that was given for a new thread, or another one. */
+/** Checks the id of a new thread, or makes one. */
 export const newId = Effect.fnUntraced(function* (operation: string, given: string | undefined) {
   const threadId = given ?? (yield* IdGenerator.IdGenerator)()
   const problem = threadIdProblem(threadId)
@@ -27,19 +27,19 @@ export const newId = Effect.fnUntraced(function* (operation: string, given: stri
   return threadId
 })
 
-/** Checks metadata that are to be stored. */
+/** Checks metadata. */
 export const metadataOf = (operation: string, threadId: string, metadata: JsonObject) =>
   Effect.mapError(Effect.fromResult(codec.checkMetadata(metadata)), (problem) =>
     failure(operation, threadId, { _tag: "InvalidEntry", entry: "metadata", problem })
   )
 
-/** A thread that must be there. */
+/** Finds a thread, or fails with `NotFound`. */
 export const threadOf = (tables: Tables, operation: string, threadId: string): Effect.Effect<Thread, SessionError> =>
   Effect.flatMap(guarded(operation, threadId)(tables.find(threadId)), (thread) =>
     thread === undefined ? Effect.fail(failure(operation, threadId, { _tag: "NotFound" })) : Effect.succeed(thread)
   )
 
-/** A thread that must be there, and take changes. */
+/** Finds a thread that is not archived. */
 export const openThreadOf = (
   tables: Tables,
   operation: string,

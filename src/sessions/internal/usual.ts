@@ -127,9 +127,6 @@ const isVersioned = entryWith({ _tag: isAny, v: isVersion })
 const isPart = (value: unknown): value is Entry => isUnversioned(value)
 const isStored = (value: unknown): value is Entry & { readonly v: unknown } => isVersioned(value)
 
-/** Reads an entry without a version, and does not copy it; `undefined` for the schema to read. */
-export const usualPart = (value: unknown): Entry | undefined => (isPart(value) ? value : undefined)
-
 /** Reads an entry of the present version, and copies nothing in it; `undefined` for the schema to read. */
 export const usual = (value: unknown): Entry | undefined => {
   if (!isStored(value)) return undefined

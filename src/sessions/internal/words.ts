@@ -1,19 +1,16 @@
-/** Search in threads: phrases in texts, and the excerpt that is shown of a hit. */
+/** Phrases of a search, and excerpts of hits. */
 import { text } from "../../core/Message.ts"
 import type { Stored } from "../../core/SessionStore.ts"
 import { headOf } from "../../support/text/text.ts"
 import { words } from "../../support/text/words.ts"
 
-/** A query: each phrase is words in a row, the last of which may be the beginning of one. */
+/** The phrases of a query. The last word of each may be the beginning of a word. */
 export type Phrases = ReadonlyArray<ReadonlyArray<string>>
 
 /** The most characters, phrases, and words of a phrase in a query. Longer queries are slow and find no more. */
 const bounds = { characters: 10_000, phrases: 32, words: 32 }
 
-/**
- * Reads the phrases of a query that a person typed, each once and the longest first. Words without a space between them
- * must be found in a row.
- */
+/** Reads the phrases of a query, the longest first. Words without a space between them are one phrase. */
 export const phrases = (query: string): Phrases => {
   const known = new Map<string, ReadonlyArray<string>>()
   for (const part of headOf(query, bounds.characters).split(/\s+/u)) {
@@ -36,7 +33,7 @@ const holds = (document: ReadonlyArray<string>, phrase: ReadonlyArray<string>): 
   return false
 }
 
-/** Says if a text has all phrases. */
+/** Reports whether a text has all phrases. */
 export const matches = (value: string, wanted: Phrases): boolean => {
   const document = words(value)
   return wanted.every((phrase) => holds(document, phrase))
@@ -44,7 +41,7 @@ export const matches = (value: string, wanted: Phrases): boolean => {
 
 const around = 80
 
-/** The text around the first possible place of a phrase, on one line. */
+/** Gives the text around the first possible place of a phrase, on one line. */
 export const excerpt = (value: string, wanted: Phrases): string => {
   const lower = value.toLowerCase()
   const places = wanted.map((phrase) => lower.indexOf(phrase[0] ?? "")).filter((place) => place >= 0)
@@ -54,6 +51,6 @@ export const excerpt = (value: string, wanted: Phrases): string => {
   return `${start > 0 ? "…" : ""}${line}${start + 2 * around < value.length ? "…" : ""}`
 }
 
-/** The text of an entry that is searched; only messages have one. */
+/** The searched text of a message. Other entries have none. */
 export const searchable = ({ entry }: Stored): string | undefined =>
   entry._tag === "Message" ? text(entry.message) : undefined

@@ -1,4 +1,4 @@
-/** The file of a thread: a line for each change, of which the thread in memory is made. */
+/** The file of a thread. Each line is a change; the changes together make the thread in memory. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -8,16 +8,16 @@ import type { Scope } from "effect/Scope"
 import { makeId } from "../../../core/Message.ts"
 import * as AppendLog from "../../../support/store/appendLog.ts"
 import { problemOf } from "../../../support/store/disk.ts"
-import * as Memory from "../memory.ts"
+import * as Memory from "../memory/thread.ts"
 import type { Fault } from "../tables.ts"
 import { apply, type Change, type Create, decode, type Effected, encode, encodeSlowly, mayBegin } from "./record.ts"
 
-/** The log of a thread as far as it was read. */
+/** The log of a thread, up to the last read line. */
 export interface Log extends AppendLog.Log<Effected> {
   readonly file: string
   memory: Memory.Memory | undefined
   create: Create | undefined
-  /** Says why what is there can't be read. */
+  /** The reason why the file is unreadable. */
   broken: string | undefined
   /** The place that the thread was moved to. */
   moved: string | undefined
@@ -38,11 +38,11 @@ export const unavailable = (error: PlatformError): Fault => ({
   cause: error
 })
 
-/** Reports a failure of the file system as one of the store. */
+/** Maps a failure of the file system to one of the store. */
 export const faulty = <A, R>(effect: Effect.Effect<A, Fault | PlatformError, R>): Effect.Effect<A, Fault, R> =>
   Effect.mapError(effect, (error) => ("_tag" in error ? unavailable(error) : error))
 
-/** The place of logs. */
+/** A folder of logs. */
 export interface Place {
   readonly fs: FileSystem.FileSystem
   readonly path: Path.Path
@@ -50,10 +50,10 @@ export interface Place {
   readonly fsync: boolean
 }
 
-/** Finds the thread that another was forked from. */
+/** Finds the source of a fork. */
 export type Resolve = (origin: NonNullable<Create["origin"]>) => Effect.Effect<Memory.Memory | undefined, Fault>
 
-const created = Effect.fnUntraced(function* (log: Log, change: Create, resolve: Resolve) {
+const applyCreate = Effect.fnUntraced(function* (log: Log, change: Create, resolve: Resolve) {
   const { origin } = change
   if (origin === undefined) {
     const problem = Memory.problemOf(change)
@@ -82,8 +82,8 @@ const created = Effect.fnUntraced(function* (log: Log, change: Create, resolve: 
   log.create = change
 })
 
-/** Does to a thread what a record says. A thread that was moved ignores all but its reopening. */
-const effect = (log: Log, change: Exclude<Change, Create>): Effected => {
+/** Applies a record to its thread. A moved thread ignores every record except `Reopened`. */
+const applyTo = (log: Log, change: Exclude<Change, Create>): Effected => {
   if (log.memory === undefined) return "Broken"
   if (change._tag === "Closed" || change._tag === "Reopened") {
     log.moved = change._tag === "Closed" ? (log.moved ?? change.to) : undefined
@@ -92,7 +92,7 @@ const effect = (log: Log, change: Exclude<Change, Create>): Effected => {
   return log.moved === undefined ? apply(log.memory, change) : "Void"
 }
 
-const take = Effect.fnUntraced(function* (log: Log, line: string, bytes: number, resolve: Resolve) {
+const readLine = Effect.fnUntraced(function* (log: Log, line: string, bytes: number, resolve: Resolve) {
   log.lines++
   if (line === "" || line === AppendLog.tornMark) return
   const read = decode(line)
@@ -111,16 +111,16 @@ const take = Effect.fnUntraced(function* (log: Log, line: string, bytes: number,
   }
   let outcome: Effected = "Void"
   if (change._tag !== "Create") {
-    outcome = effect(log, change)
+    outcome = applyTo(log, change)
   } else if (log.memory === undefined) {
-    yield* created(log, change, resolve)
+    yield* applyCreate(log, change, resolve)
     outcome = "Done"
   }
   if (outcome === "Broken") log.broken ??= `a record builds on one that can't be read (by ${change.by})`
   if (log.outcomes.has(change.by)) log.outcomes.set(change.by, outcome)
 })
 
-/** A record of more would stop the process for milliseconds. */
+/** The bytes from which a record is encoded piece by piece, because it would block for milliseconds. */
 const large = 1024 * 1024
 
 /** Reads and writes logs in a folder. */
@@ -141,18 +141,18 @@ export const make = (place: Place, resolve: Resolve) => {
     if (Number(info.size) === log.size + log.tail) return true
     const file = yield* AppendLog.unless("NotFound")(fs.open(at, { flag: "r" }))
     const news = file === undefined ? undefined : yield* AppendLog.follow(file, log)
-    // It was removed since it was looked at, or replaced.
+    // The file was removed or replaced meanwhile.
     if (news === undefined) return yield* readOn(log)
-    for (const [line, bytes] of news.lines) yield* take(log, line, bytes, resolve)
-    // Nobody began a thread here, and a crash did not cut that off.
+    for (const [line, bytes] of news.lines) yield* readLine(log, line, bytes, resolve)
+    // The file is not even the beginning of a record.
     if (log.create === undefined && !mayBegin(news.rest)) log.broken ??= `line ${log.lines + 1}: it is no JSON`
     return true
   })
 
-  /** Reads what came since; all of it, if it is another file. `false`: there is none. */
+  /** Reads new lines, or all lines of a replaced file. `false`: there is no file. */
   const refresh = (log: Log): Effect.Effect<boolean, Fault> => faulty(Effect.scoped(readOn(log)))
 
-  /** Writes a record, of about so many bytes, and says what it did. */
+  /** Writes a record, and gives its effect. `about` is an estimate of its bytes. */
   const write = Effect.fnUntraced(
     function* (log: Log, change: Change, about = 0) {
       const line = about > large ? yield* encodeSlowly(change) : encode(change)
@@ -164,7 +164,7 @@ export const make = (place: Place, resolve: Resolve) => {
       if (isAlone && memory !== undefined && change._tag !== "Create") {
         log.size += bytes
         log.lines++
-        return effect(log, change)
+        return applyTo(log, change)
       }
       log.outcomes.set(change.by, "Void")
       yield* refresh(log)
@@ -176,10 +176,10 @@ export const make = (place: Place, resolve: Resolve) => {
     faulty
   )
 
-  /** Reports what of a file can't be read, and notes that it was reported. */
+  /** Reports unreadable bytes, and records the report in the file. */
   const repair = Effect.fnUntraced(function* (log: Log) {
     if (log.tail > 0) {
-      // It may be a record that another process is writing at this moment.
+      // Another process may be writing the last record.
       yield* Effect.sleep("50 millis")
       yield* refresh(log)
     }

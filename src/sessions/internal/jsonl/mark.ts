@@ -1,6 +1,6 @@
 /**
- * The mark of a folder whose threads were moved: a file that names the place. New threads are refused while it is there;
- * each thread has a mark of its own in its file, which is in an order with its changes.
+ * The mark of a folder whose threads were moved: a file that names the new place. It refuses new threads. Each thread has
+ * its own mark in its file, which is ordered with its changes.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -14,30 +14,28 @@ const Mark = Schema.fromJsonString(Schema.Struct({ to: Schema.String }))
 const decode = Schema.decodeUnknownOption(Mark)
 const encode = Schema.encodeSync(Mark)
 
-/** The mark of a folder. */
-export const makeMark = ({ folder, fs, path }: Place) => {
-  const file = path.join(folder, "moved.json")
+const fileOf = ({ folder, path }: Place): string => path.join(folder, "moved.json")
 
-  const read: Effect.Effect<string | undefined, Fault> = faulty(
-    Effect.map(unless("NotFound")(fs.readFileString(file)), (text) =>
+/** Reads the place that the mark names. */
+export const readMark = (place: Place): Effect.Effect<string | undefined, Fault> =>
+  faulty(
+    Effect.map(unless("NotFound")(place.fs.readFileString(fileOf(place))), (text) =>
       text === undefined
         ? undefined
         : Option.match(decode(text), { onNone: () => "another place", onSome: ({ to }) => to })
     )
   )
 
-  /** Writes the mark, unless there is one. Gives the place that the mark names. */
-  const write = (to: string): Effect.Effect<string, Fault> =>
-    Effect.gen(function* () {
-      const whole = path.join(folder, `moved.${makeId()}`)
-      yield* faulty(fs.writeFileString(whole, encode({ to }), { flag: "wx", mode: 0o600 }))
-      yield* faulty(unless("AlreadyExists")(fs.link(whole, file)))
-      yield* Effect.ignore(fs.remove(whole))
-      yield* syncFolder(fs, folder)
-      return (yield* read) ?? to
-    })
+/** Writes the mark, unless one exists. Gives the place that the mark names. */
+export const writeMark = Effect.fnUntraced(function* (place: Place, to: string): Effect.fn.Return<string, Fault> {
+  const { folder, fs, path } = place
+  const whole = path.join(folder, `moved.${makeId()}`)
+  yield* faulty(fs.writeFileString(whole, encode({ to }), { flag: "wx", mode: 0o600 }))
+  yield* faulty(unless("AlreadyExists")(fs.link(whole, fileOf(place))))
+  yield* Effect.ignore(fs.remove(whole))
+  yield* syncFolder(fs, folder)
+  return (yield* readMark(place)) ?? to
+})
 
-  const remove: Effect.Effect<void, Fault> = faulty(Effect.asVoid(unless("NotFound")(fs.remove(file))))
-
-  return { read, write, remove }
-}
+export const removeMark = (place: Place): Effect.Effect<void, Fault> =>
+  faulty(Effect.asVoid(unless("NotFound")(place.fs.remove(fileOf(place)))))

@@ -2,10 +2,10 @@
 import * as Effect from "effect/Effect"
 import { fileNameOf } from "../../../support/store/hash.ts"
 
-/** The names that are remembered: to make one takes a thread of the pool. */
+/** The most remembered names. A hash uses a thread of the pool. */
 const remembered = 4_096
 
-/** Gives the file of a thread. */
+/** Makes the function from a thread to its file. */
 export const makeFileOf = (): ((threadId: string) => Effect.Effect<string>) => {
   const names = new Map<string, string>()
   return (threadId) =>
@@ -20,7 +20,7 @@ export const makeFileOf = (): ((threadId: string) => Effect.Effect<string>) => {
     })
 }
 
-/** The name that a file gets when its thread is removed, but others were forked from it. */
+/** The new name of the file of a removed thread with forks. */
 export const baseOf = (file: string, by: string): string => `${file}.${by}.base`
 
 export const isThread = (file: string): boolean => /^[a-z0-9-]*\.[0-9a-f]{64}\.jsonl$/u.test(file)

@@ -1,4 +1,4 @@
-/** The lines of a JSONL file: decoded, and applied to a thread. */
+/** Decodes the lines of a JSONL file, and applies them to a thread. */
 import type * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -8,10 +8,10 @@ import { encode as encodePieces } from "../../../support/json/jsonPieces.ts"
 import { tornMark } from "../../../support/store/appendLog.ts"
 import { version } from "../../../support/store/version.ts"
 import * as codec from "../codec.ts"
-import * as Memory from "../memory.ts"
+import * as Memory from "../memory/thread.ts"
 import { type Guard, isNumber, isString, isUnversioned, isVersion, listOf, objectOf } from "../usual.ts"
 
-/** Every record is a line, and says who wrote it: two who write at once learn from the file who was first. */
+/** A record is a line with the id of its writer, so that writers see in the file who was first. */
 const record = <Tag extends string, const Fields extends Schema.Struct.Fields>(tag: Tag, fields: Fields) =>
   Schema.TaggedStruct(tag, { by: Schema.String, at: Schema.Finite, ...fields })
 
@@ -20,8 +20,8 @@ const Id = Schema.NullOr(Schema.String)
 const Origin = Schema.Struct({ threadId: Schema.String, entryId: Id })
 
 /**
- * A change of a thread. `Repaired`: lines before it that can't be read were reported. `Closed`: the thread was moved to
- * another store, and takes no change until it is `Reopened`.
+ * A change of a thread. `Repaired` follows a report of unreadable lines. `Closed` marks a thread that was moved to another
+ * store; it takes no change until it is `Reopened`.
  */
 const Change = Schema.Union([
   record("Create", {
@@ -33,7 +33,7 @@ const Change = Schema.Union([
     origin: Schema.optionalKey(
       Schema.Struct({ threadId: Schema.String, by: Schema.String, entryId: Id, count: Schema.Finite })
     ),
-    // Of a thread that was copied from another store.
+    // Only in threads that were copied from another store.
     past: Schema.optionalKey(
       Schema.Struct({
         createdAt: Schema.Finite,
@@ -84,17 +84,17 @@ export const usualAppend = (value: unknown): Change | undefined => {
   return append
 }
 
-/** The reading of a line: a change, the rest that a crash left of one, or something that nobody wrote like that. */
+/** A decoded line: a change, a change that a crash cut off, or a damaged one. */
 export type Line = { readonly change: Change } | { readonly torn: true } | { readonly problem: string }
 
-/** Looked at from the end: an expression would look at each `#` of a line as if it were the first at its end. */
+/** Removes marks from the end. A regular expression would take quadratic time. */
 const withoutMarks = (line: string): string => {
   let end = line.length
   while (line[end - 1] === tornMark) end--
   return line.slice(0, end)
 }
 
-/** Reads a line, without its end. */
+/** Reads a line without its line feed. */
 export const decode = (line: string): Line => {
   const text = withoutMarks(line)
   const parsed = codec.parse(text)
@@ -110,10 +110,9 @@ export const decodeBySchema = (value: unknown): Line =>
     onSuccess: (change): Line => ({ change })
   })
 
-/** The beginning of every record. */
 const beginning = '{"v":'
 
-/** Reports whether bytes that are no whole line can be the beginning of a record. */
+/** Reports whether bytes may be the beginning of a record. */
 export const mayBegin = (bytes: Uint8Array): boolean => {
   const text = new TextDecoder().decode(bytes.subarray(0, beginning.length))
   return beginning.startsWith(text)
@@ -121,31 +120,33 @@ export const mayBegin = (bytes: Uint8Array): boolean => {
 
 export const encode = (change: Change): string => JSON.stringify({ v: version, ...change })
 
-/** A line that may be large, piece by piece. */
+/** Encodes a large record piece by piece. */
 export const encodeSlowly = (change: Change): Effect.Effect<ReadonlyArray<Uint8Array>> =>
   encodePieces({ v: version, ...change })
 
-/**
- * The effect of a record on the thread: none, when somebody else was first. `Broken`: it builds on what is not there.
- */
+/** The effect of a record on its thread: `Void` after another writer was first, `Broken` if it needs a missing entry. */
 export type Effected = "Done" | "Void" | "Broken"
 
-/** Does to a thread what a record says. */
+const hasEntry = (memory: Memory.Memory, id: string | null): boolean =>
+  id === null || Memory.find(memory, id) !== undefined
+
+const applyAppend = (memory: Memory.Memory, { at, behind, entries, leaf }: Append): Effected => {
+  if (behind !== undefined && !hasEntry(memory, behind)) return "Broken"
+  if (Memory.append(memory, leaf, entries, at, behind === undefined ? leaf : behind)._tag === "Done") return "Done"
+  return hasEntry(memory, leaf) ? "Void" : "Broken"
+}
+
+/** Applies a record to its thread. */
 export const apply = (memory: Memory.Memory, change: Exclude<Change, Create | Mark>): Effected => {
   switch (change._tag) {
-    case "Append": {
-      const { at, behind = change.leaf, entries, leaf } = change
-      const isThere = (id: string | null) => id === null || Memory.find(memory, id) !== undefined
-      if (behind !== leaf && !isThere(behind)) return "Broken"
-      if (Memory.append(memory, leaf, entries, at, behind)._tag === "Done") return "Done"
-      return isThere(leaf) ? "Void" : "Broken"
-    }
+    case "Append":
+      return applyAppend(memory, change)
     case "Hang":
-      if (change.label.target !== null && Memory.find(memory, change.label.target) === undefined) return "Broken"
+      if (!hasEntry(memory, change.label.target)) return "Broken"
       return Memory.addLabel(memory, change.id, change.label, change.at)._tag === "Done" ? "Done" : "Void"
     case "Move":
       if ((memory.leaf?.id ?? null) !== change.from) return "Void"
-      if (change.to !== null && Memory.find(memory, change.to) === undefined) return "Broken"
+      if (!hasEntry(memory, change.to)) return "Broken"
       return Memory.move(memory, change.from, change.to, change.at) ? "Done" : "Void"
     case "Describe":
     case "Archive":

@@ -5,23 +5,23 @@ import * as Schema from "effect/Schema"
 import type { Entry, Stored, Thread } from "../../../core/SessionStore.ts"
 import * as codec from "../codec.ts"
 
-/** An id that may be absent, as scripts take it. */
+/** Encodes an optional id for scripts. */
 export const mark = (id: string | null): string => (id === null ? "-" : `+${id}`)
 
 export const unmark = (value: string | undefined): string | null =>
   value === undefined || value === "" || value === "-" ? null : value.slice(1)
 
-/** The reply of a script: texts, where absent ones are empty. */
+/** Reads a reply as texts. Missing ones are empty. */
 export const texts = (reply: unknown): ReadonlyArray<string> =>
   Array.isArray(reply)
     ? reply.map((part: unknown) => (Predicate.isString(part) || Predicate.isNumber(part) ? String(part) : ""))
     : []
 
-/** Lists of texts. */
+/** Reads a reply as lists of texts. */
 export const lists = (reply: unknown): ReadonlyArray<ReadonlyArray<string>> =>
   Array.isArray(reply) ? reply.map(texts) : []
 
-/** The fields of a thread, in the order of `scripts.ts`. */
+/** Reads a thread from its fields, in the order of `scripts.ts`. */
 export const toThread = (fields: ReadonlyArray<string>): Result.Result<Thread, string> => {
   const [threadId = "", created, updated, metadata = "", archived, leaf, step, , originThread = "", entry] = fields
   return Result.map(codec.decodeObject(metadata), (decoded) => ({
@@ -35,17 +35,17 @@ export const toThread = (fields: ReadonlyArray<string>): Result.Result<Thread, s
   }))
 }
 
-/** An entry as a client writes it: a line of its properties, and its JSON. */
+/** Writes an entry as a line of its properties, and its JSON. */
 export const toPart = ({ at, entry, id, parentId }: Stored): string =>
   `${JSON.stringify([id, parentId, at, entry._tag])}\n${codec.encode(entry)}`
 
-/** A record as a script would write it. */
+/** Writes a record as the scripts do. */
 export const toRecord = (stored: Stored, place: string, step: number): string => `${place} ${step} ${toPart(stored)}`
 
 const Line = Schema.Tuple([Schema.String, Schema.NullOr(Schema.String), Schema.Finite, Schema.String])
 const decodeLine = Schema.decodeUnknownResult(Line)
 
-/** A record, with its entry as JSON. */
+/** A record. Its body is the JSON of the entry. */
 export interface Record {
   readonly id: string
   readonly parentId: string | null

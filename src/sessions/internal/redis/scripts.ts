@@ -7,18 +7,19 @@ import type { Fault } from "../tables.ts"
 /**
  * The beginning of every script. All keys begin with `KEYS[1]`:
  *
- * - `ids`: ids of threads, and the number of each
- * - `listed:0`, `listed:1`: ids of threads and of archived ones, what changed last first
+ * - `ids`: the number of each thread by its id
+ * - `listed:0`, `listed:1`: ids of open and archived threads, the last change first
  * - `said`: numbers of threads by their newest entry
- * - `moved`: the place that the threads were moved to, if they were
- * - `waits:0`, `waits:1`: what threads and archived ones wait for, by time: id of the request, a line's end, id of the thread
- * - `asked`: the same in the order of their ids; `asks`: the same, and the request's JSON
- * - `waits:upto`: the next thread whose waits are to be put there, of those that were there before; `done` after the last
- * - `t:<number>`: a thread; `e:`, `i:`, `l:` its own entries, the places of their ids, the places of its labels; `w:`
- *   what it waits for
+ * - `moved`: the place that the threads were moved to
+ * - `waits:0`, `waits:1`: names of open requests of open and archived threads, by time. A name is the id of the request, a
+ *   line feed, and the id of the thread
+ * - `asked`: names of open requests in their order; `asks`: the JSON of each
+ * - `waits:upto`: the next older thread to index; `done` after the last
+ * - `t:<number>`: a thread; `e:` its own entries, `i:` their places by id, `l:` the places of labels, `w:` names of its open
+ *   requests
  *
- * Ids that may be absent are `-`, or `+` and the id. The place of an entry is `<number>:<index>`. A record is the place
- * of the parent, the step, and what the client wrote. Nothing is written before all is checked.
+ * An optional id is `-`, or `+` and the id. The place of an entry is `<number>:<index>`. A record is the place of the
+ * parent, the step, and the text from the client. Scripts check everything before the first write.
  */
 const shared = `
 local P = KEYS[1]
@@ -57,11 +58,11 @@ local function placeOf(k, mark)
   local place = at .. ':' .. n
   return place, tonumber(string.match(recordAt(place), '^%S+ (%d+) '))
 end
-local function put(k, n, id, place, step, part)
+local function putEntry(k, n, id, place, step, part)
   call('HSET', P .. 'e:' .. k, n, place .. ' ' .. step .. ' ' .. part)
   call('HSET', P .. 'i:' .. k, id, n)
 end
-local function listed(id, archived, at)
+local function setListed(id, archived, at)
   call('ZADD', P .. 'listed:' .. archived, '-' .. at, id)
 end
 local function clear(k)
@@ -97,7 +98,7 @@ local function drop(k)
 end
 `
 
-/** Ends a script that would change something in a store whose threads were moved. */
+/** Refuses a change of moved threads. */
 const unmoved = `
 local moved = call('GET', P .. 'moved')
 if moved then return redis.error_reply('${beginning}' .. moved) end
@@ -123,14 +124,14 @@ local k = call('INCR', P .. 'next')
 call('HSET', thread(k), 'id', ARGV[1], 'created', ARGV[2], 'updated', ARGV[2], 'metadata', ARGV[3], 'archived', 0,
   'leaf', '-', 'place', '-', 'step', 0, 'count', 0, 'forks', 0, 'origin', '')
 call('HSET', P .. 'ids', ARGV[1], k)
-listed(ARGV[1], 0, ARGV[2])
+setListed(ARGV[1], 0, ARGV[2])
 return 1
 `)
 
-/** A number for a thread that is not there yet. */
+/** Reserves a number for a thread. */
 export const number = script("return tostring(call('INCR', P .. 'next'))")
 
-/** Number, index of the first, then of each entry: its id, its record, whether it is a label. Gone in an hour. */
+/** Number, index of the first, then of each entry: id, record, whether it is a label. Expires after an hour. */
 export const stage = script(`${unmoved}local k, n = ARGV[1], tonumber(ARGV[2])
 for i = 3, #ARGV, 3 do
   call('HSET', P .. 'e:' .. k, n, ARGV[i + 1])
@@ -144,7 +145,7 @@ return 1
 
 /**
  * Number, id, time of creation, metadata, archived, leaf, its place, its step, count, newest time of an entry, time of
- * the last change, thread and entry that it was forked from elsewhere, waits.
+ * the last change, thread and entry of its former origin, waits.
  */
 export const publish = script(`${unmoved}local k = ARGV[1]
 if keyOf(ARGV[2]) then
@@ -157,7 +158,7 @@ call('HSET', thread(k), 'id', ARGV[2], 'created', ARGV[3], 'updated', ARGV[11], 
   'leaf', ARGV[6], 'place', ARGV[7], 'step', ARGV[8], 'count', ARGV[9], 'forks', 0, 'origin', '',
   'originThread', ARGV[12], 'originEntry', ARGV[13])
 call('HSET', P .. 'ids', ARGV[2], k)
-listed(ARGV[2], ARGV[5], ARGV[11])
+setListed(ARGV[2], ARGV[5], ARGV[11])
 call('ZADD', P .. 'said', '-' .. ARGV[10], k)
 wait(k, ARGV[2], ARGV[5], ARGV[14])
 return 1
@@ -175,15 +176,12 @@ call('HSET', thread(k), 'id', ARGV[3], 'created', ARGV[4], 'updated', ARGV[4], '
   'originCount', call('HGET', thread(source), 'count'), 'originThread', ARGV[1], 'originEntry', ARGV[2])
 call('HINCRBY', thread(source), 'forks', 1)
 call('HSET', P .. 'ids', ARGV[3], k)
-listed(ARGV[3], 0, ARGV[4])
+setListed(ARGV[3], 0, ARGV[4])
 wait(k, ARGV[3], 0, ARGV[6])
 return 'Done'
 `)
 
-/**
- * Id, leaf, where to (`=` for the leaf), time, waits (empty: as before), then of each entry: its id, and what the client
- * writes of it.
- */
+/** Id, leaf, parent (`=` for the leaf), time, waits (empty: unchanged), then of each entry: id, text from the client. */
 export const append = script(`
 local k = keyOf(ARGV[1])
 if not k then return {} end
@@ -199,18 +197,18 @@ ${unmoved}
 local n = tonumber(t[5])
 for i = 6, #ARGV, 2 do
   step = step + 1
-  put(k, n, ARGV[i], place, step, ARGV[i + 1])
+  putEntry(k, n, ARGV[i], place, step, ARGV[i + 1])
   place = k .. ':' .. n
   n = n + 1
 end
 call('HSET', thread(k), 'leaf', '+' .. ARGV[#ARGV - 1], 'place', place, 'step', step, 'count', n, 'updated', ARGV[4])
-listed(ARGV[1], 0, ARGV[4])
+setListed(ARGV[1], 0, ARGV[4])
 call('ZADD', P .. 'said', 'LT', '-' .. ARGV[4], k)
 wait(k, ARGV[1], 0, ARGV[5])
 return { tostring(step) }
 `)
 
-/** Id, target, time, id of the label, and what the client writes of it. */
+/** Id, target, time, id of the label, text from the client. */
 export const addLabel = script(`${unmoved}local k = keyOf(ARGV[1])
 if not k then return {} end
 local t = call('HMGET', thread(k), 'archived', 'count')
@@ -218,10 +216,10 @@ if t[1] == '1' then return {} end
 if find(k, ARGV[4]) then return { '', ARGV[4] } end
 local place, step = placeOf(k, ARGV[2])
 if not place then return {} end
-put(k, t[2], ARGV[4], place, step + 1, ARGV[5])
+putEntry(k, t[2], ARGV[4], place, step + 1, ARGV[5])
 call('RPUSH', P .. 'l:' .. k, t[2])
 call('HSET', thread(k), 'count', tonumber(t[2]) + 1, 'updated', ARGV[3])
-listed(ARGV[1], 0, ARGV[3])
+setListed(ARGV[1], 0, ARGV[3])
 return { tostring(step + 1) }
 `)
 
@@ -233,7 +231,7 @@ if t[1] == '1' or t[2] ~= ARGV[2] then return 0 end
 local place, step = placeOf(k, ARGV[3])
 if not place then return 0 end
 call('HSET', thread(k), 'leaf', ARGV[3], 'place', place, 'step', step, 'updated', ARGV[4])
-listed(ARGV[1], 0, ARGV[4])
+setListed(ARGV[1], 0, ARGV[4])
 wait(k, ARGV[1], 0, ARGV[5])
 return 1
 `)
@@ -244,7 +242,7 @@ if not k then return 0 end
 call('HSET', thread(k), ARGV[2], ARGV[3], 'updated', ARGV[4])
 local archived = call('HGET', thread(k), 'archived')
 call('ZREM', P .. 'listed:' .. (archived == '1' and '0' or '1'), ARGV[1])
-listed(ARGV[1], archived, ARGV[4])
+setListed(ARGV[1], archived, ARGV[4])
 local before = P .. 'waits:' .. (archived == '1' and '0' or '1')
 for _, one in ipairs(call('SMEMBERS', P .. 'w:' .. k)) do
   local at = call('ZSCORE', before, one)
@@ -256,7 +254,7 @@ end
 return 1
 `)
 
-/** Id. What others were forked from is kept without its id. */
+/** Id. A thread with forks stays without its id. */
 export const remove = script(`${unmoved}local k = keyOf(ARGV[1])
 if not k then return 0 end
 call('HDEL', P .. 'ids', ARGV[1])
@@ -281,10 +279,7 @@ if not place then return {} end
 return { recordAt(place) }
 `)
 
-/**
- * Id, id of an entry or `@` and its place, how many. Gives the place of the next one and the records; `!` if one of a
- * thread that is there is lost.
- */
+/** Id, id of an entry or `@` and its place, limit. Gives the place of the next entry and the records; `!` for a lost one. */
 export const path = script(`
 local k, place = keyOf(ARGV[1]), nil
 if string.sub(ARGV[2], 1, 1) == '@' then place = string.sub(ARGV[2], 2)
@@ -313,7 +308,7 @@ end
 return out
 `)
 
-/** Id, how many come before, how many at most. */
+/** Id, offset, limit. */
 export const entries = script(`
 local out, k = {}, keyOf(ARGV[1])
 if not k then return out end
@@ -329,7 +324,7 @@ end
 return out
 `)
 
-/** The members of a set behind one of a score (`-inf`: from the first), so many of them. */
+/** Lists members of a set behind a score and member (`-inf`: from the first). */
 const behind = `
 local function behind(set, score, member, count)
   local out, offset = {}, 0
@@ -346,7 +341,7 @@ local function behind(set, score, member, count)
 end
 `
 
-/** Archived, score, id, how many. */
+/** Archived, score, id, limit. */
 export const list = script(`${behind}
 local out = {}
 for _, found in ipairs(behind(P .. 'listed:' .. ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]))) do
@@ -355,7 +350,7 @@ end
 return out
 `)
 
-/** Score, number, how many. Gives numbers and scores of threads, the one with the newest entry first. */
+/** Score, number, limit. Gives numbers and scores of threads, the newest entry first. */
 export const said = script(`${behind}
 local out = {}
 for _, found in ipairs(behind(P .. 'said', ARGV[1], ARGV[2], tonumber(ARGV[3]))) do
@@ -368,7 +363,7 @@ return out
 /** Id. */
 export const numberOf = script("return keyOf(ARGV[1]) or ''")
 
-/** Number, index to end before (`-`: the end), how many. Gives id, archived, the index to go on with, and records. */
+/** Number, end (`-`: of the thread), limit. Gives id, archived, the next end, and records. */
 export const talk = script(`
 local k = ARGV[1]
 local t = call('HMGET', thread(k), 'id', 'archived', 'count')
@@ -380,22 +375,23 @@ for n = start, stop - 1 do table.insert(out, call('HGET', P .. 'e:' .. k, n)) en
 return out
 `)
 
-/** Archived, how many come before, how many at most. Gives ids of threads. */
+/** Archived, offset, limit. Gives ids of threads. */
 export const names = script(`
 return call('ZRANGE', P .. 'listed:' .. ARGV[1], ARGV[2], ARGV[2] + ARGV[3] - 1)
 `)
 
-/** The place that the threads were moved to, or nothing. */
+/** Gives the place that the threads were moved to. */
 export const moved = script("return call('GET', P .. 'moved') or ''")
 
-/** A place. An earlier one stays. */
+/** A place. An earlier mark stays. */
 export const close = script(`
 call('SET', P .. 'moved', ARGV[1], 'NX')
 return call('GET', P .. 'moved')
 `)
 
 export const reopen = script("return call('DEL', P .. 'moved')")
-/** Score, name, how many. Gives names and requests of what waits. */
+
+/** Score, name, limit. Gives names and open requests. */
 export const waiting = script(`${behind}
 local out = {}
 for _, found in ipairs(behind(P .. 'waits:0', ARGV[1], ARGV[2], tonumber(ARGV[3]))) do
@@ -405,7 +401,7 @@ end
 return out
 `)
 
-/** Id of a thread. Gives names and requests of what it waits for. */
+/** Id of a thread. Gives names and open requests. */
 export const waitsOf = script(`
 local out, k = {}, keyOf(ARGV[1])
 if not k or call('HGET', thread(k), 'archived') == '1' then return out end
@@ -424,7 +420,7 @@ end
 return {}
 `)
 
-/** How many. Gives the number to go on with, then ids and leaves; nothing when all threads have been there. */
+/** Limit. Gives the next number, then ids and leaves; nothing after the last thread. */
 export const unindexed = script(`
 local upto = call('GET', P .. 'waits:upto') or '1'
 if upto == 'done' then return {} end
@@ -445,7 +441,7 @@ end
 return out
 `)
 
-/** The number to go on with, then ids, leaves and waits. */
+/** The next number, then ids, leaves and waits. */
 export const index = script(`
 for i = 2, #ARGV, 3 do
   local k = keyOf(ARGV[i])

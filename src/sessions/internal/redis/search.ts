@@ -1,22 +1,23 @@
-/** Finds messages in Redis, which has no index of them. */
+/** Finds messages in Redis by reading them, without an index. */
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { text as messageText } from "../../../core/Message.ts"
 import type { Hit } from "../../../core/SessionStore.ts"
 import { key } from "../ids.ts"
-import { firstHits, isHitBehind } from "../memory.ts"
+import { firstHits, isHitBehind } from "../memory/order.ts"
 import type { SearchQuery, Tables } from "../tables.ts"
 import { excerpt, matches } from "../words.ts"
 import { texts, toRecordOf, toStored } from "./records.ts"
 import * as scripts from "./scripts.ts"
 
-/** The number of entries that are read at once. */
+/** The entries of one script. */
 const batch = 50
 
-/** The number of threads that are looked up at once. */
+/** The threads of one script. */
 const threads = 100
 
-/** The hit that a record is, if any. An entry that can't be read is never found. */
+/** Checks a record for the phrases. Unreadable entries are left out. */
 const hitsOf = (threadId: string, record: string, { after, phrases }: SearchQuery): ReadonlyArray<Hit> => {
   const known = Result.getOrUndefined(toRecordOf(record))
   const stored = known?.tag === "Message" ? Result.getOrUndefined(toStored(known)) : undefined
@@ -29,10 +30,7 @@ const hitsOf = (threadId: string, record: string, { after, phrases }: SearchQuer
   return isHitBehind(hit, after) ? [hit] : []
 }
 
-/**
- * Reads messages until those that are left are older than all that was found: threads by their newest entry, each
- * wholly.
- */
+/** Searches threads in the order of their newest entries, until the rest is older than all hits. */
 export const makeSearch = (run: scripts.Run): Tables["search"] => {
   const searchThread = Effect.fnUntraced(function* (thread: string, query: SearchQuery) {
     let [found, stop]: [ReadonlyArray<Hit>, string] = [[], "-"]
@@ -53,15 +51,15 @@ export const makeSearch = (run: scripts.Run): Tables["search"] => {
     let found: ReadonlyArray<Hit> = []
     let [score, member] = ["-inf", ""]
     while (true) {
-      const page = texts(yield* run(scripts.said, score, member, threads))
-      for (let index = 0; index < page.length; index += 2) {
-        member = page[index] ?? ""
-        score = page[index + 1] ?? ""
+      const page = Arr.chunksOf(texts(yield* run(scripts.said, score, member, threads)), 2)
+      for (const [thread, newest = ""] of page) {
+        member = thread
+        score = newest
         const oldest = found[query.limit - 1]
         if (oldest !== undefined && -Number(score) < oldest.at) return found
         found = firstHits([...found, ...(yield* searchThread(member, query))], query.limit)
       }
-      if (page.length < 2 * threads) return found
+      if (page.length < threads) return found
     }
   })
 }

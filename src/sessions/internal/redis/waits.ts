@@ -1,19 +1,20 @@
-/** The index of what waits, in Redis. */
+/** The index of open requests in Redis. */
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Waiting } from "../../../core/SessionStore.ts"
 import { key } from "../ids.ts"
-import { firstWaits } from "../memory.ts"
+import { firstWaits } from "../memory/order.ts"
 import type { Fault, Tables, Waits } from "../tables.ts"
 import { type Backlog, makeCatchUp, toRequest } from "../waits.ts"
 import { texts, unmark } from "./records.ts"
 import * as scripts from "./scripts.ts"
 
-/** Waits as scripts take them. */
+/** Encodes open requests for scripts. */
 export const toList = (waits: Waits): string =>
   JSON.stringify(waits.map((request) => [request.id, String(request.at), JSON.stringify(request)]))
 
-/** The threads that are looked at in one go. */
+/** The threads of one step through the backlog. */
 const page = 200
 
 const nameOf = (requestId: string, threadId: string): string => `${requestId}\n${threadId}`
@@ -24,15 +25,11 @@ const toWaiting = (name: string, body: string): Result.Result<Waiting, string> =
 }
 
 const toWaits = (reply: unknown): Effect.Effect<ReadonlyArray<Waiting>, Fault> => {
-  const found = texts(reply)
-  const waits: Array<Result.Result<Waiting, string>> = []
-  for (let index = 0; index < found.length; index += 2) {
-    waits.push(toWaiting(found[index] ?? "", found[index + 1] ?? ""))
-  }
+  const waits = Arr.chunksOf(texts(reply), 2).map(([name, body = ""]) => toWaiting(name, body))
   return Effect.mapError(Effect.fromResult(Result.all(waits)), (problem) => ({ reason: { _tag: "Corrupt", problem } }))
 }
 
-/** Reads the index by scripts. */
+/** Makes the queries of the index. */
 export const makeWaits = (run: scripts.Run, path: Tables["path"]): Pick<Tables, "waiting" | "waitingFor"> => {
   let upto = ""
   const backlog: Backlog = {
@@ -40,11 +37,7 @@ export const makeWaits = (run: scripts.Run, path: Tables["path"]): Pick<Tables, 
       const [next, ...found] = texts(reply)
       if (next === undefined) return undefined
       upto = next
-      const threads: Array<{ readonly threadId: string; readonly leaf: string }> = []
-      for (let index = 0; index < found.length; index += 2) {
-        threads.push({ threadId: found[index] ?? "", leaf: unmark(found[index + 1]) ?? "" })
-      }
-      return threads
+      return Arr.chunksOf(found, 2).map(([threadId, leaf]) => ({ threadId, leaf: unmark(leaf) ?? "" }))
     }),
     put: (found) =>
       run(

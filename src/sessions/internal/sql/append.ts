@@ -19,39 +19,36 @@ import { room } from "./sqlite.ts"
 import { toCells, type WaitsIndex } from "./waits.ts"
 import type { Source } from "./walk.ts"
 
-/** An append that is about to be made. */
+/** An append to make. */
 export interface Batch {
   readonly threadId: string
   readonly leaf: string | null
   readonly behind: string | null
   readonly entries: ReadonlyArray<NewEntry>
   readonly at: number
-  /** About as many as the entries have. */
+  /** An estimate. */
   readonly bytes: number
-  /** What the thread waits for then; `undefined`: what it did. */
+  /** The new open requests; `undefined`: unchanged. */
   readonly waits: Waits | undefined
 }
 
-/** An append of about so many bytes would stop the process for milliseconds: it is written entry by entry. */
+/** The bytes from which an append is written entry by entry, because one write would block for milliseconds. */
 export const large = 1024 * 1024
 
-/**
- * The new step of the thread, or the reason why nothing was stored: an id that is taken, or (`undefined`) another
- * state.
- */
+/** The new step of the thread, or the reason of a refusal: a taken id, or (`undefined`) another leaf. */
 export type Outcome = number | { readonly taken: string | undefined }
 
-/** Appends at once or not at all. */
+/** Appends all entries, or none. */
 export type Append = (batch: Batch) => Effect.Effect<Outcome, Fault>
 
-/** The outcome where the thread does not stand where it should. Whoever has to report it looks up why. */
+/** The outcome for a thread with another leaf, or with a taken id that the caller looks up. */
 export const other: Exclude<Outcome, number> = { taken: undefined }
 
-/** An id that is taken violates an index; whoever has to report it looks up which one. */
+/** Maps the violation of the index of ids to a refusal. */
 const refusal = (error: SqlError): Effect.Effect<Outcome, Fault> =>
   error.reason._tag === "UniqueViolation" ? Effect.succeed(other) : Effect.fail(toFault(error))
 
-/** An append as the functions that the migrations made take it. */
+/** The arguments of `session_append`. */
 const argumentsOf = ({ at, behind, entries, leaf, threadId, waits }: Batch) =>
   [
     key(threadId),
@@ -71,7 +68,7 @@ const outcomeOf = (row: Row | undefined): Outcome => {
   return nullable(row, "reached") === null ? other : number(row, "reached")
 }
 
-/** One statement, which is one round trip. */
+/** Appends with one statement, in one round trip. */
 const appendOne =
   (sql: SqlClient) =>
   (
@@ -87,36 +84,36 @@ const appendOne =
     })
   }
 
-/** Appends of a group: one more would be a statement that is large. */
+/** The most appends of a group, so that its statement stays small. */
 const most = 100
 
-/** An append of more characters goes alone. */
-const lonely = 100_000
+/** The characters from which an append is not grouped. */
+const groupable = 100_000
 
-/** The connections that groups use at once: while one is committed, the next is written. */
+/** The connections of groups: one is written while another is committed. */
 const lanes = 2
 
-/** Appends of several threads in one turn of the event loop, and while others are under way, are one statement. */
+/** Groups the appends of several threads into one statement. */
 export const appendPostgres = (sql: SqlClient): OwnWrites["append"] => {
   const one = appendOne(sql)
 
   const write = (due: ReadonlyArray<Due<Arguments, Outcome, Fault>>): Effect.Effect<void> => {
     const [first] = due
     if (first === undefined) return Effect.void
-    const alone = ({ item, resume }: Due<Arguments, Outcome, Fault>) =>
+    const writeOne = ({ item, resume }: Due<Arguments, Outcome, Fault>) =>
       Effect.matchEffect(one(item), {
         onFailure: (fault) => Effect.sync(() => resume(Effect.fail(fault))),
         onSuccess: (outcome) => Effect.sync(() => resume(Effect.succeed(outcome)))
       })
-    if (due.length === 1) return alone(first)
+    if (due.length === 1) return writeOne(first)
     const batches = JSON.stringify(due.map(({ item }) => item))
     const statement = sql`SELECT n, reached, clash FROM session_append_all(${batches}::text::jsonb)`
     return Effect.matchEffect(statement.withoutTransform, {
       onFailure: (error) =>
-        // The others have no part in the failure of one; without a connection, all fail.
+        // After the failure of one append, the others are written one by one. Without a connection, all fail.
         error.reason._tag === "ConnectionError"
           ? Effect.sync(() => due.forEach(({ resume }) => resume(Effect.fail(toFault(error)))))
-          : Effect.forEach(due, alone, { discard: true }),
+          : Effect.forEach(due, writeOne, { discard: true }),
       onSuccess: (rows) =>
         Effect.sync(() => {
           const outcomes = new Map(rows.map((row) => [number(row, "n"), outcomeOf(row)]))
@@ -125,8 +122,8 @@ export const appendPostgres = (sql: SqlClient): OwnWrites["append"] => {
     })
   }
 
-  /** Each entry by a statement of its own, all of them or none. */
-  const several = Effect.fnUntraced(function* (batch: Batch) {
+  /** Appends each entry with its own statement, in one transaction. */
+  const appendEach = Effect.fnUntraced(function* (batch: Batch) {
     let { behind, leaf } = batch
     let outcome: Outcome = other
     for (const [index, { entry, id }] of batch.entries.entries()) {
@@ -141,15 +138,15 @@ export const appendPostgres = (sql: SqlClient): OwnWrites["append"] => {
 
   const submit = group({ lanes, most, sourceOf: ([thread]) => thread, write })
   return (batch) => {
-    if (batch.bytes > large) return atOnce(sql, several(batch))
+    if (batch.bytes > large) return transact(sql, appendEach(batch))
     const item = argumentsOf(batch)
-    const isLarge = item[3].reduce((sum, [, , body]) => sum + body.length, 0) > lonely
+    const isLarge = item[3].reduce((sum, [, , body]) => sum + body.length, 0) > groupable
     return isLarge ? one(item) : inTransaction(sql, one(item), submit(item))
   }
 }
 
-/** Does all of a write or, if it is refused, nothing. */
-const atOnce = <E>(sql: SqlClient, write: Effect.Effect<Outcome, E | Exclude<Outcome, number>>) =>
+/** Writes in a transaction. A refusal rolls it back. */
+const transact = <E>(sql: SqlClient, write: Effect.Effect<Outcome, E | Exclude<Outcome, number>>) =>
   Effect.catchIf(
     transaction(sql)(write),
     (failure): failure is Exclude<Outcome, number> =>
@@ -157,17 +154,17 @@ const atOnce = <E>(sql: SqlClient, write: Effect.Effect<Outcome, E | Exclude<Out
     (refused) => Effect.succeed<Outcome>(refused)
   )
 
-/** A transaction of SQLite, whoever's client it is. */
+/** Appends in a transaction of any SQLite client. */
 export const appendSqlite = (
   sql: SqlClient,
-  { visible, within }: Pick<Entries, "visible" | "within">,
+  { visible, inThread }: Pick<Entries, "visible" | "inThread">,
   { set }: Pick<WaitsIndex, "set">
 ): Append => {
   const write = Effect.fnUntraced(function* (
     { at, behind, entries, leaf, threadId, waits }: Batch,
     bodies: ReadonlyArray<string>
   ) {
-    // It writes first: nobody else does from here on.
+    // The first statement writes, and so locks the database.
     const thread = yield* first(sql`UPDATE session_threads SET updated_at = ${at}, listed = ${at}, pending = 1
       WHERE id = ${key(threadId)} AND archived = 0 AND leaf_id IS ${leaf === null ? null : key(leaf)}
       RETURNING key, leaf_pk, step, top`)
@@ -181,15 +178,15 @@ export const appendSqlite = (
       if (mayBeTaken(top, id) && (yield* visible(threadId, id)) !== undefined) return yield* Effect.fail(other)
     const owner = number(thread, "key")
     const row = yield* first(sql`SELECT coalesce(max(e.pk), ${owner * room}) AS last FROM session_entries e
-      WHERE ${within(owner)}`)
+      WHERE ${inThread(owner)}`)
     const last = row === undefined ? owner * room : number(row, "last")
     const { pk, step } = place
     for (const [n, { entry, id }] of entries.entries()) {
       const body = bodies[n] ?? ""
-      if (body.length > lonely) yield* Effect.yieldNow
+      if (body.length > groupable) yield* Effect.yieldNow
       yield* rows(sql`INSERT INTO session_entries (pk, thread, id, parent, step, at, type, body) VALUES (${last + 1 + n},
         ${owner}, ${id}, ${n === 0 ? pk : last + n}, ${step + 1 + n}, ${at}, ${entry._tag}, ${body})`)
-      if (body.length > lonely) yield* Effect.yieldNow
+      if (body.length > groupable) yield* Effect.yieldNow
     }
     yield* rows(sql`UPDATE session_threads SET leaf_pk = ${last + entries.length}, leaf_id = ${entries.at(-1)?.id ?? null},
       step = ${step + entries.length}, top = ${topOf(top, entries)} WHERE key = ${owner}`)
@@ -198,38 +195,38 @@ export const appendSqlite = (
   })
   return (batch) =>
     Effect.flatMap(
-      // Nobody waits for the file meanwhile.
+      // Entries are encoded before the transaction, which locks the file.
       Effect.forEach(batch.entries, ({ entry }) =>
         batch.bytes > large ? encodeSlowly(entry) : Effect.succeed(encode(entry))
       ),
-      (bodies) => atOnce(sql, write(batch, bodies))
+      (bodies) => transact(sql, write(batch, bodies))
     )
 }
 
-/** Writes to the tables past the statements of a client. */
+/** Writes of a client without its statements. */
 export interface OwnWrites {
   readonly append: Append
-  /** Makes a thread without entries. `false`: there is one already. */
+  /** Creates an empty thread. `false`: the id is in use. */
   readonly create: (thread: NewThread) => Effect.Effect<boolean, Fault>
 }
 
-/** A client's own way to the tables, past its statements. */
+/** A faster way of a client to the tables, without its statements. */
 export interface OwnWay extends OwnWrites {
   readonly reads: (other: Source) => Source
-  /** Reads what takes long without stopping the process; there is none for a database in memory. */
+  /** Runs slow queries in another thread. A database in memory has none. */
   readonly aside: Aside | undefined
 }
 
 const own = new WeakMap<SqlClient, () => OwnWay>()
 
-/** Has a client read and write in its own way. It is asked for when the tables are there. */
+/** Registers the own way of a client. `way` runs after the migration. */
 export const lendWay = (sql: SqlClient, way: () => OwnWay): void => {
   own.set(sql, way)
 }
 
 export const ownWay = (sql: SqlClient): OwnWay | undefined => own.get(sql)?.()
 
-/** Does one thing where the fiber has a transaction of the client, which it is a part of, and another elsewhere. */
+/** Runs `inside` within a transaction of the client, and `outside` without one. */
 export const inTransaction = <A, E>(
   sql: SqlClient,
   inside: Effect.Effect<A, E>,

@@ -14,24 +14,25 @@ import { type Source, walk } from "./walk.ts"
 
 /** An entry that a thread sees. */
 export interface Visible {
+  readonly id: string
   readonly pk: number
   readonly step: number
   readonly row: Row
 }
 
-/** The column that says what an entry is. */
+/** The column of the kind of an entry. */
 export const kindColumn = (sql: SqlClient): string => sql.onDialectOrElse({ pg: () => "tag", orElse: () => "type" })
 
 export type Entries = ReturnType<typeof makeEntries>
 
-/** Reads entries. What they find depends on nothing but what is stored. */
+/** Makes the queries for entries. */
 export const makeEntries = (sql: SqlClient) => {
   const columns = sql.literal(entryColumns)
   const isPostgres = isPostgresClient(sql)
   const kind = sql.literal(`e.${kindColumn(sql)}`)
   /**
-   * The threads that a thread sees entries of, and the last one of each. What it is joined with comes second: SQLite
-   * would go through all entries otherwise. It ends in a damaged file, too (`UNION`).
+   * The threads whose entries a thread sees, and the last visible entry of each. Join other tables behind it: otherwise
+   * SQLite scans all entries. `UNION` ends the recursion in a damaged file, too.
    */
   const line = (threadId: string) => sql`line (thread, last) AS (
     SELECT key, 9007199254740991 FROM session_threads WHERE id = ${key(threadId)}
@@ -39,31 +40,28 @@ export const makeEntries = (sql: SqlClient) => {
     SELECT t.origin, t.origin_last FROM line JOIN session_threads t ON t.key = line.thread WHERE t.origin IS NOT NULL
   )`
 
-  /**
-   * The entries `e` of a thread behind one, and up to another one. There is one bound at each end: of two, SQLite may
-   * take the one that is further away.
-   */
-  const within = (thread: number, after = 0, last = Number.MAX_SAFE_INTEGER) =>
+  /** Entries `e` of a thread between two numbers. Each end has one bound, because SQLite may choose the worse of two. */
+  const inThread = (thread: number, after = 0, last = Number.MAX_SAFE_INTEGER) =>
     isPostgres
       ? sql`e.thread = ${thread} AND e.pk > ${after} AND e.pk <= ${last}`
       : sql`e.pk > ${Math.max(thread * room, after)} AND e.pk <= ${Math.min((thread + 1) * room - 1, last)}`
 
-  const named = (threadId: string) => (text: string) => rows(sql.unsafe<Row>(text, [key(threadId)]))
+  const runFor = (threadId: string) => (text: string) => rows(sql.unsafe<Row>(text, [key(threadId)]))
 
-  /** Puts ids into the index of SQLite, where there are many that are not. A disk that is full stops no reading. */
-  const name = (threadId: string) =>
-    Effect.flatMap(named(threadId)(tooMany("id")), (many) =>
+  /** Adds ids to the index of SQLite if many are missing. Reading continues on a full disk. */
+  const indexIds = (threadId: string) =>
+    Effect.flatMap(runFor(threadId)(tooMany("id")), (many) =>
       many.length === 0
         ? Effect.void
-        : Effect.ignore(transaction(sql)(Effect.forEach(nameAll("id"), named(threadId), { discard: true })))
+        : Effect.ignore(transaction(sql)(Effect.forEach(nameAll("id"), runFor(threadId), { discard: true })))
     )
 
-  const found = (threadId: string, id: string): Effect.Effect<Row | undefined, Fault> =>
+  const findRow = (threadId: string, id: string): Effect.Effect<Row | undefined, Fault> =>
     isPostgres
       ? first(sql`SELECT ${columns} FROM session_threads t CROSS JOIN LATERAL session_visible(t.key, ${key(id)}::text) v
           JOIN session_entries e ON e.pk = v.pk WHERE t.id = ${key(threadId)}`)
       : Effect.andThen(
-          name(threadId),
+          indexIds(threadId),
           first(
             sql.unsafe<Row>(
               `${seenBy("id")} SELECT ${entryColumns} FROM session_entries e WHERE e.pk = (SELECT pk FROM seen LIMIT 1)`,
@@ -73,17 +71,17 @@ export const makeEntries = (sql: SqlClient) => {
         )
 
   const visible = (threadId: string, id: string): Effect.Effect<Visible | undefined, Fault> =>
-    Effect.map(found(threadId, id), (row) =>
-      row === undefined ? undefined : { pk: number(row, "pk"), step: number(row, "step"), row }
+    Effect.map(findRow(threadId, id), (row) =>
+      row === undefined ? undefined : { id: text(row, "id"), pk: number(row, "pk"), step: number(row, "step"), row }
     )
 
-  const byFunction = (threadId: string, from: string, limit: number) =>
+  const pathByFunction = (threadId: string, from: string, limit: number) =>
     Effect.flatMap(
       rows(
         sql`SELECT * FROM session_path(${key(threadId)}::text, ${key(from)}::text, ${limit}::bigint) ORDER BY distance`
       ),
       (found) => {
-        // A first entry has no step before it.
+        // Only the first entry has no parent.
         const last = found.at(-1)
         return last !== undefined && nullable(last, "parent_id") === null && number(last, "step") !== 1
           ? Effect.fail(corrupt(`entry ${text(last, "id")}: its parent is not there`))
@@ -96,7 +94,7 @@ export const makeEntries = (sql: SqlClient) => {
     before: (pk, limit) =>
       Effect.map(
         rows(sql`SELECT e.pk, e.id, e.parent, e.at, e.body FROM session_entries e
-          WHERE ${within(Math.floor(pk / room), 0, pk)} ORDER BY e.pk DESC LIMIT ${limit}`),
+          WHERE ${inThread(Math.floor(pk / room), 0, pk)} ORDER BY e.pk DESC LIMIT ${limit}`),
         (found) =>
           found.map((row) => [
             number(row, "pk"),
@@ -108,9 +106,9 @@ export const makeEntries = (sql: SqlClient) => {
       )
   }
 
-  /** `own` reads past `effect/sql`. */
+  /** Makes the query for a path. `own` reads without `effect/sql`. */
   const pathTo = (own: ((other: Source) => Source) | undefined): Tables["path"] =>
-    isPostgres ? byFunction : walk(own === undefined ? source : own(source))
+    isPostgres ? pathByFunction : walk(own === undefined ? source : own(source))
 
   const labels: Tables["labels"] = (threadId) =>
     Effect.flatMap(
@@ -130,7 +128,7 @@ export const makeEntries = (sql: SqlClient) => {
       const left = limit + 1 - found.length
       if (left <= 0) break
       const more = yield* rows(sql`SELECT ${columns} FROM session_entries e
-        WHERE ${within(number(part, "thread"), cursor, number(part, "last"))}
+        WHERE ${inThread(number(part, "thread"), cursor, number(part, "last"))}
         ORDER BY e.pk LIMIT ${left}`)
       found.push(...more)
     }
@@ -139,5 +137,5 @@ export const makeEntries = (sql: SqlClient) => {
     return { entries, next: found.length > limit && last !== undefined ? number(last, "pk") : undefined }
   })
 
-  return { within, visible, pathTo, labels, page }
+  return { inThread, visible, pathTo, labels, page }
 }

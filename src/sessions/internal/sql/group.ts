@@ -1,26 +1,26 @@
-/** Groups writes that come in one turn of the event loop, so that they cost one commit. */
+/** Groups the writes of one turn of the event loop into one commit. */
 import * as Effect from "effect/Effect"
 
-/** A write that waits, and the way to answer it. */
+/** A pending write and its callback. */
 export interface Due<in out A, in out B, in out E> {
   readonly item: A
   readonly resume: (outcome: Effect.Effect<B, E>) => void
 }
 
 /**
- * `write` answers each of the writes that it is given; at most `lanes` groups are written at a time, each of at most
- * `most`. A source that writes alone is not made to wait; several are, for each other, until the event loop comes
- * round. A write that is interrupted before its group is begun is not made.
+ * Makes a queue of writes. `write` answers each write of a group; at most `lanes` groups run at once, each of at most
+ * `most` writes. A single source never waits. Several sources wait for each other until the next turn of the event loop.
+ * Interrupting a pending write discards it.
  */
 export const group = <A, B, E>(options: {
   readonly lanes: number
   readonly most: number
   readonly sourceOf: (item: A) => string
   readonly write: (due: ReadonlyArray<Due<A, B, E>>) => Effect.Effect<void>
-  /** Writes what comes alone, if that can be done at once. */
-  readonly alone?: (item: A) => Effect.Effect<B, E> | undefined
+  /** Makes a single write immediately, or gives `undefined`. */
+  readonly writeNow?: (item: A) => Effect.Effect<B, E> | undefined
 }): ((item: A) => Effect.Effect<B, E>) => {
-  const { alone, lanes, most, sourceOf, write } = options
+  const { lanes, most, sourceOf, write, writeNow } = options
   const waiting = new Set<Due<A, B, E>>()
   let running = 0
   let isDue = false
@@ -32,7 +32,7 @@ export const group = <A, B, E>(options: {
     const due = [...waiting].slice(0, most)
     isCrowded = due.length > 1
     for (const one of due) waiting.delete(one)
-    // What did not fit may be written beside it.
+    // Another lane may write the rest.
     schedule()
     const written = Effect.catchCause(write(due), (cause) =>
       Effect.sync(() => {
@@ -43,7 +43,7 @@ export const group = <A, B, E>(options: {
   })
   const begin = Effect.suspend(() => (isCrowded ? Effect.andThen(Effect.yieldNow, lane) : lane))
 
-  /** Goes on in the same fiber: who is answered in it, and writes at once again, would go deeper each time otherwise. */
+  /** Continues in the same fiber, so that a writer that is answered and writes again adds no stack. */
   const next = Effect.suspend(() => {
     if (isDue || waiting.size === 0) {
       running--
@@ -76,6 +76,6 @@ export const group = <A, B, E>(options: {
       isCrowded ||= latest !== undefined && latest !== source
       latest = source
       const isAlone = !isCrowded && running === 0 && waiting.size === 0
-      return (isAlone ? alone?.(item) : undefined) ?? wait(item)
+      return (isAlone ? writeNow?.(item) : undefined) ?? wait(item)
     })
 }

@@ -1,31 +1,35 @@
-/** Reads messages that were found from the rows of a SQL database. */
+/** Reads hits of a search from rows. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import type { SqlClient } from "effect/sql/SqlClient"
 import type { Row } from "effect/sql/SqlConnection"
+import type { Fragment, Statement } from "effect/sql/Statement"
 import { text as messageText } from "../../../core/Message.ts"
 import type { Hit } from "../../../core/SessionStore.ts"
 import { words } from "../../../support/text/words.ts"
+import { key } from "../ids.ts"
 import type { Fault, SearchQuery, Tables } from "../tables.ts"
 import { excerpt, type Phrases, searchable } from "../words.ts"
+import { first, transaction } from "./client.ts"
 import { text, toStored } from "./rows.ts"
 
-/** The search of a database for messages. */
+/** The search of a database, and its index. */
 export interface Search {
   readonly search: Tables["search"]
-  /** Messages of a thread were inserted that nothing else tells of. */
+  /** Marks the messages of an imported thread for the index. */
   readonly await: (thread: number) => Effect.Effect<void, Fault>
-  /** The entries of a thread are about to go. */
+  /** Removes a thread from the index before its entries are deleted. */
   readonly forget: (thread: number) => Effect.Effect<void, Fault>
 }
 
-/** The words of a row, if it is a message that can be read; loading its thread says what is wrong with another one. */
+/** Reads the words of a message. Other and unreadable rows have none; loading the thread reports those. */
 export const wordsOf = (row: Row): ReadonlyArray<string> | undefined => {
   const stored = Result.getOrUndefined(toStored(row))
   const content = stored === undefined ? undefined : searchable(stored)
   return content === undefined ? undefined : words(content)
 }
 
-/** Reads the hit of a row; none if `isFound` denies that the message has what was looked for. */
+/** Reads the hit of a row, if `isFound` confirms it. */
 export const toHit = (
   row: Row,
   { phrases }: SearchQuery,
@@ -39,6 +43,26 @@ export const toHit = (
     return [{ threadId: text(row, "thread_id"), entryId: id, at, role, excerpt: excerpt(content, phrases) }]
   })
 
-/** Runs steps until one says that there is nothing more to do, and lets others run between them. */
-export const untilDone = (step: Effect.Effect<boolean, Fault>): Effect.Effect<void, Fault> =>
-  Effect.flatMap(step, (isMore) => (isMore ? Effect.andThen(Effect.yieldNow, untilDone(step)) : Effect.void))
+/** Selects threads `t` and entries `e` of a query, apart from its phrases. */
+export const conditionsOf = (sql: SqlClient, { after, archived, threadId }: SearchQuery): ReadonlyArray<Fragment> => [
+  sql`t.archived = ${archived ? 1 : 0}`,
+  sql`t.id IS NOT NULL`,
+  ...(threadId === undefined ? [] : [sql`t.id = ${key(threadId)}`]),
+  ...(after === undefined
+    ? []
+    : [
+        sql`(e.at < ${after.at} OR (e.at = ${after.at} AND (t.id, e.id) > (${key(after.threadId)}, ${key(after.entryId)})))`
+      ])
+]
+
+/** Indexes all messages if `isBehind` gives a row. Each step is a transaction; the last one gives `false`. */
+export const makeCatchUp = (
+  sql: SqlClient,
+  isBehind: Statement<Row>,
+  step: Effect.Effect<boolean, Fault>
+): Effect.Effect<void, Fault> => {
+  const steps: Effect.Effect<void, Fault> = Effect.flatMap(transaction(sql)(step), (isMore) =>
+    isMore ? Effect.andThen(Effect.yieldNow, steps) : Effect.void
+  )
+  return Effect.flatMap(first(isBehind), (row) => (row === undefined ? Effect.void : steps))
+}

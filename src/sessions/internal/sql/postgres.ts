@@ -1,4 +1,4 @@
-/** Statistics of a table that grows fast are out of date: a search by an index must not become a scan. */
+/** Forces the use of indexes, because the statistics of a table that grows fast are out of date. */
 const byIndex = "SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off"
 
 /**
@@ -80,8 +80,8 @@ const appendAllFunction = (hasWaits: boolean): string => `CREATE FUNCTION sessio
  */
 export const postgresVersions: ReadonlyArray<ReadonlyArray<string>> = [
   [
-    // A thread that was removed while others go on from it has no id any more. `origin` is what it was forked from, and
-    // `origin_last` the last of its own entries that was there then.
+    // A removed thread with forks has no id. `origin` is the source of a fork, and `origin_last` the last entry of the
+    // source at that time.
     `CREATE TABLE session_threads (
       key BIGSERIAL PRIMARY KEY,
       id TEXT COLLATE "C" UNIQUE,
@@ -103,7 +103,7 @@ export const postgresVersions: ReadonlyArray<ReadonlyArray<string>> = [
     "CREATE TABLE session_metadata (thread BIGINT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL)",
     "CREATE INDEX session_metadata_thread ON session_metadata (thread)",
 
-    // Bodies are JSON as text: Postgres' own JSON has no place for a zero character.
+    // Bodies are text, because the JSON of Postgres refuses a zero character.
     `CREATE TABLE session_entries (
       pk BIGSERIAL PRIMARY KEY,
       thread BIGINT NOT NULL,
@@ -118,14 +118,14 @@ export const postgresVersions: ReadonlyArray<ReadonlyArray<string>> = [
     "CREATE INDEX session_entries_thread ON session_entries (thread, pk)",
     "CREATE INDEX session_entries_labels ON session_entries (thread, pk) WHERE tag = 'Label'",
 
-    // Words of messages are put in when somebody searches; until then a message is among the pending ones. A message of
-    // more words than a tsvector can hold has none, and is looked at each time.
+    // The index of words. A search fills it from `session_pending`. A message with too many words for a tsvector has
+    // none, and each search reads it.
     "CREATE TABLE session_texts (pk BIGINT PRIMARY KEY, words TSVECTOR)",
     "CREATE INDEX session_texts_words ON session_texts USING gin (words)",
     "CREATE INDEX session_texts_long ON session_texts (pk) WHERE words IS NULL",
     "CREATE TABLE session_pending (pk BIGINT PRIMARY KEY)",
 
-    // The threads that a thread sees entries of, and the last one of each.
+    // The threads whose entries a thread sees, and the last visible entry of each.
     `CREATE FUNCTION session_line (of_thread BIGINT) RETURNS TABLE (thread BIGINT, last BIGINT) LANGUAGE sql STABLE AS $$
       WITH RECURSIVE line (thread, last) AS (
         SELECT of_thread, 9007199254740991
@@ -143,7 +143,7 @@ export const postgresVersions: ReadonlyArray<ReadonlyArray<string>> = [
       seen session_entries%ROWTYPE;
     BEGIN
       FOR part IN SELECT * FROM session_line(of_thread) LOOP
-        -- Told of the last one as well, the planner may go through all entries up to it.
+        -- With a condition on the number, the planner may scan all entries up to it.
         SELECT * INTO seen FROM session_entries e WHERE e.thread = part.thread AND e.id = entry_id;
         IF seen.pk <= part.last THEN
           RETURN seen;
@@ -171,7 +171,7 @@ export const postgresVersions: ReadonlyArray<ReadonlyArray<string>> = [
   ],
   [appendAllFunction(false)],
   [
-    // The open requests of threads, so that a list of what waits reads no thread. `id` is the thread's.
+    // The open requests of threads. `id` is the id of the thread.
     `CREATE TABLE session_waits (
       thread BIGINT NOT NULL,
       request TEXT COLLATE "C" NOT NULL,
@@ -183,13 +183,13 @@ export const postgresVersions: ReadonlyArray<ReadonlyArray<string>> = [
     )`,
     "CREATE INDEX session_waits_request ON session_waits (request, id) WHERE archived = 0",
     "CREATE INDEX session_waits_at ON session_waits (at, request, id) WHERE archived = 0",
-    // Threads up to `thread` are in it; no row: all are.
+    // The index has the threads up to `thread`; without a row, all.
     "CREATE TABLE session_waits_upto (thread BIGINT NOT NULL)",
     "INSERT INTO session_waits_upto SELECT 0 WHERE EXISTS (SELECT 1 FROM session_threads)",
-    // A process of the version before would write nothing there. It is refused this way.
+    // The new name fails processes of the version before, which would not fill the index.
     "ALTER TABLE session_threads RENAME COLUMN leaf TO leaf_pk",
 
-    // Has a thread wait for requests: a list of id, time and JSON each.
+    // Sets the open requests of a thread: a list of id, time and JSON each.
     `CREATE FUNCTION session_wait (of_thread BIGINT, thread_id TEXT, is_archived INTEGER, waits JSONB) RETURNS VOID
     LANGUAGE sql ${byIndex} AS $$
       DELETE FROM session_waits WHERE thread = of_thread;

@@ -3,55 +3,53 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Hit } from "../../../core/SessionStore.ts"
 import { readable } from "../../../support/text/size.ts"
-import { key } from "../ids.ts"
-import type { HitCursor } from "../tables.ts"
 import { matches, type Phrases } from "../words.ts"
-import { orCorrupt, first, rows, transaction } from "./client.ts"
-import { type Search, toHit, untilDone, wordsOf } from "./hits.ts"
+import { orCorrupt, rows } from "./client.ts"
+import { conditionsOf, makeCatchUp, type Search, toHit, wordsOf } from "./hits.ts"
 import { entryColumns, nullable, number, text } from "./rows.ts"
 
-/** The number of messages that are put into the index in one go. */
+/** The messages of one transaction of the index. */
 const batch = 200
 
-/** The messages that are looked at in one go, when the first ones were not enough. */
+/** The messages of a further query after the first found too few. */
 const page = 200
 
-/** Of a longer word, the index has its beginning: a lexeme has 2,046 bytes at most. */
+/** The index has the beginning of longer words, because a lexeme has at most 2,046 bytes. */
 const longest = 200
 
-/** A tsvector has a megabyte at most. */
+/** A tsvector has at most a megabyte. */
 const mostBytes = 900_000
 
-const cut = (word: string): string => word.slice(0, longest).toWellFormed()
+const shorten = (word: string): string => word.slice(0, longest).toWellFormed()
 
-/** A text's words as a tsvector without places; none if they are too many. Words have no quotes in them. */
+/** Writes words as a tsvector without positions; `null` for too many. Words contain no quotes. */
 const toVector = (known: ReadonlyArray<string>): string | null => {
-  const distinct = [...new Set(known.map(cut))]
+  const distinct = [...new Set(known.map(shorten))]
   // A character of UTF-16 has three bytes of UTF-8 at most.
   const bytes = distinct.reduce((sum, word) => sum + 3 * word.length + 8, 0)
   return bytes > mostBytes ? null : distinct.map((word) => `'${word}'`).join(" ")
 }
 
-/** The words that a text must have; what is found this way is looked at for the phrases. */
+/** Writes the words of phrases as a query. Its hits are checked for the phrases themselves. */
 const toQuery = (wanted: Phrases): string =>
   wanted
     .flatMap((phrase) =>
       phrase.map((word, index) => {
         const isWhole = index < phrase.length - 1 && word.length < longest
-        return `'${cut(word)}'${isWhole ? "" : ":*"}`
+        return `'${shorten(word)}'${isWhole ? "" : ":*"}`
       })
     )
     .join(" & ")
 
-/** Searches by Postgres' tsvector and GIN. */
+/** Makes the search of a Postgres database. */
 export const searchPostgres = (sql: SqlClient): Search => {
-  // A row that can't be read would fail all that are read with it.
+  // A row that is too large to read would fail the whole query.
   const columns = sql.literal(
     entryColumns.replace("e.body", `CASE WHEN octet_length(e.body) <= ${readable} THEN e.body END AS body`)
   )
 
-  /** Puts the messages of a batch into the index; `true` if there may be more. Who comes second waits for the first. */
-  const catchUp = Effect.gen(function* () {
+  /** Indexes a batch of messages. `true`: there may be more. Concurrent calls wait for each other. */
+  const step = Effect.gen(function* () {
     const found = yield* rows(sql`WITH taken AS (
         DELETE FROM session_pending WHERE pk IN (
           SELECT pk FROM session_pending ORDER BY pk LIMIT ${batch} FOR UPDATE
@@ -75,37 +73,26 @@ export const searchPostgres = (sql: SqlClient): Search => {
     }
     return found.length > 0
   })
-  const isBehind = Effect.map(first(sql`SELECT 1 AS there FROM session_pending LIMIT 1`), (row) => row !== undefined)
-  const indexed = Effect.flatMap(isBehind, (isThere) => (isThere ? untilDone(transaction(sql)(catchUp)) : Effect.void))
+  const catchUp = makeCatchUp(sql, sql`SELECT 1 FROM session_pending LIMIT 1`, step)
 
   return {
     search: Effect.fnUntraced(function* (query) {
-      yield* indexed
-      const { archived, limit, phrases, threadId } = query
+      yield* catchUp
+      const { limit, phrases } = query
       const hits: Array<Hit> = []
       let { after } = query
       let size = limit
       while (hits.length < limit) {
         const wanted = sql`${toQuery(phrases)}::text::tsquery`
-        const conditions = [
-          sql`(x.words @@ ${wanted} OR x.words IS NULL)`,
-          sql`t.archived = ${archived ? 1 : 0}`,
-          sql`t.id IS NOT NULL`,
-          ...(threadId === undefined ? [] : [sql`t.id = ${key(threadId)}`]),
-          ...(after === undefined
-            ? []
-            : [
-                sql`(e.at < ${after.at} OR (e.at = ${after.at} AND (t.id, e.id) > (${key(after.threadId)}, ${key(after.entryId)})))`
-              ])
-        ]
+        const conditions = [sql`(x.words @@ ${wanted} OR x.words IS NULL)`, ...conditionsOf(sql, { ...query, after })]
         const found = yield* rows(sql`SELECT ${columns}, t.id AS thread_id
           FROM session_texts x JOIN session_entries e ON e.pk = x.pk JOIN session_threads t ON t.key = e.thread
           WHERE ${sql.and(conditions)} ORDER BY e.at DESC, t.id, e.id LIMIT ${size}`)
         hits.push(...(yield* orCorrupt(found.map((row) => toHit(row, query, matches)))).flat())
         const last = found.at(-1)
         if (last === undefined || found.length < size) break
-        after = cursorAt(last)
-        // Where most have the words and not the phrase, each page would sort all of them again.
+        after = { at: number(last, "at"), threadId: text(last, "thread_id"), entryId: text(last, "id") }
+        // Each query sorts all messages with the words, so a further one reads more of them.
         size = Math.max(limit, page)
       }
       return hits.slice(0, limit)
@@ -120,9 +107,3 @@ export const searchPostgres = (sql: SqlClient): Search => {
       )
   }
 }
-
-const cursorAt = (row: Parameters<typeof text>[0]): HitCursor => ({
-  at: number(row, "at"),
-  threadId: text(row, "thread_id"),
-  entryId: text(row, "id")
-})

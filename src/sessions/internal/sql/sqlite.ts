@@ -1,4 +1,4 @@
-/** The numbers of a thread's entries are between `key * room` and `(key + 1) * room`. */
+/** The entries of a thread have numbers between `key * room` and `(key + 1) * room`. */
 export const room = 2 ** 24
 
 /**
@@ -7,8 +7,8 @@ export const room = 2 ** 24
  */
 export const sqliteVersions: ReadonlyArray<ReadonlyArray<string>> = [
   [
-    // A thread that was removed while others go on from it has no id any more. `origin` is what it was forked from, and
-    // `origin_last` the last of its own entries that was there then.
+    // A removed thread with forks has no id. `origin` is the source of a fork, and `origin_last` the last entry of the
+    // source at that time.
     `CREATE TABLE session_threads (
       key INTEGER PRIMARY KEY AUTOINCREMENT,
       id TEXT UNIQUE,
@@ -48,26 +48,26 @@ export const sqliteVersions: ReadonlyArray<ReadonlyArray<string>> = [
     "CREATE INDEX session_entries_thread ON session_entries (thread)",
     "CREATE INDEX session_entries_labels ON session_entries (thread) WHERE tag = 'Label'",
 
-    // An append is one statement this way. Labels hang beside the path and move nothing.
+    // The trigger makes an append one statement. Labels do not move the leaf.
     `CREATE TRIGGER session_entries_move AFTER INSERT ON session_entries WHEN NEW.tag <> 'Label' BEGIN
       UPDATE session_threads SET leaf = NEW.pk, leaf_id = NEW.id, step = NEW.step, updated_at = NEW.at
       WHERE key = NEW.thread;
     END`,
 
-    // The words of messages, each as `words.ts` has it, put in when somebody searches: an append costs no more for it.
+    // The index of words. A search fills it, so that appends cost no more.
     "CREATE VIRTUAL TABLE session_texts USING fts5 (words, content = '', contentless_delete = 1, tokenize = 'ascii')",
     "CREATE TABLE session_texts_upto (pk INTEGER NOT NULL) STRICT",
     "INSERT INTO session_texts_upto VALUES (0)"
   ],
   [
-    // The leaf is moved once an append.
+    // An append moves the leaf once.
     "DROP TRIGGER session_entries_move",
-    // A process of the version before counts on the trigger. It is refused this way, rather than lose its appends.
+    // The new name fails processes of the version before, which rely on the trigger.
     "ALTER TABLE session_entries RENAME COLUMN tag TO kind"
   ],
   [
-    // Entries of a thread are together, in the order in which they came: an append changes one page of them, and no index.
-    // The column of their kind has another name, so that processes of the version before are refused.
+    // The entries of a thread are adjacent and in order, so an append changes one page and no index. The new name of the
+    // column `type` fails processes of the version before.
     "CREATE TABLE session_moved (pk INTEGER PRIMARY KEY, now INTEGER NOT NULL) STRICT",
     `INSERT INTO session_moved
       SELECT pk, (thread << 24) + row_number() OVER (PARTITION BY thread ORDER BY pk) FROM session_entries`,
@@ -88,7 +88,7 @@ export const sqliteVersions: ReadonlyArray<ReadonlyArray<string>> = [
       FROM session_entries_before e CROSS JOIN session_moved m ON m.pk = e.pk LEFT JOIN session_moved p ON p.pk = e.parent
       ORDER BY e.thread, e.pk`,
 
-    // The ids of entries up to `named`, put in when somebody looks for one among many. Those behind are looked through.
+    // The ids of entries up to `named`. A lookup among many entries fills it, and scans the rest.
     `CREATE TABLE session_ids (
       thread INTEGER NOT NULL,
       id TEXT NOT NULL,
@@ -96,11 +96,11 @@ export const sqliteVersions: ReadonlyArray<ReadonlyArray<string>> = [
       PRIMARY KEY (thread, id)
     ) STRICT, WITHOUT ROWID`,
     "ALTER TABLE session_threads ADD COLUMN named INTEGER NOT NULL DEFAULT 0",
-    // No plain id that the thread sees is behind `top`: one that is, is new (`names.ts`).
+    // The greatest plain id that the thread sees (`names.ts`).
     "ALTER TABLE session_threads ADD COLUMN top TEXT NOT NULL DEFAULT ''",
-    // When the thread was put into its place in the list: at `updated_at`, or less than a second before.
+    // The time that the list sorts by: `updated_at`, or less than a second before.
     "ALTER TABLE session_threads ADD COLUMN listed INTEGER NOT NULL DEFAULT 0",
-    // Words of entries up to `texts` are in the full-text index. A thread that may have more is `pending`.
+    // The index has the words of entries up to `texts`. A `pending` thread may have more.
     "ALTER TABLE session_threads ADD COLUMN texts INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE session_threads ADD COLUMN pending INTEGER NOT NULL DEFAULT 1",
     `UPDATE session_threads SET
@@ -126,7 +126,7 @@ export const sqliteVersions: ReadonlyArray<ReadonlyArray<string>> = [
     "CREATE VIRTUAL TABLE session_texts USING fts5 (words, content = '', contentless_delete = 1, tokenize = 'ascii')"
   ],
   [
-    // The open requests of threads, so that a list of what waits reads no thread. `id` is the thread's.
+    // The open requests of threads. `id` is the id of the thread.
     `CREATE TABLE session_waits (
       thread INTEGER NOT NULL,
       request TEXT NOT NULL,
@@ -138,10 +138,10 @@ export const sqliteVersions: ReadonlyArray<ReadonlyArray<string>> = [
     ) STRICT, WITHOUT ROWID`,
     "CREATE INDEX session_waits_request ON session_waits (request, id) WHERE archived = 0",
     "CREATE INDEX session_waits_at ON session_waits (at, request, id) WHERE archived = 0",
-    // Threads up to `thread` are in it; no row: all are.
+    // The index has the threads up to `thread`; without a row, all.
     "CREATE TABLE session_waits_upto (thread INTEGER NOT NULL) STRICT",
     "INSERT INTO session_waits_upto SELECT 0 WHERE EXISTS (SELECT 1 FROM session_threads)",
-    // A process of the version before would write nothing there. It is refused this way.
+    // The new name fails processes of the version before, which would not fill the index.
     "ALTER TABLE session_threads RENAME COLUMN leaf TO leaf_pk"
   ]
 ]

@@ -1,4 +1,4 @@
-/** The index of what waits, in a SQL database. Nothing here reads threads, but for those that were there before it. */
+/** The index of open requests. It reads only threads that are older than the index. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { SqlClient } from "effect/sql/SqlClient"
@@ -11,17 +11,17 @@ import { orCorrupt, first, insertAll, rows, transaction } from "./client.ts"
 import { kindColumn } from "./entries.ts"
 import { number, text } from "./rows.ts"
 
-/** What the index has of a request. */
+/** The columns of requests. */
 export const toCells = (waits: Waits): ReadonlyArray<readonly [request: string, at: number, body: string]> =>
   waits.map((request) => [request.id, request.at, JSON.stringify(request)])
 
 const toWaiting = (row: Row): Result.Result<Waiting, string> =>
   Result.map(toRequest(text(row, "request"), text(row, "body")), (request) => ({ threadId: text(row, "id"), request }))
 
-/** The threads that are looked at in one go. */
+/** The threads of one step through the backlog. */
 const page = 500
 
-/** Selects what waits, by nothing but its index. */
+/** Selects open requests from the index alone. */
 export const selectWaiting = (sql: SqlClient, { after, limit, threadId }: WaitQuery) => {
   const conditions = [
     sql`archived = 0`,
@@ -43,10 +43,10 @@ export const selectWaitingFor = (sql: SqlClient, requestId: string) =>
 
 export type WaitsIndex = ReturnType<typeof makeWaits>
 
-/** The index of a database. */
+/** Makes the index of a database. */
 export const makeWaits = (sql: SqlClient, path: Tables["path"]) => {
-  /** Has a thread wait for requests. */
-  const set = Effect.fnUntraced(function* (thread: number, id: string, archived: number, waits: Waits) {
+  /** Replaces the open requests of a thread. */
+  const setWaits = Effect.fnUntraced(function* (thread: number, id: string, archived: number, waits: Waits) {
     yield* clear(thread)
     const added = toCells(waits).map(([request, at, body]) => ({ thread, request, at, id, archived, body }))
     yield* insertAll(sql, "session_waits", added)
@@ -57,7 +57,7 @@ export const makeWaits = (sql: SqlClient, path: Tables["path"]) => {
   const archive = (thread: number, archived: boolean) =>
     rows(sql`UPDATE session_waits SET archived = ${archived ? 1 : 0} WHERE thread = ${thread}`)
 
-  /** A run that completed left nothing open. It ends with its settlement, and what it used. */
+  /** Selects the settlement of a completed run, which leaves nothing open. */
   const isSettled = (entry: string) => {
     const kind = kindColumn(sql)
     return sql.literal(`(${entry}.${kind} = 'RunSettled' AND ${entry}.body LIKE '%"outcome":"completed"%')`)
@@ -91,7 +91,8 @@ export const makeWaits = (sql: SqlClient, path: Tables["path"]) => {
             if (waits.length === 0) continue
             const thread = yield* first(sql`UPDATE session_threads SET archived = archived
               WHERE id = ${threadId} AND leaf_id = ${leaf} RETURNING key, archived`)
-            if (thread !== undefined) yield* set(number(thread, "key"), threadId, number(thread, "archived"), waits)
+            if (thread !== undefined)
+              yield* setWaits(number(thread, "key"), threadId, number(thread, "archived"), waits)
           }
           yield* rows(sql`UPDATE session_waits_upto SET thread = ${upto ?? 0} WHERE thread < ${upto ?? 0}`)
         })
@@ -99,19 +100,19 @@ export const makeWaits = (sql: SqlClient, path: Tables["path"]) => {
   }
   let upto: number | undefined
   const caughtUp = makeCatchUp(path, backlog)
-  const read = (found: ReadonlyArray<Row>): Effect.Effect<ReadonlyArray<Waiting>, Fault> =>
+  const toList = (found: ReadonlyArray<Row>): Effect.Effect<ReadonlyArray<Waiting>, Fault> =>
     orCorrupt(found.map(toWaiting))
 
   const waiting: Tables["waiting"] = Effect.fnUntraced(function* (query) {
     yield* caughtUp
-    return yield* read(yield* rows(selectWaiting(sql, query)))
+    return yield* toList(yield* rows(selectWaiting(sql, query)))
   })
 
   const waitingFor: Tables["waitingFor"] = Effect.fnUntraced(function* (requestId) {
     yield* caughtUp
-    const [found] = yield* read(yield* rows(selectWaitingFor(sql, requestId)))
+    const [found] = yield* toList(yield* rows(selectWaitingFor(sql, requestId)))
     return found
   })
 
-  return { set, clear, archive, waiting, waitingFor }
+  return { set: setWaits, clear, archive, waiting, waitingFor }
 }

@@ -5,30 +5,30 @@ import type { Fault, Tables } from "../tables.ts"
 import { corrupt } from "./client.ts"
 import { type Cells, type Placed, toPlaced } from "./rows.ts"
 
-/** The places that entries are read from. */
+/** Reads entries of SQLite. */
 export interface Source {
-  /** The number of an entry that the thread sees. */
+  /** Finds the number of an entry that the thread sees. */
   readonly start: (threadId: string, id: string) => Effect.Effect<number | undefined, Fault>
-  /** An entry and those that the same thread got before it, newest first: those of other branches included. */
+  /** Reads an entry and earlier entries of the same thread from all branches, newest first. */
   readonly before: (pk: number, limit: number) => Effect.Effect<ReadonlyArray<Cells>, Fault>
 }
 
-/** Entries that are read at once. Their JSON is garbage before it is old, and others get their turn in between. */
+/** The entries of one query. Small pages stay in the young generation, and let other fibers run. */
 const page = 512
 
 /**
- * Goes back through the rows of a thread, and of those that it was forked from. Each row is read once at most, in the
- * order of the table: that is several times faster than to look each parent up.
+ * Follows a path backwards through the rows of a thread and its origins. It reads rows in the order of the table, which is
+ * several times faster than a lookup of each parent.
  */
 export const walk = (source: Source): Tables["path"] =>
   Effect.fnUntraced(function* (threadId, from, limit) {
     const path: Array<Placed> = []
     let next: number | null = (yield* source.start(threadId, from)) ?? null
     while (next !== null) {
-      // One more has the id of the last one's parent.
+      // One more row has the id of the last parent.
       const part: ReadonlyArray<Cells> = yield* source.before(next, Math.min(page, limit + 1 - path.length))
       if (part[0]?.[0] !== next) {
-        // It was removed meanwhile, or what comes before is lost.
+        // The thread was removed meanwhile, or its file is damaged.
         if ((yield* source.start(threadId, from)) === undefined) break
         const behind = path.at(-1)
         return yield* Effect.fail(
@@ -45,7 +45,7 @@ export const walk = (source: Source): Tables["path"] =>
         path.push(placed.success)
         const parent = cells[2]
         if (parent === null) return path
-        // Others were there before: a file that says something else would be walked for ever.
+        // A parent behind its child would make the loop endless.
         if (parent >= next) return yield* Effect.fail(corrupt(`entry ${cells[1]}: it came before its parent`))
         next = parent
       }

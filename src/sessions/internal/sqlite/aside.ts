@@ -1,9 +1,9 @@
-/** Reads an SQLite file in a thread of its own: a statement that goes through much never stops the event loop. */
-import { Worker } from "node:worker_threads"
+/** Runs slow queries of an SQLite file in a thread, so that they never block the event loop. */
+import type { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type { Row } from "effect/sql/SqlConnection"
+import { startWorker } from "./worker.ts"
 
 const work = `
 const { parentPort, workerData } = require("node:worker_threads")
@@ -43,28 +43,19 @@ export const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return
     worker = undefined
   }
 
-  const giveUp = (): void => {
+  const giveUp = (failed?: Worker): void => {
+    // A terminated thread may still report an error.
+    if (worker !== failed) return
     isOver = true
     stop()
     for (const id of sent.keys()) forget(id)?.answer(undefined)
   }
 
   const start = (): Worker | undefined => {
-    const execArgv = ["--disable-warning=ExperimentalWarning"]
-    const made = Result.try(() => new Worker(work, { eval: true, workerData: { path }, execArgv }))
-    if (Result.isFailure(made)) {
-      giveUp()
-      return undefined
-    }
-    const started = made.success
-    // Ignore messages of a terminated thread.
-    const isCurrent = () => worker === started
-    started.on("error", () => {
-      if (isCurrent()) giveUp()
-    })
+    const started = startWorker(work, { path }, giveUp)
     // The worker above sends nothing else.
-    started.on("message", ({ id, rows }: { readonly id: number; readonly rows?: ReadonlyArray<Row> }) => {
-      if (isCurrent()) forget(id)?.answer(rows)
+    started?.on("message", ({ id, rows }: { readonly id: number; readonly rows?: ReadonlyArray<Row> }) => {
+      if (worker === started) forget(id)?.answer(rows)
     })
     return started
   }

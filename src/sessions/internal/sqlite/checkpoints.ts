@@ -1,15 +1,15 @@
 /**
  * Writes the log of an SQLite file back in a thread of its own, so that the event loop never waits for the disk's sync.
  */
-import { Worker } from "node:worker_threads"
+import type { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import { startWorker } from "./worker.ts"
 
-/** A log of about so many bytes is written back. */
+/** The bytes of a log to write back. */
 const most = 8 * 1024 * 1024
 
-/** The pages that a write of one row changes, about: its own, and those of indexes. Each goes into the log as a whole. */
+/** The pages that a write changes, with those of indexes. The log stores whole pages. */
 const pages = 3
 
 /**
@@ -46,24 +46,12 @@ export const make = Effect.fnUntraced(function* (
   }
 
   const start = (): Worker | undefined => {
-    const started = Result.try(
-      () =>
-        new Worker(work, {
-          eval: true,
-          workerData: { path, most: 8 * most },
-          execArgv: ["--disable-warning=ExperimentalWarning"]
-        })
-    )
-    if (Result.isFailure(started)) {
-      giveUp()
-      return undefined
-    }
-    started.success.on("error", giveUp)
-    started.success.on("message", () => {
+    const started = startWorker(work, { path, most: 8 * most }, giveUp)
+    started?.on("message", () => {
       isBusy = false
     })
-    started.success.unref()
-    return started.success
+    started?.unref()
+    return started
   }
 
   yield* Effect.addFinalizer(() =>

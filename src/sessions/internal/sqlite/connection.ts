@@ -17,20 +17,20 @@ import { isLocked, movedAway, toOpenError, toSqlError } from "./errors.ts"
 import { retryWhileLocked } from "./lock.ts"
 import { iterate, makeCache, prepare, type Prepared, type Row, run, runRaw, runValues, take } from "./statements.ts"
 
-/** The name of a database that is in memory, and of this connection only. */
+/** The name of a database in memory. Each connection has its own. */
 export const inMemory = ":memory:"
 
-/** A connection, with what SQLite says of its transaction. */
+/** A connection to a database file. */
 export interface SqliteConnection extends Connection {
   readonly database: DatabaseSync
-  /** Told of each write to the database, and of about how many bytes it was. */
+  /** Reports a write with its approximate bytes. */
   readonly written: (bytes: number) => void
   /** The problem of a file that was moved, replaced or removed while it was open. */
   readonly lostPlace: () => Error | undefined
   readonly isTransaction: () => boolean
 }
 
-/** Does what touches the file; again, while somebody else has its lock. */
+/** Runs an access to the file. It retries while the file is locked. */
 const touch = <A>(body: (safe: boolean) => Result.Result<A, SqlError>): Effect.Effect<A, SqlError> =>
   Effect.withFiber((fiber) => {
     const safe = fiber.getRef(SafeIntegers)
@@ -50,7 +50,7 @@ const stream = (
 ): Stream.Stream<object, SqlError> => {
   const transform = (rows: ReadonlyArray<Row>) => (transformRows === undefined ? rows : transformRows(rows))
   const opened = touch((safe) =>
-    // A statement of its own: others may run the same text while this one is read.
+    // The stream needs its own statement, because others may run the same text meanwhile.
     Result.flatMap(prepare(database, sql), (prepared) =>
       Result.flatMap(iterate(prepared, params), (rows) =>
         Result.map(take(rows, pageSize, safe), (first) => ({ rows, first, safe }))
@@ -72,10 +72,10 @@ const stream = (
   )
 }
 
-/** A file is looked for at most once in so many milliseconds. */
+/** The milliseconds between two checks of the file. */
 const lookEvery = 100
 
-/** Reports a file that another file replaced: SQLite would write to the old one, and other processes to the new. */
+/** Detects a replaced file: SQLite would write to the old file, and other processes to the new one. */
 const watchPlace = (file: string, path: string): (() => Error | undefined) => {
   const placeOf = () => {
     const found = statSync(path, { throwIfNoEntry: false })
@@ -92,48 +92,46 @@ const watchPlace = (file: string, path: string): (() => Error | undefined) => {
   }
 }
 
-/** The connection that `effect/sql` asks for, on an open database. */
+/** Makes a connection on an open database. */
 const fromDatabase = (
   database: DatabaseSync,
   written: (bytes: number) => void,
   lostPlace: () => Error | undefined = () => undefined
 ): SqliteConnection => {
   const cached = makeCache(database)
-  const reportWrite = (prepared: Prepared, params: ReadonlyArray<unknown>): Result.Result<Prepared, SqlError> => {
-    if (prepared.isReader) return Result.succeed(prepared)
+  const runReported: typeof run = (prepared, params, safe) => {
+    if (prepared.isReader) return run(prepared, params, safe)
     const lost = lostPlace()
     if (lost !== undefined) return Result.fail(toSqlError(lost, "execute"))
     written(params.reduce<number>((sum, one) => sum + (typeof one === "string" ? one.length : 8), 0))
-    return Result.succeed(prepared)
+    return run(prepared, params, safe)
   }
+  const prepareNew = (sql: string) => prepare(database, sql)
+  const query =
+    <A>(
+      prepareText: (sql: string) => Result.Result<Prepared, SqlError>,
+      body: (prepared: Prepared, params: ReadonlyArray<unknown>, safe: boolean) => Result.Result<A, SqlError>
+    ) =>
+    (sql: string, params: ReadonlyArray<unknown>): Effect.Effect<A, SqlError> =>
+      touch((safe) => Result.flatMap(prepareText(sql), (prepared) => body(prepared, params, safe)))
+  const transformed =
+    (rowsOf: ReturnType<typeof query<ReadonlyArray<Row>>>): Connection["execute"] =>
+    (sql, params, transform) =>
+      transform === undefined ? rowsOf(sql, params) : Effect.map(rowsOf(sql, params), transform)
   return {
     database,
     written,
     lostPlace,
     isTransaction: () => database.isTransaction,
-    execute: (sql, params, transformRows) => {
-      const rows = touch((safe) =>
-        Result.flatMap(cached(sql), (prepared) =>
-          Result.flatMap(reportWrite(prepared, params), (one) => run(one, params, safe))
-        )
-      )
-      return transformRows === undefined ? rows : Effect.map(rows, transformRows)
-    },
-    executeUnprepared: (sql, params, transformRows) => {
-      const rows = touch((safe) => Result.flatMap(prepare(database, sql), (prepared) => run(prepared, params, safe)))
-      return transformRows === undefined ? rows : Effect.map(rows, transformRows)
-    },
-    executeRaw: (sql, params) =>
-      touch((safe) => Result.flatMap(cached(sql), (prepared) => runRaw(prepared, params, safe))),
-    executeValues: (sql, params) =>
-      touch((safe) => Result.flatMap(cached(sql), (prepared) => runValues(prepared, params, safe))),
-    executeValuesUnprepared: (sql, params) =>
-      touch((safe) => Result.flatMap(prepare(database, sql), (prepared) => runValues(prepared, params, safe))),
+    execute: transformed(query(cached, runReported)),
+    executeUnprepared: transformed(query(prepareNew, run)),
+    executeRaw: query(cached, runRaw),
+    executeValues: query(cached, runValues),
+    executeValuesUnprepared: query(prepareNew, runValues),
     executeStream: (sql, params, transformRows) => stream(database, sql, params, transformRows)
   }
 }
 
-/** A database, and whether it can only be read. */
 interface Opened {
   readonly database: DatabaseSync
   readonly isReadOnly: boolean
@@ -152,17 +150,17 @@ const openToRead = (path: string): DatabaseSync => {
   return new DatabaseSync(url, { readOnly: true, timeout: 0 })
 }
 
-/** The reasons for which a file that is there can't be written to. */
+/** The errors for an existing file without write access. */
 const unwritable: ReadonlyArray<unknown> = ["EROFS", "EACCES", "EPERM"]
 
 const isUnwritable = (cause: unknown): boolean =>
   Predicate.hasProperty(cause, "code") && unwritable.includes(cause.code)
 
-/** Opens a file for its owner only. Files that SQLite makes beside it get the same mode. */
+/** Opens a file for its owner only. SQLite gives its other files the same mode. */
 const openPrivately = (file: string): Result.Result<Opened, unknown> => {
   const attempt = <A>(body: () => A) => Result.try({ try: body, catch: (cause) => cause })
   if (file === inMemory) return attempt(() => ({ database: new DatabaseSync(inMemory), isReadOnly: false }))
-  // An absolute path is never taken for a URI.
+  // SQLite never reads an absolute path as a URI.
   const path = resolve(file)
   const touched = attempt(() => closeSync(openSync(path, "a", 0o600)))
   if (Result.isSuccess(touched)) {
@@ -190,14 +188,14 @@ export const open = Effect.fnUntraced(function* (
     return fromDatabase(database, () => undefined)
   }
   yield* attempt(() => {
-    // Of a file that is made now: every append touches a handful of pages, and each goes into the log as a whole.
+    // For new files. The log stores whole pages, and an append changes few bytes of each.
     database.exec("PRAGMA page_size = 2048")
     database.exec("PRAGMA journal_mode = WAL")
     database.exec(`PRAGMA synchronous = ${synchronous === "full" ? "FULL" : "NORMAL"}`)
   })
   const keepShort = (pages: number) => () => database.exec(`PRAGMA wal_autocheckpoint = ${pages}`)
   if (file === inMemory) return fromDatabase(database, () => undefined)
-  // For the case that the other thread is not fast enough: 256 MiB of log at most; without it, 16.
+  // Bounds the log to 256 MiB if the thread of checkpoints is too slow, and to 16 MiB without it.
   yield* attempt(keepShort(131_072))
   const pageSize = Number(database.prepare("PRAGMA page_size").get()?.["page_size"])
   const written = yield* Checkpoints.make(resolve(file), pageSize, keepShort(8192))

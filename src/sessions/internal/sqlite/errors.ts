@@ -16,31 +16,31 @@ const codes = {
   rowId: 2579
 }
 
-/** SQLite's own code of a failure, its details included; 0 if it is none of SQLite's. */
+/** The extended code of SQLite; 0 for other failures. */
 const codeOf = (cause: unknown): number =>
   Predicate.hasProperty(cause, "errcode") && typeof cause.errcode === "number" ? cause.errcode : 0
 
 const messageOf = (cause: unknown): string =>
   Predicate.hasProperty(cause, "message") && typeof cause.message === "string" ? cause.message : String(cause)
 
-/** Somebody else has the file's lock. A snapshot that is too old to write on stays so, however long one waits. */
+/** Reports whether the file is locked. Waiting does not help with an old snapshot. */
 const isBusy = (cause: unknown): boolean => {
   const code = codeOf(cause)
   return (code & 0xff) === codes.busy && code !== codes.staleSnapshot
 }
 
-/** Somebody else has the file's lock, and gives it back. */
+/** Reports whether a retry may get the lock. */
 export const isLocked = ({ reason }: SqlError): boolean => isBusy(reason.cause)
 
-/** A number beyond the safe range of JavaScript's. */
+/** Reports a number beyond the safe range of JavaScript. */
 export const isOutOfRange = (cause: unknown): boolean =>
   Predicate.hasProperty(cause, "code") && cause.code === "ERR_OUT_OF_RANGE"
 
-/** Effect looks for the number by the name that other drivers give it. */
-const numbered = (cause: unknown): unknown =>
+/** Adds the code under the name that Effect expects. */
+const withErrno = (cause: unknown): unknown =>
   Predicate.isObject(cause) ? Object.assign(cause, { errno: codeOf(cause) }) : cause
 
-/** The ways out of failures that a person can do something about. */
+/** Advice for failures that a person can mend. */
 const ways: { readonly [code: number]: string } = {
   [codes.busy]: "another program is at work on the file: wait until it is done, and try again",
   [codes.staleSnapshot]: "somebody else wrote since the transaction began to read: begin it again",
@@ -53,23 +53,23 @@ const ways: { readonly [code: number]: string } = {
   [codes.notADatabase]: "the file is there, and no SQLite file: choose another name"
 }
 
-/** Said of a file that has another place than its name. */
+/** The failure for a file that was moved or replaced. */
 export const movedAway = (file: string): Error =>
   new Error(
     `the SQLite file ${JSON.stringify(file)} was moved, replaced or removed while it was open: put it back, or start this program again`
   )
 
-/** SQLite's words, and what to do next. */
-const explained = (cause: unknown): string => {
+/** The message of SQLite, and advice. */
+const explain = (cause: unknown): string => {
   const code = codeOf(cause)
   const way = ways[code] ?? ways[code & 0xff]
   return way === undefined ? messageOf(cause) : `${messageOf(cause)}; ${way}`
 }
 
-/** The failure of a statement, with the reason that the same failure has on other databases. */
+/** Maps the failure of a statement to the reason that other databases give. */
 export const toSqlError = (cause: unknown, operation: "prepare" | "execute"): SqlError => {
   const code = codeOf(cause)
-  const message = explained(cause)
+  const message = explain(cause)
   if (operation === "prepare" && (code & 0xff) === codes.error) {
     return new SqlError({ reason: new SqlSyntaxError({ cause, message, operation }) })
   }
@@ -77,29 +77,29 @@ export const toSqlError = (cause: unknown, operation: "prepare" | "execute"): Sq
     const constraint = messageOf(cause).split("constraint failed:")[1]?.trim() ?? "PRIMARY KEY"
     return new SqlError({ reason: new UniqueViolation({ cause, message, operation, constraint }) })
   }
-  return new SqlError({ reason: classifySqliteError(numbered(cause), { message, operation }) })
+  return new SqlError({ reason: classifySqliteError(withErrno(cause), { message, operation }) })
 }
 
 const refuse = (message: string, operation: string): SqlError =>
   new SqlError({ reason: new SqlSyntaxError({ cause: message, message, operation }) })
 
-/** Said of a text with several statements. */
+/** The failure for several statements in one text. */
 export const manyStatements = refuse("there is more than one statement; run them one by one", "prepare")
 
-/** Said of a value that SQLite can't keep; it is counted from 1. */
+/** The failure for a value that SQLite has no type for. Places count from 1. */
 export const invalidValue = (place: number, value: unknown): SqlError =>
   refuse(
     `value ${place} is a ${Predicate.isDate(value) ? "Date" : typeof value}; give text, a number, a bigint, a boolean, bytes or null`,
     "execute"
   )
 
-/** The failure to open a file: it names the file, and says what to do. */
+/** Maps the failure to open a file. Its message has the file and advice. */
 export const toOpenError = (cause: unknown, file: string): SqlError => {
   const isOfSqlite = codeOf(cause) !== 0
-  const said = isOfSqlite ? explained(cause) : `${messageOf(cause)}; ${ways[codes.cannotOpen]}`
+  const said = isOfSqlite ? explain(cause) : `${messageOf(cause)}; ${ways[codes.cannotOpen]}`
   const message = `can't open the SQLite file ${JSON.stringify(file)}: ${said}`
   const reason = isOfSqlite
-    ? classifySqliteError(numbered(cause), { message, operation: "open" })
+    ? classifySqliteError(withErrno(cause), { message, operation: "open" })
     : new ConnectionError({ cause, message, operation: "open" })
   return new SqlError({ reason })
 }

@@ -1,4 +1,4 @@
-/** Reads threads from an SQLite file past `effect/sql`. */
+/** Reads threads from an SQLite file without `effect/sql`. */
 import type { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -15,7 +15,7 @@ const prepare = (database: DatabaseSync) => {
   leaf.setReturnArrays(true)
   before.setReturnArrays(true)
   return {
-    // The columns are strict: they have what they say.
+    // The columns are strict, so rows have these types.
     leaf: (threadId: string, id: string) =>
       (leaf.get(key(threadId), key(id)) as unknown as readonly [number] | undefined)?.[0],
     before: (pk: number, limit: number) => before.all(pk, limit) as unknown as ReadonlyArray<Cells>

@@ -4,23 +4,23 @@ import * as Result from "effect/Result"
 import type { SqlError } from "effect/sql/SqlError"
 import { invalidValue, isOutOfRange, manyStatements, toSqlError } from "./errors.ts"
 
-/** The number of statements that are kept prepared. */
+/** The most cached statements. */
 const capacity = 256
 
-/** A prepared statement. `isReader`: to run it twice is the same as to run it once. */
+/** A prepared statement. `isReader`: it changes nothing, so it may run twice. */
 export interface Prepared {
   readonly statement: StatementSync
   readonly isReader: boolean
   usesBigInts: boolean
 }
 
-/** A row as SQLite gives it: by the names of the columns, or in their order. */
+/** A row by the names of its columns, or in their order. */
 export type Row = Record<string, SQLOutputValue> | Array<SQLOutputValue>
 
 const writes = /\b(?:insert|update|delete|replace|create|drop|alter|pragma)\b/iu
 const blank = /^(?:\s|;|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*$/u
 
-/** Prepares one statement, and refuses text with a second one. */
+/** Prepares one statement, and rejects text with a second statement. */
 export const prepare = (database: DatabaseSync, sql: string): Result.Result<Prepared, SqlError> =>
   Result.flatMap(
     Result.try({ try: () => database.prepare(sql), catch: (cause) => toSqlError(cause, "prepare") }),
@@ -30,7 +30,7 @@ export const prepare = (database: DatabaseSync, sql: string): Result.Result<Prep
         : Result.fail(manyStatements)
   )
 
-/** Keeps prepared statements by text. The least recently used one is dropped. */
+/** Makes a cache of prepared statements. It drops the least recently used one. */
 export const makeCache = (database: DatabaseSync): ((sql: string) => Result.Result<Prepared, SqlError>) => {
   const kept = new Map<string, Result.Success<Prepared, SqlError>>()
   return (sql) => {
@@ -56,7 +56,7 @@ const toInput = (value: unknown): SQLInputValue | undefined => {
   return ArrayBuffer.isView(value) ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength) : undefined
 }
 
-/** Values as node:sqlite takes them. An object would be taken for named values, and all others for nothing. */
+/** Converts values for node:sqlite, which would read an object as named values, and ignore the rest. */
 const toInputs = (params: ReadonlyArray<unknown>): Result.Result<ReadonlyArray<SQLInputValue>, SqlError> => {
   const inputs: Array<SQLInputValue> = []
   for (const param of params) {
@@ -67,9 +67,9 @@ const toInputs = (params: ReadonlyArray<unknown>): Result.Result<ReadonlyArray<S
   return Result.succeed(inputs)
 }
 
-/** Whole numbers are numbers within their safe range, and bigints elsewhere. */
+/** Converts bigints within the safe range to numbers. */
 const narrow = <A extends Row>(row: A): A => {
-  // Named or in order, a row has nothing but SQLite's values under its keys.
+  // Rows and lists of SQLite have only its values under their keys.
   const cells = row as Record<string, SQLOutputValue>
   for (const key of Object.keys(cells)) {
     const value = cells[key]
@@ -89,7 +89,7 @@ const useBigInts = (prepared: Prepared, isWanted: boolean): void => {
 const attempt = <A>(body: () => A): Result.Result<A, SqlError> =>
   Result.try({ try: body, catch: (cause) => toSqlError(cause, "execute") })
 
-/** The rows of a statement; with `safe`, all whole numbers are bigints. */
+/** Runs a statement. With `safe`, all integers are bigints. */
 export const run = (
   prepared: Prepared,
   params: ReadonlyArray<unknown>,
@@ -103,7 +103,7 @@ export const run = (
     const rows: ReadonlyArray<Row> = statement.all(...inputs.success)
     return safe ? rows : rows.map(narrow)
   }
-  // A statement that changes something must run once: its numbers are asked for in the way that can't fail.
+  // A statement that changes something must not run twice, so it reads bigints at once, which can't fail.
   if (safe || !isReader) return attempt(exact)
   const rows = attempt((): ReadonlyArray<Row> => {
     useBigInts(prepared, false)
@@ -112,7 +112,7 @@ export const run = (
   return Result.isFailure(rows) && isOutOfRange(rows.failure.reason.cause) ? attempt(exact) : rows
 }
 
-/** The rows of a statement as lists of values. */
+/** Runs a statement, and gives rows as lists. */
 export const runValues = (
   prepared: Prepared,
   params: ReadonlyArray<unknown>,
@@ -121,11 +121,11 @@ export const runValues = (
   prepared.statement.setReturnArrays(true)
   const rows = run(prepared, params, safe)
   prepared.statement.setReturnArrays(false)
-  // They are arrays, as has just been asked for.
+  // `setReturnArrays` made them lists.
   return rows as Result.Result<ReadonlyArray<ReadonlyArray<SQLOutputValue>>, SqlError>
 }
 
-/** The changes of a statement that gives no rows, and the rows of one that does. */
+/** Runs a statement, and gives its rows, or its changes if it has no rows. */
 export const runRaw = (
   prepared: Prepared,
   params: ReadonlyArray<unknown>,
@@ -136,7 +136,7 @@ export const runRaw = (
   return Result.flatMap(toInputs(params), (inputs) => attempt(() => prepared.statement.run(...inputs)))
 }
 
-/** The rows of a statement as they are asked for. The statement must be nobody else's meanwhile. */
+/** Iterates the rows of a statement. Nothing else may use the statement meanwhile. */
 export const iterate = (
   prepared: Prepared,
   params: ReadonlyArray<unknown>
@@ -145,7 +145,7 @@ export const iterate = (
   return Result.flatMap(toInputs(params), (inputs) => attempt(() => prepared.statement.iterate(...inputs)))
 }
 
-/** The next rows, at most so many; fewer if there are no more. */
+/** Takes the next rows. Fewer than `count` are the last. */
 export const take = (
   rows: Iterator<Row, unknown>,
   count: number,

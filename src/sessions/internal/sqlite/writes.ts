@@ -20,13 +20,13 @@ import type { Fault, NewThread } from "../tables.ts"
 import { isLocked, toSqlError } from "./errors.ts"
 import { retryWhileLocked } from "./lock.ts"
 
-/** A longer transaction keeps other processes waiting. */
+/** The most writes of a transaction, because other processes wait for it. */
 const most = 500
 
-/** Most locks of somebody else are gone when the event loop comes round a few times. */
-const atOnce = 20
+/** The first retries, each after one turn of the event loop. Most locks are short. */
+const quickRetries = 20
 
-/** A thread, and the last number of its entries. */
+/** A row of a thread, with the number of its last entry. */
 type ThreadRow = readonly [
   key: number,
   leaf: number | null,
@@ -39,7 +39,7 @@ type ThreadRow = readonly [
   last: number
 ]
 
-/** The place of a thread's leaf, and the last number of its entries. */
+/** The leaf of a thread, and the number of its last entry. */
 interface Place {
   readonly owner: number
   readonly leaf: number | null
@@ -47,14 +47,14 @@ interface Place {
   readonly step: number
   readonly top: string
   readonly last: number
-  /** When it was put into its place in the list. */
+  /** The time that the list sorts it by. */
   readonly listed: number
 }
 
-/** The threads whose places are remembered. */
+/** The most remembered places. */
 const capacity = 10_000
 
-/** The statements of an append. Their rows are as the columns say. */
+/** Prepares the statements. The casts follow their columns. */
 const prepare = (database: DatabaseSync) => {
   const find = database.prepare(`SELECT t.key, leaf_pk, leaf_id, step, archived, top, listed, pending, coalesce(
       (SELECT max(e.pk) FROM session_entries e WHERE e.pk > t.key << 24 AND e.pk < (t.key + 1) << 24), t.key << 24
@@ -65,7 +65,7 @@ const prepare = (database: DatabaseSync) => {
   const many = database.prepare(tooMany("key"))
   const naming = nameAll("key").map((text) => database.prepare(text))
   const move = "UPDATE session_threads SET leaf_pk = ?1, leaf_id = ?2, step = ?3, top = ?4, updated_at = ?5"
-  // Every write to a thread moves its leaf, or takes the next number.
+  // Any other write would have moved the leaf or used the next number.
   const asLeft = `key = ?6 AND id = ?7 AND leaf_pk = ?8 AND leaf_id = ?9 AND archived = 0
     AND NOT EXISTS (SELECT 1 FROM session_entries e WHERE e.pk = ?10)`
   find.setReturnArrays(true)
@@ -89,23 +89,23 @@ const prepare = (database: DatabaseSync) => {
       "INSERT INTO session_waits (thread, id, archived, request, at, body) VALUES (?, ?, 0, ?, ?, ?)"
     ),
     move: database.prepare(`${move} WHERE key = ?6`),
-    // An index is written for a column that is named, changed or not.
+    // SQLite writes the index of each named column, also of an unchanged one.
     moveInLists: database.prepare(`${move}, listed = ?5, pending = 1 WHERE key = ?6`),
     moveOn: database.prepare(`${move} WHERE ${asLeft} AND pending = 1 AND listed = ?11`),
     moveOnInLists: database.prepare(`${move}, listed = ?5, pending = 1 WHERE ${asLeft}`)
   }
 }
 
-/** Reports whether a thread that changes stays where it was put in the list. */
+/** Reports whether a changed thread may stay at its place in the list. */
 const isListedIn = (listed: number, at: number): boolean => listed <= at && at < listed + listedFor
 
-/** A write to one thread, inside of a transaction. */
+/** A write to one thread in a transaction. */
 interface Write {
   readonly threadId: string
   readonly make: () => Outcome
 }
 
-/** Makes the writes of a database. Transactions hold `semaphore`. */
+/** Makes the writes to a database. Transactions hold `semaphore`. */
 export const writesTo = (
   database: DatabaseSync,
   semaphore: Semaphore.Semaphore,
@@ -114,7 +114,7 @@ export const writesTo = (
 ): OwnWrites => {
   const statements = prepare(database)
 
-  /** The places of threads after the last write of this process. Others may have written since. */
+  /** The places of threads after their last write by this process. Other processes may have written since. */
   const known = new Map<string, Place>()
 
   /** Moves the leaf to the entries of an append, if the thread has its remembered place. */
@@ -168,14 +168,14 @@ export const writesTo = (
       statements.clearWaits.run(place.owner)
       for (const cells of toCells(waits)) statements.wait.run(place.owner, threadId, ...cells)
     }
-    // They are together: it is as one row.
+    // Adjacent rows share pages.
     written(bytes)
     if (known.size >= capacity) known.clear()
     known.set(threadId, { ...place, leaf: parent, leafId, step, top: topOf(place.top, entries), last: pk })
     return step
   }
 
-  /** Makes a thread without entries; 0 if there is one. */
+  /** Creates an empty thread. 0: the id is in use. */
   const create = ({ at, metadata, threadId }: NewThread): number => {
     const made = statements.create.run(threadId, at, JSON.stringify(metadata))
     for (const [name, value] of Object.entries(metadata)) {
@@ -184,7 +184,7 @@ export const writesTo = (
     return Number(made.changes)
   }
 
-  /** Does all in one go: nobody else of this process comes between. */
+  /** Runs writes in one transaction, without a pause for other fibers. */
   const transact = (writes: ReadonlyArray<Write>): Result.Result<ReadonlyArray<Outcome>, SqlError> => {
     const lost = lostPlace()
     if (lost !== undefined) return Result.fail(toSqlError(lost, "execute"))
@@ -199,19 +199,19 @@ export const writesTo = (
     return done
   }
 
-  /** A transaction that could not be ended is nobody's. */
+  /** Rolls back a failed transaction. */
   const rollBack = (): void => {
     known.clear()
     if (database.isTransaction) Result.try(() => statements.rollback.run())
   }
 
-  /** Waits asleep for the connection or the lock of the file. */
+  /** Waits for the connection or the lock of the file. */
   const patiently = (writes: ReadonlyArray<Write>) =>
     semaphore.withPermit(
       Effect.suspend(() => {
         rollBack()
         const again = Effect.flatMap(Effect.yieldNow, () => Effect.fromResult(transact(writes)))
-        return retryWhileLocked(Effect.retry(again, { times: atOnce, while: isLocked }))
+        return retryWhileLocked(Effect.retry(again, { times: quickRetries, while: isLocked }))
       })
     )
 
@@ -228,7 +228,7 @@ export const writesTo = (
           Effect.sync(() => due.forEach(({ resume }, index) => resume(Effect.succeed(outcomes[index] ?? other)))),
         onFailure: (error) => {
           const [one] = due
-          // The others have no part in the failure of one.
+          // After the failure of one write, the others are made one by one.
           if (one === undefined || due.length > 1)
             return Effect.forEach(due, (each) => write([each]), { discard: true })
           return Effect.sync(() => one.resume(Effect.fail(toFault(error))))
@@ -236,13 +236,13 @@ export const writesTo = (
       })
     })
 
-  const alone = (item: Write): Effect.Effect<Outcome, Fault> | undefined => {
+  const writeNow = (item: Write): Effect.Effect<Outcome, Fault> | undefined => {
     const done = database.isTransaction ? undefined : transact([item])
     if (done === undefined || (Result.isFailure(done) && isLocked(done.failure))) return undefined
     return Result.isSuccess(done) ? Effect.succeed(done.success[0] ?? other) : Effect.fail(toFault(done.failure))
   }
 
-  const submit = group({ lanes: 1, most, sourceOf: ({ threadId }) => threadId, write, alone })
+  const submit = group({ lanes: 1, most, sourceOf: ({ threadId }) => threadId, write, writeNow })
   return {
     append: (batch) => submit({ threadId: batch.threadId, make: () => append(batch) }),
     create: (thread) =>

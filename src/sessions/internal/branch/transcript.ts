@@ -1,7 +1,7 @@
 /** Writes messages as text for a model that summarises them. */
-import type * as Message from "../../core/Message.ts"
-import { describeArguments } from "../../core/ToolCall.ts"
-import { cutMiddle } from "../../support/text/text.ts"
+import type * as Message from "../../../core/Message.ts"
+import { describeArguments } from "../../../core/ToolCall.ts"
+import { cutMiddle } from "../../../support/text/text.ts"
 
 /** The beginning and the end of a text that is longer than `limit` characters. */
 export const shorten = (text: string, limit: number): string =>

@@ -1,21 +1,10 @@
 /** A thread in memory, and its changes. */
 import * as Effect from "effect/Effect"
-import { type JsonObject } from "../../core/Json.ts"
-import { canonical } from "../../core/schema/jsonTree.ts"
-import type { Entry, Hit, Label, NewEntry, Stored, Thread, Waiting } from "../../core/SessionStore.ts"
-import { compareText } from "../../support/text/text.ts"
-import type {
-  Appended,
-  Content,
-  HitCursor,
-  ListCursor,
-  ListQuery,
-  NewThread,
-  SearchQuery,
-  WaitCursor,
-  WaitQuery
-} from "./tables.ts"
-import { excerpt, matches, searchable } from "./words.ts"
+import { type JsonObject } from "../../../core/Json.ts"
+import type { Entry, Hit, Label, NewEntry, Stored, Thread } from "../../../core/SessionStore.ts"
+import type { Appended, Content, NewThread, SearchQuery } from "../tables.ts"
+import { excerpt, matches, searchable } from "../words.ts"
+import { isHitBehind } from "./order.ts"
 
 /** An entry in memory. */
 interface Node extends Stored {
@@ -95,7 +84,7 @@ export const problemOf = ({ entries, leaf }: Content): string | undefined => {
   return leaf === null || known.has(leaf) ? undefined : `its leaf ${leaf} is none of its entries`
 }
 
-/** A thread that is new, imported or copied. Entries come parents first. */
+/** Makes a new, imported or copied thread. Entries come parents first. */
 export const create = (thread: NewThread, content: Content): Memory => {
   const memory = fresh(thread, undefined, content.past)
   memory.archived = content.archived
@@ -202,33 +191,6 @@ const visible = (memory: Memory): ReadonlyArray<Stored> => {
 export const labels = (memory: Memory): ReadonlyArray<Label> =>
   visible(memory).flatMap(({ entry }) => (entry._tag === "Label" ? [entry] : []))
 
-const threadOrder = (left: ListCursor, right: ListCursor): number =>
-  right.at - left.at || compareText(left.threadId, right.threadId)
-
-const hitOrder = (left: HitCursor, right: HitCursor): number =>
-  threadOrder(left, right) || compareText(left.entryId, right.entryId)
-
-/** Reports whether a hit comes behind a cursor. */
-export const isHitBehind = (hit: Hit, after: HitCursor | undefined): boolean =>
-  after === undefined || hitOrder(after, hit) < 0
-
-/** Reports whether a thread is one of a list. */
-export const isListed = (thread: Thread, { after, archived, where }: ListQuery): boolean =>
-  thread.archived === archived &&
-  (after === undefined || threadOrder(after, { at: thread.updatedAt, threadId: thread.threadId }) < 0) &&
-  Object.entries(where).every(([key, value]) => {
-    const own = Object.hasOwn(thread.metadata, key) ? thread.metadata[key] : undefined
-    return own !== undefined && canonical(own) === canonical(value)
-  })
-
-/** The first of a list of threads. */
-export const firstThreads = (threads: Iterable<Thread>, limit: number): ReadonlyArray<Thread> =>
-  [...threads]
-    .sort((left, right) =>
-      threadOrder({ at: left.updatedAt, threadId: left.threadId }, { at: right.updatedAt, threadId: right.threadId })
-    )
-    .slice(0, limit)
-
 /** Characters of messages that are searched in one turn of the event loop: a few milliseconds. */
 const piece = 100_000
 
@@ -254,26 +216,6 @@ export const hits = Effect.fnUntraced(function* (memory: Memory, query: SearchQu
   }
   return found
 })
-
-/** Sorts hits, and gives the first. */
-export const firstHits = (found: Iterable<Hit>, limit: number): ReadonlyArray<Hit> =>
-  [...found].sort(hitOrder).slice(0, limit)
-
-const waitOrder = (left: WaitCursor, right: WaitCursor): number =>
-  left.at - right.at || compareText(left.requestId, right.requestId) || compareText(left.threadId, right.threadId)
-
-const placeOf = ({ request, threadId }: Waiting): WaitCursor => ({ at: request.at, requestId: request.id, threadId })
-
-/** Sorts requests, and gives the first of a query. */
-export const firstWaits = (found: Iterable<Waiting>, { after, limit, threadId }: WaitQuery): ReadonlyArray<Waiting> =>
-  [...found]
-    .filter(
-      (one) =>
-        (threadId === undefined || one.threadId === threadId) &&
-        (after === undefined || waitOrder(after, placeOf(one)) < 0)
-    )
-    .sort((left, right) => waitOrder(placeOf(left), placeOf(right)))
-    .slice(0, limit)
 
 /** A page of the visible entries. */
 export const slice = (

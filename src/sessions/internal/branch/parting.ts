@@ -1,7 +1,7 @@
 /** Finds the entry where two branches of a thread part. */
 import * as Effect from "effect/Effect"
-import type { SessionError } from "../../core/SessionError.ts"
-import type { Service, Stored } from "../../core/SessionStore.ts"
+import type { SessionError } from "../../../core/SessionError.ts"
+import type { Service, Stored } from "../../../core/SessionStore.ts"
 
 const limit = 1_000
 
