@@ -1,5 +1,5 @@
 /**
- * A thread of an agent that runs anywhere in the cluster, as one talks to it.
+ * Talks to a thread of an agent that runs anywhere in the cluster.
  *
  * ```ts
  * import { Effect, Stream } from "effect"
@@ -32,11 +32,10 @@ import type { SessionError } from "../core/SessionError.ts"
 import { sha256 } from "../support/store/hash.ts"
 import type { AgentEntity } from "./AgentEntity.ts"
 import type { Conflict } from "./Conflict.ts"
-import type { Answer } from "./internal/codecs.ts"
 import { type Input, toMessage, toSteering } from "./internal/inputs.ts"
 import { checkMessage, checkThreadId } from "./internal/limits.ts"
 import { type ClusterFailure, Decide, Send } from "./internal/protocol.ts"
-import { uncut } from "./internal/retries.ts"
+import { retryCut } from "./internal/retries.ts"
 import type { NotRunning } from "./NotRunning.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { ThreadEvent } from "./ThreadEvent.ts"
@@ -44,46 +43,44 @@ import type { ThreadEvent } from "./ThreadEvent.ts"
 export type { ClusterFailure }
 
 /** The failures of an input or a decision. */
-export type Failure<E> = E | ModelError | AgentError | Conflict | SessionError | ClusterFailure
+type Failure<E> = E | ModelError | AgentError | Conflict | SessionError | ClusterFailure
 
-/**
- * `id` makes an input one: it is not taken again, and gets the outcome that it had; other words with the id of another
- * input fail with `Conflict`. Random by default. Any text without a zero character or half of a surrogate pair
- * (`InvalidId`).
- */
-export interface Identified {
+interface Identified {
+  /**
+   * Identifies the input: repeating it has no effect, and gives the first outcome. Other content with the same id fails
+   * with `Conflict`. Random by default. A zero character or half of a surrogate pair fails with `InvalidId`.
+   */
   readonly id?: string | undefined
 }
 
-/**
- * A thread.
- *
- * - `send` gives an input to the agent and waits for what comes of it; `post` does not wait, and can be for a later
- *   time (`at`). Inputs queue. Both give it once, if it has an `id`. Whoever waits may leave: the run continues.
- * - `decide` answers what the thread waits for, and waits for what comes of that. The same decisions are taken once.
- * - `steer` gives the current run a steering message; it is lost if the runner dies before it is delivered.
- * - `interrupt` ends the run that is at work, or about to begin, with what it has (`stopReason: "interrupted"`).
- *   `false` if there was none: an input that waits behind another one, or that no runner has taken yet, is not stopped
- *   by it.
- * - A message may have 15 MiB as JSON (`TooLarge`): put a larger file where the agent can read it, and send its path.
- * - `history` is the conversation as it is stored.
- * - `events` are what was stored behind the step `after` (0: from the beginning), then what comes, from whichever
- *   runner has the thread: `Stored` ones whole, in order and once.
- */
+/** A thread. A message may have 15 MiB as JSON (`TooLarge`): put a larger file where the agent can read it. */
 export interface AgentClient<out Output, out E> {
   readonly threadId: string
+  /** Sends an input, and waits for its outcome. Inputs queue. The run continues if the caller stops waiting. */
   readonly send: (input: Input, options?: Identified) => Effect.Effect<Outcome<Output | undefined>, E>
+  /** Sends an input without waiting for its outcome. `at` delivers it later. */
   readonly post: (
     input: Input,
     options?: Identified & { readonly at?: DateTime.DateTime | undefined }
   ) => Effect.Effect<void, SessionError | ClusterFailure>
+  /** Decides pending requests, and waits for the outcome. Repeating a decision has no effect. */
   readonly decide: (
     decisions: ReadonlyArray<Decision>,
     options?: Identified
   ) => Effect.Effect<Outcome<Output | undefined>, E>
+  /** Steers the current run. The message is lost if the runner dies before its delivery. */
   readonly steer: (input: Input) => Effect.Effect<void, NotRunning | SessionError | ClusterFailure>
+  /**
+   * Ends the current run with its partial result (`stopReason: "interrupted"`). `false`: no run is at work. Queued inputs
+   * continue.
+   */
   readonly interrupt: Effect.Effect<boolean, ClusterFailure>
+  /** Reads the stored conversation. */
   readonly history: Effect.Effect<ReadonlyArray<Message>, SessionError | ClusterFailure>
+  /**
+   * Streams the entries behind the step `after` (default 0), and then new events, also when the thread moves to another
+   * runner. Each `Stored` entry comes once, in order.
+   */
   readonly events: (options?: {
     readonly after?: number | undefined
   }) => Stream.Stream<ThreadEvent, SessionError | ClusterFailure>
@@ -93,7 +90,7 @@ const pageSize = 1_000
 
 const pause = "100 millis"
 
-/** A thread that moves to another runner ends its events where it was: they are asked for again there. */
+/** Continues the stream of a thread that moves to another runner, which ends its stream. */
 const uncutStream = <A, E, R>(stream: Stream.Stream<A, E, R>, isOver: Effect.Effect<boolean>): Stream.Stream<A, E, R> =>
   Stream.catchCauseIf(stream, Cause.hasInterruptsOnly, (cause) =>
     Stream.unwrap(
@@ -103,31 +100,31 @@ const uncutStream = <A, E, R>(stream: Stream.Stream<A, E, R>, isOver: Effect.Eff
     )
   )
 
-/** An id as errors show it: of a long one, the beginning. */
-const shown = (id: string): string => JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id)
+/** Quotes an id for errors, and shortens it. */
+const quoteId = (id: string): string => JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id)
 
-/** The hash of what an input says. */
+/** Hashes the content of an input. */
 const digestOf = (content: HumanMessage["content"]): Effect.Effect<string> => sha256(JSON.stringify(content))
 
 /**
- * A thread of an agent. Fails with `InvalidId` for an id that is empty, has more than 255 characters, control
- * characters or half of a surrogate pair.
+ * Gives a thread of an agent. Fails with `InvalidId` for an empty id, more than 255 characters, control characters, or half
+ * of a surrogate pair.
  */
 export const of = Effect.fnUntraced(function* <O, E, R>(
   { entity, name }: AgentEntity<O, E, R>,
   threadId: string
-): Effect.fn.Return<AgentClient<Answer<O>, Failure<E>>, SessionError, Sharding.Sharding> {
+): Effect.fn.Return<AgentClient<Exclude<O, undefined>, Failure<E>>, SessionError, Sharding.Sharding> {
   yield* checkThreadId(threadId)
   const thread = (yield* entity.client)(threadId)
   const { isShutdown } = yield* Sharding.Sharding
   const door = (operation: string) =>
     Effect.withSpan(`AgentClient.${operation}`, { attributes: { "agent.name": name, "thread.id": threadId } })
-  const wherever = <A, F>(effect: Effect.Effect<A, F>): Effect.Effect<A, F> => uncut(effect, isShutdown)
-  // Inputs are sent in the order in which they were given, whichever digest is there first.
+  const acrossRunners = <A, F>(effect: Effect.Effect<A, F>): Effect.Effect<A, F> => retryCut(effect, isShutdown)
+  // Inputs keep their order, whichever digest is ready first.
   const inOrder = (yield* Semaphore.make(1)).withPermits(1)
   const toSend = Effect.fnUntraced(function* (operation: string, input: Input, id: string = makeId(), at?: number) {
     const message = toMessage(input, id)
-    yield* checkMessage(operation, threadId, `the input ${shown(id)}`, id, { id, message })
+    yield* checkMessage(operation, threadId, `the input ${quoteId(id)}`, id, { id, message })
     const digest = yield* digestOf(message.content)
     return new Send({ inputId: id, digest, message, ...(at === undefined ? {} : { at }) })
   })
@@ -141,7 +138,7 @@ export const of = Effect.fnUntraced(function* <O, E, R>(
     const pages: Array<ReadonlyArray<Message>> = []
     let from: string | null = null
     do {
-      const page: { readonly messages: ReadonlyArray<Message>; readonly next: string | null } = yield* wherever(
+      const page: { readonly messages: ReadonlyArray<Message>; readonly next: string | null } = yield* acrossRunners(
         thread.History({ from, limit: pageSize })
       )
       pages.push(page.messages)
@@ -153,17 +150,17 @@ export const of = Effect.fnUntraced(function* <O, E, R>(
   return {
     threadId,
     send: (input, options) =>
-      Effect.flatMap(inOrder(toSend("send", input, options?.id)), (send) => wherever(thread.Send(send))).pipe(
+      Effect.flatMap(inOrder(toSend("send", input, options?.id)), (send) => acrossRunners(thread.Send(send))).pipe(
         door("send")
       ),
     post: (input, options) => {
       const at = options?.at === undefined ? undefined : DateTime.toEpochMillis(options.at)
       return Effect.flatMap(inOrder(toSend("post", input, options?.id, at)), (send) =>
-        wherever(thread.Send(send, { discard: true }))
+        acrossRunners(thread.Send(send, { discard: true }))
       ).pipe(door("post"))
     },
     decide: (decisions, options) =>
-      Effect.flatMap(toDecide(decisions, options?.id), (decide) => wherever(thread.Decide(decide))).pipe(
+      Effect.flatMap(toDecide(decisions, options?.id), (decide) => acrossRunners(thread.Decide(decide))).pipe(
         door("decide")
       ),
     steer: (input) =>
@@ -171,10 +168,10 @@ export const of = Effect.fnUntraced(function* <O, E, R>(
         const message = toSteering(input)
         return Effect.andThen(
           checkMessage("steer", threadId, "the steering message", message.id, { message }),
-          wherever(thread.Steer({ message }))
+          acrossRunners(thread.Steer({ message }))
         )
       }).pipe(door("steer")),
-    interrupt: Effect.suspend(() => wherever(thread.Interrupt())).pipe(door("interrupt")),
+    interrupt: Effect.suspend(() => acrossRunners(thread.Interrupt())).pipe(door("interrupt")),
     history: door("history")(history),
     events: (options) =>
       Stream.suspend(() => {
@@ -183,7 +180,7 @@ export const of = Effect.fnUntraced(function* <O, E, R>(
           Stream.suspend(() => thread.Events({ after: last })),
           isShutdown
         )
-        // A runner that takes the thread over without this being noticed begins where the one before it did.
+        // A new runner starts again at `after` if the client did not notice the move.
         return Stream.filter(events, (event) => {
           if (event._tag === "Live") return true
           const isNew = event.step > last

@@ -1,9 +1,8 @@
 /**
- * Agents spread over machines: each thread is an entity of the cluster, and has one writer, wherever that is.
+ * Agents spread over machines: each thread is an entity of the cluster, with one writer at a time.
  *
- * Inputs and decisions are stored before they are answered, one at a time in the order in which they came. A runner
- * that dies is replaced: what it had not answered comes to another runner, which resumes what the thread has come to. A
- * thread without work leaves the memory, and is woken by an input, a decision or a time.
+ * The cluster stores inputs and decisions, and processes them in order. After a runner dies, another one resumes its
+ * threads and processes the pending messages. An idle thread leaves the memory. An input, a decision or a timer wakes it.
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -35,18 +34,17 @@ import { approve } from "../core/Approval.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { persistent } from "../sessions/journal.ts"
-import type { Terms } from "./DurableAgent.ts"
-import { codecs, type Codecs } from "./internal/codecs.ts"
+import { codecs, type Codecs, type Terms } from "./internal/codecs.ts"
 import * as Feed from "./internal/eventFeed.ts"
-import { answerable } from "./internal/limits.ts"
+import { boundAnswer } from "./internal/limits.ts"
 import type { Push } from "./internal/plan.ts"
 import { type ClusterFailure, Decide, makeEntity, type ThreadEntity } from "./internal/protocol.ts"
-import { owned, untilThere } from "./internal/retries.ts"
+import { retryUnavailable, whileOwned } from "./internal/retries.ts"
 import * as Thread from "./internal/thread.ts"
 import type { Outcome } from "./Outcome.ts"
 import * as Wait from "./Wait.ts"
 
-/** An agent whose threads are entities. `entity` is what the cluster knows of it. */
+/** An agent whose threads are entities. */
 export interface AgentEntity<in out O, in out E, out R> {
   readonly name: string
   readonly agent: Agent.Agent<O, E, R>
@@ -55,10 +53,9 @@ export interface AgentEntity<in out O, in out E, out R> {
 }
 
 /**
- * Makes the entity of an agent. `name` is what stored messages go by, so keep it. An agent with an `output` schema, or
- * with middleware that fails with errors of its own, has to say their schemas (`output`, `error`): outcomes and
- * failures are stored. (Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)` written in
- * here.)
+ * Makes the entity of an agent. Stored messages refer to `name`, so keep it. Outcomes and failures are stored: an agent with
+ * an `output` schema, or with errors of its own, needs their schemas (`output`, `error`). Assign `Agent.provide(…)` to a
+ * constant first, because TypeScript infers too little of it inline.
  */
 export const make = <O, E, R>(
   options: { readonly name: string; readonly agent: Agent.Agent<O, E, R> } & Terms<O, E>
@@ -67,24 +64,20 @@ export const make = <O, E, R>(
   return { name: options.name, agent: options.agent, codecs: known, entity: makeEntity(options.name, known) }
 }
 
-/**
- * `maxIdleTime` is how long a thread without work stays in memory (default: as the cluster is configured, a minute).
- */
-export interface Options {
-  readonly maxIdleTime?: Duration.Input | undefined
-}
-
-/** The times at which the waits of an outcome are over. */
+/** Finds the waits of an outcome, and their ends. */
 const waitsOf = (outcome: Outcome<unknown>) =>
   outcome.pending.flatMap((request) => {
     const at = Wait.until(request)
     return at === undefined ? [] : [{ request, at }]
   })
 
-/** Has this process be a runner of the agent's threads. */
+/** Makes this process a runner of the agent's threads. */
 export const layer = <O, E, R>(
   { agent, codecs: known, entity }: AgentEntity<O, E, R>,
-  options?: Options
+  options?: {
+    /** The time that an idle thread stays in memory (default: from the configuration of the cluster, a minute). */
+    readonly maxIdleTime?: Duration.Input | undefined
+  }
 ): Layer.Layer<never, never, Sharding.Sharding | SessionStore | R> =>
   entity.toLayer(
     Effect.gen(function* () {
@@ -97,24 +90,24 @@ export const layer = <O, E, R>(
       const isMine = () => sharding.hasShardId(address.shardId)
       const thread = Thread.make(store, agent, known, threadId, isMine)
       /**
-       * Has the thread send itself a decision for when a wait is over. Its id has the step at which it waits, so a
-       * wake-up that came to nothing is not the one that comes next. A wait that is not written down would never end.
+       * Sends a decision to this thread, with the end of a wait as its time of delivery. The step in its id distinguishes it
+       * from earlier wake-ups. It retries until the message is stored, because the wait would never end otherwise.
        */
       const wakeUp = Effect.fnUntraced(function* (outcome: Outcome<unknown>) {
         const waits = waitsOf(outcome)
         if (waits.length === 0) return
         const isAway = ({ _tag }: SessionError | ClusterFailure) =>
           _tag === "PersistenceError" || _tag === "SessionError"
-        const { step } = yield* untilThere(store.leaf(threadId), isAway)
+        const { step } = yield* retryUnavailable(store.leaf(threadId), isAway)
         for (const { at, request } of waits) {
           const decide = new Decide({ id: `wait:${request.id}:${step}`, decisions: [approve(request)], at })
-          yield* untilThere(self(threadId).Decide(decide, { discard: true }), isAway)
+          yield* retryUnavailable(self(threadId).Decide(decide, { discard: true }), isAway)
         }
       }, Effect.orDie)
-      const answered = answerable(agent.name, threadId, known)
+      const answered = boundAnswer(agent.name, threadId, known)
       const turn = (push: Push) =>
         Effect.tap(answered(Effect.provideContext(thread.turn(push), services)), (outcome) =>
-          owned(wakeUp(outcome), isMine)
+          whileOwned(wakeUp(outcome), isMine)
         )
       return entity.of({
         Send: ({ payload }) => turn({ _tag: "Input", message: payload.message }),
@@ -139,7 +132,7 @@ export const layer = <O, E, R>(
     }),
     {
       concurrency: 1,
-      // A run that dies is a run that failed: it is not begun again and again.
+      // A defect fails its input, and does not restart the entity.
       disableFatalDefects: true,
       maxIdleTime: options?.maxIdleTime
     }

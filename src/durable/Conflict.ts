@@ -1,7 +1,7 @@
-/** The failure of an input whose id is another's. */
+/** The failure of an input with the id of another one. */
 import * as Schema from "effect/Schema"
 
-/** An input with this id, and other content, was taken before. Send it with an id of its own. */
+/** An input with this id and other content was processed before. Send it with an id of its own. */
 export class Conflict extends Schema.TaggedError<Conflict>()("Conflict", {
   threadId: Schema.String,
   inputId: Schema.String

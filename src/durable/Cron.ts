@@ -1,5 +1,5 @@
 /**
- * Runs of an agent by the clock: each time fires once in the whole cluster, on whichever runner is there.
+ * Runs of an agent by the clock: each scheduled time fires once in the whole cluster, on any runner.
  *
  * ```ts
  * import { Cron as Schedule, DateTime, Layer } from "effect"
@@ -33,32 +33,35 @@ import * as AgentClient from "./AgentClient.ts"
 import type { AgentEntity } from "./AgentEntity.ts"
 import type { Input } from "./internal/inputs.ts"
 
-/** A run may begin so late and still be the one of its time: a runner may have died just then. */
+/** The longest delay that is not a missed time, because a runner may have died. */
 const patience = Duration.minutes(5)
 
-/** As good as forever. */
+/** Practically forever. */
 const ever = Duration.weeks(5_000)
 
-/**
- * `cron` says when, in its own time zone. `threadId` and `input` may depend on the time that a run is for. `missed`
- * says what becomes of the times at which no runner was there: nothing (`skip`, the default; up to five minutes late is
- * not missed), one run for all of them (`once`), or one run each (`all`), oldest first unless a runner dies meanwhile.
- * `name` is what stored messages go by, so keep it.
- */
+/** The options of this module. */
 export interface Options {
+  /** Stored messages refer to the name, so keep it. */
   readonly name: string
+  /** The schedule, in its own time zone. */
   readonly cron: EffectCron.Cron
+  /** The thread. A function gets the scheduled time. */
   readonly threadId: string | ((at: DateTime.Utc) => string)
+  /** The input. A function gets the scheduled time. */
   readonly input: Input | ((at: DateTime.Utc) => Input)
+  /**
+   * Decides about times at which no runner was up for more than five minutes: `skip` (the default) ignores them, `once` makes
+   * one run for all, and `all` one for each, the oldest first unless a runner dies meanwhile.
+   */
   readonly missed?: "skip" | "once" | "all" | undefined
 }
 
-/** While the storage is not there: the run must not be lost for that. */
+/** Retries while the storage is unavailable, so that no run is lost. */
 const patiently = Schedule.min([Schedule.exponential("200 millis"), Schedule.spaced("1 minute")])
 
 /**
- * Posts the input when its time has come. All runners have it; one of them does it. An input is identified by its time,
- * so one that is posted again after a crash is not taken again.
+ * Posts the input at each scheduled time. Provide the layer on all runners; one of them posts. The time identifies the input,
+ * so posting it again after a crash has no effect.
  */
 export const layer = <O, E, R>(
   entity: AgentEntity<O, E, R>,

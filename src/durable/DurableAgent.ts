@@ -1,9 +1,9 @@
 /**
  * An agent as a workflow: a run that resumes after a crash, on another machine, and waits for days without a process.
  *
- * The thread is what the run has come to; the workflow brings it to its end. Its activities are the turns of the model
- * and the tool calls, so what was paid for and what was done is stored before the next thing happens. Approvals wait in
- * durable deferreds, waits and expiries in durable clocks. The agent is the same value that runs anywhere else.
+ * The thread stores the state of the run, and the workflow resumes it until the end. Turns of the model and tool calls are
+ * activities, so each result is stored before the next step. Approvals wait in durable deferreds, waits and expiries in
+ * durable clocks. The agent is the same value that runs anywhere else.
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -43,46 +43,32 @@ import { SessionStore } from "../core/SessionStore.ts"
 import { Conflict } from "./Conflict.ts"
 import { outputOf } from "./internal/activities.ts"
 import { asActivities } from "./internal/asActivities.ts"
-import { type Answer, codecs, type Codecs, type Own } from "./internal/codecs.ts"
+import { codecs, type Codecs, type Terms } from "./internal/codecs.ts"
 import { decisionsOn, deferredFor } from "./internal/decisions.ts"
 import * as inputs from "./internal/inputs.ts"
-import { answerable, checkMessage } from "./internal/limits.ts"
+import { boundAnswer, checkMessage } from "./internal/limits.ts"
+import { fromResult as outcomeOf } from "./internal/outcome.ts"
 import { pendingOf, plan, type Push } from "./internal/plan.ts"
-import { lasting } from "./internal/retries.ts"
-import { fromResult as outcomeOf, type Outcome } from "./Outcome.ts"
+import { retryUntilFinal } from "./internal/retries.ts"
+import type { Outcome } from "./Outcome.ts"
 
-export type { Answer, Own }
+export type { Terms }
 
 const payload = { threadId: Schema.String, inputId: Schema.String, input: HumanMessage }
 
-/** The input of a durable agent: text, blocks, or a message. */
-export type Input = inputs.Input
-
-/**
- * One input to one thread. `inputId` makes it one: an input that comes again, with whatever words, is not taken again,
- * and gets the outcome that it had.
- */
+/** An input to a thread. */
 export interface Sent {
   readonly threadId: string
+  /** Identifies the input: repeating it, with any content, has no effect and gives the first outcome. */
   readonly inputId: string
-  readonly input: Input
+  /** Text, blocks, or a message. */
+  readonly input: inputs.Input
 }
 
 /** The failures of a durable agent's workflow. */
-export type Failure<E> = E | ModelError | AgentError
+type Failure<E> = E | ModelError | AgentError
 
-/**
- * The schemas that an agent's outcomes are stored and sent with: of its output, unless that is text, and of the
- * failures of its middleware, if it has any.
- */
-export type Terms<O, E> = ([string] extends [Answer<O>]
-  ? { readonly output?: undefined }
-  : { readonly output: Schema.ConstraintCodec<Answer<O>, unknown> }) &
-  ([Own<E>] extends [never]
-    ? { readonly error?: undefined }
-    : { readonly error: Schema.ConstraintCodec<Own<E>, unknown> })
-
-/** A durable agent. `workflow` can be executed by other workflows, as a child. */
+/** A durable agent. Other workflows can execute its `workflow` as a child. */
 export interface DurableAgent<in out O, in out E, out R> {
   readonly name: string
   readonly agent: Agent.Agent<O, E, R>
@@ -90,16 +76,15 @@ export interface DurableAgent<in out O, in out E, out R> {
   readonly workflow: Workflow.Workflow<
     string,
     Schema.Struct<typeof payload>,
-    Schema.Codec<Outcome<Answer<O>>, unknown>,
+    Schema.Codec<Outcome<Exclude<O, undefined>>, unknown>,
     Schema.Codec<Failure<E>, unknown>
   >
 }
 
 /**
- * Makes a durable agent. `name` is the name of the workflow: what is stored goes by it, so keep it. An agent with an
- * `output` schema, or with middleware or a program that fails with errors of its own, has to say their schemas (`output`,
- * `error`): outcomes and failures are stored. (Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)`
- * written in here.)
+ * Makes a durable agent. `name` is the name of the workflow. Stored data refers to it, so keep it. Outcomes and failures are
+ * stored: an agent with an `output` schema, or with errors of its own, needs their schemas (`output`, `error`). Assign
+ * `Agent.provide(…)` to a constant first, because TypeScript infers too little of it inline.
  */
 export const make = <O, E, R>(
   options: { readonly name: string; readonly agent: Agent.Agent<O, E, R> } & Terms<O, E>
@@ -114,7 +99,7 @@ export const make = <O, E, R>(
   return { name: options.name, agent: options.agent, codecs: known, workflow }
 }
 
-/** Brings an input to its end: run after run, with what is waited for between them. */
+/** Runs an input until its final outcome, and waits for decisions between runs. */
 const attempt = Effect.fnUntraced(function* <O, E, R>(
   durable: DurableAgent<O, E, R>,
   sent: typeof payload.input.Type,
@@ -138,21 +123,21 @@ const attempt = Effect.fnUntraced(function* <O, E, R>(
         ? todo.outcome
         : outcomeOf(yield* Effect.provideService(Agent.run(agent, todo.input, { threadId }), Journal, todo.journal))
     // A run that is not suspended has its answer.
-    if (outcome.stopReason !== "suspended") return outcome as Outcome<Answer<O>>
+    if (outcome.stopReason !== "suspended") return outcome as Outcome<Exclude<O, undefined>>
     push = { _tag: "Decisions", decisions: yield* decisionsOn(outcome.pending), message: sent }
   }
 })
 
 /**
- * Runs the workflow where the engine says. One input of a thread at a time: a second one that is begun meanwhile makes
- * one of the two fail with `Conflict`. Where inputs can come at any time, use an `AgentEntity`, which has them queue.
+ * Registers the workflow with the engine. Of two concurrent inputs of a thread, one fails with `Conflict`. Use an
+ * `AgentEntity` if inputs may come at any time: it queues them.
  */
 export const layer = <O, E, R>(
   durable: DurableAgent<O, E, R>
 ): Layer.Layer<never, never, WorkflowEngine | SessionStore | Exclude<R, WorkflowEngine | WorkflowInstance>> =>
-  // The engine and the instance are given to whatever a workflow executes, so the agent may need them.
+  // A workflow provides the engine and the instance, so the agent may need them.
   durable.workflow.toLayer(({ input, threadId }) =>
-    answerable(durable.name, threadId, durable.codecs)(lasting(attempt(durable, input, threadId)))
+    boundAnswer(durable.name, threadId, durable.codecs)(retryUntilFinal(attempt(durable, input, threadId)))
   ) as Layer.Layer<never, never, WorkflowEngine | SessionStore | Exclude<R, WorkflowEngine | WorkflowInstance>>
 
 const invalid = (durable: { readonly name: string }, problem: string): AgentError =>
@@ -164,7 +149,7 @@ const inThread = <A, R>(
 ): Effect.Effect<A, AgentError, R> =>
   Effect.mapError(effect, (error) => new AgentError({ agent: durable.name, reason: { _tag: "Thread", error } }))
 
-/** The attributes of a span at a door: never what was said. */
+/** The attributes of a span, without content. */
 const attributesOf = ({ name }: { readonly name: string }, { inputId, threadId }: Sent) => ({
   "agent.name": name,
   "thread.id": threadId,
@@ -177,7 +162,7 @@ const toPayload = ({ input, inputId, threadId }: Sent) => ({
   input: inputs.toMessage(input, inputId)
 })
 
-const checked = <O, E, R>(durable: DurableAgent<O, E, R>, operation: string, sent: Sent) =>
+const checkSent = <O, E, R>(durable: DurableAgent<O, E, R>, operation: string, sent: Sent) =>
   Effect.suspend(() => {
     const payload = toPayload(sent)
     return Effect.as(
@@ -187,43 +172,43 @@ const checked = <O, E, R>(durable: DurableAgent<O, E, R>, operation: string, sen
   })
 
 /**
- * Brings an input to its outcome and waits for it, however long that takes. An input may have 15 MiB as JSON (an
- * `AgentError` with `TooLarge`): put a larger file where the agent can read it, and send its path.
+ * Runs an input, and waits for its outcome. An input may have 15 MiB as JSON (an `AgentError` with `TooLarge`): put a larger
+ * file where the agent can read it, and send its path.
  */
 export const execute = <O, E, R>(
   durable: DurableAgent<O, E, R>,
   sent: Sent
-): Effect.Effect<Outcome<Answer<O>>, Failure<E>, WorkflowEngine> =>
-  Effect.flatMap(checked(durable, "execute", sent), (payload) => durable.workflow.execute(payload)).pipe(
+): Effect.Effect<Outcome<Exclude<O, undefined>>, Failure<E>, WorkflowEngine> =>
+  Effect.flatMap(checkSent(durable, "execute", sent), (payload) => durable.workflow.execute(payload)).pipe(
     Effect.withSpan("DurableAgent.execute", { attributes: attributesOf(durable, sent) })
   )
 
-/** Has an input worked on and does not wait. Gives the id of the execution, for {@link poll} and {@link interrupt}. */
+/** Runs an input without waiting. Gives the id of the execution, for {@link poll} and {@link interrupt}. */
 export const start = <O, E, R>(
   durable: DurableAgent<O, E, R>,
   sent: Sent
 ): Effect.Effect<string, AgentError, WorkflowEngine> =>
-  Effect.flatMap(checked(durable, "start", sent), (payload) =>
+  Effect.flatMap(checkSent(durable, "start", sent), (payload) =>
     durable.workflow.execute(payload, { discard: true })
   ).pipe(Effect.withSpan("DurableAgent.start", { attributes: attributesOf(durable, sent) }))
 
-/** The state of an execution: nothing known yet, suspended, or complete. */
+/** Reads the state of an execution: unknown, suspended or complete. */
 export const poll = <O, E, R>(
   durable: DurableAgent<O, E, R>,
   executionId: string
-): Effect.Effect<Option.Option<Workflow.Result<Outcome<Answer<O>>, Failure<E>>>, never, WorkflowEngine> =>
+): Effect.Effect<Option.Option<Workflow.Result<Outcome<Exclude<O, undefined>>, Failure<E>>>, never, WorkflowEngine> =>
   durable.workflow.poll(executionId)
 
-/** The requests that a thread waits for: none, if there is no such thread. */
+/** Lists the pending requests of a thread. A missing thread has none. */
 export const pending = (
   threadId: string
 ): Effect.Effect<ReadonlyArray<Request>, SessionError | InvalidEncoding, SessionStore> =>
   SessionStore.use((store) => pendingOf(store, threadId))
 
 /**
- * Decides on requests that an input waits for, from any process; the execution resumes when all of its requests are
- * decided. The first decision on a request counts. Fails with `InvalidInput` if nothing waits for it, or if it was not
- * offered by `allow`.
+ * Decides requests of an input, from any process. The execution resumes when all of its requests are decided. The first
+ * decision on a request counts. Fails with `InvalidInput` for a request that is not pending, or a decision that it does not
+ * allow.
  */
 export const decide = Effect.fn("DurableAgent.decide")(function* <O, E, R>(
   durable: DurableAgent<O, E, R>,
@@ -247,10 +232,7 @@ export const decide = Effect.fn("DurableAgent.decide")(function* <O, E, R>(
   }
 })
 
-/**
- * Stops an execution where it is: its model call, its tools. The thread keeps what it had, and stays valid; the
- * execution completes as interrupted.
- */
+/** Interrupts an execution with its model call and tools. The thread keeps its partial result, and stays valid. */
 export const interrupt = <O, E, R>(
   durable: DurableAgent<O, E, R>,
   executionId: string

@@ -1,4 +1,4 @@
-/** The failure of a steering message for a thread where nobody is at work. */
+/** The failure of a steering message for a thread without a run. */
 import * as Schema from "effect/Schema"
 
 /** The thread has no run now. Send an input. */

@@ -1,4 +1,3 @@
-import * as EntityId from "effect/cluster/EntityId"
 /**
  * Refuses a process whose cluster has another number of shards than the first process that used the database.
  *
@@ -15,6 +14,7 @@ import * as EntityId from "effect/cluster/EntityId"
  * const runner = AgentEntity.layer(support).pipe(Layer.provide(ShardCount.layer))
  * ```
  */
+import * as EntityId from "effect/cluster/EntityId"
 import * as Sharding from "effect/cluster/Sharding"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -33,7 +33,7 @@ export class ShardCountChanged extends Schema.TaggedError<ShardCountChanged>()("
   }
 }
 
-/** So many ids hit every shard of any usual number: of 1,000 shards, one is missed in 20,000 starts at most. */
+/** Enough ids to hit all shards: of 1,000 shards, at most one in 20,000 starts misses one. */
 const probes = 20_000
 
 /** Finds the number of shards of a group. Effect keeps its configuration private, but says the shard of an id. */

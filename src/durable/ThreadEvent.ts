@@ -1,12 +1,12 @@
-/** Events of a thread for whoever watches it: what is stored, and what happens at this moment. */
+/** Events of a thread: stored entries, and live events of the current run. */
 import * as Schema from "effect/Schema"
 import { AgentEvent } from "../core/AgentEvent.ts"
 import { Entry } from "../core/Journal.ts"
 
 /**
- * `Stored` is an entry of the thread with its place: `step` counts from 1, without gaps, and is where to begin again
- * (`after`). `Live` is an event of the current run: it is emitted to whoever is there, may be left out for whoever
- * reads slowly, and is not emitted again. `at` is in milliseconds since the epoch.
+ * An event of a thread. `Stored` is an entry: its `step` counts from 1 without gaps, and a client resumes behind it
+ * (`after`). `Live` is an event of the current run. Slow readers may miss it, and it is not repeated. `at` is in
+ * milliseconds since the epoch.
  */
 export const ThreadEvent = Schema.Union([
   Schema.TaggedStruct("Stored", { step: Schema.Finite, id: Schema.String, at: Schema.Finite, entry: Entry }),

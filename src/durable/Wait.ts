@@ -1,8 +1,8 @@
 /**
- * A tool by which an agent waits for minutes or for weeks, without a process that waits with it.
+ * A tool that lets an agent wait for minutes or weeks. No process waits with it.
  *
- * The run is suspended, as for an approval. A `DurableAgent` and an `AgentEntity` resume it when the time has come; a
- * plain run ends with `stopReason: "suspended"`, and is resumed with `Approval.approve` whenever its caller wants.
+ * The tool suspends the run, as an approval does. A `DurableAgent` or an `AgentEntity` resumes it at the end of the wait. A
+ * plain run ends with `stopReason: "suspended"`, and its caller resumes it with `Approval.approve`.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
@@ -30,8 +30,9 @@ export const toolName = "wait"
 
 const defaultMax = Duration.days(30)
 
-/** `max` (30 days) is the longest that an agent may wait at once: a second or more. */
+/** The options of this module. */
 export interface Options {
+  /** The longest wait (default 30 days): a second or more. */
   readonly max?: Duration.Input | undefined
 }
 
@@ -40,14 +41,11 @@ const secondsOf = (args: Request["arguments"]): number => {
   return typeof seconds === "number" ? seconds : 0
 }
 
-/**
- * The time at which the wait of a request is over (milliseconds since the epoch); `undefined` for a request that is
- * about something else.
- */
+/** Gives the end of the wait of a request, in milliseconds since the epoch. `undefined` for other requests. */
 export const until = (request: Request): number | undefined =>
   request.toolName === toolName ? request.at + secondsOf(request.arguments) * 1_000 : undefined
 
-/** The tool, and the question that suspends the run. A person may cut a wait short with any decision on it. */
+/** Makes the middleware with the tool. A person may end a wait early with any decision on its request. */
 export const make = (options?: Options): Middleware.Asking => {
   const longest = Option.match(Duration.fromInput(options?.max ?? defaultMax), {
     onNone: () => 0,

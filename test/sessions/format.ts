@@ -7,10 +7,11 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
 import { AgentEvent, Journal, type Json, Message } from "effect-deepagents"
-import { Outcome, ThreadEvent } from "effect-deepagents/durable"
+import { ThreadEvent } from "effect-deepagents/durable"
 import * as fc from "fast-check"
 import { Done } from "../../src/core/loop/records.ts"
 import { Suspension } from "../../src/core/thread/suspension.ts"
+import { schema as outcomeSchema } from "../../src/durable/internal/outcome.ts"
 import { Decide, Send } from "../../src/durable/internal/protocol.ts"
 import { Stored } from "../../src/sessions/internal/codec.ts"
 import { version } from "../../src/support/store/version.ts"
@@ -24,7 +25,7 @@ export const records = {
   entry: Journal.Entry,
   stored: Stored,
   threadEvent: ThreadEvent.ThreadEvent,
-  outcome: Outcome.schema(Schema.String),
+  outcome: outcomeSchema(Schema.String),
   suspension: Suspension,
   inside: Done,
   send: Schema.Struct(Send.fields),

@@ -1,4 +1,4 @@
-/** Activities of a workflow: a turn and a tool call, and the results that are stored of them. */
+/** Runs turns and tool calls as activities of a workflow, and stores their results. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -13,10 +13,9 @@ import { type ToolOutput } from "../../core/ToolOutput.ts"
 import { isStorable } from "./limits.ts"
 
 /**
- * The results that an activity stores. `Open` is an attempt that came to no end that can be stored: it was interrupted,
- * its sub-agent waits for a decision, it wrote to the run's state (which is stored with the step, not with the call),
- * it failed with what only the run may see, or it gave more than can be stored. `Lost` is one of which nobody knows how
- * it ended.
+ * The stored results of activities. `Open` is an attempt without a storable end: it was interrupted, its sub-agent waits for a
+ * decision, it wrote to the state of the run (which the step stores), it failed with another error, or its output is too
+ * large. `Lost` is an attempt with an unknown end.
  */
 const open = Schema.TaggedStruct("Open", {})
 const lost = Schema.TaggedStruct("Lost", {})
@@ -38,7 +37,7 @@ const callName = (turnId: string, callId: string, attempt: number): string => `c
 const ifStorable = <A extends StoredCall | StoredTurn>(stored: A): A | typeof open.Type =>
   isStorable(stored) ? stored : { _tag: "Open" }
 
-/** The end of a call, for the store. */
+/** Converts the end of a call to its stored form. */
 const storedCall = (exit: Exit.Exit<ToolOutput, ToolError>, wrote: boolean): StoredCall => {
   if (wrote) return { _tag: "Open" }
   if (Exit.isSuccess(exit)) {
@@ -49,8 +48,8 @@ const storedCall = (exit: Exit.Exit<ToolOutput, ToolError>, wrote: boolean): Sto
 }
 
 /**
- * Runs a call as an activity: what it gave is stored before anything else happens, and given again by a later attempt
- * of the workflow. `writes` counts what was written to the state of the run.
+ * Runs a call as an activity. A later attempt of the workflow gets the stored result. `writes` counts the writes to the state
+ * of the run.
  */
 export const call = Effect.fnUntraced(function* <R>(
   turnId: string,
@@ -70,7 +69,7 @@ export const call = Effect.fnUntraced(function* <R>(
         return ifStorable(storedCall(exit, (yield* writes) !== before))
       })
     })
-    // Here it is as it happened, with what can't be stored.
+    // The result of this process is complete; the stored one may not be.
     if (happened !== undefined) return yield* happened
     if (stored._tag === "Output") return fromStored(stored)
     if (stored._tag === "Failed") return yield* stored.error
@@ -78,8 +77,8 @@ export const call = Effect.fnUntraced(function* <R>(
 })
 
 /**
- * The output that was stored of a call, of one that must not run twice: if there is none, there will be none. What was
- * begun and not finished would be begun again by the engine, so something else takes its place.
+ * Reads the stored output of a call that must not run twice. Without an output, it stores `Lost` in its place, because the
+ * engine would run an unfinished activity again.
  */
 export const outputOf = Effect.fnUntraced(function* (
   turnId: string,
@@ -100,7 +99,7 @@ export const outputOf = Effect.fnUntraced(function* (
   }
 })
 
-/** The end of a turn, for the store. */
+/** Converts the end of a turn to its stored form. */
 const storedTurn = (exit: Exit.Exit<AiMessage | undefined, ModelError>): StoredTurn => {
   if (Exit.isSuccess(exit)) return exit.value === undefined ? { _tag: "Open" } : { _tag: "Done", message: exit.value }
   const error = Cause.hasInterrupts(exit.cause) || Cause.hasDies(exit.cause) ? undefined : Cause.squash(exit.cause)
@@ -108,9 +107,8 @@ const storedTurn = (exit: Exit.Exit<AiMessage | undefined, ModelError>): StoredT
 }
 
 /**
- * Asks for a turn as an activity: what it came to is stored. `undefined` if it was asked for here and streamed as it
- * came, the message if it was asked for by an earlier attempt of the workflow. `after` is the message that the turn
- * answers.
+ * Requests a turn as an activity. Gives the message if an earlier attempt of the workflow stored it, and `undefined` if this
+ * attempt streamed it. `after` is the message that the turn answers.
  */
 export const turn = Effect.fnUntraced(function* <R>(
   after: string,

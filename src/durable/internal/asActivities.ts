@@ -10,17 +10,17 @@ import * as Middleware from "../../core/Middleware.ts"
 import type { ModelError } from "../../core/ModelError.ts"
 import * as Activities from "./activities.ts"
 
-/** The most parts of a turn that wait for the run to take them. */
+/** The most buffered parts of a turn. */
 const ahead = 256
 
-/** A turn that was stored, said again. */
-const again = (message: AiMessage): ReadonlyArray<TurnPart> => {
+/** Makes the parts of a stored turn. */
+const replayTurn = (message: AiMessage): ReadonlyArray<TurnPart> => {
   const text = textOf(message)
   const done: TurnPart = { _tag: "TurnDone", message }
   return text === "" ? [done] : [{ _tag: "TextDelta", text }, done]
 }
 
-/** Asks for a turn in an activity and says what comes as it comes. */
+/** Requests a turn in an activity, and streams its parts. */
 const turn = (
   request: ModelRequest,
   next: (request: ModelRequest) => Stream.Stream<TurnPart, ModelError>
@@ -42,7 +42,7 @@ const turn = (
         )
       })
       yield* Activities.turn(request.messages.at(-1)?.id ?? "", work).pipe(
-        Effect.flatMap((stored) => (stored === undefined ? Effect.void : Queue.offerAll(queue, again(stored)))),
+        Effect.flatMap((stored) => (stored === undefined ? Effect.void : Queue.offerAll(queue, replayTurn(stored)))),
         Effect.onExit((exit) =>
           Queue.failCause(queue, exit._tag === "Failure" ? exit.cause : Cause.fail(Cause.Done()))
         ),
@@ -53,14 +53,14 @@ const turn = (
   )
 
 /**
- * Makes the turns of the conversation and its tool calls activities of the workflow that the run is in: what was paid
- * for and what was done is stored as soon as it is over, though the process may die before the thread has it.
+ * Makes turns and tool calls activities of the current workflow. Their results are stored at once, even if the process dies
+ * before they are in the thread.
  */
 export const asActivities = Middleware.make<never, WorkflowEngine | WorkflowInstance>({
   name: "activities",
   wrapModelCall: (request, next) => (request.purpose === turnPurpose ? turn(request, next) : next(request)),
   wrapToolCall: (call, next, run) => {
-    // The turn that made the call; of what a program does, the message that asked it.
+    // The turn with the call, or the message that started a program.
     const asked = run.messages.findLast((message) => message.role !== "tool")
     return asked === undefined ? next(call) : Activities.call(asked.id, call.id, run.state.writes, next(call))
   }

@@ -3,15 +3,24 @@ import * as Schema from "effect/Schema"
 import { AgentError } from "../../core/AgentError.ts"
 import { ModelError } from "../../core/ModelError.ts"
 import { ToolError } from "../../core/ToolError.ts"
-import { type Outcome, schema as outcomeSchema } from "../Outcome.ts"
+import type { Outcome } from "../Outcome.ts"
+import { schema as outcomeSchema } from "./outcome.ts"
 
-/** The answer of an agent, when it gives one. */
+/** The answer of an agent. */
 export type Answer<O> = Exclude<O, undefined>
 
-/** The failures of an agent that only its middleware, its prompt and its program know. */
-export type Own<E> = Exclude<E, ModelError | AgentError | ToolError>
+/** The failures of an agent's own middleware, prompt and program. */
+type Own<E> = Exclude<E, ModelError | AgentError | ToolError>
 
-/** The schemas of an agent, ready for use. `outcome` is of a run that may have no answer, `done` of one that has. */
+/** The schemas of stored outcomes: `output` unless the output is text, and `error` for errors of the agent's middleware. */
+export type Terms<O, E> = ([string] extends [Answer<O>]
+  ? { readonly output?: undefined }
+  : { readonly output: Schema.ConstraintCodec<Answer<O>, unknown> }) &
+  ([Own<E>] extends [never]
+    ? { readonly error?: undefined }
+    : { readonly error: Schema.ConstraintCodec<Own<E>, unknown> })
+
+/** The schemas of an agent. `outcome` may have no answer, `done` has one. */
 export interface Codecs<O, E> {
   readonly output: Schema.Codec<Answer<O>, unknown>
   readonly isText: boolean
@@ -20,14 +29,14 @@ export interface Codecs<O, E> {
   readonly failure: Schema.Codec<E | ModelError | AgentError, unknown>
 }
 
-/** The schemas that an agent's outcomes and failures are stored with. */
+/** Makes the schemas of stored outcomes and failures. */
 export const codecs = <O, E>(terms: {
   readonly output?: Schema.ConstraintCodec<Answer<O>, unknown> | undefined
   readonly error?: Schema.ConstraintCodec<Own<E>, unknown> | undefined
 }): Codecs<O, E> => {
-  // Programs fail with what the calls that they make fail with.
+  // Programs fail with the failures of their calls.
   const known = Schema.Union([ModelError, AgentError, ToolError])
-  // `Terms` lets `output` and `error` be left out only where these are all that there can be.
+  // `Terms` requires `output` and `error` for all other types.
   const output = (terms.output ?? Schema.String) as Schema.Codec<Answer<O>, unknown>
   const failure: Schema.Codec<unknown, unknown> = terms.error === undefined ? known : Schema.Union([known, terms.error])
   return {

@@ -8,25 +8,25 @@ import type { WorkflowEngine, WorkflowInstance } from "effect/workflow/WorkflowE
 import { approve, Decision, type Request } from "../../core/Approval.ts"
 import * as Wait from "../Wait.ts"
 
-/** The place of the decision on a request. The first one counts. */
+/** Makes the deferred of the decision on a request. The first decision counts. */
 export const deferredFor = (requestId: string) => DurableDeferred.make(`decision/${requestId}`, { success: Decision })
 
-/** The end of a request without a decision, and its time: a wait is over, or a decision would come too late. */
-const byItself = (request: Request): { readonly at: number; readonly decision: Decision | null } | undefined => {
+/** The end of a request without a decision: the end of a wait, or the expiry. */
+const timeoutOf = (request: Request): { readonly at: number; readonly decision: Decision | null } | undefined => {
   const over = Wait.until(request)
   if (over !== undefined) return { at: over, decision: approve(request) }
   return request.expiresAt === undefined ? undefined : { at: request.expiresAt, decision: null }
 }
 
-const decided = Effect.fnUntraced(function* (request: Request) {
+const awaitDecision = Effect.fnUntraced(function* (request: Request) {
   const decision = DurableDeferred.await(deferredFor(request.id))
-  const due = byItself(request)
+  const due = timeoutOf(request)
   if (due === undefined) return yield* decision
   const now = yield* Clock.currentTimeMillis
   const clock = DurableClock.sleep({
     name: request.id,
     duration: Math.max(1, due.at - now),
-    // A process that waits in memory would have to live as long.
+    // A wait in memory would need a process for its whole time.
     inMemoryThreshold: 0
   })
   return yield* DurableDeferred.raceAll({
@@ -37,10 +37,10 @@ const decided = Effect.fnUntraced(function* (request: Request) {
   })
 })
 
-/** Waits until all requests are decided on, or over. Nothing is in memory meanwhile. */
+/** Waits until all requests are decided or expired. Nothing stays in memory meanwhile. */
 export const decisionsOn = (
   requests: ReadonlyArray<Request>
 ): Effect.Effect<ReadonlyArray<Decision>, never, WorkflowEngine | WorkflowInstance> =>
-  Effect.map(Effect.forEach(requests, decided, { concurrency: "unbounded" }), (decisions) =>
+  Effect.map(Effect.forEach(requests, awaitDecision, { concurrency: "unbounded" }), (decisions) =>
     decisions.flatMap((decision) => decision ?? [])
   )

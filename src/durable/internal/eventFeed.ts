@@ -1,4 +1,4 @@
-/** Events of one thread, from its store and from the run that is at work on it. */
+/** Streams the events of one thread from its store and its current run. */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
@@ -12,12 +12,12 @@ import type { SessionError } from "../../core/SessionError.ts"
 import type { Leaf, Service, Stored } from "../../core/SessionStore.ts"
 import type { ThreadEvent } from "../ThreadEvent.ts"
 
-/** The most live events that wait for a slow reader; then the oldest are left out. */
+/** The most buffered live events of a slow reader. Older ones are dropped. */
 const patience = 1_024
 
 const pageSize = 1_000
 
-/** Somebody who watches: notified that the thread grew, and given what happens. */
+/** A reader of events. `grew` signals new entries. */
 interface Watcher {
   readonly grew: Queue.Queue<void>
   readonly live: Queue.Queue<AgentEvent>
@@ -25,17 +25,17 @@ interface Watcher {
 
 /** The events of one thread, for its watchers. */
 export interface Feed {
-  /** A journal whose appends are announced. */
+  /** Wraps a journal: its appends signal watchers. */
   readonly announced: (journal: Journal["Service"]) => Journal["Service"]
-  /** Relays the events of a run, in its scope. The effect that it gives waits until all of them are out. */
+  /** Relays the events of a run in its scope. The inner effect waits until all are relayed. */
   readonly follow: (handle: Handle<unknown, unknown>) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
-  /** Everything behind a step, and what comes. */
+  /** Streams the entries behind a step, and then new events. */
   readonly events: (after: number) => Stream.Stream<ThreadEvent, SessionError>
 }
 
 const nowhere: Leaf = { id: null, step: 0 }
 
-/** A thread that is not there yet has nothing in it. */
+/** Replaces `NotFound` by a value. */
 export const orNothing = <A>(effect: Effect.Effect<A, SessionError>, nothing: A): Effect.Effect<A, SessionError> =>
   Effect.catchIf(
     effect,
@@ -43,10 +43,8 @@ export const orNothing = <A>(effect: Effect.Effect<A, SessionError>, nothing: A)
     () => Effect.succeed(nothing)
   )
 
-/**
- * The entries behind a step, oldest first. They are read backwards, so they are all kept until the first is emitted.
- */
-const behind = Effect.fnUntraced(function* (store: Service, threadId: string, after: number) {
+/** Reads the entries behind a step, oldest first. The store reads backwards, so all of them are in memory. */
+const readBehind = Effect.fnUntraced(function* (store: Service, threadId: string, after: number) {
   const leaf = yield* orNothing(store.leaf(threadId), nowhere)
   const pages: Array<ReadonlyArray<Stored>> = []
   let from = leaf.id
@@ -66,22 +64,20 @@ const toEvents = (entries: ReadonlyArray<Stored>, last: number): ReadonlyArray<T
     entry._tag === "Label" ? [] : [{ _tag: "Stored", step: last - entries.length + 1 + index, id, at, entry }]
   )
 
-/**
- * Stored entries are read from the store, so they come whole and in order whoever wrote them; the rest as it happens.
- */
+/** Makes the feed of a thread. Entries come from the store, so they are complete whoever wrote them. */
 export const make = (store: Service, threadId: string): Feed => {
   const watchers = new Set<Watcher>()
   let running: { readonly handle: Handle<unknown, unknown>; readonly scope: Scope.Scope } | undefined
   let relaying: Fiber.Fiber<void> | undefined
 
-  const tell = (events: ReadonlyArray<AgentEvent>) => {
+  const offerAll = (events: ReadonlyArray<AgentEvent>) => {
     for (const { live } of watchers) Queue.offerAllUnsafe(live, events)
   }
-  /** Nobody pays for events that nobody watches. */
+  /** Relays the events of the run, if there are watchers. */
   const relay = Effect.suspend(() => {
     if (running === undefined || relaying !== undefined || watchers.size === 0) return Effect.void
-    // For as long as the run: other watchers may come, and this one may leave.
-    return Stream.runForEachArray(running.handle.events, (events) => Effect.sync(() => tell(events))).pipe(
+    // The relay lives as long as the run, because watchers come and go.
+    return Stream.runForEachArray(running.handle.events, (events) => Effect.sync(() => offerAll(events))).pipe(
       Effect.forkIn(running.scope, { startImmediately: true }),
       Effect.map((fiber) => {
         relaying = fiber
@@ -89,7 +85,7 @@ export const make = (store: Service, threadId: string): Feed => {
     )
   })
 
-  const grown = Effect.sync(() => {
+  const signalGrowth = Effect.sync(() => {
     for (const { grew } of watchers) Queue.offerUnsafe(grew, undefined)
   })
 
@@ -98,7 +94,7 @@ export const make = (store: Service, threadId: string): Feed => {
       open: (id) =>
         Effect.map(journal.open(id), (thread) => ({
           ...thread,
-          append: (entries) => Effect.tap(thread.append(entries), grown)
+          append: (entries) => Effect.tap(thread.append(entries), signalGrowth)
         }))
     }),
     follow: (handle) =>
@@ -129,7 +125,7 @@ export const make = (store: Service, threadId: string): Feed => {
             after,
             Effect.fnUntraced(function* (cursor: number) {
               for (;;) {
-                const { entries, step } = yield* behind(store, threadId, cursor)
+                const { entries, step } = yield* readBehind(store, threadId, cursor)
                 if (entries.length > 0) return [toEvents(entries, step), Option.some(step)] as const
                 yield* Queue.take(watcher.grew)
               }

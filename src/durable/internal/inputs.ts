@@ -1,27 +1,27 @@
-/** Inputs as messages of a thread, and the ids that make them one. */
+/** Converts inputs to messages of a thread, with ids that identify them. */
 import type * as Content from "../../core/Content.ts"
 import { human, type HumanMessage, type Message } from "../../core/Message.ts"
 
-/** An input of a durable agent, as users give it. */
+/** An input of a durable agent. */
 export type Input = Content.Input | HumanMessage
 
 const prefix = "input:"
 
-/** The id of the message that an input is in its thread: what makes it one however often it comes. */
+/** Makes the id of an input's message. The same input always has the same one. */
 const messageId = (inputId: string): string => prefix + inputId
 
-/** The id that an input was sent with. */
+/** Gives the id of an input from its message. */
 export const inputIdOf = ({ id }: HumanMessage): string => id.slice(prefix.length)
 
-/** An input as the message that goes into the thread. */
+/** Makes the message of an input. */
 export const toMessage = (input: Input, inputId: string): HumanMessage =>
   typeof input === "string" || !("role" in input)
     ? human(input, { id: messageId(inputId) })
     : { ...input, id: messageId(inputId) }
 
-/** A steering message: no input of its own. */
+/** Makes a steering message, which is no input. */
 export const toSteering = (input: Input): HumanMessage =>
   typeof input === "string" || !("role" in input) ? human(input) : input
 
-/** True for a message of a thread that was an input, and not a steering message. */
+/** Reports whether a message is an input, and not a steering message. */
 export const isInput = (message: Message): boolean => message.role === "human" && message.id.startsWith(prefix)

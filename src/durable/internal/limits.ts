@@ -9,22 +9,22 @@ import { limit, sizeOf } from "../../support/text/size.ts"
 import type { Outcome } from "../Outcome.ts"
 import type { Codecs } from "./codecs.ts"
 
-/** The longest id of an entity that the cluster has room for. */
+/** The most characters of an entity's id. */
 const longestThreadId = 255
 
-/** Refuses an id that no thread of the cluster can have. */
+/** Rejects an invalid id of a thread. */
 export const checkThreadId = (threadId: string): Effect.Effect<void, SessionError> => {
   const problem = nameProblem(threadId, longestThreadId)
   return problem === undefined ? Effect.void : Effect.fail(failure("of", threadId, { _tag: "InvalidId", problem }))
 }
 
-/** The problem of an id that a database would change. */
+/** The problem of an id that a database can't store. */
 const lossy = (id: string): string | undefined => {
   if (!id.isWellFormed()) return "it is no valid Unicode"
   return id.includes("\u0000") ? "it has a zero character" : undefined
 }
 
-/** Refuses a message whose id would be another one, or that the cluster would store and never read again. */
+/** Rejects a message with an invalid id, and one that is too large. */
 export const checkMessage = (
   operation: string,
   threadId: string,
@@ -42,14 +42,11 @@ export const checkMessage = (
     : Effect.fail(failure(operation, threadId, { _tag: "TooLarge", what, bytes, limit }))
 }
 
-/** True for what can be stored as one message, or as one answer. */
+/** Reports whether a value is small enough for one message. */
 export const isStorable = (value: unknown): boolean => sizeOf(value) <= limit
 
-/**
- * Answers with what can be stored as an answer, and read again: a larger outcome or failure becomes `TooLarge`. All
- * that was said is in the thread.
- */
-export const answerable = <O, E>(
+/** Replaces an outcome or failure that is too large to store by `TooLarge`. The thread has all messages. */
+export const boundAnswer = <O, E>(
   agent: string,
   threadId: string,
   codecs: Pick<Codecs<O, E>, "outcome" | "failure">
@@ -58,7 +55,7 @@ export const answerable = <O, E>(
     Schema.encodeUnknownResult(Schema.toCodecJson(codec))
   )
   const check = (what: string, encoded: Result.Result<unknown, unknown> | undefined) => {
-    // The schema of the answer reports what can't be encoded.
+    // The schema of the answer reports values that it can't encode.
     const bytes = encoded === undefined || Result.isFailure(encoded) ? 0 : sizeOf(encoded.success)
     if (bytes <= limit) return Effect.void
     const error = failure("answer", threadId, { _tag: "TooLarge", what, bytes, limit })

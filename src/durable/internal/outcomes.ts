@@ -1,4 +1,4 @@
-/** Outcomes read from what a thread says, for inputs that were settled before. */
+/** Reads the outcomes of settled inputs from the messages of a thread. */
 import * as Effect from "effect/Effect"
 import { AgentError } from "../../core/AgentError.ts"
 import type { Request } from "../../core/Approval.ts"
@@ -9,27 +9,24 @@ import type { StopReason } from "../../core/StopReason.ts"
 import type { Outcome } from "../Outcome.ts"
 import type { Codecs } from "./codecs.ts"
 
-/** The last words of the model, if it said anything. */
-const lastWords = (messages: ReadonlyArray<Message>): string => {
+/** The last text of the model. */
+const lastTextOf = (messages: ReadonlyArray<Message>): string => {
   const last = messages.findLast((message) => message.role === "ai" && textOf(message) !== "")
   return last === undefined ? "" : textOf(last)
 }
 
-/** The stop reasons of runs whose last message is the answer, be it the model's or a tool's. */
+/** The stop reasons of runs that end with the answer of the model or a tool. */
 const answered: ReadonlySet<StopReason> = new Set(["completed", "refused", "length"])
 
-/** The text of an answer; without one, what was said last. */
+/** The text of an answer, or else the last text of the model. */
 const answerText = (messages: ReadonlyArray<Message>, stopReason: StopReason): string => {
   const last = messages.at(-1)
   const isAnswer = last?.role === "ai" || (last?.role === "tool" && !last.isError)
-  return isAnswer && answered.has(stopReason) ? textOf(last) : lastWords(messages)
+  return isAnswer && answered.has(stopReason) ? textOf(last) : lastTextOf(messages)
 }
 
-/**
- * Reads the outcome of an input that was settled before from what is said in its thread, so that nothing is asked or
- * run again.
- */
-export const settled = <O, E>(
+/** Reads the outcome of a settled input from its messages, so that nothing runs again. */
+export const readSettled = <O, E>(
   agent: string,
   { isText, output }: Codecs<O, E>,
   messages: ReadonlyArray<Message>,
@@ -37,7 +34,7 @@ export const settled = <O, E>(
   { rounds, usage }: Pick<Checkpoint, "rounds" | "usage">
 ): Effect.Effect<Outcome<O>, AgentError> => {
   const outcome = (value: unknown, text: string): Outcome<O> => ({
-    // Decoded with the schema that the agent's type promised.
+    // The schema of the agent decoded it.
     output: value as O,
     text,
     stopReason,
@@ -59,8 +56,8 @@ export const settled = <O, E>(
   })
 }
 
-/** The outcome of a thread that is suspended, or that a person stopped. */
-export const unanswered = <O>(
+/** Makes the outcome of a suspended or interrupted thread. */
+export const makeUnanswered = <O>(
   messages: ReadonlyArray<Message>,
   stopReason: "suspended" | "interrupted",
   pending: ReadonlyArray<Request>,
@@ -68,7 +65,7 @@ export const unanswered = <O>(
 ): Outcome<O> => {
   const last = messages.findLast((message) => message.role === "ai")
   return {
-    // Outcomes without an answer are given only where the type says that there may be none.
+    // Callers give outcomes without an answer only where the type allows them.
     output: undefined as O,
     text: last === undefined ? "" : textOf(last),
     stopReason,

@@ -1,4 +1,4 @@
-/** Decides what an input or a decision means for a thread as it stands: a run, or the outcome that it had. */
+/** Plans the work for an input or a decision on a thread: a run, or the stored outcome. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -18,15 +18,16 @@ import { zero } from "../../core/Usage.ts"
 import { loadThread, makeJournal, persistent } from "../../sessions/journal.ts"
 import { defined } from "../../support/json/defined.ts"
 import { Conflict } from "../Conflict.ts"
-import type { Ended, Outcome } from "../Outcome.ts"
+import type { Outcome } from "../Outcome.ts"
 import type { Codecs } from "./codecs.ts"
 import { orNothing } from "./eventFeed.ts"
 import { inputIdOf, isInput } from "./inputs.ts"
-import { settled, unanswered } from "./outcomes.ts"
+import type { Ended } from "./outcome.ts"
+import { makeUnanswered, readSettled } from "./outcomes.ts"
 
 /**
- * The reason to continue a thread: an input, or decisions on what it waits for (none: it is asked about again), for the
- * sake of the input whose message this is, if that is known.
+ * The reason to continue a thread: an input, or decisions on its pending requests. Without decisions, the requests are repeated.
+ * `message` is the input that waits for them.
  */
 export type Push =
   | { readonly _tag: "Input"; readonly message: HumanMessage }
@@ -36,7 +37,7 @@ export type Push =
       readonly message?: HumanMessage | undefined
     }
 
-/** The work that is left: a run, which begins with what was read already, or nothing. */
+/** The remaining work: a run on the loaded journal, or none. */
 export type Plan<O> =
   | { readonly _tag: "Run"; readonly input: Agent.Input; readonly journal: Journal["Service"] }
   | { readonly _tag: "Settled"; readonly outcome: Outcome<O> }
@@ -47,16 +48,12 @@ const stopReasons: ReadonlySet<string> = new Set(StopReason.literals)
 
 const isStopReason = (outcome: string): outcome is StopReason => stopReasons.has(outcome)
 
-/**
- * The outcome that is written down when a person stops a thread: any other interruption is one that another runner
- * mends.
- */
+/** The stored outcome of a thread that a person stopped. Another runner resumes after all other interruptions. */
 const stopped = "stopped"
 
 /**
- * Writes down that a person stopped the thread where it is. A run that was stopped before it wrote anything is written
- * down as well, with its input: neither is begun again. A run that another runner brought to its end meanwhile stays as
- * it is.
+ * Stores that a person stopped the thread. A run that was stopped before its first write is stored with its input, so that it
+ * does not start again. A run that another runner finished meanwhile stays unchanged.
  */
 export const markStopped = Effect.fnUntraced(function* (
   store: Service,
@@ -79,12 +76,12 @@ export const markStopped = Effect.fnUntraced(function* (
   ])
 })
 
-/** The end of a thread's last run, if it is over. One that failed, or that no person interrupted, is resumed. */
+/** The end of the last run. Failed runs, and those without a person's interruption, have none and are resumed. */
 const endOf = (outcome: string | undefined): Ended | undefined =>
   outcome === stopped ? "interrupted" : outcome !== undefined && isStopReason(outcome) ? outcome : undefined
 
-/** The ids of requests that were never made in a thread: a decision on another is late, not wrong. */
-const wasAsked = Effect.fnUntraced(function* (store: Service, threadId: string, ids: ReadonlySet<string>) {
+/** Finds the ids of requests that never were in the thread. A decision on any other is late, not wrong. */
+const findUnknown = Effect.fnUntraced(function* (store: Service, threadId: string, ids: ReadonlySet<string>) {
   const missing = new Set(ids)
   let from: string | undefined
   for (;;) {
@@ -96,8 +93,8 @@ const wasAsked = Effect.fnUntraced(function* (store: Service, threadId: string, 
 })
 
 /**
- * The requests that a thread waits for: none after a person stopped it. A run that was cut off as it resumed still
- * waits: what was decided is only written down when the first call begins.
+ * The pending requests of a thread. After a person stopped it, none. A run that crashed while it resumed still waits, because
+ * its decisions are stored with the first call.
  */
 const pendingIn = (
   checkpoint: Checkpoint.Checkpoint | undefined,
@@ -107,19 +104,19 @@ const pendingIn = (
     ? Effect.succeed([])
     : Checkpoint.pending(checkpoint)
 
-/** The content of a message, as it is stored. */
+/** The content of a message as stored JSON. */
 const contentOf = ({ content }: Message): Json => Result.getOrElse(parseJson(JSON.stringify(content)), () => null)
 
-/** True if two messages say the same. */
+/** Reports whether two messages have the same content. */
 const isSame = (left: Message, right: Message): boolean => canonical(contentOf(left)) === canonical(contentOf(right))
 
-/** The message whose calls are open: the last turn, or what a program was asked. */
+/** The message with the open calls: the last turn, or the input of a program. */
 const lastTurn = (messages: ReadonlyArray<Message>): Message | undefined =>
   messages.findLast((message) => message.role !== "tool")
 
 /**
- * Works out what a push means for a thread as it stands, so that it counts once however often it comes: an input that
- * is not there is run; one that is there and not settled is resumed; of one that is settled, the outcome is read.
+ * Plans a push, so that repeating it has no effect. A new input runs, an unsettled one is resumed, and the outcome of a settled
+ * one is read.
  */
 export const plan = Effect.fnUntraced(function* <O, E, R>(
   store: Service,
@@ -134,7 +131,7 @@ export const plan = Effect.fnUntraced(function* <O, E, R>(
     Effect.mapError(effect, (error) => new AgentError({ agent: agent.name, reason: { _tag: "Thread", error } }))
 
   const thread: Thread = yield* inThread(makeJournal(store).open(threadId))
-  // The run does not read again what was read.
+  // The run gets the loaded thread.
   const journal: Journal["Service"] = { open: () => Effect.succeed(thread) }
   const { checkpoint, ended } = thread
   const stopReason = endOf(ended)
@@ -148,25 +145,25 @@ export const plan = Effect.fnUntraced(function* <O, E, R>(
       })
     )
   const pending = yield* Effect.mapError(pendingIn(checkpoint, stopReason), (error) => invalid(error.message))
-  const done = (first: number, end: number, reason: Ended) => {
+  const settle = (first: number, end: number, reason: Ended) => {
     const spent = checkpoint ?? { usage: zero, rounds: 0 }
     const outcome =
       reason === "suspended" || reason === "interrupted"
-        ? Effect.succeed(unanswered<O>(messages.slice(first), reason, pending, spent))
-        : settled(agent.name, codecs, messages.slice(first, end), reason, spent)
+        ? Effect.succeed(makeUnanswered<O>(messages.slice(first), reason, pending, spent))
+        : readSettled(agent.name, codecs, messages.slice(first, end), reason, spent)
     return Effect.map(outcome, (known): Plan<O> => ({ _tag: "Settled", outcome: known }))
   }
 
   const { message } = push
   const index = message === undefined ? -1 : messages.findIndex(({ id }) => id === message.id)
   const behind = index === -1 ? -1 : messages.findIndex((one, at) => at > index && isInput(one))
-  if (behind !== -1) return yield* done(index, behind, "completed")
+  if (behind !== -1) return yield* settle(index, behind, "completed")
 
   if (push._tag === "Input") {
     const taken = messages[index]
     if (taken === undefined) return run(push.message)
     if (!isSame(taken, push.message)) return yield* new Conflict({ threadId, inputId: inputIdOf(push.message) })
-    return stopReason === undefined ? resume([]) : yield* done(index, messages.length, stopReason)
+    return stopReason === undefined ? resume([]) : yield* settle(index, messages.length, stopReason)
   }
 
   const first = Math.max(0, messages.findLastIndex(isInput))
@@ -174,16 +171,16 @@ export const plan = Effect.fnUntraced(function* <O, E, R>(
   const given = push.decisions.filter(({ id }) => waiting.has(id))
   const late = new Set(push.decisions.flatMap(({ id }) => (waiting.has(id) ? [] : [id])))
   if (late.size > 0) {
-    const [unknown] = yield* inThread(wasAsked(store, threadId, late))
+    const [unknown] = yield* inThread(findUnknown(store, threadId, late))
     if (unknown !== undefined) return yield* invalid(`nothing waits for a decision with the id "${unknown}"`)
   }
   if (checkpoint === undefined) return yield* invalid("there is nothing to resume in this thread")
   const isAskedAgain = push.decisions.length === 0 && stopReason === "suspended"
   if (stopReason === undefined || given.length > 0 || isAskedAgain) return resume(given)
-  return yield* done(first, messages.length, stopReason)
+  return yield* settle(first, messages.length, stopReason)
 })
 
-/** The requests that a thread waits for, as it is stored: none, if there is no such thread. */
+/** Lists the pending requests of a stored thread. A missing thread has none. */
 export const pendingOf = (
   store: Service,
   threadId: string

@@ -20,22 +20,16 @@ import { NotRunning } from "../NotRunning.ts"
 import { ThreadEvent } from "../ThreadEvent.ts"
 import type { Codecs } from "./codecs.ts"
 
-/** The cluster could not take a message, or its storage is not available. */
+/** The cluster rejected a message, or its storage is unavailable. */
 export type ClusterFailure = MailboxFull | AlreadyProcessingMessage | PersistenceError | EntityNotAssignedToRunner
 
-/** The time at which a message is due; at once, if it says nothing. */
+/** The time of delivery (default: now). */
 const due = (at: number | undefined): DateTime.DateTime => DateTime.makeUnsafe(at ?? 0)
 
-/**
- * An id as a part of a key. The cluster puts the kind of a thread, its id and that of a message in a row with `/`
- * between them: what has one itself could pass for another.
- */
-const part = (id: string): string => id.replaceAll("%", "%25").replaceAll("/", "%2F")
+/** Escapes an id. The cluster joins ids with `/`, so an id with `/` could imitate another key. */
+const escapeId = (id: string): string => id.replaceAll("%", "%25").replaceAll("/", "%2F")
 
-/**
- * An input. `digest` is of what it says: another one with its id is a `Conflict`. `at` is in milliseconds since the
- * epoch.
- */
+/** An input. Another `digest` of its content with the same id is a `Conflict`. `at` is in milliseconds since the epoch. */
 export class Send extends Schema.Class<Send>("effect-deepagents/durable/Send")({
   inputId: Schema.String,
   digest: Schema.String,
@@ -43,31 +37,31 @@ export class Send extends Schema.Class<Send>("effect-deepagents/durable/Send")({
   at: Schema.optionalKey(Schema.Finite)
 }) {
   [PrimaryKey.symbol](): string {
-    return `${part(this.inputId)}:${this.digest}`
+    return `${escapeId(this.inputId)}:${this.digest}`
   }
   [DeliverAt.symbol](): DateTime.DateTime {
     return due(this.at)
   }
 }
 
-/** Decisions. `id` is what makes them one however often they come. */
+/** Decisions. Repeating them with the same id has no effect. */
 export class Decide extends Schema.Class<Decide>("effect-deepagents/durable/Decide")({
   id: Schema.String,
   decisions: Schema.Array(Decision),
   at: Schema.optionalKey(Schema.Finite)
 }) {
   [PrimaryKey.symbol](): string {
-    return part(this.id)
+    return escapeId(this.id)
   }
   [DeliverAt.symbol](): DateTime.DateTime {
     return due(this.at)
   }
 }
 
-/** Part of a conversation, oldest message first; `next` is where the part before it ends. */
+/** A page of a conversation, oldest message first. `next` is the end of the page before. */
 const Page = Schema.Struct({ messages: Schema.Array(Message), next: Schema.NullOr(Schema.String) })
 
-/** The requests that a thread answers. Those that bring it on are kept until they are, and who sent them may leave. */
+/** The messages of a thread. Inputs and decisions are stored until they are processed, also without their sender. */
 const protocol = <O, E>(codecs: Codecs<O, E>) => {
   const { outcome } = codecs
   const error = Schema.Union([codecs.failure, Conflict])
@@ -91,5 +85,5 @@ const protocol = <O, E>(codecs: Codecs<O, E>) => {
 
 /** The entity of all threads of an agent. */
 export const makeEntity = <O, E>(name: string, codecs: Codecs<O, E>) =>
-  Entity.make(`Agent/${part(name)}`, protocol(codecs))
+  Entity.make(`Agent/${escapeId(name)}`, protocol(codecs))
 export type ThreadEntity<O, E> = ReturnType<typeof makeEntity<O, E>>

@@ -1,35 +1,31 @@
-/**
- * Retries of a runner and a client: after another writer's entries, while the storage is away, when a connection was
- * closed.
- */
+/** Retries after writes of another runner, while the storage is unavailable, and after a closed connection. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { AgentError } from "../../core/AgentError.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 
-/** Seven seconds in all: by then a runner that lost the thread knows it, and has stopped. */
+/** Seven seconds: by then a runner that lost the thread has stopped. */
 const briefly = Schedule.exponential("1 second").pipe(Schedule.upTo({ times: 3 }))
 
-/** For as long as it takes. */
+/** Retries without an end. */
 const patiently = Schedule.min([Schedule.exponential("200 millis"), Schedule.spaced("1 minute")])
 
 const problemOf = (error: unknown): SessionError["reason"]["_tag"] | undefined =>
   error instanceof AgentError && error.reason._tag === "Thread" ? error.reason.error.reason._tag : undefined
 
-/** Resumes what the thread has come to when somebody else wrote to it: a runner that lost it and did not know. */
-const fenced = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+/** Resumes after a write of a runner that had lost the thread, and did not know it. */
+const retryConflicts = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.retry(effect, { schedule: briefly, while: (error) => problemOf(error) === "Conflict" })
 
-/** Half a minute in all. */
+/** Half a minute of retries. */
 const cutOffs = 120
 
 /**
- * Tries again what was interrupted, and nobody interrupted this: a connection that is closed under it ends so, and so
- * does what was asked of a thread that moves to another runner. As the answer of an input it would be final. Whoever is
- * interrupted or shuts down (`isOver`) tries nothing again.
+ * Retries after an interruption from outside: a closed connection, or a thread that moved to another runner. A process that
+ * shuts down (`isOver`) does not retry.
  */
-export const uncut = <A, E, R>(
+export const retryCut = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   isOver: Effect.Effect<boolean>,
   left = cutOffs
@@ -39,41 +35,37 @@ export const uncut = <A, E, R>(
       over || left === 0
         ? Effect.failCause(cause)
         : Effect.delay(
-            Effect.suspend(() => uncut(effect, isOver, left - 1)),
+            Effect.suspend(() => retryCut(effect, isOver, left - 1)),
             "250 millis"
           )
     )
   )
 
-/** Tries again while the storage is not there. */
-export const untilThere = <A, E, R>(
+/** Retries while the storage is unavailable. */
+export const retryUnavailable = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   isAway: (error: E) => boolean
 ): Effect.Effect<A, E, R> => Effect.retry(effect, { schedule: patiently, while: isAway })
 
-/**
- * For what is answered once and for all: that the storage is not there is no answer, and neither is a conflict with
- * whoever had the thread meanwhile.
- */
-export const lasting = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  untilThere(fenced(effect), (error) => problemOf(error) === "Unavailable")
+/** Retries an effect with a final answer, which neither an unavailable storage nor a conflict with another runner is. */
+export const retryUntilFinal = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  retryUnavailable(retryConflicts(effect), (error) => problemOf(error) === "Unavailable")
 
-/** True if a run was ended by another runner's writes, or by a connection. */
+/** Reports whether another runner or a lost connection ended a run. */
 const isCut = (cause: Cause.Cause<unknown>): boolean => {
   const problem = problemOf(Cause.squash(cause))
   return Cause.hasInterruptsOnly(cause) || problem === "Conflict" || problem === "Unavailable"
 }
 
 /**
- * Like {@link lasting}, for a thread that can move to another runner: that one answers then, and this one never does.
- * `isMine` says whether this runner still has the thread. (A workflow is suspended by an interruption; an entity would
- * answer with it.)
+ * Like {@link retryUntilFinal}, for a thread that may move to another runner. Then this runner never answers, because an entity
+ * would answer with the interruption. `isMine` reports whether this runner has the thread.
  */
-export const owned = <A, E, R>(effect: Effect.Effect<A, E, R>, isMine: () => boolean): Effect.Effect<A, E, R> => {
+export const whileOwned = <A, E, R>(effect: Effect.Effect<A, E, R>, isMine: () => boolean): Effect.Effect<A, E, R> => {
   const isElsewhere = Effect.sync(() => !isMine())
-  return lasting(
+  return retryUntilFinal(
     Effect.catchCauseIf(
-      uncut(effect, isElsewhere),
+      retryCut(effect, isElsewhere),
       (cause) => !isMine() && isCut(cause),
       () => Effect.never
     )

@@ -1,4 +1,4 @@
-/** A thread on the runner that has it: one push at a time, steered and stopped from outside. */
+/** A thread on its runner. It processes one push at a time. */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -10,30 +10,31 @@ import type { HumanMessage } from "../../core/Message.ts"
 import type { Service } from "../../core/SessionStore.ts"
 import type { Conflict } from "../Conflict.ts"
 import { NotRunning } from "../NotRunning.ts"
-import { fromResult, type Outcome } from "../Outcome.ts"
+import type { Outcome } from "../Outcome.ts"
 import type { Answer, Codecs } from "./codecs.ts"
 import * as Feed from "./eventFeed.ts"
+import { fromResult } from "./outcome.ts"
 import { markStopped, plan, type Push } from "./plan.ts"
-import { owned } from "./retries.ts"
+import { whileOwned } from "./retries.ts"
 
-/** A thread that a runner has: its current run, and the events of it. */
+/** A thread of this runner. */
 export interface Thread<O, E, R> {
   readonly feed: Feed.Feed
-  /** Brings the thread on; one push at a time. */
+  /** Processes a push. */
   readonly turn: (push: Push) => Effect.Effect<Outcome<Answer<O> | undefined>, E | AgentError | Conflict, R>
   readonly steer: (message: HumanMessage) => Effect.Effect<void, NotRunning>
-  /** Ends the run that is at work, or about to begin. `false` if there was none. */
+  /** Ends the current run. `false`: no run is at work. */
   readonly interrupt: Effect.Effect<boolean>
 }
 
-/** The work on a push, from when it is taken. `stopped` becomes `true` if a person ended its run. */
+/** The work on a push. `stopped` becomes `true` if a person ended its run. */
 interface Turn<O, E> {
   handle: Agent.Handle<O, E | AgentError> | undefined
   isStopped: boolean
   readonly stopped: Deferred.Deferred<boolean>
 }
 
-/** Takes a thread into one's hands. `isMine` says whether this runner still has it. */
+/** Makes a thread of this runner. `isMine` reports whether the runner still has it. */
 export const make = <O, E, R>(
   store: Service,
   agent: Agent.Agent<O, E, R>,
@@ -59,10 +60,10 @@ export const make = <O, E, R>(
       return exit
     }).pipe(Effect.scoped)
 
-  // `O` is its answers, and `undefined` or not.
+  // `O` may include `undefined`.
   type Known = Outcome<Answer<O> | undefined>
 
-  const once = Effect.fnUntraced(function* (
+  const process = Effect.fnUntraced(function* (
     turn: Turn<O, E>,
     push: Push
   ): Effect.fn.Return<Known, E | AgentError | Conflict, R> {
@@ -74,13 +75,13 @@ export const make = <O, E, R>(
       if (Exit.isSuccess(exit)) return fromResult<unknown>(exit.value) as Known
       if (!turn.isStopped || !Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.failCause(exit.cause)
     }
-    // The outcome is read from the thread, as it would be after a crash.
+    // The next attempt reads the outcome from the thread, as after a crash.
     yield* Effect.mapError(
       markStopped(store, agent.name, threadId, push),
       (error) => new AgentError({ agent: agent.name, reason: { _tag: "Thread", error } })
     )
     yield* Deferred.succeed(turn.stopped, true)
-    return yield* once(turn, push)
+    return yield* process(turn, push)
   })
 
   return {
@@ -89,9 +90,9 @@ export const make = <O, E, R>(
       Effect.suspend(() => {
         const turn: Turn<O, E> = { handle: undefined, isStopped: false, stopped: Deferred.makeUnsafe() }
         current = turn
-        return Effect.onExit(owned(once(turn, push), isMine), (exit) => {
+        return Effect.onExit(whileOwned(process(turn, push), isMine), (exit) => {
           if (current === turn) current = undefined
-          // Another runner resumes it, and is asked again whether there is something to stop.
+          // Another runner resumes the thread, and the client asks it to stop again.
           return Exit.hasInterrupts(exit) ? Deferred.interrupt(turn.stopped) : Deferred.succeed(turn.stopped, false)
         })
       }),
