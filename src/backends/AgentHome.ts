@@ -28,7 +28,7 @@ export const mountedAt = "/agent"
 const idRule = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 
 /** The place of an agent's files. */
-export interface Where {
+type Where = {
   readonly agentId: string
   readonly folder?: string | undefined
 }

@@ -28,7 +28,7 @@ import { sandboxOf } from "./internal/composite/sandbox.ts"
 export { InvalidRoute } from "./internal/composite/routes.ts"
 
 /** Backends by mount path. `/memories` and `/memories/` are the same. */
-export interface Mounts {
+type Mounts = {
   readonly [route: string]: Backend.Service
 }
 
@@ -58,7 +58,7 @@ export const makeSandbox = (fallback: Sandbox.Service, routes: Mounts): Effect.E
   Effect.map(Effect.fromResult(routesOf(fallback, routes)), (made) => sandboxOf(fallback, made))
 
 /** Layers of backends by mount path. */
-export interface Layers {
+type Layers = {
   readonly [route: string]: Layer.Layer<Backend.Backend, unknown, unknown>
 }
 

@@ -22,7 +22,7 @@ import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
 /** The members of the SDK's sandbox that this module uses. */
-export interface Machine {
+type Machine = {
   readonly sandboxId: string
   readonly commands: {
     run(

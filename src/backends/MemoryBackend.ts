@@ -43,7 +43,7 @@ export interface Files {
 }
 
 /** `files` are the initial files. `maxFileSize` bounds every file, in bytes (default 10 MiB). */
-export interface Options {
+type Options = {
   readonly files?: Files | undefined
   readonly maxFileSize?: number | undefined
 }

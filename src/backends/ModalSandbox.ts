@@ -21,14 +21,14 @@ import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
 /** The members of the SDK's process that this module uses. */
-interface Process {
+type Process = {
   readonly stdout: AsyncIterable<string> & { readText(): Promise<string> }
   readonly stderr: AsyncIterable<string> & { readText(): Promise<string> }
   wait(): Promise<number>
 }
 
 /** The members of the SDK's sandbox that this module uses. */
-export interface Machine {
+type Machine = {
   readonly sandboxId: string
   exec(command: Array<string>, options: { readonly mode: "text"; readonly timeoutMs?: number }): Promise<Process>
   readonly filesystem: {

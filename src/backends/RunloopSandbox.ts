@@ -20,7 +20,7 @@ import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
 /** The members of the SDK's devbox that this module uses. */
-export interface Machine {
+type Machine = {
   readonly id: string
   readonly cmd: {
     exec(

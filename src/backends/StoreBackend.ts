@@ -34,7 +34,7 @@ type Namespace = string | ReadonlyArray<string>
  *   tenants
  * - `maxFileSize`: the largest file, in bytes; 10 MiB by default
  */
-export interface Options<R = never> {
+type Options<R = never> = {
   readonly namespace: Namespace | Effect.Effect<Namespace, BackendError, R>
   readonly maxFileSize?: number | undefined
 }

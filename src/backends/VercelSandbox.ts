@@ -21,7 +21,7 @@ import * as CustomSandbox from "./CustomSandbox.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 
 /** A command for the SDK. */
-interface Run {
+type Run = {
   readonly cmd: string
   readonly args: Array<string>
   readonly signal?: AbortSignal
@@ -29,7 +29,7 @@ interface Run {
 }
 
 /** The members of the SDK's sandbox that this module uses. */
-export interface Machine {
+type Machine = {
   readonly name: string
   runCommand(run: Run & { readonly detached: true }): Promise<{
     logs(): AsyncIterable<{ readonly stream: "stdout" | "stderr"; readonly data: string }>

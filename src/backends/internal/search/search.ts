@@ -1,9 +1,9 @@
 /**
  * Searches the lines of a text, in the same way for every backend.
  *
- * Lines are those of `lines.ts`. A pattern is matched against each line without its ending, by RE2 (linear time);
- * `^` and `$` are the line's ends. Case is ignored by Unicode's simple folding. Invalid UTF-8 becomes replacement
- * characters. Binary files have no matches.
+ * `lines.ts` splits lines. RE2 matches the pattern against each line without its ending, in linear time; `^` and `$` are the
+ * ends of the line. Case is ignored by Unicode's simple folding. Invalid UTF-8 becomes replacement characters. Binary files
+ * have no matches.
  */
 import type { GrepFile, GrepQuery } from "../../../core/Backend.ts"
 import { boundaryAfter, boundaryBefore } from "../../../support/text/text.ts"
@@ -12,10 +12,10 @@ import type { Matcher } from "./matcher.ts"
 
 export { compileSearch, type Matcher } from "./matcher.ts"
 
-/** The number of lines, or files, that a search gives unless it is told. */
+/** The default limit of lines or files. */
 export const defaultLimit = 1_000
 
-/** The limit of a query; `otherwise` by default and for NaN. */
+/** Bounds the limit of a query. Without one, or for NaN, it is `otherwise`. */
 export const limitOf = (limit: number | undefined, otherwise = defaultLimit): number =>
   limit === undefined || Number.isNaN(limit) ? otherwise : Math.max(0, Math.floor(limit))
 
@@ -106,12 +106,12 @@ interface Match {
   readonly after: Array<string>
 }
 
-/** Takes lines one after the other and keeps what is asked for. */
+/** Collects the matches of a query line by line. */
 const makeGatherer = (matcher: Matcher, query: FileQuery) => {
   const matches: Array<Match> = []
-  /** The last lines that no result contains yet. */
+  /** The last lines that no match has as context. */
   let before: Array<string> = []
-  /** The number of lines that the last match still has to come after it. */
+  /** The number of lines of context that the last match still needs. */
   let missing = 0
   let count = 0
   let number = 0
