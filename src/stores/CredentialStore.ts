@@ -66,7 +66,7 @@ export const Credential = Schema.Union([ApiKey, OAuthToken])
 export type Credential = typeof Credential.Type
 
 /** The operations of {@link CredentialStore}. */
-export interface Service {
+type Service = {
   /** Stores a credential under a name, over an earlier one. */
   readonly set: (namespace: string, name: string, credential: Credential) => Effect.Effect<void, StoreError>
   /**

@@ -26,7 +26,7 @@ import { type Fact, MemoryStore, recall, remember } from "./MemoryStore.ts"
 import type { StoreError } from "./StoreError.ts"
 
 /** Options of {@link make}. */
-export interface Options<E, R> {
+type Options<E, R> = {
   /** The namespace of the facts, or an effect that gives it at each call. */
   readonly namespace: string | Effect.Effect<string, E, R>
 }

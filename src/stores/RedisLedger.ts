@@ -22,7 +22,7 @@ import { make } from "./internal/ledger/make.ts"
 import * as Tables from "./internal/ledger/redis.ts"
 
 /** The options of this module. */
-export interface Options {
+type Options = {
   /**
    * The beginning of all keys (default `"{ledger}:"`). The braces keep the keys on one node of a Redis cluster, as scripts
    * require.

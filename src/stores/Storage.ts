@@ -53,7 +53,7 @@ export const layerMemory: Layer.Layer<Storage> = Layer.effect(
 )
 
 /** The options of files. */
-export interface FileOptions {
+type FileOptions = {
   /** The directory of the files, on a local disk. It is made if it is missing. */
   readonly folder: string
   /** With `true`, a write that returned survives a power cut; by default, it survives the end of the process only. */

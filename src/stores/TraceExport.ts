@@ -27,7 +27,7 @@ import type { StoreError } from "./StoreError.ts"
 import { TraceStore } from "./TraceStore.ts"
 
 /** The options of this module. */
-export interface Options {
+type Options = {
   /** The whole address, such as `http://localhost:4318/v1/traces`. */
   readonly url: string
   /** The `service.name` of the spans. */
