@@ -93,9 +93,12 @@ assert.deepEqual(
   "docs/architecture.md lists other folders than src/support has"
 )
 
+/** Shapes are written by `npm run options`: nobody reads their lines. */
+const isGenerated = (file: string) => file.endsWith("/shapes.ts")
+
 const sources = globSync("src/**/*.ts").map((file) => {
   const text = readFileSync(file, "utf8")
-  return { file, text, lines: text.split("\n").length - 1 }
+  return { file, text, lines: isGenerated(file) ? 0 : text.split("\n").length - 1 }
 })
 const isPublic = (file: string) => /\/[A-Z]\w*[.]ts$/.test(file) && !/\/(internal|loop)\//.test(file)
 

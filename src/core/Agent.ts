@@ -18,7 +18,8 @@ import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
 import { once } from "../support/effect/once.ts"
-import type { AgentError } from "./AgentError.ts"
+import { check } from "../support/options/check.ts"
+import { AgentError } from "./AgentError.ts"
 import type { AgentEvent } from "./AgentEvent.ts"
 import type { AgentResult } from "./AgentResult.ts"
 import type { Approvals } from "./Approval.ts"
@@ -33,6 +34,8 @@ import type * as Middleware from "./Middleware.ts"
 import type { ModelError } from "./ModelError.ts"
 import type { Handle, Input, Needs, Only, ResumeOptions, RunOptions } from "./runOptions.ts"
 import { fromSchema as outputFromSchema } from "./schema/answer.ts"
+import { nameIn, refuseTool } from "./schema/invalid.ts"
+import * as shapes from "./schema/shapes.ts"
 import type { StandardSchema } from "./schema/standard.ts"
 import { fromSchema, text } from "./schema/textCodec.ts"
 import type * as StopWhen from "./StopWhen.ts"
@@ -75,6 +78,29 @@ const fromDefinition = <O, E, R>(definition: Definition): Agent<O, E, R> => ({
   description: definition.description,
   pipe: Pipeable.Prototype.pipe
 })
+
+/** An agent whose options are wrong. */
+const invalid = (options: unknown, problem: string): Agent<never, never, never> =>
+  fromDefinition({
+    name: nameIn(options),
+    description: "",
+    prompt: "",
+    tools: [],
+    middleware: [],
+    inherited: [],
+    output: undefined,
+    maxRounds: 1,
+    toolConcurrency: 1,
+    stopWhen: [],
+    parameters: {},
+    layers: [],
+    problem
+  })
+
+const checkMake = check(shapes.agentMake)
+const checkProgram = check(shapes.agentProgram)
+const checkAsTool = check(shapes.agentAsTool)
+const checkResume = check(shapes.agentResume)
 
 const definitionOf = (agent: Agent<unknown, unknown, unknown>): Definition => agent[TypeId].definition
 
@@ -142,8 +168,10 @@ export const make = <
       | NoInfer<PromptR>,
       ToolContext
     >
-> =>
-  fromDefinition({
+> => {
+  const problem = checkMake(options)
+  if (problem !== undefined) return invalid(options, problem)
+  return fromDefinition({
     name: options.name,
     description: options.description ?? "",
     prompt: options.prompt,
@@ -157,6 +185,7 @@ export const make = <
     parameters: options.parameters ?? {},
     layers: []
   })
+}
 
 /**
  * An agent whose work is an effect in place of rounds with a model. `input` is the message that asks it for a value: its
@@ -211,6 +240,8 @@ export const program = <
     ToolContext
   >
 > => {
+  const problem = checkProgram(options)
+  if (problem !== undefined) return { ...invalid(options, problem), input: () => human("") }
   const { description = "", input, middleware = [], name, output, reaches, run, tools = [] } = options
   const asked = input === undefined ? text : fromSchema(input, "the input")
   return {
@@ -249,6 +280,15 @@ export const run = <O, E, R, Options extends RunOptions = {}>(
   // The definition was built from parts whose types `make` summed up in O, E and R.
   handle.run(agent[TypeId].compiled(), input, options ?? {}) as Effect.Effect<AgentResult<O>, E | AgentError, R>
 
+const resumption = (compiled: Compiled, options: ResumeOptions, problem: string | undefined) =>
+  problem === undefined
+    ? handle.run(
+        compiled,
+        Checkpoint.resume("checkpoint" in options ? options.checkpoint : undefined, options),
+        "threadId" in options ? { threadId: options.threadId } : {}
+      )
+    : Effect.fail(new AgentError({ agent: compiled.definition.name, reason: { _tag: "InvalidInput", problem } }))
+
 /**
  * Resumes a run that was suspended, interrupted or cut off: from a checkpoint (such as the earlier result), or with its
  * thread. `decisions` answer the `pending` requests. To watch or steer it, give `Checkpoint.resume` to `stream` or
@@ -258,11 +298,11 @@ export const resume = <O, E, R, Options extends ResumeOptions>(
   agent: Agent<O, E, R>,
   options: Options & Only<Options, ResumeOptions>
 ): Effect.Effect<AgentResult<O>, E | AgentError, R | Needs<Options>> =>
-  handle.run(
-    agent[TypeId].compiled(),
-    Checkpoint.resume("checkpoint" in options ? options.checkpoint : undefined, options),
-    "threadId" in options ? { threadId: options.threadId } : {}
-  ) as Effect.Effect<AgentResult<O>, E | AgentError, R>
+  resumption(agent[TypeId].compiled(), options, checkResume(options)) as Effect.Effect<
+    AgentResult<O>,
+    E | AgentError,
+    R
+  >
 
 /**
  * Runs an agent as the stream of its events. The stream ends after the terminal event, failing if the run failed. A
@@ -416,12 +456,14 @@ export const asTool = <O, E, R>(
     readonly annotations?: Tool.Annotations | undefined
   }
 ): Tool.Tool<R | ToolContext> => {
+  const problem = checkAsTool(options)
   const { inputOf, parameters } = child.parametersOf(definitionOf(agent))
-  return Tool.make(options?.name ?? agent.name, {
+  const tool = Tool.make(options?.name ?? agent.name, {
     description: options?.description ?? agent.description,
     parameters,
     reaches: toolNames(agent),
     annotations: { resumable: true, ...options?.annotations },
     execute: (args) => Effect.flatMap(delegate(agent, inputOf(args)), toToolResult)
   })
+  return refuseTool(problem, tool)
 }

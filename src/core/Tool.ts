@@ -18,15 +18,19 @@
 import * as Effect from "effect/Effect"
 import { identity, memoize } from "effect/Function"
 import type * as Result from "effect/Result"
+import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
+import { check } from "../support/options/check.ts"
 import type { Approvals } from "./Approval.ts"
 import type { JsonObject } from "./Json.ts"
 import { type Decoder, fromJsonSchema, fromSchema, fromStandard } from "./schema/arguments.ts"
 import { mapBoth, toEffect } from "./schema/decoding.ts"
+import * as shapes from "./schema/shapes.ts"
 import { isCodec, isStandard } from "./schema/standard.ts"
 import type { StandardSchema } from "./schema/standard.ts"
 import { dieOfType, needsDecision, perform } from "./schema/toolWork.ts"
 import { fromUnknown, type ToolError } from "./ToolError.ts"
+import { make as makeError } from "./ToolError.ts"
 import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts"
 
 /**
@@ -296,6 +300,20 @@ const assemble = <A, E, R, Always, Answer>(
   return tool as Made<R, Always, Answer>
 }
 
+/** A tool whose options are wrong. */
+const invalid = (name: string, problem: string): Tool => ({
+  name,
+  description: "",
+  parameters: { type: "object" },
+  annotations: {},
+  outputLimit: undefined,
+  problem,
+  prepare: () => Result.fail(makeError(problem))
+})
+
+const checkMake = check(shapes.toolMake)
+const checkDynamic = check(shapes.toolDynamic)
+
 /** Programs without types may say `false`. */
 const isOff = (need: unknown): boolean => need === undefined || need === false
 
@@ -334,16 +352,22 @@ export const make = <
     readonly needsApproval?: Always | ((args: Arguments<P>) => Answer) | undefined
     readonly reconcile?: ((args: Arguments<P>) => Effect.Effect<Reconciled, unknown, R2>) | undefined
   }
-): Made<R | Same<R2>, Always, Answer> & Takes<Given<P>> =>
-  assemble<Arguments<P>, E, R | R2, Always, Answer>(
-    name,
-    options,
-    decoderOf(options.parameters) as Decoder<Arguments<P>>,
-    options.execute,
-    options.needsApproval,
-    options.reconcile
-    // The tool takes the arguments of its parameters.
-  ) as Made<R | Same<R2>, Always, Answer> & Takes<Given<P>>
+): Made<R | Same<R2>, Always, Answer> & Takes<Given<P>> => {
+  const problem = checkMake(options)
+  const tool =
+    problem === undefined
+      ? assemble<Arguments<P>, E, R | R2, Always, Answer>(
+          name,
+          options,
+          decoderOf(options.parameters) as Decoder<Arguments<P>>,
+          options.execute,
+          options.needsApproval,
+          options.reconcile
+        )
+      : invalid(name, problem)
+  // The tool takes the arguments of its parameters.
+  return tool as Made<R | Same<R2>, Always, Answer> & Takes<Given<P>>
+}
 
 /**
  * Makes a tool from a JSON Schema, for tools that are only known at run time (MCP, OpenAPI). Arguments are checked
@@ -358,16 +382,22 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
     readonly needsApproval?: Always | ((args: JsonObject) => Answer) | undefined
     readonly reconcile?: ((args: JsonObject) => Effect.Effect<Reconciled, unknown, R2>) | undefined
   }
-): Made<R | Same<R2>, Always, Answer> =>
-  assemble<JsonObject, E, R | R2, Always, Answer>(
-    name,
-    options,
-    fromJsonSchema(options.parameters),
-    options.execute,
-    options.needsApproval,
-    options.reconcile
-    // The tool takes the arguments of its parameters.
-  ) as Made<R | Same<R2>, Always, Answer>
+): Made<R | Same<R2>, Always, Answer> => {
+  const problem = checkDynamic(options)
+  const tool =
+    problem === undefined
+      ? assemble<JsonObject, E, R | R2, Always, Answer>(
+          name,
+          options,
+          fromJsonSchema(options.parameters),
+          options.execute,
+          options.needsApproval,
+          options.reconcile
+        )
+      : invalid(name, problem)
+  // The tool takes the arguments of its parameters.
+  return tool as Made<R | Same<R2>, Always, Answer>
+}
 
 /** Runs a tool on its own, as a test or a script does: arguments are decoded like a model's, and nobody is asked. */
 export const run = <R>(tool: Tool<R>, args: JsonObject): Effect.Effect<ToolOutput, ToolError, R> =>

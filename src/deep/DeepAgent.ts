@@ -39,8 +39,10 @@ import type * as Filesystem from "../middleware/Filesystem.ts"
 import * as HumanInTheLoop from "../middleware/HumanInTheLoop.ts"
 import * as Subagents from "../middleware/Subagents.ts"
 import type * as Summarization from "../middleware/Summarization.ts"
-import { assemble, layers, skillsOf } from "./internal/assemble.ts"
+import { check } from "../support/options/check.ts"
+import { assemble, invalid, layers, skillsOf } from "./internal/assemble.ts"
 import type { Options, SubagentOptions, SummaryOptions } from "./internal/options.ts"
+import * as shapes from "./internal/shapes.ts"
 import { type AnyMiddleware, stack } from "./internal/stack.ts"
 
 export type { Options, SubagentOptions, SummaryOptions }
@@ -141,6 +143,9 @@ type Only<O, Known> = Agent.Only<O, Known> & {
       })
 }
 
+const checkMake = check(shapes.deepAgentMake)
+const checkSubagent = check(shapes.deepAgentSubagent)
+
 /**
  * Makes a sub-agent with the stack of a deep agent, for its `subagents`: file tools, todos, large results in files,
  * summaries. The model chooses it by its `description`. `Agent.provide` gives it its own model or files. Any other
@@ -149,13 +154,16 @@ type Only<O, Known> = Agent.Only<O, Known> & {
 export const subagent = <const O extends SubagentOptions & { readonly description: string }>(
   options: O & Only<O, SubagentOptions>
 ): Agent.Agent<Output<O>, Error<O>, Services<O>> => {
-  const { first, last, summary, tail } = layers(options)
+  const problem = checkSubagent(options)
   // The parts were assembled by name; the type sums up their types.
-  return assemble(options, stack([...first, ...summary], options.middleware ?? [], [...tail, ...last])) as Agent.Agent<
-    never,
-    never,
-    never
-  >
+  return problem === undefined
+    ? (assembleSubagent(options) as Agent.Agent<never, never, never>)
+    : invalid(options, problem)
+}
+
+const assembleSubagent = (options: SubagentOptions) => {
+  const { first, last, summary, tail } = layers(options)
+  return assemble(options, stack([...first, ...summary], options.middleware ?? [], [...tail, ...last]))
 }
 
 const approvalsOf = (options: HumanInTheLoop.Options | undefined): ReadonlyArray<AnyMiddleware> =>
@@ -184,7 +192,7 @@ const generalOf = (options: Options): ReadonlyArray<Agent.Agent<unknown, unknown
     ...rest
   } = options
   const shared: SubagentOptions = rest
-  return [subagent({ ...shared, name: generalPurpose, description, prompt, skills: skillsOf(options) })]
+  return [assembleSubagent({ ...shared, name: generalPurpose, description, prompt, skills: skillsOf(options) })]
 }
 
 /**
@@ -194,6 +202,8 @@ const generalOf = (options: Options): ReadonlyArray<Agent.Agent<unknown, unknown
 export const make = <const O extends Options>(
   options: O & Only<O, Options>
 ): Agent.Agent<Output<O>, Error<O>, Services<O>> => {
+  const problem = checkMake(options)
+  if (problem !== undefined) return invalid(options, problem)
   const { first, last, summary, tail } = layers(options)
   const agents = [...generalOf(options), ...(options.subagents ?? [])]
   const { backgroundSubagents = [], maxDepth } = options

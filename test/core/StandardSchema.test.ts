@@ -159,7 +159,7 @@ describe("parameters in a schema of another library", () => {
         execute: () => Effect.succeed("")
       })
       const problem = yield* problemOf(Agent.make({ name: "a", prompt: "", tools: [tool] }))
-      assert.include(problem, 'the parameters of the tool "book": the schema of valibot gives no JSON Schema')
+      assert.include(problem, 'the tool "book": the schema of valibot gives no JSON Schema')
       assert.include(problem, "@valibot/to-json-schema")
       const wrapped = Tool.make("book", {
         description: "",

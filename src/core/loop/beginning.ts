@@ -1,8 +1,10 @@
 /** Reads the input and the options of a run: a history that every provider accepts, and the new messages. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import { check } from "../../support/options/check.ts"
 import { AgentError, type Reason } from "../AgentError.ts"
 import * as AgentState from "../AgentState.ts"
 import type { Decision, Request } from "../Approval.ts"
@@ -10,6 +12,7 @@ import type { Checkpoint, Resume } from "../Checkpoint.ts"
 import { Journal, type Thread } from "../Journal.ts"
 import * as Message from "../Message.ts"
 import type { Input, RunOptions } from "../runOptions.ts"
+import * as shapes from "../schema/shapes.ts"
 import type { SessionError } from "../SessionError.ts"
 import { isOpen, mend, type Reopened, reopen } from "../thread/history.ts"
 import { decide, openRequests, type Suspension, suspension, waitingCalls } from "../thread/suspension.ts"
@@ -25,6 +28,43 @@ const failInput = (compiled: Compiled, problem: string) =>
   Result.fail(fail(compiled, { _tag: "InvalidInput", problem }))
 
 export const isResume = (input: Input): input is Resume => typeof input === "object" && "_tag" in input
+
+const checkRun = check(shapes.agentRun)
+
+const roles: { readonly [role: string]: string } = { user: "human", assistant: "ai" }
+
+/** Says why a value is no message. Messages of other libraries have other roles, or content that is no list. */
+const messageProblem = (message: unknown): string | undefined => {
+  if (!Predicate.hasProperty(message, "role")) return "is no message"
+  const { role } = message
+  if (typeof role !== "string" || !["system", "human", "ai", "tool"].includes(role)) {
+    return `has the role ${JSON.stringify(role)}, which is a role of another library; make it with Message.${roles[String(role)] ?? "human"}`
+  }
+  return Predicate.hasProperty(message, "content") && Array.isArray(message.content)
+    ? undefined
+    : `has no list of content; make it with Message.${role}`
+}
+
+const inputProblem = (input: unknown): string | undefined => {
+  if (typeof input === "string" || Predicate.hasProperty(input, "_tag")) return undefined
+  if (!Array.isArray(input)) {
+    const problem = messageProblem(input)
+    return problem === undefined ? undefined : `the input ${problem}`
+  }
+  for (let index = 0; index < input.length; index++) {
+    const problem = messageProblem(input[index])
+    if (problem !== undefined) return `message ${index + 1} of the input ${problem}`
+  }
+  return undefined
+}
+
+/** Finds the problem of a call without types. Of the history, only the ends are looked at: it may be long. */
+export const callProblem = (input: unknown, options: RunOptions): string | undefined => {
+  const problem = checkRun(options) ?? inputProblem(input)
+  if (problem !== undefined || options.history === undefined || options.history.length === 0) return problem
+  const unfit = messageProblem(options.history[0]) ?? messageProblem(options.history.at(-1))
+  return unfit === undefined ? undefined : `a message of the history ${unfit}`
+}
 
 const toMessages = (input: Exclude<Input, Resume>): ReadonlyArray<Message.Message> => {
   const messages = typeof input === "string" ? [Message.human(input)] : "role" in input ? [input] : input

@@ -5,6 +5,7 @@ import * as Exit from "effect/Exit"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
+import { check } from "../../support/options/check.ts"
 import { sha256Sync } from "../../support/store/sha256.ts"
 import { AgentError } from "../AgentError.ts"
 import type { AgentResult } from "../AgentResult.ts"
@@ -12,12 +13,13 @@ import { type Json } from "../Json.ts"
 import * as Message from "../Message.ts"
 import type { Input, RunOptions } from "../runOptions.ts"
 import { canonical } from "../schema/jsonTree.ts"
+import * as shapes from "../schema/shapes.ts"
 import { isCodec } from "../schema/standard.ts"
 import type { Parameters } from "../Tool.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { make as toolError } from "../ToolError.ts"
 import { nothingSpent, zero } from "../Usage.ts"
-import { isResume } from "./beginning.ts"
+import { callProblem, fail, isResume } from "./beginning.ts"
 import { type Compiled, compile, type Definition, readAnswer, withoutSuspending } from "./definition.ts"
 import * as Inside from "./inside.ts"
 import { interpret } from "./interpret.ts"
@@ -83,8 +85,12 @@ const wordsOf = (input: Input): Json => {
 const digest = (input: Input, history: ReadonlyArray<Message.Message> | undefined): string =>
   sha256Sync(canonical([wordsOf(input), history === undefined ? null : wordsOf(history)])).slice(0, 32)
 
+const checkDelegate = check(shapes.agentDelegate)
+
 /** Runs a sub-agent inside the tool call that is being executed. */
 export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: Input, options: ChildOptions) {
+  const problem = checkDelegate(options) ?? callProblem(input, {})
+  if (problem !== undefined) return yield* fail(compiled, { _tag: "InvalidInput", problem })
   const context = yield* ToolContext
   const parent = yield* liveOf(context.run)
   const attempt = Inside.attemptOf(context)

@@ -17,7 +17,7 @@ import { MessageLog } from "../MessageLog.ts"
 import type { ModelError } from "../ModelError.ts"
 import type { Input, RunOptions } from "../runOptions.ts"
 import { zero } from "../Usage.ts"
-import { type Beginning, fail, isResume, openThread, prepare } from "./beginning.ts"
+import { type Beginning, callProblem, fail, isResume, openThread, prepare } from "./beginning.ts"
 import { reopened } from "./calls.ts"
 import type { Compiled } from "./definition.ts"
 import type { Hub } from "./hub.ts"
@@ -69,6 +69,8 @@ export const create = Effect.fnUntraced(function* (
   origin: Origin,
   scope: Scope.Scope
 ) {
+  const problem = callProblem(input, options)
+  if (problem !== undefined) return yield* fail(compiled, { _tag: "InvalidInput", problem })
   const { parent } = place
   const { decisions: inherited = [] } = parent ?? {}
   const threadId = options.threadId ?? parent?.run.threadId

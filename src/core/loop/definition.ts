@@ -2,12 +2,14 @@
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
+import { check } from "../../support/options/check.ts"
 import { didYouMean } from "../../support/text/names.ts"
 import type { AnySlot } from "../AgentState.ts"
 import { always } from "../Approval.ts"
 import type { JsonObject } from "../Json.ts"
 import { make, type Middleware } from "../Middleware.ts"
 import { decodeText, type Output } from "../schema/answer.ts"
+import * as shapes from "../schema/shapes.ts"
 import type { StandardSchema } from "../schema/standard.ts"
 import type { TextCodec } from "../schema/textCodec.ts"
 import type { StopWhen } from "../StopWhen.ts"
@@ -35,6 +37,8 @@ export interface Definition {
   readonly program?: Program | undefined
   /** Set where somebody answers questions while the run waits. */
   readonly isAttended?: boolean | undefined
+  /** Set where the options of the agent are wrong. */
+  readonly problem?: string | undefined
 }
 
 /** The effect that a program runs instead of rounds, and the codecs of its input and output. */
@@ -73,11 +77,25 @@ export interface Compiled {
   readonly inherited: ReadonlyArray<Middleware<unknown, unknown>>
 }
 
+const checkParts = check(shapes.middlewareMake)
+
+/** Finds a middleware with an unknown hook, or with a part of a wrong kind. */
+const findUnfit = (middleware: ReadonlyArray<Middleware<unknown, unknown>>): string | undefined => {
+  for (const one of middleware) {
+    const problem = checkParts(one)
+    if (problem !== undefined) return `the middleware "${one.name}": ${problem}`
+  }
+  return undefined
+}
+
 const findProblem = (
   definition: Definition,
   tools: ReadonlyArray<Tool<unknown>>,
   slots: ReadonlyArray<AnySlot>
 ): string | undefined => {
+  if (definition.problem !== undefined) return definition.problem
+  const unfit = findUnfit(definition.middleware)
+  if (unfit !== undefined) return unfit
   const seen = new Set<string>()
   for (const tool of tools) {
     const problem = problemOf(tool)

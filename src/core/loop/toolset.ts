@@ -79,9 +79,9 @@ const nameRule = /^[A-Za-z0-9_-]{1,64}$/
 
 export const problemOf = (tool: Tool<unknown>): string | undefined => {
   if (!nameRule.test(tool.name)) {
-    return `the tool name ${JSON.stringify(cut(tool.name, 80))} is not one that models accept (1 to 64 of A-Z a-z 0-9 _ -)`
+    return `the tool name ${JSON.stringify(cut(String(tool.name), 80))} is not one that models accept (1 to 64 of A-Z a-z 0-9 _ -)`
   }
-  if (tool.problem !== undefined) return `the parameters of the tool "${tool.name}": ${tool.problem}`
+  if (tool.problem !== undefined) return `the tool "${tool.name}": ${tool.problem}`
   return tool.outputLimit !== undefined && !(tool.outputLimit >= 1)
     ? `the outputLimit of the tool "${tool.name}" must be a number of at least 1, not ${tool.outputLimit}`
     : undefined

@@ -2,6 +2,8 @@
 import * as Effect from "effect/Effect"
 import * as FileTools from "../../backends/FileTools.ts"
 import * as Agent from "../../core/Agent.ts"
+import { make } from "../../core/Middleware.ts"
+import { nameIn } from "../../core/schema/invalid.ts"
 import * as Filesystem from "../../middleware/Filesystem.ts"
 import * as Memory from "../../middleware/Memory.ts"
 import * as ModelRetry from "../../middleware/ModelRetry.ts"
@@ -86,6 +88,15 @@ const toolsOf = ({
   ...(execute === false ? FileTools.make({ documents, only }) : FileTools.make({ documents, only, execute })),
   ...tools
 ]
+
+/** An agent whose options are wrong. */
+export const invalid = (options: unknown, problem: string): Agent.Agent<never, never, never> =>
+  // Its runs fail before it says or needs anything.
+  Agent.make({
+    name: nameIn(options),
+    prompt: "",
+    middleware: [make({ name: "Options", check: () => problem })]
+  }) as Agent.Agent<unknown, unknown, unknown> as Agent.Agent<never, never, never>
 
 /** Makes the agent of these options with this middleware. */
 export const assemble = (options: SubagentOptions, middleware: ReadonlyArray<AnyMiddleware>) =>

@@ -1,0 +1,151 @@
+/**
+ * Reads the options of the public constructors from their types.
+ *
+ * - Writes `shapes.ts` of each folder of `src/`: the shapes that constructors check their options by at run time.
+ * - Fails for an option without a JSDoc sentence, and for a constructor that checks no options.
+ *
+ * `npm run options` writes; `npm run options:check` fails where a file differs.
+ */
+import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs"
+import { resolve } from "node:path"
+import { API, SignatureKind, type Symbol, SymbolFlags, type Type } from "typescript/unstable/sync"
+import { type Alternative, makeReader, type Property } from "./options/shape.ts"
+
+const isCheck = process.argv.includes("--check")
+const root = resolve(".")
+
+/** Constructors of plain values, which are checked where the values are used or not at all, and tools for tests. */
+const unchecked = /^(?:core\/(?:Message|Content|ToolOutput|ToolError|Ruling|Approval|Sources)|testing\/)/
+
+/** A parameter of a public function that takes options. */
+interface Door {
+  readonly room: string
+  readonly name: string
+  readonly alternatives: ReadonlyArray<Alternative>
+}
+
+const api = new API({ cwd: root })
+const [project] = api.updateSnapshot({ openProject: `${root}/tsconfig.build.json` }).getProjects()
+if (project === undefined) throw new Error("tsconfig.build.json is no project")
+const { checker, program } = project
+
+const isOwn = (symbol: Symbol | undefined) =>
+  symbol?.declarations.some(
+    ({ path }) => path.startsWith(`${root.toLowerCase()}/src/`) || path.startsWith(`${root}/src/`)
+  ) === true
+const { alternativesOf, fieldsOf, isStruct, membersOf, nameOf, shapeOf } = makeReader(checker, isOwn)
+
+const lowerFirst = (text: string) => text.slice(0, 1).toLowerCase() + text.slice(1)
+const upperFirst = (text: string) => text.slice(0, 1).toUpperCase() + text.slice(1)
+
+const takesOptions = (parameter: Symbol, type: Type) =>
+  /options|limits|settings|^parts$/i.test(parameter.name) || /(?:Options|Limits|Settings)$/.test(nameOf(type))
+
+/** Functions and arrays that are called options are no objects of options. */
+const isLiteral = (parts: Alternative) =>
+  parts.every(
+    (part) => !checker.isArrayLikeType(part) && checker.getSignaturesOfType(part, SignatureKind.Call).length === 0
+  )
+
+const doorsOf = (file: string): ReadonlyArray<Door> => {
+  const source = program.getSourceFile(`${root}/${file}`)
+  const module = source === undefined ? undefined : checker.getSymbolAtLocation(source)
+  if (module === undefined) return []
+  const [, room = "", ...path] = file.replace(/[.]ts$/, "").split("/")
+  const moduleName = path.at(-1) ?? ""
+  return checker.getExportsOfModule(module).flatMap((exported) => {
+    const symbol = exported.flags & SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported
+    const type =
+      symbol.flags & (SymbolFlags.Variable | SymbolFlags.Function) ? checker.getTypeOfSymbol(symbol) : undefined
+    if (type === undefined) return []
+    const parameters = checker.getSignaturesOfType(type, SignatureKind.Call).flatMap((one) => one.getParameters())
+    const alternatives = parameters.flatMap((parameter) => {
+      const own = checker.getTypeOfSymbol(parameter)
+      const given = own === undefined ? undefined : checker.getNonNullableType(own)
+      return given !== undefined && takesOptions(parameter, given) ? alternativesOf(given).filter(isLiteral) : []
+    })
+    return alternatives.length === 0
+      ? []
+      : [{ room, name: `${lowerFirst(moduleName)}${upperFirst(exported.name)}`, alternatives }]
+  })
+}
+
+const files = globSync("src/{*,models/bridges,models/local,testing/conformance}/[A-Z]*.ts").sort()
+const doors = files.flatMap(doorsOf)
+if (doors.length < 150) throw new Error(`only ${doors.length} constructors were found: this check would check nothing`)
+
+/** Where the shapes of a folder are. */
+const shapesOf = (room: string) => (room === "core" ? "src/core/schema/shapes.ts" : `src/${room}/internal/shapes.ts`)
+
+const problems: Array<string> = []
+const header =
+  "/** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */"
+
+const normalised = (shape: string) => shape.replaceAll("~effect/Config~", "").split(";").toSorted().join(";")
+const checkedShapes = new Set<string>()
+for (const room of new Set(doors.map((door) => door.room))) {
+  const to = shapesOf(room)
+  const sources = globSync(`src/${room}/**/*.ts`)
+    .filter((file) => file !== to)
+    .map((file) => readFileSync(file, "utf8"))
+    .filter((text) => text.includes("shapes.ts"))
+  const used = [
+    ...new Set(sources.flatMap((text) => [...text.matchAll(/\bshapes\.(?!ts\b)(\w+)/g)].map(([, name = ""]) => name)))
+  ]
+  const lines = used.toSorted().flatMap((name) => {
+    const door = doors.find((one) => one.room === room && one.name === name)
+    if (door === undefined) {
+      problems.push(`src/${room} uses shapes.${name}, and there is no such constructor`)
+      return []
+    }
+    checkedShapes.add(`${room} ${normalised(shapeOf(door.alternatives))}`)
+    const line = `export const ${name} = ${JSON.stringify(shapeOf(door.alternatives))}`
+    // As oxfmt breaks it.
+    return [line.length > 120 ? line.replace(" = ", " =\n  ") : line]
+  })
+  const text = lines.length === 0 ? "" : `${header}\n\n${lines.join("\n\n")}\n`
+  const before = existsSync(to) ? readFileSync(to, "utf8") : ""
+  if (before === text) continue
+  if (isCheck) problems.push(`${to} differs from the types: run npm run options`)
+  else writeFileSync(to, text)
+}
+
+const unwired = doors.filter(
+  ({ alternatives, name, room }) =>
+    !unchecked.test(`${room}/${upperFirst(name)}`) && !checkedShapes.has(`${room} ${normalised(shapeOf(alternatives))}`)
+)
+problems.push(...unwired.map(({ name, room }) => `${room}: ${name} checks no options`))
+
+/** Options without a sentence, by the place of their declaration. */
+const undocumented = new Map<string, string>()
+const seen = new Set<string>()
+const visit = (where: string, fields: ReadonlyArray<Property>): void => {
+  for (const { name, symbol, types } of fields) {
+    const [declaration] = symbol.declarations
+    if (declaration === undefined || !isOwn(symbol) || name.startsWith("~") || name.startsWith("__@")) continue
+    const key = `${declaration.path}:${declaration.index}`
+    if (seen.has(key)) continue
+    seen.add(key)
+    if (checker.getDocumentationCommentOfSymbol(symbol).trim() === "") undocumented.set(key, `${where}.${name}`)
+    const nested = types.flatMap((type) => partsOf(type)).flatMap(alternativesOf)
+    if (nested.length > 0) visit(`${where}.${name}`, fieldsOf(nested))
+  }
+}
+
+/** The literals that a value holds: itself, items of arrays, values of records. */
+const partsOf = (type: Type, depth = 0): ReadonlyArray<Type> =>
+  membersOf(type).flatMap((member) => {
+    if (isStruct(member)) return [member]
+    const isArray = checker.isArrayLikeType(member)
+    const items = isArray && member.isTypeReference() ? checker.getTypeArguments(member) : []
+    const values = isArray || checker.getPropertiesOfType(member).length > 0 ? [] : checker.getIndexInfosOfType(member)
+    return depth > 2
+      ? []
+      : [...items, ...values.map(({ valueType }) => valueType)].flatMap((one) => partsOf(one, depth + 1))
+  })
+for (const { alternatives, name, room } of doors) visit(`${room}/${name}`, fieldsOf(alternatives))
+problems.push(...[...undocumented.values()].map((option) => `${option} has no JSDoc sentence`))
+
+api.close()
+if (problems.length > 0) throw new Error(`${problems.join("\n")}\n${problems.length} problems`)
+console.log(`options: ${doors.length} constructors, ${seen.size} options`)
