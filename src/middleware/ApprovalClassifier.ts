@@ -30,8 +30,10 @@ import * as Approval from "../core/Approval.ts"
 import type { ChatModel } from "../core/ChatModel.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { CurrentRun, type Run } from "../core/Run.ts"
+import { makeEffectCheck, makeLayerCheck } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** The verdict on a request: the call runs, or it does not and the model is told why, or a person decides. */
 export type Verdict =
@@ -104,6 +106,9 @@ const countVerdict = ({ tally }: Waiting, verdict: Verdict): Verdict => {
   return verdict
 }
 
+const refuseByModel = makeEffectCheck("ApprovalClassifier.byModel", shapes.approvalClassifierByModel)
+const refuseLayer = makeLayerCheck("ApprovalClassifier.layer", shapes.approvalClassifierLayer)
+
 /**
  * Puts a classifier before the `Approvals` of the context, a person's. It judges the requests of all runs within
  * `window` (20 seconds from the first) together, at most 20 at a time. Verdicts follow the order of the requests. The
@@ -128,7 +133,7 @@ export const layer = <E, R>(options: {
   readonly window?: Duration.Input | undefined
   readonly by?: Approval.Principal | undefined
 }): Layer.Layer<Approval.Approvals, never, Approval.Approvals | Exclude<R, Scope.Scope>> =>
-  Layer.effect(Approval.Approvals, build(options))
+  refuseLayer(options) ?? Layer.effect(Approval.Approvals, build(options))
 
 /**
  * Judges requests immediately, 20 at a time, with the rules of {@link layer}, and returns the decisions. Requests for a
@@ -276,6 +281,8 @@ const textOf = ({ arguments: args, description, path, toolName }: Approval.Reque
  * schema. A request of more than 8,000 characters, and one that the answer omits or names twice, is left to the person.
  */
 export const byModel = (options: { readonly rules: string }) => {
+  const refused = refuseByModel(options)
+  if (refused !== undefined) return () => refused
   const agent = Agent.make({ name: "approval-classifier", prompt: promptOf(options.rules), output: Judged })
   return (
     requests: ReadonlyArray<Approval.Request>

@@ -29,6 +29,7 @@ import * as Agent from "../core/Agent.ts"
 import * as AgentState from "../core/AgentState.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { InvalidEncoding } from "../core/schema/encoding.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import type { BackgroundTasks, Worker } from "./BackgroundTasks.ts"
 import { local } from "./internal/background/local.ts"
@@ -37,6 +38,7 @@ import { known, type Record as TaskRecord } from "./internal/background/state.ts
 import { makeTools, toolNames } from "./internal/background/tools.ts"
 import { countProblem } from "./internal/limits.ts"
 import { twoOfOneName } from "./internal/names.ts"
+import * as shapes from "./internal/shapes.ts"
 import { defaultMaxDepth, type Fork, type Services as SubagentServices } from "./Subagents.ts"
 
 export {
@@ -59,6 +61,8 @@ const prompt = `Tasks that take long can be done in the background: ${toolNames.
 
 const workerOf = (entry: Entry): Worker<unknown> => ("open" in entry ? entry : local(entry))
 
+const refuseMake = makeMiddlewareCheck(name, shapes.backgroundSubagentsMake)
+
 /**
  * Offers the five tools for these agents: any `Agent`, one that begins with the conversation (`Subagents.fork`), or one
  * on a server (`RemoteAgents.make`). `maxDepth` (3) bounds how deep agents are nested.
@@ -70,6 +74,8 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
   readonly agents: Agents
   readonly maxDepth?: number | undefined
 }): Middleware.Middleware<never, Services<Agents[number]> | BackgroundTasks | ToolContext> => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   type R = Services<Agents[number]> | BackgroundTasks | ToolContext
   const workers = options.agents.map(workerOf)
   const settings: Settings = {

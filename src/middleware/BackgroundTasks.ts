@@ -23,9 +23,11 @@ import type { AnySlot } from "../core/AgentState.ts"
 import type { Json } from "../core/Json.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import { known } from "./internal/background/state.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import { make } from "./internal/background/supervisor.ts"
 import type { Service, Session } from "./internal/background/task.ts"
 import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
+import * as shapes from "./internal/shapes.ts"
 
 export { isOpen, Reason, Status, Task, TaskError } from "./internal/background/task.ts"
 export type { Ask, Ending, Service, Session } from "./internal/background/task.ts"
@@ -62,11 +64,14 @@ export interface Options {
   readonly keep?: number | undefined
 }
 
+const refuseLayer = makeLayerCheck("BackgroundTasks.layer", shapes.backgroundTasksLayer)
+
 /**
  * Makes the supervisor. Closing the layer interrupts its tasks. A remote agent continues then, and the next process
  * resumes its task. An invalid limit is a defect of the layer.
  */
 export const layer = (options?: Options): Layer.Layer<BackgroundTasks> =>
+  refuseLayer(options) ??
   Layer.effect(
     BackgroundTasks,
     Effect.suspend(() => {

@@ -22,12 +22,14 @@ import * as Middleware from "../core/Middleware.ts"
 import { ModelError } from "../core/ModelError.ts"
 import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { ToolError } from "../core/ToolError.ts"
 import { totalTokens } from "../core/Usage.ts"
 import * as Attached from "../support/effect/attached.ts"
 import * as Accounts from "./internal/accounts.ts"
 import * as Ledger from "./internal/ledger.ts"
 import { amountProblem, timeOf, timeProblem } from "./internal/limits.ts"
+import * as shapes from "./internal/shapes.ts"
 import * as WorkingTime from "./internal/workingTime.ts"
 
 const name = "Budget"
@@ -147,7 +149,10 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
   return Middleware.make<E>({
     name,
     inherit: true,
-    check: () => amountProblem(name, { tokens, cost, rounds, toolCalls }) ?? timeProblem(name, { time: limits.time }),
+    check: () =>
+      Ledger.kinds.every((kind) => maxima[kind] === undefined)
+        ? `${name}: There is no limit. Give one of ${Ledger.kinds.join(", ")}.`
+        : (amountProblem(name, { tokens, cost, rounds, toolCalls }) ?? timeProblem(name, { time: limits.time })),
     beforeAgent: Effect.fnUntraced(function* (run) {
       const ledger = yield* ledgers.of(run)
       if (ledger.owner === run) return undefined
@@ -244,6 +249,8 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
   })
 }
 
+const refuseMake = makeMiddlewareCheck(name, shapes.budgetMake)
+
 /**
  * Limits a run and everything below it. Sub-agents, background tasks and sampling of servers share the budget. A remote
  * task (`RemoteAgents`) counts the tokens that its server reports at the end. A sub-agent with its own budget obeys
@@ -273,7 +280,8 @@ export const make = <const Mode extends "finalAnswer" | "fail">(
   options: Limits & { readonly onExhausted: Mode }
 ): Middleware.Middleware<"fail" extends Mode ? BudgetExceeded : never> =>
   // The policy that can fail is used for "fail" only, as the type says.
-  (options.onExhausted === "fail" ? build(options, failing) : build(options, answering)) as Middleware.Middleware<
+  (refuseMake(options) ??
+    (options.onExhausted === "fail" ? build(options, failing) : build(options, answering))) as Middleware.Middleware<
     "fail" extends Mode ? BudgetExceeded : never
   >
 
@@ -314,6 +322,8 @@ const topOf = (run: Run): Run => (run.parent === undefined ? run : topOf(run.par
 export const accounts = <const Mode extends "finalAnswer" | "fail">(
   options: AccountOptions<Mode>
 ): Middleware.Middleware<LedgerError | ("fail" extends Mode ? LedgerFull : never), AccountLedger> => {
+  const refused = refuseAccounts(options)
+  if (refused !== undefined) return refused
   const { caps } = options
   const charged = (run: Run) => caps(topOf(run))
   const failing: Middleware.Middleware<LedgerError | LedgerFull, AccountLedger> = Middleware.make({
@@ -331,6 +341,7 @@ export const accounts = <const Mode extends "finalAnswer" | "fail">(
 }
 
 const accountsName = `${name}.accounts`
+const refuseAccounts = makeMiddlewareCheck(accountsName, shapes.budgetAccounts)
 
 const answeringFor = (charged: (run: Run) => Accounts.Caps): Middleware.Middleware<LedgerError, AccountLedger> => {
   const ended = Attached.make<Run, LedgerFull>()

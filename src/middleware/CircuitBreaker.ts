@@ -27,8 +27,10 @@ import * as Stream from "effect/Stream"
 import type { TurnPart } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { isModelError, ModelError, type Reason } from "../core/ModelError.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf, nameOf } from "./internal/openModel.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const name = "CircuitBreaker"
 
@@ -45,6 +47,8 @@ const failureOf = (exit: Exit.Exit<unknown, unknown>): ModelError | undefined =>
   const error = exit.cause.reasons.flatMap((reason) => (reason._tag === "Fail" ? [reason.error] : []))[0]
   return isModelError(error) ? error : undefined
 }
+
+const refuseMake = makeMiddlewareCheck(name, shapes.circuitBreakerMake)
 
 /**
  * Opens the circuit of a model after `failures` (5) consecutive failed calls. Its calls then fail at once with
@@ -64,6 +68,8 @@ export const make = (options?: {
   readonly cooldown?: Duration.Input | undefined
   readonly when?: ((error: ModelError) => boolean) | undefined
 }): Middleware.Middleware => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   const most = options?.failures ?? 5
   const cooldown = Duration.toMillis(timeOf(options?.cooldown ?? "30 seconds"))
   const counts = options?.when ?? ((error) => error.isRetryable)

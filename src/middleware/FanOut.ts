@@ -20,12 +20,15 @@ import * as AgentState from "../core/AgentState.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { describeArguments } from "../core/ToolCall.ts"
 import { totalTokens, Usage } from "../core/Usage.ts"
 import * as Attached from "../support/effect/attached.ts"
 import { known as background, type Record as TaskRecord } from "./internal/background/state.ts"
 import { isOpen } from "./internal/background/task.ts"
 import { countProblem } from "./internal/limits.ts"
+import * as shapes from "./internal/shapes.ts"
+import { toolName } from "./Subagents.ts"
 
 const name = "FanOut"
 
@@ -129,6 +132,8 @@ export interface Options {
   readonly above: number
 }
 
+const refuseMake = makeMiddlewareCheck(name, shapes.fanOutMake)
+
 /**
  * Asks a person about each call beyond `above`, before any call of the round runs. The question shows an estimate: the
  * mean usage of sub-agents of the same name in this thread, else of all. After an approval with `always`, later calls
@@ -137,6 +142,7 @@ export interface Options {
  * It also applies to the sub-agents of sub-agents.
  */
 export const make = (options: Options): Middleware.Asking =>
+  refuseMake(options) ??
   Middleware.make({
     name,
     inherit: true,

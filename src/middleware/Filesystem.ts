@@ -28,11 +28,13 @@ import * as Content from "../core/Content.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Attached from "../support/effect/attached.ts"
 import { sha256 } from "../support/store/hash.ts"
 import { boundaryBefore, cut } from "../support/text/text.ts"
 import { amountProblem, countProblem } from "./internal/limits.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const name = "Filesystem"
 
@@ -296,8 +298,12 @@ const shownOf = Effect.fnUntraced(function* (
   return shown
 })
 
+const refuseMake = makeMiddlewareCheck(name, shapes.filesystemMake)
+
 /** Moves large results and messages to files. It needs the backend of the agent's file tools. */
 export const make = (options: Options = {}): Middleware.Middleware<never, Backend> => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   const { folder = "/large_results", keep = 200, toolResults = 20_000, userMessages = 50_000 } = options
   const limits: Limits = {
     results: toolResults === Infinity ? Infinity : Math.min(toolResults * charactersPerToken, ToolOutput.defaultLimit),

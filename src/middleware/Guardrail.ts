@@ -26,11 +26,13 @@ import * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { ToolError } from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Attached from "../support/effect/attached.ts"
 import * as Guard from "./internal/guard.ts"
 import { pass, type Verdict } from "./internal/guard.ts"
+import * as shapes from "./internal/shapes.ts"
 
 export { pass, type Verdict }
 
@@ -144,6 +146,8 @@ const inTurn =
     return onTrip === "fail" && voided?.usage !== undefined ? Stream.concat(Stream.succeed(done), instead) : instead
   }
 
+const refuseInput = makeMiddlewareCheck("Guardrail", shapes.guardrailInput)
+
 /**
  * Checks the user's input, before or beside the model's first turn on it, and messages that arrive during the run.
  * Sub-agents inherit the check: their input is their task.
@@ -154,6 +158,8 @@ const inTurn =
 export const input = <E = never, R = never, const T extends OnTrip = "fail">(
   options: Options<Input, E, R, T> & { readonly mode?: Mode | undefined }
 ): Middleware.Middleware<E | Tripping<T>, R> => {
+  const refused = refuseInput(options)
+  if (refused !== undefined) return refused
   const { check, mode = "before", name } = options
   const onTrip = options.onTrip ?? byDefault<T>("fail")
   const checked = Attached.make<Run, number>()
@@ -196,6 +202,8 @@ export const input = <E = never, R = never, const T extends OnTrip = "fail">(
   })
 }
 
+const refuseOutput = makeMiddlewareCheck("Guardrail", shapes.guardrailOutput)
+
 /**
  * Checks every turn of the model, and answers of tools in the model's place (`returnDirect`). A tripped turn leaves
  * nothing: its message is not in the history and its tool calls do not run. Sub-agents inherit the check.
@@ -207,6 +215,8 @@ export const input = <E = never, R = never, const T extends OnTrip = "fail">(
 export const output = <E = never, R = never, const T extends OnTrip = "fail">(
   options: Options<Output, E, R, T> & { readonly mode?: Mode | undefined }
 ): Middleware.Middleware<E | Tripping<T>, R> => {
+  const refused = refuseOutput(options)
+  if (refused !== undefined) return refused
   const { check, mode = "before", name } = options
   const onTrip = options.onTrip ?? byDefault<T>("fail")
   const checkMessage = (run: Run) => (message: Message.AiMessage) =>
@@ -234,6 +244,8 @@ export const output = <E = never, R = never, const T extends OnTrip = "fail">(
   })
 }
 
+const refuseToolCalls = makeMiddlewareCheck("Guardrail", shapes.guardrailToolCalls)
+
 /**
  * Checks tool calls, all of a turn at once, before the first of them runs. A call that trips is not run: the model is
  * told the reason and goes on (`onTrip: "answer"`, the default), or the run fails with {@link GuardrailTripped}
@@ -242,6 +254,8 @@ export const output = <E = never, R = never, const T extends OnTrip = "fail">(
 export const toolCalls = <E = never, R = never, const T extends "answer" | "fail" = "answer">(
   options: Options<Call, E, R, T>
 ): Middleware.Middleware<E | Tripping<T>, R> => {
+  const refused = refuseToolCalls(options)
+  if (refused !== undefined) return refused
   const { check, name } = options
   const onTrip = options.onTrip ?? byDefault<T>("answer")
   return Middleware.make<E | Tripping<T>, R>({
@@ -284,6 +298,8 @@ export const redact = ({ output }: Pick<ToolResult, "output">, pattern: RegExp, 
   return content === undefined ? pass : { _tag: "Replace", content }
 }
 
+const refuseToolResults = makeMiddlewareCheck("Guardrail", shapes.guardrailToolResults)
+
 /**
  * Checks the results of tools before the model reads them. A result passes, is replaced or redacted ({@link replace},
  * {@link redact}), or trips. A tripped result is withheld. Then the model gets the reason (`onTrip: "answer"`, the
@@ -297,6 +313,8 @@ export const toolResults = <E = never, R = never, const T extends "answer" | "fa
   readonly check: (subject: ToolResult) => Effect.Effect<ResultVerdict, E, R>
   readonly onTrip?: T | undefined
 }): Middleware.Middleware<E | Tripping<T>, R> => {
+  const refused = refuseToolResults(options)
+  if (refused !== undefined) return refused
   const { check, name } = options
   const onTrip = options.onTrip ?? byDefault<T>("answer")
   return Middleware.make<E | Tripping<T>, R>({

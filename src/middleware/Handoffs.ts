@@ -35,6 +35,7 @@ import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
@@ -42,6 +43,7 @@ import * as ToolOutput from "../core/ToolOutput.ts"
 import { defined } from "../support/json/defined.ts"
 import { conversation, type Spoken, slotPrefix, spoken, turnsIn, withoutOpenTurn } from "./internal/handoffs.ts"
 import { countProblem } from "./internal/limits.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const name = "Handoffs"
 
@@ -227,6 +229,8 @@ const handOver = (agent: string): Effect.Effect<TurnPart> =>
     })
   }))
 
+const refuseMake = makeMiddlewareCheck(name, shapes.handoffsMake)
+
 /**
  * Offers `transfer_to_<name>` for these agents. `filter` makes the next agent's history from the conversation: by
  * default all of it, with other agents' messages and without the handover calls. It must be pure. `maxTransfers` (8)
@@ -240,6 +244,8 @@ export const make = <const Agents extends ReadonlyArray<AnyAgent>>(options: {
   readonly filter?: ((history: ReadonlyArray<Message.Message>) => ReadonlyArray<Message.Message>) | undefined
   readonly maxTransfers?: number | undefined
 }): Middleware.Middleware<never, Agent.Services<Agents[number]> | ToolContext> => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   type R = Agent.Services<Agents[number]>
   const settings: Settings = {
     byName: new Map(options.agents.map((agent) => [agent.name, agent])),

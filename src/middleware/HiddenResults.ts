@@ -32,6 +32,7 @@ import { fromUnknown, type Json, type JsonObject } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
@@ -39,6 +40,7 @@ import * as ToolOutput from "../core/ToolOutput.ts"
 import { once } from "../support/effect/once.ts"
 import { quote } from "../support/text/untrusted.ts"
 import * as HiddenText from "./internal/hiddenText.ts"
+import * as shapes from "./internal/shapes.ts"
 import * as Marks from "./internal/taint.ts"
 import * as TaintRules from "./internal/taintRules.ts"
 import type { Options } from "./Taint.ts"
@@ -343,6 +345,8 @@ export const reveal = ({ state, text }: { readonly text: string; readonly state:
     return hidden === null ? undefined : HiddenText.partAt(hidden, one)?.value
   })
 
+const refuseMake = makeMiddlewareCheck("HiddenResults", shapes.hiddenResultsMake)
+
 /**
  * Returns two middlewares: the first hides results, the second is `Taint`. Some text can't be hidden from the model:
  * descriptions of servers' tools, results of the provider's tools, older text of the thread. It marks the conversation,
@@ -352,5 +356,5 @@ export const make = (
   options: Options = {}
 ): readonly [Middleware.Middleware<never, ToolContext | ChatModel>, Middleware.Asking] => [
   naming(),
-  Middleware.make({ ...Marks.parts(options, hiding), asks: true })
+  refuseMake(options) ?? Middleware.make({ ...Marks.parts(options, hiding), asks: true })
 ]

@@ -33,9 +33,11 @@ import { type JsonObject } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { canonical } from "../core/schema/jsonTree.ts"
 import type { Takes, Tool } from "../core/Tool.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "HumanInTheLoop"
@@ -155,8 +157,11 @@ const problemOf = (
     : undefined
 }
 
+const refuseMake = makeMiddlewareCheck(name, shapes.humanInTheLoopMake)
+
 /** Asks a person about calls, as the rules say. */
 export const make = (options: Options): Middleware.Asking =>
+  refuseMake(options) ??
   Middleware.make({
     name,
     asks: true,

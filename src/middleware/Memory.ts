@@ -25,9 +25,11 @@ import type { BackendError } from "../core/BackendError.ts"
 import { type ModelRequest, turnPurpose } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Attached from "../support/effect/attached.ts"
 import { head, oneLine, quote, visible } from "../support/text/untrusted.ts"
 import { countProblem } from "./internal/limits.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const name = "Memory"
 
@@ -123,11 +125,15 @@ const readNote = Effect.fnUntraced(function* (
   return { version: file.version, size: file.size, isWhole, text: visible(withoutComments(file.text)).trim() }
 })
 
+const refuseMake = makeMiddlewareCheck(name, shapes.memoryMake)
+
 /**
  * Adds the memory files to the system prompt. It needs the backend of the agent's file tools. A missing file is
  * ignored. An unreadable file keeps its last text and causes a `Warning` event (`memory-unreadable`).
  */
 export const make = (options: Options): Middleware.Middleware<never, Backend> => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   const { sources } = options
   const maxBytes = options.maxBytes ?? defaultMaxBytes
   // The notes of each run. They could be read again at any time.

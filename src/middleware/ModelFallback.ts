@@ -21,9 +21,11 @@ import type * as Layer from "effect/Layer"
 import type * as ChatModel from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { isModelError, ModelError } from "../core/ModelError.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeOpenings } from "./internal/openModel.ts"
 import { type Attempt, reissue } from "./internal/reissue.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const name = "ModelFallback"
 
@@ -73,6 +75,8 @@ const fallBack = <E, R>(
   })
 }
 
+const refuseMake = makeMiddlewareCheck(name, shapes.modelFallbackMake)
+
 /**
  * Sends a failed request to the next model unchanged: first the run's own model, with which every call starts, then the
  * models of `layers` in order. A `Warning` event (`model-fallback`) reports it, and `TurnRestarted` if parts of the
@@ -93,6 +97,7 @@ export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel.Ch
   layers: Layers,
   options?: { readonly when?: ((error: ModelError) => boolean) | undefined }
 ): Middleware.Middleware<Layer.Error<Layers[number]>, Layer.Services<Layers[number]>> =>
+  refuseMake(options) ??
   fallBack(
     // Each layer's own error and needs are among those of all of them.
     layers as ReadonlyArray<

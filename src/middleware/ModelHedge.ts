@@ -29,9 +29,11 @@ import * as Stream from "effect/Stream"
 import { type ChatModel, incomplete, type TurnPart, turnPurpose } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { isContent } from "./internal/content.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf, makeOpenings, nameOf } from "./internal/openModel.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const name = "ModelHedge"
 
@@ -136,6 +138,8 @@ const hedge = <E, R>(
   })
 }
 
+const refuseMake = makeMiddlewareCheck(name, shapes.modelHedgeMake)
+
 /**
  * Asks the next model of `layers` too, each time that no model has produced content (text, reasoning or a tool call)
  * for `after` (3 s). The first model with content gives the turn; the others are interrupted. Only turns are hedged, no
@@ -151,6 +155,7 @@ export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel, u
   layers: Layers,
   options?: { readonly after?: Duration.Input | undefined }
 ): Middleware.Middleware<Layer.Error<Layers[number]>, Layer.Services<Layers[number]>> =>
+  refuseMake(options) ??
   hedge(
     // Each layer's own error and requirements are in the union of all.
     layers as ReadonlyArray<Layer.Layer<ChatModel, Layer.Error<Layers[number]>, Layer.Services<Layers[number]>>>,

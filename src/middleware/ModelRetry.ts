@@ -19,8 +19,10 @@ import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { reissue } from "./internal/reissue.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const name = "ModelRetry"
 
@@ -29,6 +31,8 @@ const patience = Schedule.exponential("500 millis").pipe(Schedule.jittered, Sche
 type Policy<E, R> = Schedule.Schedule<unknown, ModelError, E, R>
 
 type Step<E, R> = (now: number, error: ModelError) => Pull.Pull<readonly [unknown, Duration.Duration], E, unknown, R>
+
+const refuseMake = makeMiddlewareCheck(name, shapes.modelRetryMake)
 
 /**
  * Repeats a failed request unchanged after a wait, if `ModelError.isRetryable` allows it. Every other failure and any
@@ -45,6 +49,8 @@ export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(
   readonly schedule?: S | undefined
   readonly within?: Duration.Input | undefined
 }): Middleware.Middleware<Schedule.Error<S>, Schedule.Env<S>> => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   type E = Schedule.Error<S>
   type R = Schedule.Env<S>
   // A schedule has its own failures and requirements. Without one, `S` is the default.

@@ -36,11 +36,14 @@ import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { priced, make as usageOf } from "../core/Usage.ts"
 import * as Attached from "../support/effect/attached.ts"
+import { makeEffectCheck } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { makeOpenings, modelOf, nameOf, type Opening } from "./internal/openModel.ts"
 import { reissue } from "./internal/reissue.ts"
+import * as shapes from "./internal/shapes.ts"
 import { type Counted, estimate, makeMeter, noFrame, nothingCounted } from "./internal/summarization/tokens.ts"
 
 const name = "ModelRouter"
@@ -140,6 +143,8 @@ export const byClassifier = <const Name extends string>(options: {
   readonly models: { readonly [Key in Name]: string }
   readonly by: NoInfer<Name>
 }): Rule<Name, never, ChatModel> => {
+  const refused = refuseByClassifier(options)
+  if (refused !== undefined) return () => refused
   const descriptions = Object.entries<string>(options.models)
   // The keys of an object of these names.
   const names = descriptions.map(([name]) => name as Name)
@@ -314,6 +319,9 @@ const route = <E, R>(options: {
   })
 }
 
+const refuseByClassifier = makeEffectCheck("ModelRouter.byClassifier", shapes.modelRouterByClassifier)
+const refuseMake = makeMiddlewareCheck(name, shapes.modelRouterMake)
+
 /**
  * Sends each request to the model of the first rule that names one, else to the run's own model. Rules are functions of
  * the request and the run, or effects, whose failures and requirements appear in the agent's type. Requests that
@@ -340,6 +348,8 @@ export const make = <
   Layer.Error<Models[keyof Models]> | RuleError<Rules[number]>,
   Layer.Services<Models[keyof Models]> | RuleServices<Rules[number]>
 > => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   type E = Layer.Error<Models[keyof Models]> | RuleError<Rules[number]>
   type R = Layer.Services<Models[keyof Models]> | RuleServices<Rules[number]>
   const { models, overflow, rules, sticky } = options

@@ -26,16 +26,20 @@ import type { Service, TurnPart } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Attached from "../support/effect/attached.ts"
 import { fromPull, plain } from "../support/effect/pulled.ts"
 import { isContent } from "./internal/content.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf } from "./internal/openModel.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const name = "ModelTimeout"
 
 const timedOut = ({ modelId, provider }: Service, detail: string): ModelError =>
   new ModelError({ provider, model: modelId, reason: { _tag: "Timeout" }, detail })
+
+const refuseMake = makeMiddlewareCheck(name, shapes.modelTimeoutMake)
 
 /**
  * Fails a model call with the reason `Timeout` and interrupts its stream. `ModelRetry` outside of it retries such
@@ -49,6 +53,8 @@ export const make = (options?: {
   readonly idle?: Duration.Input | undefined
   readonly total?: Duration.Input | undefined
 }): Middleware.Middleware => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   const idle = timeOf(options?.idle ?? "120 seconds")
   const total = timeOf(options?.total ?? "60 minutes")
   const first = options?.first === undefined ? undefined : timeOf(options.first)

@@ -13,6 +13,8 @@
  */
 import { type ModelRequest, turnPurpose } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
+import * as shapes from "./internal/shapes.ts"
 import * as StableTools from "./internal/stableTools.ts"
 
 const name = "PromptCaching"
@@ -35,11 +37,15 @@ export interface Options {
   readonly stableTools?: boolean | undefined
 }
 
+const refuseMake = makeMiddlewareCheck(name, shapes.promptCachingMake)
+
 /**
  * Adds the hints to every turn without hints. Register it inside of middleware that rewrites the history, such as
  * summarization, or changes the tools.
  */
 export const make = (options?: Options): Middleware.Middleware => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   const stable = options?.stableTools === true ? StableTools.make() : undefined
   const addMarks = (request: ModelRequest): ModelRequest =>
     request.cacheHints.length === 0 ? { ...request, cacheHints: marks(request) } : request

@@ -28,12 +28,15 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { HttpClient } from "effect/http/HttpClient"
 import type * as Redacted from "effect/Redacted"
+import { nameIn } from "../core/schema/invalid.ts"
 import { zero } from "../core/Usage.ts"
+import { check } from "../support/options/check.ts"
 import type { Worker } from "./BackgroundTasks.ts"
 import type { Protocol, Target } from "./internal/background/remoteClient.ts"
 import { type Account, decodeKept, type Kept, makeSession } from "./internal/background/remoteSession.ts"
 import { draw } from "./internal/ledger.ts"
 import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
+import * as shapes from "./internal/shapes.ts"
 
 export type { Protocol }
 
@@ -61,6 +64,8 @@ export interface Options {
 
 const millis = (input: Duration.Input): number => Duration.toMillis(timeOf(input))
 
+const checkMake = check(shapes.remoteAgentsMake)
+
 /**
  * Makes an agent on a server a worker of background tasks. A task is a thread there, a follow-up a run on it.
  *
@@ -73,6 +78,17 @@ const millis = (input: Duration.Input): number => Duration.toMillis(timeOf(input
  * is on no budget.
  */
 export const make = (options: Options): Worker<HttpClient> => {
+  const wrong = checkMake(options)
+  if (wrong !== undefined) {
+    const problem = `RemoteAgents: ${wrong}`
+    return {
+      name: nameIn(options),
+      description: "",
+      problem,
+      open: Effect.die(problem),
+      reopen: () => Effect.die(problem)
+    }
+  }
   const { agentId, description, headers = {}, maxBytes = 10 * 1024 * 1024, name, protocol = "langgraph", url } = options
   const target: Target = { url, agentId, protocol, headers, maxBytes, timeout: millis(options.timeout ?? "30 seconds") }
   const pollInterval = millis(options.pollInterval ?? "2 seconds")

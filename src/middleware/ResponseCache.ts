@@ -26,9 +26,11 @@ import type { ModelRequest, TurnPart } from "../core/ChatModel.ts"
 import { IdGenerator } from "../core/IdGenerator.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { makeFingerprints } from "./internal/fingerprint.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { askedOf, nameOf } from "./internal/openModel.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const name = "ResponseCache"
 
@@ -52,6 +54,8 @@ const replay = (message: Message.AiMessage): ReadonlyArray<TurnPart> => [
   { _tag: "TurnDone", message }
 ]
 
+const refuseMake = makeMiddlewareCheck(name, shapes.responseCacheMake)
+
 /**
  * Stores answers in the `KeyValueStore` by a fingerprint (SHA-256) of the model's name and the request: prompt,
  * messages, tools, tool choice, schema and parameters. Ids, labels, usage and settings of the model's layer do not
@@ -71,6 +75,8 @@ export const make = (options?: {
   readonly providerTools?: boolean | undefined
   readonly when?: ((request: ModelRequest) => boolean) | undefined
 }): Middleware.Middleware<never, KeyValueStore> => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   const ttl = Duration.toMillis(timeOf(options?.ttl ?? Duration.infinity))
   const allowsHosted = options?.providerTools ?? false
   const isWanted = options?.when ?? (() => true)

@@ -21,8 +21,10 @@ import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { cut } from "../support/text/text.ts"
 import { countProblem } from "./internal/limits.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const name = "Rubric"
 
@@ -105,6 +107,9 @@ const byModel = (criteria: string) =>
     return graded.success.satisfied ? satisfied : needsRevision(graded.success.feedback ?? "The criteria are not met.")
   })
 
+const refuseMake = makeMiddlewareCheck(name, shapes.rubricMake)
+const refuseGraded = makeMiddlewareCheck(name, shapes.rubricGraded)
+
 /**
  * Grades answers by a grader of yours: an agent with another model, or a program. `maxRevisions` (3) limits how often
  * the agent is sent back. An insufficient answer then stands, with a `Warning` event (`rubric-unmet`).
@@ -113,6 +118,8 @@ export const graded = <E = never, R = never>(options: {
   readonly grade: (subject: Subject) => Effect.Effect<Verdict, E, R>
   readonly maxRevisions?: number | undefined
 }): Middleware.Middleware<E, R> => {
+  const refused = refuseGraded(options)
+  if (refused !== undefined) return refused
   const { grade } = options
   const most = options.maxRevisions ?? 3
   return Middleware.make<E, R>({
@@ -154,4 +161,5 @@ export const graded = <E = never, R = never>(options: {
 export const make = (options: {
   readonly criteria: string
   readonly maxRevisions?: number | undefined
-}): Middleware.Middleware<ModelError, ChatModel> => graded({ ...options, grade: byModel(options.criteria) })
+}): Middleware.Middleware<ModelError, ChatModel> =>
+  refuseMake(options) ?? graded({ maxRevisions: options.maxRevisions, grade: byModel(options.criteria) })

@@ -28,10 +28,12 @@ import type { Message } from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Ruling from "../core/Ruling.ts"
 import type { Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Attached from "../support/effect/attached.ts"
+import * as shapes from "./internal/shapes.ts"
 import { type Allowed, allows, narrower } from "./internal/skills/allowed.ts"
 import { list, load, tell } from "./internal/skills/prompt.ts"
 import { type Found, scan } from "./internal/skills/scan.ts"
@@ -97,6 +99,8 @@ export interface Options {
   readonly sources: ReadonlyArray<string>
 }
 
+const refuseMake = makeMiddlewareCheck(name, shapes.skillsMake)
+
 /**
  * Offers the skills in these directories, scanned once a run. Skills that break the specification are left out, with a
  * `Warning` event (`skill-invalid`) that names the file and the field. It needs the backend with the files.
@@ -106,6 +110,8 @@ export interface Options {
  * grants nothing: permissions and approvals apply as usual.
  */
 export const make = (options: Options): Middleware.Middleware<never, Backend | ToolContext> => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   // The skills of each run. They could be scanned again at any time.
   const runs = Attached.make<Run, Known>()
 

@@ -22,12 +22,14 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Agent from "../core/Agent.ts"
 import * as Middleware from "../core/Middleware.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import { withoutOpenTurn } from "./internal/handoffs.ts"
 import { countProblem } from "./internal/limits.ts"
 import { twoOfOneName } from "./internal/names.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const name = "Subagents"
 
@@ -94,6 +96,8 @@ const makeTool = <R>(entries: ReadonlyArray<Entry>, maxDepth: number): Tool.Tool
   })
 }
 
+const refuseMake = makeMiddlewareCheck(name, shapes.subagentsMake)
+
 /**
  * Offers `task` for these agents. `maxDepth` (3) limits nesting: an agent at that depth must do the work itself.
  * Budgets, approvals and other inherited middleware apply in sub-agents too.
@@ -102,6 +106,7 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
   readonly agents: Agents
   readonly maxDepth?: number | undefined
 }): Middleware.Middleware<never, Services<Agents[number]> | ToolContext> =>
+  refuseMake(options) ??
   Middleware.make<never, Services<Agents[number]> | ToolContext>({
     name,
     check: () =>

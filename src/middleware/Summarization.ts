@@ -24,10 +24,12 @@ import type { AiMessage } from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { CurrentRun, type Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import { amountProblem } from "./internal/limits.ts"
 import { modelOf, openModel } from "./internal/openModel.ts"
 import { reissue } from "./internal/reissue.ts"
+import * as shapes from "./internal/shapes.ts"
 import {
   canWait,
   compact,
@@ -326,6 +328,8 @@ const build = <E, R>(
   })
 }
 
+const refuseMake = makeMiddlewareCheck(name, shapes.summarizationMake)
+
 /**
  * Shortens the model's view of a conversation near the context window. `run.messages` and the result stay whole. The
  * decisions are in the state ({@link record}) by message id, so a run that continues from `state` and `history` sees
@@ -356,6 +360,8 @@ const build = <E, R>(
 export const make = <const O extends Options = {}>(
   options?: O & Options & { readonly [Key in Exclude<keyof O, keyof Options>]: never }
 ): Middleware.Middleware<Error<O>, Services<O>> => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   type Needs = Services<O>
   return build<Error<O>, Needs>(options ?? {}, {
     // The types above derive the failures and requirements from the options.

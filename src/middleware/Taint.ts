@@ -31,6 +31,8 @@ import type * as AgentState from "../core/AgentState.ts"
 import * as Backend from "../core/Backend.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { CurrentRun } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
+import * as shapes from "./internal/shapes.ts"
 import * as Marks from "./internal/taint.ts"
 import * as TaintedFiles from "./internal/taintedFiles.ts"
 
@@ -100,12 +102,14 @@ export interface Options {
 export const bringIn = (from: string): Effect.Effect<void> =>
   Effect.flatMap(CurrentRun, (run) => (run === undefined ? Effect.void : Marks.mark(run.state, from, [], true)))
 
+const refuseMake = makeMiddlewareCheck(name, shapes.taintMake)
+
 /**
  * Asks a person about deeds in a marked conversation. An approval with `always` clears the conversation: earlier
  * outside text asks no more.
  */
 export const make = (options: Options = {}): Middleware.Asking =>
-  Middleware.make({ ...Marks.parts(options), asks: true })
+  refuseMake(options) ?? Middleware.make({ ...Marks.parts(options), asks: true })
 
 const carrying = (roots?: ReadonlyArray<string>): Layer.Layer<Backend.Backend, never, Backend.Backend> =>
   Backend.layer(

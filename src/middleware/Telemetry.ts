@@ -23,11 +23,13 @@ import type { ModelRequest, TurnPart } from "../core/ChatModel.ts"
 import type { AiMessage } from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Usage from "../core/Usage.ts"
 import * as Attached from "../support/effect/attached.ts"
 import { defined } from "../support/json/defined.ts"
 import * as GenAi from "./internal/genAi.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const name = "Telemetry"
 
@@ -76,6 +78,8 @@ const open = Effect.fnUntraced(function* (name: string, options: Tracer.SpanOpti
   } satisfies Open
 })
 
+const refuseMake = makeMiddlewareCheck(name, shapes.telemetryMake)
+
 /**
  * Makes spans `invoke_agent {agent}` (a run), `chat {model}` (a model call) and `execute_tool {tool}`, and the metrics
  * `gen_ai.client.token.usage`, `gen_ai.client.operation.duration`, `gen_ai.invoke_agent.duration` and
@@ -89,6 +93,8 @@ const open = Effect.fnUntraced(function* (name: string, options: Tracer.SpanOpti
  * First in the stack, a span covers a call with all its retries; last, each try has a span.
  */
 export const make = (options?: { readonly captureContent?: boolean | undefined }): Middleware.Middleware => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   const capture = options?.captureContent ?? false
   const runs = Attached.make<Run, Tracer.Span>()
 

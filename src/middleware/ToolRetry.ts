@@ -17,8 +17,10 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as Middleware from "../core/Middleware.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import type { ToolError } from "../core/ToolError.ts"
 import { cut } from "../support/text/text.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const name = "ToolRetry"
 
@@ -31,6 +33,8 @@ const shownError = 500
 
 /** Failures that may be transient, unlike wrong arguments and refusals. */
 const mayPass = ({ reason }: ToolError): boolean => reason === "Failed" || reason === "TimedOut"
+
+const refuseMake = makeMiddlewareCheck(name, shapes.toolRetryMake)
 
 /**
  * Repeats a tool call that failed with the `ToolError` reason `Failed` or `TimedOut`. Any other failure, and an output
@@ -51,6 +55,8 @@ export const make = <
   Schedule.Error<S> | Schedule.Error<Tools[keyof Tools]>,
   Schedule.Env<S> | Schedule.Env<Tools[keyof Tools]>
 > => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   type E = Schedule.Error<S> | Schedule.Error<Tools[keyof Tools]>
   type R = Schedule.Env<S> | Schedule.Env<Tools[keyof Tools]>
   // Each schedule's failures and requirements are among those of all of them.

@@ -23,11 +23,13 @@ import { type ToolDefinition, turnPurpose } from "../core/ChatModel.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Attached from "../support/effect/attached.ts"
 import { countProblem } from "./internal/limits.ts"
+import * as shapes from "./internal/shapes.ts"
 import * as Catalogue from "./internal/toolSelection/catalogue.ts"
 
 const name = "ToolSelection"
@@ -60,6 +62,8 @@ const report = (found: ReadonlyArray<ToolDefinition>): string =>
         ...found.map((tool) => `- ${tool.name}: ${tool.description}`)
       ].join("\n")
 
+const refuseMake = makeMiddlewareCheck(name, shapes.toolSelectionMake)
+
 /**
  * Removes unselected tools from every turn's request, so they can't be called. `search_tools` selects up to `limit` (5)
  * tools a search, ranked by BM25 over their names and descriptions. A selected tool stays for the run, after the
@@ -76,6 +80,8 @@ export const make = (options?: {
   readonly limit?: number | undefined
   readonly preselect?: number | undefined
 }): Middleware.Middleware<never, ToolContext> => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   const limit = options?.limit ?? 5
   const preselect = options?.preselect ?? 0
   const always = new Set([...(options?.alwaysOffer ?? []), searchTool, Tool.finalAnswer])

@@ -15,8 +15,10 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Middleware from "../core/Middleware.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { ToolError } from "../core/ToolError.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
+import * as shapes from "./internal/shapes.ts"
 import * as WorkingTime from "./internal/workingTime.ts"
 
 const name = "ToolTimeout"
@@ -28,6 +30,8 @@ const timedOut = (tool: string, limit: Duration.Duration): Effect.Effect<never, 
       message: `The tool "${tool}" was given ${Duration.format(limit)} and was stopped when it was not done by then. Whether it had an effect is not known. Ask it for less at once, or go another way.`
     })
   )
+
+const refuseMake = makeMiddlewareCheck(name, shapes.toolTimeoutMake)
 
 /**
  * Interrupts a tool at its limit, waits for its finalizers, and fails with a `ToolError` of the reason `TimedOut`,
@@ -41,6 +45,8 @@ export const make = (options: {
   readonly default?: Duration.Input | undefined
   readonly tools?: { readonly [name: string]: Duration.Input } | undefined
 }): Middleware.Middleware => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   const fallback = timeOf(options.default ?? "Infinity")
   const limits = new Map(Object.entries(options.tools ?? {}).map(([name, limit]) => [name, timeOf(limit)]))
   return Middleware.make({
