@@ -21,6 +21,8 @@ import { type Configured, fromConfigured } from "../core/configured.ts"
 import type { Sandbox } from "../core/Sandbox.ts"
 import * as CompositeBackend from "./CompositeBackend.ts"
 import * as FilesystemBackend from "./FilesystemBackend.ts"
+import { makeLayerCheck } from "./internal/refuse.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** The mount path of the home. */
 export const mountedAt = "/agent"
@@ -51,16 +53,21 @@ const folderOf = Effect.fnUntraced(function* ({ agentId, folder = join(homedir()
 const home = (where: Where): Layer.Layer<Backend, BackendError.BackendError> =>
   Layer.unwrap(Effect.map(folderOf(where), (root) => FilesystemBackend.layer({ root })))
 
+const refuseLayer = makeLayerCheck("AgentHome.layer", shapes.agentHomeLayer)
+
 /** The files of an agent with its home beside them. `folder` holds all homes, `~/.deepagents` by default. */
 export const layer = <E, R>(
   options: Where & { readonly files: Layer.Layer<Backend, E, R> }
 ): Layer.Layer<Backend, E | BackendError.BackendError | CompositeBackend.InvalidRoute, R> =>
-  CompositeBackend.layer({ default: options.files, routes: { [mountedAt]: home(options) } })
+  refuseLayer(options) ?? CompositeBackend.layer({ default: options.files, routes: { [mountedAt]: home(options) } })
+
+const refuseLayerSandbox = makeLayerCheck("AgentHome.layerSandbox", shapes.agentHomeLayerSandbox)
 
 /** Like {@link layer}, beside a sandbox. */
 export const layerSandbox = <E, R>(
   options: Where & { readonly files: Layer.Layer<Sandbox, E, R> }
 ): Layer.Layer<Sandbox | Backend, E | BackendError.BackendError | CompositeBackend.InvalidRoute, R> =>
+  refuseLayerSandbox(options) ??
   CompositeBackend.layerSandbox({ default: options.files, routes: { [mountedAt]: home(options) } })
 
 /** As {@link layer}, with an id and a folder that may be a `Config`. */

@@ -39,8 +39,10 @@ import * as Files from "./internal/bash/files.ts"
 import * as Processes from "./internal/bash/processes.ts"
 import * as Path from "./internal/files/path.ts"
 import { cutMiddle, endOfText } from "./internal/posix/output.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
 import { refusalOf } from "./internal/sandboxes/commandLine.ts"
 import { loadPeer } from "./internal/sandboxes/provider.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /**
  * Options of the shell.
@@ -145,10 +147,14 @@ const checkCounts = (options: Options): Effect.Effect<void, BackendError.Backend
   return Effect.fail(BackendError.make("open", "/", { _tag: "Unsupported" }, { detail }))
 }
 
+const refuse = makeEffectCheck("Bash", shapes.bashLayer)
+
 /** Makes the sandbox over the backend in context. Fails with `Unsupported` if `just-bash` is not installed. */
 const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Sandbox.Service, BackendError.BackendError, Backend.Backend | Scope.Scope> {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const backend = yield* Backend.Backend
   yield* checkCounts(options)
   const program = yield* findProgram

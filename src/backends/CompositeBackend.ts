@@ -21,9 +21,11 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Backend from "../core/Backend.ts"
 import * as Sandbox from "../core/Sandbox.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import { backendOf } from "./internal/composite/backend.ts"
 import { type InvalidRoute, make as routesOf } from "./internal/composite/routes.ts"
 import { sandboxOf } from "./internal/composite/sandbox.ts"
+import * as shapes from "./internal/shapes.ts"
 
 export { InvalidRoute } from "./internal/composite/routes.ts"
 
@@ -81,6 +83,8 @@ const build = <const Routes extends Layers>(routes: Routes, memo: Layer.MemoMap,
   )
 }
 
+const refuseLayer = makeLayerCheck("CompositeBackend.layer", shapes.compositeBackendLayer)
+
 /**
  * Makes the layer of a composite from layers of backends. Each route needs its own backend: a layer used twice is
  * built once, and rejected. Use `Layer.fresh` for a second backend of the same kind.
@@ -89,6 +93,7 @@ export const layer = <E, R, const Routes extends Layers>(options: {
   readonly default: Layer.Layer<Backend.Backend, E, R>
   readonly routes: Routes
 }): Layer.Layer<Backend.Backend, E | ErrorOf<Routes> | InvalidRoute, R | ServicesOf<Routes>> =>
+  refuseLayer(options) ??
   Layer.fromBuildMemo((memo, scope) =>
     Effect.gen(function* () {
       const context = yield* Layer.buildWithMemoMap(options.default, memo, scope)
@@ -97,11 +102,14 @@ export const layer = <E, R, const Routes extends Layers>(options: {
     })
   )
 
+const refuseLayerSandbox = makeLayerCheck("CompositeBackend.layerSandbox", shapes.compositeBackendLayerSandbox)
+
 /** Like {@link layer}, with a sandbox as default: provides both services, and commands run in the default. */
 export const layerSandbox = <E, R, const Routes extends Layers>(options: {
   readonly default: Layer.Layer<Sandbox.Sandbox, E, R>
   readonly routes: Routes
 }): Layer.Layer<Sandbox.Sandbox | Backend.Backend, E | ErrorOf<Routes> | InvalidRoute, R | ServicesOf<Routes>> =>
+  refuseLayerSandbox(options) ??
   Layer.fromBuildMemo((memo, scope) =>
     Effect.gen(function* () {
       const context = yield* Layer.buildWithMemoMap(options.default, memo, scope)

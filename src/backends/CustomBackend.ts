@@ -27,9 +27,11 @@
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Backend from "../core/Backend.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import * as Derive from "./internal/derive/backend.ts"
 import type { Content, Options, Primitives } from "./internal/derive/primitives.ts"
 import * as Locks from "./internal/files/locks.ts"
+import * as shapes from "./internal/shapes.ts"
 
 export type { Content } from "./internal/derive/primitives.ts"
 
@@ -47,6 +49,8 @@ export const toBytes: (content: Content) => Uint8Array = Derive.toBytes
 export const make = (primitives: Primitives, options?: Options): Backend.Service =>
   Derive.make(primitives, Locks.make(), options)
 
+const refuseLayer = makeLayerCheck("CustomBackend.layer", shapes.customBackendLayer)
+
 /** The layer of {@link make}. */
 export const layer = (primitives: Primitives, options?: Options): Layer.Layer<Backend.Backend> =>
-  Backend.layer(Effect.sync(() => make(primitives, options)))
+  refuseLayer(options) ?? Backend.layer(Effect.sync(() => make(primitives, options)))

@@ -40,6 +40,8 @@ import * as Remote from "./internal/posix/remote.ts"
 import * as Scripts from "./internal/posix/scripts.ts"
 import * as Search from "./internal/posix/search.ts"
 import { checkAnswer } from "./internal/posix/shell.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /**
  * The primitives of a machine. Paths are absolute paths of the machine. Any failure but a `BackendError` becomes
@@ -86,6 +88,8 @@ const locksOf = (machine: string): Locks.Locks => ({
   hold: (paths) => locks.hold(paths.map((path) => `${machine}${path}`))
 })
 
+const refuse = makeEffectCheck("CustomSandbox", shapes.customSandboxLayer)
+
 /**
  * Makes a sandbox. Asks the machine once for its root. Fails if there is no such root or no POSIX shell.
  *
@@ -96,6 +100,8 @@ export const make = Effect.fnUntraced(function* (
   primitives: Primitives,
   options: Options = {}
 ): Effect.fn.Return<Sandbox.Service, BackendError> {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const { id } = primitives
   const { maxFileSize = defaultFileSize, outputLimit = defaultOutput } = options
   const answer = yield* Remote.make(primitives, "").run({ operation: "open", path: "/" }, Scripts.open, [

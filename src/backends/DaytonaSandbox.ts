@@ -18,7 +18,9 @@ import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import { defined } from "../support/json/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** The members of the SDK's sandbox that this module uses. */
 type Machine = {
@@ -72,7 +74,11 @@ const service = (machine: Machine, options: CustomSandbox.Options, provider: Pro
 /** Wraps an existing sandbox of the SDK, which this module never ends. */
 export const fromSandbox = Provider.fromMachine("Daytona", service)
 
+const refuse = makeEffectCheck("DaytonaSandbox", shapes.daytonaSandboxLayer)
+
 const make = Effect.fnUntraced(function* (options: Options = {}) {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const provider = Provider.make("Daytona", options.apiKey)
   const { Daytona } = yield* Provider.loadPeer("@daytonaio/sdk", () => import("@daytonaio/sdk"))
   const { apiKey, apiUrl, create, target } = options
@@ -90,7 +96,7 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
     end: (made) => provider.call(() => client.delete(made)),
     idOf: ({ id }) => id
   })
-  return yield* service(machine, options, provider)
+  return yield* service(machine, Provider.common(options), provider)
 })
 
 /** Creates a sandbox, and deletes it with the layer. Fails with `Unsupported` if the SDK is not installed. */

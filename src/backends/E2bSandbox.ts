@@ -19,7 +19,9 @@ import type * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import { defined } from "../support/json/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** The members of the SDK's sandbox that this module uses. */
 type Machine = {
@@ -89,7 +91,11 @@ const service = (machine: Machine, options: CustomSandbox.Options, provider: Pro
 /** Wraps an existing sandbox of the SDK, which this module never ends. */
 export const fromSandbox = Provider.fromMachine("E2B", service)
 
+const refuse = makeEffectCheck("E2bSandbox", shapes.e2bSandboxLayer)
+
 const make = Effect.fnUntraced(function* (options: Options = {}) {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const provider = Provider.make("E2B", options.apiKey)
   const { Sandbox: Machine } = yield* Provider.loadPeer("e2b", () => import("e2b"))
   const { apiKey, create, domain, template } = options
@@ -104,7 +110,7 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
     end: (made) => Effect.asVoid(provider.call(() => made.kill())),
     idOf: ({ sandboxId }) => sandboxId
   })
-  return yield* service(machine, options, provider)
+  return yield* service(machine, Provider.common(options), provider)
 })
 
 /** Creates a sandbox, and ends it with the layer. Fails with `Unsupported` if the SDK is not installed. */

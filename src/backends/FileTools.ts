@@ -26,8 +26,11 @@ import * as Duration from "effect/Duration"
 import type { Backend } from "../core/Backend.ts"
 import type { Format } from "../core/Document.ts"
 import type { Sandbox } from "../core/Sandbox.ts"
+import { refuseTools } from "../core/schema/invalid.ts"
 import type { Tool } from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
+import { check } from "../support/options/check.ts"
+import * as shapes from "./internal/shapes.ts"
 import { execute } from "./internal/tools/execute.ts"
 import { type Kit, makeKit, type Name, names } from "./internal/tools/kit.ts"
 import { ls, readFile } from "./internal/tools/read.ts"
@@ -107,6 +110,8 @@ const makeTools = (
   return [...tools, execute(kit, limitsOf(options.execute === true ? {} : options.execute))]
 }
 
+const checkMake = check(shapes.fileToolsMake)
+
 /**
  * Makes the tools.
  *
@@ -123,6 +128,8 @@ const makeTools = (
 export const make: {
   (options?: Options & { readonly execute?: false | undefined }): ReadonlyArray<FileTool>
   (options: Options & { readonly execute: true | ExecuteOptions }): ReadonlyArray<SandboxTool>
-} = (options?: Options & { readonly execute?: boolean | ExecuteOptions | undefined }): ReadonlyArray<FileTool> =>
+} = (options?: Options & { readonly execute?: boolean | ExecuteOptions | undefined }): ReadonlyArray<FileTool> => {
+  const problem = checkMake(options)
   // Without `execute` no tool needs a sandbox; with it, the second form says so.
-  makeTools(options) as ReadonlyArray<FileTool>
+  return refuseTools(problem, makeTools(problem === undefined ? options : {})) as ReadonlyArray<FileTool>
+}

@@ -43,15 +43,19 @@ import type { BackendError } from "../core/BackendError.ts"
 import { type Configured, fromConfigured } from "../core/configured.ts"
 import * as Files from "./internal/local/files.ts"
 import type { Options } from "./internal/local/options.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
+import * as shapes from "./internal/shapes.ts"
 
 export type { Options }
+
+const refuseMake = makeEffectCheck("FilesystemBackend", shapes.filesystemBackendMake)
 
 /**
  * Makes the service. Fails with `NotFound` or `NotDirectory` if the root is not a folder, and with `Unsupported` on
  * Windows (use WSL).
  */
 export const make = (options: Options): Effect.Effect<Backend.Service, BackendError> =>
-  Effect.map(Files.make(options), ({ service }) => service)
+  refuseMake(options) ?? Effect.map(Files.make(options), ({ service }) => service)
 
 /** The files of a folder: {@link make} as a layer. */
 export const layer = (options: Options): Layer.Layer<Backend.Backend, BackendError> => Backend.layer(make(options))

@@ -36,6 +36,8 @@ import * as Execute from "./internal/local/execute.ts"
 import { fault, on } from "./internal/local/failure.ts"
 import * as Files from "./internal/local/files.ts"
 import * as System from "./internal/local/system.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /**
  * Options of the shell, in addition to those of `FilesystemBackend`.
@@ -65,11 +67,14 @@ const environment = (env: Options["env"]): { readonly [name: string]: string } =
   ...env
 })
 
+const refuseMake = makeEffectCheck("LocalShell", shapes.localShellMake)
+
 /**
  * Makes the service. `execute` gives the output of both channels in the order of the writes. The stream is lossless: a
  * slow reader slows the command. Fails if the root is not a folder or the shell can't run.
  */
 export const make = (options: Options): Effect.Effect<Sandbox.Service, BackendError, Scope.Scope> =>
+  refuseMake(options) ??
   Effect.gen(function* () {
     const { jail, service } = yield* Files.make(options)
     const path = options.shell ?? "/bin/sh"

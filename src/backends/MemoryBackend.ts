@@ -28,6 +28,7 @@ import * as BackendError from "../core/BackendError.ts"
 import { CurrentRun } from "../core/Run.ts"
 import type { InvalidEncoding } from "../core/schema/encoding.ts"
 import { once } from "../support/effect/once.ts"
+import { makeEffectCheck } from "../support/options/check.ts"
 import * as Derive from "./internal/derive/backend.ts"
 import type { Primitives } from "./internal/derive/primitives.ts"
 import * as Locks from "./internal/files/locks.ts"
@@ -35,6 +36,7 @@ import * as MemoryFiles from "./internal/files/memory.ts"
 import * as Path from "./internal/files/path.ts"
 import * as StateFiles from "./internal/files/state.ts"
 import * as Tree from "./internal/files/tree.ts"
+import * as shapes from "./internal/shapes.ts"
 import { utf8Length } from "./internal/text/utf8.ts"
 
 /** Files by path: a text, or bytes. */
@@ -86,8 +88,11 @@ const makePrimitives = (): Primitives => {
   }
 }
 
+const refuseMake = makeEffectCheck("MemoryBackend", shapes.memoryBackendMake)
+
 /** Makes a backend in memory. An invalid path in `files` is a defect. */
 export const make = (options: Options = {}): Effect.Effect<Service> =>
+  refuseMake(options) ??
   Effect.gen(function* () {
     const { files, maxFileSize } = options
     // Made on first use: many runs never use their backend.

@@ -18,7 +18,9 @@ import * as Stream from "effect/Stream"
 import type { SandboxCreateParams } from "modal"
 import { defined } from "../support/json/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** The members of the SDK's process that this module uses. */
 type Process = {
@@ -99,7 +101,11 @@ const service = (machine: Machine, options: CustomSandbox.Options, provider: Pro
 /** Wraps an existing sandbox of the SDK, which this module never ends. */
 export const fromSandbox = Provider.fromMachine("Modal", service)
 
+const refuse = makeEffectCheck("ModalSandbox", shapes.modalSandboxLayer)
+
 const make = Effect.fnUntraced(function* (options: Options = {}) {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const provider = Provider.make("Modal", options.tokenId, options.tokenSecret)
   const { ModalClient } = yield* Provider.loadPeer("modal", () => import("modal"))
   const { app = "effect-deepagents", create, environment, image = "debian:stable-slim", tokenId, tokenSecret } = options
@@ -124,7 +130,7 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
     end: (made) => provider.call(() => made.terminate()),
     idOf: ({ sandboxId }) => sandboxId
   })
-  return yield* service(machine, options, provider)
+  return yield* service(machine, Provider.common(options), provider)
 })
 
 /** Creates a sandbox, and ends it with the layer. Fails with `Unsupported` if the SDK is not installed. */

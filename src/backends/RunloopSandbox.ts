@@ -17,7 +17,9 @@ import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import { defined } from "../support/json/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** The members of the SDK's devbox that this module uses. */
 type Machine = {
@@ -68,7 +70,11 @@ const service = (machine: Machine, options: CustomSandbox.Options, provider: Pro
 /** Wraps an existing devbox of the SDK, which this module never ends. */
 export const fromSandbox = Provider.fromMachine("Runloop", service)
 
+const refuse = makeEffectCheck("RunloopSandbox", shapes.runloopSandboxLayer)
+
 const make = Effect.fnUntraced(function* (options: Options = {}) {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const provider = Provider.make("Runloop", options.apiKey)
   const { RunloopSDK } = yield* Provider.loadPeer("@runloop/api-client", () => import("@runloop/api-client"))
   const { apiKey, baseURL, create } = options
@@ -88,7 +94,7 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
     end: (made) => Effect.asVoid(provider.call(() => made.shutdown())),
     idOf: ({ id }) => id
   })
-  return yield* service(machine, options, provider)
+  return yield* service(machine, Provider.common(options), provider)
 })
 
 /** Creates a devbox, and shuts it down with the layer. Fails with `Unsupported` if the SDK is not installed. */

@@ -20,9 +20,11 @@ import type * as Layer from "effect/Layer"
 import { KeyValueStore } from "effect/persistence/KeyValueStore"
 import { type Backend, layer as layerOf, type Service } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
+import { makeEffectCheck } from "../support/options/check.ts"
 import * as Derive from "./internal/derive/backend.ts"
 import * as Locks from "./internal/files/locks.ts"
 import * as StoreFiles from "./internal/files/store.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** The owner of files: a text, or a path of texts. `"a"` equals `["a"]`, but `["a", "b"]` differs from `"a/b"`. */
 type Namespace = string | ReadonlyArray<string>
@@ -80,6 +82,8 @@ const makeHash = Effect.map(Digest.Digest, ({ digestHex }) => {
     })
 }).pipe(Effect.provide(Digest.layerWebCrypto))
 
+const refuseMake = makeEffectCheck("StoreBackend", shapes.storeBackendMake)
+
 /**
  * Makes a backend over the key-value store in context.
  *
@@ -98,6 +102,7 @@ const makeHash = Effect.map(Digest.Digest, ({ digestHex }) => {
  * and searches until its next read or write. If that matters, give each process its own namespace.
  */
 export const make = <R = never>(options: Options<R>): Effect.Effect<Service, never, KeyValueStore | R> =>
+  refuseMake(options) ??
   Effect.gen(function* () {
     const store = yield* KeyValueStore
     const context = yield* Effect.context<R>()

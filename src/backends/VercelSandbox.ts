@@ -18,7 +18,9 @@ import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import * as BackendError from "../core/BackendError.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** A command for the SDK. */
 type Run = {
@@ -99,7 +101,11 @@ const service = (machine: Machine, options: CustomSandbox.Options, provider: Pro
 /** Wraps an existing sandbox of the SDK, which this module never ends. */
 export const fromSandbox = Provider.fromMachine("Vercel", service)
 
+const refuse = makeEffectCheck("VercelSandbox", shapes.vercelSandboxLayer)
+
 const make = Effect.fnUntraced(function* (options: Options = {}) {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const provider = Provider.make("Vercel", options.token)
   const { Sandbox: Machine } = yield* Provider.loadPeer("@vercel/sandbox", () => import("@vercel/sandbox"))
   const { create, projectId, teamId, token } = options
@@ -113,7 +119,7 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
     end: (made) => Effect.asVoid(provider.call(() => made.stop())),
     idOf: ({ name }) => name
   })
-  return yield* service(machine, options, provider)
+  return yield* service(machine, Provider.common(options), provider)
 })
 
 /** Creates a sandbox, and stops it with the layer. Fails with `Unsupported` if the SDK is not installed. */

@@ -17,8 +17,7 @@
  */
 import * as Effect from "effect/Effect"
 import { identity, memoize } from "effect/Function"
-import type * as Result from "effect/Result"
-import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { check } from "../support/options/check.ts"
 import type { Approvals } from "./Approval.ts"

@@ -28,7 +28,6 @@ import { known as background, type Record as TaskRecord } from "./internal/backg
 import { isOpen } from "./internal/background/task.ts"
 import { countProblem } from "./internal/limits.ts"
 import * as shapes from "./internal/shapes.ts"
-import { toolName } from "./Subagents.ts"
 
 const name = "FanOut"
 

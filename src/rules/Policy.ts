@@ -196,7 +196,7 @@ const toInvalidPolicy =
   ({ field, problem, rule }: Permissions.InvalidPermissions): InvalidPolicy =>
     new InvalidPolicy({
       policy,
-      path: rule === "default" ? "files.default" : `files.rules[${rule}].${field}`,
+      path: field === "options" ? "files" : rule === "default" ? "files.default" : `files.rules[${rule}].${field}`,
       problem
     })
 

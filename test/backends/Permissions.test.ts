@@ -177,10 +177,17 @@ describe("rules that can't be followed", () => {
       assert.match(yield* problem({ operations: [], paths: ["/a"], ruling: "refuse" }), /^0 operations: /)
       assert.match(
         yield* problem({ operations: ["delete"], paths: ["/a"], ruling: "refuse" }),
-        /^0 operations: "delete"/
+        /^default options: The option "rules\[0\]\.operations\[0\]" must be .* "delete"/
       )
       assert.match(yield* problem({ operations: ["read"], paths: [], ruling: "refuse" }), /^0 paths: /)
-      assert.match(yield* problem({ operations: ["read"], paths: ["/a"], ruling: "interrupt" }), /^0 ruling: /)
+      assert.match(
+        yield* problem({ operations: ["read"], paths: ["/a"], ruling: "interrupt" }),
+        /^default options: The option "rules\[0\]\.ruling" must be/
+      )
+      assert.match(
+        yield* problem({ operations: ["read"], path: "/a", ruling: "refuse" }),
+        /no option "rules\[0\]\.path"\. Did you mean "paths"/
+      )
       assert.match(
         yield* problem({ operations: ["read", "execute"], paths: ["/a"], ruling: "refuse" }),
         /^0 operations: /

@@ -269,24 +269,29 @@ class InvalidOptions extends Schema.TaggedError<InvalidOptions>()("InvalidOption
   }
 }
 
-/** Makes the check of an effect's options: wrong ones give an effect that dies. */
-export const makeEffectCheck = (
+const dieOf = (where: string, problem: string): Effect.Effect<never> =>
+  Effect.die(new InvalidOptions({ where, problem }))
+
+/** Makes the check of an effect's options: wrong ones give an effect that fails, or dies without a failure of its own. */
+export const makeEffectCheck = <E = never>(
   where: string,
-  shape: string
-): ((options: unknown) => Effect.Effect<never> | undefined) => {
+  shape: string,
+  fail: (where: string, problem: string) => Effect.Effect<never, E> = dieOf
+): ((options: unknown) => Effect.Effect<never, E> | undefined) => {
   const find = check(shape)
   return (options) => {
     const problem = find(options)
-    return problem === undefined ? undefined : Effect.die(new InvalidOptions({ where, problem }))
+    return problem === undefined ? undefined : fail(where, problem)
   }
 }
 
-/** Makes the check of a layer's options: wrong ones give a layer that dies. */
-export const makeLayerCheck = (
+/** Makes the check of a layer's options, like {@link makeEffectCheck}. */
+export const makeLayerCheck = <E = never>(
   where: string,
-  shape: string
-): ((options: unknown) => Layer.Layer<unknown> | undefined) => {
-  const refuse = makeEffectCheck(where, shape)
+  shape: string,
+  fail?: (where: string, problem: string) => Effect.Effect<never, E>
+): ((options: unknown) => Layer.Layer<unknown, E> | undefined) => {
+  const refuse = makeEffectCheck(where, shape, fail)
   return (options) => {
     const refused = refuse(options)
     return refused === undefined ? undefined : Layer.effectContext(refused)

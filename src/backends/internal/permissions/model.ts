@@ -76,10 +76,11 @@ export interface Access {
 /** These rules can't be followed. `rule` is the index of the wrong rule, `field` its wrong field. */
 export class InvalidPermissions extends Schema.TaggedError<InvalidPermissions>()("InvalidPermissions", {
   rule: Schema.Union([Schema.Finite, Schema.Literal("default")]),
-  field: Schema.Literals(["operations", "paths", "ruling", "default"]),
+  field: Schema.Literals(["operations", "paths", "ruling", "default", "options"]),
   problem: Schema.String
 }) {
   override get message(): string {
+    if (this.field === "options") return `These permissions can't be taken: ${this.problem}`
     const where = this.rule === "default" ? "default" : `rules[${this.rule}].${this.field}`
     return `These permissions can't be taken: ${where}: ${this.problem}`
   }

@@ -2,7 +2,9 @@
 import * as Result from "effect/Result"
 import * as Ruling from "../../../core/Ruling.ts"
 import type * as Sandbox from "../../../core/Sandbox.ts"
+import { check } from "../../../support/options/check.ts"
 import * as Path from "../files/path.ts"
+import * as shapes from "../shapes.ts"
 import * as PathGlob from "./glob.ts"
 import {
   type CommandRule,
@@ -13,9 +15,6 @@ import {
   type Options,
   type Rules
 } from "./model.ts"
-
-const verbs: ReadonlyArray<string> = Ruling.Rule.fields.ruling.literals
-const fileOperations: ReadonlySet<string> = new Set(["read", "write"])
 
 /** The reason of a refusal whose rule gives none. */
 export const noReason = "rules don't allow it"
@@ -44,8 +43,7 @@ const compileRule = (
   Result.gen(function* () {
     const fail = (field: InvalidPermissions["field"], problem: string) =>
       Result.fail(new InvalidPermissions({ rule: index, field, problem }))
-    const operations: ReadonlyArray<string> = rule.operations
-    if (!verbs.includes(rule.ruling)) return yield* fail("ruling", `it must be "allow", "ask" or "refuse"`)
+    const { operations } = rule
     if (operations.length === 0) return yield* fail("operations", `there is none; name "read", "write" or "execute"`)
     if (isCommandRule(rule)) {
       if (operations.length > 1) {
@@ -56,11 +54,8 @@ const compileRule = (
       }
       return undefined
     }
-    const unknown = operations.find((operation) => !fileOperations.has(operation))
-    if (unknown !== undefined) {
-      return yield* fail("operations", `${JSON.stringify(unknown)} is none; name "read", "write" or "execute"`)
-    }
-    if (rule.paths.length === 0) return yield* fail("paths", `there is none; "/**" means all`)
+    if (rule.paths === undefined || rule.paths.length === 0)
+      return yield* fail("paths", `there is none; "/**" means all`)
     const globs: Array<PathGlob.PathGlob> = []
     for (const path of rule.paths) {
       const glob = PathGlob.compile(path, rule.ruling !== "allow")
@@ -74,13 +69,15 @@ const compileRule = (
     return { rule, ruling: rulingOf(rule), index, globs, live: { read: liveFor("read"), write: liveFor("write") } }
   })
 
+const checkOptions = check(shapes.permissionsLayer)
+
 export const compile = (options: Options): Result.Result<Rules, InvalidPermissions> =>
   Result.gen(function* () {
-    const fallback: string = options.default ?? "allow"
-    if (fallback !== "allow" && fallback !== "refuse") {
-      const problem = `it must be "allow" or "refuse"`
-      return yield* Result.fail(new InvalidPermissions({ rule: "default", field: "default", problem }))
+    const wrong = checkOptions(options)
+    if (wrong !== undefined) {
+      return yield* Result.fail(new InvalidPermissions({ rule: "default", field: "options", problem: wrong }))
     }
+    const fallback = options.default ?? "allow"
     const otherwise = fallback === "allow" ? Ruling.allow("default") : Ruling.refuse("default", noReason)
     const files: Array<CompiledRule> = []
     for (const [index, rule] of options.rules.entries()) {

@@ -78,6 +78,13 @@ export const make = (name: string, ...keys: ReadonlyArray<Redacted.Redacted | un
   }
 }
 
+/** The options that all sandboxes have. */
+export const common = ({ maxFileSize, outputLimit, root }: CustomSandbox.Options): CustomSandbox.Options => ({
+  maxFileSize,
+  outputLimit,
+  root
+})
+
 /** The timeout for ending a machine. */
 const endTime = Duration.seconds(60)
 

@@ -1,0 +1,45 @@
+/** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
+
+export const agentHomeLayer = "agentId:s;folder?:s;files:~effect/Layer~"
+
+export const agentHomeLayerSandbox = "agentId:s;folder?:s;files:~effect/Layer~"
+
+export const bashLayer =
+  "id?:s;env?:<s>;network?:[s];outputLimit?:n;maxCommands?:n;maxLoopIterations?:n;maxCallDepth?:n"
+
+export const compositeBackendLayer = "default:~effect/Layer~;routes:<~effect/Layer~>"
+
+export const compositeBackendLayerSandbox = "default:~effect/Layer~;routes:<~effect/Layer~>"
+
+export const customBackendLayer = "maxFileSize?:n;concurrency?:n"
+
+export const customSandboxLayer = "root?:s;maxFileSize?:n;outputLimit?:n"
+
+export const daytonaSandboxLayer =
+  "apiKey?:~effect/Redacted~;apiUrl?:s;target?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"
+
+export const e2bSandboxLayer =
+  "apiKey?:~effect/Redacted~;domain?:s;template?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"
+
+export const fileToolsMake =
+  "only?:['delete_file''edit_file''glob''grep''ls''move_file''read_file''write_file'];documents?:a;execute?:b{timeout?:d;maxTimeout?:d}"
+
+export const filesystemBackendMake = "root:s;ripgrep?:bs;maxFileSize?:n"
+
+export const localShellMake = "env?:<s>;shell?:s;outputLimit?:n;root:s;ripgrep?:bs;maxFileSize?:n"
+
+export const memoryBackendMake = "files?:<os>;maxFileSize?:n"
+
+export const modalSandboxLayer =
+  "tokenId?:~effect/Redacted~;tokenSecret?:~effect/Redacted~;environment?:s;app?:s;image?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"
+
+export const permissionsLayer =
+  "rules:[{operations:['execute''read''write'];paths?:[s];ruling:'allow''ask''refuse';name?:s;reason?:s;deciders?:[s];expiresIn?:n}];default?:'allow''refuse'"
+
+export const runloopSandboxLayer =
+  "apiKey?:~effect/Redacted~;baseURL?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"
+
+export const storeBackendMake = "namespace:[s]s~effect/Effect~;maxFileSize?:n"
+
+export const vercelSandboxLayer =
+  "token?:~effect/Redacted~;teamId?:s;projectId?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"
