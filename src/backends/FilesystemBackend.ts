@@ -45,6 +45,7 @@ import * as Files from "./internal/local/files.ts"
 import type { Options } from "./internal/local/options.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
+import * as Permissions from "./Permissions.ts"
 
 export type { Options }
 
@@ -59,6 +60,19 @@ export const make = (options: Options): Effect.Effect<Backend.Service, BackendEr
 
 /** The files of a folder: {@link make} as a layer. */
 export const layer = (options: Options): Layer.Layer<Backend.Backend, BackendError> => Backend.layer(make(options))
+
+/** Rules of a folder that is only read: hidden files, such as `.env`, and installed dependencies are not there. */
+const readOnly: Permissions.Options = {
+  rules: [
+    { operations: ["read"], paths: ["/**/.*", "/**/node_modules"], ruling: "refuse" },
+    { operations: ["read"], paths: ["/**"], ruling: "allow" }
+  ],
+  default: "refuse"
+}
+
+/** The files of a folder, only to be read, without hidden files and `node_modules`. */
+export const layerReadOnly = (options: Options): Layer.Layer<Backend.Backend, BackendError> =>
+  Backend.layer(Effect.flatMap(make(options), (files) => Effect.orDie(Permissions.wrap(files, readOnly))))
 
 /** Like {@link layer}; any option may be a `Config`. */
 export const layerConfig = (

@@ -71,7 +71,7 @@ export const grep = (kit: Kit): Tool.Tool<Backend.Backend> =>
   Tool.make("grep", {
     description: [
       "Finds lines of files by a text, taken literally, or with regex by a regular expression (RE2 syntax: no look-around, no back-references).",
-      "A match is clampNumber one line. Files that are not text are not looked into.",
+      "A match is within one line. Files that are not text are not looked into.",
       `Gives results in the order of paths, at most ${maxCharacters} characters.`
     ].join(" "),
     parameters: {

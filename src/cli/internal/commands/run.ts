@@ -17,9 +17,9 @@ import * as Approval from "../../../core/Approval.ts"
 import * as Checkpoint from "../../../core/Checkpoint.ts"
 import { isModelError } from "../../../core/ModelError.ts"
 import { SessionStore } from "../../../core/SessionStore.ts"
-import * as ToolCall from "../../../core/ToolCall.ts"
 import * as Sessions from "../../../sessions/SessionStore.ts"
 import { oneLine, visible } from "../../../support/text/untrusted.ts"
+import * as Printer from "../../../view/Printer.ts"
 import { type Exit, exitOf, exits, fail, Failure, orFail } from "../failure.ts"
 import { print, tell, write, writeAll } from "../output.ts"
 import { type App, type Context, openApp, sessions } from "../work/app.ts"
@@ -71,17 +71,6 @@ const unattended = ({ isDemo, settings }: Context): Layer.Layer<Approval.Approva
   return decide === undefined
     ? undefined
     : Layer.succeed(Approval.Approvals, { decide: (request) => Effect.succeed(decide(request)) })
-}
-
-/** Formats progress for a person while the output goes elsewhere. */
-const progress = (event: AgentEvent.AgentEvent): string | undefined => {
-  const depth = "  ".repeat(event.path.length - 1)
-  if (event._tag === "ToolCalled") {
-    return `${depth}→ ${event.toolName} ${oneLine(ToolCall.describeArguments(event.arguments)).slice(0, 160)}`
-  }
-  if (event._tag === "ToolFailed") return `${depth}✗ ${event.toolName}: ${oneLine(event.text).slice(0, 200)}`
-  if (event._tag === "Warning") return `${depth}! ${oneLine(event.message)}`
-  return event._tag === "TurnRestarted" ? `${depth}↻ ${oneLine(event.reason)}` : undefined
 }
 
 const shape = (error: { readonly message: string }): Failure => {
@@ -143,7 +132,7 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
       const shown = options.json
         ? writeAll(Stream.map(handle.events, (event) => `${JSON.stringify(AgentEvent.encode(event))}\n`))
         : Stream.runForEach(handle.events, (event) => {
-            const line = isLooking ? progress(event) : undefined
+            const line = isLooking ? Printer.line(event) : undefined
             return line === undefined ? Effect.void : tell(line)
           })
       const watching = yield* Effect.forkScoped(shown)

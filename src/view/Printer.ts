@@ -1,0 +1,103 @@
+/**
+ * Prints runs to the terminal, for scripts and first programs.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { TestChatModel } from "effect-deepagents/testing"
+ * import { Printer } from "effect-deepagents/view"
+ *
+ * const agent = Agent.make({ name: "helper", prompt: "You help." })
+ *
+ * const program = Printer.run(agent, "Hi").pipe(
+ *   Effect.provide(TestChatModel.script(["Hello."])),
+ *   Printer.orExit
+ * )
+ * ```
+ */
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Agent from "../core/Agent.ts"
+import type { AgentError } from "../core/AgentError.ts"
+import type { AgentEvent } from "../core/AgentEvent.ts"
+import * as ToolCall from "../core/ToolCall.ts"
+import { cut } from "../support/text/text.ts"
+import { oneLine, visible } from "../support/text/untrusted.ts"
+
+/** Node, Bun and Deno have it. Elsewhere whole lines go to the console. */
+declare const process:
+  | { exitCode?: number | undefined; readonly stdout?: { readonly write: (text: string) => unknown } }
+  | undefined
+
+const inProcess = typeof process === "undefined" ? undefined : process
+
+/** The longest arguments and failures of a line, in characters. */
+const longest = 200
+
+/** A call, a failed call, a warning or a repeated turn as a line; `undefined` for other events. Sub-agents are indented. */
+export const line = (event: AgentEvent): string | undefined => {
+  const indent = "  ".repeat(event.path.length - 1)
+  const short = (text: string) => cut(oneLine(text), longest)
+  switch (event._tag) {
+    case "ToolCalled":
+      return `${indent}→ ${event.toolName} ${short(ToolCall.describeArguments(event.arguments))}`
+    case "ToolFailed":
+      return `${indent}✗ ${event.toolName}: ${short(event.text)}`
+    case "Warning":
+      return `${indent}! ${oneLine(event.message)}`
+    case "TurnRestarted":
+      return `${indent}↻ ${oneLine(event.reason)}`
+    default:
+      return undefined
+  }
+}
+
+/** Writes text as it comes, or whole lines where only a console is there. */
+const makeWriter = (console: Console.Console) => {
+  const stdout = inProcess?.stdout
+  /** The pieces of the line that is not ended. */
+  let open: Array<string> = []
+  const write = (text: string): void => {
+    const end = text.lastIndexOf("\n")
+    if (stdout !== undefined) stdout.write(text)
+    else if (end >= 0) console.log(open.join("") + text.slice(0, end))
+    if (end >= 0) open = []
+    if (end + 1 < text.length) open.push(text.slice(end + 1))
+  }
+  const endLine = (): void => {
+    if (open.length > 0) write("\n")
+  }
+  return { write, endLine }
+}
+
+/**
+ * Runs an agent, and prints the text of its answer as it comes, and a {@link line} for each call, failed call and
+ * warning, of its sub-agents too.
+ */
+export const run = <O, E, R>(agent: Agent.Agent<O, E, R>, input: Agent.Input): Effect.Effect<void, E | AgentError, R> =>
+  Effect.gen(function* () {
+    const { endLine, write } = makeWriter(yield* Console.Console)
+    const events = Stream.runForEach(Agent.stream(agent, input), (event) =>
+      Effect.sync(() => {
+        if (event._tag === "TextDelta" && event.path.length === 1) return write(visible(event.text))
+        const text = line(event)
+        if (text === undefined) return
+        endLine()
+        write(`${text}\n`)
+      })
+    )
+    yield* Effect.ensuring(events, Effect.sync(endLine))
+  })
+
+/**
+ * Prints the sentence of a failure in place of a stack trace, and has the process end with code 1. For the last step of a
+ * program, behind its layers.
+ */
+export const orExit = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<void, never, R> =>
+  Effect.catch(Effect.asVoid(program), (error) =>
+    Effect.gen(function* () {
+      yield* Console.error(error instanceof Error ? error.message : String(error))
+      if (inProcess !== undefined) inProcess.exitCode = 1
+    })
+  )

@@ -1,0 +1,73 @@
+/** A run in the terminal: its text as it comes, a line for each call, and a sentence in place of a stack trace. */
+import { assert, describe, it } from "@effect/vitest"
+import { Console, Effect, Layer, Schema } from "effect"
+import { Agent, ChatModel, Tool } from "effect-deepagents"
+import { TestChatModel } from "effect-deepagents/testing"
+import { Printer } from "effect-deepagents/view"
+import { vi } from "vitest"
+
+const look = Tool.make("look", {
+  description: "",
+  parameters: { at: Schema.String },
+  execute: ({ at }) => (at === "gone" ? Effect.fail("there is\n nothing") : "a thing")
+})
+const agent = Agent.make({ name: "a", prompt: "", tools: [look] })
+
+/** What a program writes to the standard output. */
+const printed = <E, R>(program: Effect.Effect<void, E, R>) =>
+  Effect.gen(function* () {
+    const pieces: Array<string> = []
+    const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => pieces.push(String(text)) > 0)
+    yield* Effect.ensuring(
+      program,
+      Effect.sync(() => write.mockRestore())
+    )
+    return pieces.join("")
+  })
+
+describe("Printer", () => {
+  it.effect("prints text as it comes, and calls and failures as lines of their own", () =>
+    Effect.gen(function* () {
+      const text = yield* printed(Printer.run(agent, "go"))
+      assert.equal(text, "I look.\n→ look at: here\n→ look at: gone\n✗ look: there is nothing\nOne thing.\n")
+    }).pipe(
+      Effect.provide(
+        TestChatModel.script([
+          TestChatModel.calls(
+            [
+              { name: "look", arguments: { at: "here" } },
+              { name: "look", arguments: { at: "gone" } }
+            ],
+            { text: ["I ", "look."] }
+          ),
+          TestChatModel.text(["One", " thing.\n"])
+        ])
+      )
+    )
+  )
+
+  it.effect("shows no escape codes of a model", () =>
+    Effect.gen(function* () {
+      const text = yield* printed(Printer.run(agent, "go"))
+      assert.notInclude(text, "\u001b")
+      assert.include(text, "wiped")
+    }).pipe(Effect.provide(TestChatModel.script([TestChatModel.text(["\u001b[2J", "wiped"])])))
+  )
+
+  it.effect("ends a program with the sentence of its failure, and code 1", () =>
+    Effect.gen(function* () {
+      const before = process.exitCode
+      const said: Array<unknown> = []
+      const console = Object.assign(Object.create(globalThis.console), { error: (text: unknown) => said.push(text) })
+      const broken = Layer.effect(ChatModel.ChatModel, Effect.fail(new Error("There is no key.")))
+      yield* Printer.run(agent, "go").pipe(
+        Effect.provide(broken),
+        Printer.orExit,
+        Effect.provideService(Console.Console, console)
+      )
+      const { exitCode } = process
+      process.exitCode = before
+      assert.deepEqual([said, exitCode], [["There is no key."], 1])
+    })
+  )
+})
