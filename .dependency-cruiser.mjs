@@ -9,7 +9,8 @@ const rings = [
   ["models", "backends", "middleware", "profiles", "sessions", "stores"],
   ["deep", "testing", "net", "documents"],
   ["web", "workspace", "connect", "mcp", "durable", "code", "patterns", "evals", "rag"],
-  ["rules", "view", "agents"],
+  ["rules", "view"],
+  ["agents"],
   ["server", "acp"],
   ["cli", "page"]
 ]

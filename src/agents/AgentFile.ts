@@ -13,15 +13,15 @@
  * You review changes …
  * ```
  *
- * The files of Claude Code (`.claude/agents/*.md`) are read as well: its names of tools are taken for those of here, and
- * fields that it alone has are passed over.
+ * It reads the files of Claude Code (`.claude/agents/*.md`) too: it translates the names of tools, and ignores fields
+ * that only Claude Code has.
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as FileTools from "../backends/FileTools.ts"
-import * as Permissions from "../backends/Permissions.ts"
+import type * as Permissions from "../backends/Permissions.ts"
 import * as Agent from "../core/Agent.ts"
 import type { Approvals } from "../core/Approval.ts"
 import type { Backend } from "../core/Backend.ts"
@@ -36,6 +36,7 @@ import * as Budget from "../middleware/Budget.ts"
 import type * as HumanInTheLoop from "../middleware/HumanInTheLoop.ts"
 import * as Taint from "../middleware/Taint.ts"
 import * as ToolExclusion from "../middleware/ToolExclusion.ts"
+import * as Policy from "../rules/Policy.ts"
 import { defined } from "../support/json/defined.ts"
 import { brief, problems } from "../support/text/issues.ts"
 import { normaliseName } from "../support/text/names.ts"
@@ -51,36 +52,30 @@ const whole = Schema.Int.check(Schema.isGreaterThan(0))
 const amount = Schema.Finite.check(Schema.isGreaterThan(0))
 const List = Schema.Array(Schema.String)
 
-/**
- * Schema of the front matter.
- *
- * - `name`, `description`: what others choose it by; the name is that of the file by default
- * - `model`: `provider:model`; that of the run by default. `thinking`: how much it thinks
- * - `tools`: names of tools; all that there are by default. `disallowedTools`: all but these
- * - `readOnly: true`: of these tools, only the ones that change nothing, by their annotations
- * - `mcp`: names of servers whose tools it gets, too
- * - `skills`: folders of skills, as paths of its files
- * - `subagents`: names of other agents that it can give work to; `generalPurpose: false` for no other
- * - `approvals`: by the name of a tool, whether a person is asked (`true`) or not (`false`)
- * - `permissions`: globs of paths that it may not see (`deny`), and of those that it may change (`write`); they can't hold
- *   beside a shell, so `execute` must not be among its tools
- * - `budget`: US dollars (`cost`), tokens, calls of tools, rounds, seconds
- * - `maxTurns`: rounds of a run
- */
+/** The schema of the front matter. */
 export const FrontMatter = Schema.Struct({
+  /** Default: the name of the file. */
   name: Schema.optionalKey(Name),
+  /** People and other agents choose the agent by its description. */
   description: Schema.String.check(Schema.isPattern(/\S/, { expected: "a text that is not empty" })),
+  /** `provider:model`. Default: the model of the run. */
   model: Schema.optionalKey(Schema.String),
   thinking: Schema.optionalKey(Schema.Literals(["off", "low", "medium", "high"])),
+  /** Names of tools. Default: all tools. */
   tools: Schema.optionalKey(List),
   disallowedTools: Schema.optionalKey(List),
+  /** Keeps only tools that change nothing, by their annotations. Default: `false`. */
   readOnly: Schema.optionalKey(Schema.Boolean),
+  /** Names of servers whose tools the agent gets. */
   mcp: Schema.optionalKey(List),
+  /** Folders of skills, as paths of its files. */
   skills: Schema.optionalKey(List),
+  /** Names of other agents that it delegates to. */
   subagents: Schema.optionalKey(Schema.Array(Name)),
+  /** Whether it also delegates to the general-purpose agent. Default: `true`. */
   generalPurpose: Schema.optionalKey(Schema.Boolean),
-  approvals: Schema.optionalKey(Schema.Record(Schema.String, Schema.Boolean)),
-  permissions: Schema.optionalKey(Schema.Struct({ deny: Schema.optionalKey(List), write: Schema.optionalKey(List) })),
+  /** Rules for calls and files. Rules for files can't hold beside a shell, so `tools` must leave out `execute` and git. */
+  policy: Schema.optionalKey(Policy.Policy),
   budget: Schema.optionalKey(
     Schema.Struct({
       cost: Schema.optionalKey(amount),
@@ -90,17 +85,18 @@ export const FrontMatter = Schema.Struct({
       seconds: Schema.optionalKey(amount)
     })
   ),
+  /** Rounds of a run. */
   maxTurns: Schema.optionalKey(whole)
 })
 
-/** An agent as its file says it: the front matter with a name, and the body as its prompt. */
+/** The content of an agent's file: the front matter with a name, and the body as the prompt. */
 export interface AgentFile extends Schema.Schema.Type<typeof FrontMatter> {
   readonly name: string
   readonly prompt: string
   readonly path: string
 }
 
-/** A file that is no agent: which field, what it says, and what was expected. */
+/** A wrong file. The problem names the field, its value, and the expected form. */
 export class InvalidAgentFile extends Schema.TaggedError<InvalidAgentFile>()("InvalidAgentFile", {
   path: Schema.String,
   problem: Schema.String
@@ -128,8 +124,8 @@ type Raw = { readonly [field: string]: unknown }
 
 const isRecord = (value: unknown): value is Raw => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** A text without what is in parentheses, to any depth; one that is left open hides the rest. */
-const outside = (text: string): string => {
+/** Removes parentheses and their contents, to any depth. An unclosed one hides the rest. */
+const removeParentheses = (text: string): string => {
   let depth = 0
   return text
     .split(/([()])/)
@@ -142,16 +138,16 @@ const outside = (text: string): string => {
     .join("")
 }
 
-/** `Read, Bash(git add:*)` as names: rules about arguments are another program's. */
-const listed = (value: unknown): unknown =>
-  typeof value === "string" ? (outside(value).match(/[^\s,]+/g) ?? []) : value
+/** Splits `Read, Bash(git add:*)` into names. Rules about arguments are another program's. */
+const splitNames = (value: unknown): unknown =>
+  typeof value === "string" ? (removeParentheses(value).match(/[^\s,]+/g) ?? []) : value
 
 const chosenOf = (value: unknown): unknown => {
-  const names: unknown = listed(value)
+  const names: unknown = splitNames(value)
   return Array.isArray(names) ? names.filter((name: unknown) => typeof name !== "string" || !unchosen.has(name)) : names
 }
 
-/** The fields of a file of Claude Code that mean something here. */
+/** Translates the known fields of a file of Claude Code. */
 const fromClaude = (raw: Raw): Raw => {
   const known = Object.fromEntries(Object.entries(raw).filter(([field]) => fields.includes(field)))
   const { disallowedTools, model, tools, ...rest } = known
@@ -164,13 +160,13 @@ const fromClaude = (raw: Raw): Raw => {
   })
 }
 
-const split = (text: string): readonly [matter: string, body: string] | undefined => {
+const splitFile = (text: string): readonly [matter: string, body: string] | undefined => {
   const [, matter, body] =
     /^\ufeff?---[ \t]*\n([^]*?)\n---[ \t]*(?:\n([^]*))?$/.exec(text.replaceAll("\r\n", "\n")) ?? []
   return matter === undefined ? undefined : [matter, (body ?? "").trim()]
 }
 
-/** Reads a file. `claude` is for those of Claude Code: fields that are not known here are passed over. */
+/** Reads a file. With `claude`, it translates a file of Claude Code, and ignores unknown fields. */
 export const parse = Effect.fnUntraced(function* (
   text: string,
   options: { readonly path: string; readonly claude?: boolean | undefined }
@@ -178,7 +174,7 @@ export const parse = Effect.fnUntraced(function* (
   const { claude = false, path } = options
   const invalid = (problem: string) => Effect.fail(new InvalidAgentFile({ path, problem }))
   if (text.length > mostCharacters) return yield* invalid(`has more than ${mostCharacters} characters`)
-  const parts = split(text)
+  const parts = splitFile(text)
   if (parts === undefined) {
     return yield* invalid('should begin with a line "---", fields as YAML, and a line "---" again; then the prompt')
   }
@@ -192,14 +188,16 @@ export const parse = Effect.fnUntraced(function* (
   if (!isRecord(raw.success)) return yield* invalid("the front matter should be a map of fields")
   const found = claude
     ? fromClaude(raw.success)
-    : { ...raw.success, ...("tools" in raw.success ? { tools: listed(raw.success["tools"]) } : {}) }
+    : { ...raw.success, ...("tools" in raw.success ? { tools: splitNames(raw.success["tools"]) } : {}) }
   const unknown = Object.keys(found).find((field) => !fields.includes(field))
   if (unknown !== undefined)
     return yield* invalid(`there is no field ${brief(unknown)}. ${suggestion(unknown, fields)}`)
-  const read = decode(found, { onExcessProperty: "error" })
+  const { policy: given, ...others } = found
+  const policy = given === undefined ? undefined : yield* readPolicy(path, given)
+  const read = decode(others, { onExcessProperty: "error" })
   if (Result.isFailure(read)) {
     const [first] = problems(read.failure.issue)
-    const value = first === undefined ? undefined : first.keys.reduce<unknown>(inside, found)
+    const value = first === undefined ? undefined : first.keys.reduce<unknown>(inside, others)
     return yield* invalid(
       value === undefined
         ? `${first?.path ?? "a field"} is required and is not there`
@@ -209,11 +207,20 @@ export const parse = Effect.fnUntraced(function* (
   if (prompt === "") return yield* invalid("has no prompt: write it below the front matter")
   const { name = nameOf(path), ...rest } = read.success
   if (!Schema.is(Name)(name)) return yield* invalid(`${brief(name)} can't be the name of an agent; give it a \`name\``)
-  const denied = rest.permissions !== undefined && (rest.tools === undefined || rest.tools.includes("execute"))
-  if (denied && rest.disallowedTools?.includes("execute") !== true) {
-    return yield* invalid("permissions can't hold beside a shell; list its tools without execute")
-  }
-  return { ...rest, name, prompt, path }
+  return { ...rest, ...defined({ policy }), name, prompt, path }
+})
+
+/** The parts of a policy that hold for one agent. The others are of the whole program. */
+const policyParts = ["tools", "servers", "annotations", "default", "files"]
+
+const readPolicy = Effect.fnUntraced(function* (path: string, given: unknown) {
+  const fail = (problem: string) => Effect.fail(new InvalidAgentFile({ path, problem: `policy: ${problem}` }))
+  const policy = yield* Effect.catch(Policy.fromUnknown(given), ({ path: place, problem }) =>
+    fail(place === "" ? problem : `${place}: ${problem}`)
+  )
+  const other = Object.keys(policy).find((part) => !policyParts.includes(part))
+  if (other !== undefined) return yield* fail(`an agent's file has no ${other}. ${suggestion(other, policyParts)}`)
+  return policy
 })
 
 const inside = (value: unknown, key: PropertyKey): unknown =>
@@ -221,43 +228,34 @@ const inside = (value: unknown, key: PropertyKey): unknown =>
 
 const nameOf = (path: string): string => (path.split(/[/\\]/).at(-1) ?? "").replace(/[.]md$/i, "")
 
-/**
- * The servers that agents of files may name, and the maker of what gives an agent the tools of those that it names:
- * `(names) => Mcp.make({ servers: names })`.
- */
-export interface Servers<out E = never, out R = never> {
-  readonly names: ReadonlyArray<string>
-  readonly make: (names: ReadonlyArray<string>) => Middleware.Middleware<E, R | Approvals | ToolContext>
-}
-
-/**
- * Parts that agents of files are made with:
- *
- * - `tools` that they may name, beside those for files and `execute`
- * - `agents` that they may name as sub-agents
- * - `servers`: the servers that there are (`mcp`), and a middleware that gives the tools of some of them
- * - `model`: the layer of a model that a file names
- * - `approvals`, `middleware`, `documents`, `memory`, `skills`, `maxRounds`: as for `DeepAgent.make`, for all of them
- * - `taint`: the rules for text from outside, as for `Taint.make`. Of `trusted` and `harmless`, the names count that an
- *   agent has
- * - `output`: the schema of the answer of the agent itself
- */
+/** The parts of agents that files name. The other options are those of `DeepAgent.make`, for all of the agents. */
 export interface Options<E = never, R = never> {
+  /** Further tools, beside the file tools and `execute`. */
   readonly tools?: ReadonlyArray<Tool<R | Approvals | ToolContext>> | undefined
+  /** Sub-agents. */
   readonly agents?: ReadonlyArray<AgentFile> | undefined
-  readonly servers?: Servers<E, R> | undefined
+  /** Servers, and a middleware with the tools of some: `(names) => Mcp.make({ servers: names })`. */
+  readonly servers?:
+    | {
+        readonly names: ReadonlyArray<string>
+        readonly make: (names: ReadonlyArray<string>) => Middleware.Middleware<E, R | Approvals | ToolContext>
+      }
+    | undefined
+  /** Makes the layer of a model. */
   readonly model?: ((spec: string, thinking: AgentFile["thinking"]) => Layer.Layer<ChatModel, E, R>) | undefined
   readonly approvals?: HumanInTheLoop.Options | undefined
+  /** The rules for text from outside, as for `Taint.make`. Names of tools that an agent lacks don't count for it. */
   readonly taint?: Taint.Options | undefined
   readonly middleware?: ReadonlyArray<Middleware.Middleware<E, R | Approvals | ToolContext>> | undefined
   readonly documents?: DeepAgent.SubagentOptions["documents"]
   readonly memory?: ReadonlyArray<string> | undefined
   readonly skills?: ReadonlyArray<string> | undefined
+  /** The schema of the answer. Sub-agents answer with text. */
   readonly output?: Schema.ConstraintCodec<unknown, unknown> | undefined
   readonly maxRounds?: number | undefined
 }
 
-/** An agent that was made of a file. */
+/** The agent of a file. */
 export type Compiled<E = never, R = never> = Agent.Agent<
   unknown,
   ModelError | Permissions.InvalidPermissions | E,
@@ -309,30 +307,24 @@ const chooseTools = <E, R>(file: AgentFile, options: Options<E, R>) => {
   })
 }
 
-const permissionsOf = ({ deny = [], write }: NonNullable<AgentFile["permissions"]>): Permissions.Options => ({
-  rules: [
-    ...(deny.length === 0 ? [] : [{ operations: ["read", "write"], paths: deny, ruling: "refuse" } as const]),
-    ...(write === undefined || write.length === 0
-      ? []
-      : [{ operations: ["write"], paths: write, ruling: "allow" } as const]),
-    ...(write === undefined ? [] : [{ operations: ["write"], paths: ["/**"], ruling: "refuse" } as const])
-  ],
-  default: "allow"
-})
-
 const budgetOf = ({ seconds, ...limits }: NonNullable<AgentFile["budget"]>) =>
   Budget.make({ ...limits, time: seconds === undefined ? undefined : `${seconds} seconds`, onExhausted: "finalAnswer" })
 
-/**
- * Approvals of a file add to those of all; they can take a question away only where nobody else asks it. Of those of all,
- * the ones count whose tools it has.
- */
-const approvalsOf = (file: AgentFile, shared: HumanInTheLoop.Options, has: ReadonlySet<string>) => {
-  const own = Object.entries(file.approvals ?? {})
-  const all = Object.entries(shared.tools ?? {}).filter(([name]) => has.has(name))
-  const added = own.filter(([name, asks]) => asks || !all.some(([other]) => other === name))
-  return { ...shared, tools: { ...Object.fromEntries(added), ...Object.fromEntries(all) } }
-}
+/** The approvals of all agents, for the tools that one agent has. */
+const approvalsFor = (shared: HumanInTheLoop.Options, has: ReadonlySet<string>): HumanInTheLoop.Options => ({
+  ...shared,
+  tools: Object.fromEntries(Object.entries(shared.tools ?? {}).filter(([name]) => has.has(name)))
+})
+
+/** Compiles the policy of a file. Its rules may name every tool that agents of files can have. */
+const policyOf = <E, R>({ name, path, policy = {} }: AgentFile, options: Options<E, R>) =>
+  Result.mapError(
+    // With rules for files, the agent has no tool that runs commands.
+    Policy.compile([{ ...policy, name, ...(policy.files === undefined ? {} : { sandbox: "noCommands" }) }], {
+      known: [...FileTools.names, execute, ...(options.tools ?? []).map((tool) => tool.name)]
+    }),
+    ({ path: place, problem }) => new InvalidAgentFile({ path, problem: `policy: ${place}: ${problem}` })
+  )
 
 /** The rules for untrusted text, without the names of tools that the agent does not have. */
 const taintOf = ({ harmless = [], trusted = [], ...rest }: Taint.Options, has: ReadonlySet<string>) =>
@@ -343,8 +335,8 @@ const taintOf = ({ harmless = [], trusted = [], ...rest }: Taint.Options, has: R
   })
 
 /**
- * Makes the agent of a file. One that names a tool, a server or an agent that there is not fails with
- * `InvalidAgentFile`, which says what is near; so do agents that name each other in a circle.
+ * Makes the agent of a file. An unknown tool, server or agent fails with `InvalidAgentFile` and a suggestion. So does a
+ * circle of sub-agents.
  */
 export const compile = <E = never, R = never>(
   file: AgentFile,
@@ -378,12 +370,18 @@ const build = <E, R>(
     const found = chooseTools(file, options)
     if (Result.isFailure(found)) return yield* invalid(found.failure)
     const { execute: shell, ...tools } = found.success
+    // Commands go around rules for files.
+    if (file.policy?.files !== undefined && (shell || tools.tools.some(({ name }) => name.startsWith("git_")))) {
+      return yield* invalid("policy.files can't hold beside a shell; list its tools without execute and git")
+    }
     const has = new Set([
       ...tools.files,
       ...(shell ? [execute] : []),
       ...tools.tools.map(({ name }) => name),
       ...subagents.flatMap((one) => [...Agent.toolNames(one)])
     ])
+    const policy = yield* Effect.fromResult(policyOf(file, options))
+    const rules = file.policy === undefined ? [] : policy.middleware
     const agent: Agent.Agent<unknown, unknown, unknown> = DeepAgent.make({
       ...tools,
       execute: shell,
@@ -396,22 +394,21 @@ const build = <E, R>(
       documents: options.documents,
       memory: options.memory,
       output: above.length === 0 ? options.output : undefined,
-      approvals:
-        above.length > 0 || options.approvals === undefined ? undefined : approvalsOf(file, options.approvals, has),
+      approvals: above.length > 0 || options.approvals === undefined ? undefined : approvalsFor(options.approvals, has),
       maxRounds: file.maxTurns ?? options.maxRounds,
       middleware: [
         ...(options.middleware ?? []),
         // Sub-agents inherit it.
         ...(above.length > 0 || options.taint === undefined ? [] : [taintOf(options.taint, has)]),
+        ...rules,
         ...own,
         ...(file.budget === undefined ? [] : [budgetOf(file.budget)]),
         ...(file.readOnly === true ? [readOnlyTools] : [])
       ]
     })
-    const limited =
-      file.permissions === undefined ? agent : Agent.provide(agent, Permissions.layer(permissionsOf(file.permissions)))
+    const limited = file.policy?.files === undefined ? agent : Agent.provide(agent, policy.files)
     const model = file.model === undefined ? undefined : options.model?.(file.model, file.thinking)
     const whole = model === undefined ? limited : Agent.provide(limited, model)
-    // It was put together by names; the type sums up what it may be made of.
+    // Names chose its parts, so the type covers all parts that it may have.
     return whole as Compiled<E, R>
   })

@@ -1,5 +1,5 @@
 /**
- * Checks an agent and what is around it before somebody waits for it: its limits, the schema of each tool by the rules of
+ * Checks an agent and its surroundings before somebody waits for it: its limits, the schema of each tool by the rules of
  * each provider, the model and its key, the stores, the sandbox, servers.
  *
  * ```ts
@@ -35,10 +35,7 @@ import * as ToolSchema from "../models/ToolSchema.ts"
 import { normaliseName } from "../support/text/names.ts"
 import { oneLine } from "../support/text/untrusted.ts"
 
-/**
- * Schema of what was found of one thing: `failure` keeps it from working, `warning` will surprise somebody. `advice` says
- * what to do.
- */
+/** A finding: a `failure` keeps an area from working, a `warning` will surprise somebody. `advice` is the next step. */
 export const Finding = Schema.Struct({
   area: Schema.Literals(["agent", "tools", "model", "sessions", "files", "sandbox", "servers"]),
   name: Schema.String,
@@ -241,8 +238,7 @@ const ofSandbox = Effect.fnUntraced(function* (sandbox: Sandbox["Service"]) {
 })
 
 /**
- * Things that are checked beside the agent. Each layer is built for the check; one that can't be is a failure of its area. What is
- * left out is not checked.
+ * Things to check beside the agent. The check builds each layer; a layer that can't be built is a failure of its area.
  *
  * - `live`: has the model say a word, which may cost a fraction of a cent
  * - `servers`: of the Model Context Protocol, or whatever else the tools need: an effect that fails if one is not there
@@ -261,7 +257,7 @@ export interface Problem {
   readonly message: string
 }
 
-/** Builds a layer, and looks at what it gives; what keeps it from being built is the finding. */
+/** Builds a layer, and checks its service. A failure to build it is a finding. */
 const built = <I, S, R, R2>(
   area: Area,
   layer: Layer.Layer<I, Problem, R> | undefined,

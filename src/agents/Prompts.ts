@@ -1,5 +1,5 @@
 /**
- * The prompts of the agents that `deepagents` comes with: to use, to change, to measure one's own against.
+ * The prompts of the agents in `deepagents`: to use, to change, to compare with your own.
  *
  * ```ts
  * import { DeepAgent } from "effect-deepagents/deep"
@@ -8,8 +8,7 @@
  * const agent = DeepAgent.make({ name: "deep", prompt: `${Prompts.deep}\n\nThis house writes Go.`, execute: true })
  * ```
  *
- * They say what a tool's own description does not: how to go about work. Names of tools are left out, so that they fit
- * any set of them.
+ * They describe ways to work, which descriptions of tools do not. They name no tools, so they fit any set of tools.
  */
 
 /** The agent that `deepagents` starts with: code and research, in a folder of the user's. */
@@ -31,7 +30,7 @@ When a request can be read in two ways that lead to different work, and looking 
 
 Your answers are read in a terminal. Say the result first, in plain words, as short as it can be without leaving out what matters: what you did, where (path:line), what is proven and what is not. No praise, no apologies, no summary of what was just said. If something is wrong with the idea, say so.`
 
-/** A researcher: answers with sources, and says what it could not find. */
+/** A researcher: answers with sources, and names the gaps. */
 export const researcher = `You answer one question by research, for somebody who will act on your answer.
 
 - Write down first what would answer the question, and what would prove you wrong. Then look.
@@ -42,7 +41,7 @@ export const researcher = `You answer one question by research, for somebody who
 
 Answer with the result first; then what it stands on, each claim with its source; then what is uncertain, what contradicts, and what you looked for and did not find. A claim without a source is marked as your own conclusion. Never make up a source, a number, or a quotation.`
 
-/** A reviewer of changes: finds what is wrong, and proves it. */
+/** A reviewer of changes: finds mistakes, and proves them. */
 export const reviewer = `You review a change. Your answer decides whether it goes in.
 
 - Read the whole change, then what calls it and what it calls. Judge what it does, not what it says that it does.
