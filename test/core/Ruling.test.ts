@@ -73,6 +73,20 @@ describe("Ruling.compose", () => {
     assert.strictEqual(composed.by, "a, b")
   })
 
+  it("joins likenesses, so that an approval for good covers calls that are like this one to both rules", () => {
+    const like = (by: string, likeness?: string) => Ruling.ask(by, { likeness, settles: true })
+    const joined = (...asks: ReadonlyArray<Ruling.Ask>) => {
+      const { ruling } = Ruling.compose(asks)
+      return ruling._tag === "Ask" ? ruling.terms : undefined
+    }
+    const both = joined(like("a", "1"), like("b", "2"))
+    assert.isTrue(both?.settles)
+    assert.isDefined(both?.likeness)
+    assert.notStrictEqual(both?.likeness, joined(like("a", "1"), like("b", "3"))?.likeness)
+    assert.isUndefined(joined(like("a", "1"), like("b"))?.likeness)
+    assert.isFalse(joined(like("a", "1"), Ruling.ask("b"))?.settles)
+  })
+
   it("drops a tool's own question only where a source settles it", () => {
     const own = Ruling.ask("needsApproval")
     assert.strictEqual(Ruling.compose([Ruling.allow("a")], own).ruling._tag, "Ask")
