@@ -1,7 +1,7 @@
 /**
- * Globs of rules, which can also say what they could match below a directory.
+ * Globs of rules. They also answer whether they could match something below a directory.
  *
- * A name of a pattern is a glob of a name; `**` stands for any number of names, none too. So `/a/**` covers `/a`.
+ * A name of a pattern is a glob of a name; `**` stands for any number of names, zero included: `/a/**` covers `/a`.
  */
 import * as Result from "effect/Result"
 import * as Path from "../files/path.ts"
@@ -10,14 +10,14 @@ import { compileGlob } from "../glob/glob.ts"
 /** `undefined` stands for `**`. */
 type Step = ((name: string) => boolean) | undefined
 
-/** A glob of whole paths. `base` is the directory, or the path, that all that it covers is within. */
+/** A glob of whole paths. All covered paths are at or below `base`. */
 export interface PathGlob {
   readonly source: string
   readonly base: string
   readonly steps: ReadonlyArray<Step>
 }
 
-/** The coverage of a path by a glob: the path itself; it or something that could be below it; it and all below it. */
+/** The coverage of a path: the path itself; the path or a possible path below it; the path and all paths below it. */
 export interface Coverage {
   readonly itself: boolean
   readonly some: boolean
@@ -41,7 +41,7 @@ const compileStep = (name: string): Result.Result<Step, string> => {
   })
 }
 
-/** Reads a glob of whole paths. With `subtree` it covers all that is below what it matches, too. */
+/** Compiles a glob of whole paths. With `subtree` it also covers all paths below its matches. */
 export const compile = (source: string, subtree: boolean): Result.Result<PathGlob, string> =>
   Result.gen(function* () {
     if (!source.startsWith("/")) {
@@ -64,13 +64,13 @@ export const compile = (source: string, subtree: boolean): Result.Result<PathGlo
     return { source, base, steps }
   })
 
-/** The places in a pattern that can come next: a `**` may be passed over. */
+/** Adds the next places in a pattern: a `**` may match nothing. */
 const spread = (steps: ReadonlyArray<Step>, at: number, places: Set<number>): void => {
   places.add(at)
   if (at < steps.length && steps[at] === undefined) places.add(at + 1)
 }
 
-/** The coverage of a path by a glob, given by its names. */
+/** The coverage of a path, by its names. */
 export const coverage = ({ steps }: PathGlob, names: ReadonlyArray<string>): Coverage => {
   let places = new Set<number>()
   spread(steps, 0, places)

@@ -48,7 +48,7 @@ export interface Guard {
     subjects: ReadonlyArray<Subject>,
     run: (pass: Pass) => Failing<A>
   ) => Failing<A>
-  /** Finds the real places of paths; `undefined` where the backend refuses to go. */
+  /** Finds the real places of paths; `undefined` if the backend refuses the path. */
   readonly real: (operation: string, paths: ReadonlyArray<string>) => Failing<ReadonlyArray<string | undefined>>
 }
 
@@ -140,7 +140,7 @@ const refusalOf = (
     : BackendError.make(operation.name, given, { _tag: "Conflict" })
 }
 
-/** Many operations share the lock, or one is alone. A waiting one that wants to be alone holds back newcomers. */
+/** Many operations share the lock, or one is alone. A waiting exclusive operation holds back newcomers. */
 const makeLock = () => {
   const everybody = 2 ** 30
   const gate = Semaphore.makeUnsafe(1)

@@ -10,7 +10,7 @@ export type FileOperation = "read" | "write"
 
 /**
  * A rule for files, with the fields of every rule (see `Ruling.Rule`). Where `read` asks, names can be listed. `grep`
- * leaves such files out, unless its path is one that the rule covers: then it asks.
+ * leaves such files out, unless the rule covers its path: then it asks.
  */
 export const FileRule = Schema.Struct({
   operations: Schema.Array(Schema.Literals(["read", "write"])),
@@ -20,7 +20,7 @@ export const FileRule = Schema.Struct({
 })
 export interface FileRule extends Schema.Schema.Type<typeof FileRule> {}
 
-/** A rule for all commands. Nobody can tell from its text what a command line will do, so there are no patterns. */
+/** A rule for all commands. The text of a command line does not show its effects, so there are no patterns. */
 export interface CommandRule extends Ruling.Rule {
   readonly operations: readonly ["execute"]
   readonly paths?: never
@@ -50,7 +50,7 @@ export interface Rules {
   readonly commands: Ruling.Ruling
 }
 
-/** An operation with its arguments. Paths are normal, except those of `grep`, `upload` and `download`. */
+/** An operation with its arguments. Paths are normal, except in `grep`, `upload` and `download`. */
 export type Action =
   | { readonly operation: "read"; readonly path: string; readonly window?: Backend.Window | undefined }
   | { readonly operation: "write"; readonly path: string; readonly content: string }
