@@ -20,15 +20,14 @@ import { defined } from "../support/json/defined.ts"
 import { cut } from "../support/text/text.ts"
 import { bookId } from "./internal/book.ts"
 
-/**
- * A request of a thread, and the decision on it if there is one: also where the thread was rewound since. `at` is when
- * it was asked. `isAsShown` is `false` for a decision whose digest is not the request's.
- */
+/** A request of a thread, and the decision on it. Rewinding the thread does not remove them. */
 export const Record = Schema.Struct({
   threadId: Schema.String,
+  /** The time of the request, in milliseconds since the epoch. */
   at: Schema.Finite,
   request: Approval.Request,
   decision: Schema.optionalKey(Approval.Decision),
+  /** `false` for a decision whose digest is not the request's. */
   isAsShown: Schema.optionalKey(Schema.Boolean)
 })
 export interface Record extends Schema.Schema.Type<typeof Record> {}
@@ -42,7 +41,7 @@ const Line = Schema.fromJsonString(
   })
 )
 const decodeLine = Schema.decodeUnknownResult(Line)
-/** The part of a line that says whether it is meant to be a request or a decision. */
+/** The kind of a line. It decodes for broken requests and decisions, too. */
 const decodeTag = Schema.decodeUnknownResult(
   Schema.fromJsonString(Schema.Struct({ entry: Schema.Struct({ _tag: Schema.Literals(["Request", "Decision"]) }) }))
 )
@@ -58,12 +57,12 @@ const recordOf = (threadId: string, request: Approval.Request, decision: Approva
   })
 })
 
-const ofThread = (threadId: string): Stream.Stream<Record, SessionError, SessionStore> =>
+const readThread = (threadId: string): Stream.Stream<Record, SessionError, SessionStore> =>
   Stream.unwrap(
     SessionStore.useSync((store) => {
       const requests = new Map<string, Approval.Request>()
       const decisions = new Map<string, Approval.Decision>()
-      const read = (line: string): Effect.Effect<void> => {
+      const readLine = (line: string): Effect.Effect<void> => {
         // Most lines are messages, and long.
         if (!line.includes('"_tag":"Request"') && !line.includes('"_tag":"Decision"')) return Effect.void
         const decoded = decodeLine(line)
@@ -81,7 +80,7 @@ const ofThread = (threadId: string): Stream.Stream<Record, SessionError, Session
         })
       }
       return Stream.concat(
-        Stream.drain(Stream.mapEffect(store.export(threadId), read)),
+        Stream.drain(Stream.mapEffect(store.export(threadId), readLine)),
         Stream.suspend(() =>
           Stream.fromIterable(
             [...requests.values()].map((request) => recordOf(threadId, request, decisions.get(request.id)))
@@ -103,35 +102,35 @@ const threads = (archived: boolean): Stream.Stream<Thread, SessionError, Session
     )
   )
 
-/** Options of an export: of one thread, or all, archived ones too; since a time in milliseconds since the epoch. */
 export interface Options {
+  /** Exports one thread. Default: all threads, archived ones too. */
   readonly threadId?: string | undefined
+  /** The earliest time, in milliseconds since the epoch. Default: no limit. */
   readonly since?: number | undefined
 }
 
 /**
- * Reads the requests of threads and what was decided on them, thread by thread. What is there and can't be read is logged
- * as a warning. A thread that was forked has what it
- * shares with the other one, too: the `id` of the request is the same.
+ * Reads requests and decisions, thread by thread. It logs unreadable ones as warnings. A fork repeats the requests of the
+ * original thread, with the same `id`.
  */
 export const records = (options: Options = {}): Stream.Stream<Record, SessionError, SessionStore> => {
   const { since = 0, threadId } = options
   const every = Stream.suspend(() => {
-    // One that is archived meanwhile is in both lists, and one that is deleted in neither of them any more.
+    // A thread that is archived meanwhile is in both lists. A deleted thread is in neither.
     const seen = new Set([bookId])
     const isNew = (id: string): boolean => !seen.has(id) && seen.add(id).has(id)
     return Stream.concat(threads(false), threads(true)).pipe(
       Stream.filter((thread) => thread.updatedAt >= since && isNew(thread.threadId)),
       Stream.flatMap((thread) =>
         Stream.catchIf(
-          ofThread(thread.threadId),
+          readThread(thread.threadId),
           ({ reason }) => reason._tag === "NotFound",
           () => Stream.empty
         )
       )
     )
   })
-  const all = threadId === undefined ? every : ofThread(threadId)
+  const all = threadId === undefined ? every : readThread(threadId)
   return Stream.filter(all, ({ at, decision }) => Math.max(at, decision?.at ?? 0) >= since)
 }
 

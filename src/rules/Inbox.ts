@@ -1,10 +1,9 @@
 /**
- * Find all that waits for a person, over all threads of a store, and decide on it: approvals, questions, permissions, of
- * sub-agents and tasks in the background too.
+ * List the pending approvals and questions of all threads in a store, and decide on them. Sub-agents, file rules and
+ * background tasks are included.
  *
- * It reads the threads of the `SessionStore` in context, whichever that is, also those of a cluster. Who has taken which
- * request is kept in a thread of the same store (`deepagents/inbox`), so that two people in two processes don't take the
- * same one.
+ * It reads the `SessionStore` in context, of a cluster too. A thread of the same store (`deepagents/inbox`) keeps the
+ * claims, so that two people in two processes don't claim the same request.
  *
  * ```ts
  * import { Effect, Layer } from "effect"
@@ -48,11 +47,10 @@ export {
   Item,
   type Options,
   type Query,
-  Reason,
   type Service
 } from "./internal/inboxModel.ts"
 
-/** An item that waits for a person. */
+/** The pending requests of all threads, and the decisions on them. */
 export class Inbox extends Context.Service<Inbox, Service>()("effect-deepagents/Inbox") {}
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
@@ -65,7 +63,7 @@ export const toAgents =
   (threadId, decisions, name) => {
     const agent = agents.find((one) => one.name === name)
     const problem = `there is no agent "${name}" here, only ${agents.map((one) => one.name).join(", ")}`
-    // The failures and needs of the agents are in their types, and are put back here.
+    // Restores the failures and needs from the types of the agents.
     return (
       agent === undefined
         ? Effect.fail(new InboxError({ id: "", reason: { _tag: "Undeliverable", problem } }))
@@ -77,19 +75,17 @@ export const toAgents =
     >
   }
 
-/** Makes an inbox of the store in context. With `BackgroundTasks` in context, it has what their tasks wait for, too. */
+/** Makes an inbox of the store in context. With `BackgroundTasks` in context, it lists the requests of tasks too. */
 export const layer = <E, R>(options: Options<E, R>): Layer.Layer<Inbox, never, SessionStore | R> =>
   Layer.effect(Inbox, make(options))
 
-/**
- * Makes the inbox the one who decides while a run waits: its requests are listed like others, and are gone with the run.
- */
+/** Lets runs wait for decisions in the inbox. Their requests are listed, and disappear with the run. */
 export const approvals: Layer.Layer<Approval.Approvals, never, Inbox> = Layer.effect(
   Approval.Approvals,
   Inbox.use(({ wait }) => Effect.succeed({ decide: wait }))
 )
 
-/** Looks for what is new again and again, and tells of it. A failure of the store is logged, and tried again. */
+/** Sends notifications of new requests, again and again. It logs failures of the store, and tries again. */
 export const watch = (options?: {
   readonly every?: Duration.Input | undefined
 }): Effect.Effect<never, never, Inbox | Notify> =>
@@ -103,10 +99,9 @@ export const watch = (options?: {
   )
 
 /**
- * Has a classifier decide on what waits in threads, again and again, as `ApprovalClassifier.layer` does on runs that
- * wait: what it may decide on, nobody has taken, and it is sure of. It leaves a thread to a person after three refusals
- * in it, and all of them after two failures in a row, which are logged, until a minute has passed. That is kept in the
- * store: it holds in every process, and in the next one.
+ * Lets a classifier decide on requests of threads, again and again, as `ApprovalClassifier.layer` does for waiting runs. It
+ * decides on unclaimed requests that it is sure of. After three refusals it leaves a thread to a person. After two failures
+ * in a row it pauses for a minute. The store keeps these counts for all processes.
  */
 export const classify = <E, R>(options: {
   readonly classify: ClassifyOptions<E, R>["classify"]

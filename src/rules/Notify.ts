@@ -1,8 +1,8 @@
 /**
- * Tell people that something waits for them: at the terminal, by a webhook, in Slack, in Telegram.
+ * Notify people of pending requests: at the terminal, by a webhook, in Slack, in Telegram.
  *
- * Each way is a layer of `Notify`; {@link all} uses several at once, {@link only} lets through what is of some kinds, or
- * severe enough. By mail: `SmtpNotify`.
+ * Each way is a layer of `Notify`. {@link all} combines ways, {@link only} filters by kind and severity. `SmtpNotify` sends
+ * mail.
  *
  * ```ts
  * import { Config, Effect, Layer } from "effect"
@@ -34,14 +34,11 @@ import { escaped } from "../support/text/untrusted.ts"
 export const Severity = Schema.Literals(["low", "normal", "high"])
 export type Severity = typeof Severity.Type
 
-/** The kind of what waits: a call, a question of a tool. */
+/** The kind of a request: an approval of a call, or a question of a tool. */
 export const Kind = Schema.Literals(["approval", "question"])
 export type Kind = typeof Kind.Type
 
-/**
- * A notification. `id` is that of the request, so that whoever gets it twice can tell. `text` may quote a model, or what
- * it read.
- */
+/** A notification. Its `id` is the request's, so that a receiver can drop repetitions. `text` may quote a model. */
 export const Notification = Schema.Struct({
   id: Schema.String,
   kind: Kind,
@@ -53,7 +50,7 @@ export const Notification = Schema.Struct({
 })
 export interface Notification extends Schema.Schema.Type<typeof Notification> {}
 
-/** A notification could not be sent. `way` says by what; no secret is in it. */
+/** A way failed to send a notification. The error contains no secret. */
 export class NotifyError extends Schema.TaggedError<NotifyError>()("NotifyError", {
   way: Schema.String,
   problem: Schema.String
@@ -63,18 +60,13 @@ export class NotifyError extends Schema.TaggedError<NotifyError>()("NotifyError"
   }
 }
 
-/** See {@link Notify}. */
-export interface Service {
-  readonly send: (notification: Notification) => Effect.Effect<void, NotifyError>
-}
-
 /** Sends notifications. */
-export class Notify extends Context.Service<Notify, Service>()("effect-deepagents/Notify") {}
+export class Notify extends Context.Service<
+  Notify,
+  { readonly send: (notification: Notification) => Effect.Effect<void, NotifyError> }
+>()("effect-deepagents/Notify") {}
 
-/**
- * The lines of a notification, made fit for a terminal or a chat: what nobody would see is written out, and long texts
- * are cut.
- */
+/** The lines of a notification, safe for a terminal or a chat: with invisible characters escaped, and long texts cut. */
 export const lines = ({ severity, text, threadId, title }: Notification): ReadonlyArray<string> => [
   `${severity === "high" ? "[!] " : ""}${escaped(cut(title, 200))}`,
   ...cut(text, 2000).split("\n").map(escaped),
@@ -88,7 +80,7 @@ export const terminal: Layer.Layer<Notify> = Layer.succeed(Notify, {
 
 const seconds = 10
 
-/** Posts JSON; the address may be a secret, so no failure quotes it, and the tracer does not see it. */
+/** Posts JSON. The address may be a secret, so failures don't quote it, and it is hidden from the tracer. */
 const post = (
   way: string,
   client: HttpClient.HttpClient,
@@ -146,8 +138,8 @@ export const webhook = (options: {
 }): Layer.Layer<Notify, never, HttpClient.HttpClient> =>
   over("webhook", (post, notification) => post(options.url, options.headers ?? {}, { ...notification }))
 
-/** Mentions and links that a chat would act on are written out. */
-const plainSlack = (text: string): string =>
+/** Escapes mentions and links. */
+const escapeSlack = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
 
 /** Posts notifications to an incoming webhook of Slack. */
@@ -158,11 +150,11 @@ export const slack = (options: {
     post(
       options.url,
       {},
-      { text: plainSlack(lines(notification).join("\n")), unfurl_links: false, unfurl_media: false }
+      { text: escapeSlack(lines(notification).join("\n")), unfurl_links: false, unfurl_media: false }
     )
   )
 
-/** Sends notifications by a bot of Telegram. `chatId` is the chat that it writes to; `baseUrl` that of the API. */
+/** Sends notifications by a bot of Telegram to the chat `chatId`. `baseUrl` is the address of the API. */
 export const telegram = (options: {
   readonly token: Redacted.Redacted<string>
   readonly chatId: string
@@ -183,12 +175,12 @@ export const telegram = (options: {
   )
 }
 
-/** Beyond so many notifications that some way failed to send, the oldest are forgotten. */
+/** The number of notifications with a failed way that {@link all} remembers. */
 const mostOpen = 1000
 
 /**
- * Sends by every one of these ways. It fails if one of them does, once all were tried; a notification that is sent again
- * then goes only by those that failed, told by its `id` (of the last 1,000, in this process).
+ * Sends by all of these ways. It tries all, and fails if one of them fails. Sent again, a notification with the same `id`
+ * goes only by the failed ways. This process remembers the last 1,000.
  */
 export const all = <E, R>(ways: ReadonlyArray<Layer.Layer<Notify, E, R>>): Layer.Layer<Notify, E, R> =>
   Layer.effect(
@@ -196,9 +188,9 @@ export const all = <E, R>(ways: ReadonlyArray<Layer.Layer<Notify, E, R>>): Layer
     Effect.map(
       Effect.forEach(ways, (way) => Effect.map(Layer.build(way), (context) => Context.get(context, Notify))),
       (services) => {
-        /** The ways by which a notification went that did not go by all of them. */
-        const open = new Map<string, Set<Service>>()
-        const sendBy = (notification: Notification, done: Set<Service>) => (service: Service) =>
+        /** The successful ways of notifications that another way failed to send. */
+        const open = new Map<string, Set<Notify["Service"]>>()
+        const sendBy = (notification: Notification, done: Set<Notify["Service"]>) => (service: Notify["Service"]) =>
           Effect.exit(Effect.tap(service.send(notification), () => Effect.sync(() => done.add(service))))
         return {
           send: (notification: Notification) =>
@@ -221,7 +213,7 @@ export const all = <E, R>(ways: ReadonlyArray<Layer.Layer<Notify, E, R>>): Layer
 
 const ranks: { readonly [S in Severity]: number } = { low: 0, normal: 1, high: 2 }
 
-/** Lets only some notifications through: of these kinds, and at least so severe. */
+/** Filters notifications by kind and by lowest severity. */
 export const only = <E, R>(
   way: Layer.Layer<Notify, E, R>,
   filter: { readonly kinds?: ReadonlyArray<Kind> | undefined; readonly severity?: Severity | undefined }

@@ -1,11 +1,10 @@
 /**
- * Sign checkpoints and decisions on their way through hands that are not trusted: a changed one is refused.
+ * Sign checkpoints and decisions on their way through untrusted hands, and refuse changed ones.
  *
- * With a key in the context of its runs, a thread is signed by itself while something waits in it: the turn, the
- * requests with the tools as they were described and the arguments, the decisions so far, and all state carry an HMAC
- * (SHA-256) that is bound to the thread. Whoever resumes it after something was changed fails with a `SessionError`
- * (`Tampered`, in an `AgentError`). For what waits elsewhere (a browser, a queue, a mail), {@link seal} and {@link open}
- * are for checkpoints, {@link sign} and {@link verify} for decisions.
+ * With a key in the context of its runs, each thread with pending requests is signed: an HMAC (SHA-256), bound to the
+ * thread, covers the turn, the requests with their tools and arguments, the decisions, and the state. Resuming a changed
+ * thread fails with a `SessionError` (`Tampered`, in an `AgentError`). For a browser, a queue or a mail, {@link seal} and
+ * {@link open} sign checkpoints, {@link sign} and {@link verify} decisions.
  *
  * ```ts
  * import { Config, Effect, Layer } from "effect"
@@ -45,9 +44,7 @@ import { SigningKey } from "../core/thread/signingKey.ts"
 
 export { SigningKey }
 
-/**
- * Something was changed on its way, or signed with another key, or for another thread or request. `what` says which.
- */
+/** A signature does not fit: something changed, or it is of another key, thread or request. */
 export class Tampered extends Schema.TaggedError<Tampered>()("Tampered", {
   what: Schema.Literals(["checkpoint", "decision"]),
   threadId: Schema.String,
@@ -61,10 +58,7 @@ export class Tampered extends Schema.TaggedError<Tampered>()("Tampered", {
 /** The shortest secret, in characters. */
 const minLength = 16
 
-/**
- * A secret is too short to sign with: it could be guessed. `length` is how many characters it has, `needed` how many it
- * must have; `position` is its place among the secrets given, 0 for the one that signs.
- */
+/** A secret is so short that somebody could guess it. `position` is its place among the secrets, 0 for the first. */
 export class SecretTooShort extends Schema.TaggedError<SecretTooShort>()("SecretTooShort", {
   position: Schema.Int,
   length: Schema.Int,
@@ -80,7 +74,7 @@ const algorithm = { name: "HMAC", hash: "SHA-256" }
 
 const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text)
 
-/** Makes the key of a secret of at least 16 characters. Several take turns: the first one signs, each is accepted. */
+/** Makes the key of secrets with at least 16 characters each. The first signs; signatures of all are accepted. */
 export const layer = (
   secret: Redacted.Redacted<string>,
   ...older: ReadonlyArray<Redacted.Redacted<string>>
@@ -125,18 +119,18 @@ const Sealed = Schema.Struct({ checkpoint: Json, mac: Schema.String })
 
 const textOf = (what: Tampered["what"], threadId: string, body: Json): string => canonical([what, 1, threadId, body])
 
-/** Encodes a checkpoint as JSON with its signature, for this thread (any text that the application knows it by). */
+/** Encodes a checkpoint as JSON, signed for a thread. Any text can name the thread. */
 export const seal = Effect.fnUntraced(function* (
   checkpoint: Checkpoint.Checkpoint,
   threadId: string
 ): Effect.fn.Return<Json, never, SigningKey> {
   const { sign } = yield* SigningKey
-  // As it is read back, so that what is signed is what is checked.
+  // The round trip gives the JSON that `open` will read.
   const body: Json = JSON.parse(JSON.stringify(Checkpoint.encode(checkpoint)))
   return { checkpoint: body, mac: yield* sign(textOf("checkpoint", threadId, body)) }
 })
 
-/** Decodes a checkpoint that was sealed for this thread. */
+/** Decodes a checkpoint with a seal for this thread. */
 export const open = Effect.fnUntraced(function* (
   sealed: unknown,
   threadId: string
@@ -168,7 +162,7 @@ const bound = (decision: Approval.Decision, request: Approval.Request, threadId:
     encodeDecision(decision)
   ])
 
-/** Signs a decision on a request of this thread: with whoever made it (`by`), and when. */
+/** Signs a decision on a request of this thread, with its principal (`by`) and its time. */
 export const sign = (
   decision: Approval.Decision,
   request: Approval.Request,
@@ -176,7 +170,7 @@ export const sign = (
 ): Effect.Effect<Signed, never, SigningKey> =>
   SigningKey.use((key) => Effect.map(key.sign(bound(decision, request, threadId)), (mac) => ({ decision, mac })))
 
-/** Gives a decision that was signed for this request, as it is now: its tool, its arguments, what was shown. */
+/** Decodes a decision that is signed for this request with its present tool, arguments and description. */
 export const verify = Effect.fnUntraced(function* (
   signed: unknown,
   request: Approval.Request,

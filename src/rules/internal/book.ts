@@ -1,7 +1,6 @@
 /**
- * The book of an inbox: who has taken which request, which ones somebody was told of, and what a classifier did. It is a
- * thread of the store itself, so that it is where the requests are, on every store; each change is an append that checks
- * the leaf.
+ * The book of an inbox: claims, sent notifications, and the counts of a classifier. It is a thread of the same store, so
+ * it works with every store. Each change is an append that checks the leaf.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -14,11 +13,11 @@ import type { Service } from "../../core/SessionStore.ts"
 /** The thread of the book. */
 export const bookId = "deepagents/inbox"
 
-/** A request that somebody has taken, until a time. */
+/** The claim of a request, until a time. */
 export const Claim = Schema.Struct({ by: Principal, until: Schema.Finite })
 export interface Claim extends Schema.Schema.Type<typeof Claim> {}
 
-/** The deeds of a classifier: its refusals by thread, what it left to people, and its failures in a row. */
+/** The counts of a classifier: refusals by thread, requests left to people, and failures in a row. */
 const Judged = Schema.Struct({
   refusals: Schema.Record(Schema.String, Schema.Finite),
   left: Schema.Array(Schema.String),
@@ -32,7 +31,7 @@ const unjudged: Judged = { refusals: {}, left: [], failures: 0, failedAt: 0 }
 const Book = Schema.Struct({
   claims: Schema.Record(Schema.String, Claim),
   told: Schema.Record(Schema.String, Schema.Finite),
-  // Somebody is telling of these, and has until then. A book of before has none.
+  // The notifications that are being sent, with the end of the reservation. Old books have none.
   telling: Schema.Record(Schema.String, Schema.Finite).pipe(Schema.withDecodingDefaultKey(Effect.succeed({}))),
   judged: Judged.pipe(Schema.withDecodingDefaultKey(Effect.succeed(unjudged)))
 })
@@ -44,7 +43,7 @@ const decode = Schema.decodeUnknownResult(Book)
 
 const attempts = 50
 
-/** Reads the book, and changes it; of two that change it at once, one looks again. */
+/** Reads and changes the book. Of two changes at once, one is tried again. */
 export const make = (store: Service) => {
   const created = Effect.catchIf(
     Effect.asVoid(store.create({ threadId: bookId, metadata: { kind: "inbox" } })),
@@ -62,7 +61,7 @@ export const make = (store: Service) => {
     return { leaf: last?.id ?? null, book: Result.getOrElse(decode(value), () => empty) }
   })
 
-  /** Changes the book by what it has; nothing is written where the change says so. */
+  /** Changes the book. Without a new book, nothing is written. */
   const change = <A>(
     f: (book: Book) => { readonly value: A; readonly book: Book | undefined }
   ): Effect.Effect<A, SessionError> =>

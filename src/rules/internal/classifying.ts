@@ -1,7 +1,4 @@
-/**
- * A classifier that decides on what waits in threads. What it left to people, its refusals and its failures are in the
- * book, so that they hold in every process.
- */
+/** A classifier that decides on requests of threads. The book keeps its counts, so that they hold in every process. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Approval from "../../core/Approval.ts"
@@ -11,10 +8,10 @@ import type { ClassifyOptions, InboxError, Item, Service } from "./inboxModel.ts
 
 const rest = 60_000
 
-/** The book is written as a whole: of so many threads the refusals are known, those of the last ones. */
+/** The number of threads with known refusals: each change writes the whole book. */
 const mostThreads = 1_000
 
-/** The work that a sweep needs of an inbox. */
+/** The parts of an inbox that a sweep needs. */
 interface Desk {
   readonly list: Effect.Effect<ReadonlyArray<Item>, InboxError>
   readonly decide: Service["decide"]
@@ -27,8 +24,8 @@ const threadOf = ({ id, threadId }: Item): string => threadId ?? id
 const valueIn = <A>(record: { readonly [name: string]: A }, name: string): A | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined
 
-/** Counts a refusal. The thread is the last of the record then. */
-const refused =
+/** Counts a refusal, and moves the thread to the end of the record. */
+const countRefusal =
   (thread: string) =>
   (judged: Judged): Judged => {
     const others = Object.entries(judged.refusals).filter(([name]) => name !== thread)
@@ -36,7 +33,7 @@ const refused =
     return { ...judged, refusals: Object.fromEntries([...kept, [thread, (valueIn(judged.refusals, thread) ?? 0) + 1]]) }
   }
 
-/** Has the classifier decide once on all that it may. */
+/** Lets the classifier decide once on all requests that it may decide on. */
 export const classifyBy =
   ({ change, decide, list, read }: Desk) =>
   <E, R>(options: ClassifyOptions<E, R>) =>
@@ -67,7 +64,7 @@ export const classifyBy =
       )
       const decided = new Set(decisions.map(({ id }) => id))
       const waiting = new Set(all.map(({ id }) => id))
-      // The items that it left are a person's from now on.
+      // From now on a person decides on the other items.
       const left = items.flatMap(({ id }) => (decided.has(id) ? [] : [id]))
       yield* change((last) => ({
         ...last,
@@ -77,9 +74,9 @@ export const classifyBy =
       const one = Effect.fnUntraced(function* (decision: Approval.Decision) {
         yield* decide([decision], { by })
         const item = items.find(({ id }) => id === decision.id)
-        if (item !== undefined && decision._tag === "Reject") yield* change(refused(threadOf(item)))
+        if (item !== undefined && decision._tag === "Reject") yield* change(countRefusal(threadOf(item)))
       })
-      // Somebody may have been faster.
+      // A person may have been faster.
       yield* Effect.forEach(
         decisions,
         (decision) => Effect.catch(one(decision), (error) => Effect.logWarning(error.message)),

@@ -316,7 +316,7 @@ export const decide = (
   onMisspelt: (found: Misspelt) => void
 ): Ruling.Verdict | undefined => {
   const views = once(() => viewsOf(call, parameters))
-  const given = (): JsonObject => views().at(-1) ?? call.arguments
+  const lastView = (): JsonObject => views().at(-1) ?? call.arguments
   const context: Context = { call, views, known: new Map(), parameters: parametersOf(parameters), onMisspelt }
   let current: ReadonlyArray<Ruling.Ruling> = []
   let overridden: ReadonlyArray<Ruling.Ruling> = []
@@ -324,7 +324,7 @@ export const decide = (
   for (const [index, policy] of policies.entries()) {
     const found = matchesOf(context, policy, nameOf(policy, index))
     if (found.length === 0) continue
-    const rulings = found.map((match) => rulingOf(match, call, given))
+    const rulings = found.map((match) => rulingOf(match, call, lastView))
     if (isFixed) current = [...current, ...rulings]
     else {
       overridden = [...current, ...overridden]

@@ -1,8 +1,8 @@
-/** Folds texts, so that what restricts holds for all forms of a text that a tool may take for the same. */
+/** Folds texts, so that a rule that restricts holds for all forms of a text that a tool may treat alike. */
 import { normaliseName } from "../../support/text/names.ts"
 import { decodePart } from "../../support/text/percent.ts"
 
-/** Characters that nobody sees, but for those that separate words. */
+/** Invisible characters, except white space. */
 const unseen = /(?!\s)[\p{Cc}\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu
 
 const plain = /^[\u0020-\u007e]*$/
@@ -10,8 +10,8 @@ const plain = /^[\u0020-\u007e]*$/
 const spaced = (text: string): string => text.replaceAll(/\s+/g, " ").trim()
 
 /**
- * One form for a text in any case, width and composition, with any white space and with characters that nobody sees. It
- * joins forms of a letter, and not letters that look alike (a Latin and a Cyrillic `a`).
+ * Folds case, width, composition, white space and invisible characters. It joins forms of one letter, but not letters
+ * that look alike (a Latin and a Cyrillic `a`).
  */
 export const fold = (text: string): string => {
   if (plain.test(text)) return spaced(text.toLowerCase())
@@ -21,14 +21,14 @@ export const fold = (text: string): string => {
   return spaced(lower.replaceAll(unseen, ""))
 }
 
-/** The dots at the end of a word: a host with one is the same host, and a file on Windows the same file. */
+/** The dots at the end of a word. They don't change a host, or a file on Windows. */
 const trailingDots = /(?<=[\p{L}\p{N}])\.+(?=$|[\s/:;,>)\]"'#])/gu
 
 const withoutDots = (text: string): string => (text.includes(".") ? text.replaceAll(trailingDots, "") : text)
 
 const patterns = new Map<string, ReadonlyArray<string>>()
 
-/** The forms of a pattern's text: its wildcards stay. */
+/** The forms of a pattern. Its wildcards stay. */
 export const patternForms = (pattern: string): ReadonlyArray<string> => {
   const known = patterns.get(pattern)
   if (known !== undefined) return known
@@ -38,15 +38,15 @@ export const patternForms = (pattern: string): ReadonlyArray<string> => {
   return forms
 }
 
-/** What separates the items of a list in a text, or the commands of a line. */
+/** The separators of items in a text, and of commands in a line. */
 const separators = /[,;&|\n\r\u2028\u2029\u060c\u3001]+/
 
-/** What can't be a part of an address, if not between quotes. */
+/** Characters that no address has outside of quotes. */
 const aroundAddresses = /[^\p{L}\p{N}.@_%+-]+/u
 
 const escapes = /(?:%[0-9a-f]{2})+/gi
 
-/** The forms of a text that a restricting pattern is tried on: whole, the items of a list, the addresses in it. */
+/** The forms of a text for a rule that restricts: the whole, its items, its addresses. */
 export interface Forms {
   readonly whole: ReadonlyArray<string>
   readonly items: ReadonlyArray<string>
@@ -55,7 +55,7 @@ export interface Forms {
 
 const addressesIn = (text: string): ReadonlyArray<string> => {
   if (!text.includes("@")) return []
-  // Comments and spaces beside the signs of an address are no part of it.
+  // An address may have comments, and spaces beside its signs.
   const bare = text.replaceAll(/\([^()]*\)/g, "").replaceAll(/ ?([@.]) ?/g, "$1")
   return [text, bare].flatMap((one) => one.split(aroundAddresses)).filter((word) => word.includes("@"))
 }
@@ -64,16 +64,16 @@ const withDots = (texts: Iterable<string>): ReadonlyArray<string> => [
   ...new Set([...texts].flatMap((text) => [text, withoutDots(text)]))
 ]
 
-/** What leads nowhere in a path, at its begin, within it, and at its end. */
+/** Steps of a path that lead nowhere. */
 const roundabout = /^\.\/|\/\.{0,2}(?:\/|$)|\\/
 
-/** A path without what leads nowhere: `./a//b/../c/` is `a/c`. */
-const straight = (text: string): string => {
+/** Removes steps that lead nowhere: `./a//b/../c/` is `a/c`. */
+const straighten = (text: string): string => {
   const [first = "", ...others] = text.replaceAll("\\", "/").split("/")
   const parts = first === "." ? [] : [first]
   for (const part of others) {
     if (part === "" || part === ".") continue
-    // There is nothing above the root, nor above what is not known.
+    // A step up stays where the folder above is unknown.
     const last = parts.at(-1)
     if (part !== ".." || last === undefined || last === "..") parts.push(part)
     else if (last !== "") parts.pop()
@@ -88,9 +88,9 @@ export const formsOf = (text: string): Forms => {
     folded,
     ...(text.includes("%") ? [fold(text.replaceAll(escapes, decodePart))] : []),
     ...(/["'\\]/.test(folded) ? [fold(folded.replaceAll(/["'\\]/g, ""))] : []),
-    ...(roundabout.test(folded) ? [straight(folded)] : [])
+    ...(roundabout.test(folded) ? [straighten(folded)] : [])
   ])
-  // A line break is one in the text alone, and a comma of another width one in the folded text alone.
+  // Folding removes line breaks, and makes separators of wide commas.
   const items = new Set(separators.test(text) ? text.split(separators).map(fold) : [])
   for (const form of whole) if (separators.test(form)) for (const item of form.split(separators)) items.add(item.trim())
   items.delete("")

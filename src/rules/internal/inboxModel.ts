@@ -8,32 +8,32 @@ import type { Verdict } from "../../middleware/ApprovalClassifier.ts"
 import { Kind, type Notify, Severity } from "../Notify.ts"
 import { Claim } from "./book.ts"
 
-/**
- * Something that waits. `id` is that of the request. It is of a thread of the store, of a task in the background of this
- * process (`task`), or of a run of this process that waits meanwhile (`isLive`). `isExpired`: a decision counts no more,
- * and the call is asked about again when its thread is resumed.
- */
+/** A pending request: of a thread, of a background task, or of a waiting run. */
 export const Item = Schema.Struct({
+  /** The request's own id. */
   id: Schema.String,
   kind: Kind,
   severity: Severity,
   request: Approval.Request,
   threadId: Schema.optionalKey(Schema.String),
+  /** The key of the background task of this process. */
   task: Schema.optionalKey(Schema.String),
+  /** True if a run of this process waits for the decision. */
   isLive: Schema.Boolean,
+  /** True if decisions no longer count. The resumed thread asks again. */
   isExpired: Schema.Boolean,
   claim: Schema.optionalKey(Claim)
 })
 export interface Item extends Schema.Schema.Type<typeof Item> {}
 
 /**
- * - `NotFound`: nothing with this id waits, any more
- * - `Claimed`: somebody else has taken it, until a time (milliseconds since the epoch)
- * - `Refused`: this decision does not count on it
- * - `Undeliverable`: the thread it is of could not go on; the request waits as before
+ * - `NotFound`: no request with this id is pending
+ * - `Claimed`: somebody else has the claim, until a time in milliseconds since the epoch
+ * - `Refused`: this decision does not count on the request
+ * - `Undeliverable`: its thread failed to go on; the request stays pending
  * - `Unavailable`: the store failed
  */
-export const Reason = Schema.Union([
+const Reason = Schema.Union([
   Schema.TaggedStruct("NotFound", {}),
   Schema.TaggedStruct("Claimed", { by: Schema.String, until: Schema.Finite }),
   Schema.TaggedStruct("Refused", { problem: Schema.String }),
@@ -55,23 +55,25 @@ const explain = (reason: Reason): string => {
   }
 }
 
-/** Something could not be done with what waits. `id` is the request's, and empty if it is about all of them. */
+/** An operation on a request failed. `id` is the request's; it is empty for a failure of the whole inbox. */
 export class InboxError extends Schema.TaggedError<InboxError>()("InboxError", { id: Schema.String, reason: Reason }) {
   override get message(): string {
     return `The inbox${this.id === "" ? "" : ` (request "${this.id}")`}: ${explain(this.reason)}`
   }
 }
 
-/** A part of the list. `claimedBy` are those that this principal has taken, `isFree` those that nobody has. */
+/** Filters of the list. Default: all requests. */
 export interface Query {
   readonly threadId?: string | undefined
   readonly kinds?: ReadonlyArray<Kind> | undefined
   readonly severities?: ReadonlyArray<Severity> | undefined
+  /** The id of the principal with the claim. */
   readonly claimedBy?: string | undefined
+  /** True for requests without a claim. */
   readonly isFree?: boolean | undefined
 }
 
-/** A classifier, and whose name its decisions have. */
+/** A classifier, and the principal of its decisions. */
 export interface ClassifyOptions<out E, out R> {
   readonly classify: (
     requests: ReadonlyArray<Approval.Request>
@@ -79,56 +81,49 @@ export interface ClassifyOptions<out E, out R> {
   readonly by: Approval.Principal
 }
 
-/** See {@link Inbox}. */
+/** The service `Inbox`. */
 export interface Service {
-  /** Lists what waits, the oldest first. */
+  /** Lists pending requests, the oldest first. */
   readonly list: (query?: Query) => Effect.Effect<ReadonlyArray<Item>, InboxError>
-  /** Takes a request for a time (15 minutes): others can't take it or decide on it meanwhile. Again prolongs it. */
+  /** Claims a request for 15 minutes, or `for` a time: nobody else can claim it or decide on it. A new claim prolongs it. */
   readonly claim: (
     id: string,
     options: { readonly by: Approval.Principal; readonly for?: Duration.Input | undefined }
   ) => Effect.Effect<Item, InboxError>
-  /** Gives a request back that this principal has taken. */
+  /** Gives up a claim. */
   readonly release: (id: string, options: { readonly by: Approval.Principal }) => Effect.Effect<void, InboxError>
   /**
-   * Decides, and has the threads go on: those of one thread at once. A decision is of its principal, on the request as
-   * it is now; only those decide who may (`deciders`), and nobody on what somebody else has taken. It returns when the
-   * threads have come to their next end, or wait again.
+   * Decides in the name of `by`, and resumes the threads. Only `deciders` may decide, and nobody may decide on a request
+   * that somebody else has claimed. It returns when the threads have ended or wait again.
    */
   readonly decide: (
     decisions: ReadonlyArray<Approval.Decision>,
     options: { readonly by: Approval.Principal; readonly rule?: string | undefined }
   ) => Effect.Effect<void, InboxError>
-  /** Rejects what has waited longer than a time and nobody has taken, in the name of `inbox`; gives what it rejected. */
+  /** Rejects unclaimed requests older than `after`, in the name of `inbox`. Returns the rejected requests. */
   readonly expire: (options: {
     readonly after: Duration.Input
     readonly reason?: string | undefined
   }) => Effect.Effect<ReadonlyArray<Item>, InboxError>
-  /** Sends a notification for each request that nobody was told of yet, once over all processes; gives those. */
+  /** Sends a notification for each new request, once over all processes. Returns the requests with a notification. */
   readonly notify: Effect.Effect<ReadonlyArray<Item>, InboxError, Notify>
-  /**
-   * Has a classifier decide, once, on what it may. What it left to people, three refusals in a thread, and two failures
-   * in a row within a minute hold for every process. Fails as the classifier does.
-   */
+  /** Lets a classifier decide once. See `Inbox.classify`, which logs its failures. */
   readonly classify: <E, R>(
     options: ClassifyOptions<E, R>
   ) => Effect.Effect<void, InboxError | E | Cause.TimeoutError, R>
-  /** Waits for a decision on a request of a run that is at work here: what `approvals` does. */
+  /** Waits for a decision on a request of a run in this process, as `Inbox.approvals` does. */
   readonly wait: (request: Approval.Request) => Effect.Effect<Approval.Decision>
 }
 
-/** Has a thread go on with decisions: by resuming its agent, or by telling the entity that has it. */
+/** Resumes a thread with decisions: its agent in this process, or its entity in a cluster. */
 export type Deliver<out E, out R> = (
   threadId: string,
   decisions: ReadonlyArray<Approval.Decision>,
   agent: string
 ) => Effect.Effect<unknown, E, R>
 
-/**
- * Options of an inbox. `severity` says how severe a request is; by default questions are `low`, and all else is
- * `normal`.
- */
 export interface Options<out E, out R> {
   readonly deliver: Deliver<E, R>
+  /** The severity of a request. Default: questions are `low`, approvals `normal`. */
   readonly severity?: ((request: Approval.Request) => Severity) | undefined
 }

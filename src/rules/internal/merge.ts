@@ -4,17 +4,17 @@ import type * as Network from "../../net/Network.ts"
 import { defined } from "../../support/json/defined.ts"
 import { isStrict, type Limits, nameOf, type Policy, Sandbox } from "./model.ts"
 
-const named = (sandbox: Sandbox) => ({ name: `sandbox: ${sandbox}` })
+const nameFor = (sandbox: Sandbox) => ({ name: `sandbox: ${sandbox}` })
 
 const ofSandbox: { readonly [S in Sandbox]: Permissions.Options | undefined } = {
   readOnly: {
     rules: [
-      { ...named("readOnly"), operations: ["write"], paths: ["/**"], ruling: "refuse" },
-      { ...named("readOnly"), operations: ["execute"], ruling: "refuse" }
+      { ...nameFor("readOnly"), operations: ["write"], paths: ["/**"], ruling: "refuse" },
+      { ...nameFor("readOnly"), operations: ["execute"], ruling: "refuse" }
     ]
   },
-  noCommands: { rules: [{ ...named("noCommands"), operations: ["execute"], ruling: "refuse" }] },
-  askForCommands: { rules: [{ ...named("askForCommands"), operations: ["execute"], ruling: "ask" }] },
+  noCommands: { rules: [{ ...nameFor("noCommands"), operations: ["execute"], ruling: "refuse" }] },
+  askForCommands: { rules: [{ ...nameFor("askForCommands"), operations: ["execute"], ruling: "ask" }] },
   open: undefined
 }
 

@@ -13,29 +13,26 @@ export type Pattern =
 /**
  * The way to match.
  *
- * - `closely`: as what allows must fit; wildcards stop at what would let more through than is meant
- * - `exactly`: the pattern as it is written, the text as it is
- * - `widely`: as what restricts must fit; texts are folded, and objects looked into
+ * - `closely`: for rules that allow; wildcards stop at separators
+ * - `exactly`: without folding
+ * - `widely`: for rules that restrict; texts are folded, and objects are searched
  */
 export type Way = "closely" | "exactly" | "widely"
 
-/** The characters by which a shell, or a list of lines, goes on to something else. */
+/** The characters that begin another command in a shell, or another line. */
 const further = new Set("\n\r;&|<>`$(){}")
 
-/** The characters that end a word, an item of a list or an address, beside those. */
+/** Further characters that end a word, an item of a list, or an address. */
 const ending = /[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point},"'\u060c\u3001]/u
 
-/** Tells whether a word ends at a character, whatever its width. */
+/** Checks whether a word ends at a character of any width. */
 const endsWord = (character: string): boolean => {
   if (ending.test(character)) return true
   const form = character > "\u007f" ? character.normalize("NFKC") : character
   return form !== character && [...form].some((one) => further.has(one) || ending.test(one))
 }
 
-/**
- * Signs that stand in a pattern for one character (`?`), for the rest of a word (`*`), for words (a `*` between spaces)
- * or for anything (`**`), beside code points.
- */
+/** Codes of wildcards beside code points: `?`, `*` in a word, `*` between spaces, and `**`. */
 const one = -1
 const some = -2
 const words = -3
@@ -56,25 +53,25 @@ const compile = (pattern: string): ReadonlyArray<number> => {
   return made
 }
 
-/** The longest text that a pattern is tried on, in characters: a longer one is taken as if it were the worst. */
+/** The longest text for patterns, in characters. A longer text fits each rule that restricts, and no rule that allows. */
 const maxLength = 100_000
 
-/** A step up in a path, or a name that a shell may read as one (`.*`, `.[.]`). */
+/** A step up in a path, or a name that a shell may expand to a step up (`.*`, `.[.]`). */
 const stepUp = /(^|[/\\\s])\.(?:\.|\?|\*|\[[^\]/\\]*\])+([/\\\s]|$)/
 
-/** A step up leads out of what the pattern names, also where a shell takes quotes and backslashes away first. */
+/** Checks for a step up, also one that appears when a shell removes quotes and backslashes. */
 const climbs = (text: string): boolean =>
   text.includes(".") && (stepUp.test(text) || (/["'\\]/.test(text) && stepUp.test(text.replaceAll(/["'\\]/g, ""))))
 
 /**
- * Walks all ways to fit a text at once, so that no text takes more than its length times that of the pattern. In what
- * allows, wildcards stop at what would let more through than is meant.
+ * Checks whether a text fits a pattern. It follows all ways at once, so the time is at most the length of the text times
+ * the length of the pattern. With `allows`, wildcards stop at separators.
  */
 const fits = (parts: ReadonlyArray<number>, text: string, allows: boolean): boolean => {
   const end = parts.length
   let reached = new Uint8Array(end + 1)
   let next = new Uint8Array(end + 1)
-  // Whatever came as far as a part that takes anything need not be looked for before it.
+  // Behind a part that takes anything, earlier places don't matter.
   let from = 0
   let to = 0
   const reach = (places: Uint8Array, first: number): void => {
@@ -116,7 +113,7 @@ const fitsClosely = (pattern: string, text: string): boolean => {
 
 const split = new Map<string, ReadonlyArray<string> | undefined>()
 
-/** The texts between the wildcards of a pattern; nothing for one that has to be walked. */
+/** The texts between the wildcards of a pattern; `undefined` for patterns that need {@link fits}. */
 const textsOf = (pattern: string): ReadonlyArray<string> | undefined => {
   if (split.has(pattern)) return split.get(pattern)
   const texts = pattern.includes("?") || !pattern.isWellFormed() ? undefined : pattern.split(/\*+/)
@@ -124,8 +121,8 @@ const textsOf = (pattern: string): ReadonlyArray<string> | undefined => {
   return texts
 }
 
-/** Tells whether texts come in a text in this order: the first at its begin, the last at its end. */
-const comesInOrder = (texts: ReadonlyArray<string>, text: string): boolean => {
+/** Checks whether a text has these texts in order: the first at its beginning, the last at its end. */
+const hasInOrder = (texts: ReadonlyArray<string>, text: string): boolean => {
   const [first = "", ...others] = texts
   const last = others.pop()
   if (last === undefined) return text === first
@@ -142,10 +139,10 @@ const comesInOrder = (texts: ReadonlyArray<string>, text: string): boolean => {
 const fitsExactly = (pattern: string, text: string): boolean => {
   if (text.length > maxLength) return true
   const texts = textsOf(pattern)
-  return texts === undefined ? fits(compile(pattern), text, false) : comesInOrder(texts, text)
+  return texts === undefined ? fits(compile(pattern), text, false) : hasInOrder(texts, text)
 }
 
-/** Keeps the forms of the texts of a call: several rules look at each. */
+/** A cache of the forms of a call's texts, for all rules. */
 export type FormsBy = Map<string, Forms>
 
 const formsIn = (known: FormsBy, text: string): Forms => {
@@ -161,7 +158,7 @@ const fitsWidely = (pattern: string, text: string, known: FormsBy): boolean => {
   const { addresses, items, whole } = formsIn(known, text)
   return patternForms(pattern).some((folded) => {
     const fitsOne = (form: string): boolean => fitsExactly(folded, form)
-    // What is in an item is in the whole.
+    // Each item is a part of the whole.
     const isInside = folded.startsWith("*") && folded.endsWith("*")
     return (
       whole.some(fitsOne) || (!isInside && items.some(fitsOne)) || (folded.includes("@") && addresses.some(fitsOne))
@@ -182,7 +179,7 @@ const matchesText = ({ known, way }: Matching, pattern: string, text: string): b
 
 const foldSigns = (name: string): string => fold(name).replaceAll("-", "_")
 
-/** Tells whether a name fits a pattern of names: as it is written, or in any case, where that restricts. */
+/** Checks whether a name fits a pattern. For a rule that restricts, case, `-` and `_` make no difference. */
 export const matchesName = (pattern: string, name: string, restricts: boolean): boolean =>
   fitsExactly(pattern, name) || (restricts && fitsExactly(foldSigns(pattern), foldSigns(name)))
 
@@ -190,7 +187,7 @@ export const isWild = (name: string): boolean => /[*?]/.test(name)
 
 const scalar = (value: Json): string => (typeof value === "string" ? value : JSON.stringify(value))
 
-/** Tells whether a value is within bounds. What is no number can't be told: it fits what restricts. */
+/** Checks whether a value is within bounds. A value that is no number fits rules that restrict. */
 const isWithin = (value: Json | undefined, above: number | undefined, below: number | undefined, allows: boolean) => {
   if (above === undefined && below === undefined) return true
   if (value === undefined) return false
@@ -201,7 +198,7 @@ const isWithin = (value: Json | undefined, above: number | undefined, below: num
 const yes = new Set(["true", "1", "yes", "y", "on", "t"])
 const no = new Set(["false", "0", "no", "n", "off", "f"])
 
-/** Tells whether a tool may read a value as this number or boolean. */
+/** Checks whether a tool may read a value as this number or boolean. */
 const isLike = (pattern: number | boolean, value: Json): boolean => {
   if (typeof value === "object") return false
   const text = fold(String(value))
@@ -225,14 +222,12 @@ const matchesScalar = (matching: Matching, pattern: string | number | boolean, v
       : false
   }
   if (value === pattern) return true
-  // A tool may take "true" for true: what restricts does so too.
+  // A tool may read "true" as true, so a rule that restricts does too.
   if (matching.way === "exactly") return value === String(pattern)
   return matching.way === "widely" && leavesOf(value).some((leaf) => isLike(pattern, leaf))
 }
 
-/**
- * Matches one value. One that was left out is not what must not be there, where the rule restricts; what allows wants one.
- */
+/** Matches one value. A missing value fits `not` in rules that restrict, and nothing in rules that allow. */
 const matches = (matching: Matching, pattern: Pattern, value: Json | undefined): boolean => {
   const allows = matching.way === "closely"
   if (typeof pattern === "object" && !isList(pattern)) {
@@ -241,7 +236,7 @@ const matches = (matching: Matching, pattern: Pattern, value: Json | undefined):
     if (!isWithin(value, above, below, allows)) return false
     if (not === undefined) return true
     if (value === undefined) return !allows
-    // A rule that allows looks widely for the values that must not be there, and one that restricts closely.
+    // For exceptions the ways change places: a rule that allows matches them widely.
     const other: Matching = { ...matching, way: allows ? "widely" : "closely" }
     return !(typeof not === "string" ? [not] : not).some((one) => matches(other, one, value))
   }
@@ -250,7 +245,7 @@ const matches = (matching: Matching, pattern: Pattern, value: Json | undefined):
   return matchesScalar(matching, pattern, value)
 }
 
-/** The values under a name: the one that has it, or none; where that restricts, those that have it in any case too. */
+/** The values under a name. For a rule that restricts, the case of the name makes no difference. */
 const valuesOf = ({ way }: Matching, value: Json | undefined, name: string): ReadonlyArray<Json | undefined> => {
   if (!isObject(value)) return [undefined]
   const own = Object.hasOwn(value, name) ? value[name] : undefined
@@ -259,10 +254,7 @@ const valuesOf = ({ way }: Matching, value: Json | undefined, name: string): Rea
   return [own, ...Object.entries(value).flatMap(([other, item]) => (foldName(other) === key ? [item] : []))]
 }
 
-/**
- * Matches the value at a path of names (`options.force`). Of a list, what allows must fit all values, and what restricts
- * any.
- */
+/** Matches the value at a path of names (`options.force`). A rule that allows must fit all values of a list. */
 const matchesAt = (
   matching: Matching,
   pattern: Pattern,
@@ -280,8 +272,8 @@ const matchesAt = (
 }
 
 /**
- * The ways to read a path: the name of one argument, or names inside of each other. Both, where a call has both: an
- * argument `options.force` must not hide the `force` in `options`.
+ * The ways to read a path: as the name of one argument, and as names inside of each other. An argument `options.force`
+ * must not hide the `force` in `options`.
  */
 const readingsOf = ({ way }: Matching, path: string, args: JsonObject): ReadonlyArray<ReadonlyArray<string>> => {
   const names = path.split(".")
@@ -294,8 +286,8 @@ const readingsOf = ({ way }: Matching, path: string, args: JsonObject): Readonly
 }
 
 /**
- * Tells whether the arguments of a call fit all patterns. `views` are the arguments as the model gave them and as the
- * tool runs with them. `closely` and `exactly` each pattern must fit in all views, `widely` in one.
+ * Checks whether the arguments of a call fit all patterns. `views` are the model's arguments, and the arguments that the
+ * tool runs with. `closely` and `exactly` a pattern must fit in all views, `widely` in one.
  */
 export const matchesArguments = (
   patterns: { readonly [name: string]: Pattern },
