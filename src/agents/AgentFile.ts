@@ -38,7 +38,7 @@ import * as Taint from "../middleware/Taint.ts"
 import * as ToolExclusion from "../middleware/ToolExclusion.ts"
 import * as Policy from "../rules/Policy.ts"
 import { defined } from "../support/json/defined.ts"
-import { brief, problems } from "../support/text/issues.ts"
+import { at, brief, problems } from "../support/text/issues.ts"
 import { normaliseName } from "../support/text/names.ts"
 import { suggestion } from "../support/text/near.ts"
 import { yaml } from "../support/text/yaml.ts"
@@ -166,19 +166,15 @@ const splitFile = (text: string): readonly [matter: string, body: string] | unde
   return matter === undefined ? undefined : [matter, (body ?? "").trim()]
 }
 
-/** Reads a file. With `claude`, it translates a file of Claude Code, and ignores unknown fields. */
-export const parse = Effect.fnUntraced(function* (
-  text: string,
-  options: { readonly path: string; readonly claude?: boolean | undefined }
-): Effect.fn.Return<AgentFile, InvalidAgentFile> {
-  const { claude = false, path } = options
-  const invalid = (problem: string) => Effect.fail(new InvalidAgentFile({ path, problem }))
-  if (text.length > mostCharacters) return yield* invalid(`has more than ${mostCharacters} characters`)
-  const parts = splitFile(text)
-  if (parts === undefined) {
-    return yield* invalid('should begin with a line "---", fields as YAML, and a line "---" again; then the prompt')
-  }
-  const [matter, prompt] = parts
+type Invalid = (problem: string) => Effect.Effect<never, InvalidAgentFile>
+
+const failAt =
+  (path: string): Invalid =>
+  (problem) =>
+    Effect.fail(new InvalidAgentFile({ path, problem }))
+
+/** Reads the front matter: a map of known fields. */
+const readMatter = Effect.fnUntraced(function* (matter: string, claude: boolean, invalid: Invalid) {
   const { parse: parseYaml } = yield* yaml
   const raw = Result.try((): unknown => parseYaml(matter, { maxAliasCount: 0, logLevel: "silent" }))
   if (Result.isFailure(raw)) {
@@ -190,45 +186,60 @@ export const parse = Effect.fnUntraced(function* (
     ? fromClaude(raw.success)
     : { ...raw.success, ...("tools" in raw.success ? { tools: splitNames(raw.success["tools"]) } : {}) }
   const unknown = Object.keys(found).find((field) => !fields.includes(field))
-  if (unknown !== undefined)
-    return yield* invalid(`there is no field ${brief(unknown)}. ${suggestion(unknown, fields)}`)
-  const { policy: given, ...others } = found
-  const policy = given === undefined ? undefined : yield* readPolicy(path, given)
+  return unknown === undefined
+    ? found
+    : yield* invalid(`there is no field ${brief(unknown)}. ${suggestion(unknown, fields)}`)
+})
+
+/** Decodes the front matter. The policy has a decoder of its own, which suggests names. */
+const decodeMatter = Effect.fnUntraced(function* ({ policy: given, ...others }: Raw, invalid: Invalid) {
+  const policy = given === undefined ? undefined : yield* readPolicy(given, invalid)
   const read = decode(others, { onExcessProperty: "error" })
-  if (Result.isFailure(read)) {
-    const [first] = problems(read.failure.issue)
-    const value = first === undefined ? undefined : first.keys.reduce<unknown>(inside, others)
-    return yield* invalid(
-      value === undefined
-        ? `${first?.path ?? "a field"} is required and is not there`
-        : `${first?.path ?? ""} is ${brief(value)}; expected ${first?.expected ?? "another value"}`
-    )
+  if (Result.isSuccess(read)) return { ...read.success, ...defined({ policy }) }
+  const [first] = problems(read.failure.issue)
+  const value = first === undefined ? undefined : at(others, first.keys)
+  return yield* invalid(
+    value === undefined
+      ? `${first?.path ?? "a field"} is required and is not there`
+      : `${first?.path ?? ""} is ${brief(value)}; expected ${first?.expected ?? "another value"}`
+  )
+})
+
+/** Reads a file. With `claude`, it translates a file of Claude Code, and ignores unknown fields. */
+export const parse = Effect.fnUntraced(function* (
+  text: string,
+  options: { readonly path: string; readonly claude?: boolean | undefined }
+): Effect.fn.Return<AgentFile, InvalidAgentFile> {
+  const { claude = false, path } = options
+  const invalid = failAt(path)
+  if (text.length > mostCharacters) return yield* invalid(`has more than ${mostCharacters} characters`)
+  const parts = splitFile(text)
+  if (parts === undefined) {
+    return yield* invalid('should begin with a line "---", fields as YAML, and a line "---" again; then the prompt')
   }
+  const [matter, prompt] = parts
+  const { name = nameOf(path), ...rest } = yield* decodeMatter(yield* readMatter(matter, claude, invalid), invalid)
   if (prompt === "") return yield* invalid("has no prompt: write it below the front matter")
-  const { name = nameOf(path), ...rest } = read.success
   if (!Schema.is(Name)(name)) return yield* invalid(`${brief(name)} can't be the name of an agent; give it a \`name\``)
-  return { ...rest, ...defined({ policy }), name, prompt, path }
+  return { ...rest, name, prompt, path }
 })
 
 /** The parts of a policy that hold for one agent. The others are of the whole program. */
 const policyParts = ["tools", "servers", "annotations", "default", "files"]
 
-const readPolicy = Effect.fnUntraced(function* (path: string, given: unknown) {
-  const fail = (problem: string) => Effect.fail(new InvalidAgentFile({ path, problem: `policy: ${problem}` }))
-  const policy = yield* Effect.catch(Policy.fromUnknown(given), ({ path: place, problem }) =>
-    fail(place === "" ? problem : `${place}: ${problem}`)
+const readPolicy = Effect.fnUntraced(function* (given: unknown, invalid: Invalid) {
+  const policy = yield* Effect.catch(Policy.fromUnknown(given), ({ path, problem }) =>
+    invalid(`policy: ${path === "" ? problem : `${path}: ${problem}`}`)
   )
   const other = Object.keys(policy).find((part) => !policyParts.includes(part))
-  if (other !== undefined) return yield* fail(`an agent's file has no ${other}. ${suggestion(other, policyParts)}`)
-  return policy
+  return other === undefined
+    ? policy
+    : yield* invalid(`policy: an agent's file has no ${other}. ${suggestion(other, policyParts)}`)
 })
-
-const inside = (value: unknown, key: PropertyKey): unknown =>
-  isRecord(value) ? value[String(key)] : Array.isArray(value) ? value[Number(key)] : undefined
 
 const nameOf = (path: string): string => (path.split(/[/\\]/).at(-1) ?? "").replace(/[.]md$/i, "")
 
-/** The parts of agents that files name. The other options are those of `DeepAgent.make`, for all of the agents. */
+/** The parts of agents that files name. For the other options see `DeepAgent.make`: all agents have them. */
 export interface Options<E = never, R = never> {
   /** Further tools, beside the file tools and `execute`. */
   readonly tools?: ReadonlyArray<Tool<R | Approvals | ToolContext>> | undefined
@@ -244,7 +255,7 @@ export interface Options<E = never, R = never> {
   /** Makes the layer of a model. */
   readonly model?: ((spec: string, thinking: AgentFile["thinking"]) => Layer.Layer<ChatModel, E, R>) | undefined
   readonly approvals?: HumanInTheLoop.Options | undefined
-  /** The rules for text from outside, as for `Taint.make`. Names of tools that an agent lacks don't count for it. */
+  /** The rules for untrusted text, as for `Taint.make`. Names of tools that an agent lacks don't count for it. */
   readonly taint?: Taint.Options | undefined
   readonly middleware?: ReadonlyArray<Middleware.Middleware<E, R | Approvals | ToolContext>> | undefined
   readonly documents?: DeepAgent.SubagentOptions["documents"]
@@ -343,47 +354,65 @@ export const compile = <E = never, R = never>(
   options: Options<E, R> = {}
 ): Effect.Effect<Compiled<E, R>, InvalidAgentFile> => Effect.suspend(() => build(file, options, []))
 
+/** Makes the sub-agents of a file. */
+const subagentsOf = <E, R>(file: AgentFile, options: Options<E, R>, above: ReadonlyArray<string>, invalid: Invalid) => {
+  const { agents = [] } = options
+  const names = agents.map(({ name }) => name)
+  return Effect.forEach(file.subagents ?? [], (name) => {
+    const found = agents.find((one) => one.name === name)
+    return found === undefined
+      ? invalid(`subagents: there is no agent ${brief(name)}. ${suggestion(name, names)}`)
+      : build(found, options, [...above, file.name])
+  })
+}
+
+/** The middleware with the tools of a file's servers. */
+const serversOf = <E, R>({ mcp = [] }: AgentFile, { servers }: Options<E, R>, invalid: Invalid) => {
+  const missing = mcp.find((name) => servers?.names.includes(name) !== true)
+  if (missing !== undefined) {
+    return invalid(`mcp: there is no server ${brief(missing)}. ${suggestion(missing, servers?.names ?? [])}`)
+  }
+  return Effect.succeed(mcp.length === 0 || servers === undefined ? [] : [servers.make(mcp)])
+}
+
+/** The options of all agents. Sub-agents inherit the approvals and the rules for untrusted text. */
+const sharedOf = <E, R>(options: Options<E, R>, isRoot: boolean, has: ReadonlySet<string>) => {
+  const { approvals, documents, memory, middleware = [], output, taint } = options
+  return {
+    documents,
+    memory,
+    output: isRoot ? output : undefined,
+    approvals: isRoot && approvals !== undefined ? approvalsFor(approvals, has) : undefined,
+    middleware: [...middleware, ...(isRoot && taint !== undefined ? [taintOf(taint, has)] : [])]
+  }
+}
+
 const build = <E, R>(
   file: AgentFile,
   options: Options<E, R>,
   above: ReadonlyArray<string>
 ): Effect.Effect<Compiled<E, R>, InvalidAgentFile> =>
   Effect.gen(function* () {
-    const invalid = (problem: string) => Effect.fail(new InvalidAgentFile({ path: file.path, problem }))
+    const invalid = failAt(file.path)
     if (above.includes(file.name)) {
       return yield* invalid(`subagents go in a circle: ${[...above, file.name].join(" > ")}`)
     }
-    const { agents = [], servers } = options
-    const names = agents.map(({ name }) => name)
-    const subagents = yield* Effect.forEach(file.subagents ?? [], (name) => {
-      const found = agents.find((one) => one.name === name)
-      return found === undefined
-        ? invalid(`subagents: there is no agent ${brief(name)}. ${suggestion(name, names)}`)
-        : build(found, options, [...above, file.name])
-    })
-    const { mcp = [] } = file
-    const missing = mcp.find((name) => servers?.names.includes(name) !== true)
-    if (missing !== undefined) {
-      return yield* invalid(`mcp: there is no server ${brief(missing)}. ${suggestion(missing, servers?.names ?? [])}`)
-    }
-    const own = mcp.length === 0 || servers === undefined ? [] : [servers.make(mcp)]
+    const subagents = yield* subagentsOf(file, options, above, invalid)
+    const servers = yield* serversOf(file, options, invalid)
     const found = chooseTools(file, options)
     if (Result.isFailure(found)) return yield* invalid(found.failure)
     const { execute: shell, ...tools } = found.success
+    const names = [...tools.files, ...(shell ? [execute] : []), ...tools.tools.map(({ name }) => name)]
     // Commands go around rules for files.
-    if (file.policy?.files !== undefined && (shell || tools.tools.some(({ name }) => name.startsWith("git_")))) {
+    if (file.policy?.files !== undefined && names.some((name) => name === execute || name.startsWith("git_"))) {
       return yield* invalid("policy.files can't hold beside a shell; list its tools without execute and git")
     }
-    const has = new Set([
-      ...tools.files,
-      ...(shell ? [execute] : []),
-      ...tools.tools.map(({ name }) => name),
-      ...subagents.flatMap((one) => [...Agent.toolNames(one)])
-    ])
+    const has = new Set([...names, ...subagents.flatMap((one) => [...Agent.toolNames(one)])])
     const policy = yield* Effect.fromResult(policyOf(file, options))
-    const rules = file.policy === undefined ? [] : policy.middleware
+    const { middleware, ...shared } = sharedOf(options, above.length === 0, has)
     const agent: Agent.Agent<unknown, unknown, unknown> = DeepAgent.make({
       ...tools,
+      ...shared,
       execute: shell,
       name: file.name,
       description: file.description,
@@ -391,17 +420,11 @@ const build = <E, R>(
       subagents,
       generalPurpose: file.generalPurpose === false ? false : undefined,
       skills: [...(options.skills ?? []), ...(file.skills ?? [])],
-      documents: options.documents,
-      memory: options.memory,
-      output: above.length === 0 ? options.output : undefined,
-      approvals: above.length > 0 || options.approvals === undefined ? undefined : approvalsFor(options.approvals, has),
       maxRounds: file.maxTurns ?? options.maxRounds,
       middleware: [
-        ...(options.middleware ?? []),
-        // Sub-agents inherit it.
-        ...(above.length > 0 || options.taint === undefined ? [] : [taintOf(options.taint, has)]),
-        ...rules,
-        ...own,
+        ...middleware,
+        ...(file.policy === undefined ? [] : policy.middleware),
+        ...servers,
         ...(file.budget === undefined ? [] : [budgetOf(file.budget)]),
         ...(file.readOnly === true ? [readOnlyTools] : [])
       ]
