@@ -102,6 +102,7 @@ const threads = (archived: boolean): Stream.Stream<Thread, SessionError, Session
     )
   )
 
+/** The part of the records to export. */
 export interface Options {
   /** Exports one thread. Default: all threads, archived ones too. */
   readonly threadId?: string | undefined

@@ -122,6 +122,7 @@ export type Deliver<out E, out R> = (
   agent: string
 ) => Effect.Effect<unknown, E, R>
 
+/** How decisions reach threads, and how severe requests are. */
 export interface Options<out E, out R> {
   readonly deliver: Deliver<E, R>
   /** The severity of a request. Default: questions are `low`, approvals `normal`. */
