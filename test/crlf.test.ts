@@ -88,7 +88,7 @@ describe("lines that end as on Windows", () => {
       const folder = yield* fs.makeTempDirectoryScoped()
       const file = path.join(folder, ".mcp.json")
       yield* alike('{ // ours\n  "mcpServers": { "a": { "command": "x" }, }\n}\n', (text) =>
-        Effect.andThen(fs.writeFileString(file, text), McpConfigFile.read(file))
+        Effect.andThen(fs.writeFileString(file, text), McpConfigFile.readFile(file))
       )
 
       const threads = path.join(folder, "threads")

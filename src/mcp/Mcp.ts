@@ -45,7 +45,7 @@ const needsApproval = ({ annotations, server }: ServerTool, servers: Service): b
   return rule === "always" || (rule === "annotated" && annotations.readOnly !== true)
 }
 
-/** A call that was lost with its connection is made again where that does no harm. */
+/** Repeats a call that was lost with its connection, if a repetition is harmless. */
 const again =
   ({ annotations }: ServerTool) =>
   <A, E, R>(call: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -132,18 +132,18 @@ const parts = ({ resources = true, servers: wanted }: Options) => {
 }
 
 /**
- * Gives an agent the tools of servers: `server__tool`, in names that models take. A person is asked about calls as the
- * configuration of the server says (by default about all that are not annotated as read-only); a rule of `HumanInTheLoop`
- * takes the place of that. Where `Approvals` is in the run's context, that is asked while the run waits. Elsewhere the run
- * is suspended, and a call that asked is made again with the answer.
+ * Gives an agent the tools of servers, named `server__tool` in a form that models accept. A person is asked about calls
+ * according to the server's configuration: by default, about tools that are not annotated as read-only. A rule of
+ * `HumanInTheLoop` replaces that. With `Approvals` in the context, the run waits for the answer. Otherwise the run is
+ * suspended, and the resumed run repeats the call with the answer.
  *
- * A call that is lost with its connection is made again, once, if its tool is annotated as read-only or idempotent.
+ * A call that is lost with its connection is repeated once if its tool is annotated as read-only or idempotent.
  *
- * A server that is not there is a `Warning` (`mcp-server-unavailable`), and its tools come when it does. Questions of a
- * server in the middle of a call go through `ToolContext.ask`, requests for the model through the run, with its budget,
- * if the configuration allows them. Progress is told by `ToolProgress` events, lines of its log by `Custom` ones (`mcp-log`).
+ * An unavailable server emits a `Warning` (`mcp-server-unavailable`); its tools appear when it does. Questions of a
+ * server during a call use `ToolContext.ask`. Its requests for the model go through the run and its budget if the
+ * configuration allows them. Progress emits `ToolProgress` events, log lines emit `Custom` ones (`mcp-log`).
  *
- * Fails the run with `McpError` where `servers` names one that is not configured.
+ * The run fails with `McpError` if `servers` names an unconfigured server.
  */
 export const make = (options: Options = {}): Middleware.Asking<McpError, McpServers | Needs> =>
   Middleware.make<McpError, McpServers | Needs>(parts(options))

@@ -1,4 +1,4 @@
-/** The place where the requests to HTTP servers get their authorisation: by nothing, unless a layer says otherwise. */
+/** Authorises the requests to HTTP servers. Without a layer they get no authorisation. */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -7,9 +7,9 @@ import type { HttpServer } from "./McpConfig.ts"
 import type { McpError } from "./McpError.ts"
 
 /**
- * Wraps the `fetch` of one server: adds what the server wants to see, and asks for it where it is missing. It is called
- * once a connection, in the scope of the connection. What the promise is rejected with reaches the user as the cause of
- * an {@link McpError}, or as it is, if it is one.
+ * Wraps the `fetch` of one server: adds the authorisation that the server wants, and requests it if it is missing. It
+ * runs once per connection, in the scope of the connection. A rejection of the promise is the cause of an {@link
+ * McpError}; an `McpError` stays as it is.
  */
 export type Authorize = (
   server: { readonly name: string; readonly config: HttpServer },

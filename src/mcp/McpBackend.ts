@@ -1,5 +1,5 @@
 /**
- * The resources of servers as files that can be read: `/server/…`, mounted into an agent's files where one likes.
+ * The resources of servers as readable files under `/server/…`. Mount them into an agent's files.
  *
  * ```ts
  * import { CompositeBackend, MemoryBackend } from "effect-deepagents/backends"
@@ -21,7 +21,7 @@ import { decodePart } from "../support/text/percent.ts"
 import { cut } from "../support/text/text.ts"
 import { McpServers, type Resource, type ResourceContent, type Service } from "./McpServers.ts"
 
-/** A part of a path: no separators, nothing that leads elsewhere. */
+/** A part of a path, without separators and names such as `..`. */
 const partOf = (text: string): string => {
   const plain = decodePart(text)
     .replaceAll(/[^\p{L}\p{N}._ @+-]/gu, "_")
@@ -85,9 +85,9 @@ const textOf = (contents: ReadonlyArray<ResourceContent>): string | Uint8Array =
 const refuse = (path: string) => Effect.fail(BackendError.make("write", path, { _tag: "Unsupported" }))
 
 /**
- * Makes the backend. Templates have no file: they are read by the tool `read_mcp_resource`. A file is read from its
- * server each time; the list of files is asked for again when a server says that it changed. Nothing can be written. A
- * run that reads a file, or the names of files, is marked as one with text from outside (`Taint`).
+ * Makes the backend. Templates have no file; the tool `read_mcp_resource` reads them. Each read asks the server. The
+ * list of files is requested again after the server reports a change. Nothing can be written. A run that reads a file,
+ * or the names of files, is marked with outside text (`Taint`).
  */
 export const make = (servers: Service): Backend.Service => {
   let last: { readonly of: ReadonlyArray<Resource>; readonly files: Files } | undefined
@@ -109,7 +109,7 @@ export const make = (servers: Service): Backend.Service => {
     list: (path) =>
       Effect.flatMap(listed, ({ folders }) => {
         const found = [...(folders.get(path) ?? [])].map(([name, kind]) => ({ name, kind }))
-        // The names of the servers are ours, those of what they have are theirs.
+        // We name the servers, but a server names its resources.
         return path === "/" || found.length === 0 ? Effect.succeed(found) : Effect.as(Taint.bringIn(path), found)
       }),
     read: (path) =>

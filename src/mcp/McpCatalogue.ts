@@ -1,5 +1,5 @@
 /**
- * Remote MCP servers that the services themselves run, as data: for whoever prefers those to a connector.
+ * Remote MCP servers that the services themselves run, as data. They are an alternative to connectors.
  *
  * ```ts
  * import { McpCatalogue } from "effect-deepagents/mcp"
@@ -8,15 +8,14 @@
  * // { name: "linear", url: "https://mcp.linear.app/mcp", auth: "oauth", … }
  * ```
  *
- * Each was read in November 2026 in what the service publishes (`docs`); none was asked, and they change without notice.
- * Asana and HubSpot register no clients by themselves: make one with them for the application. Figma takes only clients that
- * it knows.
+ * The data is from the services' own pages (`docs`) of November 2026, without a request to any server, and may change.
+ * Asana and HubSpot do not register clients: create one there for the application. Figma accepts only known clients.
  */
 import { normaliseName } from "../support/text/names.ts"
 
 /**
- * A server, over streamable HTTP. `auth`: `oauth` signs in by MCP's own rules, `token` takes a bearer token of the
- * account, `none` needs nothing. `docs` is where the service itself says so.
+ * A server over streamable HTTP. `auth`: `oauth` signs in by MCP's own rules, `token` needs a bearer token of the
+ * account, `none` needs nothing. `docs` is the service's own page about it.
  */
 export interface Server {
   readonly name: string

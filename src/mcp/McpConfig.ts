@@ -1,5 +1,5 @@
 /**
- * Servers as data: how each is started or reached, and what of it agents may use.
+ * Servers as data: the command or address of each, and the parts that agents may use.
  *
  * ```ts
  * import { Redacted } from "effect"
@@ -27,21 +27,20 @@ export type Secret = string | Redacted.Redacted<string>
  *
  * - `enabled`: `false` leaves the server alone (default `true`)
  * - `tools`: the only tools that agents get, by the server's own names (default: all)
- * - `approval`: the calls that a person is asked about. `annotated` (the default): those of tools that are not annotated
- *   as read-only; `always`; `never`
- * - `sampling`: lets the server ask the run's model: after a person was asked (`ask`), or at once (`allow`). Off if it
- *   is not there
- * - `pins`: the digests that tools must have, by the server's own names (`digest()` of a tool of `McpServers.tools`). A tool that has
- *   another one is left out
+ * - `approval`: the calls that a person is asked about. `annotated` (the default): calls of tools that are not
+ *   annotated as read-only; `always`; `never`
+ * - `sampling`: lets the server ask the run's model: after a person agreed (`ask`), or immediately (`allow`). Off by
+ *   default
+ * - `pins`: the required digests of tools, by the server's own names (`digest()` of a tool of `McpServers.tools`). A
+ *   tool with another digest is left out
  * - `connectTimeout`: milliseconds for start and handshake (default 30,000)
- * - `callTimeout`: milliseconds that a call may take without a sign of life; progress is one, and time in which a person
- *   is asked does not count (default 300,000)
- * - `maxCallTime`: milliseconds that a call may take in all, whatever its signs of life; time in which a person is asked
- *   does not count (default 3,600,000)
- * - `maxDefinition`: bytes of JSON that the name, description and parameters of one tool may have. A larger tool is left
- *   out with a problem of the server's status and a `Warning` (default 32,000)
- * - `maxDefinitions`: bytes of JSON that the definitions of all tools together may have. Tools that come after that are
- *   left out in the same way (default 256,000)
+ * - `callTimeout`: milliseconds of a call without a sign of life, such as progress. Waiting for a person does not count
+ *   (default 300,000)
+ * - `maxCallTime`: milliseconds of a whole call. Waiting for a person does not count (default 3,600,000)
+ * - `maxDefinition`: bytes of JSON for the name, description and parameters of one tool. A larger tool is left out,
+ *   with a problem in the server's status and a `Warning` (default 32,000)
+ * - `maxDefinitions`: bytes of JSON for the definitions of all tools together. Further tools are left out in the same
+ *   way (default 256,000)
  */
 export interface Common {
   readonly enabled?: boolean | undefined
@@ -69,14 +68,14 @@ export interface StdioServer extends Common {
 }
 
 /**
- * The client that a server knows, as the files of other programs have it. `scopes` are asked for at first;
- * `callbackPort` is the port of this machine that the client is registered with, and `authServerMetadataUrl` has the
- * metadata of the authorisation server, in the place of those that the server names.
+ * The client that a server knows, as in the files of other programs. `scopes` are requested first. `callbackPort` is
+ * the registered port of this machine. `authServerMetadataUrl` locates the metadata of the authorisation server,
+ * instead of the server's own statement.
  *
- * With the `grant` `client_credentials` the client signs in for itself, and nobody sees a page. It shows that it is the
- * client by its secret, or by a `privateKey` (PKCS#8, in PEM; `algorithm` is `ES256` if nothing else is said). With
- * `jwt-bearer` it shows a token of somebody else, the `assertion` of `McpOAuth.layer`. `issuer` is the only authorisation
- * server that is told a secret, or shown that token: without it, the MCP server names one.
+ * With the `grant` `client_credentials` the client signs in for itself, without a page. It proves its identity by its
+ * secret, or by a `privateKey` (PKCS#8, in PEM; `algorithm` is `ES256` by default). With `jwt-bearer` it presents a
+ * token of somebody else, the `assertion` of `McpOAuth.layer`. Only the authorisation server `issuer` gets the secret
+ * or that token. Without `issuer`, the MCP server names it.
  */
 export interface OAuth {
   readonly clientId?: string | undefined

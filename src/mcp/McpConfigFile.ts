@@ -8,7 +8,7 @@
  * import { McpConfigFile } from "effect-deepagents/mcp"
  *
  * const program = Effect.gen(function* () {
- *   const { servers, warnings } = yield* McpConfigFile.read("/srv/project/.mcp.json")
+ *   const { servers, warnings } = yield* McpConfigFile.readFile("/srv/project/.mcp.json")
  *   for (const warning of warnings) yield* Effect.logWarning(warning)
  *   return servers
  * }).pipe(Effect.provide(NodeServices.layer))
@@ -53,9 +53,9 @@ export interface Input {
 }
 
 /**
- * `dialect` is told by the path and the contents if it is not given. `workspace` is the directory of the project
- * (default: that of the file, or of the folder `.vscode` or `.cursor` that it is in). `input` gives the values that VS
- * Code asks for; without it, or where it gives nothing, the default is taken, and a server that needs another is off.
+ * `dialect` is detected from the path and the contents by default. `workspace` is the directory of the project
+ * (default: the file's directory, or the parent of its folder `.vscode` or `.cursor`). `input` provides the values that
+ * VS Code asks for. Without a value the default applies, and a server without a default is off.
  */
 export interface Options {
   readonly dialect?: Dialect | undefined
@@ -112,7 +112,7 @@ const known = restricting.concat(
   ["issuer", "callbackPort", "authServerMetadataUrl", "scopes"]
 )
 
-/** Reads the fields of one server, and notes those that nobody asked for. */
+/** Reads the fields of one server, and collects the unknown ones. */
 const fieldsOf = (
   server: string,
   given: JsonObject,
@@ -219,7 +219,7 @@ const commonOf = (fields: Fields) =>
         pins === undefined
           ? undefined
           : Object.fromEntries(
-              // A digest that is none is no tool's.
+              // A digest of another type matches no tool.
               Object.entries(pins).map(([name, digest]) => [name, typeof digest === "string" ? digest : ""])
             ),
       connectTimeout: fields.milliseconds("connectTimeout"),
@@ -391,7 +391,10 @@ export const parse = (path: string, text: string, options: Options = {}): Effect
   })
 
 /** Reads a file. */
-export const read = (path: string, options?: Options): Effect.Effect<Parsed, McpConfigError, FileSystem.FileSystem> =>
+export const readFile = (
+  path: string,
+  options?: Options
+): Effect.Effect<Parsed, McpConfigError, FileSystem.FileSystem> =>
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem
     const text = yield* Effect.mapError(

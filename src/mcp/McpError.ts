@@ -2,14 +2,14 @@
 import * as Schema from "effect/Schema"
 
 /**
- * A server could not be reached, or did not do what was asked. `server` is its name in the configuration.
+ * A server could not be reached, or did not fulfil a request. `server` is its name in the configuration.
  *
  * - `Unavailable`: it can't be started or reached
- * - `Unauthorized`: it wants an authorisation that is not there
- * - `Lost`: the connection ended while it was asked; whether the request had an effect is not known
+ * - `Unauthorized`: it requires an authorisation that is missing
+ * - `Lost`: the connection ended during the request; the effect of the request is unknown
  * - `TimedOut`: it did not answer in time
  * - `Refused`: it answered with an error of the protocol (`code` is its number)
- * - `Invalid`: what it answered is not of the protocol, too long, or not what it promised
+ * - `Invalid`: its answer violates the protocol, is too long, or breaks the tool's promise
  * - `UnknownServer`, `Disabled`: the configuration has no server of this name; it is switched off there
  * - `MissingPackage`: the package `@modelcontextprotocol/client` is not installed
  */

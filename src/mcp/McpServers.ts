@@ -68,16 +68,16 @@ export type {
 } from "./internal/model.ts"
 
 /**
- * The operations. Those that ask all servers leave out the ones that can't be asked: {@link Status} says why.
+ * The operations. Operations on all servers skip unavailable ones: {@link Status} says why.
  *
- * - `status`, `changes`: how all servers are, now and whenever something changes
- * - `tools`: those of all servers; waits until each was tried once. The same array as long as nothing changed
- * - `call`: calls a tool, outside of an agent (in one, `Mcp.make` does)
- * - `prompts`, `resources`: of all servers, or of one
- * - `read`: what is under a URI of a server
- * - `updates`: a value whenever a resource changed that was asked about; also after its connection was made again
- * - `complete`: values for an argument that begins so, at most 100
- * - `reconnect`: connects to a server at once, or anew
+ * - `status`, `changes`: the state of all servers, once and after each change
+ * - `tools`: the tools of all servers; waits until each was tried once. Returns the same array while nothing changes
+ * - `call`: calls a tool outside of an agent (inside, use `Mcp.make`)
+ * - `prompts`, `resources`: of all servers, or of a single one
+ * - `read`: the content under a URI of a server
+ * - `updates`: a value after each change of a watched resource, also across reconnections
+ * - `complete`: values for the beginning of an argument, at most 100
+ * - `reconnect`: connects to a server immediately, or again
  */
 export interface Service {
   readonly status: Effect.Effect<ReadonlyArray<Status>>
@@ -106,9 +106,9 @@ export interface Service {
 export class McpServers extends Context.Service<McpServers, Service>()("effect-deepagents/mcp/McpServers") {}
 
 /**
- * `roots` are the directories (paths or `file:` URIs) that servers are told of as the ones to work in: some then touch
- * nothing else. `client` is what they are told of us. `maxMessage` is the largest message that is taken, in bytes
- * (default 16 MiB): the call whose answer is larger fails, the connection stays.
+ * `roots` are the directories (paths or `file:` URIs) for the servers to work in; some touch nothing else. `client` is
+ * our name for the servers. `maxMessage` is the largest message in bytes (default 16 MiB): a call with a larger answer
+ * fails, and the connection stays.
  */
 export interface Options {
   readonly roots?: ReadonlyArray<string> | undefined
@@ -131,7 +131,7 @@ const rootOf = (root: string): { readonly uri: string } => ({
 
 const logLimit = 16_384
 
-/** The end of what is written. */
+/** Keeps the end of a log. */
 const makeLog = (mask: (text: string) => string) => {
   let text = ""
   return {
@@ -263,8 +263,8 @@ const make = (servers: Servers, options: Options) =>
   })
 
 /**
- * Connects to servers, all at once. The layer itself does not wait, and never fails: how a server is, is a
- * {@link Status}. Connections are closed, and processes ended with all that they started, when the layer is released.
+ * Connects to all servers at once. Building the layer does not wait and never fails: {@link Status} reports each
+ * server. Releasing it closes connections and ends processes with all their children.
  */
 export const layer = (
   servers: Servers,

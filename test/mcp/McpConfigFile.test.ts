@@ -130,7 +130,7 @@ describe("McpConfigFile", () => {
       const folder = yield* files.makeTempDirectoryScoped({ directory: ".", prefix: "zz-mcp-" })
       const path = `${folder.replace(`${process.cwd()}/`, "")}/mcp.json`
       yield* files.writeFileString(path, JSON.stringify({ servers: { a: { command: "${workspaceFolder}/run" } } }))
-      const { servers } = yield* McpConfigFile.read(path)
+      const { servers } = yield* McpConfigFile.readFile(path)
       assert.deepInclude(servers["a"], { command: `${yield* files.realPath(folder)}/run` })
     }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
   )

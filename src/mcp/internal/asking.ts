@@ -38,7 +38,7 @@ const formOf = (server: string, message: string, schema: JsonObject): Question.Q
 
 const declined: Reply = { action: "decline" }
 
-/** Somebody who is asked to open an address must see whose it is. */
+/** A person who opens an address must see its owner. */
 const visitOf = (server: string, message: string, url: URL): Question.Question<boolean> =>
   Question.confirm(
     `The MCP server "${server}" asks you to open a page of ${url.origin} in a browser:\n${quoted(message)}`,
@@ -64,7 +64,7 @@ const stops: { readonly [reason: string]: string } = { length: "maxTokens", stop
 
 type Failure = ToolError | ModelError
 
-/** Makes what a call does in a run, in the context of the tool. */
+/** Makes the handlers of a call in a run, in the context of the tool. */
 export const handlers = (
   server: string,
   sampling: "ask" | "allow" | undefined

@@ -25,7 +25,7 @@ const shown = 500
 
 const address = /(https?:\/\/)(?:[^\s/?#@]{0,500}@)?([^\s?#"'()]{0,500})(\?[^\s"'()]*)?/giu
 
-/** Addresses without what is often secret in them: a name, a password, and what stands behind `?`. */
+/** Removes the parts of addresses that are often secret: a name, a password, and the query. */
 const withoutSecrets = (text: string): string =>
   cut(text, 4_000).replaceAll(
     address,
@@ -110,7 +110,7 @@ const rootOf = (error: unknown): unknown => {
   return inner
 }
 
-/** A connection that did not come about: nothing was asked yet. `said` is what the server said in this attempt. */
+/** The error of a failed connection attempt, before any request. `said` is the server's output during the attempt. */
 export const ofConnect = (server: string, error: unknown, seen: Seen, said: string): McpError => {
   const failed = ofRequest(server, error, seen)
   if (failed.reason !== "Lost" && failed.reason !== "Refused") return failed

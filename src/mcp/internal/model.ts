@@ -9,8 +9,8 @@ import type { Server } from "../McpConfig.ts"
 import type { McpError } from "../McpError.ts"
 
 /**
- * A tool of a server. `name` is the one that models know, `tool` the server's own; `digest` stands for what it promises
- * (see `McpConfig.Common.pins`). What the server did not say of its effects is not said here.
+ * A tool of a server. `name` is its name for models, `tool` the server's own; `digest` identifies its definition (see
+ * `McpConfig.Common.pins`). Effects that the server does not declare stay undeclared.
  */
 export interface ServerTool {
   readonly name: string
@@ -24,11 +24,10 @@ export interface ServerTool {
 }
 
 /**
- * A server as it is now. `connecting` is an attempt without tools from before, `reconnecting` one to get a lost
- * connection back (its tools are still offered); `failed` waits for the next attempt at `retryAt`, or, without it, for
- * `reconnect`. `error` is that of the last attempt, also while the next one is made. `problems` are those of its
- * configuration: a tool that it does not have, one that is not what was pinned. `log` is the end of what
- * it wrote to its standard error.
+ * The current state of a server. `connecting` is an attempt without earlier tools, `reconnecting` an attempt to restore
+ * a lost connection (its tools are still offered). `failed` waits for the next attempt at `retryAt`, or, without it,
+ * for `reconnect`. `error` is the error of the last attempt, also during the next one. `problems` are the problems of
+ * its configuration, such as a missing tool or a changed pin. `log` is the end of its standard error.
  */
 export interface Status {
   readonly name: string
@@ -65,8 +64,8 @@ export interface Prompt {
 }
 
 /**
- * Something that a server has to read. One with a `template` (a URI template, RFC 6570) stands for many, whose
- * parameters can be completed; it can't be read itself.
+ * A readable resource of a server. With a `template` (a URI template, RFC 6570) it describes many resources. Its
+ * parameters can be completed, but it can't be read itself.
  */
 export interface Resource {
   readonly server: string
@@ -78,7 +77,7 @@ export interface Resource {
   readonly size: number | undefined
 }
 
-/** A part of what is read under a URI: a text, or bytes as base64. */
+/** A part of the content under a URI: a text, or bytes as base64. */
 export type ResourceContent =
   | { readonly uri: string; readonly mimeType: string | undefined; readonly text: string }
   | { readonly uri: string; readonly mimeType: string | undefined; readonly base64: string }
@@ -86,10 +85,7 @@ export type ResourceContent =
 /** The thing whose argument is completed: a prompt by its name, or a template of resources. */
 export type Completable = { readonly prompt: string } | { readonly template: string }
 
-/**
- * The result of a call. `structured` is what was promised by the tool's schema, `sources` are the resources that it
- * names.
- */
+/** The result of a call. `structured` fits the tool's schema, `sources` are the named resources. */
 export interface Result {
   readonly content: ReadonlyArray<Content.Block>
   readonly structured?: Json
@@ -141,9 +137,9 @@ export interface Logged {
 }
 
 /**
- * Handlers in the middle of a call, in its fiber. Without `onQuestion` questions are declined, without `onSample`
- * the model is not asked. `owner` names the run that calls: what a server asks while calls of several are open belongs
- * to none of them.
+ * Handlers during a call, in its fiber. Without `onQuestion` questions are declined, without `onSample` the model is
+ * not asked. `owner` names the calling run: a server's question while calls of several runs are open belongs to none of
+ * them.
  */
 export interface CallOptions<out E = never, out R = never> {
   readonly owner?: string | undefined

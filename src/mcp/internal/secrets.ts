@@ -1,4 +1,4 @@
-/** The secrets of a server's configuration, taken out of whatever the server says. */
+/** Removes the secrets of a server's configuration from the server's texts. */
 import { PlatformError } from "effect/PlatformError"
 import * as Redacted from "effect/Redacted"
 import { isObject } from "../../core/Json.ts"
@@ -16,7 +16,7 @@ export interface Secrets {
   readonly mask: (text: string) => string
   /** Masks all texts of a message, in place. */
   readonly maskMessage: <A extends object>(message: A) => A
-  /** Masks an error and what it was caused by. */
+  /** Masks an error and its cause. */
   readonly seal: (error: McpError) => McpError
 }
 
@@ -41,7 +41,7 @@ const redactedOf = (values: { readonly [name: string]: Secret | undefined } = {}
     Redacted.isRedacted(value) ? [[name, Redacted.value(value)] as const] : []
   )
 
-/** Values behind `?` are secrets in every address, parts of the path in one that is `Redacted`. */
+/** The query of every address is secret, and the path of a `Redacted` one. */
 const ofAddress = (url: Secret): Array<readonly [string, string]> => {
   const parsed = URL.parse(reveal(url))
   if (parsed === null) return []
@@ -108,7 +108,7 @@ export const make = (config: Server): Secrets => {
     seal: (error) => {
       if (mask === undefined) return error
       const { cause, code, reason, server } = error
-      // What it was caused by has requests in it, with their headers and addresses.
+      // The cause holds requests, with their headers and addresses.
       const hidden = cause === undefined || cause instanceof PlatformError ? cause : new Error(masked(wordsOf(cause)))
       return new McpError({
         server,

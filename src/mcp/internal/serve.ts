@@ -1,4 +1,4 @@
-/** Answers what a server asks in the middle of a call. */
+/** Answers the requests of a server during a call. */
 import type { CreateMessageRequest } from "@modelcontextprotocol/client"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -16,7 +16,7 @@ const noModel = "this client answers with no model"
 
 const givenUp = "that was refused, or the call was given up"
 
-/** Hands over what came of something; whoever waits does not wait for ever. */
+/** Passes on the outcome of an effect, so that nobody waits forever. */
 const settle =
   <A, B>(answer: Deferred.Deferred<B, string>, map: (value: A) => B) =>
   <E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<void, E, R> =>
@@ -62,7 +62,7 @@ const sampleOf = (params: CreateMessageRequest["params"]): SampleRequest => ({
   ...defined({ temperature: params.temperature, stopSequences: params.stopSequences })
 })
 
-/** Makes what handles the messages of a call from what the caller does about them. */
+/** Makes the handler of a call's messages from the caller's handlers. */
 export const serving =
   <E, R>({ onLog, onProgress, onQuestion, onSample }: CallOptions<E, R>) =>
   (inbound: Inbound): Effect.Effect<void, E, R> => {

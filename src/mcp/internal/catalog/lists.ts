@@ -99,7 +99,7 @@ export const make = (
   find: (name: string) => Effect.Effect<Supervised, McpError>
 ) => {
   const listings = new WeakMap<Supervised, { readonly count: number; readonly list: ReadonlyArray<Resource> }>()
-  const listed = (server: Supervised, session: Session) =>
+  const listResources = (server: Supervised, session: Session) =>
     Effect.suspend(() => {
       const { count } = server.edition
       const known = listings.get(server)
@@ -131,8 +131,10 @@ export const make = (
     prompts: gather(promptsOf),
     resources: (name?: string): Effect.Effect<ReadonlyArray<Resource>, McpError> =>
       name === undefined
-        ? gather(listed)
-        : Effect.flatMap(find(name), (server) => Effect.flatMap(server.session, (session) => listed(server, session))),
+        ? gather(listResources)
+        : Effect.flatMap(find(name), (server) =>
+            Effect.flatMap(server.session, (session) => listResources(server, session))
+          ),
     read: (name: string, uri: string): Effect.Effect<ReadonlyArray<ResourceContent>, McpError> =>
       Effect.flatMap(sessionOf(name), (session) =>
         session.request(async (client, signal) =>

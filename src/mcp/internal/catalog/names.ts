@@ -15,14 +15,14 @@ const legal = (text: string): string => text.replaceAll(/[^A-Za-z0-9_-]/gu, "_")
 
 const plain = ({ server, tool }: Origin): string => `${legal(server)}__${legal(tool)}`
 
-const marked = (origin: Origin): string => {
+const markName = (origin: Origin): string => {
   const hash = sha256Sync(JSON.stringify([origin.server, origin.tool])).slice(0, mark - 1)
   return `${plain(origin).slice(0, longest - mark)}_${hash}`
 }
 
 /**
- * Names each tool `server__tool`. What is too long, or would be the name of another one, also one with its mark, ends with
- * a mark of its own: so a name means one tool, in whatever order they come.
+ * Names each tool `server__tool`. A name that is too long, or equals another one, ends with a mark. So a name means a
+ * single tool, in any order of the tools.
  */
 export const nameAll = (origins: ReadonlyArray<Origin>): ReadonlyArray<string> => {
   const names = origins.map(plain)
@@ -40,7 +40,7 @@ export const nameAll = (origins: ReadonlyArray<Origin>): ReadonlyArray<string> =
   for (const index of marking) {
     const origin = origins[index]
     if (origin === undefined) continue
-    const name = marked(origin)
+    const name = markName(origin)
     names[index] = name
     for (const other of holders.get(normaliseName(name)) ?? []) marking.add(other)
   }

@@ -5,7 +5,7 @@ import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client"
 import * as Predicate from "effect/Predicate"
 import { isObject } from "../../../core/Json.ts"
 
-/** The code of the error that a request is answered with whose answer is none of the protocol. */
+/** The error code of a request that got an invalid answer. */
 export const badAnswerCode = -32098
 
 /** The code of the error that a request is answered with whose stream ended before its answer came. */
@@ -47,8 +47,8 @@ export const understood = (message: JSONRPCMessage): JSONRPCMessage => {
 export type Read = (message: JSONRPCMessage) => JSONRPCMessage
 
 /**
- * Reads messages over HTTP before the client does. Fails a request when its stream ends without its answer, as when the
- * server ends: the transport of the client says nothing then. One that the server lets be taken up again is taken up first.
+ * Reads messages over HTTP before the client does. A stream that ends without the answer fails its request, since the
+ * client's transport reports nothing. A resumable stream is resumed first.
  */
 export const answering = (transport: Transport, read: Read): Transport => {
   const open = new Set<Id>()

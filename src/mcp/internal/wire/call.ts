@@ -1,4 +1,4 @@
-/** Calls of tools, and what a server says and asks in the middle of them. */
+/** Calls tools, and serves a server's messages and questions during the calls. */
 import type {
   CallToolResult,
   CreateMessageRequest,
@@ -101,7 +101,7 @@ const mailbox = <A, E>() => {
       isUrgent = urgent
       notify()
     },
-    /** Serves what is said until the end. */
+    /** Serves messages until the end. */
     attend: <E2, R>(serve: (inbound: Inbound) => Effect.Effect<unknown, E2, R>): Effect.Effect<A, E | E2, R> =>
       Effect.suspend(function next(): Effect.Effect<A, E | E2, R> {
         const inbound = take()
@@ -160,8 +160,8 @@ export type Call = <E, R>(
 ) => Effect.Effect<CallToolResult, McpError | E, R>
 
 /**
- * Makes what makes calls, and serves what the server asks and says in the middle of them, in the fiber of the call:
- * words in their order, questions beside each other.
+ * Makes the caller of tools. It serves a server's messages and questions in the fiber of the call: messages in order,
+ * questions in parallel.
  */
 export const make = ({
   callTimeout,

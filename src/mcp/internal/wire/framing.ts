@@ -11,7 +11,7 @@ export const tooLongCode = -32099
 const id = String.raw`"id"\s*:\s*(\d{1,15}|"[^"\\]{0,200}")`
 const version = String.raw`"jsonrpc"\s*:\s*"2\.0"`
 
-/** The id of a message stands at one of its ends: what is deeper in it may be made to look like one. */
+/** A message has its id at one of its ends. Deeper text may imitate an id. */
 const atHead = new RegExp(String.raw`^\s*\{\s*(?:${version}\s*,\s*)?${id}`)
 const atTail = new RegExp(String.raw`${id}\s*(?:,\s*${version}\s*)?\}\s*$`)
 
@@ -20,17 +20,17 @@ const kept = 512
 /** The answer to the request whose answer is too long, if it can be told which it is. */
 const tooLong = (head: string, tail: string, size: number, limit: number): JSONRPCMessage | undefined => {
   // An event has lines before it.
-  const found = (atHead.exec(head.slice(head.indexOf("{"))) ?? atTail.exec(tail))?.[1]
-  if (found === undefined) return undefined
+  const id = (atHead.exec(head.slice(head.indexOf("{"))) ?? atTail.exec(tail))?.[1]
+  if (id === undefined) return undefined
   const message = `the answer of ${size} bytes is over the limit of ${limit}`
   return {
     jsonrpc: "2.0",
-    id: found.startsWith('"') ? found.slice(1, -1) : Number(found),
+    id: id.startsWith('"') ? id.slice(1, -1) : Number(id),
     error: { code: tooLongCode, message }
   }
 }
 
-/** A piece of a stream that ended: its text, or what is known of it if that was too long. */
+/** A piece of a complete stream: its text, or the known facts of a text that was too long. */
 export type Frame =
   | { readonly _tag: "Whole"; readonly bytes: Uint8Array }
   | { readonly _tag: "TooLong"; readonly size: number; readonly answer: JSONRPCMessage | undefined }

@@ -7,7 +7,7 @@ import { answering, type Read } from "./answers.ts"
 import { collector, type Frame } from "./framing.ts"
 import type { Sdk } from "./sdk.ts"
 
-/** The last answer of a server, and what the last request failed with, for a better message than the client's. */
+/** The last answer of a server and the failure of the last request, for a better message than the client's. */
 export interface Seen {
   status?: number | undefined
   failure?: unknown
@@ -73,7 +73,7 @@ const whole = (limit: number): TransformStream<Uint8Array, Uint8Array> => {
 }
 
 /** Ends a body that is over the limit. */
-const counted = (limit: number): TransformStream<Uint8Array, Uint8Array> => {
+const countBytes = (limit: number): TransformStream<Uint8Array, Uint8Array> => {
   let size = 0
   return new TransformStream({
     transform: (chunk, controller) => {
@@ -91,12 +91,16 @@ export const limited =
     const response = await fetch(input, init)
     if (response.body === null) return response
     const type = response.headers.get("content-type") ?? ""
-    const limiter = type.includes("text/event-stream") ? bounded : type.includes("application/json") ? whole : counted
+    const limiter = type.includes("text/event-stream")
+      ? bounded
+      : type.includes("application/json")
+        ? whole
+        : countBytes
     const body = response.body.pipeThrough(limiter(maxMessage))
     return new Response(body, { status: response.status, headers: response.headers })
   }
 
-/** Keeps what came last of a `fetch`. */
+/** Keeps the last outcome of a `fetch`. */
 export const watched =
   (fetch: FetchLike, seen: Seen): FetchLike =>
   async (input, init) => {
@@ -119,13 +123,13 @@ export const noting =
     return fetch(input, init)
   }
 
-/** A transport, and how the session is ended that it has at the server. */
+/** A transport, and the function that ends its session on the server. */
 export interface HttpTransport {
   readonly transport: Transport
   readonly leave?: () => Promise<void>
 }
 
-/** Makes the transport of a server: streamable, or the one that was before. */
+/** Makes the transport of a server: streamable HTTP, or the older SSE. */
 export const open = (
   sdk: Sdk,
   config: HttpServer,

@@ -59,7 +59,7 @@ const patience = { input: "500 millis", signal: "1 second" } as const
 const isMessage = (json: unknown): json is JSONRPCMessage =>
   Predicate.hasProperty(json, "jsonrpc") && json.jsonrpc === "2.0"
 
-/** Notes of what a process says beside the protocol. */
+/** Collects the output of a process outside of the protocol. */
 export interface Notes {
   readonly add: (text: string) => void
 }
@@ -141,7 +141,7 @@ export const open = (
     }
 
     const decoder = new TextDecoder()
-    const read = (frame: Frame): JSONRPCMessage | undefined => {
+    const readFrame = (frame: Frame): JSONRPCMessage | undefined => {
       if (frame._tag === "TooLong") {
         if (frame.answer === undefined) transport.onerror?.(new Error(`a message of ${frame.size} bytes was left out`))
         return frame.answer
@@ -149,7 +149,7 @@ export const open = (
       const text = decoder.decode(frame.bytes)
       if (text.trim() === "") return undefined
       const json = parse(text)
-      // The client takes the rest of a message apart, and says what is wrong with it.
+      // The client checks the rest of a message.
       if (Result.isSuccess(json) && isMessage(json.success)) return readFirst(understood(json.success))
       notes.add(`${text}\n`)
       return undefined
@@ -158,7 +158,7 @@ export const open = (
     const take = (frames: ReadonlyArray<Frame>, from: number): Effect.Effect<void> => {
       for (let at = from; at < frames.length; at++) {
         const frame = frames[at]
-        const message = frame === undefined ? undefined : read(frame)
+        const message = frame === undefined ? undefined : readFrame(frame)
         if (message === undefined) continue
         const taken = Result.try(() => transport.onmessage?.(message))
         if (Result.isFailure(taken)) notes.add("a message that can't be taken apart was left out\n")

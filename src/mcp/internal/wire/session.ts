@@ -65,7 +65,7 @@ const all: ReadonlyArray<Changed> = ["tools", "prompts", "resources"]
 /** A connection that stands. */
 export interface Session {
   readonly client: Client
-  /** That of the process, where the server is one. */
+  /** The id of the server's process, if it has one. */
   readonly pid: number | undefined
   /** Done when the connection is lost, with the reason. */
   readonly lost: Deferred.Deferred<McpError>
@@ -81,14 +81,14 @@ export interface Session {
 /** The milliseconds that a server has for its start and its handshake, and for the list of its tools. */
 export const connectTimeoutOf = ({ connectTimeout }: Server): number => connectTimeout ?? 30_000
 
-/** Characters of what a server says in an attempt to connect to it. */
+/** Characters of a server's output that are kept during an attempt to connect. */
 const mostSaid = 4_000
 const unattributed = "this client can't tell which of its calls this belongs to"
 
 const answered = <A>(answer: Deferred.Deferred<A, string>): Promise<A> =>
   observed(Effect.runPromise(Effect.mapError(Deferred.await(answer), (problem) => new Error(problem))))
 
-/** Makes the client, with the answers to what a server asks. */
+/** Makes the client, with the answers to a server's questions. */
 const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: ReadonlySet<Call.Open>) => {
   const { config, known } = target
   const news = Effect.runSync(Queue.unbounded<Changed>())
@@ -124,7 +124,7 @@ const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: Readon
     },
     listMaxPages: 1_000
   })
-  /** The call that something of the server belongs to: the only one that is open, or one of the only run. */
+  /** Finds the call that a server's message belongs to: the only open call, or a call of the only run. */
   const ownerOf = (): Call.Open | undefined => {
     const calls = [...open]
     const [first] = calls
@@ -177,7 +177,7 @@ const openHttp = (sdk: Sdk, target: Target, config: HttpServer, around: Surround
     const address = reveal(config.url)
     const url = URL.parse(address)
     if (url === null || !/^https?:$/u.test(url.protocol)) {
-      // A password, or a token behind `?`, may stand in it whatever it begins with.
+      // An address may hold a password or a token in its query.
       const place = (address.split(/[?#]/u)[0] ?? "").replace(/^.*@/su, "…@")
       const shown = JSON.stringify(cut(place, 200))
       return yield* Errors.unavailable(target.name, `${shown} is not an address of http or https`, undefined)
@@ -212,15 +212,15 @@ const attempt = (
     const giveUp = (error: McpError): void => void Deferred.doneUnsafe(lost, Effect.succeed(error))
     let said = ""
     const leftOut: Array<string> = []
-    const read: Read = (message) =>
+    const readMessage: Read = (message) =>
       siftTools(sdk, target.secrets.maskMessage(message), (problem) => leftOut.push(problem))
     const note = (text: string): void => {
       log.add(text)
       said = `${said}${text}`.slice(-mostSaid)
     }
     const opened: Opened = yield* config.type === "stdio"
-      ? openProcess(target, config, around, { add: note }, read)
-      : openHttp(sdk, target, config, around, seen, read)
+      ? openProcess(target, config, around, { add: note }, readMessage)
+      : openHttp(sdk, target, config, around, seen, readMessage)
     const { leave, pid, transport } = opened
     client.onclose = () => giveUp(Errors.lost(name, "the connection ended"))
     client.onerror = (error) => log.add(`${Errors.wordsOf(error)}\n`)
@@ -267,7 +267,7 @@ const attempt = (
     return { client, pid, lost, changed, listTools, request, call, subscribe }
   })
 
-/** Closes what was opened in vain. */
+/** Releases the resources of a failed attempt. */
 const contained = <A, E, R>(effect: Effect.Effect<A, E, R | Scope.Scope>): Effect.Effect<A, E, R | Scope.Scope> =>
   Effect.gen(function* () {
     const inner = yield* Scope.fork(yield* Effect.scope)

@@ -1,4 +1,4 @@
-/** Keeps a connection to a server: makes it, makes it again when it is lost, and says how it is. */
+/** Keeps a connection to a server, restores it when it is lost, and reports its state. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -30,7 +30,7 @@ export interface Supervised {
   /** Counts how often lists other than that of the tools may have changed. */
   readonly edition: { count: number }
   readonly wake: Latch.Latch
-  /** The connection; waits for one that is being made. */
+  /** The connection. Waits for a connection in progress. */
   readonly session: Effect.Effect<Session.Session, McpError>
 }
 
@@ -48,7 +48,7 @@ const noTools: Listed = { tools: [], problems: [] }
 const isFinal = ({ reason }: McpError, invalid: number): boolean =>
   reason === "Unauthorized" || reason === "MissingPackage" || invalid >= patience
 
-/** Reads the tools again when they changed; what fails leaves those that there are. */
+/** Reads the tools again after a change. A failure keeps the known ones. */
 const follow = (supervised: Supervised, session: Session.Session) =>
   Effect.forever(
     Effect.flatMap(session.changed, (what) => {
@@ -88,7 +88,7 @@ const errorOf = (server: string, cause: Cause.Cause<McpError>): McpError => {
   return error instanceof McpError ? error : Errors.unavailable(server, "an unexpected failure", error)
 }
 
-/** Looks after a server until it is interrupted. What is final is tried again only when somebody asks for it. */
+/** Supervises a server until interruption. After a final failure it tries again only on request. */
 export const run = (
   supervised: Supervised,
   around: Session.Surroundings
@@ -105,11 +105,11 @@ export const run = (
       if (attempt > 0) yield* SubscriptionRef.set(state, { _tag: "Connecting", ...defined({ error: last }) })
       yield* Latch.close(wake)
       let since: number | undefined
-      const made = (): void => {
+      const noteConnection = (): void => {
         since = clock.currentTimeMillisUnsafe()
         inVain = 0
       }
-      const exit = yield* Effect.exit(connection(supervised, around, made))
+      const exit = yield* Effect.exit(connection(supervised, around, noteConnection))
       if (Exit.isSuccess(exit)) continue
       if (Cause.hasInterrupts(exit.cause)) return yield* Effect.interrupt
       const now = clock.currentTimeMillisUnsafe()
@@ -134,7 +134,7 @@ export const run = (
 export const make = (target: Session.Target): Effect.Effect<Supervised> =>
   Effect.gen(function* () {
     const state = yield* SubscriptionRef.make<State>({ _tag: "Connecting" })
-    // For a moment, one that is lost is still there.
+    // A lost connection stays listed for a moment.
     const standing = (one: State): Session.Session | undefined =>
       one._tag === "Connected" && !Deferred.isDoneUnsafe(one.session.lost) ? one.session : undefined
     const wait = SubscriptionRef.changes(state).pipe(
@@ -164,7 +164,7 @@ export const make = (target: Session.Target): Effect.Effect<Supervised> =>
     }
   })
 
-/** Waits until the first attempt is over, whatever came of it. */
+/** Waits until the first attempt is over, successful or not. */
 export const settled = ({ state }: Supervised): Effect.Effect<void> =>
   Effect.gen(function* () {
     const now = yield* SubscriptionRef.get(state)
