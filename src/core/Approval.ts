@@ -32,11 +32,9 @@ export type Choice = typeof Choice.Type
  * A call that waits for a decision.
  *
  * - `id`: the request's own id. A decision names it, and counts for these arguments only
- * - `runId`, `path`: the run that asked, and the names of its agent and the agents above. Two runs of one sub-agent
- *   have the same path, and may have the same `callId`
- * - `callId`: the id of the call; a tool's question has its own
- * - `at`, `expiresAt`: milliseconds since the epoch. After `expiresAt` a decision is ignored, and the call is asked
- *   about again
+ * - `runId`, `path`, `callId`: the run that asked, the names of its agent and the agents above, and the call (a tool's
+ *   question has an id of its own). Two runs of one sub-agent have the same path, and may have the same `callId`
+ * - `at`, `expiresAt`: milliseconds since the epoch. A decision after `expiresAt` is ignored
  * - `toolDigest`: the digest of the tool's definition. A decision on a changed tool is ignored
  * - `answer`: the JSON Schema of the answer to a tool's question
  * - `rule`: the name of the rule that asked
@@ -109,15 +107,9 @@ const Respond = Schema.TaggedStruct("Respond", {
 interface Respond extends Schema.Schema.Type<typeof Respond> {}
 
 /**
- * A decision on the request with this id.
- *
- * - `by`: who decided
- * - `byProgram`: a program decided in a person's place. This does not count on a request with `byPerson`
- * - `at`: the time, in milliseconds since the epoch
- * - `rule`: the rule that asked
- * - `digest`: the {@link digest} of the shown request. A decision with another digest is refused
- *
- * The run adds the time, the rule and the digest if they are missing.
+ * A decision on the request with this id. `by` is who decided; `byProgram` marks a program in a person's place, which
+ * does not count on a request with `byPerson`. `digest` is the {@link digest} of the shown request: a decision with
+ * another one is refused. The run adds the time `at`, the `rule` that asked and the digest if they are missing.
  */
 export const Decision = Schema.Union([Approve, Edit, Reject, Respond])
 export type Decision = Approve | Edit | Reject | Respond

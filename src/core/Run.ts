@@ -16,10 +16,9 @@ import type { Spent, Usage } from "./Usage.ts"
  * - `offered`: the tools that the model saw in this round
  * - `messages`: the history and the messages since; it only grows at its end
  * - `usage`: the usage of this run and its sub-agents so far, with retries and side calls
- * - `call`: asks the model a side question (a summary, a grade) through the same middleware, so budgets, retries and
- *   usage see it. It emits no events and leaves the conversation alone. Use a `purpose` other than `"turn"`, so that
- *   middleware that rewrites turns ignores it. It fails with `ModelError`, or ends the run with the failure of a
- *   middleware
+ * - `call`: asks the model a side question (a summary, a grade) through the same middleware, without events and without
+ *   a change of the conversation. Its `purpose` is not `"turn"`, so middleware that rewrites turns ignores it. It fails
+ *   with `ModelError`, or ends the run with the failure of a middleware
  * - `model`: `undefined` in a program (`Agent.program`) without a model
  */
 export interface Run {

@@ -1,17 +1,14 @@
 /** Rules on the calls of a round before any of them runs, asks people, and applies their decisions. */
 import * as Effect from "effect/Effect"
 import { defined } from "../../support/json/defined.ts"
-import { visible } from "../../support/text/untrusted.ts"
-import type { Choice, Decision, Request } from "../Approval.ts"
-import { always, byTime, choiceOf, mayDecide, problemOf, recorded } from "../Approval.ts"
+import { always, byTime, choiceOf, type Decision, recorded, type Request } from "../Approval.ts"
 import type { JsonObject } from "../Json.ts"
 import type { AiMessage } from "../Message.ts"
 import type { PreparedCall } from "../Middleware.ts"
-import { allow, type Ask, compose, refuse as refuseWith, type Ruling, type Terms } from "../Ruling.ts"
+import { allow, type Ask, compose, refuse as refuseWith, type Ruling } from "../Ruling.ts"
 import { canonical } from "../schema/jsonTree.ts"
 import { decisionOn, lastRequestOn, requestFor, suspension, waitingCalls } from "../thread/suspension.ts"
 import type { Prepared, Tool } from "../Tool.ts"
-import { describeArguments } from "../ToolCall.ts"
 import { ToolError } from "../ToolError.ts"
 import { make as makeOutput } from "../ToolOutput.ts"
 import { answer, type Call, prepare, toPrepared } from "./calls.ts"
@@ -19,7 +16,7 @@ import { afterCrash, type Asked, isInTime, ownQuestion, voided } from "./gatekee
 import { note, save } from "./journal.ts"
 import type { Gating, Live } from "./live.ts"
 import { emit } from "./report.ts"
-import { digestOf } from "./toolset.ts"
+import { isAsPromised, isEnough, problemOn, requestOf } from "./requests.ts"
 import { waitingIn } from "./work.ts"
 
 /** The number of times that a call is ruled on because somebody changed its arguments. */
@@ -146,21 +143,6 @@ const judged = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Cal
       })
   })
 
-  const askWhileWaiting = (asked: Asked, asks: ReadonlyArray<Ask>, request: Request, decide: Decide) =>
-    Effect.flatMap(
-      Effect.andThen(report(live, request), waitingIn(live, asked.call, decide(request))),
-      (answered): Effect.Effect<void> => {
-        const problem = problemOn(live, request, answered)
-        if (problem !== undefined) {
-          refuse(asked.call, problem)
-          return voided(live, request)
-        }
-        given.push(answered)
-        live.round.gating?.decisions.push(answered)
-        return decided(asked, asks, request, answered)
-      }
-    )
-
   /** Suspends the call, or refuses it, or returns the wait for a person. */
   const askPerson = Effect.fnUntraced(function* (
     asked: Asked,
@@ -181,7 +163,17 @@ const judged = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Cal
     }
     live.round.gating?.requests.push(request)
     if (isNew) noteRequest(live, request)
-    return askWhileWaiting(asked, asks, request, approvals.decide)
+    const waiting = waitingIn(live, asked.call, approvals.decide(request))
+    return Effect.flatMap(Effect.andThen(report(live, request), waiting), (answered): Effect.Effect<void> => {
+      const problem = problemOn(live, request, answered)
+      if (problem !== undefined) {
+        refuse(asked.call, problem)
+        return voided(live, request)
+      }
+      given.push(answered)
+      live.round.gating?.decisions.push(answered)
+      return decided(asked, asks, request, answered)
+    })
   })
 
   /** Takes the last edit of a call. Middleware may have changed its arguments since: then nobody has decided on them. */
@@ -195,23 +187,21 @@ const judged = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Cal
   /** Composes the rulings on a call. `isCovered`: the last edit answers all questions. */
   const ruleOn = Effect.fnUntraced(function* (
     asked: Asked & { readonly call: Due },
-    crash: Ruling | undefined,
-    rulings: ReadonlyArray<Ruling>
+    pass: number,
+    approved: ReadonlyArray<string>,
+    rulings: ReadonlyArray<Ruling> = []
   ) {
     const edit = takeEdit(asked.call)
-    const said = [crash, ...rulings]
-    const { ruling, rulings: all } = compose(
-      said,
-      edit === undefined ? yield* ownQuestion(live, asked, said) : undefined
-    )
+    const standing = rulings.map((one) => standingRuling(one, asked.prepared, approved))
+    const said = [pass === 0 ? crashed?.get(asked.call.id) : undefined, ...standing]
+    const own = edit === undefined ? yield* ownQuestion(live, asked, said) : undefined
+    const { ruling, rulings: all } = compose(said, own)
     const asks = all.filter((one) => one._tag === "Ask")
     return { ruling, asks, isCovered: edit !== undefined && asks.every((one) => isCoveredBy(edit, one)) }
   })
 
   const rulingsFor = (pass: number, prepared: ReadonlyArray<PreparedCall>) =>
     pass === 0 && first !== undefined ? Effect.succeed(first) : rulingsOn(live, prepared)
-
-  const crashRuling = (pass: number, call: Due): Ruling | undefined => (pass === 0 ? crashed?.get(call.id) : undefined)
 
   let due = openOf(calls)
   for (let pass = 0; due.length > 0; pass++) {
@@ -226,11 +216,7 @@ const judged = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Cal
     for (const [index, call] of due.entries()) {
       const { tool } = call
       const asked = { call, tool, prepared: prepared[index] ?? toAsked(call) }
-      const { asks, isCovered, ruling } = yield* ruleOn(
-        asked,
-        crashRuling(pass, call),
-        (rulings.get(call.id) ?? []).map((one) => standingRuling(one, asked.prepared, approved))
-      )
+      const { asks, isCovered, ruling } = yield* ruleOn(asked, pass, approved, rulings.get(call.id))
       if (ruling._tag === "Refuse") {
         call.outcome = { output: makeOutput(ruling.reason, { isError: true }) }
         continue
@@ -257,8 +243,6 @@ const judged = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Cal
   }
   return { pending, settled: [...settled], given } satisfies Judged
 })
-
-type Decide = (request: Request) => Effect.Effect<Decision>
 
 /** The key of the calls that an approval for good covers. It holds as long as the tool promises the same. */
 const keyOf = ({ by }: Ruling, call: PreparedCall, likeness: string): string =>
@@ -359,8 +343,6 @@ const suspend = (live: Live, message: AiMessage, calls: ReadonlyArray<Call>, { g
 export const isOn = (live: Live, calls: ReadonlySet<string>, { callId, path }: Request): boolean =>
   path.length === live.run.path.length && calls.has(callId)
 
-const every: ReadonlyArray<Choice> = ["approve", "edit", "reject", "respond"]
-
 const forgotten = refuseWith("default", "This call was not allowed.")
 
 const refuse = (call: Call, message: string): void => {
@@ -369,92 +351,12 @@ const refuse = (call: Call, message: string): void => {
 
 const undecided = "This call needs a decision that nobody here can give, so it was not executed."
 
-const misdirected = "The decision that came was on another request, so this call was not executed."
-
-const tooLate =
-  "The decision came when it no longer counted, so this call was not executed. Call again to have it asked for."
-
 const changedTool =
   "This tool changed while the call waited for a decision, so it was not executed. Look at the tool, and call it again to have it asked for."
 
 const gone = "It was there when this call was asked about: the call waited for a decision, and was not executed."
 
 const tooOften = "The arguments of this call were changed again and again, so it was not executed."
-
-/** Reports whether an earlier request and its decision are as strict as these terms. */
-const isEnough =
-  ({ byPerson, deciders }: Terms) =>
-  (request: Request, decision: Decision | undefined): boolean =>
-    decision === undefined
-      ? (deciders === undefined || request.deciders?.every((one) => deciders.includes(one)) === true) &&
-        (byPerson !== true || request.byPerson === true)
-      : mayDecide({ deciders }, decision.by) && (byPerson !== true || decision.byProgram !== true)
-
-/** Describes a call to a person: the rules' description or its own, and the reason for the question. */
-const describe = (call: PreparedCall, { description, reason }: Terms): string => {
-  const words = description ?? call.describe?.() ?? `${call.name} ${describeArguments(call.given())}`
-  return reason === undefined ? words : `${words}\n${reason}`
-}
-
-/**
- * Returns the request about a call: the earlier one, unless its arguments differ, it expired, or it is not strict
- * enough.
- */
-const requestOf = (
-  live: Live,
-  { call, prepared, tool }: Asked,
-  { by, terms }: Ask
-): { readonly request: Request; readonly isNew: boolean } => {
-  const known = requestFor(
-    live.round.suspension,
-    live.run.path,
-    prepared.id,
-    prepared.arguments,
-    call.settled,
-    isEnough(terms)
-  )
-  if (known !== undefined && isInTime(live, known)) return { request: known, isNew: false }
-  const request = makeRequest(live, { by, terms }, terms.choices ?? every, {
-    callId: prepared.id,
-    toolName: prepared.name,
-    arguments: prepared.arguments,
-    description: describe(prepared, terms),
-    toolDigest: digestOf(tool),
-    ...defined({ editsFiles: prepared.annotations.editsFiles || undefined })
-  })
-  return { isNew: true, request }
-}
-
-/** Makes a request of a run, by the terms of the ruling that asks. */
-export const makeRequest = (
-  live: Live,
-  ask: Pick<Ask, "by" | "terms"> | undefined,
-  allow: ReadonlyArray<Choice>,
-  subject: Pick<Request, "callId" | "toolName" | "arguments" | "description" | "toolDigest" | "editsFiles">
-): Request => {
-  const { byPerson, deciders, expiresIn } = ask?.terms ?? {}
-  const at = live.origin.clock.currentTimeMillisUnsafe()
-  return {
-    ...subject,
-    // It may quote the model.
-    description: visible(subject.description),
-    id: live.makeId(),
-    runId: live.run.runId,
-    path: live.run.path,
-    allow,
-    at,
-    ...defined({
-      rule: ask?.by,
-      expiresAt: expiresIn === undefined ? undefined : at + expiresIn,
-      deciders,
-      byPerson: byPerson || undefined
-    })
-  }
-}
-
-/** Reports whether a tool still has the definition that the request was about. Old requests have no digest. */
-const isAsPromised = ({ toolDigest }: Request, tool: Tool<unknown>): boolean =>
-  toolDigest === undefined || digestOf(tool) === toolDigest
 
 /**
  * Answers a call that was asked about, if its tool is gone, or another one now. What somebody said in its place, or
@@ -492,14 +394,6 @@ const report = (live: Live, request: Request): Effect.Effect<void> =>
 const announce = (live: Live, request: Request): Effect.Effect<void> => {
   noteRequest(live, request)
   return report(live, request)
-}
-
-/** The reason why the answer of a service is no decision on this request. */
-export const problemOn = (live: Live, request: Request, decision: Decision): string | undefined => {
-  if (decision.id !== request.id) return misdirected
-  if (!isInTime(live, request)) return tooLate
-  const problem = request.allow.includes(choiceOf(decision)) ? problemOf(request, decision) : undefined
-  return problem === undefined ? undefined : `${problem}. This call was not executed.`
 }
 
 /** Carries a decision out. A choice that was not offered refuses the call: nobody else is there to ask. */

@@ -7,12 +7,12 @@ import type { Json, JsonObject } from "../Json.ts"
 import type { Question } from "../Question.ts"
 import { decisionOn, requestFor } from "../thread/suspension.ts"
 import { ToolError } from "../ToolError.ts"
-import { makeRequest, problemOn } from "./gate.ts"
 import { isInTime } from "./gatekeepers.ts"
 import * as Inside from "./inside.ts"
 import { note, save } from "./journal.ts"
 import type { Attempt, Live } from "./live.ts"
 import { emit } from "./report.ts"
+import { makeRequest, problemOn } from "./requests.ts"
 import { waitingIn } from "./work.ts"
 
 /** A question in an attempt, with its place in the records. */
