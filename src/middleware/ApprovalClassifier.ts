@@ -122,9 +122,7 @@ const refuseLayer = makeLayerCheck("ApprovalClassifier.layer", shapes.approvalCl
  * - requests that would expire within the window
  *
  * After three refusals, or two failures (the Effect fails, or gives no answer for a minute), the person decides on the
- * rest of the run and its sub-agents. A `Warning` (`approval-classifier`) reports that.
- *
- * Decisions are `by` the principal `classifier`, or yours.
+ * rest of the run and its sub-agents. A `Warning` (`approval-classifier`) reports that. Decisions are `by` the principal `classifier`, or yours.
  */
 export const layer = <E, R>(options: {
   readonly classify: (

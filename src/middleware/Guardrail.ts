@@ -41,9 +41,7 @@ export { pass, type Verdict }
  */
 export const trip = (reason: string): Verdict => ({ _tag: "Trip", reason })
 
-/**
- * A guardrail stopped the run. `guardrail` is its name, `stage` the checked stage, `reason` the reason of its check.
- */
+/** A guardrail stopped the run. `guardrail` is its name, `stage` the checked stage, `reason` its check's reason. */
 export class GuardrailTripped extends Schema.TaggedError<GuardrailTripped>()("GuardrailTripped", {
   guardrail: Schema.String,
   stage: Schema.Literals(["input", "output", "toolCall", "toolResult"]),

@@ -43,10 +43,33 @@ const summarise = <E>(failures: ReadonlyArray<ModelError | E>, last: ModelError 
   return new ModelError(defined({ provider, reason, detail, cause: spokesman, model, status, requestId }))
 }
 
-const fallBack = <E, R>(
-  layers: ReadonlyArray<Layer.Layer<ChatModel.ChatModel, E, R>>,
-  when: (error: ModelError) => boolean
-): Middleware.Middleware<E, R> => {
+const refuseMake = makeMiddlewareCheck(name, shapes.modelFallbackMake)
+
+/**
+ * Sends a failed request to the next model unchanged: first the run's own model, with which every call starts, then the
+ * models of `layers` in order. A `Warning` event (`model-fallback`) reports it, and `TurnRestarted` if parts of the
+ * failed turn were emitted. A turn in which the provider ran a tool is not repeated.
+ *
+ * By default every `ModelError` moves on, also errors that a retry can't fix: a rejected key, a used-up quota, a
+ * history that does not fit. The exception is `ContentFiltered`: a refused request goes to another provider only if
+ * `when` allows it.
+ *
+ * A layer is built, and its session opened, at its first use in a run, and closed at the end of the run. The layers'
+ * failures and requirements appear in the agent's type. A layer that can't be built is skipped. When no model answers,
+ * the call fails with the last failure, or the last retryable one, so that an outer `ModelRetry` starts over. Its
+ * `detail` lists the failure of each model.
+ *
+ * Middleware inside of this one sees those calls like any other.
+ */
+export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel.ChatModel, unknown, unknown>>>(
+  layers: Layers,
+  options?: { readonly when?: ((error: ModelError) => boolean) | undefined }
+): Middleware.Middleware<Layer.Error<Layers[number]>, Layer.Services<Layers[number]>> => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
+  type E = Layer.Error<Layers[number]>
+  type R = Layer.Services<Layers[number]>
+  const when = options?.when ?? ((error) => error.reason._tag !== "ContentFiltered")
   const openingsOf = makeOpenings(layers)
   return Middleware.make<E, R>({
     name,
@@ -74,34 +97,3 @@ const fallBack = <E, R>(
       )
   })
 }
-
-const refuseMake = makeMiddlewareCheck(name, shapes.modelFallbackMake)
-
-/**
- * Sends a failed request to the next model unchanged: first the run's own model, with which every call starts, then the
- * models of `layers` in order. A `Warning` event (`model-fallback`) reports it, and `TurnRestarted` if parts of the
- * failed turn were emitted. A turn in which the provider ran a tool is not repeated.
- *
- * By default every `ModelError` moves on, also errors that a retry can't fix: a rejected key, a used-up quota, a
- * history that does not fit. The exception is `ContentFiltered`: a refused request goes to another provider only if
- * `when` allows it.
- *
- * A layer is built, and its session opened, at its first use in a run, and closed at the end of the run. The layers'
- * failures and requirements appear in the agent's type. A layer that can't be built is skipped. When no model answers,
- * the call fails with the last failure, or the last retryable one, so that an outer `ModelRetry` starts over. Its
- * `detail` lists the failure of each model.
- *
- * Middleware inside of this one sees those calls like any other.
- */
-export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel.ChatModel, unknown, unknown>>>(
-  layers: Layers,
-  options?: { readonly when?: ((error: ModelError) => boolean) | undefined }
-): Middleware.Middleware<Layer.Error<Layers[number]>, Layer.Services<Layers[number]>> =>
-  refuseMake(options) ??
-  fallBack(
-    // Each layer's own error and needs are among those of all of them.
-    layers as ReadonlyArray<
-      Layer.Layer<ChatModel.ChatModel, Layer.Error<Layers[number]>, Layer.Services<Layers[number]>>
-    >,
-    options?.when ?? ((error) => error.reason._tag !== "ContentFiltered")
-  )

@@ -115,29 +115,6 @@ const race = Effect.fnUntraced(function* <E, R>(
   }
 })
 
-const hedge = <E, R>(
-  layers: ReadonlyArray<Layer.Layer<ChatModel, E, R>>,
-  given: Duration.Input
-): Middleware.Middleware<E, R> => {
-  const openingsOf = makeOpenings(layers)
-  const after = timeOf(given)
-  return Middleware.make<E, R>({
-    name,
-    check: () => timeProblem(name, { after: given }),
-    wrapModelCall: (request, next, run) => {
-      if (request.purpose !== turnPurpose) return next(request)
-      const asked = askedOf(request, run)
-      const late = `${nameOf(asked)} has not begun to answer after ${Duration.format(after)}`
-      const others = openingsOf(run).map((opening) =>
-        Effect.flatMap(opening, ({ name, session }) =>
-          Effect.as(run.warn("model-hedge", `${late}; asking ${name} too`), next({ ...request, session }))
-        )
-      )
-      return Stream.unwrap(race([Effect.succeed(next(request)), ...others], after, incomplete(asked)))
-    }
-  })
-}
-
 const refuseMake = makeMiddlewareCheck(name, shapes.modelHedgeMake)
 
 /**
@@ -154,10 +131,25 @@ const refuseMake = makeMiddlewareCheck(name, shapes.modelHedgeMake)
 export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel, unknown, unknown>>>(
   layers: Layers,
   options?: { readonly after?: Duration.Input | undefined }
-): Middleware.Middleware<Layer.Error<Layers[number]>, Layer.Services<Layers[number]>> =>
-  refuseMake(options) ??
-  hedge(
-    // Each layer's own error and requirements are in the union of all.
-    layers as ReadonlyArray<Layer.Layer<ChatModel, Layer.Error<Layers[number]>, Layer.Services<Layers[number]>>>,
-    options?.after ?? "3 seconds"
-  )
+): Middleware.Middleware<Layer.Error<Layers[number]>, Layer.Services<Layers[number]>> => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
+  const given = options?.after ?? "3 seconds"
+  const openingsOf = makeOpenings(layers)
+  const after = timeOf(given)
+  return Middleware.make<Layer.Error<Layers[number]>, Layer.Services<Layers[number]>>({
+    name,
+    check: () => timeProblem(name, { after: given }),
+    wrapModelCall: (request, next, run) => {
+      if (request.purpose !== turnPurpose) return next(request)
+      const asked = askedOf(request, run)
+      const late = `${nameOf(asked)} has not begun to answer after ${Duration.format(after)}`
+      const others = openingsOf(run).map((opening) =>
+        Effect.flatMap(opening, ({ name, session }) =>
+          Effect.as(run.warn("model-hedge", `${late}; asking ${name} too`), next({ ...request, session }))
+        )
+      )
+      return Stream.unwrap(race([Effect.succeed(next(request)), ...others], after, incomplete(asked)))
+    }
+  })
+}
