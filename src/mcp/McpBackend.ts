@@ -19,7 +19,8 @@ import * as Taint from "../middleware/Taint.ts"
 import { sha256Sync } from "../support/store/sha256.ts"
 import { decodePart } from "../support/text/percent.ts"
 import { cut } from "../support/text/text.ts"
-import { McpServers, type Resource, type ResourceContent, type Service } from "./McpServers.ts"
+import type { ResourceContent } from "./internal/model.ts"
+import { McpServers, type Resource, type Service } from "./McpServers.ts"
 
 /** A part of a path, without separators and names such as `..`. */
 const partOf = (text: string): string => {

@@ -42,7 +42,7 @@ export type Secret = string | Redacted.Redacted<string>
  * - `maxDefinitions`: bytes of JSON for the definitions of all tools together. Further tools are left out in the same
  *   way (default 256,000)
  */
-export interface Common {
+interface Common {
   readonly enabled?: boolean | undefined
   readonly tools?: ReadonlyArray<string> | undefined
   readonly approval?: "annotated" | "always" | "never" | undefined

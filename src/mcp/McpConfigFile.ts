@@ -29,7 +29,7 @@ import { oneLine } from "../support/text/untrusted.ts"
 import { expander, type Expand } from "./internal/expand.ts"
 import { repeated, toJson } from "./internal/jsonc.ts"
 import { parse as parseJson } from "./internal/wire/framing.ts"
-import type { Common, OAuth, Secret, Server, Servers } from "./McpConfig.ts"
+import type { OAuth, Secret, Server, Servers, StdioServer } from "./McpConfig.ts"
 
 /** A file that can't be read, or that is no configuration of servers. */
 export class McpConfigError extends Schema.TaggedError<McpConfigError>()("McpConfigError", {
@@ -42,10 +42,10 @@ export class McpConfigError extends Schema.TaggedError<McpConfigError>()("McpCon
  * The program whose file it is: they differ in how variables are written. Claude Code has `${NAME}` and
  * `${NAME:-default}`, the others `${env:NAME}`, `${workspaceFolder}` and `${userHome}`, VS Code `${input:id}` too.
  */
-export type Dialect = "claude" | "vscode" | "cursor"
+type Dialect = "claude" | "vscode" | "cursor"
 
 /** A value that VS Code asks its user for. */
-export interface Input {
+interface Input {
   readonly id: string
   readonly description: string
   readonly isSecret: boolean
@@ -64,7 +64,7 @@ export interface Options {
 }
 
 /** The servers of a file, and what of it was not understood. */
-export interface Parsed {
+interface Parsed {
   readonly servers: Servers
   readonly warnings: ReadonlyArray<string>
 }
@@ -210,7 +210,7 @@ const commonOf = (fields: Fields) =>
   Effect.gen(function* () {
     const isOff = fields.oneOf("disabled", [true, false]) === true || fields.oneOf("enabled", [true, false]) === false
     const pins = fields.object("pins")
-    const common: Common = defined({
+    const common: Omit<StdioServer, "type" | "command" | "args" | "env" | "cwd"> = defined({
       enabled: isOff ? false : undefined,
       tools: yield* fields.texts("tools"),
       approval: fields.oneOf("approval", ["annotated", "always", "never"]),

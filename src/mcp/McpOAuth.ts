@@ -38,8 +38,7 @@ import type { Page } from "./internal/oauth/subject.ts"
 import { type Authorize, McpAuthorization } from "./McpAuthorization.ts"
 import type { McpError } from "./McpError.ts"
 
-export { type Assertion, type Audience, byIdentityProvider, type IdentityProvider } from "./internal/oauth/assertion.ts"
-export type { Redirect }
+export { type Assertion, byIdentityProvider } from "./internal/oauth/assertion.ts"
 
 /** Options of {@link layer}. */
 export interface Options {

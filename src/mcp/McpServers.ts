@@ -50,22 +50,7 @@ import { McpAuthorization } from "./McpAuthorization.ts"
 import type { Secret, Server, Servers } from "./McpConfig.ts"
 import { McpError } from "./McpError.ts"
 
-export type {
-  Asked,
-  CallOptions,
-  Completable,
-  Logged,
-  Progress,
-  Prompt,
-  Reply,
-  Resource,
-  ResourceContent,
-  Result,
-  Sampled,
-  SampleRequest,
-  ServerTool,
-  Status
-} from "./internal/model.ts"
+export type { CallOptions, Prompt, Resource, Result, ServerTool, Status } from "./internal/model.ts"
 
 /**
  * The operations. Operations on all servers skip unavailable ones: {@link Status} says why.

@@ -105,7 +105,7 @@ describe("McpConfigFile", () => {
     })
   )
 
-  it.effect.each<readonly [string, string, McpConfigFile.Dialect]>([
+  it.effect.each<readonly [string, string, NonNullable<McpConfigFile.Options["dialect"]>]>([
     ["/p/.vscode/mcp.json", "/p", "vscode"],
     [".vscode/mcp.json", ".", "vscode"],
     ["p/.vscode/mcp.json", "p", "vscode"],

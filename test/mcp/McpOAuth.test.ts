@@ -208,7 +208,7 @@ it.live(
   () =>
     Effect.gen(function* () {
       const { requests, url } = yield* world
-      const shown: Array<McpOAuth.Audience> = []
+      const shown: Array<Parameters<McpOAuth.Assertion>[0]> = []
       const idToken = Effect.succeed(Redacted.make("hunter2"))
       const assertions: ReadonlyArray<readonly [McpOAuth.Assertion | undefined, McpConfig.OAuth, RegExp]> = [
         [undefined, {}, /jwt-bearer needs a clientId, and the `assertion` of McpOAuth\.layer/],

@@ -19,7 +19,8 @@ McpServers.layer({ s: { command: "x" } })
 McpServers.layer({ s: { type: "http", url: "https://example.com", oauth: { grant: "password" } } })
 
 // A call that handles nothing fails with McpError alone; what handlers need and fail with is added.
-declare const ask: Effect.Effect<McpServers.Reply, "nobody", Desk>
+type Reply = Effect.Success<ReturnType<NonNullable<McpServers.CallOptions["onQuestion"]>>>
+declare const ask: Effect.Effect<Reply, "nobody", Desk>
 class Desk extends Context.Service<Desk, {}>()("Desk") {}
 declare const servers: McpServers.Service
 const tool = { server: "s", tool: "t" }

@@ -10,7 +10,7 @@ import type { McpError } from "../McpError.ts"
 
 /**
  * A tool of a server. `name` is its name for models, `tool` the server's own; `digest` identifies its definition (see
- * `McpConfig.Common.pins`). Effects that the server does not declare stay undeclared.
+ * `pins` of `McpConfig`). Effects that the server does not declare stay undeclared.
  */
 export interface ServerTool {
   readonly name: string
