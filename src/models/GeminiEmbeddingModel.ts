@@ -42,7 +42,7 @@ import type { Vertex } from "./internal/wire/vertex.ts"
  *   texts fit), and 1 for Gemini models
  * - `timeout`: of one request, a minute by default
  */
-export interface Options extends EmbeddingOptions {
+interface Options extends EmbeddingOptions {
   readonly vertex?: Vertex | undefined
   readonly taskType?:
     | "RETRIEVAL_QUERY"

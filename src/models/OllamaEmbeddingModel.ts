@@ -38,7 +38,7 @@ import { countOf, listOf } from "./internal/wire/read.ts"
  * - `batchSize`: the most texts of one request, 96 by default
  * - `timeout`: of one request, a minute by default
  */
-export interface Options extends EmbeddingOptions {
+interface Options extends EmbeddingOptions {
   readonly contextWindowTokens?: number | undefined
   readonly truncate?: boolean | undefined
   readonly keepAlive?: Duration.Input | undefined

@@ -45,7 +45,7 @@ import { makeSessions } from "./internal/aiSdk/session.ts"
  *
  * A request's `parameters` are settings too, and win over those of the layer.
  */
-export interface Options extends Settings, Overrides {
+interface Options extends Settings, Overrides {
   readonly providerTools?: { readonly [name: string]: ProviderTool } | undefined
   readonly headers?: { readonly [name: string]: string | Redacted.Redacted } | undefined
   readonly timeout?: Duration.Input | undefined

@@ -42,7 +42,7 @@ import { toTurn } from "./internal/effectAi/reply.ts"
  * `supportsVision` is `true` by default: a provider without vision fails with `InvalidRequest` for an image.
  * `hostedTools` are tools that the provider runs (its web search …), offered beside the agent's own.
  */
-export interface Options {
+interface Options {
   readonly modelId?: string | undefined
   readonly provider?: string | undefined
   readonly supportsVision?: boolean | undefined

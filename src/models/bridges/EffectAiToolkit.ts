@@ -48,7 +48,7 @@ interface ApprovalRequest {
  * `approve` decides about calls of tools with `needsApproval`. Without it such a call is refused, and the model is
  * told: the toolkit's gate can't be walked around.
  */
-export interface Options<out R = never> {
+interface Options<out R = never> {
   readonly approve?: ((request: ApprovalRequest) => Effect.Effect<boolean, never, R>) | undefined
 }
 
@@ -105,8 +105,8 @@ export const fromHandlers = <Tools extends AnyTools, R = never>(
   )
 
 /** The output of a tool of this library, as the typed result of an `effect/ai` tool. */
-export const Result = Schema.Struct({ content: Schema.Array(Content.Block), details: Schema.optionalKey(Json) })
-export type Result = typeof Result.Type
+const Result = Schema.Struct({ content: Schema.Array(Content.Block), details: Schema.optionalKey(Json) })
+type Result = typeof Result.Type
 
 /** A tool of ours as an `effect/ai` tool that needs `R` to be called. It fails with a `ToolError`, as a result. */
 export type FromTool<R> = AiTool.Tool<

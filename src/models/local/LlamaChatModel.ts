@@ -51,7 +51,7 @@ import { makeWrapperTurns } from "./internal/wrapperTurn.ts"
  * A request's `parameters` may contain `temperature`, `topK`, `topP`, `minP`, `seed`, `repeatPenalty`, `maxTokens` and
  * `thinking`. They win over those of the layer.
  */
-export interface Options extends Source, Settings {
+interface Options extends Source, Settings {
   readonly contextSize?: number | undefined
   readonly sequences?: number | undefined
   readonly idle?: Duration.Input | undefined

@@ -28,7 +28,7 @@ import { loadError } from "./internal/errors.ts"
  * Options of a layer. Only `model` is needed. `contextSize` is the longest text in tokens: what the model was made
  * for, but at most 8,192, by default. A longer text fails with `InvalidRequestError`.
  */
-export interface Options extends Source {
+interface Options extends Source {
   readonly contextSize?: number | undefined
 }
 

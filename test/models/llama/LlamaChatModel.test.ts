@@ -11,7 +11,7 @@ import { buildTinyGguf } from "./tiny-gguf.mjs"
 
 vi.setConfig({ testTimeout: 60_000 })
 
-type Choice = NonNullable<LlamaChatModel.Options["codec"]>
+type Choice = NonNullable<Parameters<typeof LlamaChatModel.layer>[0]["codec"]>
 
 const choices: ReadonlyArray<Choice> = ["wrapper", "lfm2", "hermes", "qwen-xml", "gemma"]
 

@@ -29,7 +29,7 @@ export const endless = file("endless.gguf", buildTinyGguf({ endBias: -12, templa
 export const caller = file("caller.gguf", buildTinyGguf({ toolBias: 6, ctx: 8192 }))
 
 /** A layer for tests: one thread, or a small model runs hundreds of times slower; some variety, so that it ends. */
-export const layer = (options?: Partial<LlamaChatModel.Options>) =>
+export const layer = (options?: Partial<Parameters<typeof LlamaChatModel.layer>[0]>) =>
   LlamaChatModel.layer({
     model: plain,
     gpu: false,

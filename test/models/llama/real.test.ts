@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 120_000 })
 
 const model = "path" in weights ? weights.path : ""
 
-const options: LlamaChatModel.Options = {
+const options: Parameters<typeof LlamaChatModel.layer>[0] = {
   model,
   gpu: false,
   threads: 1,
