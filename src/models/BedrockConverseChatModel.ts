@@ -19,11 +19,8 @@
 import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Result from "effect/Result"
-import * as Stream from "effect/Stream"
-import { ChatModel, type ModelRequest, type Service } from "../core/ChatModel.ts"
+import { ChatModel, type Service } from "../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../core/configured.ts"
-import { IdGenerator } from "../core/IdGenerator.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
@@ -33,12 +30,10 @@ import { type Connection, makeClient } from "./internal/bedrock/client.ts"
 import { makeDecoder } from "./internal/bedrock/decode.ts"
 import { factsOf, familyOf, pricingOf } from "./internal/bedrock/models.ts"
 import { makeWriter } from "./internal/bedrock/request.ts"
-import { decodeTurn } from "./internal/turn/decodeTurn.ts"
-import { makeMediaWarner } from "./internal/turn/media.ts"
+import { makeSessions } from "./internal/turn/session.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
-import { type Origin, reservedParameter } from "./internal/wire/errors.ts"
+import type { Origin } from "./internal/wire/errors.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
-import { makeThinkingWarner, warned } from "./internal/wire/warned.ts"
 
 /**
  * Options of a layer. Only `model` is required: a model id (`amazon.nova-pro-v1:0`), a cross-region inference profile
@@ -82,9 +77,6 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
   const cache = options.cache ?? { ttl: "5m" }
   const rates = options.prices === undefined ? pricingOf(model, cache === "off" ? "5m" : cache.ttl) : undefined
   const parameters = defined({ maxOutputTokens, stop, temperature, thinking, topP })
-  const unknown = new Set<string>()
-  const warnOfMedia = makeMediaWarner()
-  const warnOfThinking = makeThinkingWarner({ provider, model })
   return {
     modelId: model,
     provider,
@@ -92,31 +84,29 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
     contextWindowTokens: options.contextWindowTokens ?? facts?.contextWindowTokens,
     structuredOutput: options.structuredOutput ?? "tool",
     prices: options.prices ?? rates?.prices ?? facts?.prices,
-    makeSession: Effect.sync(() => {
-      const write = makeWriter({
-        model,
-        family: familyOf(model),
-        efforts: facts?.efforts,
-        parameters: [parameters, options.parameters ?? {}],
-        serverTools: options.serverTools ?? [],
-        cache
+    makeSession: makeSessions(
+      { provider, model },
+      Effect.sync(() => {
+        const write = makeWriter({
+          model,
+          family: familyOf(model),
+          efforts: facts?.efforts,
+          parameters: [parameters, options.parameters ?? {}],
+          serverTools: options.serverTools ?? [],
+          cache
+        })
+        return (request, makeId) =>
+          Effect.map(Effect.fromResult(write(request)), ({ body, names, ...written }) => {
+            const collectTexts = () => saidIn(request)
+            const origin: Origin = { provider, model, secrets, said: collectTexts }
+            return {
+              ...written,
+              events: ask(body, collectTexts),
+              makeDecoder: (sink) => makeDecoder({ origin, names, makeId, cost: rates?.cost }, sink)
+            }
+          })
       })
-      const turn = Effect.fnUntraced(function* (request: ModelRequest) {
-        const makeId = yield* IdGenerator
-        const written = write(request)
-        if (Result.isFailure(written)) return yield* reservedParameter(provider, model, written.failure)
-        const { body, damaged, names, unheard } = written.success
-        const collectTexts = () => saidIn(request)
-        const origin: Origin = { provider, model, secrets, said: collectTexts }
-        const parts = decodeTurn(
-          ask(body, collectTexts),
-          (sink) => makeDecoder({ origin, names, makeId, cost: rates?.cost }, sink),
-          unknown
-        )
-        return warned(warnOfThinking(unheard), warned(warnOfMedia(damaged), parts))
-      })
-      return { nextTurn: (request) => Stream.unwrap(turn(request)) }
-    })
+    )
   }
 })
 

@@ -22,11 +22,9 @@ import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
-import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
-import { ChatModel, type ModelRequest, type Service } from "../core/ChatModel.ts"
+import { ChatModel, type Service } from "../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../core/configured.ts"
-import { IdGenerator } from "../core/IdGenerator.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
@@ -34,13 +32,10 @@ import { type Connection, makeClient } from "./internal/gemini/client.ts"
 import { makeDecoder } from "./internal/gemini/decode.ts"
 import { makeWriter } from "./internal/gemini/request.ts"
 import { factsAt, gemini } from "./internal/servers/servers.ts"
-import { decodeTurn } from "./internal/turn/decodeTurn.ts"
-import { makeMediaWarner } from "./internal/turn/media.ts"
+import { makeSessions } from "./internal/turn/session.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
-import { reservedParameter } from "./internal/wire/errors.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
-import { makeSchemaWarner, makeThinkingWarner, warned } from "./internal/wire/warned.ts"
 
 /**
  * Options of a layer. Only `model` is needed.
@@ -78,10 +73,6 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
   const isNative = gemini.ways.native?.test(name) === true
   const { maxOutputTokens, seed, stop, temperature, thinking, topK, topP } = options
   const parameters = defined({ maxOutputTokens, seed, stop, temperature, thinking, topK, topP })
-  const unknown = new Set<string>()
-  const warnOfSchema = makeSchemaWarner({ provider, model })
-  const warnOfMedia = makeMediaWarner()
-  const warnOfThinking = makeThinkingWarner({ provider, model })
   return {
     modelId: model,
     provider,
@@ -89,24 +80,26 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
     contextWindowTokens: options.contextWindowTokens ?? facts.contextWindowTokens,
     structuredOutput: options.structuredOutput ?? (isNative ? "native" : "tool"),
     prices: options.prices ?? facts.prices,
-    makeSession: Effect.sync(() => {
-      const write = makeWriter({
-        model,
-        parameters: [parameters, options.parameters ?? {}],
-        serverTools: options.serverTools ?? [],
-        efforts: facts.efforts ?? []
+    makeSession: makeSessions(
+      { provider, model },
+      Effect.sync(() => {
+        const write = makeWriter({
+          model,
+          parameters: [parameters, options.parameters ?? {}],
+          serverTools: options.serverTools ?? [],
+          efforts: facts.efforts ?? []
+        })
+        return (request, makeId) =>
+          Effect.map(Effect.fromResult(write(request)), ({ body, names, restore, ...written }) => {
+            const context = { origin: client.originOf(body), names, restore, makeId }
+            return {
+              ...written,
+              events: Stream.unwrap(client.stream(body)),
+              makeDecoder: (sink) => makeDecoder(context, sink)
+            }
+          })
       })
-      const turn = Effect.fnUntraced(function* (request: ModelRequest) {
-        const makeId = yield* IdGenerator
-        const written = write(request)
-        if (Result.isFailure(written)) return yield* reservedParameter(provider, model, written.failure)
-        const { body, damaged, lost, names, restore, unheard } = written.success
-        const context = { origin: client.originOf(body), names, restore, makeId }
-        const parts = decodeTurn(yield* client.stream(body), (sink) => makeDecoder(context, sink), unknown)
-        return warned(warnOfThinking(unheard), warned(warnOfSchema(lost), warned(warnOfMedia(damaged), parts)))
-      })
-      return { nextTurn: (request) => Stream.unwrap(turn(request)) }
-    })
+    )
   }
 })
 

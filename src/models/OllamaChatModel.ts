@@ -27,7 +27,7 @@ import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeClient, secondsOf } from "./internal/ollama/client.ts"
-import { makeSessions } from "./internal/ollama/session.ts"
+import { makeOllamaSessions } from "./internal/ollama/session.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 
@@ -95,7 +95,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     contextWindowTokens: window,
     structuredOutput: options.structuredOutput ?? "native",
     prices: options.prices,
-    makeSession: makeSessions(client, {
+    makeSession: makeOllamaSessions(client, {
       provider,
       model,
       window,

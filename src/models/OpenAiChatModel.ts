@@ -30,7 +30,7 @@ import { findModel, isReasoning } from "./internal/openai/models.ts"
 import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.ts"
 import { makeResponsesDecoder } from "./internal/openai/responsesDecode.ts"
 import { makeResponsesWriter } from "./internal/openai/responsesRequest.ts"
-import { makeSessions } from "./internal/openai/session.ts"
+import { makeApiSessions } from "./internal/openai/session.ts"
 import { jsonOf } from "./internal/openai/settings.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
@@ -88,7 +88,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     contextWindowTokens: options.contextWindowTokens ?? known?.contextWindowTokens,
     structuredOutput: options.structuredOutput ?? "native",
     prices: options.prices ?? known?.prices,
-    makeSession: makeSessions(client, {
+    makeSession: makeApiSessions(client, {
       provider,
       model,
       makeWriter: () => makeResponsesWriter(settings),

@@ -26,7 +26,7 @@ import { makeChatWriter } from "./internal/openai/chatRequest.ts"
 import { type Connection, makeClient, targetOf } from "./internal/openai/client.ts"
 import { findModel } from "./internal/openai/models.ts"
 import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.ts"
-import { makeSessions } from "./internal/openai/session.ts"
+import { makeApiSessions } from "./internal/openai/session.ts"
 import { jsonOf } from "./internal/openai/settings.ts"
 import { factsAt, plain, serverOf, type Ways } from "./internal/servers/servers.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
@@ -112,7 +112,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     modelId: model,
     provider,
     ...facts,
-    makeSession: makeSessions(client, {
+    makeSession: makeApiSessions(client, {
       provider,
       model,
       makeWriter: () => makeChatWriter(settings),

@@ -29,7 +29,7 @@ import { timeoutOf } from "../internal/wire/guardedFetch.ts"
 import type { Overrides } from "../internal/wire/overrides.ts"
 import { type ProviderTool, type Settings, settingsOf } from "./internal/aiSdk/call.ts"
 import { vendorOf } from "./internal/aiSdk/media.ts"
-import { makeSessions } from "./internal/aiSdk/session.ts"
+import { makeSdkSessions } from "./internal/aiSdk/session.ts"
 
 /**
  * Settings of a model. All are optional.
@@ -110,7 +110,7 @@ export const layer = (
         contextWindowTokens: options.contextWindowTokens ?? facts.contextWindowTokens,
         structuredOutput: options.structuredOutput ?? facts.structuredOutput ?? "tool",
         prices: options.prices ?? facts.prices,
-        makeSession: makeSessions(model, {
+        makeSession: makeSdkSessions(model, {
           settings: settingsOf(options),
           providerTools,
           headers: revealed(headers),

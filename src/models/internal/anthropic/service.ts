@@ -1,10 +1,9 @@
 /** A Claude model as the service that the library knows, wherever it is served. */
-import * as Effect from "effect/Effect"
 import type { Service } from "../../../core/ChatModel.ts"
 import type { Overrides } from "../wire/overrides.ts"
 import { pricing } from "./models.ts"
 import type { Encoding } from "./request.ts"
-import { makeSession, type Send, type Setup } from "./session.ts"
+import { makeClaudeSessions, type Send, type Setup } from "./session.ts"
 import { cacheTtl } from "./settings.ts"
 
 /**
@@ -43,6 +42,6 @@ export const makeService = ({
     contextWindowTokens: overrides.contextWindowTokens ?? profile.contextWindowTokens,
     structuredOutput: overrides.structuredOutput ?? profile.structuredOutput,
     prices: overrides.prices ?? own?.prices,
-    makeSession: Effect.sync(() => makeSession({ provider, encoding, send, secrets, idle, priced, accessToken }))
+    makeSession: makeClaudeSessions({ provider, encoding, send, secrets, idle, priced, accessToken })
   }
 }

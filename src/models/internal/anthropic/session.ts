@@ -1,20 +1,15 @@
-/** One run's line to a Claude model, over whatever transport. */
+/** Sessions with a Claude model, over any transport. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import * as Result from "effect/Result"
-import * as Stream from "effect/Stream"
-import { fromAsyncIterable, type ModelRequest, type ModelSession, type TurnPart } from "../../../core/ChatModel.ts"
-import { IdGenerator } from "../../../core/IdGenerator.ts"
+import { fromAsyncIterable, type ModelRequest, type ModelSession } from "../../../core/ChatModel.ts"
 import { isObject } from "../../../core/Json.ts"
 import { isModelError, type ModelError } from "../../../core/ModelError.ts"
 import type { Usage } from "../../../core/Usage.ts"
-import { decodeTurn } from "../turn/decodeTurn.ts"
-import { makeMediaWarner } from "../turn/media.ts"
-import { type Origin, reservedParameter } from "../wire/errors.ts"
+import { makeSessions, type Write } from "../turn/session.ts"
+import type { Origin } from "../wire/errors.ts"
 import { patiently } from "../wire/patience.ts"
 import { textsOf } from "../wire/secrets.ts"
-import { makeSchemaWarner, warned } from "../wire/warned.ts"
-import { makeDecoder } from "./decode.ts"
+import { type Fault, makeDecoder } from "./decode.ts"
 import { faultError, isMovedThinking, requestError } from "./failure.ts"
 import { makeEncoder, type Encoding } from "./request.ts"
 import type { Body } from "./wire.ts"
@@ -115,47 +110,41 @@ const dropMovedThinking = (body: Body): Body => {
   return { ...body, thinking: { ...thinking, block_binding: { prefix_mismatch_behavior: "drop_block" } } }
 }
 
-/** Opens a session. */
-export const makeSession = ({ accessToken, encoding, idle, priced, provider, secrets, send }: Setup): ModelSession => {
-  const encode = makeEncoder(encoding)
-  const known = new Set<string>()
-  const warn = makeSchemaWarner({ provider, model: encoding.model })
-  const warnOfMedia = makeMediaWarner()
-  let dropping = false
+/** Makes the opener of sessions. */
+export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession> => {
+  const { accessToken, encoding, idle, priced, provider, secrets, send } = setup
+  const { model } = encoding
 
-  const nextTurn = Effect.fnUntraced(function* (request: ModelRequest) {
-    const makeId = yield* IdGenerator
-    const encoded = encode(request)
-    if (Result.isFailure(encoded)) return yield* reservedParameter(provider, encoding.model, encoded.failure)
-    const { betas, body, damaged, names, removed } = encoded.success
-    const token = accessToken === undefined ? undefined : Redacted.value(yield* accessToken)
-    const origin: Origin = {
-      provider,
-      model: encoding.model,
-      secrets: token === undefined ? secrets : [...secrets, token],
-      said: () => saidIn(request)
-    }
-    const attempt = (signal: AbortSignal): Promise<AsyncIterable<unknown>> =>
-      dropping
-        ? send(dropMovedThinking(body), [...betas, bindingBeta], signal, token)
-        : send(body, betas, signal, token)
-    const open = (signal: AbortSignal): Promise<AsyncIterable<unknown>> =>
-      attempt(signal).catch((cause: unknown) => {
-        if (dropping || !isMovedThinking(cause)) return Promise.reject(cause)
-        dropping = true
-        return attempt(signal)
-      })
-    const events = fromAsyncIterable(
-      patiently((signal) => untilStop(signal, open), origin, idle),
-      (cause) => (isModelError(cause) ? cause : requestError(origin, cause))
-    )
-    const turn = decodeTurn(
-      events,
-      (sink) => makeDecoder({ names, priced, makeId, fail: (fault) => faultError(origin, fault) }, sink),
-      known
-    )
-    return warned(warn(removed), warned(warnOfMedia(damaged), turn))
-  })
+  const write = (): Write<unknown> => {
+    const encode = makeEncoder(encoding)
+    let isDropping = false
+    return Effect.fnUntraced(function* (request, makeId) {
+      const { betas, body, damaged, names, removed } = yield* Effect.fromResult(encode(request))
+      const token = accessToken === undefined ? undefined : Redacted.value(yield* accessToken)
+      const origin: Origin = {
+        provider,
+        model,
+        secrets: token === undefined ? secrets : [...secrets, token],
+        said: () => saidIn(request)
+      }
+      const attempt = (signal: AbortSignal): Promise<AsyncIterable<unknown>> =>
+        isDropping
+          ? send(dropMovedThinking(body), [...betas, bindingBeta], signal, token)
+          : send(body, betas, signal, token)
+      const open = (signal: AbortSignal): Promise<AsyncIterable<unknown>> =>
+        attempt(signal).catch((cause: unknown) => {
+          if (isDropping || !isMovedThinking(cause)) return Promise.reject(cause)
+          isDropping = true
+          return attempt(signal)
+        })
+      const events = fromAsyncIterable(
+        patiently((signal) => untilStop(signal, open), origin, idle),
+        (cause) => (isModelError(cause) ? cause : requestError(origin, cause))
+      )
+      const context = { names, priced, makeId, fail: (fault: Fault) => faultError(origin, fault) }
+      return { events, makeDecoder: (sink) => makeDecoder(context, sink), damaged, lost: removed }
+    })
+  }
 
-  return { nextTurn: (request): Stream.Stream<TurnPart, ModelError> => Stream.unwrap(nextTurn(request)) }
+  return makeSessions({ provider, model }, Effect.sync(write))
 }

@@ -1,13 +1,9 @@
-/** One run's line to an OpenAI API: writes a request, sends it, reads the turn. */
+/** Sessions with an OpenAI API. */
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
-import * as Stream from "effect/Stream"
+import type * as Result from "effect/Result"
 import type { ModelRequest, ModelSession } from "../../../core/ChatModel.ts"
-import { IdGenerator } from "../../../core/IdGenerator.ts"
-import { decodeTurn, type Sink, type TurnDecoder } from "../turn/decodeTurn.ts"
-import { makeMediaWarner } from "../turn/media.ts"
-import { reservedParameter } from "../wire/errors.ts"
-import { makeSchemaWarner, makeThinkingWarner, warned } from "../wire/warned.ts"
+import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
+import { makeSessions } from "../turn/session.ts"
 import type { Client } from "./client.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
 import type { Written } from "./schemas.ts"
@@ -24,27 +20,20 @@ export interface Api<Body> {
   readonly makeDecoder: (context: DecodeContext, sink: Sink) => TurnDecoder<unknown>
 }
 
-/**
- * Makes what opens sessions. What a layer says once (unknown events, lost constraints) it says once for all of them.
- */
-export const makeSessions = <Body>(client: Client, api: Api<Body>): Effect.Effect<ModelSession> => {
-  const { model, provider } = api
-  const unknown = new Set<string>()
-  const warn = makeSchemaWarner({ provider, model })
-  const warnOfMedia = makeMediaWarner()
-  const warnOfThinking = makeThinkingWarner({ provider, model })
-
-  return Effect.sync(() => {
-    const write = api.makeWriter()
-    const turn = Effect.fnUntraced(function* (request: ModelRequest) {
-      const makeId = yield* IdGenerator
-      const written = write(request)
-      if (Result.isFailure(written)) return yield* reservedParameter(provider, model, written.failure)
-      const { body, damaged, hosted, lost, names, restore, restoreCall, unheard } = written.success
-      const context: DecodeContext = { origin: client.originOf(body), names, restore, restoreCall, hosted, makeId }
-      const turn = decodeTurn(client.stream(body, api.send(body)), (sink) => api.makeDecoder(context, sink), unknown)
-      return warned(warnOfThinking(unheard), warned(warn(lost), warned(warnOfMedia(damaged), turn)))
+/** Makes the opener of sessions with an OpenAI API. */
+export const makeApiSessions = <Body>(client: Client, api: Api<Body>): Effect.Effect<ModelSession> =>
+  makeSessions(
+    api,
+    Effect.sync(() => {
+      const write = api.makeWriter()
+      return (request, makeId) =>
+        Effect.map(Effect.fromResult(write(request)), ({ body, hosted, names, restore, restoreCall, ...written }) => {
+          const context = { origin: client.originOf(body), names, restore, restoreCall, hosted, makeId }
+          return {
+            ...written,
+            events: client.stream(body, api.send(body)),
+            makeDecoder: (sink) => api.makeDecoder(context, sink)
+          }
+        })
     })
-    return { nextTurn: (request) => Stream.unwrap(turn(request)) }
-  })
-}
+  )

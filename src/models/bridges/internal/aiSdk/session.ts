@@ -7,21 +7,18 @@ import type {
   LanguageModelV4Message
 } from "@ai-sdk/provider"
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
-import * as Stream from "effect/Stream"
 import { fromAsyncIterable, type ModelRequest, type ModelSession, turnPurpose } from "../../../../core/ChatModel.ts"
-import { IdGenerator } from "../../../../core/IdGenerator.ts"
 import type { JsonObject } from "../../../../core/Json.ts"
 import type { ModelError } from "../../../../core/ModelError.ts"
 import { observed } from "../../../../support/effect/observed.ts"
 import { makeOutputFormat, makeToolbox } from "../../../internal/openai/schemas.ts"
 import type { Dialect } from "../../../internal/schema/toolSchema.ts"
-import { decodeTurn, type Sink } from "../../../internal/turn/decodeTurn.ts"
-import { makeMediaWarner } from "../../../internal/turn/media.ts"
-import { type Origin, reservedParameter } from "../../../internal/wire/errors.ts"
+import type { Sink } from "../../../internal/turn/decodeTurn.ts"
+import { makeSessions, type Write } from "../../../internal/turn/session.ts"
+import type { Origin } from "../../../internal/wire/errors.ts"
 import { patiently } from "../../../internal/wire/patience.ts"
 import { textsOf } from "../../../internal/wire/secrets.ts"
-import { makeSchemaWarner, makeWarner, warned } from "../../../internal/wire/warned.ts"
+import { makeWarner } from "../../../internal/wire/warned.ts"
 import { overlay, type ProviderTool } from "./call.ts"
 import { makeDecoder } from "./decode.ts"
 import { toModelError } from "./errors.ts"
@@ -118,13 +115,10 @@ const toolsOf = (
   ]
 }
 
-/** Makes the sessions of a layer. They share its warnings, so each appears once. */
-export const makeSessions = (model: Model, line: Line): Effect.Effect<ModelSession, ModelError> => {
+/** Makes the opener of a layer's sessions. */
+export const makeSdkSessions = (model: Model, line: Line): Effect.Effect<ModelSession, ModelError> => {
   const { modelId, provider, specificationVersion, supportedUrls } = model
   const names = { provider, model: modelId }
-  const unknown = new Set<string>()
-  const warnOfSchema = makeSchemaWarner(names)
-  const warnOfMedia = makeMediaWarner()
   const warnOfParameters = makeWarner(
     "parameters",
     (list) => `the AI SDK knows no setting of this name, and did not pass it on: ${list}. Use providerOptions`
@@ -139,23 +133,19 @@ export const makeSessions = (model: Model, line: Line): Effect.Effect<ModelSessi
     catch: toModelError({ ...names, secrets: line.secrets })
   })
 
-  return Effect.map(urlsOf, (urls) => {
+  const makeWriter = Effect.map(urlsOf, (urls): Write<unknown> => {
     const write = makePromptWriter(provider, reachOf(specificationVersion, provider, urls ?? {}))
     const toolbox = makeToolbox(line.schemas)
     const outputFormat = makeOutputFormat()
 
-    const turn = Effect.fnUntraced(function* (request: ModelRequest) {
-      const makeId = yield* IdGenerator
-      const overlaid = overlay(line.settings, request.parameters)
-      if (Result.isFailure(overlaid)) {
-        return yield* reservedParameter(provider, modelId, overlaid.failure)
-      }
+    return Effect.fnUntraced(function* (request, makeId) {
+      const overlaid = yield* Effect.fromResult(overlay(line.settings, request.parameters))
       const box = toolbox(request.tools)
       const { container, damaged, prompt } = write(request, box.names)
       const { format, lost, restore } = outputFormat(request.outputSchema)
       const tools = toolsOf(box.definitions, line.providerTools, request.purpose === turnPurpose)
       const { toolChoice } = request
-      const { providerOptions, ...settings } = overlaid.success.settings
+      const { providerOptions, ...settings } = overlaid.settings
       const call = (abortSignal: AbortSignal): LanguageModelV4CallOptions => ({
         // Each is of the type that its name has: the options of the layer are typed, and providers check a request's.
         ...(settings as Partial<LanguageModelV4CallOptions>),
@@ -179,18 +169,13 @@ export const makeSessions = (model: Model, line: Line): Effect.Effect<ModelSessi
         patiently((signal) => partsOf(() => send(model, call(signal))), origin, line.idle),
         toModelError(origin)
       )
-      const parts = decodeTurn(
-        events,
-        (sink) => makeDecoder({ origin, names: box.names, restore, makeId, warn }, sink),
-        unknown
-      )
-      return [warnOfParameters(overlaid.success.unknown), warnOfSchema(lost), warnOfMedia(damaged)].reduce(
-        (stream, warning) => warned(warning, stream),
-        parts
-      )
+      const context = { origin, names: box.names, restore, makeId, warn }
+      const warnings = [warnOfParameters(overlaid.unknown)]
+      return { events, makeDecoder: (sink) => makeDecoder(context, sink), damaged, lost, warnings }
     })
-    return { nextTurn: (request) => Stream.unwrap(turn(request)) }
   })
+
+  return makeSessions(names, makeWriter)
 }
 
 const withContainer = (

@@ -1,0 +1,52 @@
+/** Sessions of a model: each turn is written, sent and decoded, after its warnings. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { ModelRequest, ModelSession, TurnPart } from "../../../core/ChatModel.ts"
+import { IdGenerator } from "../../../core/IdGenerator.ts"
+import type { ModelError } from "../../../core/ModelError.ts"
+import { reservedParameter } from "../wire/errors.ts"
+import { makeSchemaWarner, makeThinkingWarner, warned } from "../wire/warned.ts"
+import { decodeTurn, type Sink, type TurnDecoder } from "./decodeTurn.ts"
+import { makeMediaWarner } from "./media.ts"
+
+/** A turn that is ready to be sent. */
+export interface Outgoing<Event> {
+  readonly events: Stream.Stream<Event, ModelError>
+  readonly makeDecoder: (sink: Sink) => TurnDecoder<Event>
+  /** Images and files that can't be sent. */
+  readonly damaged: ReadonlyArray<string>
+  /** Constraints of the answer's schema that the model is not held to. */
+  readonly lost?: ReadonlyArray<string> | undefined
+  /** True if thinking was requested, and the model can't be told. */
+  readonly unheard?: boolean | undefined
+  /** Further warnings. */
+  readonly warnings?: ReadonlyArray<TurnPart | undefined>
+}
+
+/** Writes a turn. It fails with the name of a reserved parameter, or with a `ModelError`. */
+export type Write<Event> = (
+  request: ModelRequest,
+  makeId: () => string
+) => Effect.Effect<Outgoing<Event>, ModelError | string>
+
+/** Makes the opener of a model's sessions. They share their warnings and unknown events, so each appears once. */
+export const makeSessions = <Event, E = never>(
+  model: { readonly provider: string; readonly model: string },
+  makeWriter: Effect.Effect<Write<Event>, E>
+): Effect.Effect<ModelSession, E> => {
+  const known = new Set<string>()
+  const warnOfSchema = makeSchemaWarner(model)
+  const warnOfMedia = makeMediaWarner()
+  const warnOfThinking = makeThinkingWarner(model)
+  return Effect.map(makeWriter, (write) => {
+    const turn = Effect.fnUntraced(function* (request: ModelRequest) {
+      const written = yield* Effect.mapError(write(request, yield* IdGenerator), (failure) =>
+        typeof failure === "string" ? reservedParameter(model.provider, model.model, failure) : failure
+      )
+      const { damaged, events, lost = [], makeDecoder, unheard = false, warnings = [] } = written
+      const all = [warnOfMedia(damaged), warnOfSchema(lost), warnOfThinking(unheard), ...warnings]
+      return all.reduce((parts, warning) => warned(warning, parts), decodeTurn(events, makeDecoder, known))
+    })
+    return { nextTurn: (request) => Stream.unwrap(turn(request)) }
+  })
+}
