@@ -40,15 +40,7 @@ import { make } from "./internal/inbox.ts"
 import { type ClassifyOptions, type Deliver, InboxError, type Options, type Service } from "./internal/inboxModel.ts"
 import type { Notify } from "./Notify.ts"
 
-export {
-  type ClassifyOptions,
-  type Deliver,
-  InboxError,
-  Item,
-  type Options,
-  type Query,
-  type Service
-} from "./internal/inboxModel.ts"
+export { InboxError } from "./internal/inboxModel.ts"
 
 /** The pending requests of all threads, and the decisions on them. */
 export class Inbox extends Context.Service<Inbox, Service>()("effect-deepagents/Inbox") {}

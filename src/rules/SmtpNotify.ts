@@ -21,7 +21,8 @@ import { loadPeer } from "../support/effect/peer.ts"
 import { defined } from "../support/json/defined.ts"
 import { cut } from "../support/text/text.ts"
 import { escaped } from "../support/text/untrusted.ts"
-import { lines, Notify, NotifyError } from "./Notify.ts"
+import { lines } from "./internal/notice.ts"
+import { Notify, NotifyError } from "./Notify.ts"
 
 /**
  * A mail server. `port` is 587 by default, with `STARTTLS` demanded; 465 speaks TLS from the start. `insecure` allows a

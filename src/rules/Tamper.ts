@@ -147,8 +147,8 @@ export const open = Effect.fnUntraced(function* (
 })
 
 /** A decision with its signature. */
-export const Signed = Schema.Struct({ decision: Approval.Decision, mac: Schema.String })
-export interface Signed extends Schema.Schema.Type<typeof Signed> {}
+const Signed = Schema.Struct({ decision: Approval.Decision, mac: Schema.String })
+interface Signed extends Schema.Schema.Type<typeof Signed> {}
 
 const encodeDecision = Schema.encodeSync(Schema.toCodecJson(Approval.Decision))
 

@@ -5,8 +5,9 @@ import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Approval from "../../core/Approval.ts"
 import type { Verdict } from "../../middleware/ApprovalClassifier.ts"
-import { Kind, type Notify, Severity } from "../Notify.ts"
+import type { Notify } from "../Notify.ts"
 import { Claim } from "./book.ts"
+import { Kind, Severity } from "./notice.ts"
 
 /** A pending request: of a thread, of a background task, or of a waiting run. */
 export const Item = Schema.Struct({

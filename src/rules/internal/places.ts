@@ -8,9 +8,9 @@ import type { SessionError } from "../../core/SessionError.ts"
 import type { Listing, Service as Store } from "../../core/SessionStore.ts"
 import type { BackgroundTasks } from "../../middleware/BackgroundTasks.ts"
 import { defined } from "../../support/json/defined.ts"
-import type { Kind, Severity } from "../Notify.ts"
 import type { Book } from "./book.ts"
 import { InboxError, type Item } from "./inboxModel.ts"
+import type { Kind, Severity } from "./notice.ts"
 
 /** A request of a run that waits in this process. */
 export interface Waiting {
