@@ -41,7 +41,7 @@ import { defined } from "../support/json/defined.ts"
 import { at, brief, problems } from "../support/text/issues.ts"
 import { normaliseName } from "../support/text/names.ts"
 import { suggestion } from "../support/text/near.ts"
-import { yaml } from "../support/text/yaml.ts"
+import { parseYaml } from "../support/text/yaml.ts"
 
 const Name = Schema.String.check(
   Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, {
@@ -175,16 +175,11 @@ const failAt =
 
 /** Reads the front matter: a map of known fields. */
 const readMatter = Effect.fnUntraced(function* (matter: string, claude: boolean, invalid: Invalid) {
-  const { parse: parseYaml } = yield* yaml
-  const raw = Result.try((): unknown => parseYaml(matter, { maxAliasCount: 0, logLevel: "silent" }))
-  if (Result.isFailure(raw)) {
-    const why = raw.failure instanceof Error ? (raw.failure.message.split("\n")[0] ?? "") : "it can't be parsed"
-    return yield* invalid(`the front matter is not valid YAML: ${why}`)
-  }
-  if (!isRecord(raw.success)) return yield* invalid("the front matter should be a map of fields")
-  const found = claude
-    ? fromClaude(raw.success)
-    : { ...raw.success, ...("tools" in raw.success ? { tools: splitNames(raw.success["tools"]) } : {}) }
+  const raw = yield* Effect.catch(parseYaml(matter, mostCharacters), (problem) =>
+    invalid(`the front matter is not valid YAML: ${problem.split("\n")[0] ?? ""}`)
+  )
+  if (!isRecord(raw)) return yield* invalid("the front matter should be a map of fields")
+  const found = claude ? fromClaude(raw) : { ...raw, ...("tools" in raw ? { tools: splitNames(raw["tools"]) } : {}) }
   const unknown = Object.keys(found).find((field) => !fields.includes(field))
   return unknown === undefined
     ? found

@@ -32,40 +32,38 @@ import * as Message from "../core/Message.ts"
 import { Sandbox } from "../core/Sandbox.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import * as ToolSchema from "../models/ToolSchema.ts"
+import { defined } from "../support/json/defined.ts"
 import { normaliseName } from "../support/text/names.ts"
 import { oneLine } from "../support/text/untrusted.ts"
 
-/** A finding: a `failure` keeps an area from working, a `warning` will surprise somebody. `advice` is the next step. */
-export const Finding = Schema.Struct({
+/** One finding: a `failure` keeps the agent from working, a `warning` will surprise somebody. */
+const Finding = Schema.Struct({
   area: Schema.Literals(["agent", "tools", "model", "sessions", "files", "sandbox", "servers"]),
   name: Schema.String,
   status: Schema.Literals(["ok", "warning", "failure"]),
   detail: Schema.String,
   advice: Schema.optionalKey(Schema.String)
 })
-export interface Finding extends Schema.Schema.Type<typeof Finding> {}
+type Finding = typeof Finding.Type
 
-/** Schema of a report. `ok` is true unless something is a failure. */
+/** Schema of a report. `ok` is false if a finding is a failure. `advice` of a finding says what to do about it. */
 export const Report = Schema.Struct({ agent: Schema.String, ok: Schema.Boolean, findings: Schema.Array(Finding) })
 export interface Report extends Schema.Schema.Type<typeof Report> {}
 
 type Area = Finding["area"]
 
-const ok = (area: Area, name: string, detail: string): Finding => ({ area, name, status: "ok", detail })
-const warning = (area: Area, name: string, detail: string, advice: string): Finding => ({
-  area,
-  name,
-  status: "warning",
-  detail,
-  advice
-})
-const failure = (area: Area, name: string, detail: string, advice: string): Finding => ({
-  area,
-  name,
-  status: "failure",
-  detail,
-  advice
-})
+const makeFinding =
+  (status: Finding["status"]) =>
+  (area: Area, name: string, detail: string, advice?: string): Finding => ({
+    area,
+    name,
+    status,
+    detail,
+    ...defined({ advice })
+  })
+const ok = makeFinding("ok")
+const warning = makeFinding("warning")
+const failure = makeFinding("failure")
 
 const dialects = ["openai", "anthropic", "gemini"] as const
 type Dialect = (typeof dialects)[number]
@@ -76,27 +74,24 @@ const dialectOf = (provider: string): Dialect => {
   return name === "google" || name === "gemini" ? "gemini" : "openai"
 }
 
-/** Limits of OpenAI: tools of a request, characters of the description of one. */
+/** Limits of OpenAI: tools of a request, characters of a tool's description. */
 const mostTools = 128
 const mostDescribed = 1024
 
-const wrongWith = (tool: ToolDefinition, all: ReadonlyArray<Dialect>): ReadonlyArray<string> =>
+const schemaProblems = (tool: ToolDefinition, all: ReadonlyArray<Dialect>): ReadonlyArray<string> =>
   all.flatMap((dialect) =>
     ToolSchema.check(ToolSchema.fit(tool.parameters, dialect), dialect).map(
       (problem) => `${tool.name} (${dialect}): ${problem}`
     )
   )
 
-/**
- * Lists what providers would refuse of an agent's tools: of all providers, or by the rules of one. Parameters are held
- * against them as a model's layer sends them.
- */
+/** Lists the tool schemas of an agent that providers would refuse: all providers, or one. */
 export const toolProblems = (
   agent: Agent.Agent<unknown, unknown, unknown>,
   options?: { readonly provider?: string | undefined }
 ): ReadonlyArray<string> => {
   const used = options?.provider === undefined ? dialects : [dialectOf(options.provider)]
-  return Agent.describe(agent).tools.flatMap((tool) => wrongWith(tool, used))
+  return Agent.describe(agent).tools.flatMap((tool) => schemaProblems(tool, used))
 }
 
 const ofAgent = ({ maxRounds, problem, toolConcurrency }: Agent.Description): ReadonlyArray<Finding> => [
@@ -113,8 +108,8 @@ const ofAgent = ({ maxRounds, problem, toolConcurrency }: Agent.Description): Re
 
 const ofTools = ({ tools }: Agent.Description, model: Service | undefined): ReadonlyArray<Finding> => {
   const used = model === undefined ? dialects : [dialectOf(model.provider)]
-  const problems = tools.flatMap((tool) => wrongWith(tool, used))
-  // Four characters a token, as everywhere where no tokeniser is.
+  const problems = tools.flatMap((tool) => schemaProblems(tool, used))
+  // Without a tokeniser, four characters count as a token.
   const tokens = Math.ceil(JSON.stringify(tools).length / 4)
   const window = model?.contextWindowTokens
   const long = tools.filter(({ description }) => description.length > mostDescribed).map(({ name }) => name)
@@ -238,27 +233,27 @@ const ofSandbox = Effect.fnUntraced(function* (sandbox: Sandbox["Service"]) {
 })
 
 /**
- * Things to check beside the agent. The check builds each layer; a layer that can't be built is a failure of its area.
- *
- * - `live`: has the model say a word, which may cost a fraction of a cent
- * - `servers`: of the Model Context Protocol, or whatever else the tools need: an effect that fails if one is not there
+ * The surroundings to check beside the agent. The check builds each layer. A layer that can't be built is a failure of
+ * its area.
  */
 export interface Options<R = never> {
+  /** Asks the model for one word, which may cost a fraction of a cent. */
   readonly live?: boolean | undefined
   readonly model?: Layer.Layer<ChatModel, Problem, R> | undefined
   readonly sessions?: Layer.Layer<SessionStore, Problem, R> | undefined
   readonly files?: Layer.Layer<Backend, Problem, R> | undefined
   readonly sandbox?: Layer.Layer<Sandbox, Problem, R> | undefined
+  /** Servers that tools need, by name. The effect fails if its server can't be reached. */
   readonly servers?: { readonly [name: string]: Effect.Effect<unknown, Problem, R> } | undefined
 }
 
 /** An error that a person can read. */
-export interface Problem {
+interface Problem {
   readonly message: string
 }
 
-/** Builds a layer, and checks its service. A failure to build it is a finding. */
-const built = <I, S, R, R2>(
+/** Builds a layer and checks its service. A layer that can't be built is the finding. */
+const checkLayer = <I, S, R, R2>(
   area: Area,
   layer: Layer.Layer<I, Problem, R> | undefined,
   tag: Context.Service<I, S>,
@@ -271,7 +266,7 @@ const built = <I, S, R, R2>(
         Effect.catch(({ message }) => Effect.succeed([failure(area, "opened", oneLine(message), advice)]))
       )
 
-/** Checks an agent: nothing of it is run, and no tool is called. */
+/** Checks an agent without running it or its tools. */
 export const check = Effect.fnUntraced(function* <R = never>(
   agent: Agent.Agent<unknown, unknown, unknown>,
   options: Options<R> = {}
@@ -280,7 +275,7 @@ export const check = Effect.fnUntraced(function* <R = never>(
   const live = options.live === true
   const withTools = (model: Service) =>
     Effect.map(ofModel(model, live), (found) => [...ofTools(described, model), ...found])
-  const model = yield* built("model", options.model, ChatModel, withTools, "set the key, or name another model")
+  const model = yield* checkLayer("model", options.model, ChatModel, withTools, "set the key, or name another model")
   const isAsked = model.some(({ area }) => area === "tools")
   const servers = yield* Effect.forEach(
     Object.entries(options.servers ?? {}),
@@ -295,9 +290,15 @@ export const check = Effect.fnUntraced(function* <R = never>(
     ...ofAgent(described),
     ...(isAsked ? [] : ofTools(described, undefined)),
     ...model,
-    ...(yield* built("sessions", options.sessions, SessionStore, ofSessions, "check its file, its rights, its server")),
-    ...(yield* built("files", options.files, Backend, ofFiles, "check the folder and its rights")),
-    ...(yield* built("sandbox", options.sandbox, Sandbox, ofSandbox, "check that it is up")),
+    ...(yield* checkLayer(
+      "sessions",
+      options.sessions,
+      SessionStore,
+      ofSessions,
+      "check its file, its rights, its server"
+    )),
+    ...(yield* checkLayer("files", options.files, Backend, ofFiles, "check the folder and its rights")),
+    ...(yield* checkLayer("sandbox", options.sandbox, Sandbox, ofSandbox, "check that it is up")),
     ...servers
   ]
   return { agent: described.name, ok: findings.every(({ status }) => status !== "failure"), findings }

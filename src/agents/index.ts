@@ -1,4 +1,4 @@
-/** Agents as files, their prompts, and a look at what is missing. */
+/** Agents as files, their prompts, and a check of their surroundings. */
 export * as AgentFile from "./AgentFile.ts"
 export * as Doctor from "./Doctor.ts"
 export * as Prompts from "./Prompts.ts"

@@ -49,13 +49,13 @@ describe("FileTools", () => {
       assert.deepStrictEqual(Object.fromEntries(flags), {
         ls: "idempotent readOnly",
         read_file: "idempotent paged readOnly",
-        write_file: "destructive idempotent",
-        edit_file: "destructive",
+        write_file: "destructive editsFiles idempotent",
+        edit_file: "destructive editsFiles",
         delete_file: "destructive idempotent",
-        move_file: "",
+        move_file: "editsFiles",
         glob: "idempotent readOnly",
         grep: "idempotent readOnly",
-        execute: "destructive openWorld volatile"
+        execute: "destructive openWorld runsCommands volatile"
       })
     })
 

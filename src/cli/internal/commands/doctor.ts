@@ -43,14 +43,14 @@ export const doctor = Effect.fnUntraced(function* (
       ])
     )
   })
-  const broken: ReadonlyArray<Doctor.Finding> = app.agents.problems.map(({ path, problem }) => ({
+  const broken: ReadonlyArray<Doctor.Report["findings"][number]> = app.agents.problems.map(({ path, problem }) => ({
     area: "agent",
     name: path,
     status: "failure",
     detail: problem,
     advice: "mend the file, or take it away"
   }))
-  const unread = problems.map((detail): Doctor.Finding => ({
+  const unread = problems.map((detail): Doctor.Report["findings"][number] => ({
     area: "servers",
     name: "configuration",
     status: "warning",
