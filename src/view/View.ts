@@ -1,10 +1,10 @@
 /**
- * The view of a run: what a terminal, a web page or an editor shows of it, as a pure reducer over its events.
+ * The view of a run for a terminal, a web page or an editor: a pure reducer over its events.
  *
- * `reduce` gives the view after an event, and the parts that are finished by it. A part is final: it is appended to what
- * is shown, once. What still changes is in the view: the open text, running calls, sub-agents, the plan, requests.
- * All texts are harmless for a terminal: no escape codes, no control characters, none that turn or hide text. They come
- * from models, tools and files, and are text, never markup of a page.
+ * `reduce` gives the view after an event, and the parts that the event finished. A part is final: append it to the
+ * screen once. The view holds the unfinished rest: the open text, running calls, sub-agents, the plan, requests. All
+ * texts are safe for a terminal: without escape codes, control characters, and characters that turn or hide text. They
+ * come from models, tools and files, so a page shows them as text, never as markup.
  *
  * ```ts
  * import { Effect, Stream } from "effect"
@@ -24,13 +24,13 @@ import * as HashMap from "effect/HashMap"
 import type { AgentEvent } from "../core/AgentEvent.ts"
 import type { Message } from "../core/Message.ts"
 import * as Usage from "../core/Usage.ts"
-import { clean, cleanLine, escapeUnseen } from "../support/text/clean.ts"
+import { clean, escapeUnseen } from "../support/text/clean.ts"
 import * as Blocks from "./internal/blocks.ts"
 import type { Call, Part, View } from "./internal/model.ts"
 import * as Reduce from "./internal/reduce.ts"
 import { partsOf } from "./internal/replay.ts"
 
-export type { Call, Part, Pending, Subagent, View } from "./internal/model.ts"
+export type { Call, Part, View } from "./internal/model.ts"
 
 /** The view before the first event. */
 export const empty: View = {
@@ -55,25 +55,18 @@ export const empty: View = {
   total: Usage.zero
 }
 
-/**
- * Gives the view after an event, and the parts that it finished. Events of one run after the other may be reduced into
- * one view.
- */
+/** Gives the view after an event, and the parts that the event finished. One view may follow many runs. */
 export const reduce: (view: View, event: AgentEvent) => readonly [View, ReadonlyArray<Part>] = Reduce.reduce
 
-/** Gives the text that is still being written: the open block of Markdown, or the end of a long one. */
+/** Gives the unfinished text: the open block of Markdown, or the end of a long one. */
 export const openText = (view: View): string => clean(Blocks.openText(view.text))
 
-/** Gives the calls that run or are being written, those of sub-agents included, in the order in which they began. */
+/** Gives the open calls, also of sub-agents, in the order of their begin. */
 export const calls = (view: View): ReadonlyArray<Call> =>
   HashMap.toValues(view.calls).toSorted((left, right) => left.order - right.order)
 
-/** Gives the parts of a conversation that is stored: what is shown before it goes on. */
+/** Gives the parts of a stored conversation. */
 export const ofMessages = (messages: Iterable<Message>): ReadonlyArray<Part> => partsOf(messages)
 
-/** Makes a text harmless for a terminal, on one line or as it is. */
-export const harmless = (text: string, options?: { readonly oneLine?: boolean | undefined }): string =>
-  options?.oneLine === true ? cleanLine(text) : clean(text)
-
-/** Writes out what can't be seen in a text, as `‹U+202E›`: for a text that somebody decides on. */
+/** Replaces invisible characters by their code (`‹U+202E›`), in a text that somebody decides on. */
 export const withMarks: (text: string) => string = escapeUnseen

@@ -12,6 +12,7 @@ import { load } from "../../src/cli/internal/markdown/highlight.ts"
 import { render, renderLive } from "../../src/cli/internal/markdown/markdown.ts"
 import { partLines } from "../../src/cli/internal/render/part.ts"
 import { fit, styleOf, wrap } from "../../src/cli/internal/render/style.ts"
+import { clean, cleanLine } from "../../src/support/text/clean.ts"
 import { inPieces, type Parser, slowOn } from "../fuzz/pieces.ts"
 
 /** Pieces that matter to Markdown, shells and terminals. */
@@ -91,8 +92,8 @@ const parsers: Readonly<Record<string, Parser>> = {
     for (const language of ["ts", "python", "xml", "bash", "yaml"]) highlight(text, language, style)
   },
   "text made harmless": (text) => {
-    View.harmless(text)
-    View.harmless(text, { oneLine: true })
+    clean(text)
+    cleanLine(text)
     View.withMarks(text)
   },
   "a line that is too long": (text) => {

@@ -11,6 +11,7 @@ import { frameOf } from "../../src/cli/internal/render/live.ts"
 import { partLines } from "../../src/cli/internal/render/part.ts"
 import { fit, styleOf } from "../../src/cli/internal/render/style.ts"
 import { type Theme, themes } from "../../src/cli/internal/render/themes.ts"
+import { clean } from "../../src/support/text/clean.ts"
 import { scaled } from "../scale.ts"
 
 const plain = styleOf(false)
@@ -205,7 +206,7 @@ describe("lines", () => {
         fc.string({ unit: "grapheme", maxLength: 400 }),
         fc.integer({ min: 20, max: 250 }),
         (raw, columns) => {
-          const text = View.harmless(raw)
+          const text = clean(raw)
           const around = {
             now: 0,
             frame: 0,

@@ -1,9 +1,9 @@
 /**
- * Cuts streamed Markdown into blocks, behind which nothing can change them. It reads line by line, so how a text came in
- * pieces makes no difference.
+ * Cuts streamed Markdown into finished blocks, which later text can't change. It reads line by line, so the cuts of the
+ * stream make no difference.
  */
 
-/** A finished block: Markdown, or lines of a fenced listing; a long listing comes in pieces, of which `more` follow. */
+/** A finished block: Markdown, or lines of a fenced listing. A long listing comes in pieces; `more` follow. */
 export type Block =
   | { readonly kind: "text"; readonly text: string }
   | {
@@ -20,23 +20,23 @@ interface Fence {
   readonly isFirst: boolean
 }
 
-/** The state of a text that is still coming. `lines` are whole ones of the open block, `tail` is the line that is not. */
+/** The state of an unfinished text: the whole `lines` of the open block, and the unfinished line (`tail`). */
 export interface Splitter {
   readonly lines: ReadonlyArray<string>
   readonly tail: string
   readonly fence: Fence | undefined
-  /** Lines of a list; inside of it, the mark of a fence that is open. */
+  /** Set in a list, with the mark of an open fence inside of it. */
   readonly list: { readonly fence: string | undefined } | undefined
-  /** Definitions of links so far, by what they are referred to by: later blocks are read without this one. */
+  /** Definitions of links so far, by their labels: a later block may refer to them. */
   readonly links: ReadonlyMap<string, string>
 }
 
 export const empty: Splitter = { lines: [], tail: "", fence: undefined, list: undefined, links: new Map() }
 
-/** Blocks of more lines are parted where they can be: the live part of the screen is small. */
+/** The most lines of a block that can be split: the live part of the screen is small. */
 const most = 24
 
-/** A list or a table is a block, however long; one of more lines is parted anyway: its lines are looked at again. */
+/** The most lines of a list or a table. A list is read again with each new line. */
 const mostOfOne = 500
 
 const opening = /^ {0,3}(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/
@@ -57,14 +57,14 @@ interface Working {
   links: ReadonlyMap<string, string>
 }
 
-/** Definitions that are kept, and the longest of them, in characters. */
+/** The most definitions that are kept, and the longest one in characters. */
 const mostLinks = 200
 const longestLink = 500
 const definition = /^ {0,3}\[([^[\]]{1,200})\]:[ \t]*\S/
 const reference = /\[([^[\]]{1,200})\]/g
 
-/** A block with the definitions of earlier blocks that it refers to. */
-const whole = (state: Working): string => {
+/** Joins the lines of a block, with the earlier definitions that it refers to. */
+const joinLines = (state: Working): string => {
   const text = state.lines.join("\n").trimEnd()
   const labelled = state.lines.flatMap((line): ReadonlyArray<readonly [string, string]> => {
     const label = line.length > longestLink ? undefined : definition.exec(line)?.[1]
@@ -88,7 +88,7 @@ const finish = (state: Working, out: Array<Block>): void => {
       more: false
     })
   } else if (lines.some((line) => line.trim() !== "")) {
-    out.push({ kind: "text", text: whole(state) })
+    out.push({ kind: "text", text: joinLines(state) })
   }
   state.lines = []
   state.fence = undefined
@@ -125,28 +125,22 @@ const inList = (
   if (fence !== undefined) state.fence = { mark: fence, language: "", isFirst: true }
 }
 
+/** Reports whether a line ends the open list: the next item of a long list, or a line outside of it. */
+const endsList = (lines: ReadonlyArray<string>, line: string): boolean => {
+  if (topMarker.test(line)) return lines.length >= most
+  if (line.trim() === "" || marker.test(line) || /^(?: {2,}|\t)/.test(line)) return false
+  return lines.at(-1)?.trim() === "" || opening.test(line) || heading.test(line)
+}
+
 const take = (state: Working, raw: string, out: Array<Block>): void => {
   const line = raw.endsWith("\r") ? raw.slice(0, -1) : raw
   const { fence, list } = state
   if (fence !== undefined) return inFence(state, fence, line, out)
-  if (list !== undefined) {
-    const afterBlank = state.lines.at(-1)?.trim() === ""
-    const isIndented = /^(?: {2,}|\t)/.test(line)
-    if (list.fence === undefined) {
-      const isNew = topMarker.test(line) && state.lines.length >= most
-      const isOver =
-        line.trim() !== "" &&
-        !marker.test(line) &&
-        !isIndented &&
-        (afterBlank || opening.test(line) || heading.test(line))
-      if (isNew || isOver) {
-        finish(state, out)
-        return take(state, raw, out)
-      }
-    }
+  if (list !== undefined && (list.fence !== undefined || !endsList(state.lines, line))) {
     return inList(state, list, line, out)
   }
-  if (line.trim() === "") return finish(state, out)
+  if (list !== undefined || line.trim() === "" || heading.test(line)) finish(state, out)
+  if (line.trim() === "") return
   const opened = opening.exec(line)
   if (opened !== null) {
     finish(state, out)
@@ -157,13 +151,12 @@ const take = (state: Working, raw: string, out: Array<Block>): void => {
     finish(state, out)
     return inList(state, { fence: undefined }, line, out)
   }
-  if (heading.test(line)) finish(state, out)
   state.lines.push(line)
   const { length } = state.lines
   if (heading.test(line) || length >= mostOfOne || (length >= most && !row.test(line))) finish(state, out)
 }
 
-/** Takes a piece of text, and gives the blocks that it finished. */
+/** Adds a piece of text, and gives the blocks that it finishes. */
 export const feed = (splitter: Splitter, text: string): readonly [Splitter, ReadonlyArray<Block>] => {
   const pieces = text.split("\n")
   if (pieces.length === 1) return [{ ...splitter, tail: splitter.tail + text }, []]
@@ -175,7 +168,7 @@ export const feed = (splitter: Splitter, text: string): readonly [Splitter, Read
   return [{ ...state, tail }, out]
 }
 
-/** Ends the text: what is left is a block. */
+/** Ends the text. The rest is a block. */
 export const end = (splitter: Splitter): ReadonlyArray<Block> => {
   const out: Array<Block> = []
   const { fence, lines, links, list } = splitter
@@ -188,7 +181,7 @@ export const end = (splitter: Splitter): ReadonlyArray<Block> => {
 /** The longest open text that is shown, in characters. */
 const shownLength = 6_000
 
-/** The open block, or its end if it is long, as Markdown. */
+/** Gives the open block as Markdown, or the end of a long one. */
 export const openText = ({ fence, lines, tail }: Splitter): string => {
   let text = tail.slice(-shownLength)
   for (let index = lines.length - 1; index >= 0 && text.length < shownLength; index--) {

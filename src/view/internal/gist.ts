@@ -6,10 +6,10 @@ import { cut } from "../../support/text/text.ts"
 
 const longest = 400
 
-/** The argument that says what a call is about, by the names that the library's tools have. */
+/** Arguments that describe a call, the most telling first. */
 const telling = ["command", "file_path", "path", "pattern", "query", "url", "question"]
 
-/** Gist of a call, on one line. */
+/** Gives the gist of a call, on one line. */
 export const gist = (args: JsonObject): string => {
   const agent = args["subagent_type"]
   const task = args["description"]
@@ -19,11 +19,11 @@ export const gist = (args: JsonObject): string => {
   return cut(cleanLine(about ?? describeArguments(args)), longest)
 }
 
-/** The part of a result that is kept: enough to look at, not enough to fill the memory. */
+/** The longest result that is kept, in characters. */
 const keptOutput = 4_000
 
-/** A result for people: a summary on one line, a diff if it changed something, and the beginning of its text. */
-export interface Told {
+/** A result for people: a summary on one line, a diff of its changes, the beginning of its text. */
+interface Summary {
   readonly summary: string
   readonly diff: string | undefined
   readonly output: string
@@ -32,7 +32,7 @@ export interface Told {
 const number = (value: Json | undefined): number => (typeof value === "number" ? value : 0)
 const text = (value: Json | undefined): string => (typeof value === "string" ? cleanLine(value) : "")
 
-const counted = (details: JsonObject): string | undefined => {
+const summaryOf = (details: JsonObject): string | undefined => {
   switch (text(details["kind"])) {
     case "read":
       return details["totalLines"] === undefined
@@ -74,15 +74,15 @@ const diffOf = (details: JsonObject): string | undefined => {
   return diffs.length === 0 ? undefined : clean(diffs.join("\n"))
 }
 
-/** Outcome of a call. */
-export const told = (result: string, details: Json | undefined): Told => {
+/** Summarises the result of a call. */
+export const summarise = (result: string, details: Json | undefined): Summary => {
   const output = clean(cut(result, keptOutput))
   const facts = isObject(details) ? details : {}
   const first = output.split("\n").find((line) => line.trim() !== "") ?? ""
-  return { summary: counted(facts) ?? cut(cleanLine(first), 200), diff: diffOf(facts), output }
+  return { summary: summaryOf(facts) ?? cut(cleanLine(first), 200), diff: diffOf(facts), output }
 }
 
-/** The last lines that a running tool said. */
+/** Gives the last output of a running tool. */
 export const progressOf = (progress: Json): string => {
   const said = isObject(progress) ? (progress["output"] ?? progress["message"]) : progress
   return clean(typeof said === "string" ? said.slice(-2_000) : stringify(said ?? progress).slice(0, 400)).trimEnd()

@@ -7,18 +7,18 @@ import type * as Usage from "../../core/Usage.ts"
 import type * as Blocks from "./blocks.ts"
 
 /**
- * A finished part, in the order in which it is shown:
+ * A finished part, in the order of the screen:
  *
- * - `user`: what a person said
+ * - `user`: a message of a person
  * - `text`: a block of the answer, as Markdown
- * - `code`: a listing of the answer; a long one comes in pieces, of which `more` follow
- * - `thinking`: what the model thought before it spoke
- * - `tool`: a call and what came of it; `gist` is what it was about, `output` what the model read, cut
- * - `subagent`: a sub-agent that is done
+ * - `code`: a listing of the answer. A long one comes in pieces; `more` follow
+ * - `thinking`: the reasoning before an answer
+ * - `tool`: a call with its result. `gist` is its main argument, `output` the beginning of the result
+ * - `subagent`: a sub-agent that ended
  * - `decision`: an approval, a refusal or an answer
- * - `note`: what happened to the run itself
- * - `sources`: what the answer cites, by number
- * - `turnEnd`: the end of a turn, and what it cost
+ * - `note`: a message about the run itself
+ * - `sources`: the citations of the answer, by number
+ * - `turnEnd`: the end of a turn, with its use
  */
 export type Part =
   | { readonly kind: "user"; readonly text: string; readonly attachments: number }
@@ -63,10 +63,7 @@ export type Part =
       readonly millis: number
     }
 
-/**
- * A call that runs, or is being written by the model. `order` is its place among those of the turn, `output` is what it
- * said last.
- */
+/** A call that runs, or that the model writes. `order` is its place in the turn, `output` its latest progress. */
 export interface Call {
   readonly key: string
   readonly runId: string
@@ -78,7 +75,7 @@ export interface Call {
   readonly isWritten: boolean
 }
 
-/** A sub-agent at work. `last` is what it did last. */
+/** A sub-agent at work. `last` is its latest call. */
 export interface Subagent {
   readonly runId: string
   readonly path: ReadonlyArray<string>
@@ -89,11 +86,8 @@ export interface Subagent {
   readonly startedAt: number
 }
 
-/**
- * A decision that somebody has to make. The texts are as they came: `withMarks` makes them fit to be
- * read by who decides.
- */
-export interface Pending {
+/** A request for a decision. Show its texts through `withMarks`. */
+interface Pending {
   readonly id: string
   readonly runId: string
   readonly path: ReadonlyArray<string>
@@ -106,9 +100,9 @@ export interface Pending {
 }
 
 /**
- * The changing half of what is shown. Times are milliseconds since the epoch. `usage` is of the turn, `total` of all
- * turns; `context` is what filled the window of the last request. `calls` are by their keys, so that an event costs the same
- * however many there are; `View.calls` has them in order. `begun` counts those of the turn.
+ * The unfinished part of the screen. Times are milliseconds since the epoch. `usage` counts the turn, `total` all turns.
+ * `context` measures the last request. `calls` are by key, so that the cost of an event does not grow; `View.calls` sorts
+ * them. `begun` counts the calls of the turn.
  */
 export interface View {
   readonly runId: string | undefined

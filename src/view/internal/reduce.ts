@@ -1,4 +1,4 @@
-/** The reducer of `View`: events of all runs of a tree, told apart by the ids of their runs. */
+/** The reducer of `View` over the events of a run and its sub-agents. */
 import * as HashMap from "effect/HashMap"
 import * as Option from "effect/Option"
 import type { AgentEvent, Of } from "../../core/AgentEvent.ts"
@@ -11,7 +11,7 @@ import { defined } from "../../support/json/defined.ts"
 import { clean, cleanLine } from "../../support/text/clean.ts"
 import { cut } from "../../support/text/text.ts"
 import * as Blocks from "./blocks.ts"
-import { gist, progressOf, told } from "./gist.ts"
+import { gist, progressOf, summarise } from "./gist.ts"
 import type { Call, Part, Subagent, View } from "./model.ts"
 import { partOf, userPart } from "./replay.ts"
 
@@ -19,7 +19,7 @@ type Step = readonly [View, ReadonlyArray<Part>]
 
 const just = (view: View): Step => [view, []]
 
-/** Length of thoughts, in characters. */
+/** The longest reasoning that is kept, in characters. */
 const keptThoughts = 2_000
 
 const keyOf = (event: { readonly runId: string; readonly callId: string }): string => `${event.runId}/${event.callId}`
@@ -30,7 +30,7 @@ const note = (level: "info" | "warning" | "error", text: string): Part => ({
   text: cleanLine(text)
 })
 
-/** Ends the open text and the open thoughts. */
+/** Ends the open text and the open reasoning. */
 const flush = (view: View, at: number): Step => {
   const [quiet, thoughts] = endThinking(view, at)
   const blocks = Blocks.end(quiet.text)
@@ -115,8 +115,8 @@ const begin = (view: View, event: Of<"RunStarted">): View => ({
   usage: zero
 })
 
-/** Calls of the outermost run that had no answer when it ended, with what they said so far. */
-const cutOff = (view: View, event: Of<"RunFailed" | "RunInterrupted">): ReadonlyArray<Part> =>
+/** The calls of the outermost run that had no result at its end, with their output so far. */
+const openCalls = (view: View, event: Of<"RunFailed" | "RunInterrupted">): ReadonlyArray<Part> =>
   HashMap.toValues(view.calls)
     .filter(({ isWritten, runId }) => isWritten && runId === event.runId)
     .toSorted((left, right) => left.order - right.order)
@@ -125,12 +125,12 @@ const cutOff = (view: View, event: Of<"RunFailed" | "RunInterrupted">): Readonly
       name,
       gist,
       isError: true,
-      ...told(output, undefined),
+      ...summarise(output, undefined),
       summary: "It was interrupted. Whether it had an effect is not known.",
       millis: Math.max(0, event.at - startedAt)
     }))
 
-/** The end of the outermost run: nothing of it is open any more. */
+/** Ends the outermost run. */
 const settle = (
   view: View,
   event: Of<"RunCompleted" | "RunFailed" | "RunInterrupted">,
@@ -154,7 +154,7 @@ const settle = (
     },
     [
       ...parts,
-      ...(event._tag === "RunCompleted" ? [] : cutOff(done, event)),
+      ...(event._tag === "RunCompleted" ? [] : openCalls(done, event)),
       ...notes,
       ...sources,
       { kind: "turnEnd", stopReason, usage: event.usage, millis }
@@ -162,11 +162,11 @@ const settle = (
   ]
 }
 
-const toolDone = (view: View, event: Of<"ToolCompleted" | "ToolFailed">): Step => {
+const endCall = (view: View, event: Of<"ToolCompleted" | "ToolFailed">): Step => {
   const key = keyOf(event)
   const call = callOf(view, key)
   const rest = withoutCall(view, key)
-  // Calls of a tool itself belong to its own line.
+  // A call inside of another call has no line.
   if (event.parent !== undefined) return just(rest)
   return [
     rest,
@@ -176,14 +176,14 @@ const toolDone = (view: View, event: Of<"ToolCompleted" | "ToolFailed">): Step =
         name: cleanLine(event.toolName),
         gist: call?.gist ?? "",
         isError: event._tag === "ToolFailed",
-        ...told(event.text, event.details),
+        ...summarise(event.text, event.details),
         millis: event.durationMillis
       }
     ]
   ]
 }
 
-const heard = (view: View, event: Of<"MessageAppended">): Step => {
+const addMessage = (view: View, event: Of<"MessageAppended">): Step => {
   const { message } = event
   if (message.role === "tool" || message.role === "system") return just(view)
   const isSaid = message.role === "human" && message.source === undefined
@@ -192,24 +192,24 @@ const heard = (view: View, event: Of<"MessageAppended">): Step => {
   return [rest, message.role === "human" ? [...parts, userPart(message)] : parts]
 }
 
-const thought = (view: View, event: Of<"ReasoningDelta">): View => {
+const addReasoning = (view: View, event: Of<"ReasoningDelta">): View => {
   const thinking = view.thinking ?? { text: "", characters: 0, startedAt: event.at }
   const text = cut(thinking.text + event.text, keptThoughts, "")
   return { ...view, thinking: { ...thinking, text, characters: thinking.characters + event.text.length } }
 }
 
-const spoke = (view: View, event: Of<"TextDelta">): Step => {
+const addText = (view: View, event: Of<"TextDelta">): Step => {
   const [spoken, thoughts] = endThinking(view, event.at)
   const [text, blocks] = Blocks.feed(spoken.text, event.text)
   return [{ ...spoken, text }, blocks.length === 0 ? thoughts : [...thoughts, ...blocks.map(partOf)]]
 }
 
-const restarted = (view: View, event: Of<"TurnRestarted">): Step => {
+const restartTurn = (view: View, event: Of<"TurnRestarted">): Step => {
   const [rest, parts] = flush({ ...view, calls: HashMap.filter(view.calls, ({ isWritten }) => isWritten) }, event.at)
   return [rest, [...parts, note("warning", `↻ the answer starts again: ${event.reason}`)]]
 }
 
-const found = (view: View, event: Of<"SourcesFound">): View => ({
+const addSources = (view: View, event: Of<"SourcesFound">): View => ({
   ...view,
   sources: [
     ...view.sources,
@@ -221,7 +221,7 @@ const found = (view: View, event: Of<"SourcesFound">): View => ({
   ]
 })
 
-const delegated = (view: View, event: Of<"SubagentStarted">): View => {
+const startSubagent = (view: View, event: Of<"SubagentStarted">): View => {
   const call = callOf(view, keyOf(event))
   const agent: Subagent = {
     runId: event.childRunId,
@@ -235,7 +235,7 @@ const delegated = (view: View, event: Of<"SubagentStarted">): View => {
   return { ...view, subagents: [...view.subagents, agent] }
 }
 
-const returned = (view: View, event: Of<"SubagentCompleted">): Step => {
+const endSubagent = (view: View, event: Of<"SubagentCompleted">): Step => {
   const agent = view.subagents.find(({ runId }) => runId === event.childRunId)
   if (agent === undefined) return just(view)
   const { calls, path, startedAt, task } = agent
@@ -247,7 +247,7 @@ const returned = (view: View, event: Of<"SubagentCompleted">): Step => {
   ]
 }
 
-const asked = (view: View, event: Of<"ApprovalRequested">): View => {
+const addPending = (view: View, event: Of<"ApprovalRequested">): View => {
   const { allow, answer, arguments: args, description, expiresAt, id, path, runId, toolName } = event
   const names = { path: path.map(cleanLine), toolName: cleanLine(toolName) }
   return {
@@ -256,8 +256,8 @@ const asked = (view: View, event: Of<"ApprovalRequested">): View => {
   }
 }
 
-/** A call that the model is writing. A sub-agent's is not shown before it runs. */
-const written = (view: View, event: Of<"ToolCallDelta">): Step => {
+/** Shows a call while the model writes it. */
+const writeCall = (view: View, event: Of<"ToolCallDelta">): Step => {
   const [quiet, parts] = event.delta === "" ? flush(view, event.at) : just(view)
   const next = withCall(quiet, event, (call) => ({
     name: cleanLine(event.toolName),
@@ -269,22 +269,17 @@ const written = (view: View, event: Of<"ToolCallDelta">): Step => {
   return [next, parts]
 }
 
-/** A sub-agent's calls are kept for what they begin in their turn, and shown as the last thing that it did. */
-const called = (view: View, event: Of<"ToolCalled">, isRoot: boolean): Step => {
-  const about = gist(event.arguments)
-  const [quiet, parts] = isRoot ? flush(view, event.at) : just(view)
-  const next = withCall(quiet, event, () => ({
+/** Adds a call that begins. Calls of sub-agents are kept, as they name the sub-agents that they start. */
+const startCall = (view: View, event: Of<"ToolCalled">): View =>
+  withCall(view, event, () => ({
     name: cleanLine(event.toolName),
-    gist: about,
+    gist: gist(event.arguments),
     output: "",
     startedAt: event.at,
     isWritten: true
   }))
-  const last = `${cleanLine(event.toolName)} ${about}`.trim()
-  return [withSubagent(next, event.runId, (agent) => ({ ...agent, calls: agent.calls + 1, last })), parts]
-}
 
-const progressed = (view: View, event: Of<"ToolProgress">): View =>
+const showProgress = (view: View, event: Of<"ToolProgress">): View =>
   HashMap.has(view.calls, keyOf(event))
     ? withCall(view, event, (call) => ({
         name: cleanLine(event.toolName),
@@ -301,85 +296,89 @@ const shownSlots: { readonly [slot: string]: (value: Json) => Pick<View, "tasks"
   [BackgroundTasks.slot.name]: (value) => ({ tasks: tasksOf(value) })
 }
 
-const slotChanged = (view: View, { slot, value }: Of<"StateChanged">): View =>
+const showSlot = (view: View, { slot, value }: Of<"StateChanged">): View =>
   Object.hasOwn(shownSlots, slot) ? { ...view, ...shownSlots[slot]?.(value) } : view
 
-const compacted = ({ tokensAfter, tokensBefore }: Of<"Compacted">): Part =>
-  note("info", `The conversation was compacted: ${tokensBefore} → ${tokensAfter} tokens (estimated)`)
+type Tag = AgentEvent["_tag"]
+type Handlers = { readonly [Name in Tag]: (view: View, event: Of<Name>) => Step }
 
-/** Events of any run: of the outermost one, or of a sub-agent, which has a line and no words of its own. */
+const addTokens = (view: View, event: Of<"RoundCompleted">): View => ({ ...view, usage: add(view.usage, event.usage) })
+
+/** Handles events of any run. */
+const common = {
+  SubagentStarted: (view, event) => just(startSubagent(view, event)),
+  SubagentCompleted: endSubagent,
+  ApprovalRequested: (view, event) => just(addPending(view, event)),
+  ApprovalResolved: (view, { decision, id, toolName }) => [
+    { ...view, pending: view.pending.filter((one) => one.id !== id) },
+    [{ kind: "decision", toolName: cleanLine(toolName), decision }]
+  ],
+  Warning: (view, { message }) => [view, [note("warning", message)]],
+  ToolProgress: (view, event) => just(showProgress(view, event))
+} satisfies Partial<Handlers>
+
+/** Handles events of the outermost run. */
+const ofRoot: Handlers = {
+  ...common,
+  TextDelta: addText,
+  RunStarted: (view, event) => just(begin(view, event)),
+  RoundStarted: (view, { round }) => just({ ...view, round }),
+  ContextMeasured: (view, { parts, total, window }) =>
+    just({ ...view, context: { parts, total, ...defined({ window }) } }),
+  ReasoningStarted: (view, { at }) => just({ ...view, thinking: { text: "", characters: 0, startedAt: at } }),
+  ReasoningDelta: (view, event) => just(addReasoning(view, event)),
+  ReasoningCompleted: (view, { at }) => endThinking(view, at),
+  TurnRestarted: restartTurn,
+  MessageAppended: addMessage,
+  Compacted: (view, { tokensAfter, tokensBefore }) => [
+    view,
+    [note("info", `The conversation was compacted: ${tokensBefore} → ${tokensAfter} tokens (estimated)`)]
+  ],
+  CheckpointLoaded: (view, { partial }) =>
+    partial === undefined
+      ? just(view)
+      : [view, [note("info", `The last answer was cut off after: ${cut(cleanLine(textOf(partial)), 80)}`)]],
+  SourcesFound: (view, event) => just(addSources(view, event)),
+  RunCompleted: (view, event) => settle(view, event, []),
+  RunFailed: (view, event) => settle(view, event, [note("error", event.error.message)]),
+  RunInterrupted: (view, event) => settle(view, event, [note("warning", "interrupted; what was said is kept")]),
+  ToolCallDelta: writeCall,
+  ToolCalled: (view, event) => {
+    const [quiet, parts] = flush(view, event.at)
+    return [startCall(quiet, event), parts]
+  },
+  ToolCompleted: endCall,
+  ToolFailed: endCall,
+  RoundCompleted: (view, event) => just(addTokens(view, event)),
+  StateChanged: (view, event) => just(showSlot(view, event)),
+  Steered: just,
+  CheckpointSaved: just,
+  Custom: just
+}
+
+/** Handles events of sub-agents. A sub-agent has a line, and no text of its own. */
+const ofSubagent: Partial<Handlers> = {
+  ...common,
+  ToolCalled: (view, event) => {
+    const next = startCall(view, event)
+    const last = `${cleanLine(event.toolName)} ${gist(event.arguments)}`.trim()
+    return just(withSubagent(next, event.runId, (agent) => ({ ...agent, calls: agent.calls + 1, last })))
+  },
+  ToolCompleted: (view, event) => just(withoutCall(view, keyOf(event))),
+  ToolFailed: (view, event) => just(withoutCall(view, keyOf(event))),
+  RoundCompleted: (view, event) => {
+    const tokens = totalTokens(event.usage)
+    return just(
+      withSubagent(addTokens(view, event), event.runId, (agent) => ({ ...agent, tokens: agent.tokens + tokens }))
+    )
+  }
+}
+
+/** Gives the view after an event, and the parts that the event finished. */
 export const reduce = (before: View, event: AgentEvent): Step => {
   const view: View = event.at > before.lastAt ? { ...before, lastAt: event.at } : before
-  const isRoot = event.path.length <= 1
-  switch (event._tag) {
-    case "TextDelta":
-      return isRoot ? spoke(view, event) : just(view)
-    case "RunStarted":
-      return just(isRoot ? begin(view, event) : view)
-    case "RoundStarted":
-      return just(isRoot ? { ...view, round: event.round } : view)
-    case "ContextMeasured": {
-      const { parts, total, window } = event
-      return just(isRoot ? { ...view, context: { parts, total, ...defined({ window }) } } : view)
-    }
-    case "ReasoningStarted":
-      return just(isRoot ? { ...view, thinking: { text: "", characters: 0, startedAt: event.at } } : view)
-    case "ReasoningDelta":
-      return just(isRoot ? thought(view, event) : view)
-    case "ReasoningCompleted":
-      return isRoot ? endThinking(view, event.at) : just(view)
-    case "TurnRestarted":
-      return isRoot ? restarted(view, event) : just(view)
-    case "MessageAppended":
-      return isRoot ? heard(view, event) : just(view)
-    case "Compacted":
-      return [view, isRoot ? [compacted(event)] : []]
-    case "CheckpointLoaded":
-      return isRoot && event.partial !== undefined
-        ? [view, [note("info", `The last answer was cut off after: ${cut(cleanLine(textOf(event.partial)), 80)}`)]]
-        : just(view)
-    case "SourcesFound":
-      return just(isRoot ? found(view, event) : view)
-    case "RunCompleted":
-      return isRoot ? settle(view, event, []) : just(view)
-    case "RunFailed":
-      return isRoot ? settle(view, event, [note("error", event.error.message)]) : just(view)
-    case "RunInterrupted":
-      return isRoot ? settle(view, event, [note("warning", "interrupted; what was said is kept")]) : just(view)
-    case "SubagentStarted":
-      return just(delegated(view, event))
-    case "SubagentCompleted":
-      return returned(view, event)
-    case "ApprovalRequested":
-      return just(asked(view, event))
-    case "ApprovalResolved":
-      return [
-        { ...view, pending: view.pending.filter(({ id }) => id !== event.id) },
-        [{ kind: "decision", toolName: cleanLine(event.toolName), decision: event.decision }]
-      ]
-    case "Warning":
-      return [view, [note("warning", event.message)]]
-    case "ToolCallDelta":
-      return isRoot ? written(view, event) : just(view)
-    case "ToolCalled":
-      return called(view, event, isRoot)
-    case "ToolProgress":
-      return just(progressed(view, event))
-    case "ToolCompleted":
-    case "ToolFailed":
-      return isRoot ? toolDone(view, event) : just(withoutCall(view, keyOf(event)))
-    case "RoundCompleted": {
-      const tokens = totalTokens(event.usage)
-      const spent = { ...view, usage: add(view.usage, event.usage) }
-      return just(
-        isRoot ? spent : withSubagent(spent, event.runId, (agent) => ({ ...agent, tokens: agent.tokens + tokens }))
-      )
-    }
-    case "StateChanged":
-      return just(isRoot ? slotChanged(view, event) : view)
-    case "Steered":
-    case "CheckpointSaved":
-    case "Custom":
-      return just(view)
-  }
+  const handlers = event.path.length <= 1 ? ofRoot : ofSubagent
+  // The handler of a tag takes the events with that tag.
+  const handle = handlers[event._tag] as ((view: View, event: AgentEvent) => Step) | undefined
+  return handle === undefined ? just(view) : handle(view, event)
 }

@@ -1,8 +1,8 @@
-/** The parts of a stored conversation. */
+/** Turns a stored conversation into parts. */
 import * as Message from "../../core/Message.ts"
 import { clean, cleanLine } from "../../support/text/clean.ts"
 import * as Blocks from "./blocks.ts"
-import { gist, told } from "./gist.ts"
+import { gist, summarise } from "./gist.ts"
 import type { Part } from "./model.ts"
 
 export const partOf = (block: Blocks.Block): Part => {
@@ -42,13 +42,13 @@ export const partsOf = (messages: Iterable<Message.Message>): ReadonlyArray<Part
         name: cleanLine(message.toolName),
         gist: calls.get(message.toolCallId)?.gist ?? "",
         isError: message.isError,
-        ...told(Message.text(message), undefined),
+        ...summarise(Message.text(message), undefined),
         millis: 0
       })
       calls.delete(message.toolCallId)
     }
   }
-  // Calls without an answer: the run was cut off, or waits for a decision.
+  // A call without a result was cut off, or waits for a decision.
   for (const { gist, name } of calls.values()) parts.push({ kind: "note", level: "info", text: `→ ${name} ${gist}` })
   return parts
 }

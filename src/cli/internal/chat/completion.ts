@@ -1,5 +1,5 @@
+import { cleanLine } from "../../../support/text/clean.ts"
 /** The menus below the draft, and the earlier inputs. */
-import * as View from "../../../view/View.ts"
 import type { Input } from "../input/input.ts"
 import { type Item, type Menu, pick } from "./menu.ts"
 
@@ -46,7 +46,7 @@ export const makeCompletion = (options: {
     const found = history.filter((one) => one.toLowerCase().includes(text))
     const items = found.slice(0, 200).map((one) => ({
       value: one,
-      label: View.harmless(one, { oneLine: true }),
+      label: cleanLine(one),
       about: "",
       isWhole: true
     }))

@@ -4,6 +4,7 @@
  */
 import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import { priced, type Prices } from "../../../core/Usage.ts"
+import { clean, cleanLine } from "../../../support/text/clean.ts"
 import * as View from "../../../view/View.ts"
 import type { Desk } from "../approvals/desk.ts"
 import type { Bindings } from "../input/bindings.ts"
@@ -183,7 +184,7 @@ export const makeUi = (options: UiOptions): Ui => {
     append(parts)
   }
   const bell = (words: string): void => {
-    if (!state.isFocused) terminal.write(`\u001b]9;${View.harmless(words, { oneLine: true })}\u0007\u0007`)
+    if (!state.isFocused) terminal.write(`\u001b]9;${cleanLine(words)}\u0007\u0007`)
   }
   const asking = makeAsking({
     desk,
@@ -259,8 +260,8 @@ export const makeUi = (options: UiOptions): Ui => {
     event: takeEvent,
     parts: commit,
     // Not an answer of the agent's, so `/copy` must not take it.
-    show: (markdown) => append([{ kind: "text", markdown: View.harmless(markdown) }]),
-    note: (level, text) => commit([{ kind: "note", level, text: View.harmless(text) }]),
+    show: (markdown) => append([{ kind: "text", markdown: clean(markdown) }]),
+    note: (level, text) => commit([{ kind: "note", level, text: clean(text) }]),
     queue: () => state.queue,
     setQueue: (queue) => change({ queue }),
     setBusy: (busy) => {

@@ -5,9 +5,9 @@ import * as Path from "effect/Path"
 import * as Agent from "../../../core/Agent.ts"
 import * as Message from "../../../core/Message.ts"
 import { totalTokens } from "../../../core/Usage.ts"
+import { clean, cleanLine } from "../../../support/text/clean.ts"
 import { didYouMean } from "../../../support/text/names.ts"
 import { cut } from "../../../support/text/text.ts"
-import * as View from "../../../view/View.ts"
 import { wordsOf } from "../approvals/rules.ts"
 import type { Item } from "../chat/menu.ts"
 import type { Choice, Mode, Problem } from "../chat/options.ts"
@@ -42,7 +42,7 @@ export const itemsOf = <E, R>({ commands }: Room<E, R>["options"]): ReadonlyArra
   return [...own, ...builtins.filter(({ name }) => !names.has(name))].map(({ about, argument, name }) => ({
     value: `/${name}`,
     label: `/${name}`,
-    about: `${argument === undefined ? "" : `${argument} · `}${View.harmless(about, { oneLine: true })}`,
+    about: `${argument === undefined ? "" : `${argument} · `}${cleanLine(about)}`,
     isWhole: argument?.startsWith("<") !== true
   }))
 }
@@ -176,7 +176,7 @@ const transcript = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
   const { messages } = yield* toProblem(historyOf(room))
   return messages
     .map((message) => {
-      const text = View.harmless(Message.text(message))
+      const text = clean(Message.text(message))
       if (message.role === "human") return `## ${message.source === undefined ? "You" : message.source}\n\n${text}`
       if (message.role === "tool") return `### ${message.toolName}\n\n${fenced(text)}`
       return text
