@@ -1,6 +1,5 @@
 /**
- * Agents and tools as a server of the Model Context Protocol, for whatever client calls them: an editor, a desktop
- * program, another agent.
+ * Serves agents and tools by the Model Context Protocol, to an editor, a desktop program or another agent.
  *
  * ```ts
  * import { NodeRuntime, NodeStdio } from "@effect/platform-node"
@@ -18,9 +17,9 @@
  * const main = () => NodeRuntime.runMain(Layer.launch(server))
  * ```
  *
- * Each agent and each tool is a tool of the server. What a run asks a person goes to the client's user, as an
- * elicitation, or as `InputRequired` from protocol 2026-07-28 on; so `Approvals` is not needed from outside. A client
- * that cannot ask gets a rejection in the place of an answer.
+ * Each agent and each tool is a tool of the server. Questions of a run go to the client's user, as an elicitation, or as
+ * `InputRequired` from protocol 2026-07-28 on. So a server needs no `Approvals`. If the client can't ask, the question is
+ * rejected.
  */
 import * as McpProtocol from "effect/ai/McpProtocol"
 import * as McpSchema from "effect/ai/McpSchema"
@@ -45,9 +44,7 @@ import { offerFiles, offerSkills } from "./internal/mcp/files.ts"
 import { hosts } from "./internal/mcp/hosts.ts"
 import { ofAgent, ofTool, type Work } from "./internal/mcp/work.ts"
 
-/**
- * The server can't be made as it is described: `name` is the agent, the tool or the option, `problem` what is wrong.
- */
+/** The options describe no valid server: `name` is the agent, the tool or the option with the `problem`. */
 export class McpAgentError extends Schema.TaggedError<McpAgentError>()("McpAgentError", {
   name: Schema.String,
   problem: Schema.String
@@ -61,9 +58,8 @@ type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 type AnyTool = Tool.Tool<unknown>
 
 /**
- * The agents and tools that are offered. With a `backend` its files are resources (`backend:///path`), the first 1,000
- * of them listed; its own rules hold. `skills` are directories of it, each skill a prompt. With a `Journal` in the
- * context, agents take an argument `thread`, the name of a conversation to go on with: whoever knows it may.
+ * The agents and tools to offer. With a `Journal` in the context, an agent takes the argument `thread`, the name of a
+ * conversation. Any client that knows the name may continue it.
  */
 export interface Options<
   Agents extends ReadonlyArray<AnyAgent> = ReadonlyArray<AnyAgent>,
@@ -71,19 +67,21 @@ export interface Options<
 > {
   readonly agents?: Agents | undefined
   readonly tools?: Tools | undefined
+  /** Offers the files of a backend as resources (`backend:///path`), by its own rules. The first 1,000 are listed. */
   readonly backend?: BackendService | undefined
+  /** Offers each skill in these directories of the backend as a prompt. */
   readonly skills?: { readonly sources: ReadonlyArray<string> } | undefined
 }
 
-/** The server's own name, as clients show it, and what it says about its use. */
-export interface Server {
+/** The name of the server, as clients show it, and instructions for its use. */
+interface Server {
   readonly name: string
   readonly version: string
   readonly instructions?: string | undefined
 }
 
-/** The services that agents and tools of a server need from outside. */
-export type Services<Agents extends ReadonlyArray<AnyAgent>, Tools extends ReadonlyArray<AnyTool>> = Exclude<
+/** The services that the agents and tools of a server need. */
+type Services<Agents extends ReadonlyArray<AnyAgent>, Tools extends ReadonlyArray<AnyTool>> = Exclude<
   Agent.Services<Agents[number]> | Tool.Services<Tools[number]>,
   Approvals | ToolContext
 >
@@ -92,7 +90,7 @@ const legal = /^[A-Za-z0-9_.-]{1,128}$/
 
 const decodeSchema = Schema.decodeUnknownEffect(McpSchema.ToolJson)
 
-const described = Effect.fnUntraced(function* ({ annotations, description, name, parameters }: Work) {
+const describeWork = Effect.fnUntraced(function* ({ annotations, description, name, parameters }: Work) {
   if (!legal.test(name)) {
     const problem = "a name has 1 to 128 letters, digits, `_`, `-` and `.`"
     return yield* new McpAgentError({ name, problem })
@@ -131,24 +129,24 @@ const offer = Effect.fnUntraced(function* ({ agents = [], backend, skills, tools
   if (backend !== undefined && skills !== undefined) yield* offerSkills(server, backend, skills.sources)
   for (const work of works) {
     yield* server.addTool({
-      tool: yield* described(work),
+      tool: yield* describeWork(work),
       annotations: Context.empty(),
       handle: (args: unknown) => Effect.ensuring(work.run(args, call), listAgain)
     })
   }
 })
 
-/** Captures its context as a whole, and gives it to the runs: what they need is in the types of the layers below. */
-const registered = (options: Options) => Layer.effectDiscard(offer(options))
+/** Captures the whole context for the runs. The public layers have its services in their types. */
+const registrationsOf = (options: Options) => Layer.effectDiscard(offer(options))
 
-/** Offers agents and tools by an `McpServer` that is there: one of Effect's, beside what else it has. */
+/** Adds agents and tools to an `McpServer` of Effect. */
 export const layer = <
   const Agents extends ReadonlyArray<AnyAgent> = readonly [],
   const Tools extends ReadonlyArray<AnyTool> = readonly []
 >(
   options: Options<Agents, Tools>
 ): Layer.Layer<never, McpAgentError, McpServer.McpServer | Exclude<Services<Agents, Tools>, Scope>> =>
-  registered(options)
+  registrationsOf(options)
 
 const protocols = [
   McpProtocol.v2026_07_28,
@@ -159,23 +157,20 @@ const protocols = [
 
 const toStderr = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
 
-/** Sends to stderr what tools print by themselves: a line of theirs on stdout would be none of the protocol. */
+/** Redirects `console` to stderr. Any other line on stdout would break the protocol. */
 const quiet = Layer.effectDiscard(
   Effect.acquireRelease(
     Effect.sync(() => {
       const { debug, dir, dirxml, error, info, log } = console
-      const shown = (value: unknown) => error(value)
-      Object.assign(console, { debug: error, dir: shown, dirxml: error, info: error, log: error })
+      const showError = (value: unknown) => error(value)
+      Object.assign(console, { debug: error, dir: showError, dirxml: error, info: error, log: error })
       return { debug, dir, dirxml, info, log }
     }),
     (before) => Effect.sync(() => Object.assign(console, before))
   )
 )
 
-/**
- * A server on standard input and output, as clients start one. Nothing but the protocol goes to stdout: logs, and what
- * tools print by `console`, go to stderr.
- */
+/** Serves on standard input and output. Logs and the output of `console` go to stderr. */
 export const layerStdio = <
   const Agents extends ReadonlyArray<AnyAgent> = readonly [],
   const Tools extends ReadonlyArray<AnyTool> = readonly []
@@ -186,18 +181,15 @@ export const layerStdio = <
   McpAgentError | IllegalArgumentError,
   Stdio | Exclude<Services<Agents, Tools>, McpServer.McpServer | Scope>
 > =>
-  McpServer.layerStdio({ ...named(options), protocols, registrations: registered(options) }).pipe(
+  McpServer.layerStdio({ ...identityOf(options), protocols, registrations: registrationsOf(options) }).pipe(
     Layer.provide([toStderr, quiet])
   )
 
-const named = ({ instructions, name, version }: Server) => defined({ name, version, instructions })
+const identityOf = ({ instructions, name, version }: Server) => defined({ name, version, instructions })
 
 /**
- * A server by streamable HTTP, at a path of an `HttpRouter`. Requests whose `Host` is not one of `allowedHosts` are
- * refused: those of this machine (`localhost`, `127.0.0.1`, `[::1]`) unless you say otherwise, so that no page can reach
- * a server on loopback by a name of its own; so are requests with an `Origin` that is neither the server's own nor one
- * of `allowedOrigins` (none). Whoever may call is for the router's middleware to say. What Effect's `McpServer` registers
- * beside (a prompt, a resource) is provided with this layer.
+ * Serves by streamable HTTP, at a path of an `HttpRouter`. Authentication is the job of the router's middleware. Provide
+ * further registrations of Effect's `McpServer` (a prompt, a resource) with this layer.
  */
 export const layerHttp = <
   const Agents extends ReadonlyArray<AnyAgent> = readonly [],
@@ -206,7 +198,9 @@ export const layerHttp = <
   options: Server &
     Options<Agents, Tools> & {
       readonly path: PathInput
+      /** Values of the header `Host`. Default: `localhost`, `127.0.0.1`, `[::1]`, so that no page reaches the server. */
       readonly allowedHosts?: ReadonlyArray<string> | undefined
+      /** Values of the header `Origin` beside the server's own. Default: none. */
       readonly allowedOrigins?: ReadonlyArray<string> | undefined
     }
 ): Layer.Layer<
@@ -215,10 +209,10 @@ export const layerHttp = <
   HttpRouter | Exclude<Services<Agents, Tools>, McpServer.McpServer | Scope>
 > =>
   McpServer.layerHttp({
-    ...named(options),
+    ...identityOf(options),
     path: options.path,
     protocols,
     allowSessionTermination: true,
     allowedOrigins: options.allowedOrigins ?? [],
-    registrations: registered(options)
+    registrations: registrationsOf(options)
   }).pipe(Layer.provide(hosts(options.allowedHosts)))

@@ -35,10 +35,13 @@ expectTypeOf(Mcp.make()).toEqualTypeOf<
 
 // What a server's agents and tools need is what it needs, but for those who decide: those are its clients.
 const asks = Tool.make("asks", { description: "Asks", parameters: {}, execute: () => Effect.as(Desk, "done") })
-expectTypeOf<McpAgent.Services<readonly [], readonly [typeof asks]>>().toEqualTypeOf<Desk>()
 const clerk = Agent.make({ name: "clerk", prompt: "", tools: [asks], middleware: [Mcp.make()] })
-expectTypeOf<McpAgent.Services<readonly [typeof clerk], readonly []>>().toEqualTypeOf<
-  ChatModel.ChatModel | Servers | Desk
+expectTypeOf(McpAgent.layerStdio({ name: "a", version: "1", agents: [clerk] })).toEqualTypeOf<
+  Layer.Layer<
+    never,
+    McpAgent.McpAgentError | Cause.IllegalArgumentError,
+    ChatModel.ChatModel | Servers | Desk | Stdio.Stdio
+  >
 >()
 expectTypeOf(McpAgent.layerStdio({ name: "a", version: "1", tools: [asks] })).toEqualTypeOf<
   Layer.Layer<never, McpAgent.McpAgentError | Cause.IllegalArgumentError, Desk | Stdio.Stdio>

@@ -1,6 +1,6 @@
 /**
- * Calls from outside on their way: a run that tells how far it is, and asks for what a person must say. What waits for a
- * person outlives the request, where the protocol has it so.
+ * Calls of clients: each one is a run that reports its progress and asks the client's user. From protocol 2026-07-28 on, a
+ * run that waits for a person outlives its request.
  */
 import * as McpSchema from "effect/ai/McpSchema"
 import { McpServer } from "effect/ai/McpServer"
@@ -21,7 +21,7 @@ import { failed } from "./content.ts"
 import { type Answered, decisionOf, formOf } from "./forms.ts"
 import * as Seal from "./seal.ts"
 
-/** A question that nobody has answered yet. */
+/** An open question. */
 interface Ask {
   readonly id: string
   readonly request: Approval.Request
@@ -33,7 +33,7 @@ type Signal =
   | { readonly _tag: "Ask"; readonly ask: Ask }
   | { readonly _tag: "Done"; readonly result: McpSchema.CallToolResult }
 
-/** A run from outside: what it signals, and what it waits for. */
+/** A run for a client, with its signals and its open question. */
 interface Live {
   readonly id: string
   readonly signals: Queue.Queue<Signal>
@@ -41,25 +41,25 @@ interface Live {
   asked: Ask | undefined
 }
 
-/** The way from a run to whoever called: to ask, and to tell. */
+/** The line from a run to its client: for questions and progress. */
 export interface Line {
   readonly decide: (request: Approval.Request) => Effect.Effect<Approval.Decision>
   readonly tell: (event: AgentEvent) => Effect.Effect<void>
 }
 
-/** Beyond so many that nobody has read, notes on progress are left out. */
+/** The most unread notes on progress. Further ones are dropped. */
 const mostNotes = 200
 const mostWaiting = 1000
 const patience = 600_000
 
-const said = (progress: Json): string =>
+const describeProgress = (progress: Json): string =>
   cut(oneLine(typeof progress === "string" ? progress : JSON.stringify(progress)), 200)
 
-/** The line of a person who looks on; `undefined` for what is no step. */
+/** Describes an event on one line. Returns `undefined` for events that are no steps. */
 const noteOf = (event: AgentEvent): string | undefined => {
   if (event._tag === "RoundStarted") return `${event.path.at(-1) ?? "the agent"}: round ${event.round}`
   if (event._tag === "ToolCalled") return `${event.toolName}: called`
-  if (event._tag === "ToolProgress") return `${event.toolName}: ${said(event.progress)}`
+  if (event._tag === "ToolProgress") return `${event.toolName}: ${describeProgress(event.progress)}`
   if (event._tag === "ToolCompleted") return `${event.toolName}: done`
   return event._tag === "ToolFailed" ? `${event.toolName}: failed` : undefined
 }
@@ -68,7 +68,7 @@ const isStateless = (version: string): boolean => version >= "2026-07-28"
 
 const decodeForm = Schema.decodeUnknownEffect(McpSchema.ElicitRequestFormParams)
 
-/** Asks the client while the call waits, as the protocols before 2026-07-28 have it. */
+/** Asks the client while the call waits, by the protocols before 2026-07-28. */
 const elicit = Effect.fnUntraced(function* (request: Approval.Request) {
   const client = yield* Effect.serviceOption(McpSchema.McpServerClient)
   if (Option.isNone(client)) return Approval.reject(request, "the client can't be asked")
@@ -83,7 +83,7 @@ const elicit = Effect.fnUntraced(function* (request: Approval.Request) {
   })
 })
 
-/** Makes the table of the runs that are on their way. They end with the scope. */
+/** Makes the table of open runs. They end with the scope. */
 export const make = Effect.gen(function* () {
   const seals = yield* Seal.make
   const server = yield* McpServer
@@ -134,7 +134,7 @@ export const make = Effect.gen(function* () {
         : Effect.void
   }
 
-  /** Follows a run, up to its end or a question that only another request can bring the answer to. */
+  /** Follows a run to its end, or to a question that another request answers. */
   const follow = Effect.fnUntraced(function* (live: Live, tool: string, args: JsonObject) {
     const context = yield* McpSchema.McpRequestContext
     const note = progress(context)
@@ -150,7 +150,7 @@ export const make = Effect.gen(function* () {
       if (!canAsk) {
         yield* Deferred.succeed(answer, Approval.reject(request, "the client has no way to ask its user"))
       } else if (!isStateless(context.protocolVersion)) {
-        // A client that never answers is waited for as long as the run waits.
+        // If the client never answers, the run stops waiting first.
         yield* Deferred.succeed(answer, yield* Effect.raceFirst(elicit(request), Deferred.await(answer)))
       } else if (lives.size >= mostWaiting && !lives.has(live.id)) {
         yield* Deferred.succeed(answer, Approval.reject(request, "too many calls wait for a person"))
@@ -172,15 +172,15 @@ export const make = Effect.gen(function* () {
     message: "requestState is not of this call, was used already, or is too old; call the tool again without it"
   })
 
-  /** The run that a client comes back to, with the answer given to it. */
-  const again = Effect.fnUntraced(function* (sealed: string, tool: string, args: JsonObject) {
+  /** Finds the run of a sealed state, and gives it the client's answer. */
+  const resumeCall = Effect.fnUntraced(function* (sealed: string, tool: string, args: JsonObject) {
     const context = yield* McpSchema.McpRequestContext
     const state = yield* seals.open(sealed, tool, args)
     const live = state === undefined ? undefined : lives.get(state.run)
     const asked = live?.asked
     if (live === undefined || asked === undefined || asked.id !== state?.ask) return yield* invalid
     const given = context.inputResponses?.[asked.id]
-    // Without an answer the same is asked again.
+    // Without an answer, the question is asked again.
     if (given === undefined || !("action" in given)) {
       yield* Queue.offer(live.signals, { _tag: "Ask", ask: asked })
       return live
@@ -190,14 +190,14 @@ export const make = Effect.gen(function* () {
     return live
   })
 
-  /** Makes a call: begins a run, or goes on with the one that the client comes back to. Its end is the run's end. */
+  /** Makes a call: begins a run, or resumes the run of `requestState`. Interrupting it interrupts the run. */
   return Effect.fnUntraced(function* (
     tool: string,
     args: JsonObject,
     work: (line: Line) => Effect.Effect<McpSchema.CallToolResult>
   ) {
     const { requestState } = yield* McpSchema.McpRequestContext
-    const live = yield* requestState === undefined ? begin(work) : again(requestState, tool, args)
+    const live = yield* requestState === undefined ? begin(work) : resumeCall(requestState, tool, args)
     return yield* Effect.onInterrupt(follow(live, tool, args), () => Fiber.interrupt(live.fiber))
   })
 })

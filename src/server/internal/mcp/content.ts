@@ -1,4 +1,4 @@
-/** Outputs of tools as content blocks of the protocol: images stay images. */
+/** Encodes outputs of tools as content blocks of the protocol. */
 import * as McpSchema from "effect/ai/McpSchema"
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
@@ -10,7 +10,7 @@ type Content = typeof McpSchema.ContentBlock.Type
 
 const text = (said: string): Content => ({ type: "text", text: said })
 
-/** Bytes of a kind, or where they are. */
+/** Encodes media: the bytes, or a link to them. */
 const media = (
   source: Source,
   name: string,
@@ -45,15 +45,15 @@ const blockOf = (block: Block): ReadonlyArray<Content> => {
   }
 }
 
-/** A result, with what there is for a model to read. */
+/** Makes the result of a call. Reasoning is left out. */
 export const resultOf = (blocks: ReadonlyArray<Block>, isError: boolean): McpSchema.CallToolResult =>
   new McpSchema.CallToolResult({ content: blocks.flatMap(blockOf), ...(isError ? { isError } : {}) })
 
-/** A failure, for the model that called. */
+/** Makes a failure for the model that called. */
 export const failed = (message: string): McpSchema.CallToolResult =>
   new McpSchema.CallToolResult({ content: [text(message)], isError: true })
 
-/** An answer as text, and as JSON if it is an object. */
+/** Makes an answer: text, and JSON if it is an object. */
 export const answerOf = (said: string, json: Json | undefined): McpSchema.CallToolResult =>
   new McpSchema.CallToolResult({
     content: [text(said === "" ? "The agent ended without an answer." : said)],

@@ -1,4 +1,4 @@
-/** Files of a backend as resources, and skills as prompts. */
+/** Offers files of a backend as resources, and skills as prompts. */
 import * as McpSchema from "effect/ai/McpSchema"
 import type { McpServer } from "effect/ai/McpServer"
 import * as Context from "effect/Context"
@@ -20,7 +20,7 @@ const decode = (text: string): string => text.split("/").map(decodeURIComponent)
 
 const utf8 = new TextDecoder("utf-8", { fatal: false })
 
-/** A text, if bytes are one. */
+/** Decodes bytes as text. Returns `undefined` for binary data. */
 const textOf = (bytes: Uint8Array): string | undefined => {
   const text = bytes.includes(0) ? undefined : utf8.decode(bytes)
   return text?.includes("\u{fffd}") === true ? undefined : text
@@ -28,9 +28,9 @@ const textOf = (bytes: Uint8Array): string | undefined => {
 
 const none = Context.empty()
 
-/** Offers the files: those that are there now in the list, any by its address. Gives what brings the list up to date. */
+/** Offers all files by address, and the present ones in a list. Returns an effect that updates the list. */
 export const offerFiles = Effect.fnUntraced(function* (server: McpServer["Service"], backend: Service) {
-  const read = Effect.fnUntraced(function* (uri: string) {
+  const readUri = Effect.fnUntraced(function* (uri: string) {
     const path = pathOf(uri)
     if (path === undefined)
       return yield* new McpSchema.InvalidParams({ message: `${cut(uri, 200)} is no address of a file here` })
@@ -53,7 +53,7 @@ export const offerFiles = Effect.fnUntraced(function* (server: McpServer["Servic
     annotations: none,
     routerPath: `${scheme.replace(":", "::")}/*`,
     completions: {},
-    handle: (uri) => read(uri)
+    handle: (uri) => readUri(uri)
   })
   const listed = new Set<string>()
   return Effect.gen(function* () {
@@ -65,13 +65,17 @@ export const offerFiles = Effect.fnUntraced(function* (server: McpServer["Servic
       yield* server.addResource({
         resource: new McpSchema.Resource({ uri, name: path }),
         annotations: none,
-        handle: Effect.catchTag(read(uri), "InvalidParams", ({ message }) => new McpSchema.InternalError({ message }))
+        handle: Effect.catchTag(
+          readUri(uri),
+          "InvalidParams",
+          ({ message }) => new McpSchema.InternalError({ message })
+        )
       })
     }
   }).pipe(Effect.catch((error) => Effect.logWarning("The files of an MCP server could not be listed", error)))
 })
 
-/** Offers the skills: a prompt is the text of one, with the task that it is for. */
+/** Offers skills as prompts: the text of the skill, with a task. */
 export const offerSkills = Effect.fnUntraced(function* (
   server: McpServer["Service"],
   backend: Service,

@@ -1,4 +1,4 @@
-/** Approvals and questions as the flat forms of the protocol, and the decisions that their answers are. */
+/** Turns approvals and questions into flat forms of the protocol, and answers into decisions. */
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -7,7 +7,7 @@ import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { cut } from "../../../support/text/text.ts"
 import { quote, visible } from "../../../support/text/untrusted.ts"
 
-/** A form: what is asked, and the fields of the answer. */
+/** A form: a message, and the fields of the answer. */
 export interface Form {
   readonly message: string
   readonly requestedSchema: {
@@ -17,7 +17,7 @@ export interface Form {
   }
 }
 
-/** The answer of a client, as either side of 2026-07-28 has it. */
+/** The answer of a client, by any protocol. */
 export interface Answered {
   readonly action?: unknown
   readonly content?: unknown
@@ -25,7 +25,7 @@ export interface Answered {
 
 const primitives = new Set(["string", "number", "integer", "boolean"])
 
-/** A field that a client can show. */
+/** Makes a field for the client. Returns `undefined` for a schema that clients can't show. */
 const fieldOf = (schema: Json | undefined): JsonObject | undefined => {
   if (!isObject(schema)) return undefined
   const { default: preset, description, title, type } = schema
@@ -70,7 +70,7 @@ const shown = 4_000
 
 const isQuestion = ({ allow, answer }: Approval.Request): boolean => answer !== undefined || !allow.includes("approve")
 
-/** The form of a request. What a model wrote is quoted in it. */
+/** Makes the form of a request. It quotes the words of a model. */
 export const formOf = (request: Approval.Request): Form => {
   const { answer, arguments: given, description, toolName } = request
   const details = cut(JSON.stringify(given, null, 2), shown)
@@ -89,10 +89,10 @@ export const formOf = (request: Approval.Request): Form => {
 
 const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
 
-/** The value of a text that is JSON, and any other text as it is. */
-const parsed = (said: string): Json => Result.getOrElse(decodeJson(said), () => said)
+/** Parses JSON. Any other text is the value itself. */
+const parseValue = (said: string): Json => Result.getOrElse(decodeJson(said), () => said)
 
-/** The decision that an answer is. */
+/** Turns an answer into a decision. */
 export const decisionOf = (request: Approval.Request, { action, content }: Answered): Approval.Decision => {
   if (action !== "accept")
     return Approval.reject(request, action === "decline" ? "the person declined" : "nobody answered")
@@ -107,5 +107,5 @@ export const decisionOf = (request: Approval.Request, { action, content }: Answe
   if (fieldsOf(schema) !== undefined) return Approval.respond(request, fields)
   const said = fields["answer"] ?? null
   const isText = fieldOf(schema) !== undefined || typeof said !== "string"
-  return Approval.respond(request, isText ? said : parsed(said))
+  return Approval.respond(request, isText ? said : parseValue(said))
 }

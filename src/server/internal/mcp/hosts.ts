@@ -1,4 +1,4 @@
-/** The check of the `Host` header: a page that has its own name lead to this machine is refused. */
+/** Checks the header `Host`, against pages whose own name leads to this machine. */
 import * as Effect from "effect/Effect"
 import * as Headers from "effect/http/Headers"
 import * as HttpRouter from "effect/http/HttpRouter"
@@ -7,10 +7,10 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 
 const loopback: ReadonlyArray<string> = ["localhost", "127.0.0.1", "[::1]"]
 
-/** The name without its port. */
+/** Gives the name without its port. */
 const nameOf = (host: string): string => host.toLowerCase().replace(/:\d*$/, "")
 
-/** Refuses what asks for another host. An allowed one with a port must be met with it. */
+/** Refuses requests for other hosts. An allowed host with a port needs that port. */
 export const hosts = (allowed: ReadonlyArray<string> = loopback) => {
   const known = new Set(allowed.map((host) => host.toLowerCase()))
   return HttpRouter.middleware((app) =>
@@ -23,7 +23,7 @@ export const hosts = (allowed: ReadonlyArray<string> = loopback) => {
       }
       const origin = headers["origin"]?.toLowerCase()
       if (origin !== `http://${host}` && origin !== `https://${host}`) return yield* app
-      // A page of this server is no stranger to it, wherever it is served.
+      // The server's own pages may call it.
       const own = request.modify({ headers: Headers.remove(headers, "origin") })
       return yield* Effect.provideService(app, HttpServerRequest.HttpServerRequest, own)
     })

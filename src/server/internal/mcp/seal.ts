@@ -1,7 +1,4 @@
-/**
- * State that a client carries from one request to the next: sealed, so that it can't be made up, changed, or used for another
- * call.
- */
+/** Seals state that a client carries between requests. Nobody can forge it, change it, or use it for another call. */
 import * as Clock from "effect/Clock"
 import * as Mac from "effect/crypto/Mac"
 import * as SecureRandom from "effect/crypto/SecureRandom"
@@ -24,13 +21,13 @@ const State = Schema.fromJsonString(
 )
 const decode = Schema.decodeUnknownResult(State)
 
-/** The run that waits, and the question of it. */
+/** The waiting run and its question. */
 export interface Waiting {
   readonly run: string
   readonly ask: string
 }
 
-/** Makes seals with a key of its own: no other process can use them, as none has the runs. */
+/** Makes seals with a fresh key. No other process has the key, nor the runs. */
 export const make = Effect.gen(function* () {
   const mac = yield* Mac.Mac
   const key = yield* Effect.orDie(Mac.key(Mac.hmacSha256, SecureRandom.randomBytesUnsafe(32)))
@@ -43,13 +40,13 @@ export const make = Effect.gen(function* () {
     return `${Base64Url.encode(text)}.${Base64Url.encode(tag)}`
   })
 
-  /** Opens what was sealed for this call; `undefined` for anything else. */
+  /** Opens a seal of this call. Returns `undefined` for any other text. */
   const open = Effect.fnUntraced(function* (sealed: string, tool: string, args: JsonObject) {
     const [body = "", tag = ""] = sealed.split(".")
     const text = Result.getOrUndefined(Base64Url.decodeString(body))
     const signature = Result.getOrUndefined(Base64Url.decode(tag))
     if (text === undefined || signature === undefined) return undefined
-    // The last sign of a text has bits that say nothing: one seal has one spelling.
+    // The last character has unused bits. Only one spelling of a seal is valid.
     if (Base64Url.encode(text) !== body || Base64Url.encode(signature) !== tag) return undefined
     if (!(yield* Effect.orElseSucceed(mac.verify(key, signature, bytes(text)), () => false))) return undefined
     const state = Result.getOrUndefined(decode(text))

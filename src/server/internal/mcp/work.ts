@@ -1,4 +1,4 @@
-/** Agents and tools as what a server offers: a name, parameters, and a run for each call. */
+/** Turns agents and tools into the tools of a server: a name, parameters, and a run for each call. */
 import type * as McpSchema from "effect/ai/McpSchema"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -23,7 +23,7 @@ import * as ToolError from "../../../core/ToolError.ts"
 import type { make as makeCalls, Line } from "./calls.ts"
 import { answerOf, failed, resultOf } from "./content.ts"
 
-/** The work of a call. */
+/** Makes a call. */
 export type Call = Effect.Success<typeof makeCalls>
 
 /** Work that a server offers as one tool. */
@@ -33,8 +33,8 @@ export interface Work extends Pick<Tool, "annotations" | "description" | "name" 
 
 type Context_ = Context.Context<never>
 
-/** A run to its end: what it asks for goes over the line, and so does how far it is. */
-const toEnd = <O>(
+/** Runs an agent to its end. Its requests and its progress go over the line. */
+const runToEnd = <O>(
   agent: Agent.Agent<O, unknown, unknown>,
   input: Input,
   threadId: string | undefined,
@@ -55,16 +55,18 @@ const toEnd = <O>(
   })
   return Effect.scoped(started).pipe(
     Effect.provideService(Approvals, { decide: line.decide }),
-    // The layer that captured it has in its type what the run needs.
+    // The type of the layer has the services of the run.
     Effect.provideContext(context)
   ) as Effect.Effect<AgentResult<O>, unknown>
 }
 
-const told = (work: Effect.Effect<McpSchema.CallToolResult, unknown>): Effect.Effect<McpSchema.CallToolResult> =>
+const catchFailure = (
+  work: Effect.Effect<McpSchema.CallToolResult, unknown>
+): Effect.Effect<McpSchema.CallToolResult> =>
   Effect.catch(work, (error) => Effect.succeed(failed(ToolError.fromUnknown(error).message)))
 
-/** Arguments that the schema of a tool refuses are told to the model, before anything runs. */
-const checked = (tool: Tool<unknown>, args: JsonObject): Effect.Effect<unknown, ToolError.ToolError> => {
+/** Checks arguments by the schema of a tool, before anything runs. */
+const checkArguments = (tool: Tool<unknown>, args: JsonObject): Effect.Effect<unknown, ToolError.ToolError> => {
   const prepared = tool.prepare(args)
   return Result.isResult(prepared) ? Effect.fromResult(prepared) : prepared
 }
@@ -85,7 +87,7 @@ const withThread = (parameters: JsonObject): JsonObject => ({
   properties: { ...propertiesOf(parameters), thread }
 })
 
-/** The thread that is asked for: none, one by its name, or what is wrong with the name. */
+/** Gives the id of a thread by its name. Fails if the name is invalid. */
 const threadOf = (agent: string, named: Json | undefined): Effect.Effect<string | undefined, ToolError.ToolError> => {
   if (named === undefined || named === null || named === "") return Effect.undefined
   return typeof named === "string" && named.length <= mostThread
@@ -97,28 +99,28 @@ const jsonOf = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
 
 const objectOf = (args: unknown): JsonObject => (isObject(args) ? args : {})
 
-/** A program is given its input as JSON, a model its task as text. */
+/** Makes the input: JSON for a program, text for a model. */
 const inputOf = (agent: object, parameters: JsonObject, args: JsonObject): Input => {
   const isTask = Object.keys(propertiesOf(parameters)).join(" ") === "task"
   const value: Json = isTask ? (args["task"] ?? "") : args
   return human(Predicate.isString(value) && !("input" in agent && !isTask) ? value : JSON.stringify(value))
 }
 
-/** An agent as a tool of a server. */
+/** Turns an agent into a tool of a server. */
 export const ofAgent = (agent: Agent.Agent<unknown, unknown, unknown>, context: Context_): Work => {
   const tool = Agent.asTool(agent)
-  // One that has an argument of this name itself keeps it.
+  // An own argument with this name stays.
   const hasThreads =
     Option.isSome(Context.getOption(context, Journal)) && !Object.hasOwn(propertiesOf(tool.parameters), "thread")
   const run: Work["run"] = (given, call) => {
     const { thread: named, ...rest } = objectOf(given)
     const args = hasThreads ? rest : objectOf(given)
     return call(agent.name, objectOf(given), (line) =>
-      told(
+      catchFailure(
         Effect.gen(function* () {
-          yield* checked(tool, args)
+          yield* checkArguments(tool, args)
           const threadId = yield* threadOf(agent.name, hasThreads ? named : undefined)
-          const result = yield* toEnd(agent, inputOf(agent, tool.parameters, args), threadId, line, context)
+          const result = yield* runToEnd(agent, inputOf(agent, tool.parameters, args), threadId, line, context)
           const json = typeof result.output === "string" ? undefined : Result.getOrUndefined(jsonOf(result.text))
           return answerOf(result.text, json)
         })
@@ -129,7 +131,7 @@ export const ofAgent = (agent: Agent.Agent<unknown, unknown, unknown>, context: 
   return { name: tool.name, description: tool.description, annotations: {}, parameters, run }
 }
 
-/** A tool as a tool of a server: it is called by a program, whose run it then has. */
+/** Turns a tool into a tool of a server. A program calls it, so that it has a run. */
 export const ofTool = (tool: Tool<unknown>, context: Context_): Work => {
   const program = Agent.program({
     name: tool.name,
@@ -140,8 +142,8 @@ export const ofTool = (tool: Tool<unknown>, context: Context_): Work => {
   })
   const run: Work["run"] = (given, call) =>
     call(tool.name, objectOf(given), (line) =>
-      told(
-        Effect.map(toEnd(program, program.input(objectOf(given)), undefined, line, context), ({ output }) =>
+      catchFailure(
+        Effect.map(runToEnd(program, program.input(objectOf(given)), undefined, line, context), ({ output }) =>
           resultOf(output.content, output.isError)
         )
       )
