@@ -1,4 +1,4 @@
-/** The desk where calls wait for a person: modes and rules decide what they can, the rest is shown. */
+/** The desk of a chat: modes and rules decide calls, or a person does. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Approval from "../../../core/Approval.ts"
@@ -22,7 +22,7 @@ const planned =
 const isQuestion = (request: Approval.Request): boolean =>
   request.answer !== undefined && request.allow.includes("respond")
 
-/** Verdict of mode and rules; `undefined` if a person has to. */
+/** Decides by mode and rules. Returns `undefined` if a person has to decide. */
 export const automatic = (
   request: Approval.Request,
   mode: Mode,
@@ -30,7 +30,7 @@ export const automatic = (
 ): Approval.Decision | undefined => {
   if (isQuestion(request)) return undefined
   if (mode === "plan") return request.allow.includes("reject") ? Approval.reject(request, planned) : undefined
-  // No mode and no rule of the chat decides in a person's place.
+  // Only a person may decide such a request.
   if (request.byPerson === true || !request.allow.includes("approve")) return undefined
   const isFree = mode === "yolo" || (mode === "auto-edit" && request.editsFiles === true) || covers(rules, request)
   return isFree ? Approval.approve(request) : undefined
@@ -57,7 +57,7 @@ export const makeDesk = (options: {
     one.resume(Effect.succeed(signed(one.request, decision)))
     options.onChange()
   }
-  /** Decides with a new rule, or another mode, on what waits already. */
+  /** Decides pending requests by a new rule or another mode. */
   const review = (): void => {
     for (const one of waiting) {
       const decision = automatic(one.request, mode, rules)

@@ -1,4 +1,4 @@
-/** The dialog of an approval or a question: which keys answer it, and what is shown of it. */
+/** The dialog of an approval or a question: its keys and its lines. */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Approval from "../../../core/Approval.ts"
@@ -6,10 +6,10 @@ import { isObject, Json, stringify } from "../../../core/Json.ts"
 import { cleanLine, escapeUnseen } from "../../../support/text/clean.ts"
 import { letterOf, pressed } from "../input/keys.ts"
 import type { Style } from "../render/style.ts"
-import { answerOf, type Field, fieldsOf, read } from "./form.ts"
+import { answerOf, type Field, fieldsOf, readField } from "./form.ts"
 import { likeOf, type Rule, ruleFor, wordsOf } from "./rules.ts"
 
-/** Nothing is decided until no key was pressed for so long, in milliseconds: who is typing is not asked yet. */
+/** The pause before a dialog takes keys, in milliseconds: a person who types must not decide by accident. */
 export const armedAfter = 700
 
 interface Filling {
@@ -28,7 +28,7 @@ export interface Dialog {
   readonly problem: string
 }
 
-/** Effect of a key: it is for the editor, it changed the dialog, or it decided. */
+/** The effect of a key: the editor takes it, it changes the dialog, or it decides. */
 export type Outcome =
   | { readonly _tag: "Editor" }
   | { readonly _tag: "Stay"; readonly dialog: Dialog; readonly draft?: string }
@@ -36,7 +36,7 @@ export type Outcome =
       readonly _tag: "Decided"
       readonly decision: Approval.Decision
       readonly rule?: Rule
-      /** The decision holds for all that wait: approved, or cancelled with the first one. */
+      /** True if the decision holds for all pending requests. */
       readonly others?: "approve" | "reject"
     }
 
@@ -61,7 +61,7 @@ export const dialogOf = (request: Approval.Request): Dialog =>
 
 const isChoice = ({ kind }: Field): boolean => kind === "one" || kind === "many" || kind === "boolean"
 
-/** Tells whether keys are for the editor. */
+/** Reports whether the editor takes the keys. */
 export const usesEditor = ({ form, stage }: Dialog): boolean => {
   const field = form?.fields[form.at]
   return stage === "reason" || stage === "edit" || (stage === "form" && field !== undefined && !isChoice(field))
@@ -107,7 +107,7 @@ const choose = (dialog: Dialog, letter: string): Outcome | undefined => {
   }
 }
 
-/** The next field; behind the last one the form is an answer. */
+/** Goes to the next field. Behind the last field, the form is the answer. */
 const advanced = (dialog: Dialog, form: Filling, value: Json | undefined): Outcome => {
   const field = form.fields[form.at]
   if (field === undefined) return { _tag: "Stay", dialog }
@@ -140,7 +140,7 @@ const fill = (dialog: Dialog, form: Filling, field: Field, data: string): Outcom
   if (key === "space" && field.kind === "many" && option !== undefined) return stay({ chosen: toggled(option) })
   if (key === "enter") {
     if (field.kind === "many") return advanced(dialog, form, [...form.chosen])
-    // Nothing is marked before somebody marked it.
+    // A person marks each option.
     return at === undefined ? stay({}) : advanced(dialog, form, valueOf(at))
   }
   const number = Number(letterOf(data) ?? NaN) - 1
@@ -152,7 +152,7 @@ const fill = (dialog: Dialog, form: Filling, field: Field, data: string): Outcom
   return stay({})
 }
 
-/** Takes a key of a dialog that is armed. */
+/** Handles a key of an armed dialog. */
 export const press = (dialog: Dialog, data: string): Outcome => {
   const { form, request, stage } = dialog
   const field = form?.fields[form.at]
@@ -175,7 +175,7 @@ export const press = (dialog: Dialog, data: string): Outcome => {
   return choose(dialog, letterOf(data) ?? "") ?? { _tag: "Stay", dialog }
 }
 
-/** Takes what was written into the editor. */
+/** Handles a text from the editor. */
 export const submit = (dialog: Dialog, text: string): Outcome => {
   const { form, request, stage } = dialog
   if (stage === "reason") {
@@ -193,13 +193,13 @@ export const submit = (dialog: Dialog, text: string): Outcome => {
   const field = form?.fields[form.at]
   if (form === undefined || field === undefined) return { _tag: "Stay", dialog }
   if (text.trim() === "") return advanced(dialog, form, undefined)
-  const answer = read(field, text, json)
+  const answer = readField(field, text, json)
   return "value" in answer
     ? advanced(dialog, form, answer.value)
     : { _tag: "Stay", dialog: { ...dialog, problem: answer.problem }, draft: text }
 }
 
-/** All that is approved, for the scrollback: at any length, with what can't be seen written out. */
+/** Writes the whole request for the scrollback, with the codes of invisible characters. */
 export const announcement = (request: Approval.Request, { bold, yellow }: Style): ReadonlyArray<string> => {
   const { arguments: args, description, path, toolName } = request
   const who = path.map(cleanLine).join(" › ")
@@ -232,7 +232,7 @@ const fieldLines = (form: Filling, field: Field, style: Style): ReadonlyArray<st
   )
 ]
 
-/** The ways to approve later calls too. A question for a person alone is kept by the rule that asks it, if at all. */
+/** The keys that approve later calls too. The rule that asks may keep an approval that only a person gives. */
 const alwaysLines = (request: Approval.Request, style: Style): ReadonlyArray<string> =>
   request.byPerson === true
     ? [`${style.bold("a")} always ${style.dim("as far as the rule that asks allows it")}`]
@@ -241,7 +241,7 @@ const alwaysLines = (request: Approval.Request, style: Style): ReadonlyArray<str
         `${style.bold("s")} always ${style.dim(wordsOf(ruleFor(request, { kind: "any" })))}`
       ]
 
-/** The question and its keys, for the live part of the screen. */
+/** Writes the question and its keys, for the live part of the screen. */
 export const lines = (
   dialog: Dialog,
   around: { readonly waiting: number; readonly isArmed: boolean; readonly now: number },

@@ -1,8 +1,8 @@
-/** Forms of questions, from the JSON Schema of their answer. */
+/** Makes forms from the JSON Schema of an answer. */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
 
-/** A field of a form. `json` is one that is written as JSON: its schema has no simpler form. */
+/** A field of a form. The person writes `json` for a schema without a simpler form. */
 export interface Field {
   readonly id: string
   readonly label: string
@@ -46,7 +46,7 @@ const fieldOf = (id: string, label: string, schema: JsonObject, isRequired: bool
   }
 }
 
-/** The fields of a form; one without a name where the answer is a single value. */
+/** Gives the fields of a form. A single value is a field without a name. */
 export const fieldsOf = (schema: JsonObject, label: string): ReadonlyArray<Field> => {
   const { properties, required } = schema
   if (schema["type"] !== "object" || !isObject(properties)) return [fieldOf("", label, schema, true)]
@@ -56,19 +56,19 @@ export const fieldsOf = (schema: JsonObject, label: string): ReadonlyArray<Field
   )
 }
 
-const parsed = (text: string): Json | undefined => {
+const parseNumber = (text: string): Json | undefined => {
   const numeric = Number(text)
   return text.trim() !== "" && Number.isFinite(numeric) ? numeric : undefined
 }
 
-/** Reads what was written into a field; or says what is wrong with it. */
-export const read = (
+/** Reads the text of a field. Returns its value or its problem. */
+export const readField = (
   { kind, label }: Field,
   text: string,
   json: (text: string) => Json | undefined
 ): { readonly value: Json } | { readonly problem: string } => {
   if (kind === "number") {
-    const value = parsed(text)
+    const value = parseNumber(text)
     return value === undefined ? { problem: `${label}: write a number` } : { value }
   }
   if (kind === "json") {
@@ -78,7 +78,7 @@ export const read = (
   return { value: text }
 }
 
-/** The answer of all fields. */
+/** Joins the values of all fields to an answer. */
 export const answerOf = (fields: ReadonlyArray<Field>, values: ReadonlyMap<string, Json>): Json =>
   fields.length === 1 && fields[0]?.id === ""
     ? (values.get("") ?? "")

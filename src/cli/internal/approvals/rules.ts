@@ -1,11 +1,11 @@
-/** Meaning of "always": a rule in words, for the calls of one tool by one agent, that holds as long as the chat. */
+/** Rules behind "always": for like calls of one tool by one agent, until the chat ends. */
 import type { Request } from "../../../core/Approval.ts"
 import { canonical } from "../../../core/schema/jsonTree.ts"
 import { describeArguments } from "../../../core/ToolCall.ts"
 import { escapeUnseen } from "../../../support/text/clean.ts"
 import { cut } from "../../../support/text/text.ts"
 
-/** The calls that are alike: all of a tool, commands that begin so, files below a folder, or this very call. */
+/** Like calls: all calls of a tool, commands with the same beginning, files below a folder, or only this call. */
 export type Like =
   | { readonly kind: "any" }
   | { readonly kind: "commands"; readonly prefixes: ReadonlyArray<string> }
@@ -20,7 +20,7 @@ export interface Rule {
 
 type Asked = Pick<Request, "arguments" | "path" | "toolName">
 
-/** Programs whose second word says what they do. */
+/** Programs with subcommands. */
 const withSubcommand = new Set([
   "git",
   "npm",
@@ -38,12 +38,12 @@ const withSubcommand = new Set([
   "pip"
 ])
 
-/** Signs by which the rest of a command says something else than its words: then only the very same one is alike. */
+/** Signs that change the meaning of a command. Such a command is like no other. */
 const opaque = /[`<>(){}\n\\]|\$[({A-Za-z_]|(?<!&)&(?!&)/
 
 const separator = /&&|\|\||;|\|/
 
-/** The first words of each command of a line; `undefined` if they do not tell what it does. */
+/** Gives the first words of each command of a line. Returns `undefined` if they do not identify it. */
 export const prefixesOf = (command: string): ReadonlyArray<string> | undefined => {
   if (opaque.test(command)) return undefined
   // A separator inside of quotes would cut a command in two.
@@ -64,7 +64,7 @@ const pathOf = ({ arguments: args }: Asked): string | undefined => {
 
 const folderOf = (path: string): string => path.slice(0, path.lastIndexOf("/") + 1)
 
-/** The calls that are like this one. */
+/** Gives the calls that are like this call. */
 export const likeOf = (request: Asked): Like => {
   const command = request.arguments["command"]
   const prefixes = typeof command === "string" ? prefixesOf(command) : undefined
@@ -86,7 +86,7 @@ const covered = ({ like }: Rule, request: Asked): boolean => {
   return like.kind === "same" && like.text === canonical(request.arguments)
 }
 
-/** Tells whether a call is covered: a line of several commands by several rules, if need be. */
+/** Reports whether rules cover a call. Several rules may cover a line of several commands. */
 export const covers = (rules: ReadonlyArray<Rule>, request: Asked): boolean => {
   const agent = request.path.join(" › ")
   const own = rules.filter((rule) => rule.agent === agent && rule.toolName === request.toolName)
@@ -110,6 +110,6 @@ const calls = (toolName: string, like: Like): string => {
   }
 }
 
-/** A rule in words. */
+/** Describes a rule. */
 export const wordsOf = ({ agent, like, toolName }: Rule): string =>
   escapeUnseen(`${calls(toolName, like)}, by ${agent}, in this chat`)

@@ -1,6 +1,6 @@
 /** The flags that commands share. */
+import type * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import type * as Option from "effect/Option"
 
 export const off = Flag.withDefault(false)
 
@@ -58,17 +58,4 @@ export const sharedNames: ReadonlyArray<string> = Object.keys(shared).map(
   (name) => `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 )
 
-export interface Shared {
-  readonly model: Option.Option<string>
-  readonly agent: Option.Option<string>
-  readonly cwd: string
-  readonly thinking: Option.Option<"off" | "low" | "medium" | "high">
-  readonly approvals: Option.Option<"ask" | "auto-edit" | "plan">
-  readonly yolo: boolean
-  readonly maxTurns: Option.Option<number>
-  readonly budget: Option.Option<number>
-  readonly tokens: Option.Option<number>
-  readonly plain: boolean
-  readonly demo: boolean
-  readonly trust: boolean
-}
+export type Shared = Command.Command.Config.Infer<typeof shared>

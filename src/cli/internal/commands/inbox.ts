@@ -12,7 +12,7 @@ import * as ToolCall from "../../../core/ToolCall.ts"
 import * as Inbox from "../../../rules/Inbox.ts"
 import { suggestion } from "../../../support/text/near.ts"
 import { oneLine, visible } from "../../../support/text/untrusted.ts"
-import { answerOf, type Field, fieldsOf, read } from "../approvals/form.ts"
+import { answerOf, type Field, fieldsOf, readField } from "../approvals/form.ts"
 import type { Places } from "../config/places.ts"
 import { choose } from "../config/settings.ts"
 import { fail, Failure, orFail } from "../failure.ts"
@@ -115,7 +115,7 @@ const answered = (request: Approval.Request, text: string): Effect.Effect<Json, 
   if (field === undefined || fields.length > 1) {
     return fail("usage", ["Answer in JSON, an object with:", ...fields.map(fieldLine)].map(visible).join("\n"))
   }
-  const value = read(field, text, parsed)
+  const value = readField(field, text, parsed)
   if ("problem" in value) return fail("usage", visible(value.problem))
   // A single option of a list needs no brackets.
   const whole = field.kind === "many" ? (Array.isArray(given) ? given : [text]) : value.value

@@ -1,4 +1,4 @@
-/** The agents that there are: those of the program, the user's files, and a trusted project's. */
+/** Finds agents: of the program, of the user's files, and of a trusted project. */
 import { homedir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
@@ -57,12 +57,12 @@ const inFolder = Effect.fnUntraced(function* (folder: string, origin: Origin, cl
       fs.readFileString(path),
       (error) => new AgentFile.InvalidAgentFile({ path, problem: error.message })
     )
-    const read = Effect.flatMap(text, (found) => AgentFile.parse(found, { path, claude }))
-    return Effect.result(Effect.map(read, (agent) => ({ ...agent, origin })))
+    const parsed = Effect.flatMap(text, (found) => AgentFile.parse(found, { path, claude }))
+    return Effect.result(Effect.map(parsed, (agent) => ({ ...agent, origin })))
   })
 })
 
-/** Of two agents of one name the later counts: the user's before the program's, a project's before the user's. */
+/** Finds all agents. A project overrides the user, and the user the program, by the name of an agent. */
 export const findAgents = Effect.fnUntraced(function* (places: Places, isTrusted: boolean) {
   const folders = [
     [join(homedir(), ".claude", "agents"), "user", true],
@@ -74,15 +74,17 @@ export const findAgents = Effect.fnUntraced(function* (places: Places, isTrusted
         ] as const)
       : [])
   ] as const
-  const read = (yield* Effect.forEach(folders, ([folder, origin, claude]) => inFolder(folder, origin, claude))).flat()
-  const found = read.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
+  const results = (yield* Effect.forEach(folders, ([folder, origin, claude]) =>
+    inFolder(folder, origin, claude)
+  )).flat()
+  const found = results.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
   return {
     agents: [...new Map([...own, ...found].map((agent) => [agent.name, agent])).values()],
-    problems: read.flatMap((one) => (Result.isFailure(one) ? [one.failure] : []))
+    problems: results.flatMap((one) => (Result.isFailure(one) ? [one.failure] : []))
   } satisfies Agents
 })
 
-/** The agent of a name; a file that would be it, and is wrong, is told of. */
+/** Finds an agent by its name. Fails with the problem of its file, if the file is invalid. */
 export const agentOf = ({ agents, problems }: Agents, name: string) => {
   const found = agents.find((agent) => agent.name === name)
   if (found !== undefined) return Effect.succeed(found)

@@ -95,8 +95,8 @@ const advice = Effect.fnUntraced(function* (places: Places) {
 /** The name of the model that is to be asked. */
 export const chooseModel = Effect.fnUntraced(function* (places: Places, settings: Settings) {
   if (settings.model !== undefined) return settings.model.value
-  const found = (yield* keyed(places)).find(({ key }) => key !== undefined)
-  return found === undefined ? yield* fail("noModel", yield* advice(places)) : found.model
+  const provider = (yield* keyed(places)).find(({ key }) => key !== undefined)
+  return provider === undefined ? yield* fail("noModel", yield* advice(places)) : provider.model
 })
 
 /**

@@ -12,42 +12,20 @@ interface Node {
 /** Colours a listing. Returns `undefined` for an unknown language. */
 export type Highlight = (code: string, language: string, style: Style) => string | undefined
 
-const markOf = (style: Style, name: string): ((text: string) => string) | undefined => {
-  switch (name.replace(/^hljs-/, "")) {
-    case "keyword":
-    case "built_in":
-    case "literal":
-    case "selector-tag":
-    case "tag":
-    case "name":
-      return style.magenta
-    case "string":
-    case "regexp":
-    case "addition":
-    case "attr":
-      return style.green
-    case "number":
-    case "symbol":
-    case "variable":
-    case "template-variable":
-      return style.cyan
-    case "comment":
-    case "quote":
-      return style.dim
-    case "title":
-    case "section":
-    case "type":
-    case "class_":
-    case "function_":
-      return style.blue
-    case "deletion":
-      return style.red
-    case "meta":
-      return style.yellow
-    default:
-      return undefined
-  }
-}
+type Colour = "blue" | "cyan" | "dim" | "green" | "magenta" | "red" | "yellow"
+
+const all = (colour: Colour, ...names: ReadonlyArray<string>) => names.map((name) => [`hljs-${name}`, colour] as const)
+
+/** The colours of the classes of `highlight.js`. */
+const colours: ReadonlyMap<string, Colour> = new Map([
+  ...all("magenta", "keyword", "built_in", "literal", "selector-tag", "tag", "name"),
+  ...all("green", "string", "regexp", "addition", "attr"),
+  ...all("cyan", "number", "symbol", "variable", "template-variable"),
+  ...all("dim", "comment", "quote"),
+  ...all("blue", "title", "section", "type", "class_", "function_"),
+  ...all("red", "deletion"),
+  ...all("yellow", "meta")
+])
 
 /** Ends colours at each line end: terminals and copies work by line. */
 const perLine = (text: string, mark: (text: string) => string): string =>
@@ -59,8 +37,8 @@ const perLine = (text: string, mark: (text: string) => string): string =>
 const write = (node: Node, style: Style): string => {
   const inner = node.value ?? (node.children ?? []).map((child) => write(child, style)).join("")
   const names = node.properties?.className
-  const mark = Array.isArray(names) && typeof names[0] === "string" ? markOf(style, names[0]) : undefined
-  return mark === undefined ? inner : perLine(inner, mark)
+  const colour = Array.isArray(names) && typeof names[0] === "string" ? colours.get(names[0]) : undefined
+  return colour === undefined ? inner : perLine(inner, style[colour])
 }
 
 /**

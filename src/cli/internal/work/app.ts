@@ -1,4 +1,4 @@
-/** The agent of a folder with everything around it: model, files, shell, skills, memory, sessions. */
+/** The agent of a folder with its surroundings: model, files, shell, skills, memory, sessions. */
 import { join } from "node:path"
 import type { NodeServices } from "@effect/platform-node/NodeServices"
 import * as ContextOf from "effect/Context"
@@ -45,19 +45,19 @@ import { type Failure, layerOrFail, orFail } from "../failure.ts"
 import * as Demo from "./demo.ts"
 import * as Outside from "./outside.ts"
 
-/** Words of the command line, and what the settings make of them. */
+/** The command line and its settings. */
 export interface Context {
   readonly places: Places
   readonly settings: Settings
   readonly isTrusted: boolean
   readonly isDemo: boolean
-  /** Those that are connected already, for as long as somebody talks; else each run connects anew. */
+  /** The open connections of a chat. Without them, each run connects anew. */
   readonly servers?: McpServers["Service"] | undefined
 }
 
 export type Services = NodeServices
 
-/** Services that tools need beside the files and whoever is asked. */
+/** Services of tools, beside files and approvals. */
 type Needs = HttpClient.HttpClient | WebReader | WebSearch.WebSearch | McpServers | ChatModel | Sandbox
 
 type Failures = Failure | McpError | Budget.BudgetExceeded
@@ -65,8 +65,7 @@ type Failures = Failure | McpError | Budget.BudgetExceeded
 export type ProgramAgent = AgentFile.Compiled<Failures>
 
 /**
- * `agent` is made anew for each way to be asked: `ask` while it runs, or `suspend`. `model` and `files` are what it needs
- * but for who is asked; `talking` has its model in it.
+ * An agent with its model and files. `agent` makes it for a way to ask: `ask` asks during the run, `suspend` ends the run.
  */
 export interface App {
   readonly context: Context
@@ -82,7 +81,7 @@ export interface App {
   readonly files: (threadId: string) => Layer.Layer<Backend | Sandbox, Failure, Services>
 }
 
-/** A folder that can be read and not written, and that searches of the project pass by. */
+/** A read-only folder that searches leave out. */
 const readOnly = (root: string) =>
   Layer.effect(
     Backend,
@@ -100,7 +99,7 @@ const readOnly = (root: string) =>
     Layer.provide(FilesystemBackend.layer({ root }))
   )
 
-/** The network, search and the reader of pages, loaded when a run begins. */
+/** Loads the network, search and the reader of pages when a run begins. */
 const web = (
   search: Search,
   rules: Network.Rules
@@ -112,7 +111,7 @@ const web = (
     )
   )
 
-/** Connects to all servers, and keeps them until the scope ends: a chat has many runs. */
+/** Connects to all servers until the scope ends, for all runs of a chat. */
 export const connected = Effect.fnUntraced(function* (context: Context) {
   const { servers } = yield* findServers(context.places, context.isTrusted)
   if (servers.length === 0) return context
@@ -120,11 +119,11 @@ export const connected = Effect.fnUntraced(function* (context: Context) {
   return { ...context, servers: ContextOf.get(built, McpServers) } satisfies Context
 })
 
-/** Folder in which skills are mounted: hidden, so that a search of the project does not find them. */
+/** Folders of skills. They are hidden, so that a search of the project does not find them. */
 const packaged = "/.skills/packaged"
 const users = "/.skills/user"
 
-/** The folders of skills of an agent, by the paths at which it finds them. */
+/** The skill folders of an agent, by its own paths. */
 export const skillSources = ({ isTrusted, settings }: Context): ReadonlyArray<string> => [
   packaged,
   users,
@@ -133,13 +132,13 @@ export const skillSources = ({ isTrusted, settings }: Context): ReadonlyArray<st
   ...(isTrusted ? ["/.deepagents/skills"] : [])
 ]
 
-/** The files of instructions and memory of an agent, by the paths at which it finds them. */
+/** The instruction and memory files of an agent, by its own paths. */
 export const memorySources = ({ isTrusted }: Context): ReadonlyArray<string> => [
   `${AgentHome.mountedAt}/agent.md`,
   ...(isTrusted ? ["/.deepagents/agent.md", "/AGENTS.md"] : [])
 ]
 
-/** The files of a thread of an agent: the project's, its own, the skills, and what is put away for it. */
+/** The files of a thread: the project, the agent's own folder, skills, large results, old conversations. */
 export const files = (context: Context, threadId: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -185,7 +184,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const chosen = yield* agentOf(agents, settings.agent?.value ?? "deep")
   const servers = yield* findServers(places, isTrusted)
   const names = servers.servers.map(({ name }) => name)
-  // The agent of the program has whatever there is; those of files say what they want.
+  // The default agent has all servers. Agents of files name theirs.
   const file = chosen.origin === "program" && chosen.name === "deep" ? { ...chosen, mcp: names } : chosen
   const search = yield* searchOf(settings)
   const model = isDemo ? "demo:script" : (file.model ?? (yield* chooseModel(places, settings)))
@@ -225,7 +224,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
           maxRounds: settings.maxTurns?.value,
           output,
           model: layerOf,
-          // The one who is asked while it runs knows the mode, which may change meanwhile.
+          // The desk of a chat applies the mode, which may change during a run.
           approvals: approvalsOf(mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"), all),
           taint: isGuarded ? Outside.rules(all, servers) : undefined,
           middleware: [

@@ -75,6 +75,25 @@ const keepTheme = Effect.fnUntraced(function* (places: Context["places"], theme:
   yield* writePrivate(file, `${JSON.stringify(after, null, 2)}\n`)
 })
 
+/** Opens the agent of a chat and its thread. A resumed thread keeps its agent, unless a flag names another. */
+const openThread = Effect.fnUntraced(function* (
+  context: Context,
+  options: { readonly resume: boolean; readonly id?: string | undefined; readonly first?: string | undefined }
+) {
+  const { places, settings } = context
+  const store = yield* SessionStore
+  const thread = options.resume
+    ? yield* options.id === undefined ? Threads.lastOf(store, places) : Threads.find(store, options.id)
+    : undefined
+  const agent = thread === undefined || settings.agent?.from === "flag" ? "" : Threads.agentOf(thread)
+  const app = yield* openApp(agent === "" ? context : { ...context, settings: choose(settings, "agent", agent) })
+  if (thread !== undefined) return { app, threadId: thread.threadId }
+  const threadId = yield* Threads.newId
+  const metadata = Threads.metadataOf({ places, title: options.first ?? "", agent: app.name, model: app.model })
+  yield* orFail("failed")(store.create({ threadId, metadata }))
+  return { app, threadId }
+})
+
 /** Chats until the person leaves. `id` names the thread to resume. */
 export const talk = Effect.fnUntraced(
   function* (
@@ -90,20 +109,7 @@ export const talk = Effect.fnUntraced(
     const aside: Aside = (work) => (options.terminal === undefined ? work : options.terminal.lend(work))
     const context = yield* connected(yield* firstRun(given, aside))
     const { places, settings } = context
-    const store = yield* SessionStore
-    const thread = options.resume
-      ? yield* options.id === undefined ? Threads.lastOf(store, places) : Threads.find(store, options.id)
-      : undefined
-    const agent = thread === undefined || settings.agent?.from === "flag" ? undefined : Threads.agentOf(thread)
-    const app = yield* openApp(
-      agent === undefined || agent === "" ? context : { ...context, settings: choose(settings, "agent", agent) }
-    )
-    const threadId = thread?.threadId ?? (yield* Threads.newId)
-    if (thread === undefined) {
-      const title = options.first ?? ""
-      const metadata = Threads.metadataOf({ places, title, agent: app.name, model: app.model })
-      yield* orFail("failed")(store.create({ threadId, metadata }))
-    }
+    const { app, threadId } = yield* openThread(context, options)
     for (const problem of app.servers.problems) yield* aside(tell(`! ${visible(problem)}`))
     const setup = Effect.fnUntraced(function* (chosen: { readonly agent?: string; readonly model?: string }) {
       const named = chosen.agent === undefined ? settings : choose(settings, "agent", chosen.agent)
@@ -136,7 +142,7 @@ export const talk = Effect.fnUntraced(
       theme: settings.theme?.value,
       onTheme: (theme) => Effect.provideContext(keepTheme(places, theme), node),
       bindings: bindingsWith(settings.keys?.value ?? {}),
-      resumes: thread !== undefined,
+      resumes: options.resume,
       first: options.first,
       folder: places.project,
       history: join(places.data, "history"),

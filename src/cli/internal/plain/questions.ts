@@ -1,0 +1,86 @@
+/** Questions of a run, asked line by line. */
+import * as Effect from "effect/Effect"
+import * as Approval from "../../../core/Approval.ts"
+import type { Json } from "../../../core/Json.ts"
+import { cleanLine } from "../../../support/text/clean.ts"
+import * as Dialog from "../approvals/dialog.ts"
+import { answerOf, type Field, fieldsOf, readField } from "../approvals/form.ts"
+import { likeOf, type Rule, ruleFor, wordsOf } from "../approvals/rules.ts"
+
+/** Makes the questions: `approve` for a call, `fill` for a form. `readLine` gives `undefined` at the end of the input. */
+export const makeQuestions = (options: {
+  readonly readLine: Effect.Effect<string | undefined>
+  readonly write: (text: string) => void
+  readonly onRule: (rule: Rule) => void
+}) => {
+  const { readLine, write } = options
+  const say = (line: string): void => write(`${line}\n`)
+
+  /** Asks for one of several choices by number. Returns `undefined` at the end of the input. */
+  const number = Effect.fnUntraced(function* (choices: ReadonlyArray<string>) {
+    for (const [index, choice] of choices.entries()) say(`  ${index + 1}. ${choice}`)
+    for (;;) {
+      write(`1-${choices.length}: `)
+      const line = yield* readLine
+      if (line === undefined) return undefined
+      const index = Number(line.trim()) - 1
+      if (Number.isInteger(index) && index >= 0 && index < choices.length) return index
+      say("Write one of the numbers.")
+    }
+  })
+
+  const approve = Effect.fnUntraced(function* (request: Approval.Request) {
+    const like = ruleFor(request, likeOf(request))
+    const given = [
+      ["approve", "yes"],
+      ["reject", "no"],
+      ["approve", `always: ${request.byPerson === true ? "as far as the rule that asks allows it" : wordsOf(like)}`]
+    ] as const
+    const choices = given.filter(([choice]) => request.allow.includes(choice))
+    const chosen = choices[(yield* number(choices.map(([, words]) => words))) ?? -1]
+    if (chosen === undefined) return Approval.reject(request, "Nobody answered.")
+    if (chosen[1] === "no") {
+      write("why not (a line, may be empty): ")
+      const reason = (yield* readLine)?.trim()
+      return Approval.reject(request, reason === "" ? undefined : reason)
+    }
+    if (chosen[1] === "yes") return Approval.approve(request)
+    if (request.byPerson === true) return Approval.approve(request, { always: true })
+    options.onRule(like)
+    return Approval.approve(request)
+  })
+
+  const field = Effect.fnUntraced(function* (one: Field) {
+    say(`${one.label}${one.isRequired ? "" : " (an empty line skips it)"}`)
+    if (one.kind === "one" || one.kind === "boolean") {
+      const index = yield* number(one.options)
+      return index === undefined ? undefined : one.kind === "boolean" ? index === 0 : (one.options[index] ?? "")
+    }
+    if (one.kind === "many")
+      say(`${one.options.map((option, index) => `${index + 1}. ${option}`).join("  ")} (numbers)`)
+    for (;;) {
+      write("> ")
+      const line = yield* readLine
+      if (line === undefined || (line.trim() === "" && !one.isRequired)) return undefined
+      if (one.kind === "many") {
+        return line.split(/[\s,]+/).flatMap((word) => one.options[Number(word) - 1] ?? [])
+      }
+      const answer = readField(one, line, Dialog.json)
+      if ("value" in answer) return answer.value
+      say(answer.problem)
+    }
+  })
+
+  const fill = Effect.fnUntraced(function* (request: Approval.Request) {
+    const fields = fieldsOf(request.answer ?? {}, cleanLine(request.description))
+    const values = new Map<string, Json>()
+    for (const one of fields) {
+      const value: Json | undefined = yield* field(one)
+      if (value !== undefined) values.set(one.id, value)
+      else if (one.isRequired) return Approval.reject(request, "The user gave no answer.")
+    }
+    return Approval.respond(request, answerOf(fields, values))
+  })
+
+  return { approve, fill }
+}
