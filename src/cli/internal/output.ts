@@ -26,6 +26,11 @@ export const tell = (...lines: ReadonlyArray<string>) =>
     Effect.ignore(Stream.run(Stream.make(lines.map((line) => `${line}\n`).join("")), stdio.stderr()))
   )
 
+/** Reports whether somebody is there to ask: standard input and output are a terminal. */
+export const canAsk = Stdio.Stdio.use((stdio) =>
+  Effect.zipWith(stdio.stdinIsTerminal, stdio.stdoutIsTerminal, (input, output) => input && output)
+)
+
 /** Aligns columns. The last column has no padding. */
 export const table = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
   const clean = rows.map((row) => row.map(escaped))

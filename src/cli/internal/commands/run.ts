@@ -176,16 +176,7 @@ const start = Effect.fnUntraced(
     const app = yield* openApp(context)
     const store = yield* SessionStore
     const thread = options.thread === undefined ? undefined : yield* Threads.find(store, options.thread)
-    const threadId = thread?.threadId ?? (yield* Threads.newId)
-    if (thread === undefined) {
-      const metadata = Threads.metadataOf({
-        places: context.places,
-        title: prompt.title,
-        agent: app.name,
-        model: app.model
-      })
-      yield* orFail("failed")(store.create({ threadId, metadata }))
-    }
+    const threadId = thread?.threadId ?? (yield* Threads.create(store, app, prompt.title))
     return yield* perform(app, prompt.message, threadId, options)
   },
   (effect, { places }) => Effect.provide(effect, sessions(places))

@@ -11,7 +11,7 @@ import * as Agents from "../config/agents.ts"
 import { forgetKey, keepKey } from "../config/credentials.ts"
 import * as Providers from "../config/providers.ts"
 import { fail, orFail } from "../failure.ts"
-import { print, printJson, table, tell } from "../output.ts"
+import { canAsk, print, printJson, table, tell } from "../output.ts"
 import { type Context, files, skillSources } from "../work/app.ts"
 
 export const models = Effect.fnUntraced(function* ({ places, settings }: Context, asJson: boolean) {
@@ -57,9 +57,7 @@ const readKey = Effect.fnUntraced(function* (name: string) {
 export const login = Effect.fnUntraced(function* ({ places }: Context, given: string | undefined) {
   const all = yield* Providers.keyed(places)
   const names = all.map(({ name }) => name)
-  const stdio = yield* Stdio.Stdio
-  const canAsk = (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)
-  if (given === undefined && !canAsk) {
+  if (given === undefined && !(yield* canAsk)) {
     return yield* fail("usage", `Name a provider, and pipe its key in: deepagents models login ${names.join("|")}`)
   }
   const name =

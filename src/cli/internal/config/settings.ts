@@ -95,22 +95,6 @@ const inFilesOnly: ReadonlySet<Key> = new Set<Key>(["models", "keys"])
 /** Variables of the program that are not settings. */
 const others = ["DEEPAGENTS_CACHE", "DEEPAGENTS_DEMO"]
 
-const decoders: { readonly [K in Key]: (value: unknown) => Result.Result<unknown, Schema.SchemaError> } = {
-  model: Schema.decodeUnknownResult(schemas.model),
-  agent: Schema.decodeUnknownResult(schemas.agent),
-  approvals: Schema.decodeUnknownResult(schemas.approvals),
-  thinking: Schema.decodeUnknownResult(schemas.thinking),
-  maxTurns: Schema.decodeUnknownResult(schemas.maxTurns),
-  budget: Schema.decodeUnknownResult(schemas.budget),
-  tokens: Schema.decodeUnknownResult(schemas.tokens),
-  skills: Schema.decodeUnknownResult(schemas.skills),
-  models: Schema.decodeUnknownResult(schemas.models, { onExcessProperty: "error" }),
-  search: Schema.decodeUnknownResult(schemas.search),
-  plain: Schema.decodeUnknownResult(schemas.plain),
-  theme: Schema.decodeUnknownResult(schemas.theme),
-  keys: Schema.decodeUnknownResult(schemas.keys, { onExcessProperty: "error" })
-}
-
 const isKey = (name: string): name is Key => Object.hasOwn(schemas, name)
 
 /** Decodes the settings of one origin. A failure names the setting, its value and the expected form. */
@@ -124,7 +108,7 @@ const decoded = (
     if (!isKey(name)) {
       return fail("usage", `${place("there is no setting")} ${brief(name)}. ${suggestion(name, keys)}`)
     }
-    const found = decoders[name](value)
+    const found = Schema.decodeUnknownResult(schemas[name], { onExcessProperty: "error" })(value)
     if (Result.isFailure(found)) {
       const { expected = "another value", keys: inside = [], path = "" } = problems(found.failure.issue)[0] ?? {}
       const where = path === "" ? place(name) : `${place(name)}.${path}`

@@ -29,6 +29,13 @@ export const fileDiff = (
     }
   })
 
+/** Shows a diff under the name of its command. */
+export const showDiff = <E, R>(
+  { ui }: Room<E, R>,
+  name: "diff" | "undo",
+  { diff, path }: { readonly path: string; readonly diff: string }
+): void => ui.parts([{ kind: "tool", name, gist: path, isError: false, summary: "", diff, output: "", millis: 0 }])
+
 export const diff = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
   const files = new Map(
     room.recorder
@@ -38,10 +45,7 @@ export const diff = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
   )
   if (files.size === 0) return yield* Effect.fail(problem("No file was changed by a tool in this chat."))
   for (const file of files.values()) {
-    const one = yield* fileDiff(room.backend, file.path, file.was, file.isKnown, "forth")
-    room.ui.parts([
-      { kind: "tool", name: "diff", gist: one.path, isError: false, summary: "", diff: one.diff, output: "", millis: 0 }
-    ])
+    showDiff(room, "diff", yield* fileDiff(room.backend, file.path, file.was, file.isKnown, "forth"))
   }
 })
 

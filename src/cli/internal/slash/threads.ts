@@ -15,7 +15,7 @@ import { cleanLine } from "../../../support/text/clean.ts"
 import { cut } from "../../../support/text/text.ts"
 import type { Item } from "../chat/menu.ts"
 import { choose, entriesOf, problem, replay, type Room, toProblem } from "../chat/room.ts"
-import { fileDiff } from "./files.ts"
+import { fileDiff, showDiff } from "./files.ts"
 
 /** A message of the person, and the entry before it. */
 interface Said {
@@ -79,11 +79,7 @@ export const undo = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
     fileDiff(room.backend, file.path, file.was, file.isKnown, "back")
   )
   room.ui.note("info", `/undo takes back: ${turn.said}`)
-  for (const { diff, path } of diffs) {
-    room.ui.parts([
-      { kind: "tool", name: "undo", gist: path, isError: false, summary: "", diff, output: "", millis: 0 }
-    ])
-  }
+  for (const one of diffs) showDiff(room, "undo", one)
   if (diffs.length === 0) room.ui.note("info", "It changed no files by tools. What commands changed is not known.")
   const answer = yield* choose(room, "take back the words and these files?", [
     { value: "no", label: "no", about: "leave everything", isWhole: true },

@@ -3,14 +3,13 @@ import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
-import * as Stdio from "effect/Stdio"
 import { defined } from "../../../support/json/defined.ts"
 import type { Shared } from "../commands/flags.ts"
 import { placesOf } from "../config/places.ts"
 import { readSettings } from "../config/settings.ts"
 import { bringsOf, isTrusted, trust } from "../config/trust.ts"
 import { fail, orFail } from "../failure.ts"
-import { tell } from "../output.ts"
+import { canAsk, tell } from "../output.ts"
 import type { Context } from "./app.ts"
 
 /**
@@ -22,10 +21,8 @@ const trusted = Effect.fnUntraced(function* (places: Context["places"], flag: bo
   if (flag) return yield* Effect.as(trust(places), true)
   const brings = yield* bringsOf(places)
   if (brings.length === 0) return false
-  const stdio = yield* Stdio.Stdio
-  const canAsk = asks && (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)
   const what = brings.join(", ")
-  if (!canAsk) {
+  if (!asks || !(yield* canAsk)) {
     if (asks) yield* tell(`${places.project} is not trusted: its own ${what} is not read (--trust, if it is yours)`)
     return false
   }

@@ -4,7 +4,6 @@ import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
-import * as Stdio from "effect/Stdio"
 import * as Agent from "../../../core/Agent.ts"
 import { SessionStore } from "../../../core/SessionStore.ts"
 import { visible } from "../../../support/text/untrusted.ts"
@@ -16,7 +15,7 @@ import { choose, readRecord } from "../config/settings.ts"
 import { writePrivate } from "../config/trust.ts"
 import { fail, orFail } from "../failure.ts"
 import { bindingsWith } from "../input/bindings.ts"
-import { tell } from "../output.ts"
+import { canAsk, tell } from "../output.ts"
 import type { Theme } from "../render/themes.ts"
 import type { Terminal } from "../screen/terminal.ts"
 import { fileCommands } from "../slash/fileCommands.ts"
@@ -39,10 +38,9 @@ type Aside = Terminal["lend"]
 /** Asks for a provider and its key on the first run at a terminal. */
 const firstRun = Effect.fnUntraced(function* (context: Context, aside: Aside) {
   const { isDemo, places, settings } = context
-  const stdio = yield* Stdio.Stdio
-  const canAsk = (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)
   const all = yield* keyed(places)
-  if (isDemo || !canAsk || settings.model !== undefined || all.some(({ key }) => key !== undefined)) return context
+  if (isDemo || !(yield* canAsk) || settings.model !== undefined || all.some(({ key }) => key !== undefined))
+    return context
   const local = yield* ollama
   const choices: ReadonlyArray<Choice> = [
     ...all.map(({ name }): Choice => ({
@@ -87,11 +85,7 @@ const openThread = Effect.fnUntraced(function* (
     : undefined
   const agent = thread === undefined || settings.agent?.from === "flag" ? "" : Threads.agentOf(thread)
   const app = yield* openApp(agent === "" ? context : { ...context, settings: choose(settings, "agent", agent) })
-  if (thread !== undefined) return { app, threadId: thread.threadId }
-  const threadId = yield* Threads.newId
-  const metadata = Threads.metadataOf({ places, title: options.first ?? "", agent: app.name, model: app.model })
-  yield* orFail("failed")(store.create({ threadId, metadata }))
-  return { app, threadId }
+  return { app, threadId: thread?.threadId ?? (yield* Threads.create(store, app, options.first ?? "")) }
 })
 
 /** Chats until the person leaves. `id` names the thread to resume. */

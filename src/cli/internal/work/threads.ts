@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import type { Service, Thread } from "../../../core/SessionStore.ts"
 import type { Places } from "../config/places.ts"
 import { fail, orFail } from "../failure.ts"
+import type { App } from "./app.ts"
 
 const letters = "abcdefghijkmnpqrstuvwxyz23456789"
 
@@ -15,12 +16,17 @@ export const newId = Effect.map(Clock.currentTimeMillis, (now) => {
   return `${day}-${random}`
 })
 
-export const metadataOf = (options: {
-  readonly places: Places
-  readonly title: string
-  readonly agent: string
-  readonly model: string
-}) => ({ title: options.title, folder: options.places.project, agent: options.agent, model: options.model })
+/** Creates a thread of an agent in a folder. */
+export const create = Effect.fnUntraced(function* (
+  store: Service,
+  { context, model, name }: Pick<App, "context" | "model" | "name">,
+  title: string
+) {
+  const threadId = yield* newId
+  const metadata = { title, folder: context.places.project, agent: name, model }
+  yield* orFail("failed")(store.create({ threadId, metadata }))
+  return threadId
+})
 
 const textOf = ({ metadata }: Thread, key: string): string => {
   const value = metadata[key]
