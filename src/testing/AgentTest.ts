@@ -47,8 +47,8 @@ const runToEnd = <O, E, R>(agent: Agent.Agent<O, E, R>, input: Agent.Input, opti
   )
 
 /**
- * Runs an agent to its end and gives all of its events, and the error that it failed with if it did. A defect is not an
- * `error`: the last event, `RunFailed`, describes it.
+ * Runs an agent to its end, and returns all of its events and its error, if any. A defect is not an `error`: the last
+ * event, `RunFailed`, describes it.
  */
 export const collect = <O, E, R>(
   agent: Agent.Agent<O, E, R>,
@@ -59,16 +59,12 @@ export const collect = <O, E, R>(
   never,
   R
 > =>
-  Effect.suspend(() => {
-    const events: Array<AgentEvent> = []
-    return Agent.stream(agent, input, options).pipe(
-      Stream.runForEachArray((arrived) => Effect.sync(() => void events.push(...arrived))),
-      Effect.exit,
-      Effect.map((exit) => ({ events, error: Option.getOrUndefined(Exit.findErrorOption(exit)) }))
-    )
-  })
+  Effect.map(runToEnd(agent, input, options), ({ events, exit }) => ({
+    events,
+    error: Option.getOrUndefined(Exit.findErrorOption(exit))
+  }))
 
-/** Gives the events of {@link collect} alone. It does not fail: the last event reports how the run ended. */
+/** Returns only the events of {@link collect}. It never fails: the last event reports the outcome of the run. */
 export const events = <O, E, R>(
   agent: Agent.Agent<O, E, R>,
   input: Agent.Input,
@@ -83,7 +79,7 @@ export const events = <O, E, R>(
 export const pairingProblems = (messages: ReadonlyArray<Message>): ReadonlyArray<string> => {
   const problems: Array<string> = []
   let open: Array<string> = []
-  const settle = (before: string) => {
+  const closeCalls = (before: string) => {
     for (const id of open) problems.push(`call ${id} is not answered before ${before}`)
     open = []
   }
@@ -98,21 +94,21 @@ export const pairingProblems = (messages: ReadonlyArray<Message>): ReadonlyArray
       } else problems.push(`${here} answers call ${id}, which is not open`)
       continue
     }
-    settle(here)
+    closeCalls(here)
     if (message.role === "ai") open = [...callIds(message)]
   }
-  settle("the end")
+  closeCalls("the end")
   return problems
 }
 
-/** A text, a pattern of it, or a predicate. */
+/** A text, a pattern, or a predicate. */
 type Text = string | RegExp | ((actual: string) => boolean)
 
 type ExpectedEvent<Event extends AgentEvent> = Event extends AgentEvent
   ? { readonly _tag: Event["_tag"] } & { readonly [Key in Exclude<keyof Event, "_tag">]?: Expected<Event[Key]> }
   : never
 
-/** A run to check: the agent's input, its model's turns, and the expected course of the run. */
+/** A run to check: its input, the turns of its model, and the expected outcome. */
 export interface Scenario<O, E, R> {
   readonly agent: Agent.Agent<O, E, R>
   /** The turns of the model, as of `TestChatModel.script`, or a model of `TestChatModel`. */
@@ -137,7 +133,7 @@ export interface Scenario<O, E, R> {
             }
         >
       | undefined
-    /** Events in order. Of each tag in this list, every event must be in the list. */
+    /** Events in order. The list must contain every event of its tags. */
     readonly events?: ReadonlyArray<AgentEvent["_tag"] | ExpectedEvent<AgentEvent>> | undefined
     /** Tags of events that must not occur. */
     readonly absent?: ReadonlyArray<AgentEvent["_tag"]> | undefined
@@ -175,8 +171,8 @@ const eventDifferences = (
 
 /**
  * Runs an agent against a scripted model and checks the run. A run that differs from `expect` is a defect whose message
- * lists the path, the expected and the actual value of each difference. The result holds the rest of what happened, for
- * further assertions. A failure of the run that `expect.failure` does not describe is the failure of this effect.
+ * lists the path, the expected and the actual value of each difference. The result contains the events, requests and
+ * outcome for further assertions. An unexpected failure of the run is the failure of this effect.
  */
 export const scenario = <O, E, R>(
   options: Scenario<O, E, R>
@@ -197,10 +193,10 @@ export const scenario = <O, E, R>(
     if (adjust !== undefined) yield* TestClock.adjust(adjust)
     const { events, exit } = yield* Fiber.join(running)
     const error = Option.getOrUndefined(Exit.findErrorOption(exit))
-    if (Exit.isFailure(exit) && (failure === undefined || error === undefined))
-      return yield* Effect.failCause(exit.cause)
+    const isUnexpected = failure === undefined || error === undefined
+    if (Exit.isFailure(exit) && isUnexpected) return yield* Effect.failCause(exit.cause)
     const result = Exit.isSuccess(exit) ? exit.value : undefined
-    const said = transcript(events)
+    const transcriptMessages = transcript(events)
     const problems = [
       ...differences("failure", typeof failure === "string" ? { _tag: failure } : failure, error),
       ...Object.entries(fields).flatMap(([key, expected]) =>
@@ -209,12 +205,12 @@ export const scenario = <O, E, R>(
       ...differences(
         "messages",
         messages,
-        said.map((message) => [message.role, textOf(message)])
+        transcriptMessages.map((message) => [message.role, textOf(message)])
       ),
       ...differences(
         "calls",
         calls?.map((call) => (typeof call === "string" ? { name: call } : call)),
-        callsOf(said)
+        callsOf(transcriptMessages)
       ),
       ...eventDifferences(expectedEvents ?? [], events),
       ...(absent ?? []).flatMap((tag) => {

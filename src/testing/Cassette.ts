@@ -26,22 +26,33 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { ChatModel, type ModelRequest, type ModelSession, type TurnPart } from "../core/ChatModel.ts"
+import { ChatModel, type ModelRequest, type ModelSession } from "../core/ChatModel.ts"
 import type { ModelError } from "../core/ModelError.ts"
-import { nearest } from "./internal/cassette/difference.ts"
+import { describeNearest } from "./internal/cassette/difference.ts"
 import * as Fingerprint from "./internal/cassette/fingerprint.ts"
 import * as Redact from "./internal/cassette/redact.ts"
 import * as Tape from "./internal/cassette/tape.ts"
 
-/** `redact` is applied to every text before it is compared or written. Record and replay need the same one. */
-export interface Options {
+/** `redact` changes every text before it is compared or written. Record and replay need the same function. */
+interface Options {
   readonly redact?: ((text: string) => string) | undefined
 }
 
+/** Makes a model session that plays a turn for the fingerprint of each request. */
+const makeSession = (
+  redact: Redact.Redact,
+  play: (
+    print: Fingerprint.Fingerprint,
+    request: ModelRequest
+  ) => Effect.Effect<ReturnType<ModelSession["nextTurn"]>, ModelError>
+): ModelSession => ({
+  nextTurn: (request) =>
+    Stream.unwrap(Effect.flatMap(Fingerprint.make(Redact.request(request, redact)), (print) => play(print, request)))
+})
+
 /**
- * Records the turns of the model in context. The file is overwritten when the layer is built; its folder must exist.
- * (`Agent.provide` builds it for each run: use {@link auto} there.) Only whole turns are recorded; failures pass
- * through.
+ * Records the turns of the model in context. Building the layer overwrites the file; its folder must exist. Use
+ * {@link auto} with `Agent.provide`, which builds the layer for each run. Only complete turns are recorded.
  */
 export const record = (
   file: string,
@@ -56,52 +67,42 @@ export const record = (
       const write = yield* Tape.writer(file, [], redact)
       return {
         ...model,
-        makeSession: Effect.map(model.makeSession, (session) => ({
-          nextTurn: (request: ModelRequest) =>
-            Stream.unwrap(
-              Effect.map(Fingerprint.make(Redact.request(request, redact)), (print) =>
-                Tape.recording(session.nextTurn(request), print, write)
-              )
-            )
-        }))
+        makeSession: Effect.map(model.makeSession, (session) =>
+          makeSession(redact, (print, request) =>
+            Effect.succeed(Tape.recording(session.nextTurn(request), print, write))
+          )
+        )
       }
     })
   )
 
 /**
- * Replays a file without a model. The recorded model's facts (id, context window, prices …) apply. Building it fails if
- * the file is unreadable or no cassette.
+ * Replays a file without a model. It has the properties of the recorded model (id, context window, prices …). Building it
+ * fails if the file is unreadable or invalid.
  */
 export const replay = (file: string, options?: Options): Layer.Layer<ChatModel, ModelError, FileSystem.FileSystem> =>
   Layer.effect(
     ChatModel,
     Effect.gen(function* () {
-      const recorded = yield* Tape.read(file)
-      const redact = Redact.withBuiltIn(options?.redact)
+      const recorded = yield* Tape.readTape(file)
       const find = Tape.finder(recorded)
-      const nextTurn = (request: ModelRequest) =>
-        Stream.unwrap(
-          Effect.map(
-            Fingerprint.make(Redact.request(request, redact)),
-            (print): Stream.Stream<TurnPart, ModelError> => {
-              const { recordings, turn } = find(print.key)
-              if (turn !== undefined) return Stream.fromArray(turn.parts)
-              const why =
-                recordings === 0
-                  ? `has no recording of this request; ${nearest(recorded, print)}`
-                  : `has ${recordings} recording${recordings === 1 ? "" : "s"} of this request, which was made once more`
-              return Stream.fail(Tape.problem(`${file} ${why}. If that is meant, record it anew with Cassette.record`))
-            }
-          )
-        )
+      const session = makeSession(Redact.withBuiltIn(options?.redact), (print) => {
+        const { recordings, turn } = find(print.key)
+        if (turn !== undefined) return Effect.succeed(Stream.fromArray(turn.parts))
+        const why =
+          recordings === 0
+            ? `has no recording of this request; ${describeNearest(recorded, print)}`
+            : `has ${recordings} recording${recordings === 1 ? "" : "s"} of this request, which was made once more`
+        return Effect.fail(Tape.problem(`${file} ${why}. If that is meant, record it anew with Cassette.record`))
+      })
       const { type: _type, v: _v, ...facts } = recorded.model
-      return { contextWindowTokens: undefined, ...facts, makeSession: Effect.succeed({ nextTurn }) }
+      return { contextWindowTokens: undefined, ...facts, makeSession: Effect.succeed(session) }
     })
   )
 
 /**
- * Replays recorded turns, asks the model for others, and appends those. The model's session is opened at its first use.
- * Building it fails if the file is of another model.
+ * Replays recorded turns, and requests and records missing ones. It opens a session of the model at the first request.
+ * Building it fails if the file belongs to another model.
  */
 export const auto = (
   file: string,
@@ -113,7 +114,7 @@ export const auto = (
       const model = yield* ChatModel
       const redact = Redact.withBuiltIn(options?.redact)
       yield* Tape.prepare(file, model)
-      const recorded = yield* Tape.read(file)
+      const recorded = yield* Tape.readTape(file)
       if (recorded.model.modelId !== model.modelId || recorded.model.provider !== model.provider) {
         const names = `${recorded.model.provider}/${recorded.model.modelId}, not of ${model.provider}/${model.modelId}`
         return yield* Effect.fail(Tape.problem(`${file} is of ${names}. Record it anew with Cassette.record`))
@@ -125,26 +126,18 @@ export const auto = (
         makeSession: Effect.gen(function* () {
           const scope = yield* Effect.scope
           let opened: ModelSession | undefined
-          const session = Effect.suspend(() =>
-            opened === undefined
-              ? Effect.tap(Scope.provide(model.makeSession, scope), (made) =>
-                  Effect.sync(() => {
-                    opened = made
-                  })
-                )
-              : Effect.succeed(opened)
+          const open = Effect.suspend(() =>
+            Effect.map(
+              opened === undefined ? Scope.provide(model.makeSession, scope) : Effect.succeed(opened),
+              (session) => (opened = session)
+            )
           )
-          return {
-            nextTurn: (request: ModelRequest) =>
-              Stream.unwrap(
-                Effect.flatMap(Fingerprint.make(Redact.request(request, redact)), (print) => {
-                  const { turn } = find(print.key)
-                  return turn !== undefined
-                    ? Effect.succeed<Stream.Stream<TurnPart, ModelError>>(Stream.fromArray(turn.parts))
-                    : Effect.map(session, (live) => Tape.recording(live.nextTurn(request), print, write))
-                })
-              )
-          }
+          return makeSession(redact, (print, request) => {
+            const { turn } = find(print.key)
+            return turn === undefined
+              ? Effect.map(open, (live) => Tape.recording(live.nextTurn(request), print, write))
+              : Effect.succeed(Stream.fromArray(turn.parts))
+          })
         })
       }
     })

@@ -1,5 +1,5 @@
 /**
- * A backend for tests: files in memory, given and inspected as a record, with failures on demand.
+ * Provides a backend for tests. Its files are a record, and it fails on demand.
  *
  * It wraps `MemoryBackend`, so an agent sees the same results and failures as in production.
  *
@@ -31,10 +31,10 @@ import * as Result from "effect/Result"
 import * as MemoryBackend from "../backends/MemoryBackend.ts"
 import * as Backend from "../core/Backend.ts"
 import { type BackendError, make as makeError, type Reason } from "../core/BackendError.ts"
-import { allFiles, bytesAt, bytesOf } from "./conformance/internal/backend/common.ts"
+import { listFiles, readBytes, bytesOf } from "./conformance/internal/backend/common.ts"
 import { normalize } from "./conformance/internal/backend/paths.ts"
 
-/** A request. A valid `path` is normalised; for a search it is the place to search. */
+/** A request. `path` is normalised; for a search it is the folder to search. */
 export type Request =
   | { readonly operation: "ls"; readonly path: string }
   | { readonly operation: "read"; readonly path: string; readonly window: Backend.Window }
@@ -62,18 +62,16 @@ export type Request =
   | { readonly operation: "download"; readonly path: string }
 
 /** Options of {@link layer}. */
-export interface Options {
-  /** The files at the beginning, by path. A path that is not valid is a defect. */
+interface Options {
+  /** Initial files by path. An invalid path is a defect. */
   readonly files?: Readonly<Record<string, string | Uint8Array>> | undefined
-  /**
-   * Receives each request before its execution, and each file of an upload or a download; a returned reason fails it.
-   */
+  /** Decides on each request, and each file of a transfer, before it runs. A returned reason fails it. */
   readonly fail?: ((request: Request) => Reason | undefined) | undefined
-  /** The most bytes that a file may have; 10 MiB by default. */
+  /** Maximum bytes of a file. Default: 10 MiB. */
   readonly maxFileSize?: number | undefined
 }
 
-/** The requests to a {@link layer}, and its files. */
+/** Records the requests to a {@link layer}, and its files. */
 class TestFiles extends Context.Service<
   TestFiles,
   {
@@ -82,15 +80,15 @@ class TestFiles extends Context.Service<
   }
 >()("effect-deepagents/testing/TestFiles") {}
 
-/** All requests so far in order, failed ones included. */
+/** Returns all requests so far, including failed ones. */
 export const requests: Effect.Effect<ReadonlyArray<Request>, never, TestFiles> = TestFiles.use((it) => it.requests)
 
-/** All files by path, in the order of paths: texts as texts, others as bytes. */
+/** Returns all files in the order of their paths. Content that is not text is bytes. */
 export const files: Effect.Effect<Readonly<Record<string, string | Uint8Array>>, never, TestFiles> = TestFiles.use(
   (it) => it.files
 )
 
-/** The bytes that are checked for a binary file. */
+/** Number of bytes that are checked for binary content. */
 const sniffLength = 8192
 
 const noOutcome = new Error("a transfer of one file has one outcome")
@@ -107,7 +105,7 @@ const contentOf = (bytes: Uint8Array): string | Uint8Array =>
       )
 
 /** Writes the initial files. */
-const begin = Effect.fnUntraced(function* (backend: Backend.Service, given: Options["files"] = {}) {
+const writeInitial = Effect.fnUntraced(function* (backend: Backend.Service, given: Options["files"] = {}) {
   for (const [path, content] of Object.entries(given)) {
     const [put] = yield* backend.upload([{ path, content: typeof content === "string" ? bytesOf(content) : content }])
     if (put?.ok === false) return yield* Effect.die(new Error(`TestBackend: ${put.error.message}`))
@@ -115,27 +113,27 @@ const begin = Effect.fnUntraced(function* (backend: Backend.Service, given: Opti
 })
 
 const snapshotOf = Effect.fnUntraced(function* (backend: Backend.Service) {
-  const paths = yield* allFiles(backend)
-  const contents = yield* Effect.forEach(paths, (path) => bytesAt(backend, path))
+  const paths = yield* listFiles(backend)
+  const contents = yield* Effect.forEach(paths, (path) => readBytes(backend, path))
   return Object.fromEntries(paths.map((path, index) => [path, contentOf(contents[index] ?? new Uint8Array())]))
 }, Effect.orDie)
 
 const normal = (path: string): string => Result.getOrElse(normalize(path), () => path)
 
-/** Makes a backend in memory with a record of its requests. */
+/** Provides a memory backend that records its requests. */
 export const layer = (options: Options = {}): Layer.Layer<Backend.Backend | TestFiles> =>
   Layer.effectContext(
     Effect.gen(function* () {
       const { fail, maxFileSize } = options
       const files = yield* MemoryBackend.make({ maxFileSize })
-      yield* begin(files, options.files)
-      const seen: Array<Request> = []
+      yield* writeInitial(files, options.files)
+      const recordedRequests: Array<Request> = []
 
       /** Records a request, and executes it unless `fail` returns a reason. */
       const ask = <A>(request: Request, answer: Effect.Effect<A, BackendError>): Effect.Effect<A, BackendError> =>
         Effect.suspend(() => {
           const recorded = { ...request, path: normal(request.path) }
-          seen.push(recorded)
+          recordedRequests.push(recorded)
           const reason = fail?.(recorded)
           return reason === undefined ? answer : Effect.fail(makeError(request.operation, request.path, reason))
         })
@@ -165,7 +163,7 @@ export const layer = (options: Options = {}): Layer.Layer<Backend.Backend | Test
         ),
         download: Effect.forEach((path) => transfer({ operation: "download", path }, files.download([path])))
       })
-      const recorder = TestFiles.of({ requests: Effect.sync(() => seen.slice()), files: snapshotOf(files) })
+      const recorder = TestFiles.of({ requests: Effect.sync(() => recordedRequests.slice()), files: snapshotOf(files) })
       return Context.make(Backend.Backend, backend).pipe(Context.add(TestFiles, recorder))
     })
   )

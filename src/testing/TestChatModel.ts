@@ -1,5 +1,5 @@
 /**
- * A scripted model: it answers turn by turn from a script, or by a function of the request.
+ * Provides a scripted model. It answers turn by turn from a script, or by a function of the request.
  *
  * ```ts
  * import { Effect } from "effect"
@@ -28,11 +28,9 @@ import type { Prices } from "../core/Usage.ts"
 import type { AnswerOptions, Call, Chunking, Pacing, Turn } from "./internal/turn.ts"
 import * as turns from "./internal/turn.ts"
 
-export type { AnswerOptions, Chunking, Pacing } from "./internal/turn.ts"
+export type { Turn } from "./internal/turn.ts"
 
-export type { Call, Turn } from "./internal/turn.ts"
-
-/** A text answer. Each element of an array is a delta. */
+/** Makes a text answer. Each element of an array is a delta. */
 export const text = (value: string | ReadonlyArray<string>, options?: AnswerOptions): Turn => ({
   _tag: "Answer",
   text: value,
@@ -40,13 +38,13 @@ export const text = (value: string | ReadonlyArray<string>, options?: AnswerOpti
   options: options ?? {}
 })
 
-/** A turn that calls tools, with a text before the calls if one is given. */
+/** Makes a turn that calls tools. `text` comes before the calls. */
 export const calls = (
   value: ReadonlyArray<Call>,
   options?: AnswerOptions & { readonly text?: string | ReadonlyArray<string> | undefined }
 ): Turn => ({ _tag: "Answer", text: options?.text ?? "", calls: value, options: options ?? {} })
 
-/** A turn with one malformed tool call: `raw` is the model's text. */
+/** Makes a turn with one malformed tool call. `raw` is the text of the model. */
 export const malformed = (
   raw: string,
   options?: AnswerOptions & {
@@ -56,23 +54,17 @@ export const malformed = (
   }
 ): Turn => {
   const { id, name, problem, ...rest } = options ?? {}
-  const call = {
-    raw,
-    id,
-    name,
-    problem
-  }
-  return calls([call], rest)
+  return calls([{ raw, id, name, problem }], rest)
 }
 
-/** A turn that ends in exactly this message. */
+/** Makes a turn that ends in exactly this message. */
 export const message = (value: Message.AiMessage, options?: Chunking): Turn => ({
   _tag: "Message",
   message: value,
   options: options ?? {}
 })
 
-/** Exactly these parts. Without a `TurnDone` at their end the stream is cut. */
+/** Makes a turn of exactly these parts. Without a final `TurnDone`, the stream breaks off. */
 export const parts = (value: ReadonlyArray<TurnPart>, options?: Pacing): Turn => ({
   _tag: "Parts",
   parts: value,
@@ -84,7 +76,7 @@ const partsOf = (after: string | ReadonlyArray<TurnPart> | undefined): ReadonlyA
   typeof after === "string" ? [{ _tag: "TextDelta", text: after }] : (after ?? [])
 
 /**
- * A turn that fails after the text or parts of `after`. A reason alone makes an error of this model:
+ * Makes a turn that fails after the text or parts of `after`. A reason alone makes an error of this model:
  * `TestChatModel.fail({ _tag: "Overloaded" })`.
  */
 export const fail = (
@@ -92,7 +84,7 @@ export const fail = (
   options?: Pacing & { readonly after?: string | ReadonlyArray<TurnPart> | undefined }
 ): Turn => ({ _tag: "Parts", parts: partsOf(options?.after), end: error, options: options ?? {} })
 
-/** A turn that streams this and then never ends. */
+/** Makes a turn that streams a text or parts, and never ends. */
 export const hangAfter = (after: string | ReadonlyArray<TurnPart>, options?: Pacing): Turn => ({
   _tag: "Parts",
   parts: partsOf(after),
@@ -100,24 +92,24 @@ export const hangAfter = (after: string | ReadonlyArray<TurnPart>, options?: Pac
   options: options ?? {}
 })
 
-/** A turn that streams nothing and never ends: for interruption and time-outs. */
+/** A turn that streams nothing and never ends, for interruptions and timeouts. */
 export const hang: Turn = hangAfter([])
 
-/** The model's facts about itself. */
+/** Properties of the scripted model. */
 export interface Options {
-  /** `"scripted"` by default. */
+  /** Default: `"scripted"`. */
   readonly modelId?: string | undefined
-  /** `"test"` by default. */
+  /** Default: `"test"`. */
   readonly provider?: string | undefined
-  /** `true` by default. */
+  /** Default: `true`. */
   readonly supportsVision?: boolean | undefined
   readonly contextWindowTokens?: number | undefined
-  /** `"native"` by default: the model is asked for JSON. `"tool"` has it call `final_answer`. */
+  /** `"native"` requests JSON, `"tool"` a call of `final_answer`. Default: `"native"`. */
   readonly structuredOutput?: "native" | "tool" | undefined
   readonly prices?: Prices | undefined
 }
 
-/** The requests to the scripted model so far, in order, and the number of turns of its script that are left. */
+/** Records the requests to the scripted model, and counts the unused turns of its script. */
 export class TestModel extends Context.Service<
   TestModel,
   {
@@ -126,12 +118,12 @@ export class TestModel extends Context.Service<
   }
 >()("effect-deepagents/testing/TestModel") {}
 
-/** The requests to the scripted model so far, as they arrived. */
+/** Returns the requests to the scripted model so far. */
 export const requests: Effect.Effect<ReadonlyArray<ModelRequest>, never, TestModel> = TestModel.use(
   (model) => model.requests
 )
 
-/** The number of unused turns of the script; 0 for {@link reactive}. */
+/** Returns the number of unused turns of the script; 0 for {@link reactive}. */
 export const unused: Effect.Effect<number, never, TestModel> = TestModel.use((model) => model.unused)
 
 const describe = (last: Message.Message | undefined): string => {
@@ -145,22 +137,22 @@ const make = (options: Options, next: (request: ModelRequest, index: number) => 
   Effect.gen(function* () {
     const modelId = options.modelId ?? "scripted"
     const provider = options.provider ?? "test"
-    const seen: Array<ModelRequest> = []
+    const recordedRequests: Array<ModelRequest> = []
     let callCount = 0
 
     const nextTurn = (request: ModelRequest): Stream.Stream<TurnPart, ModelError> =>
       Stream.unwrap(
         Effect.map(IdGenerator, (messageId) => {
           const recorded = { ...request, messages: request.messages.slice() }
-          const turn = next(recorded, seen.length)
-          seen.push(recorded)
+          const turn = next(recorded, recordedRequests.length)
+          recordedRequests.push(recorded)
           if (turn === undefined) {
             return Stream.fail(
               new ModelError({
                 provider,
                 model: modelId,
                 reason: { _tag: "InvalidRequest" },
-                detail: `the script has ${total} turn${total === 1 ? "" : "s"} and was asked for turn ${seen.length}; ${describe(recorded.messages.at(-1))}`
+                detail: `the script has ${total} turn${total === 1 ? "" : "s"} and was asked for turn ${recordedRequests.length}; ${describe(recorded.messages.at(-1))}`
               })
             )
           }
@@ -168,7 +160,7 @@ const make = (options: Options, next: (request: ModelRequest, index: number) => 
         })
       )
 
-    const unused = Effect.sync(() => Math.max(0, total - seen.length))
+    const unused = Effect.sync(() => Math.max(0, total - recordedRequests.length))
     const model = ChatModel.of({
       modelId,
       provider,
@@ -178,17 +170,16 @@ const make = (options: Options, next: (request: ModelRequest, index: number) => 
       prices: options.prices,
       makeSession: Effect.succeed({ nextTurn })
     })
-    const recorder = TestModel.of({ requests: Effect.sync(() => seen.slice()), unused })
+    const recorder = TestModel.of({ requests: Effect.sync(() => recordedRequests.slice()), unused })
     return { context: Context.make(ChatModel, model).pipe(Context.add(TestModel, recorder)), unused }
   })
 
 /**
- * A model that plays these turns, one a request, in the order of the requests, whichever agent sends them. A request
- * beyond the script fails with a `ModelError`. An unused turn is a defect at the release of the layer, so that the test
- * fails, unless it already did; `exhaustive: false` allows it.
+ * Provides a model that plays one turn for each request, of any agent, in order. A request beyond the script fails with a
+ * `ModelError`. An unused turn fails a test that otherwise succeeds, by a defect when the layer is released;
+ * `exhaustive: false` allows unused turns.
  *
- * The script starts over each time the layer is built: with `Effect.provide` once a test, with `Agent.provide` once a
- * run of that agent.
+ * The script starts over each time the layer is built: with `Effect.provide` once a test, with `Agent.provide` once a run.
  */
 export const script = (
   value: ReadonlyArray<Turn>,
@@ -213,7 +204,7 @@ export const script = (
     })
   )
 
-/** A model that answers each request with the turn of this function; `index` counts requests from 0. */
+/** Provides a model that answers each request by a function. `index` counts requests from 0. */
 export const reactive = (
   respond: (request: ModelRequest, index: number) => Turn,
   options?: Options

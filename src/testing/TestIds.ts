@@ -2,10 +2,7 @@
 import * as Layer from "effect/Layer"
 import { IdGenerator } from "../core/IdGenerator.ts"
 
-/**
- * Counts the ids of runs, of messages that the loop or a `TestChatModel` makes, and of calls that came without one, as
- * `<prefix>-1`, `<prefix>-2` … A message that the test makes itself has the id that the test gives it, or a random one.
- */
+/** Makes ids such as `<prefix>-1` for runs, for messages of the loop and of `TestChatModel`, and for calls without one. */
 export const layer = (prefix: string = "id"): Layer.Layer<never> =>
   Layer.sync(IdGenerator, () => {
     let count = 0

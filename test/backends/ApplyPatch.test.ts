@@ -25,7 +25,7 @@ const text = (output: ToolOutput.ToolOutput) =>
 const withFiles = <A, E, R>(
   files: Readonly<Record<string, string | Uint8Array>>,
   test: Effect.Effect<A, E, R>,
-  fail?: NonNullable<TestBackend.Options["fail"]>
+  fail?: NonNullable<Parameters<typeof TestBackend.layer>[0]>["fail"]
 ) =>
   Effect.gen(function* () {
     const result = yield* Effect.result(test)

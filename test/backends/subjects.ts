@@ -10,7 +10,7 @@ import { Context, Effect, Layer, Queue, type Scope, Stream } from "effect"
 import { Sandbox } from "effect-deepagents"
 import { CustomSandbox } from "effect-deepagents/backends"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
-import type { BackendConformance } from "effect-deepagents/testing/conformance"
+import type * as Subject from "../../src/testing/conformance/internal/backend/subject.ts"
 
 /** Runs a program of the machine. */
 const program = (name: string, args: ReadonlyArray<string>) => execFileSync(name, args, { stdio: "ignore" })
@@ -78,11 +78,11 @@ export const canMount = ((): boolean => {
   }
 })()
 
-const kindOf = (found: fs.Stats): BackendConformance.Found["kind"] =>
+const kindOf = (found: fs.Stats): Subject.Found["kind"] =>
   found.isFile() ? "file" : found.isDirectory() ? "directory" : found.isSymbolicLink() ? "link" : "other"
 
 /** The files of the machine, by node. */
-export const host: BackendConformance.Host<Folder> = {
+export const host: Subject.Host<Folder> = {
   folders: Folder,
   write: (at, content) =>
     Effect.sync(() => {
@@ -106,7 +106,7 @@ export const host: BackendConformance.Host<Folder> = {
 const counting = path.join(import.meta.dirname, "children/count.ts")
 
 /** Another process that counts. */
-export const counter: BackendConformance.Counter<Folder> = (at, times) =>
+export const counter: Subject.Counter<Folder> = (at, times) =>
   Effect.flatMap(Folder, ({ root }) =>
     Effect.promise(() =>
       promisify(execFile)(process.execPath, [
@@ -120,7 +120,7 @@ export const counter: BackendConformance.Counter<Folder> = (at, times) =>
   )
 
 /** Another layer over the same folder. */
-export const again: BackendConformance.Again<Folder> = Effect.flatMap(Folder, ({ root }) =>
+export const again: Subject.Again<Folder> = Effect.flatMap(Folder, ({ root }) =>
   Effect.orDie(FilesystemBackend.make({ root: `${root}/../root/`, ripgrep: false }))
 )
 
@@ -165,7 +165,7 @@ export const plant = (files: Readonly<Record<string, string>>): Effect.Effect<vo
     }
   })
 
-export const huge: BackendConformance.Huge<Folder> = {
+export const huge: Subject.Huge<Folder> = {
   plant: (at, line, times) =>
     Effect.map(Folder, ({ root }) => {
       const perChunk = Math.ceil(1_000_000 / line.length)

@@ -31,7 +31,8 @@ const history = Effect.map(TestBackend.files, (files) =>
     }))
 )
 
-const files = (options?: TestBackend.Options) => [TestBackend.layer(options), Journals.layer({})] as const
+const files = (options?: Parameters<typeof TestBackend.layer>[0]) =>
+  [TestBackend.layer(options), Journals.layer({})] as const
 
 const failing = (reason: BackendError.Reason) =>
   TestBackend.layer({ fail: ({ operation }) => (operation === "write" ? reason : undefined) })

@@ -13,7 +13,7 @@ import { asked, Embeddings } from "./embeddings.ts"
 const memory = Layer.provide(MemoryStore.layer, Storage.layerMemory)
 
 /** Runs an agent that makes these calls, one a round; gives back what the tools said. */
-const converse = <R>(tools: ReadonlyArray<Tool.Tool<R>>, calls: ReadonlyArray<TestChatModel.Call>) =>
+const converse = <R>(tools: ReadonlyArray<Tool.Tool<R>>, calls: Parameters<typeof TestChatModel.calls>[0]) =>
   Effect.map(
     Agent.run(Agent.make({ name: "companion", prompt: "", tools }), "go", {}).pipe(
       Effect.provide(TestChatModel.script([...calls.map((call) => TestChatModel.calls([call])), "done"]))

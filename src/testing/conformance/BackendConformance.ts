@@ -1,8 +1,8 @@
 /**
- * Checks that every backend must pass, to be run against a layer of your own.
+ * Checks your own backend or sandbox.
  *
- * A subject is the layer and its abilities: plant links behind its back, fill its disk … An ability that it lacks is
- * {@link absent}: the checks that need it are listed with the reason, and do nothing.
+ * A subject is a layer and its abilities, such as making links behind its back or filling its disk. Mark missing abilities
+ * as {@link absent}: their checks are listed with the reason, and do nothing.
  *
  * ```ts
  * import { it } from "@effect/vitest"
@@ -36,7 +36,7 @@ import { Backend, type Service } from "../../core/Backend.ts"
 import type { BackendError } from "../../core/BackendError.ts"
 import { Sandbox } from "../../core/Sandbox.ts"
 import type { Request } from "../TestBackend.ts"
-import { type Absent, absent, NotConformant } from "./internal/assert.ts"
+import { type Absent, absent, type Check as AnyCheck, isAbsent, makeCheck, NotConformant } from "./internal/assert.ts"
 import { atomicRules, concurrencyRules } from "./internal/backend/checkConcurrency.ts"
 import { globRules } from "./internal/backend/checkGlobs.ts"
 import { grepRules } from "./internal/backend/checkGreps.ts"
@@ -54,56 +54,43 @@ import { writeRules } from "./internal/backend/checkWrites.ts"
 import type { Rules } from "./internal/backend/common.ts"
 import type { Abilities } from "./internal/backend/subject.ts"
 
-export type { Again, Counter, Found, Host, Huge, ManyFiles } from "./internal/backend/subject.ts"
-export { type Absent, absent, NotConformant }
+export { absent, NotConformant }
 
-/** A backend under test. The layer is built anew for each check, and empty; `H` are its further services. */
+/** A backend under test. Each check builds the layer anew, without files. `H` are its further services. */
 export interface Subject<H, E, R> extends Abilities<H> {
   readonly layer: Layer.Layer<Backend | H, E, R>
 }
 
-/** A sandbox under test. Its layer is built anew for each check, and has no files. */
+/** A sandbox under test. Each check builds the layer anew, without files. */
 export interface SandboxSubject<E, R> {
   readonly layer: Layer.Layer<Sandbox | Backend, E, R>
-  /** A variable that is set in the environment of this process, and that no command may see. */
+  /** Name of an environment variable of this process that commands must not see. */
   readonly secret: string | Absent
-  /** Commands are processes of a system: they run in the background, and can be ended by signals. */
+  /** True if commands are processes that run in the background and end by signals. */
   readonly processes: true | Absent
-  /** Output comes while a command runs, and stderr is told from stdout. */
+  /** True if output arrives while a command runs, with stderr apart from stdout. */
   readonly streams: true | Absent
 }
 
-/**
- * One check: run it under any test runner, with a live clock. With `absent` it does not apply, for that reason, and
- * running it does nothing.
- */
-export interface Check<out E, out R> {
-  readonly name: string
-  readonly absent?: string | undefined
-  readonly run: Effect.Effect<void, E | BackendError | NotConformant, R>
-}
-
-const isAbsent = (value: unknown): value is Absent =>
-  typeof value === "object" && value !== null && "_tag" in value && value._tag === "Absent"
+/** One check, for any test runner with a live clock. With `absent`, it does nothing, for that reason. */
+export type Check<E, R> = AnyCheck<E | BackendError, R>
 
 type Body<A, R> = (ability: A) => Effect.Effect<void, BackendError | NotConformant, R>
 
-/** The checks of an ability with a layer; without the ability they are only listed. */
-const checksOf = <A, S, E, R>(
+/** Makes the checks of an ability. */
+const makeChecks = <A, S, E, R>(
   ability: A | Absent,
   rules: ReadonlyArray<readonly [name: string, body: Body<A, S | Scope.Scope>]>,
   layer: Layer.Layer<S, E, R>
 ): ReadonlyArray<Check<E, R>> =>
   rules.map(([name, body]) =>
-    isAbsent(ability)
-      ? { name, absent: ability.reason, run: Effect.void }
-      : { name, run: Effect.provide(Effect.scoped(body(ability)), Layer.fresh(layer)) }
+    makeCheck(name, ability, (able) => Effect.provide(Effect.scoped(body(able)), Layer.fresh(layer)))
   )
 
-/** The checks of a backend, to be run one by one. */
+/** Lists the checks of a backend. */
 export const suite = <H = never, E = never, R = never>(subject: Subject<H, E, R>): ReadonlyArray<Check<E, R>> => {
   const group = <A>(ability: A | Absent, rules: Rules<Service, A, H | Scope.Scope>): ReadonlyArray<Check<E, R>> =>
-    checksOf<A, Backend | H, E, R>(
+    makeChecks<A, Backend | H, E, R>(
       ability,
       rules.map(([name, body]) => [name, (able) => Backend.use((backend) => body(backend, able))] as const),
       subject.layer
@@ -137,10 +124,10 @@ export const suite = <H = never, E = never, R = never>(subject: Subject<H, E, R>
   ]
 }
 
-/** The checks of a sandbox beyond those of {@link suite}: run both. */
+/** Lists the checks of commands. Run {@link suite} on a sandbox too. */
 export const sandboxSuite = <E, R>(subject: SandboxSubject<E, R>): ReadonlyArray<Check<E, R>> => {
   const group = <A>(ability: A | Absent, rules: Rules<Pair, A>): ReadonlyArray<Check<E, R>> =>
-    checksOf<A, Backend | Sandbox, E, R>(
+    makeChecks<A, Backend | Sandbox, E, R>(
       ability,
       rules.map(
         ([name, body]) =>
@@ -160,11 +147,11 @@ export const sandboxSuite = <E, R>(subject: SandboxSubject<E, R>): ReadonlyArray
 }
 
 /**
- * Runs these operations on an empty backend and on the reference, and compares the results and the final files. The
- * `version` `"current"` stands for the file's current one.
+ * Runs operations on an empty backend and on the reference, and compares results and final files. The `version`
+ * `"current"` means the current version of the file.
  */
 export const agrees = (requests: ReadonlyArray<Request>): Effect.Effect<void, BackendError | NotConformant, Backend> =>
   Backend.use((backend) => random.agrees(backend, requests))
 
-/** Operations for {@link agrees} that get in each other's way: the same ones for the same seed. */
+/** Makes conflicting operations for {@link agrees}. The same seed makes the same operations. */
 export const randomRequests: (seed: number, count: number) => ReadonlyArray<Request> = random.randomRequests

@@ -1,8 +1,8 @@
 /**
- * Checks that every session store must pass, to be run against a layer of your own.
+ * Checks your own session store.
  *
  * A subject makes a place (a folder, a file, a database) and a layer on it. Mark missing abilities as {@link absent}:
- * their checks are in the list with the reason, and do nothing.
+ * their checks are listed with the reason, and do nothing.
  *
  * ```ts
  * import { it } from "@effect/vitest"
@@ -27,67 +27,54 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { SessionError } from "../../core/SessionError.ts"
 import { type Service, SessionStore } from "../../core/SessionStore.ts"
-import { type Absent, absent, NotConformant } from "./internal/assert.ts"
+import { type Absent, absent, type Check, makeCheck, type NotConformant } from "./internal/assert.ts"
 import { appendRules } from "./internal/session/checkAppends.ts"
 import { listRules } from "./internal/session/checkLists.ts"
 import { diskRules, survivalRules } from "./internal/session/checkPlaces.ts"
 import { treeRules } from "./internal/session/checkTrees.ts"
 
-export { type Absent, absent, NotConformant }
+export { absent }
 
-/**
- * A store under test. `place` is made anew for each check, and empty. A layer that `survives` still has its data when
- * it is built again at its place. `fillDisk` fails all writes until the layer is built again.
- */
+type SessionCheck<E, R> = Check<E | SessionError, R>
+
+/** A store under test. */
 export interface Subject<P, E, R> {
+  /** Makes an empty place for each check. */
   readonly place: Effect.Effect<P, E, R | Scope.Scope>
+  /** Provides the store of a place. */
   readonly layer: (place: P) => Layer.Layer<SessionStore, E, R>
+  /** True if a layer has its data when it is built again at its place. */
   readonly survives: true | Absent
+  /** Fails all writes until the layer is built again. */
   readonly fillDisk: ((place: P) => Effect.Effect<void>) | Absent
 }
 
-/** One check: run it under any test runner, with a live clock. With `absent` it does nothing, for that reason. */
-export interface Check<out E, out R> {
-  readonly name: string
-  readonly absent?: string | undefined
-  readonly run: Effect.Effect<void, E | SessionError | NotConformant, R>
-}
-
-/** The checks of a store, to be run one by one. */
-export const suite = <P, E, R>(subject: Subject<P, E, R>): ReadonlyArray<Check<E, R>> => {
+/** Lists the checks of a store. */
+export const suite = <P, E, R>(subject: Subject<P, E, R>): ReadonlyArray<SessionCheck<E, R>> => {
   const { fillDisk, survives } = subject
-  const on = <A, E2>(place: P, body: (store: Service) => Effect.Effect<A, E2>) =>
+  const runOn = <A, E2>(place: P, body: (store: Service) => Effect.Effect<A, E2>) =>
     Effect.provide(SessionStore.use(body), Layer.fresh(subject.layer(place)))
-  const plain = [...appendRules, ...treeRules, ...listRules].map(([name, body]) => ({
-    name,
-    run: Effect.scoped(Effect.flatMap(subject.place, (place) => on(place, body)))
-  }))
-  const survival = survivalRules.map(([name, write, read]) =>
-    survives !== true
-      ? { name, absent: survives.reason, run: Effect.void }
-      : {
-          name,
-          run: Effect.scoped(
-            Effect.flatMap(subject.place, (place) =>
-              Effect.flatMap(on(place, write), (written) => on(place, (store) => read(store, written)))
-            )
-          )
-        }
-  )
-  const disk = diskRules.map(([name, write, read]) =>
-    "_tag" in fillDisk
-      ? { name, absent: fillDisk.reason, run: Effect.void }
-      : {
-          name,
-          run: Effect.scoped(
-            Effect.flatMap(subject.place, (place) =>
-              Effect.flatMap(
-                on(place, (store) => write(store, fillDisk(place))),
-                (written) => (survives === true ? on(place, (store) => read(store, written)) : Effect.void)
-              )
-            )
-          )
-        }
-  )
-  return [...plain, ...survival, ...disk]
+  const check = <A, E2>(
+    name: string,
+    ability: A | Absent,
+    run: (place: P, ability: A) => Effect.Effect<void, E2 | NotConformant, R>
+  ) => makeCheck(name, ability, (able) => Effect.flatMap(subject.place, (place) => run(place, able)))
+  return [
+    ...[...appendRules, ...treeRules, ...listRules].map(([name, body]) =>
+      check(name, true, (place) => runOn(place, body))
+    ),
+    ...survivalRules.map(([name, write, read]) =>
+      check(name, survives, (place) =>
+        Effect.flatMap(runOn(place, write), (written) => runOn(place, (store) => read(store, written)))
+      )
+    ),
+    ...diskRules.map(([name, write, read]) =>
+      check(name, fillDisk, (place, fill) =>
+        Effect.flatMap(
+          runOn(place, (store) => write(store, fill(place))),
+          (written) => (survives === true ? runOn(place, (store) => read(store, written)) : Effect.void)
+        )
+      )
+    )
+  ]
 }

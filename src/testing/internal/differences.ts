@@ -2,10 +2,7 @@
 import * as Equal from "effect/Equal"
 import * as Predicate from "effect/Predicate"
 
-/**
- * A description of a value: of objects some fields, of arrays every element, of texts a regular expression, and of
- * anything a predicate or the value itself.
- */
+/** Describes a value: some fields of an object, all elements of an array, a pattern of a text, a predicate, or a value. */
 export type Expected<A> =
   | ((actual: A) => boolean)
   | (A extends string
@@ -25,7 +22,7 @@ const show = (value: unknown): string => {
   return text.length > longest ? `${text.slice(0, longest)}…` : text
 }
 
-/** Formats one difference, with the path of the value that differs. */
+/** Renders one difference with its path. */
 export const difference = (path: string, expected: unknown, actual: unknown): string =>
   `${path}: expected ${show(expected)}, got ${show(actual)}`
 

@@ -1,4 +1,4 @@
-/** Turns of test scripts, and their parts as a model streams them. */
+/** Plays the turns of test scripts. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -9,10 +9,7 @@ import * as Message from "../../core/Message.ts"
 import * as ModelError from "../../core/ModelError.ts"
 import * as Usage from "../../core/Usage.ts"
 
-/**
- * One turn of the model: a text is an answer; `TestChatModel`'s constructors make the others; a function makes the turn
- * from the request.
- */
+/** One turn of the model: the text of an answer, a turn of `TestChatModel`, or a function of the request. */
 export type Turn =
   | string
   | {
@@ -30,7 +27,7 @@ export type Turn =
     }
   | ((request: ModelRequest) => Turn | Effect.Effect<Turn>)
 
-/** The timing of a turn by the `Clock`: `delay` comes before its first part, `chunkDelay` between parts. */
+/** Delays by the `Clock`: before the first part, and between parts. */
 export interface Pacing {
   readonly delay?: Duration.Input | undefined
   readonly chunkDelay?: Duration.Input | undefined
@@ -42,8 +39,8 @@ export interface Chunking extends Pacing {
 }
 
 /**
- * Options of an answer beside its text and calls. `stopReason` defaults to `toolCalls` with calls, else to `stop`.
- * Missing counts of `usage` are zero; without it the turn has no usage.
+ * Options of an answer. `stopReason` defaults to `toolCalls` with calls, else to `stop`. Missing counts of `usage` are
+ * zero; without it, the turn has no usage.
  */
 export interface AnswerOptions extends Chunking {
   readonly reasoning?: string | undefined
@@ -69,8 +66,8 @@ export interface BadCall {
 }
 
 /**
- * A call in a turn. `id` defaults to `call-1`, `call-2` …, counted over the whole script. A call with
- * `providerExecuted` is streamed only, and not among the message's calls. A call with `raw` is malformed.
+ * A call in a turn. `id` defaults to `call-1`, `call-2` … over the whole script. A call with `providerExecuted` is only
+ * streamed, and is not in the message. A call with `raw` is malformed.
  */
 export type Call = GoodCall | BadCall
 
@@ -80,7 +77,7 @@ const isBad = (call: WithId<Call>): call is WithId<BadCall> => "raw" in call
 
 const isGood = (call: WithId<Call>): call is WithId<GoodCall> => !isBad(call)
 
-/** Facts of its model that a turn contains. */
+/** Properties of the model that a turn contains. */
 export interface Origin {
   readonly modelId: string
   readonly provider: string
@@ -161,7 +158,7 @@ const answerParts = (turn: Extract<Turn, { readonly _tag: "Answer" }>, origin: O
   return [...hosted, ...messageParts(message, chunkSize, typeof given === "string" ? undefined : () => given)]
 }
 
-const paced = (parts: ReadonlyArray<TurnPart>, pacing: Pacing): Stream.Stream<TurnPart> => {
+const paceParts = (parts: ReadonlyArray<TurnPart>, pacing: Pacing): Stream.Stream<TurnPart> => {
   const { chunkDelay, delay } = pacing
   const stream =
     chunkDelay === undefined
@@ -192,16 +189,16 @@ export const play = (
     )
   }
   if (typeof turn === "string")
-    return paced(answerParts({ _tag: "Answer", text: turn, calls: [], options: {} }, origin), {})
+    return paceParts(answerParts({ _tag: "Answer", text: turn, calls: [], options: {} }, origin), {})
   switch (turn._tag) {
     case "Answer":
-      return paced(answerParts(turn, origin), turn.options)
+      return paceParts(answerParts(turn, origin), turn.options)
     case "Message":
-      return paced(messageParts(turn.message, turn.options.chunkSize), turn.options)
+      return paceParts(messageParts(turn.message, turn.options.chunkSize), turn.options)
     case "Parts": {
-      const said = paced(turn.parts, turn.options)
-      if (turn.end === "end") return said
-      return Stream.concat(said, turn.end === "hang" ? Stream.never : Stream.fail(toError(turn.end, origin)))
+      const stream = paceParts(turn.parts, turn.options)
+      if (turn.end === "end") return stream
+      return Stream.concat(stream, turn.end === "hang" ? Stream.never : Stream.fail(toError(turn.end, origin)))
     }
   }
 }

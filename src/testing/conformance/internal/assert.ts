@@ -1,9 +1,10 @@
-/** Assertions of checks: a failure names the rule that does not hold. */
+/** Assertions of checks. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 
-/** A rule that the subject of a check broke. */
+/** A subject broke a rule. */
 export class NotConformant extends Schema.TaggedError<NotConformant>()("NotConformant", {
   rule: Schema.String,
   found: Schema.String
@@ -13,14 +14,32 @@ export class NotConformant extends Schema.TaggedError<NotConformant>()("NotConfo
   }
 }
 
-/** An ability that a subject lacks, and why. */
+/** One check, for any test runner with a live clock. With `absent`, it does nothing, for that reason. */
+export interface Check<out E, out R> {
+  readonly name: string
+  readonly absent?: string | undefined
+  readonly run: Effect.Effect<void, E | NotConformant, R>
+}
+
+/** A missing ability. */
 export interface Absent {
   readonly _tag: "Absent"
   readonly reason: string
 }
 
-/** Says why a subject lacks an ability. */
+/** Marks an ability as missing, for a reason. */
 export const absent = (reason: string): Absent => ({ _tag: "Absent", reason })
+
+export const isAbsent = (value: unknown): value is Absent =>
+  typeof value === "object" && value !== null && "_tag" in value && value._tag === "Absent"
+
+/** Makes a check that needs an ability. */
+export const makeCheck = <A, E, R>(
+  name: string,
+  ability: A | Absent,
+  run: (ability: A) => Effect.Effect<void, E | NotConformant, R>
+): Check<E, Exclude<R, Scope.Scope>> =>
+  isAbsent(ability) ? { name, absent: ability.reason, run: Effect.void } : { name, run: Effect.scoped(run(ability)) }
 
 const render = (found: unknown): string =>
   (
@@ -30,31 +49,31 @@ const render = (found: unknown): string =>
   ).slice(0, 600)
 
 /** Fails with the rule and the actual value. */
-export const broken = (rule: string, found: unknown): Effect.Effect<never, NotConformant> =>
+export const failCheck = (rule: string, found: unknown): Effect.Effect<never, NotConformant> =>
   Effect.fail(new NotConformant({ rule, found: typeof found === "string" ? found.slice(0, 600) : render(found) }))
 
 /** Fails with the rule unless it holds. */
 export const assert = (holds: boolean, rule: string, found: unknown): Effect.Effect<void, NotConformant> =>
   holds ? Effect.void : Effect.fail(new NotConformant({ rule, found: render(found) }))
 
-/** Data with its keys in order, and bytes as numbers. */
-const ordered = (value: unknown): unknown => {
+/** Sorts the keys of data, and converts bytes to numbers. */
+const sortKeys = (value: unknown): unknown => {
   if (value instanceof Uint8Array) return Array.from(value)
-  if (Array.isArray(value)) return value.map(ordered)
+  if (Array.isArray(value)) return value.map(sortKeys)
   if (typeof value !== "object" || value === null) return value
   const entries = Object.entries(value).filter(([, inner]) => inner !== undefined)
-  return entries.sort(([left], [right]) => (left < right ? -1 : 1)).map(([key, inner]) => [key, ordered(inner)])
+  return entries.sort(([left], [right]) => (left < right ? -1 : 1)).map(([key, inner]) => [key, sortKeys(inner)])
 }
 
-/** Fails with the rule unless both are the same data. */
-export const same = (found: unknown, expected: unknown, rule: string): Effect.Effect<void, NotConformant> =>
+/** Fails with the rule unless both values are equal data. */
+export const expect = (found: unknown, expected: unknown, rule: string): Effect.Effect<void, NotConformant> =>
   assert(
-    JSON.stringify(ordered(found)) === JSON.stringify(ordered(expected)),
+    JSON.stringify(sortKeys(found)) === JSON.stringify(sortKeys(expected)),
     `${rule}: it is ${render(expected)}`,
     found
   )
 
-/** Returns the reason of an operation's failure, which must have one of these tags. */
+/** Returns the reason of a failure, which must have one of these tags. */
 export const fails = <A, R, X extends { readonly _tag: string }, T extends X["_tag"]>(
   operation: Effect.Effect<A, { readonly reason: X; readonly message: string }, R>,
   rule: string,
@@ -64,13 +83,13 @@ export const fails = <A, R, X extends { readonly _tag: string }, T extends X["_t
   const expected = `${rule} fails with ${tags.join(" or ")}`
   return Effect.matchEffect(operation, {
     onFailure: ({ message, reason }) =>
-      isWanted(reason) ? Effect.succeed(reason) : broken(expected, `${reason._tag} (${message})`),
-    onSuccess: (value) => broken(expected, render(value))
+      isWanted(reason) ? Effect.succeed(reason) : failCheck(expected, `${reason._tag} (${message})`),
+    onSuccess: (value) => failCheck(expected, render(value))
   })
 }
 
-/** Runs to its end, which must come within so many milliseconds. */
-export const within = <A, E, R>(
+/** Runs an effect, which must end within a time. */
+export const assertWithin = <A, E, R>(
   milliseconds: number,
   rule: string,
   effect: Effect.Effect<A, E, R>

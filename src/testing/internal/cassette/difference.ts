@@ -1,4 +1,4 @@
-/** Differences between a request and the recorded one that is most like it. */
+/** Compares a request with the most similar recorded one. */
 import { isObject, type Json } from "../../../core/Json.ts"
 import { canonical } from "../../../core/schema/jsonTree.ts"
 import type { Fingerprint } from "./fingerprint.ts"
@@ -13,7 +13,7 @@ const commonMessages = (left: Address, right: Address): number => {
 }
 
 /** Counts the parts that two requests share. */
-const likeness = (left: Address, right: Address): number =>
+const countCommon = (left: Address, right: Address): number =>
   commonMessages(left, right) +
   (left.messages.length === right.messages.length ? 1 : 0) +
   (left.systemPrompt === right.systemPrompt ? 1 : 0) +
@@ -24,8 +24,8 @@ const likeness = (left: Address, right: Address): number =>
 
 const window = 80
 
-/** Excerpts of two values from a little before their difference on. */
-const contrast = (recorded: Json | undefined, now: Json | undefined): string => {
+/** Excerpts two values around their first difference. */
+const excerptBoth = (recorded: Json | undefined, now: Json | undefined): string => {
   const showValue = (value: Json | undefined) =>
     value === undefined ? "nothing" : typeof value === "string" ? value : canonical(value)
   const [left, right] = [showValue(recorded), showValue(now)]
@@ -55,18 +55,18 @@ const toolsDifference = (
     const old = before.get(name)
     return old === undefined || tool === undefined || same(old, tool)
       ? []
-      : [`tool ${name} differs (${contrast(old, tool)})`]
+      : [`tool ${name} differs (${excerptBoth(old, tool)})`]
   })
   const all = [...added, ...gone, ...changed]
   return all.length === 0 ? ["the tools are in another order"] : all
 }
 
 /** Describes for a person the difference between a request and the most similar recorded one. */
-export const nearest = (recorded: Recorded, wanted: Fingerprint): string => {
+export const describeNearest = (recorded: Recorded, wanted: Fingerprint): string => {
   let best = -1
   let index = -1
   for (const [at, turn] of recorded.turns.entries()) {
-    const score = likeness(turn.request, wanted.address)
+    const score = countCommon(turn.request, wanted.address)
     if (score > best) [best, index] = [score, at]
   }
   const turn = recorded.turns[index]
@@ -77,23 +77,23 @@ export const nearest = (recorded: Recorded, wanted: Fingerprint): string => {
   const is = (hash: string | null | undefined) => (typeof hash !== "string" ? undefined : wanted.values.get(hash))
   const problems: Array<string> = []
   if (before.systemPrompt !== now.systemPrompt) {
-    problems.push(`the system prompt differs (${contrast(was(before.systemPrompt), is(now.systemPrompt))})`)
+    problems.push(`the system prompt differs (${excerptBoth(was(before.systemPrompt), is(now.systemPrompt))})`)
   }
   if (!same(before.tools, now.tools)) problems.push(...toolsDifference(before.tools.map(was), now.tools.map(is)))
   if (!same(before.toolChoice, now.toolChoice)) {
-    problems.push(`the tool choice differs (${contrast(before.toolChoice, now.toolChoice)})`)
+    problems.push(`the tool choice differs (${excerptBoth(before.toolChoice, now.toolChoice)})`)
   }
   if (before.outputSchema !== now.outputSchema) {
-    problems.push(`the output schema differs (${contrast(was(before.outputSchema), is(now.outputSchema))})`)
+    problems.push(`the output schema differs (${excerptBoth(was(before.outputSchema), is(now.outputSchema))})`)
   }
   if (before.parameters !== now.parameters) {
-    problems.push(`the parameters differ (${contrast(was(before.parameters), is(now.parameters))})`)
+    problems.push(`the parameters differ (${excerptBoth(was(before.parameters), is(now.parameters))})`)
   }
   if (!same(before.messages, now.messages)) {
     const at = commonMessages(before, now)
     const [old, fresh] = [was(before.messages[at]), is(now.messages[at])]
     const count = `${now.messages.length} now, ${before.messages.length} recorded`
-    problems.push(`message ${at + 1}${roleOf(fresh ?? old)} differs (${count}; ${contrast(old, fresh)})`)
+    problems.push(`message ${at + 1}${roleOf(fresh ?? old)} differs (${count}; ${excerptBoth(old, fresh)})`)
   }
   return `the most similar one is turn ${index + 1}, but ${problems.join("; ")}`
 }

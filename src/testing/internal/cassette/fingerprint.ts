@@ -1,4 +1,4 @@
-/** Fingerprints of requests: equal for requests that a provider would take for the same. */
+/** Fingerprints of requests. Equivalent requests have equal fingerprints. */
 import * as Effect from "effect/Effect"
 import { anonymous } from "../../../core/anonymousMessage.ts"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
@@ -8,14 +8,14 @@ import { canonical } from "../../../core/schema/jsonTree.ts"
 import { sha256 } from "../../../support/store/hash.ts"
 import type { Address } from "./format.ts"
 
-/** A request as a cassette knows it: what tells it from others, and the values that its hashes stand for. */
+/** The identity of a request, with the values behind its hashes. */
 export interface Fingerprint {
   readonly key: string
   readonly address: Address
   readonly values: ReadonlyMap<string, Json>
 }
 
-/** 64 bits of SHA-256 tell the few thousand values of a file apart. */
+/** 64 bits of SHA-256 distinguish the few thousand values of a file. */
 const hashOf = (text: string): Effect.Effect<string> => Effect.map(sha256(text), (hash) => hash.slice(0, 16))
 
 const numbersOf = (messages: ReadonlyArray<Message>): ReadonlyMap<string, number> => {
@@ -27,10 +27,7 @@ const numbersOf = (messages: ReadonlyArray<Message>): ReadonlyMap<string, number
   return numbers
 }
 
-/**
- * The fingerprint of a request that was redacted. Message ids, usage, labels, cache hints and the purpose are left out:
- * no provider's answer depends on them.
- */
+/** Makes the fingerprint of a redacted request. It ignores message ids, usage, labels, cache hints and purpose. */
 export const make = (request: ModelRequest): Effect.Effect<Fingerprint> =>
   Effect.gen(function* () {
     const values = new Map<string, Json>()

@@ -1,13 +1,9 @@
-/** The file format of cassettes: one JSON line for the model, and one for each turn. */
+/** The file format of cassettes: JSON lines for the model, turns, and values. A value is stored once, by its hash. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Json } from "../../../core/Json.ts"
 import { AiMessage } from "../../../core/Message.ts"
 
-/**
- * A cassette is one JSON object a line: first the model, then turns, each after those values of its request that no
- * line before has. A value is written once and known by its hash, so a long conversation does not repeat itself.
- */
 const ModelLine = Schema.Struct({
   type: Schema.Literal("model"),
   v: Schema.Literal(1),
@@ -77,10 +73,10 @@ const decodeLine = Schema.decodeUnknownEffect(Schema.fromJsonString(Line))
 /** Renders lines, each with its end. */
 export const render = (lines: ReadonlyArray<Line>): string => lines.map((line) => `${JSON.stringify(line)}\n`).join("")
 
-/** Finds the end of the last whole line: an append that did not finish may have left more behind it. */
+/** Finds the end of the last complete line. An interrupted append may leave a partial line. */
 export const wholeLength = (text: string): number => text.lastIndexOf("\n") + 1
 
-/** Reads a cassette; the failure says which line is wrong. */
+/** Parses a cassette. The failure names the invalid line. */
 export const parse = (text: string): Effect.Effect<Recorded, string> =>
   Effect.gen(function* () {
     const values = new Map<string, Json>()

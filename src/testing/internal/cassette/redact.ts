@@ -1,10 +1,10 @@
-/** Keeps secrets off cassettes: texts that look like keys are replaced before anything is written. */
+/** Replaces texts that look like keys before a cassette is written. */
 import type { ModelRequest, TurnPart } from "../../../core/ChatModel.ts"
 import type * as Content from "../../../core/Content.ts"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import type { AiMessage, Message } from "../../../core/Message.ts"
 
-/** Redacting twice must be redacting once: a replayed turn comes back in the next request. */
+/** Redaction must be idempotent, since the next request repeats a replayed turn. */
 export type Redact = (text: string) => string
 
 const mark = "[redacted]"
@@ -61,7 +61,7 @@ const json = (value: Json, redact: Redact): Json => {
   return isObject(value) ? jsonObject(value, redact) : value
 }
 
-/** Redacts every string of an object, its keys too, and every text under the key of a secret. */
+/** Redacts all strings and keys of an object, and all texts under the key of a secret. */
 const jsonObject = (value: JsonObject, redact: Redact): JsonObject =>
   Object.fromEntries(
     Object.entries(value).map(([key, item]) => [
@@ -119,7 +119,7 @@ const aiMessage = (value: AiMessage, redact: Redact): AiMessage => ({
 const message = (value: Message, redact: Redact): Message =>
   value.role === "ai" ? aiMessage(value, redact) : common(value, redact)
 
-/** Redacts all of a request that a cassette keeps. */
+/** Redacts a request. */
 export const request = (value: ModelRequest, redact: Redact): ModelRequest => ({
   ...value,
   systemPrompt: redact(value.systemPrompt),
@@ -154,10 +154,7 @@ const withPiece = (part: TurnPart, text: string): TurnPart =>
       ? { ...part, delta: text }
       : part
 
-/**
- * Redacts a turn. A secret may be split over several deltas, so their joined text is redacted. If that changes it, the
- * first delta gets all of it and the others are dropped.
- */
+/** Redacts a turn. A secret may span deltas, so the first delta gets a changed text as a whole. */
 export const turn = (parts: ReadonlyArray<TurnPart>, redact: Redact): ReadonlyArray<TurnPart> => {
   const whole = new Map<string, string>()
   for (const part of parts) {
@@ -169,7 +166,7 @@ export const turn = (parts: ReadonlyArray<TurnPart>, redact: Redact): ReadonlyAr
     const clean = redact(text)
     if (clean !== text) changed.set(channel, clean)
   }
-  const said = new Set<string>()
+  const replaced = new Set<string>()
   return parts.flatMap((part): ReadonlyArray<TurnPart> => {
     if (part._tag === "TurnDone") return [{ ...part, message: aiMessage(part.message, redact) }]
     if (part._tag === "TurnRestarted") return [{ ...part, reason: redact(part.reason) }]
@@ -177,8 +174,8 @@ export const turn = (parts: ReadonlyArray<TurnPart>, redact: Redact): ReadonlyAr
     const channel = channelOf(part)
     const clean = channel === undefined ? undefined : changed.get(channel)
     if (channel === undefined || clean === undefined) return [part]
-    if (said.has(channel)) return []
-    said.add(channel)
+    if (replaced.has(channel)) return []
+    replaced.add(channel)
     return [withPiece(part, clean)]
   })
 }

@@ -10,7 +10,7 @@ import type { Fingerprint } from "./fingerprint.ts"
 import * as Format from "./format.ts"
 import * as Redact from "./redact.ts"
 
-/** Every problem of a cassette is a model error, which users of a model can handle. */
+/** Makes the error for a problem of a cassette. */
 export const problem = (detail: string, cause?: unknown): ModelError =>
   new ModelError({
     provider: "cassette",
@@ -33,7 +33,7 @@ const factsOf = (model: Service): Format.ModelLine => ({
 })
 
 /** Reads a cassette. */
-export const read = (file: string): Effect.Effect<Format.Recorded, ModelError, FileSystem.FileSystem> =>
+export const readTape = (file: string): Effect.Effect<Format.Recorded, ModelError, FileSystem.FileSystem> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const text = yield* Effect.mapError(fs.readFileString(file), (cause) =>
@@ -44,7 +44,7 @@ export const read = (file: string): Effect.Effect<Format.Recorded, ModelError, F
     )
   })
 
-/** Finds recordings, the n-th for the n-th of identical requests. */
+/** Makes a function that finds recordings: the n-th for the n-th of identical requests. */
 export const finder = (recorded: Format.Recorded) => {
   const byKey = new Map<string, Array<Format.TurnLine>>()
   for (const turn of recorded.turns) {
@@ -61,7 +61,7 @@ export const finder = (recorded: Format.Recorded) => {
   }
 }
 
-/** Appends whole turns, one write each; the values that the file has already are not written again. */
+/** Makes a function that appends complete turns. It writes each value once. */
 export const writer = (file: string, known: Iterable<string>, redact: Redact.Redact) =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -83,7 +83,7 @@ export const writer = (file: string, known: Iterable<string>, redact: Redact.Red
 
 type Write = Effect.Success<ReturnType<typeof writer>>
 
-/** A turn that is interrupted or fails is not recorded. */
+/** Records a turn unless it fails or is interrupted. */
 export const recording = (
   turn: Stream.Stream<TurnPart, ModelError>,
   print: Fingerprint,

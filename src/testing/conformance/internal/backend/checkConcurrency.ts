@@ -1,13 +1,13 @@
-/** Checks of several callers at once, and of interruptions: no update is lost, and nobody sees a half. */
+/** Checks parallel callers and interruptions: no update is lost, and no reader sees a partial write. */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type { Service } from "../../../../core/Backend.ts"
-import { assert, same } from "../assert.ts"
-import { allFiles, bytesAt, fill, pathsIn, readText, rule, type Rules, textAt } from "./common.ts"
+import { assert, expect } from "../assert.ts"
+import { listFiles, readBytes, putFiles, listPaths, readText, rule, type Rules, readWhole } from "./common.ts"
 
 const atOnce = { concurrency: "unbounded" } as const
 
-/** Different spellings of one path: they stand for one file, and one lock. */
+/** Spellings of one path. They share one file and one lock. */
 const spellings = ["/shared.txt", "shared.txt", "//shared.txt", "/./shared.txt", "./shared.txt/"]
 
 const succeeded = <A>(results: ReadonlyArray<{ readonly _tag: "Success" | "Failure" } & A>): number =>
@@ -24,12 +24,12 @@ const editsAtOnce = Effect.fnUntraced(function* (backend: Service) {
       ),
     atOnce
   )
-  const text = yield* textAt(backend, "/shared.txt")
+  const text = yield* readWhole(backend, "/shared.txt")
   for (const [index, slot] of slots.entries()) {
     const result = results[index]
     const expected = result?._tag === "Success" ? "done" : "open"
     yield* assert(text.includes(`${slot}: ${expected}\n`), `${slot} is ${expected}: no update is lost or made up`, text)
-    if (result?._tag === "Failure") yield* same(result.failure.reason._tag, "Conflict", `why ${slot} is not edited`)
+    if (result?._tag === "Failure") yield* expect(result.failure.reason._tag, "Conflict", `why ${slot} is not edited`)
   }
   yield* assert(succeeded(results) > 0, "at least one edit succeeds", results)
 })
@@ -42,29 +42,29 @@ const oneWins = Effect.fnUntraced(function* (backend: Service) {
     (text, index) => Effect.result(backend.write(spellings[index % spellings.length] ?? "", text, { version })),
     atOnce
   )
-  yield* same(succeeded(versioned), 1, "of writes that know the same version one succeeds")
+  yield* expect(succeeded(versioned), 1, "of writes that know the same version one succeeds")
   const winner = writers[versioned.findIndex(({ _tag }) => _tag === "Success")]
-  yield* same(yield* textAt(backend, "/shared.txt"), winner, "its text is there")
+  yield* expect(yield* readWhole(backend, "/shared.txt"), winner, "its text is there")
 
   const creating = yield* Effect.forEach(
     writers,
     (text) => Effect.result(backend.write("/new/created.txt", text, { create: true })),
     atOnce
   )
-  yield* same(succeeded(creating), 1, "of writes that create one succeeds")
+  yield* expect(succeeded(creating), 1, "of writes that create one succeeds")
   const creator = writers[creating.findIndex(({ _tag }) => _tag === "Success")]
-  yield* same(yield* textAt(backend, "/new/created.txt"), creator, "its text is there")
+  yield* expect(yield* readWhole(backend, "/new/created.txt"), creator, "its text is there")
 
-  yield* fill(backend, Object.fromEntries(writers.map((text) => [`/from/${text}`, text])))
+  yield* putFiles(backend, Object.fromEntries(writers.map((text) => [`/from/${text}`, text])))
   const moving = yield* Effect.forEach(
     writers,
     (text) => Effect.result(backend.move(`/from/${text}`, "/to/one")),
     atOnce
   )
-  yield* same(succeeded(moving), 1, "of moves to one place one succeeds")
+  yield* expect(succeeded(moving), 1, "of moves to one place one succeeds")
   const mover = writers[moving.findIndex(({ _tag }) => _tag === "Success")]
-  yield* same(yield* textAt(backend, "/to/one"), mover, "its file is there")
-  yield* same((yield* backend.ls("/from")).entries.length, writers.length - 1, "the others are where they were")
+  yield* expect(yield* readWhole(backend, "/to/one"), mover, "its file is there")
+  yield* expect((yield* backend.ls("/from")).entries.length, writers.length - 1, "the others are where they were")
 })
 
 const oldOrNew = Effect.fnUntraced(function* (backend: Service) {
@@ -73,7 +73,7 @@ const oldOrNew = Effect.fnUntraced(function* (backend: Service) {
   const write = Effect.forEach([1, 2, 0, 1, 2, 0], (index) => backend.write("/big.txt", texts[index] ?? ""))
   const read = Effect.forEach(Array.from({ length: 8 }), () =>
     Effect.gen(function* () {
-      const text = yield* textAt(backend, "/big.txt")
+      const text = yield* readWhole(backend, "/big.txt")
       yield* assert(texts.includes(text), "a download gives the old file or the new one", [
         text.length,
         text[0],
@@ -99,18 +99,18 @@ const interrupted = Effect.fnUntraced(function* (backend: Service) {
     )
     for (let yields = 0; yields < round * 3; yields++) yield* Effect.yieldNow
     yield* Fiber.interrupt(running)
-    const text = yield* textAt(backend, "/i/file.txt")
+    const text = yield* readWhole(backend, "/i/file.txt")
     yield* assert(text === before || text === after, "the old content or the new is there", [
       text.length,
       text.slice(0, 10)
     ])
     yield* backend.write("/i/file.txt", before)
   }
-  yield* same(yield* allFiles(backend), ["/i/file.txt"], "nothing is left over")
-  yield* same(yield* pathsIn(backend, "/i"), ["/i/file.txt"], "nothing is left in the folder")
+  yield* expect(yield* listFiles(backend), ["/i/file.txt"], "nothing is left over")
+  yield* expect(yield* listPaths(backend, "/i"), ["/i/file.txt"], "nothing is left in the folder")
 })
 
-/** Checks of what happens at once. */
+/** Checks of parallel operations. */
 export const concurrencyRules: Rules<Service> = [
   ["edits of one file at once are all there, in any spelling of its path", editsAtOnce],
   ["of several that want the same at once, one gets it", oneWins],
@@ -130,7 +130,7 @@ export const concurrencyRules: Rules<Service> = [
         }),
       atOnce
     )
-    yield* same(yield* textAt(backend, "/count"), "5", "the count")
+    yield* expect(yield* readWhole(backend, "/count"), "5", "the count")
   }),
   rule("other operations go on beside each other, on the same files and folders", function* (backend) {
     const paths = Array.from({ length: 16 }, (_, index) => `/w/${index % 4}/${index}`)
@@ -147,8 +147,8 @@ export const concurrencyRules: Rules<Service> = [
               : Effect.asVoid(backend.edit(path, [{ old: "/w/", new: "/edited/" }])),
       atOnce
     )
-    yield* same(
-      yield* allFiles(backend),
+    yield* expect(
+      yield* listFiles(backend),
       [
         "/moved/1",
         "/moved/13",
@@ -165,9 +165,9 @@ export const concurrencyRules: Rules<Service> = [
       ],
       "what is there at the end"
     )
-    yield* same((yield* bytesAt(backend, "/w/3/11")).length, "/edited/3/11".length, "what was edited")
+    yield* expect((yield* readBytes(backend, "/w/3/11")).length, "/edited/3/11".length, "what was edited")
   })
 ]
 
-/** Checks of who reads what is written at the moment. */
+/** Checks of reads during a write. */
 export const atomicRules: Rules<Service> = [["a reader sees the old file or the new one", oldOrNew]]

@@ -1,9 +1,9 @@
-/** Checks of glob: the dialect, ignore files, limits. */
+/** Checks glob: dialect, ignore files, limits. */
 import * as Effect from "effect/Effect"
 import * as Approval from "../../../../core/Approval.ts"
 import type { GlobQuery, Service } from "../../../../core/Backend.ts"
-import { fails, assert, same, within } from "../assert.ts"
-import { ends, fill, pathsOf, rule, type Rules } from "./common.ts"
+import { fails, assert, expect, assertWithin } from "../assert.ts"
+import { runWithoutDefect, putFiles, pathsOf, rule, type Rules } from "./common.ts"
 
 const files = [
   "/.env", "/.github/ci.yml", "/a.ts", "/b.js", "/deep/a/b/c/d.ts", "/src/.hidden.ts", "/src/a.ts", "/src/b.tsx",
@@ -14,7 +14,7 @@ const typescript = [
   "/a.ts", "/deep/a/b/c/d.ts", "/new\nline.ts", "/src/.hidden.ts", "/src/a.ts", "/src/lib/a.ts", "/src2/a.ts"
 ] // prettier-ignore
 
-/** Patterns and the files that they find, as the dialect says. */
+/** Patterns with the files that they match. */
 const dialect: ReadonlyArray<readonly [query: GlobQuery, expected: ReadonlyArray<string>]> = [
   [{ pattern: "*.ts" }, typescript],
   [{ pattern: "**/*.ts" }, typescript],
@@ -82,50 +82,50 @@ const notIgnored = [
 
 const ignores = Effect.fnUntraced(function* (backend: Service) {
   // Backends with a real folder ask before the files of a repository are written.
-  yield* Effect.provideService(fill(backend, ignoring), Approval.Approvals, {
+  yield* Effect.provideService(putFiles(backend, ignoring), Approval.Approvals, {
     decide: (request) => Effect.succeed(Approval.approve(request))
   })
   const grepped = (path: string, ignored?: boolean) =>
     Effect.map(backend.grep({ pattern: "hit", mode: "files", path, ignored }), (found) =>
       found.files.map((file) => file.path)
     )
-  yield* same(yield* grepped("/"), notIgnored, "grep leaves out what ignore files name")
+  yield* expect(yield* grepped("/"), notIgnored, "grep leaves out what ignore files name")
   const globbed = pathsOf(yield* backend.glob({ pattern: "**" }))
-  yield* same(
+  yield* expect(
     globbed.filter((path) => !path.endsWith("ignore")),
     notIgnored,
     "glob leaves out what ignore files name"
   )
-  yield* same(
+  yield* expect(
     yield* grepped("/sub"),
     notIgnored.filter((path) => path.startsWith("/sub/")),
     "the rules of folders above count too"
   )
-  yield* same(
+  yield* expect(
     yield* grepped("/src"),
     notIgnored.filter((path) => path.startsWith("/src/")),
     "in a folder with none of its own"
   )
   const everything = Object.entries(ignoring).flatMap(([path, text]) => (text === "hit" ? [path] : []))
-  yield* same((yield* grepped("/", true)).toSorted(), everything.toSorted(), "with `ignored` grep looks everywhere")
-  yield* same(
+  yield* expect((yield* grepped("/", true)).toSorted(), everything.toSorted(), "with `ignored` grep looks everywhere")
+  yield* expect(
     pathsOf(yield* backend.glob({ pattern: "**", ignored: true })).toSorted(),
     Object.keys(ignoring).toSorted(),
     "with `ignored` glob looks everywhere"
   )
   yield* backend.write("/.gitignore", "*\n")
-  yield* same(yield* grepped("/"), [], "a change of an ignore file counts at once")
+  yield* expect(yield* grepped("/"), [], "a change of an ignore file counts at once")
   yield* backend.delete("/.gitignore")
-  yield* same((yield* grepped("/")).includes("/a.log"), true, "and so does its end")
+  yield* expect((yield* grepped("/")).includes("/a.log"), true, "and so does its end")
 })
 
 /** Checks of glob and of ignore files. */
 export const globRules: Rules<Service> = [
   rule("glob finds what the dialect says", function* (backend) {
-    yield* fill(backend, Object.fromEntries(files.map((path) => [path, "x"])))
+    yield* putFiles(backend, Object.fromEntries(files.map((path) => [path, "x"])))
     for (const [index, [query, expected]] of dialect.entries()) {
       const found = yield* backend.glob(query)
-      yield* same(pathsOf(found).toSorted(), expected.toSorted(), `glob of ${JSON.stringify(query)}`)
+      yield* expect(pathsOf(found).toSorted(), expected.toSorted(), `glob of ${JSON.stringify(query)}`)
       yield* assert(found.truncated === undefined, "it is all there is", found.truncated)
       yield* assert(
         found.entries.every(({ kind }) => kind === "file"),
@@ -139,7 +139,7 @@ export const globRules: Rules<Service> = [
         glob: query.pattern,
         path: query.path
       })
-      yield* same(
+      yield* expect(
         grepped.files.map(({ path }) => path).toSorted(),
         expected.toSorted(),
         `grep with ${JSON.stringify(query)}`
@@ -147,20 +147,20 @@ export const globRules: Rules<Service> = [
     }
   }),
   rule("glob gives as many as are asked for, the first ones by path, and says if there are more", function* (backend) {
-    yield* fill(backend, { "/c": "", "/a/z": "", "/b": "" })
+    yield* putFiles(backend, { "/c": "", "/a/z": "", "/b": "" })
     const glob = (limit: number) =>
       Effect.map(backend.glob({ pattern: "*", limit }), ({ entries, truncated }) => [
         entries.map(({ path }) => path),
         truncated ?? "all"
       ])
-    yield* same(yield* glob(3), [["/a/z", "/b", "/c"], "all"], "as many as there are")
-    yield* same(yield* glob(2), [["/a/z", "/b"], "limit"], "one less")
-    yield* same(yield* glob(1), [["/a/z"], "limit"], "one")
+    yield* expect(yield* glob(3), [["/a/z", "/b", "/c"], "all"], "as many as there are")
+    yield* expect(yield* glob(2), [["/a/z", "/b"], "limit"], "one less")
+    yield* expect(yield* glob(1), [["/a/z"], "limit"], "one")
     for (const limit of [0, -1, 1.5, Number.NaN, Infinity])
-      yield* ends(backend.glob({ pattern: "*", limit }), `a limit of ${limit}`)
+      yield* runWithoutDefect(backend.glob({ pattern: "*", limit }), `a limit of ${limit}`)
   }),
   rule("glob fails for what can't be meant, and never leaves the root", function* (backend) {
-    yield* fill(backend, { "/a/b": "x" })
+    yield* putFiles(backend, { "/a/b": "x" })
     yield* fails(backend.glob({ pattern: "*", path: "/none" }), "glob in nothing", "NotFound")
     for (const pattern of ["", "a{1..3}.txt", "{a..c}", "a/{01..10..2}/b"])
       yield* fails(backend.glob({ pattern }), `glob of ${JSON.stringify(pattern)}`, "InvalidPattern")
@@ -171,10 +171,10 @@ export const globRules: Rules<Service> = [
       ] // prettier-ignore
     for (const pattern of patterns) {
       const label = `glob of ${JSON.stringify(pattern)}`
-      const found = yield* ends(backend.glob({ pattern }), label)
+      const found = yield* runWithoutDefect(backend.glob({ pattern }), label)
       if (found._tag === "Success") {
         const strangers = found.success.entries.filter(({ path }) => path !== "/a/b")
-        yield* same(strangers, [], `${label} finds nothing outside`)
+        yield* expect(strangers, [], `${label} finds nothing outside`)
       } else {
         const reason = found.failure.reason._tag
         yield* assert(reason === "InvalidPattern" || reason === "OutsideRoot", `${label} has a reason`, reason)
@@ -182,7 +182,7 @@ export const globRules: Rules<Service> = [
     }
   }),
   rule("glob ends in bounded time, whatever the pattern", function* (backend) {
-    yield* fill(backend, { [`/${"a".repeat(250)}`]: "x", [`/${"a/".repeat(100)}a`]: "x" })
+    yield* putFiles(backend, { [`/${"a".repeat(250)}`]: "x", [`/${"a/".repeat(100)}a`]: "x" })
     const patterns = [
         `${"*a".repeat(40)}b`, `${"**/a/".repeat(30)}b`, "{a,b}".repeat(30), "{,a}".repeat(30), "{".repeat(5000),
         `${"{a,".repeat(500)}${"}".repeat(500)}`, "[".repeat(5000), "?".repeat(10_000), "*".repeat(10_000), `${"*?".repeat(60)}b`,
@@ -190,8 +190,12 @@ export const globRules: Rules<Service> = [
       ] // prettier-ignore
     for (const pattern of patterns) {
       const label = `glob of ${pattern.slice(0, 20)}…`
-      yield* within(10_000, label, ends(backend.glob({ pattern }), label))
-      yield* within(10_000, label, ends(backend.grep({ pattern: "y", glob: pattern }), `grep with ${label}`))
+      yield* assertWithin(10_000, label, runWithoutDefect(backend.glob({ pattern }), label))
+      yield* assertWithin(
+        10_000,
+        label,
+        runWithoutDefect(backend.grep({ pattern: "y", glob: pattern }), `grep with ${label}`)
+      )
     }
   }),
   ["ignore files are honoured from the root down, unless told otherwise", ignores]

@@ -1,15 +1,15 @@
-/** Checks of files and folders that are too large to be kept in memory as a whole. */
+/** Checks files and folders that are too large for memory. */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { Service } from "../../../../core/Backend.ts"
-import { assert, same } from "../assert.ts"
-import { bytesAt, fill, pathsOf, readText, rule, type Rules } from "./common.ts"
+import { assert, expect } from "../assert.ts"
+import { readBytes, putFiles, pathsOf, readText, rule, type Rules } from "./common.ts"
 import type { Huge, ManyFiles } from "./subject.ts"
 
 const mebibyte = 1024 * 1024
 
-/** Checks with files that should not be in memory as a whole. */
+/** Checks of huge files. */
 export const hugeRules = <H>(): Rules<Service, Huge<H>, H | Scope.Scope> => [
   rule<Service, Huge<H>, H | Scope.Scope>(
     "a window of a file of 100 MB takes little memory",
@@ -28,10 +28,10 @@ export const hugeRules = <H>(): Rules<Service, Huge<H>, H | Scope.Scope> => [
         )
       )
       const last = yield* readText(backend, "/huge.txt", { offset: times - 1 })
-      yield* same([last.startLine, last.endLine, last.totalLines], [times - 1, times, times], "the last lines")
-      yield* same(last.text, `${line.trimEnd()}\n${line.trimEnd()}`, "their text")
+      yield* expect([last.startLine, last.endLine, last.totalLines], [times - 1, times, times], "the last lines")
+      yield* expect(last.text, `${line.trimEnd()}\n${line.trimEnd()}`, "their text")
       const first = yield* readText(backend, "/huge.txt", { limit: 3 })
-      yield* same([first.startLine, first.endLine, first.size], [1, 3, times * line.length], "the first lines")
+      yield* expect([first.startLine, first.endLine, first.size], [1, 3, times * line.length], "the first lines")
       most = Math.max(most, yield* huge.memory)
       yield* Fiber.interrupt(watching)
       yield* assert(
@@ -46,14 +46,14 @@ export const hugeRules = <H>(): Rules<Service, Huge<H>, H | Scope.Scope> => [
         got?.ok
       )
       const found = yield* backend.grep({ pattern: "nowhere", mode: "files" })
-      yield* same(found.files, [], "grep has nothing to find")
+      yield* expect(found.files, [], "grep has nothing to find")
     }
   ),
   rule("a line of 100 MB is read in windows", function* (backend, huge) {
     yield* huge.plant("/line.txt", "0123456789", 10 * mebibyte)
     const window = yield* readText(backend, "/line.txt", { column: 90 * mebibyte + 3, limit: 1 })
-    yield* same([window.startLine, window.endLine, window.totalLines], [1, 1, 1], "it is one line")
-    yield* same(
+    yield* expect([window.startLine, window.endLine, window.totalLines], [1, 1, 1], "it is one line")
+    yield* expect(
       window.text.slice(0, 8),
       `${"0123456789"}${"0123456789"}`.slice((90 * mebibyte + 3) % 10).slice(0, 8),
       "from that column"
@@ -73,12 +73,12 @@ export const hugeRules = <H>(): Rules<Service, Huge<H>, H | Scope.Scope> => [
   })
 ]
 
-/** Checks with a folder of many files. */
+/** Checks of a folder with many files. */
 export const manyRules = <H>(): Rules<Service, ManyFiles<H>, H | Scope.Scope> => [
   rule("a folder of very many files is listed and searched in order", function* (backend, { count, plant }) {
     const paths = Array.from({ length: count }, (_, index) => `/many/file ${index}.txt`)
     const files = Object.fromEntries(paths.map((path, index) => [path, `needle ${index % 10}\n`]))
-    yield* plant === undefined ? fill(backend, files) : plant(files)
+    yield* plant === undefined ? putFiles(backend, files) : plant(files)
     const sorted = paths.toSorted()
     const listed = yield* backend.ls("/many")
     const names = pathsOf(listed)
@@ -95,22 +95,26 @@ export const manyRules = <H>(): Rules<Service, ManyFiles<H>, H | Scope.Scope> =>
       all.truncated
     )
     const first = yield* backend.glob({ pattern: "**/*.txt", limit: 7 })
-    yield* same(pathsOf(first), sorted.slice(0, 7), "glob gives the first ones")
-    yield* same(first.truncated, "limit", "and says that there are more")
+    yield* expect(pathsOf(first), sorted.slice(0, 7), "glob gives the first ones")
+    yield* expect(first.truncated, "limit", "and says that there are more")
     const lines = yield* backend.grep({ pattern: "needle", mode: "content", limit: 7 })
-    yield* same(
+    yield* expect(
       lines.files.map(({ path }) => path),
       sorted.slice(0, 7),
       "grep gives the first ones"
     )
-    yield* same(lines.truncated, "limit", "and says that there are more")
+    yield* expect(lines.truncated, "limit", "and says that there are more")
     const some = yield* backend.grep({ pattern: "needle 3", mode: "count", limit: count })
-    yield* same([some.files.length, some.truncated ?? "all"], [count / 10, "all"], "grep finds all")
+    yield* expect([some.files.length, some.truncated ?? "all"], [count / 10, "all"], "grep finds all")
     const order = some.files.map(({ path }) => path)
-    yield* same(order.slice(0, 9), order.toSorted().slice(0, 9), "in order")
+    yield* expect(order.slice(0, 9), order.toSorted().slice(0, 9), "in order")
     yield* backend.move("/many", "/moved")
     yield* backend.delete("/moved", { recursive: true })
-    yield* same((yield* backend.ls("/")).entries, [], "all are deleted")
-    yield* assert((yield* Effect.result(bytesAt(backend, paths[0] ?? "")))._tag === "Failure", "none is left", paths[0])
+    yield* expect((yield* backend.ls("/")).entries, [], "all are deleted")
+    yield* assert(
+      (yield* Effect.result(readBytes(backend, paths[0] ?? "")))._tag === "Failure",
+      "none is left",
+      paths[0]
+    )
   })
 ]

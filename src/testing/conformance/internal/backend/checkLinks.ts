@@ -1,11 +1,21 @@
-/** Checks links on the disk: links within the root are followed, links out of the root lead nowhere. */
+/** Checks links: those within the root are followed, those out of the root are rejected. */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { Service } from "../../../../core/Backend.ts"
-import { fails, assert, same } from "../assert.ts"
+import { fails, assert, expect } from "../assert.ts"
 import { everyOperation } from "./checkPaths.ts"
-import { allFiles, bytesOf, ends, fill, pathsIn, readText, rule, type Rules, textAt } from "./common.ts"
+import {
+  listFiles,
+  bytesOf,
+  runWithoutDefect,
+  putFiles,
+  listPaths,
+  readText,
+  rule,
+  type Rules,
+  readWhole
+} from "./common.ts"
 import type { Host } from "./subject.ts"
 
 const kindAt = (backend: Service, folder: string, path: string) =>
@@ -16,38 +26,38 @@ const kindOf = <H>(host: Host<H>, path: string) => Effect.map(host.look(path), (
 const onHost = <H>(host: Host<H>, path: string) =>
   Effect.map(host.read(path), (bytes) => new TextDecoder().decode(bytes))
 
-/** Links within the root: followed by reads and writes, and otherwise unchanged. */
+/** Checks that reads and writes follow links within the root, and that the links stay. */
 const inside = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>) {
   const { root } = yield* host.folders
-  yield* fill(backend, { "/real/file.txt": "text\n", "/real/deep/other.txt": "other" })
+  yield* putFiles(backend, { "/real/file.txt": "text\n", "/real/deep/other.txt": "other" })
   yield* host.link(`${root}/to-file`, "real/file.txt")
   yield* host.link(`${root}/absolute`, `${root}/real/file.txt`)
   yield* host.link(`${root}/chain`, "to-file")
   yield* host.link(`${root}/real/deep/up`, "../file.txt")
   yield* host.link(`${root}/to-folder`, "real")
   for (const path of ["/to-file", "/absolute", "/chain", "/real/deep/up", "/to-folder/file.txt"]) {
-    yield* same(yield* textAt(backend, path), "text\n", `download by ${path}`)
+    yield* expect(yield* readWhole(backend, path), "text\n", `download by ${path}`)
     const { version } = yield* readText(backend, path)
     yield* backend.edit(path, [{ old: "text", new: `text by ${path}` }], { version })
-    yield* same(yield* onHost(host, `${root}/real/file.txt`), `text by ${path}\n`, `edit by ${path}`)
+    yield* expect(yield* onHost(host, `${root}/real/file.txt`), `text by ${path}\n`, `edit by ${path}`)
     yield* backend.write(path, "text\n")
-    yield* same(yield* onHost(host, `${root}/real/file.txt`), "text\n", `write by ${path}`)
+    yield* expect(yield* onHost(host, `${root}/real/file.txt`), "text\n", `write by ${path}`)
   }
   for (const name of ["to-file", "absolute", "chain", "real/deep/up", "to-folder"])
-    yield* same(yield* kindOf(host, `${root}/${name}`), "link", `${name} is a link still`)
+    yield* expect(yield* kindOf(host, `${root}/${name}`), "link", `${name} is a link still`)
   for (const [name, kind] of [
     ["to-file", "file"],
     ["chain", "file"],
     ["to-folder", "directory"]
   ])
     // prettier-ignore
-    yield* same(yield* kindAt(backend, "/", `/${name}`), kind, `ls says where ${name} leads`)
+    yield* expect(yield* kindAt(backend, "/", `/${name}`), kind, `ls says where ${name} leads`)
   yield* backend.write("/to-folder/new.txt", "new")
-  yield* same(yield* onHost(host, `${root}/real/new.txt`), "new", "a new file in a folder that is a link")
+  yield* expect(yield* onHost(host, `${root}/real/new.txt`), "new", "a new file in a folder that is a link")
   const real = ["/real/deep/other.txt", "/real/file.txt", "/real/new.txt"]
-  yield* same(yield* allFiles(backend), real, "glob follows no links")
+  yield* expect(yield* listFiles(backend), real, "glob follows no links")
   const grepped = yield* backend.grep({ pattern: "e", mode: "files" })
-  yield* same(
+  yield* expect(
     grepped.files.map(({ path }) => path),
     real,
     "grep follows no links"
@@ -63,17 +73,17 @@ const inside = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>) 
   )
   const lines = (yield* onHost(host, `${root}/real/file.txt`)).split("\n").filter((line) => line.startsWith("line"))
   const done = results.flatMap((result, index) => (result._tag === "Success" ? [`line ${index}`] : []))
-  yield* same(lines.toSorted(), done.toSorted(), "edits by links and by the file itself at once are all there")
+  yield* expect(lines.toSorted(), done.toSorted(), "edits by links and by the file itself at once are all there")
 
   yield* backend.delete("/to-folder", { recursive: true })
   yield* backend.delete("/chain")
   yield* backend.move("/to-file", "/real/moved")
-  yield* same(yield* kindOf(host, `${root}/real/moved`), "link", "what was moved is the link")
-  yield* same(yield* kindOf(host, `${root}/to-folder`), undefined, "what was deleted is the link")
-  yield* same(yield* allFiles(backend), real, "what they led to is there")
+  yield* expect(yield* kindOf(host, `${root}/real/moved`), "link", "what was moved is the link")
+  yield* expect(yield* kindOf(host, `${root}/to-folder`), undefined, "what was deleted is the link")
+  yield* expect(yield* listFiles(backend), real, "what they led to is there")
 })
 
-/** Edits until the file was not changed in between. */
+/** Retries an edit until no conflict occurs. */
 const addLine = (backend: Service, path: string, index: number) =>
   Effect.retry(
     Effect.flatMap(readText(backend, path), ({ text, version }) =>
@@ -82,13 +92,13 @@ const addLine = (backend: Service, path: string, index: number) =>
     { while: (error) => error._tag === "BackendError" && error.reason._tag === "Conflict", times: 100 }
   )
 
-/** Links out of the root: no operation reaches their target. */
+/** Checks that no operation reaches the target of a link out of the root. */
 const outside = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>) {
   const folders = yield* host.folders
   const beside = folders.outside.slice(folders.outside.lastIndexOf("/") + 1)
   yield* host.write(`${folders.outside}/secret.txt`, bytesOf("secret\n"))
   yield* host.write(`${folders.outside}/in/secret.txt`, bytesOf("secret\n"))
-  yield* fill(backend, { "/there.txt": "there", "/d/e/f.txt": "f", "/gone/x": "x" })
+  yield* putFiles(backend, { "/there.txt": "there", "/d/e/f.txt": "f", "/gone/x": "x" })
   const { root } = folders
   yield* host.link(`${root}/file`, `${folders.outside}/secret.txt`)
   yield* host.link(`${root}/relative`, `../${beside}/secret.txt`)
@@ -137,13 +147,13 @@ const outside = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>)
       else if (index < 3 || ["read", "write"].includes(operation)) yield* fails(run, label, "OutsideRoot")
     }
   for (const path of links) {
-    yield* same(yield* kindAt(backend, path.slice(0, path.lastIndexOf("/")), path), "link", `ls says what ${path} is`)
+    yield* expect(yield* kindAt(backend, path.slice(0, path.lastIndexOf("/")), path), "link", `ls says what ${path} is`)
     yield* fails(backend.write(path, "x", { create: true }), `write onto ${path}`, "OutsideRoot", "AlreadyExists")
     yield* fails(backend.move("/there.txt", path), `move onto ${path}`, "AlreadyExists", "OutsideRoot")
   }
-  yield* same(yield* allFiles(backend), ["/d/e/f.txt", "/gone/x", "/there.txt"], "glob follows none")
+  yield* expect(yield* listFiles(backend), ["/d/e/f.txt", "/gone/x", "/there.txt"], "glob follows none")
   const found = yield* backend.grep({ pattern: "secret" })
-  yield* same(found.files, [], "grep follows none")
+  yield* expect(found.files, [], "grep follows none")
 
   yield* backend.delete("/gone", { recursive: true })
   yield* backend.move("/d", "/moved")
@@ -160,15 +170,15 @@ const outside = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>)
     "/moved/file"
   ])
     yield* backend.delete(path, { recursive: path !== "/relative" })
-  yield* same(yield* pathsIn(backend, "/"), ["/moved", "/there.txt"], "links are deleted")
-  yield* same((yield* host.list(folders.outside)).toSorted(), ["in", "secret.txt"], "nothing outside is made or gone")
-  yield* same(yield* onHost(host, `${folders.outside}/secret.txt`), "secret\n", "or changed")
-  yield* same(yield* onHost(host, `${folders.outside}/in/secret.txt`), "secret\n", "or changed deeper")
+  yield* expect(yield* listPaths(backend, "/"), ["/moved", "/there.txt"], "links are deleted")
+  yield* expect((yield* host.list(folders.outside)).toSorted(), ["in", "secret.txt"], "nothing outside is made or gone")
+  yield* expect(yield* onHost(host, `${folders.outside}/secret.txt`), "secret\n", "or changed")
+  yield* expect(yield* onHost(host, `${folders.outside}/in/secret.txt`), "secret\n", "or changed deeper")
 })
 
 const loops = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>) {
   const { root } = yield* host.folders
-  yield* fill(backend, { "/d/file.txt": "text" })
+  yield* putFiles(backend, { "/d/file.txt": "text" })
   yield* host.link(`${root}/self`, "self")
   yield* host.link(`${root}/a`, "b")
   yield* host.link(`${root}/b`, "a")
@@ -180,20 +190,20 @@ const loops = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>) {
       yield* fails(run, `${operation} of ${path}, which goes round`, "OutsideRoot")
     }
   }
-  yield* same(yield* textAt(backend, "/d/root/d/same/d/file.txt"), "text", "a link to the root leads to the root")
-  yield* same(yield* kindAt(backend, "/d", "/d/root"), "directory", "it is a folder")
-  yield* same(yield* kindAt(backend, "/", "/self"), "link", "what goes round is a link")
-  yield* same(yield* allFiles(backend), ["/d/file.txt"], "glob goes round nothing")
-  yield* same((yield* backend.grep({ pattern: "text" })).files.length, 1, "grep goes round nothing")
+  yield* expect(yield* readWhole(backend, "/d/root/d/same/d/file.txt"), "text", "a link to the root leads to the root")
+  yield* expect(yield* kindAt(backend, "/d", "/d/root"), "directory", "it is a folder")
+  yield* expect(yield* kindAt(backend, "/", "/self"), "link", "what goes round is a link")
+  yield* expect(yield* listFiles(backend), ["/d/file.txt"], "glob goes round nothing")
+  yield* expect((yield* backend.grep({ pattern: "text" })).files.length, 1, "grep goes round nothing")
   yield* backend.delete("/self")
   yield* backend.move("/a", "/c")
   yield* backend.delete("/d/same", { recursive: true })
-  yield* same(yield* allFiles(backend), ["/d/file.txt"], "a recursive delete of a link to the root deletes the link")
+  yield* expect(yield* listFiles(backend), ["/d/file.txt"], "a recursive delete of a link to the root deletes the link")
   yield* backend.delete("/d", { recursive: true })
-  yield* same(yield* pathsIn(backend, "/"), ["/b", "/c"], "what is left")
+  yield* expect(yield* listPaths(backend, "/"), ["/b", "/c"], "what is left")
 })
 
-/** A file and a link out of the root take turns at one path, while others read and write it. */
+/** Swaps a file and a link out of the root at one path, during reads and writes. */
 const races = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>) {
   const folders = yield* host.folders
   yield* host.write(`${folders.outside}/secret.txt`, bytesOf("secret"))
@@ -215,13 +225,16 @@ const races = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>) {
     const [got] = yield* backend.download(["/turns"])
     const text = got?.ok === true ? new TextDecoder().decode(got.value) : ""
     yield* assert(text !== "secret", "download gives nothing from outside", text)
-    yield* ends(backend.write("/turns", "public"), "a write at such a time")
-    yield* ends(backend.edit("/turns", [{ old: "secret", new: "edited" }]), "an edit at such a time")
-    yield* ends(backend.upload([{ path: "/turns", content: bytesOf("public") }]), "an upload at such a time")
+    yield* runWithoutDefect(backend.write("/turns", "public"), "a write at such a time")
+    yield* runWithoutDefect(backend.edit("/turns", [{ old: "secret", new: "edited" }]), "an edit at such a time")
+    yield* runWithoutDefect(
+      backend.upload([{ path: "/turns", content: bytesOf("public") }]),
+      "an upload at such a time"
+    )
   }
   yield* Fiber.interrupt(swapping)
-  yield* same(yield* onHost(host, `${folders.outside}/secret.txt`), "secret", "nothing outside is changed")
-  yield* same(yield* host.list(folders.outside), ["secret.txt"], "or made")
+  yield* expect(yield* onHost(host, `${folders.outside}/secret.txt`), "secret", "nothing outside is changed")
+  yield* expect(yield* host.list(folders.outside), ["secret.txt"], "or made")
 })
 
 /** Checks of links. */
@@ -232,15 +245,15 @@ export const linkRules = <H>(): Rules<Service, Host<H>, H | Scope.Scope> => [
   rule("a link to nothing inside is a link, and can be deleted", function* (backend, host) {
     const { root } = yield* host.folders
     yield* host.link(`${root}/link`, "nothing")
-    yield* same(yield* kindAt(backend, "/", "/link"), "link", "ls says so")
+    yield* expect(yield* kindAt(backend, "/", "/link"), "link", "ls says so")
     yield* fails(backend.read("/link"), "read of it", "NotFound", "OutsideRoot")
-    yield* same(yield* allFiles(backend), [], "it is no file")
+    yield* expect(yield* listFiles(backend), [], "it is no file")
     yield* backend.delete("/link")
-    yield* same((yield* backend.ls("/")).entries, [], "it is gone")
+    yield* expect((yield* backend.ls("/")).entries, [], "it is gone")
   })
 ]
 
-/** Checks races with other changes of the disk. */
+/** Checks of races with other changes of the disk. */
 export const raceRules = <H>(): Rules<Service, Host<H>, H | Scope.Scope> => [
   ["a file that turns into a link out of the root leaks nothing", races]
 ]

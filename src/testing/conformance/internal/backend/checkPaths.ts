@@ -1,9 +1,9 @@
-/** Checks of paths: every operation refuses what leaves the root, and keeps odd names as they are. */
+/** Checks paths: every operation rejects paths out of the root, and preserves odd names. */
 import * as Effect from "effect/Effect"
 import type { Service, Transfer } from "../../../../core/Backend.ts"
 import type { BackendError } from "../../../../core/BackendError.ts"
-import { fails, assert, same } from "../assert.ts"
-import { allFiles, bytesOf, fill, pathsIn, pathsOf, readText, rule, type Rules, textAt } from "./common.ts"
+import { fails, assert, expect } from "../assert.ts"
+import { listFiles, bytesOf, putFiles, listPaths, pathsOf, readText, rule, type Rules, readWhole } from "./common.ts"
 import { byteLength, comparePaths } from "./paths.ts"
 
 const one = <A>(transfers: ReadonlyArray<Transfer<A>>): Effect.Effect<A, BackendError> => {
@@ -12,7 +12,7 @@ const one = <A>(transfers: ReadonlyArray<Transfer<A>>): Effect.Effect<A, Backend
   return first.ok ? Effect.succeed(first.value) : Effect.fail(first.error)
 }
 
-/** Every operation on a path, so that none of them may forget a rule. */
+/** All operations on a path. */
 export const everyOperation = (
   backend: Service,
   path: string
@@ -32,17 +32,17 @@ export const everyOperation = (
 
 const checkRefusal = (paths: ReadonlyArray<string>, tag: "OutsideRoot" | "InvalidPath") =>
   Effect.fnUntraced(function* (backend: Service) {
-    yield* fill(backend, { "/there.txt": "here" })
+    yield* putFiles(backend, { "/there.txt": "here" })
     for (const path of paths) {
       for (const [operation, run] of everyOperation(backend, path)) {
         yield* fails(run, `${operation} of ${JSON.stringify(path.slice(0, 60))}`, tag)
         const error = yield* Effect.flip(run).pipe(Effect.orDie)
-        yield* same(error.operation, operation, "an error names its operation")
+        yield* expect(error.operation, operation, "an error names its operation")
         if (operation !== "move" && path.length < 1000)
-          yield* same(error.path, path, "an error has the path as it was given")
+          yield* expect(error.path, path, "an error has the path as it was given")
       }
     }
-    yield* same(yield* allFiles(backend), ["/there.txt"], "nothing was changed")
+    yield* expect(yield* listFiles(backend), ["/there.txt"], "nothing was changed")
   })
 
 const traversals = [
@@ -55,7 +55,7 @@ const invalids = [
   "\udc00", "x".repeat(256), `/d/${"é".repeat(128)}`, `${"x".repeat(300)}/y`, "/0123456789".repeat(400)
 ] // prettier-ignore
 
-/** Names that shells, patterns, templates, records, decoders or sort orders trip over. */
+/** Names that break shells, patterns, templates, records, decoders or sort orders. */
 const oddNames: ReadonlyArray<string> = [
   "new\nline", "\n", "carriage\rreturn", "tab\t", "a'b", 'a"b', "'", "`id`", "$(id)", "$HOME", "$&", "$$", "%s%n",
   "a:b", "12:34:text", "*", "?.txt", "[a]", "{a,b}", "!x", "#x", "(x)", "a|b", "a&b", "a;b", "<x>", " lead", "trail ",
@@ -64,7 +64,7 @@ const oddNames: ReadonlyArray<string> = [
   "__proto__", "constructor", "toString", "hasOwnProperty", "CON", "x".repeat(255), "é".repeat(127), "null", "0"
 ] // prettier-ignore
 
-/** Names that look like `..` or `/` and are not. */
+/** Names that only look like `..` or `/`. */
 const lookalikes = [
   "%2e%2e", "%2E%2E", "%2e%2e%2f", "..%2f", "..%5c", "\uff0e\uff0e", "\u2025", "..\u200b", " ..", ".. ", "...",
   "\u2024\u2024", "..\n", "&#46;&#46;", "\uff0f", "\u2215", "\u29f5", "x..", "..x"
@@ -75,25 +75,25 @@ const inOrder = (paths: ReadonlyArray<string>): ReadonlyArray<string> => [...pat
 const keepsNames = Effect.fnUntraced(function* (backend: Service) {
   const files = oddNames.map((name) => `/as files/${name}`)
   const inside = oddNames.map((name) => `/as folders/${name}/f`)
-  yield* fill(backend, Object.fromEntries([...files, ...inside].map((path) => [path, `in ${path}\nneedle`])))
+  yield* putFiles(backend, Object.fromEntries([...files, ...inside].map((path) => [path, `in ${path}\nneedle`])))
 
   const listed = yield* backend.ls("/as files")
-  yield* same(pathsOf(listed), inOrder(files), "ls gives the names as they are, in order")
+  yield* expect(pathsOf(listed), inOrder(files), "ls gives the names as they are, in order")
   const folders = yield* backend.ls("/as folders")
-  yield* same(
+  yield* expect(
     folders.entries.map(({ kind, path }) => [path, kind]),
     inOrder(oddNames.map((name) => `/as folders/${name}`)).map((path) => [path, "directory"]),
     "ls gives the folders as they are, in order"
   )
-  yield* same(yield* allFiles(backend), inOrder([...files, ...inside]), "glob gives the paths as they are, in order")
+  yield* expect(yield* listFiles(backend), inOrder([...files, ...inside]), "glob gives the paths as they are, in order")
   const found = yield* backend.grep({ pattern: "needle", mode: "files" })
-  yield* same(
+  yield* expect(
     found.files.map(({ path }) => path),
     inOrder([...files, ...inside]),
     "grep gives the paths as they are"
   )
   const lines = yield* backend.grep({ pattern: "needle", path: "/as files", mode: "content" })
-  yield* same(
+  yield* expect(
     lines.files.map(({ matches, path }) => [path, matches.map(({ text }) => text)]),
     inOrder(files).map((path) => [path, ["needle"]]),
     "grep gives the lines of each"
@@ -101,11 +101,11 @@ const keepsNames = Effect.fnUntraced(function* (backend: Service) {
   const all = yield* backend.download([...files, ...inside])
   for (const got of all) {
     if (!got.ok) return yield* Effect.fail(got.error)
-    yield* same(new TextDecoder().decode(got.value), `in ${got.path}\nneedle`, `${got.path} has its own content`)
+    yield* expect(new TextDecoder().decode(got.value), `in ${got.path}\nneedle`, `${got.path} has its own content`)
   }
 })
 
-/** The number of odd names in one path: a check of each alone would take too long. */
+/** Number of odd names in one path, since single checks would take too long. */
 const perPath = 6
 
 const worksOnNames = Effect.fnUntraced(function* (backend: Service) {
@@ -116,23 +116,23 @@ const worksOnNames = Effect.fnUntraced(function* (backend: Service) {
     const path = `${folder}/${names.at(-1) ?? top}`
     const label = JSON.stringify(names.map((name) => name.slice(0, 20)))
     const written = yield* backend.write(path, "one\ntwo $&\n")
-    yield* same([written.path, written.created], [path, true], `write makes ${label}`)
+    yield* expect([written.path, written.created], [path, true], `write makes ${label}`)
     const edited = yield* backend.edit(path, [{ old: "two $&", new: `$& ${top}` }], { version: written.version })
     const text = `one\n$& ${top}\n`
     const read = yield* readText(backend, path)
-    yield* same(
+    yield* expect(
       [read.path, read.version, read.size],
       [path, edited.version, byteLength(text)],
       `read gives what edit left at ${label}`
     )
     yield* backend.move(path, `${folder}/moved`)
-    yield* same(yield* textAt(backend, `${folder}/moved`), text, `move keeps the text of ${label}`)
-    const entries = yield* pathsIn(backend, folder)
-    yield* same(entries, [`${folder}/moved`], `move leaves nothing at ${label}`)
+    yield* expect(yield* readWhole(backend, `${folder}/moved`), text, `move keeps the text of ${label}`)
+    const entries = yield* listPaths(backend, folder)
+    yield* expect(entries, [`${folder}/moved`], `move leaves nothing at ${label}`)
     yield* backend.delete(top, { recursive: true })
     yield* fails(backend.ls(top), `ls of ${label} after it was deleted`, "NotFound")
   }
-  yield* same((yield* backend.ls("/")).entries, [], "all of it is gone")
+  yield* expect((yield* backend.ls("/")).entries, [], "all of it is gone")
 })
 
 /** Checks of paths. */
@@ -141,20 +141,20 @@ export const pathRules: Rules<Service> = [
   ["no operation takes a path that can't be meant", checkRefusal(invalids, "InvalidPath")],
   rule("what only looks like .. or / is a name", function* (backend) {
     const paths = lookalikes.map((name) => `/a/${name}/b`)
-    yield* fill(backend, Object.fromEntries(paths.map((path) => [path, path])))
-    yield* same(yield* allFiles(backend), inOrder(paths), "each is where it was put")
-    const names = yield* pathsIn(backend, "/")
-    yield* same(names, ["/a"], "nothing is elsewhere")
-    for (const path of paths) yield* same(yield* textAt(backend, path), path, "each has its own content")
+    yield* putFiles(backend, Object.fromEntries(paths.map((path) => [path, path])))
+    yield* expect(yield* listFiles(backend), inOrder(paths), "each is where it was put")
+    const names = yield* listPaths(backend, "/")
+    yield* expect(names, ["/a"], "nothing is elsewhere")
+    for (const path of paths) yield* expect(yield* readWhole(backend, path), path, "each has its own content")
   }),
   rule("a path has one spelling in results, whatever it was given as", function* (backend) {
-    yield* fill(backend, { "/a/b.txt": "text" })
+    yield* putFiles(backend, { "/a/b.txt": "text" })
     for (const path of ["a/b.txt", "/a/b.txt", "//a///b.txt", "./a/./b.txt", "/a/b.txt/", "/a/b.txt/."]) {
       const read = yield* backend.read(path)
-      yield* same(read.path, "/a/b.txt", `read of ${path}`)
-      yield* same((yield* backend.write(path, "text")).path, "/a/b.txt", `write of ${path}`)
+      yield* expect(read.path, "/a/b.txt", `read of ${path}`)
+      yield* expect((yield* backend.write(path, "text")).path, "/a/b.txt", `write of ${path}`)
       const edited = yield* backend.edit(path, [{ old: "text", new: `${path} text` }])
-      yield* same(edited.path, "/a/b.txt", `edit of ${path}`)
+      yield* expect(edited.path, "/a/b.txt", `edit of ${path}`)
       const [got] = yield* backend.download([path])
       yield* assert(got?.ok === true && got.path === "/a/b.txt", `download of ${path} gives /a/b.txt`, got)
       const [put] = yield* backend.upload([{ path, content: bytesOf("text") }])
@@ -165,18 +165,18 @@ export const pathRules: Rules<Service> = [
       )
     }
     for (const path of ["a", "/a", "a/", "//a//", "./a/."]) {
-      yield* same(yield* pathsIn(backend, path), ["/a/b.txt"], `ls of ${path}`)
+      yield* expect(yield* listPaths(backend, path), ["/a/b.txt"], `ls of ${path}`)
       const globbed = yield* backend.glob({ pattern: "*", path })
-      yield* same(pathsOf(globbed), ["/a/b.txt"], `glob in ${path}`)
+      yield* expect(pathsOf(globbed), ["/a/b.txt"], `glob in ${path}`)
       const found = yield* backend.grep({ pattern: "t", path, mode: "files" })
-      yield* same(
+      yield* expect(
         found.files.map((file) => file.path),
         ["/a/b.txt"],
         `grep in ${path}`
       )
     }
     for (const path of ["", ".", "/", "//", "./", "/."]) {
-      yield* same(yield* pathsIn(backend, path), ["/a"], `ls of "${path}"`)
+      yield* expect(yield* listPaths(backend, path), ["/a"], `ls of "${path}"`)
     }
   }),
   ["odd names are kept by listings, searches and transfers", keepsNames],
@@ -185,8 +185,8 @@ export const pathRules: Rules<Service> = [
     const path = "/0123456789".repeat(270)
     yield* backend.write(path, "deep")
     yield* backend.edit(path, [{ old: "deep", new: "deeper" }])
-    yield* same(yield* textAt(backend, path), "deeper", "what is deep is read")
-    yield* same(yield* allFiles(backend), [path], "it is found")
+    yield* expect(yield* readWhole(backend, path), "deeper", "what is deep is read")
+    yield* expect(yield* listFiles(backend), [path], "it is found")
   }),
   rule("results are sorted by the code points of names, folder by folder", function* (backend) {
     const paths = [
@@ -203,28 +203,28 @@ export const pathRules: Rules<Service> = [
       "/e\u0301x"
     ]
     const made = paths.map((path) => (path === "/a" ? "/a/inside" : path))
-    yield* fill(backend, Object.fromEntries([...made].reverse().map((path) => [path, "x"])))
+    yield* putFiles(backend, Object.fromEntries([...made].reverse().map((path) => [path, "x"])))
     const expected = [
         "/B", "/a/inside", "/a b/x", "/a.txt", "/dir/a/z", "/dir/b", "/dir.txt", "/e\u0301x", "/é", "/\uff5e", "/\u{1F600}"
       ] // prettier-ignore
-    yield* same(yield* allFiles(backend), expected, "the order of glob")
+    yield* expect(yield* listFiles(backend), expected, "the order of glob")
     const found = yield* backend.grep({ pattern: "x", mode: "files" })
-    yield* same(
+    yield* expect(
       found.files.map(({ path }) => path),
       expected,
       "the order of grep"
     )
     const top = ["/B", "/a", "/a b", "/a.txt", "/dir", "/dir.txt", "/e\u0301x", "/é", "/\uff5e", "/\u{1F600}"]
-    yield* same(yield* pathsIn(backend, "/"), top, "the order of ls")
+    yield* expect(yield* listPaths(backend, "/"), top, "the order of ls")
   })
 ]
 
-/** Names that only a host that folds them takes for one. */
+/** Names that a folding file system treats as equal. */
 export const foldingRules: Rules<Service> = [
   rule("NFC and NFD, upper and lower case are different names", function* (backend) {
     const paths = ["/README", "/Readme", "/e\u0301", "/\u00e9"]
-    yield* fill(backend, Object.fromEntries(paths.map((path) => [path, path])))
-    yield* same(yield* allFiles(backend), paths, "there are four files")
-    for (const path of paths) yield* same(yield* textAt(backend, path), path, "each has its own content")
+    yield* putFiles(backend, Object.fromEntries(paths.map((path) => [path, path])))
+    yield* expect(yield* listFiles(backend), paths, "there are four files")
+    for (const path of paths) yield* expect(yield* readWhole(backend, path), path, "each has its own content")
   })
 ]

@@ -4,8 +4,8 @@ import * as Result from "effect/Result"
 import type * as Backend from "../../../../core/Backend.ts"
 import type { BackendError } from "../../../../core/BackendError.ts"
 import type { Request } from "../../../TestBackend.ts"
-import { assert, type NotConformant, same } from "../assert.ts"
-import { allFiles, bytesAt, bytesOf, type Rules } from "./common.ts"
+import { assert, type NotConformant, expect } from "../assert.ts"
+import { listFiles, readBytes, bytesOf, type Rules } from "./common.ts"
 import { fakeOf, type Outcome } from "./fake.ts"
 import { ancestors } from "./paths.ts"
 
@@ -14,7 +14,7 @@ const currentVersion = "current"
 
 type Fake = ReturnType<typeof fakeOf>
 
-/** The comparable part of a result: without versions, times and the start of an empty window. */
+/** Removes versions, times and the start of an empty window from a result. */
 const comparable = (value: unknown): unknown => {
   if (value instanceof Uint8Array) return [...value]
   if (Array.isArray(value)) return value.map(comparable)
@@ -42,11 +42,11 @@ const emptyKey = (value: unknown, at = "it"): string | undefined => {
   return undefined
 }
 
-/** The result of a glob that looks in a file is left open. */
+/** Returns true for a glob inside of a file, whose result is unspecified. */
 const isOpen = (fake: Fake, request: Request): boolean =>
   request.operation === "glob" && Result.isSuccess(fake.read(request.path, { limit: 0 }))
 
-/** Several things may be wrong at once: any of them may be the reason. */
+/** Returns true for an allowed reason, since a request may have several faults. */
 const mayDiffer = (request: Request): boolean =>
   request.operation === "move" ||
   ((request.operation === "write" || request.operation === "edit") && Object.keys(request.options).length > 0)
@@ -101,11 +101,11 @@ const onBackend = (backend: Backend.Service, request: Request): Effect.Effect<un
         one?.ok === true ? Effect.succeed(one.value) : one === undefined ? Effect.void : Effect.fail(one.error)
       )
     case "download":
-      return bytesAt(backend, request.path)
+      return readBytes(backend, request.path)
   }
 }
 
-/** Puts the current version of the file in the place of the placeholder. */
+/** Replaces the placeholder by the current version of the file. */
 const versioned = (request: Request, version: string | undefined): Request =>
   (request.operation === "write" || request.operation === "edit") && request.options.version === currentVersion
     ? { ...request, options: { ...request.options, version: version ?? currentVersion } }
@@ -128,10 +128,10 @@ const step = Effect.fnUntraced(function* (backend: Backend.Service, fake: Fake, 
   if (isOpen(fake, request)) return
   if (Result.isSuccess(expected)) {
     const shown = Result.isSuccess(found) ? comparable(found.success) : found.failure.message
-    yield* same(shown ?? "done", comparable(expected.success) ?? "done", label)
-  } else if (Result.isSuccess(found)) yield* same(comparable(found.success), expected.failure._tag, label)
-  else if (!mayDiffer(request)) yield* same(alike(found.failure.reason._tag), alike(expected.failure._tag), label)
-  // A folder that has become empty may be there or not: it is taken away, so that both go on alike.
+    yield* expect(shown ?? "done", comparable(expected.success) ?? "done", label)
+  } else if (Result.isSuccess(found)) yield* expect(comparable(found.success), expected.failure._tag, label)
+  else if (!mayDiffer(request)) yield* expect(alike(found.failure.reason._tag), alike(expected.failure._tag), label)
+  // An empty folder may stay or vanish, so it is removed on both sides.
   const after = foldersOf(Object.keys(fake.snapshot()))
   for (const folder of [...before].filter((path) => !after.has(path))) {
     const gone = yield* Effect.result(backend.delete(folder, { recursive: true }))
@@ -150,15 +150,15 @@ export const agrees = (
     for (const [index, request] of requests.entries()) yield* step(backend, fake, request, index)
     const expected = fake.snapshot()
     const paths = Object.keys(expected)
-    yield* same(yield* allFiles(backend), paths, "the files at the end")
+    yield* expect(yield* listFiles(backend), paths, "the files at the end")
     for (const path of paths) {
       const bytes = Result.getOrUndefined(fake.download(path))
-      yield* same([...(yield* bytesAt(backend, path))], [...(bytes ?? [])], `${path} at the end`)
+      yield* expect([...(yield* readBytes(backend, path))], [...(bytes ?? [])], `${path} at the end`)
     }
     for (const folder of ["/", ...foldersOf(paths)]) {
       const names = Result.getOrUndefined(fake.ls(folder))?.entries.map(({ kind, path }) => [path, kind])
       const entries = (yield* backend.ls(folder)).entries.map(({ kind, path }) => [path, kind])
-      yield* same(entries, names, `ls of ${folder} at the end`)
+      yield* expect(entries, names, `ls of ${folder} at the end`)
     }
   })
 
@@ -172,7 +172,7 @@ const expressions = ["a", "^b", "[ab]$", "^$", "l(i|o)ne", "\\w+ \\w+", "é|A", 
 const globs = ["*", "**", "*.txt", "a/**", "**/b", "{a,b}/*", "?", "[!a]*", "/*", "a*/**/*.t[sx]*", "new\nline"]
 const odd = ["", "/", "..", "/a/../b", "~", "a/", "//a//b", "./c.txt", "/a/./b", "a\0", "\\", "/c.txt/d"]
 
-/** Numbers that are the same for a seed, from 0 to below 1. */
+/** Makes pseudo-random numbers below 1 from a seed. */
 const numbersOf = (seed: number) => {
   let state = seed >>> 0
   return (): number => {
@@ -183,13 +183,13 @@ const numbersOf = (seed: number) => {
   }
 }
 
-/** Operations that get in each other's way, the same ones for a seed. */
+/** Makes conflicting operations from a seed. */
 export const randomRequests = (seed: number, count: number): ReadonlyArray<Request> => {
   const next = numbersOf(seed)
   const pick = <A>(items: readonly [A, ...ReadonlyArray<A>] | ReadonlyArray<A>, otherwise: A): A =>
     items[Math.floor(next() * items.length)] ?? otherwise
   const chance = (share: number) => next() < share
-  /** The latest files, so that most operations find something. */
+  /** Recent files, so that most operations find a file. */
   const known: Array<readonly [path: string, content: string]> = []
   const path = (): string => {
     if (chance(0.06)) return pick(odd, "/")

@@ -1,15 +1,15 @@
-/** Checks reads: windows of texts with their line numbers, for all line endings, and binary files. */
+/** Checks reads: windows with line numbers, all line endings, binary files. */
 import * as Effect from "effect/Effect"
 import type { Service, TextFile, Window } from "../../../../core/Backend.ts"
-import { fails, assert, same, within } from "../assert.ts"
-import { bytesAt, bytesOf, ends, fill, readText, rule, type Rules, sameBytes } from "./common.ts"
+import { fails, assert, expect, assertWithin } from "../assert.ts"
+import { readBytes, bytesOf, runWithoutDefect, putFiles, readText, rule, type Rules, hasSameBytes } from "./common.ts"
 import { byteLength } from "./paths.ts"
 
 const windowBytes = 256 * 1024
 
 const windowOf = ({ endLine, startLine, text, totalLines }: TextFile) => ({ text, startLine, endLine, totalLines })
 
-/** Reads a file page by page, as a caller does that wants all of it. */
+/** Reads a whole file page by page. */
 const pages = Effect.fnUntraced(function* (backend: Service, path: string, limit?: number) {
   let text = ""
   let window: Window = { limit }
@@ -31,7 +31,7 @@ const pages = Effect.fnUntraced(function* (backend: Service, path: string, limit
   return yield* assert(false, "a file is read in a bounded number of windows", "1,000 windows were not enough")
 })
 
-/** Texts and their lines, for all line endings. A final ending begins no line. */
+/** Texts with their lines. A final line ending begins no line. */
 const endings: ReadonlyArray<readonly [content: string, lines: ReadonlyArray<string>]> = [
   ["", []],
   ["\n", [""]],
@@ -55,13 +55,17 @@ const readsLines = Effect.fnUntraced(function* (backend: Service) {
     yield* backend.write(path, content)
     const read = yield* readText(backend, path)
     const label = JSON.stringify(content)
-    yield* same(
+    yield* expect(
       windowOf(read),
       { text: lines.join("\n"), startLine: 1, endLine: lines.length, totalLines: lines.length },
       `the lines of ${label}`
     )
-    yield* same(read.size, byteLength(content), `the bytes of ${label}`)
-    yield* assert(sameBytes(yield* bytesAt(backend, path), bytesOf(content)), `${label} is kept byte for byte`, content)
+    yield* expect(read.size, byteLength(content), `the bytes of ${label}`)
+    yield* assert(
+      hasSameBytes(yield* readBytes(backend, path), bytesOf(content)),
+      `${label} is kept byte for byte`,
+      content
+    )
   }
 })
 
@@ -80,7 +84,7 @@ const readsWindows = Effect.fnUntraced(function* (backend: Service) {
   for (const ending of ["\n", "\r\n", "\r"]) {
     yield* backend.write("/twelve.txt", twelve.join(ending) + ending)
     for (const [window, from, to] of ending === "\n" ? windows : windows.slice(2, 4)) {
-      yield* same(
+      yield* expect(
         windowOf(yield* readText(backend, "/twelve.txt", window)),
         { text: twelve.slice(from - 1, to).join("\n"), startLine: from, endLine: to, totalLines: 12 },
         `the window ${JSON.stringify(window)}`
@@ -95,15 +99,15 @@ const readsWindows = Effect.fnUntraced(function* (backend: Service) {
       )
     }
     const late = yield* readText(backend, "/twelve.txt", { offset: 2, limit: 2, column: 3 })
-    yield* same(late.text, "e 2\nline 3", "`column` skips characters of the first line only")
+    yield* expect(late.text, "e 2\nline 3", "`column` skips characters of the first line only")
   }
   const numbers = [0, -1, -1e9, 1.5, Number.NaN, Infinity, -Infinity, 1e308, Number.MAX_SAFE_INTEGER]
   for (const number of numbers)
     for (const window of [{ offset: number }, { limit: number }, { column: number }])
-      yield* ends(backend.read("/twelve.txt", window), `the window ${Object.keys(window)[0]} ${number}`)
+      yield* runWithoutDefect(backend.read("/twelve.txt", window), `the window ${Object.keys(window)[0]} ${number}`)
 })
 
-/** Line ends and characters lie on both sides of where chunks of 4, 8, 16, 32 and 64 KiB end. */
+/** A text whose line ends and characters cross the ends of chunks of 4, 8, 16, 32 and 64 KiB. */
 const boundaries = (): string => {
   let text = ""
   for (const size of [4096, 8192, 16384, 32768, 65536, 131072]) {
@@ -120,8 +124,8 @@ export const readRules: Rules<Service> = [
   rule("read gives 2,000 lines unless told otherwise", function* (backend) {
     yield* backend.write("/many.txt", Array.from({ length: 2500 }, (_, index) => String(index)).join("\n"))
     const read = yield* readText(backend, "/many.txt")
-    yield* same([read.startLine, read.endLine, read.totalLines], [1, 2000, 2500], "the default window")
-    yield* same(
+    yield* expect([read.startLine, read.endLine, read.totalLines], [1, 2000, 2500], "the default window")
+    yield* expect(
       (yield* readText(backend, "/many.txt", { limit: 2400 })).endLine,
       2400,
       "a window may be longer than the default"
@@ -141,47 +145,53 @@ export const readRules: Rules<Service> = [
     yield* backend.write("/chunks.txt", text)
     const read = yield* readText(backend, "/chunks.txt")
     yield* assert(read.text === text.replace(/\r\n/g, "\n").slice(0, -1), "the text is as written", read.text.length)
-    yield* same([read.totalLines, read.endLine], [12, 12], "its lines are counted")
+    yield* expect([read.totalLines, read.endLine], [12, 12], "its lines are counted")
   }),
   rule("a byte order mark is kept", function* (backend) {
     yield* backend.write("/bom.txt", "\uFEFFname,age\nAda,36\n")
     const read = yield* readText(backend, "/bom.txt")
     yield* assert(/^\uFEFF?name,age\nAda,36$/.test(read.text), "the text is read", read.text)
     yield* backend.edit("/bom.txt", [{ old: "Ada,36", new: "Ada,37" }])
-    yield* same((yield* bytesAt(backend, "/bom.txt")).slice(0, 4), [0xef, 0xbb, 0xbf, 0x6e], "its bytes")
+    yield* expect((yield* readBytes(backend, "/bom.txt")).slice(0, 4), [0xef, 0xbb, 0xbf, 0x6e], "its bytes")
   }),
   rule("what is not UTF-8 text is binary", function* (backend) {
     const png = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52])
     const latin = new Uint8Array([0x63, 0x61, 0x66, 0xe9, 0x0a])
     const wide = new Uint8Array([0xff, 0xfe, 0x61, 0x00, 0x62, 0x00])
     const late = bytesOf(`${"x".repeat(8000)}\0`)
-    yield* fill(backend, { "/a.png": png, "/a.txt": png, "/latin.txt": latin, "/utf16.txt": wide, "/late.dat": late })
+    yield* putFiles(backend, {
+      "/a.png": png,
+      "/a.txt": png,
+      "/latin.txt": latin,
+      "/utf16.txt": wide,
+      "/late.dat": late
+    })
     for (const path of ["/a.png", "/latin.txt", "/utf16.txt", "/late.dat"]) {
       const read = yield* backend.read(path)
-      yield* same(read.kind, "binary", path)
+      yield* expect(read.kind, "binary", path)
       yield* fails(backend.edit(path, [{ old: "a", new: "b" }]), `an edit of ${path}`, "NotText")
     }
     for (const path of ["/a.png", "/a.txt"]) {
       const image = yield* backend.read(path)
       yield* assert(image.kind === "binary" && image.mimeType === "image/png", `a PNG is image/png in ${path}`, image)
-      yield* same(image.size, png.length, "its size")
+      yield* expect(image.size, png.length, "its size")
     }
   }),
   rule("a character that is cut where looking for binary ends is no reason to call a text binary", function* (backend) {
     for (const shift of [0, 1, 2, 3]) {
       yield* backend.write(`/${shift}.txt`, `${"x".repeat(8192 - shift)}\u{1F600}日本語é`)
-      yield* same((yield* backend.read(`/${shift}.txt`)).kind, "text", `${shift} bytes before`)
+      yield* expect((yield* backend.read(`/${shift}.txt`)).kind, "text", `${shift} bytes before`)
     }
   }),
   rule("an edit changes no byte that it is not about, in a text with bytes that are not UTF-8", function* (backend) {
     const bytes = new Uint8Array([...bytesOf(`first\n${"x\n".repeat(6000)}`), 0xff, 0xe9, 0x0a])
-    yield* fill(backend, { "/odd.txt": bytes })
-    yield* ends(backend.edit("/odd.txt", [{ old: "first", new: "FIRST" }]), "an edit of odd bytes")
-    const after = yield* bytesAt(backend, "/odd.txt")
-    yield* same(after.slice(-4), bytes.slice(-4), "the odd bytes are kept")
+    yield* putFiles(backend, { "/odd.txt": bytes })
+    yield* runWithoutDefect(backend.edit("/odd.txt", [{ old: "first", new: "FIRST" }]), "an edit of odd bytes")
+    const after = yield* readBytes(backend, "/odd.txt")
+    yield* expect(after.slice(-4), bytes.slice(-4), "the odd bytes are kept")
   }),
   rule("read fails for what is no file", function* (backend) {
-    yield* fill(backend, { "/d/f": "x" })
+    yield* putFiles(backend, { "/d/f": "x" })
     yield* fails(backend.read("/none"), "read of nothing", "NotFound")
     yield* fails(backend.read("/none/at/all"), "read in no folder", "NotFound")
     yield* fails(backend.read("/d/f/g"), "read through a file", "NotFound", "NotDirectory")
@@ -189,9 +199,9 @@ export const readRules: Rules<Service> = [
     yield* fails(backend.read("/"), "read of the root", "IsDirectory")
   }),
   rule("an edit of a large file that does not match is diagnosed in bounded time", function* (backend) {
-    yield* fill(backend, { "/large.txt": "a line like any other, more or less\n".repeat(250_000) })
+    yield* putFiles(backend, { "/large.txt": "a line like any other, more or less\n".repeat(250_000) })
     const old = Array.from({ length: 200 }, (_, index) => `a line like no other, more or less ${index}`).join("\n")
-    yield* within(
+    yield* assertWithin(
       10_000,
       "an edit that does not match",
       fails(backend.edit("/large.txt", [{ old, new: "" }]), "it", "NoMatch")

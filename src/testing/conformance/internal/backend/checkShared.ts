@@ -1,10 +1,10 @@
-/** Checks of others that work on the same files: by another layer of this process, or in other processes. */
+/** Checks of the same files in several layers or processes. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Service } from "../../../../core/Backend.ts"
 import type { BackendError } from "../../../../core/BackendError.ts"
-import { assert, type NotConformant, same } from "../assert.ts"
-import { allFiles, readText, rule, type Rules, textAt } from "./common.ts"
+import { assert, type NotConformant, expect } from "../assert.ts"
+import { listFiles, readText, rule, type Rules, readWhole } from "./common.ts"
 import type { Again, Counter } from "./subject.ts"
 
 const atOnce = { concurrency: "unbounded" } as const
@@ -21,8 +21,8 @@ const editsAtOnce = Effect.fnUntraced(function* (first: Service, second: Service
     (slot, index) => (index % 2 === 0 ? first : second).edit("/shared.txt", [{ old: `${slot}: open`, new: slot }]),
     atOnce
   )
-  yield* same(
-    yield* textAt(second, "/shared.txt"),
+  yield* expect(
+    yield* readWhole(second, "/shared.txt"),
     `${slots.join("\n")}\n`,
     "every edit of two layers at once is there"
   )
@@ -40,11 +40,11 @@ const oneWins = Effect.fnUntraced(function* (first: Service, second: Service) {
     atOnce
   )
   const winners = outcomes.filter((outcome) => outcome !== undefined)
-  yield* same(winners.length, 1, "of writes by two layers that know the same version one succeeds")
-  yield* same(yield* textAt(first, "/one.txt"), winners[0], "its text is there")
+  yield* expect(winners.length, 1, "of writes by two layers that know the same version one succeeds")
+  yield* expect(yield* readWhole(first, "/one.txt"), winners[0], "its text is there")
 })
 
-/** Whatever wins: a file that was edited is where it was moved to, or was moved before and is not made anew. */
+/** Checks an edit during a move: the edit moves along, or fails because the file has moved. */
 const movedOrEdited = Effect.fnUntraced(function* (first: Service, second: Service) {
   for (let round = 0; round < 10; round++) {
     yield* first.write("/from.txt", "old")
@@ -55,10 +55,10 @@ const movedOrEdited = Effect.fnUntraced(function* (first: Service, second: Servi
       ],
       atOnce
     )
-    yield* same(moved._tag, "Success", "the move of a file that is edited")
-    yield* same(yield* allFiles(first), ["/to.txt"], "the file is in one place")
-    const text = yield* textAt(first, "/to.txt")
-    yield* same(text, edited._tag === "Success" ? "new" : "old", "what is in it")
+    yield* expect(moved._tag, "Success", "the move of a file that is edited")
+    yield* expect(yield* listFiles(first), ["/to.txt"], "the file is in one place")
+    const text = yield* readWhole(first, "/to.txt")
+    yield* expect(text, edited._tag === "Success" ? "new" : "old", "what is in it")
     yield* second.delete("/to.txt")
   }
 })
@@ -89,7 +89,7 @@ export const counterRules = <H>(): Rules<Service, Counter<H>, H | Scope.Scope> =
       yield* backend.write("/count.txt", String(Number(text) + 1), { version })
     }).pipe(Effect.retry({ while: isConflict }), Effect.repeat({ times: times - 1 }))
     yield* Effect.all([counter("/count.txt", times), counter("/count.txt", times), here], atOnce)
-    yield* same(yield* textAt(backend, "/count.txt"), String(3 * times), "the count")
+    yield* expect(yield* readWhole(backend, "/count.txt"), String(3 * times), "the count")
     const left = yield* backend.ls("/")
     yield* assert(left.entries.length === 1, "nothing is left beside the file", left.entries)
   })

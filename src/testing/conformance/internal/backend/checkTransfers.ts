@@ -1,12 +1,12 @@
-/** Checks of upload and download: bytes as they are, each file with its own outcome, in the order of the request. */
+/** Checks uploads and downloads: exact bytes, and one outcome for each file, in order. */
 import type { Service, Transfer } from "../../../../core/Backend.ts"
-import { fails, assert, same } from "../assert.ts"
-import { allFiles, bytesAt, bytesOf, fill, rule, type Rules, sameBytes, textAt } from "./common.ts"
+import { fails, assert, expect } from "../assert.ts"
+import { listFiles, readBytes, bytesOf, putFiles, rule, type Rules, hasSameBytes, readWhole } from "./common.ts"
 
 const outcomes = <A>(transfers: ReadonlyArray<Transfer<A>>): ReadonlyArray<string> =>
   transfers.map((one) => (one.ok ? "ok" : one.error.reason._tag))
 
-/** Every byte, and every pair of neighbours that a decoder might take for something. */
+/** All bytes, and all pairs that a decoder could misread. */
 const everyByte = (): Uint8Array => {
   const bytes = new Uint8Array(65_536 * 2)
   for (let pair = 0; pair < 65_536; pair++) {
@@ -16,7 +16,7 @@ const everyByte = (): Uint8Array => {
   return bytes
 }
 
-/** Bytes that look alike under no transformation of text, to be told apart by their content. */
+/** Distinct contents that no text conversion makes equal. */
 const noise = (length: number): Uint8Array => {
   const bytes = new Uint8Array(length)
   let state = 1
@@ -35,11 +35,11 @@ export const transferRules: Rules<Service> = [
         "/newline": bytesOf("\n"), "/newlines": bytesOf("\n\n\n"), "/crlf": bytesOf("a\r\nb\r\n"), "/bom": bytesOf("\uFEFF"),
         "/no-end": bytesOf("a\nb"), "/ctrl": new Uint8Array([4, 26, 27, 3, 13, 10, 0])
       } // prettier-ignore
-    yield* fill(backend, files)
+    yield* putFiles(backend, files)
     const got = yield* backend.download(Object.keys(files))
     for (const [index, [path, bytes]] of Object.entries(files).entries()) {
       const one = got[index]
-      yield* assert(one?.ok === true && one.path === path && sameBytes(one.value, bytes), `${path} comes back`, one)
+      yield* assert(one?.ok === true && one.path === path && hasSameBytes(one.value, bytes), `${path} comes back`, one)
     }
   }),
   rule("a part of a larger buffer is uploaded as that part, and what is changed later is not", function* (backend) {
@@ -47,54 +47,59 @@ export const transferRules: Rules<Service> = [
     const content = buffer.subarray(7, 14)
     yield* backend.upload([{ path: "/part", content }])
     buffer.fill(0)
-    yield* same(yield* textAt(backend, "/part"), "content", "the part")
-    const got = yield* bytesAt(backend, "/part")
+    yield* expect(yield* readWhole(backend, "/part"), "content", "the part")
+    const got = yield* readBytes(backend, "/part")
     got.fill(0)
-    yield* same(yield* textAt(backend, "/part"), "content", "what was downloaded is the caller's own")
+    yield* expect(yield* readWhole(backend, "/part"), "content", "what was downloaded is the caller's own")
   }),
   rule("each file has its own outcome, in the order of the request", function* (backend) {
-    yield* fill(backend, { "/d/f": "folder" })
+    yield* putFiles(backend, { "/d/f": "folder" })
     const content = bytesOf("new")
     const paths = ["/z", "/../x", "/d", "/a", "/d/f/g", "a\0b", "/new/folder/file"]
     const put = yield* backend.upload(paths.map((path) => ({ path, content })))
-    yield* same(
+    yield* expect(
       outcomes(put),
       ["ok", "OutsideRoot", "IsDirectory", "ok", "NotDirectory", "InvalidPath", "ok"],
       "uploads"
     )
-    yield* same(yield* allFiles(backend), ["/a", "/d/f", "/new/folder/file", "/z"], "what could be done was done")
+    yield* expect(yield* listFiles(backend), ["/a", "/d/f", "/new/folder/file", "/z"], "what could be done was done")
     const got = yield* backend.download(["/z", "/none", "/../x", "/d", "/a", "a\0b", "/d/f"])
-    yield* same(outcomes(got), ["ok", "NotFound", "OutsideRoot", "IsDirectory", "ok", "InvalidPath", "ok"], "downloads")
-    yield* same(
+    yield* expect(
+      outcomes(got),
+      ["ok", "NotFound", "OutsideRoot", "IsDirectory", "ok", "InvalidPath", "ok"],
+      "downloads"
+    )
+    yield* expect(
       got.map((one) => (one.ok ? new TextDecoder().decode(one.value) : "")),
       ["new", "", "", "", "new", "", "folder"],
       "each with its own content"
     )
-    yield* same(yield* backend.upload([]), [], "no uploads")
-    yield* same(yield* backend.download([]), [], "no downloads")
+    yield* expect(yield* backend.upload([]), [], "no uploads")
+    yield* expect(yield* backend.download([]), [], "no downloads")
   }),
   rule("upload tells new files from others, and gives versions", function* (backend) {
-    yield* fill(backend, { "/old": "old" })
+    yield* putFiles(backend, { "/old": "old" })
     const put = yield* backend.upload([
       { path: "/old", content: bytesOf("changed") },
       { path: "/new", content: bytesOf("new") }
     ])
-    yield* same(
+    yield* expect(
       put.map((one) => (one.ok ? one.value.created : one.error.reason._tag)),
       [false, true],
       "created"
     )
     for (const one of put)
-      if (one.ok) yield* same((yield* backend.read(one.path)).version, one.value.version, `the version of ${one.path}`)
+      if (one.ok)
+        yield* expect((yield* backend.read(one.path)).version, one.value.version, `the version of ${one.path}`)
   }),
   rule("of a path that is uploaded twice the last one counts, and a path may be downloaded twice", function* (backend) {
     const put = yield* backend.upload(
       ["/twice", "/once", "//twice", "twice"].map((path, index) => ({ path, content: bytesOf(String(index)) }))
     )
-    yield* same(outcomes(put), ["ok", "ok", "ok", "ok"], "all are done")
-    yield* same(yield* textAt(backend, "/twice"), "3", "the last one")
+    yield* expect(outcomes(put), ["ok", "ok", "ok", "ok"], "all are done")
+    yield* expect(yield* readWhole(backend, "/twice"), "3", "the last one")
     const got = yield* backend.download(["/twice", "/once", "/twice"])
-    yield* same(
+    yield* expect(
       got.map((one) => (one.ok ? new TextDecoder().decode(one.value) : "")),
       ["3", "1", "3"],
       "downloads"
@@ -103,13 +108,13 @@ export const transferRules: Rules<Service> = [
   rule("hundreds of files go in one request, in order", function* (backend) {
     const paths = Array.from({ length: 300 }, (_, index) => `/many/${(index * 7) % 300}`)
     const put = yield* backend.upload(paths.map((path) => ({ path, content: bytesOf(path) })))
-    yield* same(
+    yield* expect(
       put.map(({ path }) => path),
       paths,
       "uploads are in the order of the request"
     )
     const got = yield* backend.download([...paths].reverse())
-    yield* same(
+    yield* expect(
       got.map((one) => (one.ok ? new TextDecoder().decode(one.value) : one.error.reason._tag)),
       [...paths].reverse(),
       "so are downloads"
@@ -117,20 +122,20 @@ export const transferRules: Rules<Service> = [
   })
 ]
 
-/** Checks of how large a file may be. */
+/** Checks of the maximum file size. */
 export const sizeRules: Rules<Service, number> = [
   rule("a file over the limit is refused by upload and download, and changes nothing", function* (backend, limit) {
-    yield* fill(backend, { "/kept": "kept", "/full": new Uint8Array(limit).fill(0x61) })
+    yield* putFiles(backend, { "/kept": "kept", "/full": new Uint8Array(limit).fill(0x61) })
     const put = yield* backend.upload([
       { path: "/kept", content: new Uint8Array(limit + 1) },
       { path: "/new", content: new Uint8Array(limit + 1) },
       { path: "/small", content: bytesOf("x") }
     ])
-    yield* same(outcomes(put), ["TooLarge", "TooLarge", "ok"], "uploads")
+    yield* expect(outcomes(put), ["TooLarge", "TooLarge", "ok"], "uploads")
     const reason = put[0]?.ok === false ? put[0].error.reason : undefined
-    yield* same(reason, { _tag: "TooLarge", size: limit + 1, limit }, "it says how large, and the limit")
-    yield* same(yield* textAt(backend, "/kept"), "kept", "the old content is there")
+    yield* expect(reason, { _tag: "TooLarge", size: limit + 1, limit }, "it says how large, and the limit")
+    yield* expect(yield* readWhole(backend, "/kept"), "kept", "the old content is there")
     yield* fails(backend.read("/new"), "read of what was refused", "NotFound")
-    yield* same((yield* bytesAt(backend, "/full")).length, limit, "a file of the limit's size is no problem")
+    yield* expect((yield* readBytes(backend, "/full")).length, limit, "a file of the limit's size is no problem")
   })
 ]

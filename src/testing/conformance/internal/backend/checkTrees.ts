@@ -1,19 +1,19 @@
 /** Checks of listing, deleting and moving files and folders. */
 import * as Effect from "effect/Effect"
 import type { Service } from "../../../../core/Backend.ts"
-import { fails, assert, same } from "../assert.ts"
-import { allFiles, fill, pathsIn, rule, type Rules, textAt } from "./common.ts"
+import { fails, assert, expect } from "../assert.ts"
+import { listFiles, putFiles, listPaths, rule, type Rules, readWhole } from "./common.ts"
 
 const tree = { "/a/one": "1", "/a/b/two": "2", "/a/b/c/three": "3", "/ab/other": "4", "/top": "5" }
 
 /** Checks of ls, delete and move. */
 export const treeRules: Rules<Service> = [
   rule("ls gives what is in a folder, and no more", function* (backend) {
-    yield* same(yield* backend.ls("/"), { entries: [] }, "an empty root")
-    yield* fill(backend, tree)
+    yield* expect(yield* backend.ls("/"), { entries: [] }, "an empty root")
+    yield* putFiles(backend, tree)
     const kinds = (path: string) =>
       Effect.map(backend.ls(path), ({ entries }) => entries.map((entry) => [entry.path, entry.kind]))
-    yield* same(
+    yield* expect(
       yield* kinds("/"),
       [
         ["/a", "directory"],
@@ -22,7 +22,7 @@ export const treeRules: Rules<Service> = [
       ],
       "ls of the root"
     )
-    yield* same(
+    yield* expect(
       yield* kinds("/a"),
       [
         ["/a/b", "directory"],
@@ -41,12 +41,12 @@ export const treeRules: Rules<Service> = [
     yield* fails(backend.ls("/top/x"), "ls through a file", "NotFound", "NotDirectory")
   }),
   rule("dot files are listed", function* (backend) {
-    yield* fill(backend, { "/.env": "x", "/.config/.hidden": "y" })
-    yield* same(yield* pathsIn(backend, "/"), ["/.config", "/.env"], "ls of the root")
-    yield* same(yield* pathsIn(backend, "/.config"), ["/.config/.hidden"], "ls of one")
+    yield* putFiles(backend, { "/.env": "x", "/.config/.hidden": "y" })
+    yield* expect(yield* listPaths(backend, "/"), ["/.config", "/.env"], "ls of the root")
+    yield* expect(yield* listPaths(backend, "/.config"), ["/.config/.hidden"], "ls of one")
   }),
   rule("delete takes a file, and a folder only with all that is in it", function* (backend) {
-    yield* fill(backend, tree)
+    yield* putFiles(backend, tree)
     yield* fails(backend.delete("/a"), "delete of a folder that is not empty", "IsDirectory")
     yield* fails(backend.delete("/none"), "delete of nothing", "NotFound")
     yield* fails(backend.delete("/none", { recursive: true }), "recursive delete of nothing", "NotFound")
@@ -54,24 +54,24 @@ export const treeRules: Rules<Service> = [
     for (const root of ["/", "", ".", "//"])
       for (const recursive of [false, true])
         yield* fails(backend.delete(root, { recursive }), `delete of the root as "${root}"`, "InvalidPath")
-    yield* same(
-      yield* allFiles(backend),
+    yield* expect(
+      yield* listFiles(backend),
       ["/a/b/c/three", "/a/b/two", "/a/one", "/ab/other", "/top"],
       "nothing is gone"
     )
   }),
   rule("delete takes what it is told, and no more", function* (backend) {
-    yield* fill(backend, tree)
+    yield* putFiles(backend, tree)
     yield* backend.delete("/a/one")
     yield* fails(backend.read("/a/one"), "read of what was deleted", "NotFound")
     yield* fails(backend.delete("/a/one"), "a second delete", "NotFound")
     yield* backend.delete("/a/b", { recursive: true })
-    yield* same(yield* allFiles(backend), ["/ab/other", "/top"], "what is left")
+    yield* expect(yield* listFiles(backend), ["/ab/other", "/top"], "what is left")
     yield* backend.delete("/top", { recursive: true })
-    yield* same(yield* allFiles(backend), ["/ab/other"], "recursive delete of a file")
+    yield* expect(yield* listFiles(backend), ["/ab/other"], "recursive delete of a file")
   }),
   rule("an empty folder can be deleted, where there are such", function* (backend) {
-    yield* fill(backend, { "/d/e/f": "x" })
+    yield* putFiles(backend, { "/d/e/f": "x" })
     yield* backend.delete("/d/e/f")
     for (const path of ["/d/e", "/d"]) {
       const gone = yield* Effect.result(backend.delete(path))
@@ -81,29 +81,29 @@ export const treeRules: Rules<Service> = [
         gone
       )
     }
-    yield* same((yield* backend.ls("/")).entries, [], "the root is empty")
+    yield* expect((yield* backend.ls("/")).entries, [], "the root is empty")
   }),
   rule("move takes a file to a new place", function* (backend) {
-    yield* fill(backend, tree)
+    yield* putFiles(backend, tree)
     const { version } = yield* backend.read("/top")
     yield* backend.move("/top", "/new/folder/bottom")
     yield* fails(backend.read("/top"), "read of the old place", "NotFound")
-    yield* same(yield* textAt(backend, "/new/folder/bottom"), "5", "the text at the new place")
+    yield* expect(yield* readWhole(backend, "/new/folder/bottom"), "5", "the text at the new place")
     yield* assert(version !== "", "a version is something", version)
   }),
   rule("move takes a folder with all that is in it", function* (backend) {
-    yield* fill(backend, tree)
+    yield* putFiles(backend, tree)
     yield* backend.move("/a", "/z/y")
-    yield* same(
-      yield* allFiles(backend),
+    yield* expect(
+      yield* listFiles(backend),
       ["/ab/other", "/top", "/z/y/b/c/three", "/z/y/b/two", "/z/y/one"],
       "the files"
     )
-    yield* same(yield* textAt(backend, "/z/y/b/c/three"), "3", "their content")
+    yield* expect(yield* readWhole(backend, "/z/y/b/c/three"), "3", "their content")
     yield* fails(backend.ls("/a"), "ls of the old place", "NotFound")
   }),
   rule("move overwrites nothing, and fails where it can't be meant", function* (backend) {
-    yield* fill(backend, tree)
+    yield* putFiles(backend, tree)
     yield* fails(backend.move("/top", "/a/one"), "move onto a file", "AlreadyExists")
     yield* fails(backend.move("/top", "/a"), "move onto a folder", "AlreadyExists")
     yield* fails(backend.move("/a", "/top"), "move of a folder onto a file", "AlreadyExists")
@@ -115,18 +115,18 @@ export const treeRules: Rules<Service> = [
     yield* fails(backend.move("/a", "/a/b/c/d"), "move into itself", "InvalidPath")
     yield* fails(backend.move("/ab/other", "/top/x"), "move through a file", "NotDirectory")
     yield* fails(backend.move("/none", "/made/for/nothing"), "move of nothing", "NotFound")
-    yield* same(
-      yield* allFiles(backend),
+    yield* expect(
+      yield* listFiles(backend),
       ["/a/b/c/three", "/a/b/two", "/a/one", "/ab/other", "/top"],
       "nothing was changed"
     )
-    const top = yield* pathsIn(backend, "/")
-    yield* same(top, ["/a", "/ab", "/top"], "and nothing made")
+    const top = yield* listPaths(backend, "/")
+    yield* expect(top, ["/a", "/ab", "/top"], "and nothing made")
   }),
   rule("move to a name that begins like the old one is no move into itself", function* (backend) {
-    yield* fill(backend, { "/a/f": "x" })
+    yield* putFiles(backend, { "/a/f": "x" })
     yield* backend.move("/a", "/ab")
     yield* backend.move("/ab", "/a")
-    yield* same(yield* allFiles(backend), ["/a/f"], "the files")
+    yield* expect(yield* listFiles(backend), ["/a/f"], "the files")
   })
 ]

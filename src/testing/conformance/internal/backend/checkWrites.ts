@@ -1,11 +1,19 @@
-/**
- * Checks of writing and editing: all or nothing, literal, with the line endings kept, never over what a caller has not
- * seen.
- */
+/** Checks writes and edits: atomic, literal, with preserved line endings, and never over unseen changes. */
 import * as Effect from "effect/Effect"
 import type { Replacement, Service } from "../../../../core/Backend.ts"
-import { fails, assert, same } from "../assert.ts"
-import { allFiles, bytesAt, bytesOf, ends, fill, pathsIn, readText, rule, type Rules, textAt } from "./common.ts"
+import { fails, assert, expect } from "../assert.ts"
+import {
+  listFiles,
+  readBytes,
+  bytesOf,
+  runWithoutDefect,
+  putFiles,
+  listPaths,
+  readText,
+  rule,
+  type Rules,
+  readWhole
+} from "./common.ts"
 
 const numerically = (numbers: ReadonlyArray<number>): ReadonlyArray<number> =>
   [...new Set(numbers)].sort((left, right) => left - right)
@@ -148,7 +156,7 @@ const edits: ReadonlyArray<Edit> = [
   }
 ]
 
-/** Texts that are nearly there, and the line at which they are. */
+/** Texts that almost match, with the line of the match. */
 const nearly: ReadonlyArray<readonly [name: string, before: string, old: string, line: number]> = [
   ["trailing space", "a\nb\nlet x = 1  \nc\n", "let x = 1\nc", 3],
   ["indentation", "a\nb\n\t\tcall()\n\t\tmore()\n", "    call()\n    more()", 3],
@@ -161,62 +169,62 @@ const nearly: ReadonlyArray<readonly [name: string, before: string, old: string,
 const versions = Effect.fnUntraced(function* (backend: Service) {
   const first = yield* backend.write("/v.txt", "aaa")
   const read = yield* backend.read("/v.txt")
-  yield* same(read.version, first.version, "read gives the version that write gave")
-  yield* same((yield* backend.read("/v.txt", { limit: 1 })).version, first.version, "a version lasts while nothing changes")
+  yield* expect(read.version, first.version, "read gives the version that write gave")
+  yield* expect((yield* backend.read("/v.txt", { limit: 1 })).version, first.version, "a version lasts while nothing changes")
   const second = yield* backend.write("/v.txt", "bbb", { version: first.version })
   yield* assert(second.version !== first.version, "a change of content changes the version, at the same size", second)
-  yield* same(second.created, false, "write says that the file was there")
+  yield* expect(second.created, false, "write says that the file was there")
   yield* fails(backend.write("/v.txt", "ccc", { version: first.version }), "a write with a stale version", "Conflict")
   yield* fails(backend.edit("/v.txt", [{ old: "b", new: "c", replaceAll: true }], { version: first.version }), "an edit with a stale version", "Conflict")
   yield* fails(backend.edit("/v.txt", [{ old: "nowhere", new: "c" }], { version: first.version }), "a stale edit that matches nothing", "Conflict")
   const edited = yield* backend.edit("/v.txt", [{ old: "bbb", new: "ddd" }], { version: second.version })
-  yield* same((yield* backend.read("/v.txt")).version, edited.version, "edit gives the version of what it left")
-  yield* same(yield* textAt(backend, "/v.txt"), "ddd", "stale operations changed nothing")
+  yield* expect((yield* backend.read("/v.txt")).version, edited.version, "edit gives the version of what it left")
+  yield* expect(yield* readWhole(backend, "/v.txt"), "ddd", "stale operations changed nothing")
   yield* backend.upload([{ path: "/v.txt", content: bytesOf("eee") }])
   yield* fails(backend.edit("/v.txt", [{ old: "e", new: "f", replaceAll: true }], { version: edited.version }), "an edit after an upload", "Conflict")
   yield* backend.delete("/v.txt")
   yield* fails(backend.write("/v.txt", "x", { version: edited.version }), "a write of what was deleted since", "Conflict", "NotFound")
   yield* fails(backend.edit("/v.txt", [{ old: "x", new: "y" }], { version: edited.version }), "an edit of what was deleted since", "Conflict", "NotFound")
   yield* fails(backend.write("/w.txt", "x", { version: "made up" }), "a write with a version of nothing", "Conflict", "NotFound")
-  yield* same(yield* allFiles(backend), [], "nothing was made")
+  yield* expect(yield* listFiles(backend), [], "nothing was made")
 }) // prettier-ignore
 
 /** Checks of writes and edits. */
 export const writeRules: Rules<Service> = [
   rule("write makes folders, and says whether it made the file", function* (backend) {
     const made = yield* backend.write("/a/b/c.txt", "one")
-    yield* same([made.path, made.created], ["/a/b/c.txt", true], "the first write")
+    yield* expect([made.path, made.created], ["/a/b/c.txt", true], "the first write")
     const again = yield* backend.write("/a/b/c.txt", "two")
-    yield* same(again.created, false, "the second write")
-    yield* same(yield* textAt(backend, "/a/b/c.txt"), "two", "the last write counts")
+    yield* expect(again.created, false, "the second write")
+    yield* expect(yield* readWhole(backend, "/a/b/c.txt"), "two", "the last write counts")
     yield* backend.write("/a/b/c.txt", "")
-    yield* same(yield* textAt(backend, "/a/b/c.txt"), "", "a file can be empty")
+    yield* expect(yield* readWhole(backend, "/a/b/c.txt"), "", "a file can be empty")
   }),
   rule("write with `create` overwrites nothing", function* (backend) {
-    yield* same((yield* backend.write("/new", "one", { create: true })).created, true, "a new file")
+    yield* expect((yield* backend.write("/new", "one", { create: true })).created, true, "a new file")
     yield* fails(backend.write("/new", "two", { create: true }), "write over a file", "AlreadyExists")
-    yield* same(yield* textAt(backend, "/new"), "one", "the file is as it was")
-    yield* fill(backend, { "/d/f": "x" })
+    yield* expect(yield* readWhole(backend, "/new"), "one", "the file is as it was")
+    yield* putFiles(backend, { "/d/f": "x" })
     yield* fails(backend.write("/d", "two", { create: true }), "write over a folder", "AlreadyExists", "IsDirectory")
   }),
   rule("write fails where there is no place for a file, and leaves nothing", function* (backend) {
-    yield* fill(backend, { "/d/f": "x" })
+    yield* putFiles(backend, { "/d/f": "x" })
     yield* fails(backend.write("/d", "y"), "write onto a folder", "IsDirectory")
     yield* fails(backend.write("/", "y"), "write onto the root", "IsDirectory")
     yield* fails(backend.write("/d/f/g", "y"), "write through a file", "NotDirectory")
     yield* fails(backend.write("/d/f/g/h/i", "y"), "write deep through a file", "NotDirectory")
-    yield* same(yield* allFiles(backend), ["/d/f"], "the files")
-    yield* same(yield* pathsIn(backend, "/"), ["/d"], "the root")
+    yield* expect(yield* listFiles(backend), ["/d/f"], "the files")
+    yield* expect(yield* listPaths(backend, "/"), ["/d"], "the root")
   }),
   rule("texts of any characters are kept", function* (backend) {
     const every = Array.from({ length: 0x300 }, (_, point) => String.fromCodePoint(point)).join("")
     for (const text of [every, "\0", "\u{10FFFF}\uFFFD\uFFFF", "EOF\nEOT\n'\"'\"'\n$(id)`id`\n", "-n -e \\n", "\r"]) {
       yield* backend.write("/any", text)
-      yield* assert((yield* textAt(backend, "/any")) === text, "the text is kept", text.slice(0, 20))
+      yield* assert((yield* readWhole(backend, "/any")) === text, "the text is kept", text.slice(0, 20))
     }
-    const half = yield* ends(backend.write("/half", "a\ud800b"), "a write of half a surrogate pair")
+    const half = yield* runWithoutDefect(backend.write("/half", "a\ud800b"), "a write of half a surrogate pair")
     if (half._tag === "Success") {
-      yield* same(
+      yield* expect(
         (yield* backend.read("/half")).version,
         half.success.version,
         "its version is that of what was written"
@@ -230,8 +238,8 @@ export const writeRules: Rules<Service> = [
         Effect.fnUntraced(function* (backend: Service) {
           yield* backend.write("/e.txt", before)
           const edited = yield* backend.edit("/e.txt", made)
-          yield* same(yield* textAt(backend, "/e.txt"), after, "the text after")
-          yield* same(
+          yield* expect(yield* readWhole(backend, "/e.txt"), after, "the text after")
+          yield* expect(
             [edited.path, edited.replaced, numerically(edited.lines)],
             ["/e.txt", replaced, lines],
             "the path, how many places, and their lines in the new file"
@@ -246,16 +254,16 @@ export const writeRules: Rules<Service> = [
       { old: "three", new: "3" }
     ])
     yield* fails(failing, "an edit whose second replacement is not there", "NoMatch")
-    yield* same(yield* textAt(backend, "/e.txt"), "one two\n", "the file is as it was")
-    yield* same((yield* backend.read("/e.txt")).version, version, "and has its version")
+    yield* expect(yield* readWhole(backend, "/e.txt"), "one two\n", "the file is as it was")
+    yield* expect((yield* backend.read("/e.txt")).version, version, "and has its version")
   }),
   rule("edit fails for what is there several times, with their lines", function* (backend) {
     yield* backend.write("/e.txt", "x = 1\ny = 2\nx = 1\nx = 1; x = 1\n")
     const reason = yield* fails(backend.edit("/e.txt", [{ old: "x = 1", new: "x" }]), "it", "NotUnique")
-    yield* same([reason.count, numerically(reason.lines)], [4, [1, 3, 4]], "how many times, and where")
+    yield* expect([reason.count, numerically(reason.lines)], [4, [1, 3, 4]], "how many times, and where")
   }),
   rule("edit fails for what can't be meant", function* (backend) {
-    yield* fill(backend, { "/e.txt": "abc\n", "/d/f": "x" })
+    yield* putFiles(backend, { "/e.txt": "abc\n", "/d/f": "x" })
     for (const replaceAll of [false, true]) {
       const empty = yield* fails(
         backend.edit("/e.txt", [{ old: "", new: "x", replaceAll }]),
@@ -273,9 +281,9 @@ export const writeRules: Rules<Service> = [
     }
     yield* fails(backend.edit("/none", [{ old: "a", new: "b" }]), "an edit of nothing", "NotFound")
     yield* fails(backend.edit("/d", [{ old: "a", new: "b" }]), "an edit of a folder", "IsDirectory")
-    yield* ends(backend.edit("/e.txt", []), "an edit without replacements")
-    yield* same(yield* textAt(backend, "/e.txt"), "abc\n", "the file is as it was")
-    yield* fill(backend, { "/empty": "" })
+    yield* runWithoutDefect(backend.edit("/e.txt", []), "an edit without replacements")
+    yield* expect(yield* readWhole(backend, "/e.txt"), "abc\n", "the file is as it was")
+    yield* putFiles(backend, { "/empty": "" })
     yield* fails(backend.edit("/empty", [{ old: "a", new: "b" }]), "an edit of an empty file", "NoMatch")
   }),
   ...nearly.map(
@@ -293,12 +301,12 @@ export const writeRules: Rules<Service> = [
   rule("a version lasts while other files change and operations fail", function* (backend) {
     const { version } = yield* backend.write("/s.txt", "same")
     yield* backend.write("/other.txt", "other")
-    yield* ends(backend.edit("/s.txt", [{ old: "not there", new: "x" }]), "an edit that fails")
-    yield* same(
+    yield* runWithoutDefect(backend.edit("/s.txt", [{ old: "not there", new: "x" }]), "an edit that fails")
+    yield* expect(
       (yield* readText(backend, "/s.txt")).version,
       version,
       "other writes and failures leave a version alone"
     )
-    yield* same((yield* bytesAt(backend, "/s.txt")).length, 4, "and the content")
+    yield* expect((yield* readBytes(backend, "/s.txt")).length, 4, "and the content")
   })
 ]

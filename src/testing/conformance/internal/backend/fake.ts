@@ -1,4 +1,4 @@
-/** The reference for backends: a map from paths to bytes, without effects. */
+/** The reference backend: a map from paths to bytes, without effects. */
 import * as Result from "effect/Result"
 import type * as Backend from "../../../../core/Backend.ts"
 import type { Reason } from "../../../../core/BackendError.ts"
@@ -7,7 +7,7 @@ import { ancestors, comparePaths, isWithin, normalize, segments } from "./paths.
 import { compileSearch, searchText } from "./searches.ts"
 import { applyEdits, decode, isBinary, isUtf8, mimeType, windowOf } from "./texts.ts"
 
-/** The result of an operation, or the reason for which it fails. */
+/** The result of an operation, or the reason of its failure. */
 export type Outcome<A> = Result.Result<A, Reason>
 
 interface File {
@@ -22,13 +22,13 @@ const limitOf = (limit: number | undefined): number =>
 
 const fail = (reason: Reason): Result.Result<never, Reason> => Result.fail(reason)
 
-const sameBytes = (left: Uint8Array, right: Uint8Array): boolean =>
+const hasSameBytes = (left: Uint8Array, right: Uint8Array): boolean =>
   left.length === right.length && left.every((byte, index) => byte === right[index])
 
-/** Says whether each line of a text ends with CR and LF. */
+/** Returns true if each line ends with CR and LF. */
 const isCrlf = (text: string): boolean => text.includes("\r\n") && !/\r(?!\n)|(?<!\r)\n/.test(text)
 
-/** The parts of the fake that its searches need. */
+/** Data for searches. */
 interface Searched {
   readonly files: ReadonlyMap<string, File>
   readonly isFolder: (path: string) => boolean
@@ -41,7 +41,7 @@ const globOf = (pattern: string) =>
 
 type Matches = ReadonlyArray<Backend.GrepMatch>
 
-/** Collects the matches of files up to a limit; `add` tells whether the search goes on. */
+/** Collects matches up to a limit. `add` returns true if the search continues. */
 const collect = (mode: NonNullable<Backend.GrepQuery["mode"]>, limit: number) => {
   const found: Array<Backend.GrepFile> = []
   let given = 0
@@ -108,7 +108,7 @@ const searchesOf = ({ entryOf, files, filesIn, isFolder }: Searched) => {
 /** Files in memory. A folder exists while it contains files. */
 export const fakeOf = (maxFileSize: number) => {
   const files = new Map<string, File>()
-  /** The number of files in a folder, at any depth. */
+  /** Counts the files in a folder, at any depth. */
   const folders = new Map<string, number>()
   let changes = 0
 
@@ -140,7 +140,7 @@ export const fakeOf = (maxFileSize: number) => {
 
   const putBytes = (path: string, bytes: Uint8Array): Backend.Written => {
     const before = files.get(path)
-    const version = before !== undefined && sameBytes(before.bytes, bytes) ? before.version : `v${++changes}`
+    const version = before !== undefined && hasSameBytes(before.bytes, bytes) ? before.version : `v${++changes}`
     setFile(path, { bytes: bytes.slice(), version })
     return { path, created: before === undefined, version }
   }

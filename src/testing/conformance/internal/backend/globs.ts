@@ -11,13 +11,13 @@ import { segments } from "./paths.ts"
 const compileNames = (names: ReadonlyArray<string>): Glob.Glob =>
   Glob.make((names.at(-1) === "**" ? [...names, "*"] : names).join("/"), { dot: true })
 
-/** Tells whether a `[` is left that no `]` closes. */
+/** Returns true if a `[` has no `]`. */
 const isOpen = (pattern: string): boolean =>
   pattern.replaceAll(/\\.|\[[!^]?(?:\\.|\[:\w+:\]|[^\\])(?:\\.|\[:\w+:\]|[^\]\\])*\]/gs, "").includes("[")
 
 const maxAlternatives = 1000
 
-/** The patterns that a pattern with braces stands for. */
+/** Expands the braces of a pattern. */
 const expand = (pattern: string): Result.Result<ReadonlyArray<string>, string> => {
   const stack: Array<{ readonly done: Array<string>; current: ReadonlyArray<string> }> = [{ done: [], current: [""] }]
   const tooMany = Result.fail(`its braces stand for more than ${maxAlternatives} patterns`)
@@ -87,7 +87,7 @@ const compileRule = (line: string): Rule | undefined => {
   return { glob: compileNames(parts), negated, directories }
 }
 
-/** Reads the ignore files of folders. Says of a path whether it is left out. */
+/** Reads ignore files, and returns a function that checks paths. */
 export const compileIgnore = (files: ReadonlyMap<string, string>): ((path: string) => boolean) => {
   const rules = new Map(
     Array.from(files, ([folder, text]) => [

@@ -1,10 +1,10 @@
-/** The path rule of backends, as the reference has it, and the order in which paths are listed. */
+/** The reference for paths: normalisation and order. */
 import * as Result from "effect/Result"
 import type { Reason } from "../../../../core/BackendError.ts"
 
 const encoder = new TextEncoder()
 
-/** The length of a text in UTF-8. */
+/** Counts the bytes of a text in UTF-8. */
 export const byteLength = (text: string): number => encoder.encode(text).length
 
 const maxNameBytes = 255
@@ -12,7 +12,7 @@ const maxPathBytes = 4096
 
 const invalid = (problem: string): Result.Result<never, Reason> => Result.fail({ _tag: "InvalidPath", problem })
 
-/** The one spelling of a path: absolute, without empty segments and dots; or why it can't be meant. */
+/** Normalises a path: absolute, without empty segments and dots. Fails for an invalid path. */
 export const normalize = (path: string): Result.Result<string, Reason> => {
   if (!path.isWellFormed()) return invalid("it holds half of a surrogate pair")
   if (path.includes("\0")) return invalid("it holds NUL")
@@ -25,14 +25,14 @@ export const normalize = (path: string): Result.Result<string, Reason> => {
   return byteLength(normal) > maxPathBytes ? invalid(`it is over ${maxPathBytes} bytes`) : Result.succeed(normal)
 }
 
-/** The names on the way to a path: none for the root. */
+/** Splits a path into names. The root has no names. */
 export const segments = (path: string): ReadonlyArray<string> => path.split("/").filter((name) => name !== "")
 
-/** Says whether a path is a folder or in it. */
+/** Returns true if a path is a folder or inside of it. */
 export const isWithin = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`)
 
-/** The folders that a path is in, from the outermost; without the root. */
+/** Lists the folders of a path, outermost first, without the root. */
 export const ancestors = (path: string): ReadonlyArray<string> =>
   segments(path)
     .slice(0, -1)
@@ -48,7 +48,7 @@ const compareNames = (left: string, right: string): number => {
   return a.length - b.length
 }
 
-/** By the code points of the names, folder by folder: `/a/b` comes before `/a.txt`. */
+/** Compares paths by code points, folder by folder: `/a/b` comes before `/a.txt`. */
 export const comparePaths = (left: string, right: string): number => {
   const a = segments(left)
   const b = segments(right)

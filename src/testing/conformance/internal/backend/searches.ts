@@ -1,4 +1,4 @@
-/** Searches in texts, as the reference has them: line by line, in linear time. */
+/** The reference for searches: line by line, in linear time. */
 import * as Result from "effect/Result"
 import { RE2JS } from "re2js"
 import type { GrepMatch, GrepQuery } from "../../../../core/Backend.ts"
@@ -8,11 +8,11 @@ type Find = (line: string) => readonly [start: number, end: number] | undefined
 
 const shown = 1000
 
-/** A line in a result: a long line is cut around the match. */
+/** Truncates a long line around its match. */
 const cutAround = (line: string, start: number): string =>
   line.length <= 2 * shown ? line : line.slice(Math.max(0, start - shown), start + shown)
 
-/** Compiles a query to a search in a line. Fails with the problem of the pattern. */
+/** Compiles a query. Fails with the problem of the pattern. */
 export const compileSearch = (query: GrepQuery): Result.Result<Find, string> => {
   const { pattern } = query
   if (pattern === "" || /[\n\r]/.test(pattern)) return Result.fail("nothing that could be in a line")
@@ -36,8 +36,8 @@ export const compileSearch = (query: GrepQuery): Result.Result<Find, string> => 
 }
 
 /**
- * The lines of a text in which something is found, at most `limit`, with so many around them. Each line is given once:
- * after the match before it, if that reaches so far, else before the next one.
+ * Finds matching lines up to a limit, with their context. A context line occurs once: after the previous match if it is in
+ * reach, else before the next match.
  */
 export const searchText = (text: string, find: Find, context: number, limit: number): ReadonlyArray<GrepMatch> => {
   const lines = toLines(text.replace(/^\uFEFF/, ""))

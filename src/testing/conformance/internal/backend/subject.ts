@@ -1,24 +1,24 @@
-/** Abilities of a subject beside those of a backend. */
+/** Abilities of a subject. */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Service } from "../../../../core/Backend.ts"
 import type { Absent } from "../assert.ts"
 
-/** An entry at a path of the machine itself, links not followed; `mode` is its permission bits. */
+/** An entry at a path of the machine, without following links. `mode` is its permission bits. */
 export interface Found {
   readonly kind: "file" | "directory" | "link" | "other"
   readonly mode: number
 }
 
-/** The files behind a backend, for changes behind its back. All paths are absolute paths of the machine. */
+/** Accesses the files of a backend directly. All paths are absolute paths of the machine. */
 export interface Host<out H> {
-  /** The folder that is `/` of the backend, and one beside it in the same folder, which must never be reached. */
+  /** The root folder of the backend, and its neighbour, which must stay unreachable. */
   readonly folders: Effect.Effect<{ readonly root: string; readonly outside: string }, never, H>
-  /** Writes a file, with the folders that it needs. */
+  /** Writes a file, and makes its folders. */
   readonly write: (path: string, content: Uint8Array) => Effect.Effect<void, never, H>
   /** Makes a link to `to`, an absolute path, or a path relative to the link. */
   readonly link: (path: string, to: string) => Effect.Effect<void, never, H>
-  /** Makes a named pipe, with nobody at its other end. */
+  /** Makes a named pipe without a reader or writer. */
   readonly pipe: (path: string) => Effect.Effect<void, never, H>
   readonly chmod: (path: string, mode: number) => Effect.Effect<void, never, H>
   /** Removes a path without following links. */
@@ -27,59 +27,56 @@ export interface Host<out H> {
   readonly read: (path: string) => Effect.Effect<Uint8Array, never, H>
   /** The names in a folder, in any order. */
   readonly list: (path: string) => Effect.Effect<ReadonlyArray<string>, never, H>
-  /** Nothing outside is reached by a file that another process turns into a link at the worst moment. */
+  /** True if a file that becomes a link during an operation never leads outside. */
   readonly resistsRaces: true | Absent
 }
 
-/** Files that are too large to be uploaded, and how much memory the process has at the moment, in bytes. */
+/** Makes huge files, and measures the memory of the process in bytes. */
 export interface Huge<out H> {
-  /** Puts a line (which has its ending) so many times into a file at a path of the backend. */
+  /** Writes a line with its ending many times into a file of the backend. */
   readonly plant: (path: string, line: string, times: number) => Effect.Effect<void, never, H>
   readonly memory: Effect.Effect<number>
 }
 
-/** Makes the system refuse everything in a folder, given as a path of the backend, until the scope is closed. */
+/** Denies all access to a folder of the backend, until the scope closes. */
 export type Deny<out H> = (folder: string) => Effect.Effect<void, never, H | Scope.Scope>
 
-/** Fills the disk until the scope is closed: no byte more can be written. */
+/** Fills the disk until the scope closes. */
 export type FillDisk<out H> = () => Effect.Effect<void, never, H | Scope.Scope>
 
-/**
- * The number of files that the checks of a large folder make: 20,000 if that takes seconds. They are uploaded, unless
- * `plant` can make them faster behind the back of the backend, by their paths in it.
- */
+/** The number of files in a large folder: 20,000 if that takes seconds. `plant` makes them faster than uploads. */
 export interface ManyFiles<out H> {
   readonly count: number
   readonly plant?: ((files: Readonly<Record<string, string>>) => Effect.Effect<void, never, H>) | undefined
 }
 
-/** Another backend over the same files, as a second layer of this process has it, until the scope is closed. */
+/** Opens a second backend over the same files, until the scope closes. */
 export type Again<H> = Effect.Effect<Service, never, H | Scope.Scope>
 
 /**
- * Starts another process that counts in a file of the backend. `times` times, it reads the number and writes the
- * next one, on the condition that the version is unchanged; after a `Conflict` it tries again.
+ * Starts a process that increments a number in a file of the backend several times. It writes on condition that the
+ * version is unchanged, and retries after a `Conflict`.
  */
 export type Counter<out H> = (path: string, times: number) => Effect.Effect<void, never, H | Scope.Scope>
 
-/** Abilities that a subject has, or {@link Absent}. All of them last until the scope is closed. */
+/** Abilities of a subject. Each lasts until the scope closes. */
 export interface Abilities<out H> {
-  /** The backend has files of this machine. */
+  /** Accesses files of this machine behind the backend. */
   readonly host: Host<H> | Absent
-  /** Makes the system refuse everything in a folder, given as a path of the backend. */
+  /** Denies all access to a folder of the backend. */
   readonly deny: Deny<H> | Absent
-  /** Fills the disk: no byte more can be written. */
+  /** Fills the disk. */
   readonly fillDisk: FillDisk<H> | Absent
   readonly huge: Huge<H> | Absent
-  /** The most bytes that a file of an upload or a download may have. */
+  /** Maximum bytes of a transferred file. */
   readonly maxFileSize: number | Absent
   readonly manyFiles: ManyFiles<H> | Absent
-  /** Other layers of this process may work on the same files. Left out, nothing is said of that. */
+  /** Opens a second layer over the same files. Without it, there are no such checks. */
   readonly again?: Again<H> | Absent | undefined
-  /** Other processes may work on the same files. Left out, nothing is said of that. */
+  /** Starts another process over the same files. Without it, there are no such checks. */
   readonly counter?: Counter<H> | Absent | undefined
-  /** Whoever reads a file while it is written gets the old one or the new one. */
+  /** True if a reader sees the old or the new content during a write. */
   readonly atomicWrites: true | Absent
-  /** Names that differ in case or in Unicode normal form are different names. */
+  /** True if case and Unicode normal form distinguish names. */
   readonly distinctNames: true | Absent
 }

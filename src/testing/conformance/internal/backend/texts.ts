@@ -1,4 +1,4 @@
-/** The reference for texts: their detection, lines, windows and edits. */
+/** The reference for texts: detection, lines, windows, edits. */
 import * as Result from "effect/Result"
 import type { Replacement, Window } from "../../../../core/Backend.ts"
 import type { Reason } from "../../../../core/BackendError.ts"
@@ -10,19 +10,19 @@ const sniffed = 8192
 const fatal = new TextDecoder("utf-8", { fatal: true })
 const lossy = new TextDecoder("utf-8", { ignoreBOM: true })
 
-/** The text of a file as it is, with its byte order mark if it has one. */
+/** Decodes a text with its byte order mark. */
 export const decode = (bytes: Uint8Array): string => lossy.decode(bytes)
 
-/** Says whether all of these bytes are UTF-8. */
+/** Returns true if all bytes are UTF-8. */
 export const isUtf8 = (bytes: Uint8Array): boolean =>
   Result.isSuccess(Result.try({ try: () => fatal.decode(bytes), catch: () => undefined }))
 
-/** Says whether a file is binary, by its first bytes. */
+/** Returns true if the first bytes are binary. */
 export const isBinary = (bytes: Uint8Array): boolean => {
   const head = bytes.subarray(0, sniffed)
   if (head.includes(0)) return true
   if (bytes.length <= sniffed) return !isUtf8(bytes)
-  // The end of the sniffed bytes may cut a character.
+  // The last character may be incomplete.
   return ![0, 1, 2, 3].some((cut) => isUtf8(head.subarray(0, sniffed - cut)))
 }
 
@@ -35,24 +35,24 @@ const mimeTypes: Readonly<Record<string, string>> = {
   webp: "image/webp"
 }
 
-/** The media type of a binary file, by its name. */
+/** Finds the media type of a binary file by its name. */
 export const mimeType = (path: string): string =>
   mimeTypes[path.slice(path.lastIndexOf(".") + 1).toLowerCase()] ?? "application/octet-stream"
 
-/** The lines of a text, without their endings. A final ending begins no line. */
+/** Splits a text into lines without endings. A final ending begins no line. */
 export const toLines = (text: string): ReadonlyArray<string> => {
   if (text === "") return []
   const lines = text.split(/\r\n|\n|\r/)
   return lines.at(-1) === "" ? lines.slice(0, -1) : lines
 }
 
-/** The most bytes of text that a window has. */
+/** Maximum bytes of a window. */
 const maxWindowBytes = 256 * 1024
 
 const whole = (value: number | undefined, least: number, otherwise: number): number =>
   value === undefined || Number.isNaN(value) ? otherwise : Math.max(least, Math.floor(value))
 
-/** As much of the beginning of a line as has at most so many bytes. */
+/** Truncates a line to a number of bytes. */
 const cutTo = (line: string, bytes: number): string => {
   let end = Math.min(line.length, bytes)
   while (byteLength(line.slice(0, end)) > bytes)
@@ -60,7 +60,7 @@ const cutTo = (line: string, bytes: number): string => {
   return line.slice(0, end).isWellFormed() ? line.slice(0, end) : line.slice(0, end - 1)
 }
 
-/** A window of a text. */
+/** Reads a window of a text. */
 export const windowOf = (text: string, window: Window) => {
   const lines = toLines(text.replace(/^\uFEFF/, ""))
   const startLine = whole(window.offset, 1, 1)
@@ -87,7 +87,7 @@ export const windowOf = (text: string, window: Window) => {
   })
 }
 
-/** The lines, counted from 1, of positions that are in order. */
+/** Finds the lines, from 1, of sorted positions. */
 const linesAt = (text: string, positions: ReadonlyArray<number>): ReadonlyArray<number> => {
   const ending = /\r\n|\n|\r/g
   let line = 1
@@ -101,7 +101,7 @@ const linesAt = (text: string, positions: ReadonlyArray<number>): ReadonlyArray<
   })
 }
 
-/** Moves earlier places by the growth of later replacements; both are in order. */
+/** Shifts places by the growth of later replacements. Both lists are sorted. */
 const shift = (
   starts: ReadonlyArray<number>,
   found: ReadonlyArray<number>,
@@ -129,7 +129,7 @@ const kinds: ReadonlyArray<readonly [name: string, fold: (line: string) => strin
   ["case", (line) => line.toLowerCase()]
 ]
 
-/** Describes the nearest line of a missing text, and the difference. */
+/** Describes the most similar line of a missing text, and the difference. */
 const diagnose = (text: string, old: string): string => {
   const lines = toLines(text)
   const wanted = toLines(old).find((line) => line.trim() !== "") ?? old

@@ -1,39 +1,39 @@
-/** Names, windows and marks; what another process sees, and what survives. */
+/** Checks names, windows and marks, and ledgers that share a place or are opened again. */
 import * as Effect from "effect/Effect"
 import type { Cap, LedgerError, LedgerFull, Service, Window } from "../../../../core/Ledger.ts"
-import { assert, type NotConformant, same } from "../assert.ts"
-import { at, counted, full, nothing, refused, type Rules, spend } from "./common.ts"
+import { assert, type NotConformant, expect } from "../assert.ts"
+import { runAt, countTotals, assertFull, nothing, assertRefused, type Rules, spend } from "./common.ts"
 
 const daily = (window: Window, tokens = 10): Cap => ({ account: "a", window, max: { tokens } })
 
 const beginsAnew = Effect.fnUntraced(function* (ledger: Service) {
-  const night = at("2026-11-28T23:30:00Z")
-  const morning = at("2026-11-29T00:00:00Z")
+  const night = runAt("2026-11-28T23:30:00Z")
+  const morning = runAt("2026-11-29T00:00:00Z")
   yield* night(spend(ledger, daily("day"), { tokens: 10 }))
-  const error = yield* night(full(spend(ledger, daily("day"), { tokens: 1 }), "a day that is used up"))
-  yield* same(error.window, "day 2026-11-28 UTC", "the window has its day")
-  yield* same(error.resetsAt, Date.parse("2026-11-29T00:00:00Z"), "the time when it begins anew")
+  const error = yield* night(assertFull(spend(ledger, daily("day"), { tokens: 1 }), "a day that is used up"))
+  yield* expect(error.window, "day 2026-11-28 UTC", "the window has its day")
+  yield* expect(error.resetsAt, Date.parse("2026-11-29T00:00:00Z"), "the time when it begins anew")
   const berlin = { per: "day", timeZone: "Europe/Berlin" } as const
   yield* night(spend(ledger, daily(berlin), { tokens: 10 }))
-  const other = yield* night(full(spend(ledger, daily(berlin), { tokens: 1 }), "a day of Berlin that is used up"))
-  yield* same(other.resetsAt, Date.parse("2026-11-29T23:00:00Z"), "the end of the day of Berlin")
+  const other = yield* night(assertFull(spend(ledger, daily(berlin), { tokens: 1 }), "a day of Berlin that is used up"))
+  yield* expect(other.resetsAt, Date.parse("2026-11-29T23:00:00Z"), "the end of the day of Berlin")
   yield* morning(spend(ledger, daily("day"), { tokens: 10 }))
   for (const window of ["hour", "month", "ever", { every: "7 days" }] as const)
     yield* morning(spend(ledger, daily(window), { tokens: 10 }))
   const month = yield* morning(ledger.spent("a", "month"))
-  yield* same(month.resetsAt, Date.parse("2026-12-01T00:00:00Z"), "the end of the month")
+  yield* expect(month.resetsAt, Date.parse("2026-12-01T00:00:00Z"), "the end of the month")
 })
 
 const settlesWhereItReserved = (ledger: Service) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const night = at("2026-11-28T23:59:59Z")
-      const morning = at("2026-11-29T00:00:01Z")
+      const night = runAt("2026-11-28T23:59:59Z")
+      const morning = runAt("2026-11-29T00:00:01Z")
       const one = yield* night(ledger.reserve(daily("day"), { tokens: 8 }))
       yield* morning(one.settle({ tokens: 3 }))
       const before = yield* night(ledger.spent("a", "day"))
       const after = yield* morning(ledger.spent("a", "day"))
-      yield* same([before.used.tokens, after.used.tokens], [3, 0], "what was reserved yesterday is spent yesterday")
+      yield* expect([before.used.tokens, after.used.tokens], [3, 0], "what was reserved yesterday is spent yesterday")
     })
   )
 
@@ -41,27 +41,30 @@ const standsSkew = (ledger: Service) =>
   Effect.scoped(
     Effect.gen(function* () {
       const clocks = [
-        at("2026-11-28T23:59:00Z"),
-        at("2026-11-29T00:01:00Z"),
-        at("2099-01-01T00:00:00Z"),
-        at("1971-01-01T00:00:00Z")
+        runAt("2026-11-28T23:59:00Z"),
+        runAt("2026-11-29T00:01:00Z"),
+        runAt("2099-01-01T00:00:00Z"),
+        runAt("1971-01-01T00:00:00Z")
       ]
       for (const clock of clocks) yield* clock(spend(ledger, daily("day"), { tokens: 10 }))
       for (const clock of clocks)
-        yield* clock(full(spend(ledger, daily("day"), { tokens: 1 }), "a day that is used up"))
+        yield* clock(assertFull(spend(ledger, daily("day"), { tokens: 1 }), "a day that is used up"))
       const early = clocks[3] ?? clocks[0]
       const late = clocks[2] ?? clocks[0]
       if (early === undefined || late === undefined) return
       const open = yield* early(ledger.reserve({ account: "b", window: "ever", max: { tokens: 10 } }, { tokens: 10 }))
       yield* late(
-        full(spend(ledger, { account: "b", window: "ever", max: { tokens: 10 } }, { tokens: 1 }), "what is reserved")
+        assertFull(
+          spend(ledger, { account: "b", window: "ever", max: { tokens: 10 } }, { tokens: 1 }),
+          "what is reserved"
+        )
       )
       yield* late(open.settle({ tokens: 4 }))
-      yield* same((yield* counted(ledger, "b")).tokens, 4, "clocks that are years apart lose nothing")
+      yield* expect((yield* countTotals(ledger, "b")).tokens, 4, "clocks that are years apart lose nothing")
     })
   )
 
-/** Names that a careless key, statement or script would take for each other, or for something else. */
+/** Names that careless keys, statements or scripts would confuse. */
 const names = [
   "a:b",
   "a",
@@ -86,14 +89,21 @@ const tellsNamesApart = Effect.fnUntraced(function* (ledger: Service) {
   for (const [index, account] of names.entries())
     yield* spend(ledger, { account, window: "ever", max: { tokens: 100 } }, { tokens: index + 1 })
   for (const [index, account] of names.entries())
-    yield* same((yield* counted(ledger, account)).tokens, index + 1, `the sum of ${account.slice(0, 40)} is its own`)
+    yield* expect(
+      (yield* countTotals(ledger, account)).tokens,
+      index + 1,
+      `the sum of ${account.slice(0, 40)} is its own`
+    )
   for (const account of ["", "x".repeat(513), "x".repeat(1_000_000), "\ud800", "a\nb", "a\u0000"]) {
     const cap: Cap = { account, window: "ever", max: {} }
-    const error = yield* refused(spend(ledger, cap, { tokens: 1 }), `the name ${JSON.stringify(account.slice(0, 20))}`)
-    yield* same(error.reason._tag, "InvalidName", "the reason of a refused name")
+    const error = yield* assertRefused(
+      spend(ledger, cap, { tokens: 1 }),
+      `the name ${JSON.stringify(account.slice(0, 20))}`
+    )
+    yield* expect(error.reason._tag, "InvalidName", "the reason of a refused name")
     yield* assert(error.message.length < 500, "a refusal is short", error.message.length)
-    yield* refused(ledger.spent(account, "ever"), "to read it")
-    yield* refused(ledger.raise(account, 1), "to mark it")
+    yield* assertRefused(ledger.spent(account, "ever"), "to read it")
+    yield* assertRefused(ledger.raise(account, 1), "to mark it")
   }
 })
 
@@ -108,9 +118,12 @@ const wrongWindows: ReadonlyArray<Window> = [
 
 const refusesWindows = Effect.fnUntraced(function* (ledger: Service) {
   for (const window of wrongWindows) {
-    const error = yield* refused(spend(ledger, daily(window), { tokens: 1 }), `the window ${JSON.stringify(window)}`)
-    yield* same(error.reason._tag, "InvalidWindow", "the reason of a refused window")
-    yield* refused(ledger.spent("a", window), "to read it")
+    const error = yield* assertRefused(
+      spend(ledger, daily(window), { tokens: 1 }),
+      `the window ${JSON.stringify(window)}`
+    )
+    yield* expect(error.reason._tag, "InvalidWindow", "the reason of a refused window")
+    yield* assertRefused(ledger.spent("a", window), "to read it")
   }
 })
 
@@ -122,26 +135,26 @@ const holdsManyAccounts = Effect.fnUntraced(function* (ledger: Service) {
     (account, index) => spend(ledger, [{ account, window: "day", max: { tokens: 1000 } }, tenant], { tokens: index }),
     { concurrency: 8, discard: true }
   )
-  yield* same((yield* ledger.spent("tenant", "month")).used.tokens, 19_900, "the tenant pays for all")
-  yield* same((yield* ledger.spent("user-7", "day")).used.tokens, 7, "each user pays for one")
+  yield* expect((yield* ledger.spent("tenant", "month")).used.tokens, 19_900, "the tenant pays for all")
+  yield* expect((yield* ledger.spent("user-7", "day")).used.tokens, 7, "each user pays for one")
 })
 
 const raisesMarks = Effect.fnUntraced(function* (ledger: Service) {
-  yield* same(yield* ledger.mark("m"), 0, "a mark that was never raised")
+  yield* expect(yield* ledger.mark("m"), 0, "a mark that was never raised")
   const raised: Array<boolean> = []
   for (const value of [3, 3, 2, 4, 0]) raised.push(yield* ledger.raise("m", value))
-  yield* same(raised, [true, false, false, true, false], "only a higher value raises a mark")
-  yield* same(yield* ledger.mark("m"), 4, "the highest value")
-  yield* same(yield* ledger.mark("other"), 0, "marks of other names")
+  yield* expect(raised, [true, false, false, true, false], "only a higher value raises a mark")
+  yield* expect(yield* ledger.mark("m"), 4, "the highest value")
+  yield* expect(yield* ledger.mark("other"), 0, "marks of other names")
   const at5 = yield* Effect.all(
     Array.from({ length: 10 }, () => ledger.raise("m", 5)),
     { concurrency: "unbounded" }
   )
-  yield* same(at5.filter(Boolean).length, 1, "of many that raise a mark to one value, one does")
+  yield* expect(at5.filter(Boolean).length, 1, "of many that raise a mark to one value, one does")
   for (const value of [-1, 1.5, Number.NaN, Infinity, 2 ** 53])
-    yield* refused(ledger.raise("m", value), `the mark ${value}`)
+    yield* assertRefused(ledger.raise("m", value), `the mark ${value}`)
   yield* ledger.raise("large", Number.MAX_SAFE_INTEGER)
-  yield* same(yield* ledger.mark("large"), Number.MAX_SAFE_INTEGER, "a large mark")
+  yield* expect(yield* ledger.mark("large"), Number.MAX_SAFE_INTEGER, "a large mark")
 })
 
 export const placeRules: Rules = [
@@ -154,7 +167,7 @@ export const placeRules: Rules = [
   ["a mark only rises", raisesMarks]
 ]
 
-/** Checks of what is there when a ledger is opened again. */
+/** Checks of a ledger that is opened again. */
 export const survivalRules: ReadonlyArray<
   readonly [
     name: string,
@@ -169,14 +182,14 @@ export const survivalRules: ReadonlyArray<
       yield* ledger.raise("m", 7)
     }),
     Effect.fnUntraced(function* (ledger) {
-      yield* same(yield* counted(ledger, "a"), { ...nothing, tokens: 7 }, "the sum")
-      yield* same(yield* ledger.mark("m"), 7, "the mark")
-      yield* full(spend(ledger, daily("ever"), { tokens: 4 }), "the cap")
+      yield* expect(yield* countTotals(ledger, "a"), { ...nothing, tokens: 7 }, "the sum")
+      yield* expect(yield* ledger.mark("m"), 7, "the mark")
+      yield* assertFull(spend(ledger, daily("ever"), { tokens: 4 }), "the cap")
     })
   ]
 ]
 
-/** Checks with two ledgers at one place, as two processes have. */
+/** Checks of two ledgers at one place. */
 export const sharedRules: ReadonlyArray<
   readonly [
     name: string,
@@ -192,8 +205,8 @@ export const sharedRules: ReadonlyArray<
         (ledger) => Effect.exit(spend(ledger, cap, { tokens: 1 })),
         { concurrency: 16 }
       )
-      yield* same(exits.filter((exit) => exit._tag === "Success").length, 40, "as many as the cap has room for")
-      yield* same((yield* counted(other, "a")).tokens, 40, "both see one sum")
+      yield* expect(exits.filter((exit) => exit._tag === "Success").length, 40, "as many as the cap has room for")
+      yield* expect((yield* countTotals(other, "a")).tokens, 40, "both see one sum")
     })
   ]
 ]

@@ -1,10 +1,10 @@
-/** Sums: what is reserved, settled, kept and given back, and that no cap is passed. */
+/** Checks sums of reservations and settlements, and that they never exceed a cap. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import type { Cap, Service } from "../../../../core/Ledger.ts"
-import { assert, same } from "../assert.ts"
-import { counted, full, nothing, refused, type Rules, spend } from "./common.ts"
+import { assert, expect } from "../assert.ts"
+import { countTotals, assertFull, nothing, assertRefused, type Rules, spend } from "./common.ts"
 
 const cap = (max: Cap["max"], account = "a"): Cap => ({ account, window: "ever", max })
 
@@ -13,14 +13,14 @@ const settlesExactly = (ledger: Service) =>
     Effect.gen(function* () {
       const one = yield* ledger.reserve(cap({ tokens: 100, cost: 1 }), { modelCalls: 1, tokens: 60, cost: 0.5 })
       const open = yield* ledger.spent("a", "ever")
-      yield* same(
+      yield* expect(
         open,
         { used: nothing, reserved: { ...nothing, modelCalls: 1, tokens: 60, cost: 0.5 } },
         "it is reserved"
       )
       yield* one.settle({ modelCalls: 1, tokens: 40, cost: 0.3 })
       const spent = yield* ledger.spent("a", "ever")
-      yield* same(
+      yield* expect(
         spent,
         { used: { ...nothing, modelCalls: 1, tokens: 40, cost: 0.3 }, reserved: nothing },
         "the actual use"
@@ -37,16 +37,16 @@ const settlesOnce = (ledger: Service) =>
         discard: true
       })
       yield* one.settle({ tokens: 50 })
-      const { tokens } = yield* counted(ledger, "a")
-      yield* same(tokens, 10, "of settlements of one reservation the first counts")
+      const { tokens } = yield* countTotals(ledger, "a")
+      yield* expect(tokens, 10, "of settlements of one reservation the first counts")
     })
   )
 
 const recordsMore = Effect.fnUntraced(function* (ledger: Service) {
   yield* spend(ledger, cap({ tokens: 100 }), { tokens: 90 }, { tokens: 130 })
-  yield* same((yield* counted(ledger, "a")).tokens, 130, "more than was reserved is recorded")
-  const error = yield* full(spend(ledger, cap({ tokens: 100 }), { tokens: 1 }), "a reservation over the cap")
-  yield* same(
+  yield* expect((yield* countTotals(ledger, "a")).tokens, 130, "more than was reserved is recorded")
+  const error = yield* assertFull(spend(ledger, cap({ tokens: 100 }), { tokens: 1 }), "a reservation over the cap")
+  yield* expect(
     { ...error },
     { ...error, account: "a", window: "ever", limit: "tokens", max: 100, used: 130, reserved: 0, wanted: 1 },
     "a full account says what it has"
@@ -56,55 +56,55 @@ const recordsMore = Effect.fnUntraced(function* (ledger: Service) {
 const keepsWhatWasCutOff = Effect.fnUntraced(function* (ledger: Service) {
   yield* Effect.scoped(ledger.reserve(cap({}), { tokens: 7, cost: 0.25 }))
   const kept = yield* ledger.spent("a", "ever")
-  yield* same(
+  yield* expect(
     kept.used,
     { ...nothing, tokens: 7, cost: 0.25 },
     "what was not settled counts as used when its scope closes"
   )
   yield* spend(ledger, cap({}), { tokens: 5 }, {})
-  yield* same((yield* counted(ledger, "a")).tokens, 7, "`settle({})` gives back all")
+  yield* expect((yield* countTotals(ledger, "a")).tokens, 7, "`settle({})` gives back all")
 })
 
 const isFullToTheLast = Effect.fnUntraced(function* (ledger: Service) {
   yield* spend(ledger, cap({ tokens: 10 }), { tokens: 10 })
-  yield* full(spend(ledger, cap({ tokens: 10 }), { tokens: 1 }), "one more than the cap")
-  yield* full(spend(ledger, cap({ tokens: 10 }), { tokens: 0 }), "an unknown amount of what is used up")
-  yield* full(spend(ledger, cap({ tokens: 10 }, "b"), { tokens: 11 }), "more than the cap at once")
-  yield* full(spend(ledger, cap({ cost: 0 }, "b"), { cost: 0 }), "anything under a cap of 0")
+  yield* assertFull(spend(ledger, cap({ tokens: 10 }), { tokens: 1 }), "one more than the cap")
+  yield* assertFull(spend(ledger, cap({ tokens: 10 }), { tokens: 0 }), "an unknown amount of what is used up")
+  yield* assertFull(spend(ledger, cap({ tokens: 10 }, "b"), { tokens: 11 }), "more than the cap at once")
+  yield* assertFull(spend(ledger, cap({ cost: 0 }, "b"), { cost: 0 }), "anything under a cap of 0")
   yield* spend(ledger, cap({ tokens: 10 }), { toolCalls: 1 })
-  yield* same((yield* counted(ledger, "a")).toolCalls, 1, "a kind that is not wanted needs no room")
-  yield* same(yield* counted(ledger, "b"), nothing, "what was refused is not counted")
+  yield* expect((yield* countTotals(ledger, "a")).toolCalls, 1, "a kind that is not wanted needs no room")
+  yield* expect(yield* countTotals(ledger, "b"), nothing, "what was refused is not counted")
 })
 
 const followsTheCapOfEachCall = Effect.fnUntraced(function* (ledger: Service) {
   yield* spend(ledger, cap({ tokens: 10 }), { tokens: 10 })
   yield* spend(ledger, cap({ tokens: 15 }), { tokens: 5 })
-  yield* full(spend(ledger, cap({ tokens: 12 }), { tokens: 1 }), "a reservation under a cap that was lowered")
-  yield* same((yield* counted(ledger, "a")).tokens, 15, "the sum stays as it is")
+  yield* assertFull(spend(ledger, cap({ tokens: 12 }), { tokens: 1 }), "a reservation under a cap that was lowered")
+  yield* expect((yield* countTotals(ledger, "a")).tokens, 15, "the sum stays as it is")
 })
 
 const takesAllOrNone = Effect.fnUntraced(function* (ledger: Service) {
   const person = cap({ tokens: 100 }, "person")
   const tenant = cap({ tokens: 10 }, "tenant")
   yield* spend(ledger, [person, tenant], { tokens: 10 })
-  const error = yield* full(spend(ledger, [person, tenant], { tokens: 1 }), "a list with an account that is full")
-  yield* same(error.account, "tenant", "the account that is full")
-  yield* full(spend(ledger, [tenant, person], { tokens: 1 }), "the same list in another order")
-  yield* same((yield* counted(ledger, "person")).tokens, 10, "nothing is taken of the others")
+  const error = yield* assertFull(spend(ledger, [person, tenant], { tokens: 1 }), "a list with an account that is full")
+  yield* expect(error.account, "tenant", "the account that is full")
+  yield* assertFull(spend(ledger, [tenant, person], { tokens: 1 }), "the same list in another order")
+  yield* expect((yield* countTotals(ledger, "person")).tokens, 10, "nothing is taken of the others")
   const twice = [cap({ tokens: 100 }, "twice"), cap({ tokens: 5 }, "twice")]
   yield* spend(ledger, twice, { tokens: 4 })
-  yield* same((yield* counted(ledger, "twice")).tokens, 4, "an account that is listed twice is charged once")
-  yield* full(spend(ledger, twice, { tokens: 2 }), "more than the lower cap")
+  yield* expect((yield* countTotals(ledger, "twice")).tokens, 4, "an account that is listed twice is charged once")
+  yield* assertFull(spend(ledger, twice, { tokens: 2 }), "more than the lower cap")
   yield* spend(ledger, [], { tokens: 1 })
 })
 
 const addsMoneyExactly = Effect.fnUntraced(function* (ledger: Service) {
   const budget = cap({ cost: 1 })
   for (let n = 0; n < 10; n++) yield* spend(ledger, budget, { cost: 0.1 })
-  yield* same((yield* counted(ledger, "a")).cost, 1, "ten tenths are one")
-  yield* full(spend(ledger, budget, { cost: 0.000_000_001 }), "a billionth more")
+  yield* expect((yield* countTotals(ledger, "a")).cost, 1, "ten tenths are one")
+  yield* assertFull(spend(ledger, budget, { cost: 0.000_000_001 }), "a billionth more")
   yield* spend(ledger, cap({ cost: 1e9, tokens: 1e15 }, "large"), { cost: 1e9, tokens: 1e15 })
-  yield* full(spend(ledger, cap({ cost: 1e9 }, "large"), { cost: 1 }), "more than the largest cap")
+  yield* assertFull(spend(ledger, cap({ cost: 1e9 }, "large"), { cost: 1 }), "more than the largest cap")
 })
 
 const hostileAmounts = [Number.NaN, -1, -0.000_001, Infinity, -Infinity, 1e300]
@@ -114,26 +114,26 @@ const refusesAmounts = (ledger: Service) =>
     Effect.gen(function* () {
       for (const amount of hostileAmounts) {
         for (const kind of ["modelCalls", "toolCalls", "tokens", "cost"] as const) {
-          const want = yield* refused(spend(ledger, cap({}), { [kind]: amount }), `to want ${amount} ${kind}`)
-          const max = yield* refused(
+          const want = yield* assertRefused(spend(ledger, cap({}), { [kind]: amount }), `to want ${amount} ${kind}`)
+          const max = yield* assertRefused(
             spend(ledger, cap({ [kind]: amount }), { [kind]: 1 }),
             `a cap of ${amount} ${kind}`
           )
           const fields = [want, max].map(({ reason }) => (reason._tag === "InvalidAmount" ? reason.field : reason._tag))
-          yield* same(fields, [`want.${kind}`, `max.${kind}`], "a refusal names the field")
+          yield* expect(fields, [`want.${kind}`, `max.${kind}`], "a refusal names the field")
           yield* assert(want.message.includes(String(amount)), "a refusal names the value", want.message)
           yield* assert(!want.isRetryable, "a refusal can't be retried", want)
         }
       }
       const one = yield* ledger.reserve(cap({}), { tokens: 5 })
-      for (const amount of hostileAmounts) yield* refused(one.settle({ tokens: amount }), `to settle ${amount}`)
-      yield* same((yield* counted(ledger, "a")).tokens, 5, "a refused settlement leaves the reservation")
+      for (const amount of hostileAmounts) yield* assertRefused(one.settle({ tokens: amount }), `to settle ${amount}`)
+      yield* expect((yield* countTotals(ledger, "a")).tokens, 5, "a refused settlement leaves the reservation")
       yield* one.settle({ tokens: 3 })
-      yield* same((yield* counted(ledger, "a")).tokens, 3, "it can be settled after that")
+      yield* expect((yield* countTotals(ledger, "a")).tokens, 3, "it can be settled after that")
     })
   )
 
-/** Pseudo-random numbers below 1. */
+/** Makes pseudo-random numbers below 1. */
 const random = (seed: number) => {
   let state = seed
   return () => {
@@ -142,7 +142,7 @@ const random = (seed: number) => {
   }
 }
 
-/** How a piece of work ends: settled, cut off, given back, or with more than it had reserved. */
+/** Outcomes of work: settled, interrupted, released, or above its reservation. */
 const ends = ["settled", "cut", "back"] as const
 
 const neverOverspends = Effect.fnUntraced(function* (ledger: Service) {
@@ -166,7 +166,7 @@ const neverOverspends = Effect.fnUntraced(function* (ledger: Service) {
         )
       )
       for (const account of ["p", "t"]) {
-        const sums = yield* counted(ledger, account)
+        const sums = yield* countTotals(ledger, account)
         yield* assert(
           sums.tokens <= max.tokens && sums.modelCalls <= max.modelCalls && sums.cost <= max.cost,
           "used and reserved are never more than the cap",
@@ -196,7 +196,7 @@ const neverOverspends = Effect.fnUntraced(function* (ledger: Service) {
   yield* Effect.forEach([1, 2, 3, 4, 5, 6, 7, 8], worker, { concurrency: "unbounded", discard: true })
   for (const [account, { cost, modelCalls, tokens }] of expected) {
     const sums = yield* ledger.spent(account, "ever")
-    yield* same(
+    yield* expect(
       sums,
       { used: { modelCalls, toolCalls: 0, tokens, cost: cost / 1000 }, reserved: nothing },
       "sums are exact when all work has ended"
@@ -211,8 +211,8 @@ const letsInAsManyAsFit = Effect.fnUntraced(function* (ledger: Service) {
     (list) => Effect.exit(spend(ledger, list, { toolCalls: 1 })),
     { concurrency: "unbounded" }
   )
-  yield* same(exits.filter(Exit.isSuccess).length, 30, "of many at once, as many as the lowest cap has room for")
-  yield* same((yield* counted(ledger, "p")).toolCalls, 30, "no other is charged")
+  yield* expect(exits.filter(Exit.isSuccess).length, 30, "of many at once, as many as the lowest cap has room for")
+  yield* expect((yield* countTotals(ledger, "p")).toolCalls, 30, "no other is charged")
 })
 
 export const sumRules: Rules = [

@@ -1,17 +1,17 @@
-/** Parts that checks of ledgers share: clocks, and what is expected to be refused. */
+/** Helpers for checks of ledgers. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Amounts, Cap, LedgerError, LedgerFull, Service, Totals } from "../../../../core/Ledger.ts"
-import { broken, type NotConformant } from "../assert.ts"
+import { failCheck, type NotConformant } from "../assert.ts"
 
-/** The body of a check, given a ledger. */
+/** The body of a check. */
 export type Body = (ledger: Service) => Effect.Effect<void, LedgerError | LedgerFull | NotConformant>
 
 /** Checks by their names. */
 export type Rules<B = Body> = ReadonlyArray<readonly [name: string, body: B]>
 
-/** Does something at a time: for this effect, the clock stands still there. */
-export const at =
+/** Runs an effect with a stopped clock. */
+export const runAt =
   (time: string) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.flatMap(Clock.Clock, (clock) => {
@@ -28,34 +28,34 @@ export const at =
       return Effect.provideService(effect, Clock.Clock, fixed)
     })
 
-/** Reserves and settles at once. `actual` is what was wanted, if it is left out. */
+/** Reserves and settles at once. `actual` defaults to the reservation. */
 export const spend = (ledger: Service, caps: Cap | ReadonlyArray<Cap>, want: Amounts, actual: Amounts = want) =>
   Effect.scoped(Effect.flatMap(ledger.reserve(caps, want), (reservation) => reservation.settle(actual)))
 
-/** The refusal of a reservation for want of room. */
-export const full = <A, R>(
+/** Returns the error of a reservation that exceeds a cap. */
+export const assertFull = <A, R>(
   operation: Effect.Effect<A, LedgerFull | LedgerError, R>,
   rule: string
 ): Effect.Effect<LedgerFull, NotConformant, R> =>
   Effect.matchEffect(operation, {
     onFailure: (error) =>
-      error._tag === "LedgerFull" ? Effect.succeed(error) : broken(`${rule} fails with LedgerFull`, error.message),
-    onSuccess: () => broken(`${rule} fails with LedgerFull`, "a success")
+      error._tag === "LedgerFull" ? Effect.succeed(error) : failCheck(`${rule} fails with LedgerFull`, error.message),
+    onSuccess: () => failCheck(`${rule} fails with LedgerFull`, "a success")
   })
 
-/** The refusal of what can't be reserved, whatever there is room for. */
-export const refused = <A, R>(
+/** Returns the error of an invalid reservation. */
+export const assertRefused = <A, R>(
   operation: Effect.Effect<A, LedgerFull | LedgerError, R>,
   rule: string
 ): Effect.Effect<LedgerError, NotConformant, R> =>
   Effect.matchEffect(operation, {
     onFailure: (error) =>
-      error._tag === "LedgerError" ? Effect.succeed(error) : broken(`${rule} fails with LedgerError`, error.message),
-    onSuccess: () => broken(`${rule} fails with LedgerError`, "a success")
+      error._tag === "LedgerError" ? Effect.succeed(error) : failCheck(`${rule} fails with LedgerError`, error.message),
+    onSuccess: () => failCheck(`${rule} fails with LedgerError`, "a success")
   })
 
-/** What counts against a cap: the used and the reserved of each kind together. */
-export const counted = (ledger: Service, account: string, window: Cap["window"] = "ever") =>
+/** Sums used and reserved amounts, which count against a cap. */
+export const countTotals = (ledger: Service, account: string, window: Cap["window"] = "ever") =>
   Effect.map(ledger.spent(account, window), ({ reserved, used }) => ({
     modelCalls: used.modelCalls + reserved.modelCalls,
     toolCalls: used.toolCalls + reserved.toolCalls,

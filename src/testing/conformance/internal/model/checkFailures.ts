@@ -1,4 +1,4 @@
-/** Checks of turns that fail, are cut, or are interrupted. */
+/** Checks failed, truncated and interrupted turns. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -6,8 +6,8 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { ChatModel, open } from "../../../../core/ChatModel.ts"
 import type { ModelError, Reason } from "../../../../core/ModelError.ts"
-import { assert, broken } from "../assert.ts"
-import { doneOf, hello, requestOf, type Rule, type Scenario, turn } from "./common.ts"
+import { assert, failCheck } from "../assert.ts"
+import { readDone, hello, makeRequest, type Rule, type Scenario, runTurn } from "./common.ts"
 
 const failing = (
   name: string,
@@ -17,8 +17,8 @@ const failing = (
 ): Rule => [
   name,
   [scenario],
-  Effect.matchEffect(turn(), {
-    onSuccess: (parts) => broken(rule, parts),
+  Effect.matchEffect(runTurn(), {
+    onSuccess: (parts) => failCheck(rule, parts),
     onFailure: (error) =>
       assert(
         accepted.some((one) => (typeof one === "function" ? one(error) : one === error.reason._tag)),
@@ -35,7 +35,7 @@ export const failureRules: ReadonlyArray<Rule> = [
   [
     "arguments cut by the output limit are malformed, not executable",
     [{ _tag: "LengthInArguments", name: "note", partial: '{"text": "half a no' }],
-    Effect.flatMap(Effect.flatMap(turn(), doneOf), (message) =>
+    Effect.flatMap(Effect.flatMap(runTurn(), readDone), (message) =>
       assert(
         message.toolCalls.length === 0 && message.stopReason === "length",
         "a cut call is not in toolCalls, and the stop reason is `length`",
@@ -66,16 +66,16 @@ export const failureRules: ReadonlyArray<Rule> = [
 
 const interrupted = Effect.fnUntraced(function* (closed: Effect.Effect<boolean> | undefined) {
   const session = yield* open(yield* ChatModel)
-  const seen = yield* Effect.forkScoped(Stream.runHead(session.nextTurn(requestOf(hello))))
+  const seen = yield* Effect.forkScoped(Stream.runHead(session.nextTurn(makeRequest(hello))))
   const first = yield* Fiber.join(seen)
   yield* assert(Option.isSome(first), "what came before the silence is streamed at once", "nothing")
   const reading = yield* Effect.forkScoped(
-    Stream.runDrain(Stream.unwrap(Effect.succeed(session.nextTurn(requestOf(hello)))))
+    Stream.runDrain(Stream.unwrap(Effect.succeed(session.nextTurn(makeRequest(hello)))))
   )
   yield* Effect.sleep("50 millis")
   yield* Effect.timeoutOrElse(Fiber.interrupt(reading), {
     duration: "1 second",
-    orElse: () => broken("an interruption returns at once", "it did not")
+    orElse: () => failCheck("an interruption returns at once", "it did not")
   })
   if (closed === undefined) return
   let gone = false
@@ -86,7 +86,7 @@ const interrupted = Effect.fnUntraced(function* (closed: Effect.Effect<boolean> 
   yield* assert(gone, "an interruption closes the connection within a second", "it is still open")
 })
 
-/** The check of an interruption; `closed` says whether the other side has seen it. */
+/** Makes the check of an interruption. `closed` returns true if the server has seen it. */
 export const interruptionRule = (closed: Effect.Effect<boolean> | undefined): Rule => [
   "an interruption ends the request",
   [

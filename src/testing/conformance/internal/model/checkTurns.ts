@@ -1,4 +1,4 @@
-/** Checks of turns that go well: texts, tool calls, histories of others, a whole run. */
+/** Checks successful turns: texts, tool calls, foreign histories, a whole run. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Agent from "../../../../core/Agent.ts"
@@ -6,11 +6,11 @@ import * as Message from "../../../../core/Message.ts"
 import { canonical } from "../../../../core/schema/jsonTree.ts"
 import * as AgentTest from "../../../AgentTest.ts"
 import { assert } from "../assert.ts"
-import { calculator, doneOf, type Rule, said, type Scenario, text, turn, words } from "./common.ts"
+import { calculator, readDone, type Rule, readStreamed, type Scenario, text, runTurn, words } from "./common.ts"
 
 type Calls = Extract<Scenario, { readonly _tag: "ToolCalls" }>["calls"]
 
-/** A history as a long life leaves it: another provider's thoughts, orphans, open calls, images, empty messages. */
+/** A foreign history: reasoning of another provider, orphans, open calls, images, empty messages. */
 const worn: ReadonlyArray<Message.Message> = [
   Message.tool("nobody asked", { toolCallId: "gone", toolName: "add" }),
   Message.system("Be brief."),
@@ -29,10 +29,10 @@ const worn: ReadonlyArray<Message.Message> = [
 ]
 
 const streams = Effect.fnUntraced(function* (pieces: ReadonlyArray<string>) {
-  const parts = yield* turn()
-  const message = yield* doneOf(parts)
+  const parts = yield* runTurn()
+  const message = yield* readDone(parts)
   const whole = pieces.join("")
-  yield* assert(said(parts) === whole, "the deltas are the text", said(parts))
+  yield* assert(readStreamed(parts) === whole, "the deltas are the text", readStreamed(parts))
   yield* assert(Message.text(message) === whole, "the message has the text", Message.text(message))
   yield* assert(message.stopReason === "stop", "an answer stops with `stop`", message.stopReason)
   yield* assert(
@@ -43,8 +43,8 @@ const streams = Effect.fnUntraced(function* (pieces: ReadonlyArray<string>) {
 })
 
 const callsTools = Effect.fnUntraced(function* (calls: Calls) {
-  const parts = yield* turn()
-  const message = yield* doneOf(parts)
+  const parts = yield* runTurn()
+  const message = yield* readDone(parts)
   const got = message.toolCalls
   yield* assert(
     canonical(got.map((call) => [call.name, call.arguments])) ===
@@ -87,7 +87,7 @@ const huge = { name: "note", arguments: { text: 'x"\\é'.repeat(40_000) } }
 
 const calls = (name: string, ...made: Calls): Rule => [name, [{ _tag: "ToolCalls", calls: made }], callsTools(made)]
 
-/** Checks of turns that go well. */
+/** Checks of successful turns. */
 export const turnRules: ReadonlyArray<Rule> = [
   ["streams a text in order, then the whole message", text(words), streams(words)],
   ["keeps unicode whole, however it is cut", text(unicode), streams(unicode)],
@@ -97,14 +97,16 @@ export const turnRules: ReadonlyArray<Rule> = [
   [
     "an empty turn is a turn, or a failure, and never a made-up answer",
     [{ _tag: "Empty" }],
-    Effect.flatMap(Effect.option(turn()), (parts) =>
-      Option.isNone(parts) ? Effect.void : assert(said(parts.value) === "", "nothing was said", said(parts.value))
+    Effect.flatMap(Effect.option(runTurn()), (parts) =>
+      Option.isNone(parts)
+        ? Effect.void
+        : assert(readStreamed(parts.value) === "", "nothing was said", readStreamed(parts.value))
     )
   ],
   [
     "a history worn by another provider, interruptions and vision is accepted",
     text(words),
-    Effect.flatMap(turn(worn), (parts) => Effect.asVoid(doneOf(parts)))
+    Effect.flatMap(runTurn(worn), (parts) => Effect.asVoid(readDone(parts)))
   ],
   ["runs an agent with a tool", [{ _tag: "ToolCalls", calls: [add] }, ...text(words)], runsAgent]
 ]

@@ -1,4 +1,4 @@
-/** Parts that checks of chat models share: scenarios, requests and turns. */
+/** Helpers for checks of chat models. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -8,13 +8,13 @@ import type { JsonObject } from "../../../../core/Json.ts"
 import * as Message from "../../../../core/Message.ts"
 import type { ModelError } from "../../../../core/ModelError.ts"
 import * as Tool from "../../../../core/Tool.ts"
-import { broken, type NotConformant } from "../assert.ts"
+import { failCheck, type NotConformant } from "../assert.ts"
 
 /**
- * The model's answer to one request. `Text` is streamed in these pieces, `ToolCalls` in one turn. `LengthInArguments`
- * reaches the output limit in the middle of a call's arguments. `Cut` closes the connection after a text, before the
- * turn is complete; `Hang` keeps it open and says no more. `Status` is an HTTP status in the provider's error format,
- * with a `Retry-After` in seconds; a subject without HTTP fails with the error that it would have made of it.
+ * The answer to one request. `Text` streams its pieces, `ToolCalls` come in one turn. `LengthInArguments` reaches the
+ * output limit inside of the arguments of a call. `Cut` closes the connection after a text; `Hang` keeps it open. `Status`
+ * is an HTTP status in the error format of the provider, with `Retry-After` in seconds; a subject without HTTP fails with
+ * the equivalent error.
  */
 export type Scenario =
   | { readonly _tag: "Text"; readonly pieces: ReadonlyArray<string> }
@@ -28,7 +28,7 @@ export type Scenario =
   | { readonly _tag: "Hang"; readonly text: string }
   | { readonly _tag: "Status"; readonly status: number; readonly retryAfter?: number | undefined }
 
-/** A check of a model that answers by scenarios. */
+/** A check with its scenarios. */
 export type Rule = readonly [
   name: string,
   scenarios: ReadonlyArray<Scenario>,
@@ -47,7 +47,7 @@ const note = Tool.make("note", {
   execute: ({ text }) => Effect.succeed(`${text.length} characters`)
 })
 
-export const requestOf = (messages: ReadonlyArray<Message.Message>): ModelRequest => ({
+export const makeRequest = (messages: ReadonlyArray<Message.Message>): ModelRequest => ({
   messages,
   systemPrompt: "You are being tested.",
   tools: [calculator, note].map(({ annotations, description, name, parameters }) => ({
@@ -64,25 +64,25 @@ export const requestOf = (messages: ReadonlyArray<Message.Message>): ModelReques
 
 export const hello = [Message.human("Hello")]
 
-/** The parts of a turn. */
-export const turn = (
+/** Runs one turn, and returns its parts. */
+export const runTurn = (
   messages: ReadonlyArray<Message.Message> = hello
 ): Effect.Effect<ReadonlyArray<TurnPart>, ModelError, ChatModel | Scope.Scope> =>
   Effect.gen(function* () {
     const session = yield* open(yield* ChatModel)
-    return yield* Stream.runCollect(session.nextTurn(requestOf(messages)))
+    return yield* Stream.runCollect(session.nextTurn(makeRequest(messages)))
   })
 
-/** The message that ends a turn. */
-export const doneOf = (parts: ReadonlyArray<TurnPart>): Effect.Effect<Message.AiMessage, NotConformant> => {
+/** Returns the final message of a turn. */
+export const readDone = (parts: ReadonlyArray<TurnPart>): Effect.Effect<Message.AiMessage, NotConformant> => {
   const last = parts.at(-1)
   return last?._tag === "TurnDone"
     ? Effect.succeed(last.message)
-    : broken("a turn ends in TurnDone", last?._tag ?? "nothing")
+    : failCheck("a turn ends in TurnDone", last?._tag ?? "nothing")
 }
 
-/** The text that a turn streamed. */
-export const said = (parts: ReadonlyArray<TurnPart>): string =>
+/** Returns the streamed text of a turn. */
+export const readStreamed = (parts: ReadonlyArray<TurnPart>): string =>
   parts.flatMap((part) => (part._tag === "TextDelta" ? [part.text] : [])).join("")
 
 export const text = (pieces: ReadonlyArray<string>): ReadonlyArray<Scenario> => [{ _tag: "Text", pieces }]

@@ -1,4 +1,4 @@
-/** Parts that checks of session stores share: entries, and ways to read them back. */
+/** Helpers for checks of session stores. */
 import * as Effect from "effect/Effect"
 import type { Entry } from "../../../../core/Journal.ts"
 import * as Message from "../../../../core/Message.ts"
@@ -7,7 +7,7 @@ import type { NewEntry, Service, Stored } from "../../../../core/SessionStore.ts
 import * as Usage from "../../../../core/Usage.ts"
 import type { NotConformant } from "../assert.ts"
 
-/** The body of a check, given a store. */
+/** The body of a check. */
 export type Body = (store: Service) => Effect.Effect<void, SessionError | NotConformant>
 
 /** Checks by their names. */
@@ -15,13 +15,13 @@ export type Rules<B = Body> = ReadonlyArray<readonly [name: string, body: B]>
 
 export const entry = (id: string, value: Entry): NewEntry => ({ id, entry: value })
 
-export const said = (id: string, text: string): NewEntry =>
+export const human = (id: string, text: string): NewEntry =>
   entry(id, { _tag: "Message", message: Message.human(text, { id: `m-${id}` }) })
 
-export const answered = (id: string, text: string): NewEntry =>
+export const answer = (id: string, text: string): NewEntry =>
   entry(id, { _tag: "Message", message: Message.ai(text, { id: `m-${id}` }) })
 
-export const called = (id: string, ...callIds: ReadonlyArray<string>): NewEntry =>
+export const calls = (id: string, ...callIds: ReadonlyArray<string>): NewEntry =>
   entry(id, {
     _tag: "Message",
     message: Message.ai("", {
@@ -35,12 +35,12 @@ export const result = (id: string, toolCallId: string, text = "seen"): NewEntry 
 
 export const step = (id: string, rounds = 1): NewEntry => entry(id, { _tag: "Step", usage: Usage.zero, rounds })
 
-/** Appends behind whatever is the leaf. */
-export const add = (store: Service, threadId: string, ...entries: ReadonlyArray<NewEntry>) =>
+/** Appends entries after the current leaf. */
+export const append = (store: Service, threadId: string, ...entries: ReadonlyArray<NewEntry>) =>
   Effect.flatMap(store.leaf(threadId), (leaf) => store.append(threadId, { leaf: leaf.id, entries }))
 
-/** All entries on the path to the leaf, read in pages. */
-export const all = Effect.fnUntraced(function* (
+/** Reads all entries on the path to the leaf, in pages. */
+export const readAll = Effect.fnUntraced(function* (
   store: Service,
   threadId: string,
   limit = 1000
@@ -55,6 +55,6 @@ export const all = Effect.fnUntraced(function* (
   return pages.toReversed().flat()
 })
 
-/** The ids of the entries on the path to the leaf. */
-export const ids = (store: Service, threadId: string): Effect.Effect<ReadonlyArray<string>, SessionError> =>
-  Effect.map(all(store, threadId), (entries) => entries.map(({ id }) => id))
+/** Reads the ids of all entries on the path to the leaf. */
+export const readIds = (store: Service, threadId: string): Effect.Effect<ReadonlyArray<string>, SessionError> =>
+  Effect.map(readAll(store, threadId), (entries) => entries.map(({ id }) => id))
