@@ -106,6 +106,14 @@ const beginByDevice = Effect.fnUntraced(function* (
   return { shown, work, seconds: device.seconds }
 })
 
+const toSignIn = ({ done, shown }: Live): SignIn => ({
+  url: shown.url,
+  origin: new URL(shown.url).origin,
+  userCode: shown.userCode,
+  expiresAt: shown.expiresAt,
+  finished: Deferred.await(done)
+})
+
 /** Makes the service. */
 export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined) {
   const credentials = yield* CredentialStore
@@ -221,14 +229,7 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
     return Effect.scoped(Effect.flatMap(RcMap.get(locks, key), (lock) => lock.withPermits(1)(openSignIn(subject, key))))
   }
 
-  const begin: Service["begin"] = (provider, account) =>
-    Effect.map(openOnce(subjectOf(provider, account)), ({ done, shown }): SignIn => ({
-      url: shown.url,
-      origin: new URL(shown.url).origin,
-      userCode: shown.userCode,
-      expiresAt: shown.expiresAt,
-      finished: Deferred.await(done)
-    }))
+  const begin: Service["begin"] = (provider, account) => Effect.map(openOnce(subjectOf(provider, account)), toSignIn)
 
   const connect: Service["connect"] = Effect.fnUntraced(function* (provider, account) {
     const subject = subjectOf(provider, account)
