@@ -3,7 +3,6 @@
  *
  * The account's scopes: `calendar.readonly`, and `calendar.events` for changes.
  */
-import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { at, limitField, makeConnector, type Options, optionalText, text } from "./internal/connectors/client.ts"
 import { refusal } from "./internal/connectors/google.ts"
@@ -48,7 +47,7 @@ const pathOf = (id = "primary") => at`/calendars/${id}/events`
 
 /** Makes the tools of Google Calendar. */
 export const tools = <R = never>({ baseUrl = "https://www.googleapis.com", connection }: Options<R>) => {
-  const { change, changeBy, list, read, sendRaw } = makeConnector({
+  const { change, list, read } = makeConnector({
     service: "Google Calendar",
     connection,
     refusal,
@@ -110,20 +109,18 @@ export const tools = <R = never>({ baseUrl = "https://www.googleapis.com", conne
       }),
       answer: Event
     }),
-    changeBy(
+    change(
       {
         name: "google_calendar_delete_event",
         about: "Cancels an event, and tells its attendees.",
         parameters: { id: text("As google_calendar_list_events gave it"), calendarId },
-        work: ({ calendarId: calendar, id }) =>
-          Effect.as(
-            sendRaw("delete an event", {
-              method: "DELETE",
-              path: `${pathOf(calendar)}${at`/${id}`}`,
-              query: { sendUpdates: "all" }
-            }),
-            { deleted: id }
-          )
+        ask: ({ calendarId: calendar, id }) => ({
+          method: "DELETE",
+          path: `${pathOf(calendar)}${at`/${id}`}`,
+          query: { sendUpdates: "all" }
+        }),
+        answer: Schema.Unknown,
+        show: (_, { id }) => ({ deleted: id })
       },
       { destructive: true, idempotent: true }
     )

@@ -3,7 +3,6 @@
  *
  * The scopes of an OAuth token: `read:jira-work`, and `write:jira-work` for changes.
  */
-import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { cut } from "../support/text/text.ts"
@@ -84,13 +83,7 @@ const key = text("The key of an issue, such as ENG-12")
 
 /** Makes the tools of Jira. */
 export const tools = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
-  const { change, changeBy, list, read, sendRaw } = makeConnector({
-    service: "Jira",
-    connection,
-    show,
-    baseUrl,
-    root: "/rest/api/3"
-  })
+  const { change, list, read } = makeConnector({ service: "Jira", connection, show, baseUrl, root: "/rest/api/3" })
   return [
     list({
       name: "jira_search",
@@ -142,20 +135,18 @@ export const tools = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
       }),
       answer: Created
     }),
-    changeBy(
+    change(
       {
         name: "jira_transition_issue",
         about: "Brings an issue to another state.",
         parameters: { key, transitionId: text("As jira_list_transitions gave it") },
-        work: (args) =>
-          Effect.as(
-            sendRaw("move an issue", {
-              method: "POST",
-              path: at`/issue/${args.key}/transitions`,
-              body: { transition: { id: args.transitionId } }
-            }),
-            { moved: args.key }
-          )
+        ask: (args) => ({
+          method: "POST",
+          path: at`/issue/${args.key}/transitions`,
+          body: { transition: { id: args.transitionId } }
+        }),
+        answer: Schema.Unknown,
+        show: (_, args) => ({ moved: args.key })
       },
       { destructive: true }
     ),
@@ -170,20 +161,18 @@ export const tools = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
       }),
       answer: Schema.Struct({ id: Schema.String })
     }),
-    changeBy(
+    change(
       {
         name: "jira_assign_issue",
         about: "Assigns an issue to a person, or to nobody.",
         parameters: { key, accountId: optionalText("Without it, to nobody") },
-        work: (args) =>
-          Effect.as(
-            sendRaw("assign an issue", {
-              method: "PUT",
-              path: at`/issue/${args.key}/assignee`,
-              body: { accountId: args.accountId ?? null }
-            }),
-            { assigned: args.key }
-          )
+        ask: (args) => ({
+          method: "PUT",
+          path: at`/issue/${args.key}/assignee`,
+          body: { accountId: args.accountId ?? null }
+        }),
+        answer: Schema.Unknown,
+        show: (_, args) => ({ assigned: args.key })
       },
       { destructive: true, idempotent: true }
     )
