@@ -49,21 +49,17 @@ export const of = (result: { readonly state: AgentState.Snapshot }): ReadonlyArr
 
 const folder = "/artifacts"
 
-const types: { readonly [extension: string]: string } = {
-  csv: "text/csv",
-  html: "text/html",
-  json: "application/json",
-  md: "text/markdown",
-  pdf: "application/pdf",
-  png: "image/png",
-  svg: "image/svg+xml",
-  txt: "text/plain"
-}
+const types = new Map([
+  ["csv", "text/csv"],
+  ["html", "text/html"],
+  ["json", "application/json"],
+  ["md", "text/markdown"],
+  ["pdf", "application/pdf"],
+  ["png", "image/png"],
+  ["svg", "image/svg+xml"]
+])
 
-const typeOf = (name: string): string => {
-  const extension = name.slice(name.lastIndexOf(".") + 1).toLowerCase()
-  return (Object.hasOwn(types, extension) ? types[extension] : undefined) ?? "text/plain"
-}
+const typeOf = (name: string): string => types.get(name.slice(name.lastIndexOf(".") + 1).toLowerCase()) ?? "text/plain"
 
 /** A valid media type, which is safe in a header. */
 const mediaType = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,62}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i

@@ -32,8 +32,9 @@ interface Options {
   readonly allow?: ReadonlyArray<"LocalShell"> | undefined
 }
 
-/** A language of programs. */
-type Language = "javascript" | "typescript" | "python" | "shell"
+const all = ["javascript", "typescript", "python", "shell"] as const
+
+type Language = (typeof all)[number]
 
 const programs: { readonly [Key in Language]: { readonly run: string; readonly extension: string } } = {
   javascript: { run: "node", extension: "mjs" },
@@ -41,8 +42,6 @@ const programs: { readonly [Key in Language]: { readonly run: string; readonly e
   python: { run: "python3", extension: "py" },
   shell: { run: "sh", extension: "sh" }
 }
-
-const all: ReadonlyArray<Language> = ["javascript", "typescript", "python", "shell"]
 
 const maxLength = 30_000
 

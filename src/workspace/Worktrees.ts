@@ -27,6 +27,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as Agent from "../core/Agent.ts"
@@ -54,16 +55,14 @@ interface Options {
   readonly base?: string | undefined
 }
 
-/** The result of work on a branch. */
+/** The result of work on a branch. `kept` is the folder, if it stays to preserve nested repositories. */
 interface Worked<A> {
-  /** Result of the work. */
   readonly value: A
   readonly branch: string
   /** Last commit of the work. Missing if nothing changed. */
   readonly commit?: string
   /** Changed files, one line each. */
   readonly changes: string
-  /** The folder, if it stays to preserve nested repositories. */
   readonly kept?: string
 }
 
@@ -120,10 +119,8 @@ interface Tree {
   readonly head: string
 }
 
-/** The outcome of closing a worktree. */
-type Closed =
-  | { readonly _tag: "Committed"; readonly worked: Omit<Worked<unknown>, "value" | "branch"> }
-  | { readonly _tag: "Uncommitted"; readonly error: ToolError.ToolError }
+/** The commit of a closed worktree, or the reason why it stays open. */
+type Closed = Result.Result<Omit<Worked<unknown>, "value" | "branch">, ToolError.ToolError>
 
 const placeOf = (path: string, { repository = "" }: Options): string =>
   `${repository === "/" ? "" : repository}/${path}`
@@ -215,24 +212,21 @@ const commitTree = Effect.fnUntraced(function* (
 })
 
 /** Commits all changes of a worktree, and removes its folder unless that would lose something. */
-const closeTree = (tree: Tree, options: Options): Effect.Effect<Closed, never, Sandbox> => {
-  const place = placeOf(tree.path, options)
-  return Effect.gen(function* () {
-    const worked = yield* commitTree(tree, options)
-    if (worked.kept === undefined)
-      yield* Effect.flatMap(makeGit(options), (git) => Effect.ignore(removeTree(git, tree.path)))
-    const left: Closed = { _tag: "Committed", worked }
-    return left
-  }).pipe(
-    Effect.catch(({ message }) => {
-      const error = ToolError.make(
-        `The work on branch ${tree.branch} is not committed: ${message}. It is kept in the folder ${place}: commit it there, then remove the folder by git_worktree.`
+const closeTree = (tree: Tree, options: Options): Effect.Effect<Closed, never, Sandbox> =>
+  commitTree(tree, options).pipe(
+    Effect.tap(({ kept }) =>
+      kept === undefined
+        ? Effect.flatMap(makeGit(options), (git) => Effect.ignore(removeTree(git, tree.path)))
+        : Effect.void
+    ),
+    Effect.mapError(({ message }) =>
+      ToolError.make(
+        `The work on branch ${tree.branch} is not committed: ${message}. It is kept in the folder ${placeOf(tree.path, options)}: commit it there, then remove the folder by git_worktree.`
       )
-      const left: Closed = { _tag: "Uncommitted", error }
-      return Effect.as(Effect.logWarning(error.message), left)
-    })
+    ),
+    Effect.tapError(({ message }) => Effect.logWarning(message)),
+    Effect.result
   )
-}
 
 /** Runs work in a worktree, and closes the worktree. */
 const workIn = <A, E, R>(
@@ -240,7 +234,7 @@ const workIn = <A, E, R>(
   work: Effect.Effect<A, E, R>,
   options: Options
 ): Effect.Effect<
-  { readonly branch: string; readonly exit: Exit.Exit<A, E>; readonly left: Closed },
+  { readonly branch: string; readonly exit: Exit.Exit<A, E>; readonly closed: Closed },
   ToolError.ToolError,
   Exclude<R, Sandbox | Backend> | Sandbox
 > =>
@@ -258,8 +252,8 @@ const workIn = <A, E, R>(
         restore,
         Effect.exit
       )
-      const left = yield* lock.withPermit(closeTree(tree, options))
-      return { branch, exit, left }
+      const closed = yield* lock.withPermit(closeTree(tree, options))
+      return { branch, exit, closed }
     })
   )
 
@@ -275,15 +269,15 @@ export const runOnBranch = <A, E, R>(
 ): Effect.Effect<Worked<A>, E | ToolError.ToolError, Exclude<R, Sandbox | Backend> | Sandbox> =>
   Effect.flatMap(
     workIn(branch, work, options),
-    ({ branch, exit, left }): Effect.Effect<Worked<A>, E | ToolError.ToolError> => {
+    ({ branch, exit, closed }): Effect.Effect<Worked<A>, E | ToolError.ToolError> => {
       if (Exit.isFailure(exit)) {
-        return left._tag === "Committed"
+        return Result.isSuccess(closed)
           ? Effect.failCause(exit.cause)
-          : Effect.failCause(Cause.combine(exit.cause, Cause.fail(left.error)))
+          : Effect.failCause(Cause.combine(exit.cause, Cause.fail(closed.failure)))
       }
-      return left._tag === "Committed"
-        ? Effect.succeed({ value: exit.value, branch, ...left.worked })
-        : Effect.fail(left.error)
+      return Result.isSuccess(closed)
+        ? Effect.succeed({ value: exit.value, branch, ...closed.success })
+        : Effect.fail(closed.failure)
     }
   )
 
@@ -365,9 +359,9 @@ const renderMerge = (merged: Merged): string => {
 }
 
 /** Describes a branch for the lead agent. */
-const describeBranch = (branch: string, left: Closed): string => {
-  if (left._tag === "Uncommitted") return left.error.message
-  const { changes, commit: at, kept } = left.worked
+const describeBranch = (branch: string, closed: Closed): string => {
+  if (Result.isFailure(closed)) return closed.failure.message
+  const { changes, commit: at, kept } = closed.success
   const inner = kept === undefined ? "" : `\nThe folder ${kept} is kept: it has repositories of their own in it.`
   return at === undefined
     ? `[Nothing was changed on branch ${branch}.${inner}]`
@@ -386,11 +380,11 @@ export const tools = <O, E, R>(
     branch: string,
     task: string
   ): Effect.Effect<string, unknown, Exclude<R, Sandbox | Backend> | Sandbox | ToolContext> =>
-    Effect.flatMap(workIn(branch, Agent.delegate(agent, task), options), ({ branch, exit, left }) => {
-      const note = describeBranch(branch, left)
+    Effect.flatMap(workIn(branch, Agent.delegate(agent, task), options), ({ branch, exit, closed }) => {
+      const note = describeBranch(branch, closed)
       return Exit.match(exit, {
         onSuccess: ({ text }) =>
-          left._tag === "Committed" ? Effect.succeed(`${text}\n\n${note}`) : ToolError.make(`${text}\n\n${note}`),
+          Result.isSuccess(closed) ? Effect.succeed(`${text}\n\n${note}`) : ToolError.make(`${text}\n\n${note}`),
         onFailure: (cause) =>
           Effect.failCause(
             Cause.map(cause, (error) => ToolError.make(`${ToolError.fromUnknown(error).message}\n\n${note}`))

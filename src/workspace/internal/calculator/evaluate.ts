@@ -41,24 +41,16 @@ const readTokens = (text: string): Result.Result<ReadonlyArray<Token>, string> =
   return Result.succeed(tokens)
 }
 
-const rank: { readonly [sign: string]: number } = { "+": 1, "-": 1, "*": 2, "/": 2, "%": 2, negate: 3, "^": 4 }
-
-const calculate = (sign: string, left: number, right: number): number => {
-  switch (sign) {
-    case "+":
-      return left + right
-    case "-":
-      return left - right
-    case "*":
-      return left * right
-    case "/":
-      return left / right
-    case "%":
-      return left % right
-    default:
-      return left ** right
-  }
+const operators: { readonly [sign: string]: { rank: number; apply: (left: number, right: number) => number } } = {
+  "+": { rank: 1, apply: (left, right) => left + right },
+  "-": { rank: 1, apply: (left, right) => left - right },
+  "*": { rank: 2, apply: (left, right) => left * right },
+  "/": { rank: 2, apply: (left, right) => left / right },
+  "%": { rank: 2, apply: (left, right) => left % right },
+  "^": { rank: 4, apply: (left, right) => left ** right }
 }
+
+const rankOf = (sign: string): number => (sign === "negate" ? 3 : (operators[sign]?.rank ?? 9))
 
 /** Reads tokens onto stacks, so that no depth of parentheses overflows. Each step returns a problem, if any. */
 const makeStacks = () => {
@@ -78,8 +70,9 @@ const makeStacks = () => {
       return undefined
     }
     const left = values.pop()
-    if (left === undefined) return missing
-    values.push(calculate(sign, left, right))
+    const operator = operators[sign]
+    if (left === undefined || operator === undefined) return missing
+    values.push(operator.apply(left, right))
     return undefined
   }
 
@@ -118,8 +111,8 @@ const makeStacks = () => {
       if (sign === "-") signs.push("negate")
       return sign === "-" || sign === "+" ? undefined : `a number is missing before ${sign}`
     }
-    const own = rank[sign] ?? 0
-    const problem = applyWhile((before) => (rank[before] ?? 9) > own || (rank[before] === own && sign !== "^"))
+    const own = rankOf(sign)
+    const problem = applyWhile((before) => rankOf(before) > own || (rankOf(before) === own && sign !== "^"))
     signs.push(sign)
     expectsValue = true
     return problem
@@ -130,7 +123,7 @@ const makeStacks = () => {
     if (Object.hasOwn(constants, token)) return addValue(constants[token] ?? 0)
     if (token === "(" || Object.hasOwn(functions, token)) return open(token)
     if (token === ")") return close()
-    if (Object.hasOwn(rank, token) && token !== "negate") return addSign(token)
+    if (Object.hasOwn(operators, token)) return addSign(token)
     return `${JSON.stringify(token)} is not known; there are ${Object.keys(functions).join(", ")}, pi and e`
   }
 

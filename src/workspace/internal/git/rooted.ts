@@ -28,6 +28,10 @@ export const makeRooted = (sandbox: Sandbox.Service, folder: string): Sandbox.Se
       ? Effect.fail(BackendError.make("open", path, { _tag: "OutsideRoot" }))
       : Effect.mapError(work(toOuter(path)), convertError(path))
   const relocate = <A extends { readonly path: string }>(value: A): A => ({ ...value, path: toInner(value.path) })
+  const runOnFile = <A extends { readonly path: string }>(
+    path: string,
+    work: (path: string) => Effect.Effect<A, BackendError.BackendError>
+  ) => Effect.map(runAt(path, work), relocate)
   const relocateListing = (listing: Backend.Listing): Backend.Listing => ({
     ...listing,
     entries: listing.entries.map(relocate)
@@ -60,21 +64,9 @@ export const makeRooted = (sandbox: Sandbox.Service, folder: string): Sandbox.Se
   return {
     id: `${sandbox.id}${base}`,
     ls: (path) => Effect.map(runAt(path, sandbox.ls), relocateListing),
-    read: (path, window) =>
-      Effect.map(
-        runAt(path, (at) => sandbox.read(at, window)),
-        relocate
-      ),
-    write: (path, content, options) =>
-      Effect.map(
-        runAt(path, (at) => sandbox.write(at, content, options)),
-        relocate
-      ),
-    edit: (path, edits, options) =>
-      Effect.map(
-        runAt(path, (at) => sandbox.edit(at, edits, options)),
-        relocate
-      ),
+    read: (path, window) => runOnFile(path, (at) => sandbox.read(at, window)),
+    write: (path, content, options) => runOnFile(path, (at) => sandbox.write(at, content, options)),
+    edit: (path, edits, options) => runOnFile(path, (at) => sandbox.edit(at, edits, options)),
     delete: (path, options) => runAt(path, (at) => sandbox.delete(at, options)),
     move: (from, to) => runAt(from, (start) => runAt(to, (end) => sandbox.move(start, end))),
     grep: (query) =>
