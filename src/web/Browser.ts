@@ -83,6 +83,14 @@ const ref = Schema.String.annotate({ description: "The number of the element in 
 
 const changes = { openWorld: true, volatile: true } as const
 
+const makeElementTool = (name: string, description: string, _tag: "Click" | "Hover") =>
+  Tool.make(name, {
+    description,
+    parameters: { ref },
+    annotations: { ...changes, destructive: true },
+    execute: ({ ref: element }) => act({ _tag, ref: element })
+  })
+
 /** Makes a safe file name of a name that a page chose. */
 const cleanName = (name: string): string =>
   oneLine(name.split(/[/\\]/).at(-1) ?? "")
@@ -132,18 +140,8 @@ export const make = (
     annotations: { ...changes, readOnly: true },
     execute: () => renderPage
   }),
-  Tool.make("browser_click", {
-    description: "Clicks an element.",
-    parameters: { ref },
-    annotations: { ...changes, destructive: true },
-    execute: ({ ref: element }) => act({ _tag: "Click", ref: element })
-  }),
-  Tool.make("browser_hover", {
-    description: "Moves the mouse over an element.",
-    parameters: { ref },
-    annotations: { ...changes, destructive: true },
-    execute: ({ ref: element }) => act({ _tag: "Hover", ref: element })
-  }),
+  makeElementTool("browser_click", "Clicks an element.", "Click"),
+  makeElementTool("browser_hover", "Moves the mouse over an element.", "Hover"),
   Tool.make("browser_press", {
     description: "Presses a key, as in Enter, Escape, ArrowDown, PageDown or Control+A.",
     parameters: {

@@ -123,10 +123,10 @@ const readText = (fetched: Fetched, mode: "article" | "text" | "raw") =>
     const kind = decode.kindOf(bytes, contentType, url)
     const type = oneLine(contentType) || "an unknown type"
     if (kind === "image" || kind === "binary") {
-      return yield* Effect.fail(fail(`${url} is no text (${type}, ${bytes.length} bytes): it can't be read as a page`))
+      return yield* fail(`${url} is no text (${type}, ${bytes.length} bytes): it can't be read as a page`)
     }
     if (kind === "document") {
-      if (!fetched.isWhole) return yield* Effect.fail(fail(`${url} is longer than ${bytes.length} bytes`))
+      if (!fetched.isWhole) return yield* fail(`${url} is longer than ${bytes.length} bytes`)
       const document = yield* Effect.mapError(
         Documents.text(
           { bytes, mimeType: contentType.split(";")[0], name: new URL(url).pathname.split("/").at(-1) },
@@ -200,9 +200,7 @@ export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | W
       const answer = yield* fetchPage(file, 500_000, userAgent, "text/plain")
       const rules = answer.status === 200 ? decode.decode(answer.bytes, answer.contentType) : ""
       if (answer.status < 500 && robots.isAllowed(rules, userAgent, url.pathname + url.search)) return
-      return yield* Effect.fail(
-        fail(`${url.origin} does not want programs to read ${oneLine(url.pathname)} (robots.txt)`)
-      )
+      return yield* fail(`${url.origin} does not want programs to read ${oneLine(url.pathname)} (robots.txt)`)
     })
 
   const fetch = (url: URL, mode: "article" | "text" | "raw") =>
@@ -220,11 +218,9 @@ export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | W
         const problem = oneLine(
           plain.textOf(decode.decode(fetched.bytes.subarray(0, 4000), fetched.contentType))
         ).slice(0, 300)
-        return yield* Effect.fail(
-          fail(
-            `${url.origin} answered ${fetched.status}${problem === "" ? "" : `: "${problem}"`}`,
-            fetched.status === 429 || fetched.status >= 500
-          )
+        return yield* fail(
+          `${url.origin} answered ${fetched.status}${problem === "" ? "" : `: "${problem}"`}`,
+          fetched.status === 429 || fetched.status >= 500
         )
       }
       const { text, title } = yield* readText(fetched, mode)

@@ -119,7 +119,7 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
     execute: ({ body, headers = {}, method = "GET", params = {}, timeout = 30, url: given }) =>
       Effect.gen(function* () {
         if (!URL.canParse(given)) {
-          return yield* Effect.fail(fail("url is no whole address; give one as in https://example.com/path"))
+          return yield* fail("url is no whole address; give one as in https://example.com/path")
         }
         const url = new URL(given)
         if (
@@ -127,7 +127,7 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
             given.replaceAll(/%[\da-f]{2}/gi, (code) => String.fromCharCode(Number(`0x${code.slice(1)}`)))
           )
         ) {
-          return yield* Effect.fail(fail("a secret may not be a part of url; put it into headers, params or body"))
+          return yield* fail("a secret may not be a part of url; put it into headers, params or body")
         }
         const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body)
         const query = Object.entries(params).map(([name, value]): [string, string] => [name, String(value)])
@@ -141,16 +141,14 @@ export const make = (options: Options = {}): Tool.NeedingApproval<HttpClient.Htt
         )
         const known = yield* fills.knownTo(yield* Secrets, url)
         if (known.size > 0 && asked.some(([name]) => name === "range")) {
-          return yield* Effect.fail(
-            fail(
-              "the header range is not sent to a host that a secret is for: a part of a secret can't be told; leave it out"
-            )
+          return yield* fail(
+            "the header range is not sent to a host that a secret is for: a part of a secret can't be told; leave it out"
           )
         }
         for (const [name, value] of query) url.searchParams.append(name, fills.fill(value, used))
         const { filled, tied } = fills.fillHeaders(asked, used)
         const problem = findProblem(filled)
-        if (problem !== undefined) return yield* Effect.fail(fail(problem))
+        if (problem !== undefined) return yield* fail(problem)
         const bare = HttpClientRequest.setHeaders(
           HttpClientRequest.make(method)(url),
           filled.filter(([name]) => !connectionHeaders.has(name))

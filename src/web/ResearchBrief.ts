@@ -149,12 +149,10 @@ export const make = (
       )
       const useful = pages.flat()
       if (useful.length === 0) {
-        return yield* Effect.fail(
-          ToolError.make(
-            urls.size === 0
-              ? "the search found nothing; ask in other words"
-              : `none of the ${Math.min(urls.size, max_sources)} pages that were found says anything on the question`
-          )
+        return yield* ToolError.make(
+          urls.size === 0
+            ? "the search found nothing; ask in other words"
+            : `none of the ${Math.min(urls.size, max_sources)} pages that were found says anything on the question`
         )
       }
       const known = yield* state.get(slot)

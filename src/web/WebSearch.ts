@@ -40,7 +40,9 @@ export class WebSearch extends Context.Service<
   { readonly search: (query: providers.Query) => Effect.Effect<ReadonlyArray<providers.Result>, SearchError> }
 >()("effect-deepagents/WebSearch") {}
 
-const layerOf = (provider: providers.Provider): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
+type SearchLayer = Layer.Layer<WebSearch, never, HttpClient.HttpClient>
+
+const layerOf = (provider: providers.Provider): SearchLayer =>
   Layer.effect(
     WebSearch,
     Effect.map(HttpClient.HttpClient, (client) =>
@@ -55,31 +57,23 @@ const layerOf = (provider: providers.Provider): Layer.Layer<WebSearch, never, Ht
   )
 
 /** Searches by Tavily, with topics and the text of pages. */
-export const tavily = (options: providers.KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
-  layerOf(providers.tavily(options))
+export const tavily = (options: providers.KeyOptions): SearchLayer => layerOf(providers.tavily(options))
 
 /** Searches the index of Brave. */
-export const brave = (options: providers.KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
-  layerOf(providers.brave(options))
+export const brave = (options: providers.KeyOptions): SearchLayer => layerOf(providers.brave(options))
 
 /** Searches by meaning with Exa, with the text of pages. */
-export const exa = (options: providers.KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
-  layerOf(providers.exa(options))
+export const exa = (options: providers.KeyOptions): SearchLayer => layerOf(providers.exa(options))
 
 /** Searches Google by Serper. */
-export const serper = (options: providers.KeyOptions): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
-  layerOf(providers.serper(options))
+export const serper = (options: providers.KeyOptions): SearchLayer => layerOf(providers.serper(options))
 
 /** Searches by your own SearXNG server. Its settings must allow the format `json`. */
-export const searxng = (options: { readonly apiUrl: string }): Layer.Layer<WebSearch, never, HttpClient.HttpClient> =>
-  layerOf(providers.searxng(options))
+export const searxng = (options: { readonly apiUrl: string }): SearchLayer => layerOf(providers.searxng(options))
 
 /** Searches by the script-free page of DuckDuckGo. It needs no key, but rejects frequent requests. */
-export const duckDuckGo = (
-  options: {
-    readonly apiUrl?: string | undefined
-  } = {}
-): Layer.Layer<WebSearch, never, HttpClient.HttpClient> => layerOf(providers.duckDuckGo(options))
+export const duckDuckGo = (options: { readonly apiUrl?: string | undefined } = {}): SearchLayer =>
+  layerOf(providers.duckDuckGo(options))
 
 /**
  * Searches that the provider of a model runs itself, for `serverTools` of `OpenAiChatModel`, `AnthropicChatModel` and

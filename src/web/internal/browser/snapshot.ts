@@ -12,10 +12,7 @@ const maxFrames = 20
 
 const mark = "data-left-out-of-snapshot"
 
-/**
- * Hides the elements after the maximum, with an attribute and a style sheet that no policy of the page forbids. They keep
- * their places, so that the layout stays.
- */
+/** Hides the elements after the maximum by a style sheet, so that they keep their places in the layout. */
 const hide = `(() => {
   const all = [...document.getElementsByTagName("*")]
   if (all.length <= ${maxElements}) return all.length
