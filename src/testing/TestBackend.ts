@@ -61,7 +61,6 @@ export type Request =
   | { readonly operation: "upload"; readonly path: string; readonly content: Uint8Array }
   | { readonly operation: "download"; readonly path: string }
 
-/** Options of {@link layer}. */
 interface Options {
   /** Initial files by path. An invalid path is a defect. */
   readonly files?: Readonly<Record<string, string | Uint8Array>> | undefined
