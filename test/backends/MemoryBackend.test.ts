@@ -163,21 +163,6 @@ describe("MemoryBackend.layer", () => {
     })
   )
 
-  it.effect("what is kept can't be changed from outside", () =>
-    Effect.gen(function* () {
-      const backend = yield* MemoryBackend.make()
-      const content = new Uint8Array([0, 255])
-      yield* backend.upload([{ path: "/a", content }])
-      content[0] = 9
-      const [first] = yield* backend.download(["/a"])
-      assert(first?.ok)
-      first.value[1] = 9
-      const [second] = yield* backend.download(["/a"])
-      assert(second?.ok)
-      assert.deepStrictEqual([...second.value], [0, 255])
-    })
-  )
-
   it.effect("half a character is kept as the character that stands for it", () =>
     Effect.gen(function* () {
       const backend = yield* MemoryBackend.make()

@@ -220,19 +220,6 @@ describe("StoreBackend", () => {
     })
   )
 
-  it.effect("what is stored can't be changed from outside", () =>
-    Effect.gen(function* () {
-      const { backend } = yield* recording
-      const one = yield* backend()
-      const content = encoder.encode("text")
-      yield* one.upload([{ path: "/a", content }])
-      content[0] = 0
-      const [first] = yield* one.download(["/a"])
-      if (first?.ok === true) first.value[0] = 0
-      assert.deepStrictEqual(yield* snapshot(one), { "/a": "text" })
-    })
-  )
-
   it.effect("a listing reads the directory, not the namespace", () =>
     Effect.gen(function* () {
       const { backend, calls } = yield* recording
