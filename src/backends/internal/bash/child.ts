@@ -70,7 +70,7 @@ const makePost = (send: (reports: ReadonlyArray<Report>) => void) => {
 
 type Post = (report: Report) => void
 
-/** The words of the shell when its own clock ends a command, and when it is told to; looked for at the end only. */
+/** The messages of the shell when its own clock or a signal ends a command, at the end of the output. */
 const lateness = /\S+: (?:\S+ exceeded (?:its )?execution deadline(?: \(\d+ms\))?|execution aborted)\n$/
 const longestLateness = 1024
 
@@ -202,5 +202,5 @@ const serve = async (send: (reports: ReadonlyArray<Report>) => void): Promise<vo
 
 const send = process.send?.bind(process)
 if (!isMainThread) watch()
-// A message that can't be sent any more has nobody who waits for it.
+// After the channel closes, no one waits for messages.
 else if (send !== undefined) await serve((reports) => void send(reports, undefined, undefined, () => undefined))

@@ -1,4 +1,4 @@
-/** Failures of a file system, and what a shell says of them. */
+/** Maps failures of a file system to messages of a shell. */
 
 const known = {
   ENOENT: "no such file or directory",

@@ -35,7 +35,7 @@ const isOutOfMemory = /SIGABRT|SIGKILL|code 134/
 
 const outOfMemory = `the command took more than ${heap} MiB of memory and was ended; let it work on less at once`
 
-/** Waits for a report that ends the command; whoever else reports is served. */
+/** Waits for the report that ends the command, and serves other requests meanwhile. */
 const serve = (
   process: Process,
   run: number,

@@ -14,7 +14,7 @@ type Failing<A> = Effect.Effect<A, Fault>
 /** The most times that a file that others write too is read again, to append to it. */
 const attempts = 5
 
-/** More files than these are not copied at once. */
+/** The most files of one copy. */
 const mostFiles = 100_000
 
 const normal = (call: string, path: string): Failing<string> => {

@@ -59,7 +59,7 @@ export interface Answer {
 export type Order =
   | Run
   | Answer
-  /** The time is up: what was written so far is wanted. */
+  /** The time is up. Requests the output so far. */
   | { readonly _tag: "Abort" }
 
 /** From the process. `rss` is the memory that it has, in bytes. */

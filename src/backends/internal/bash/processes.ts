@@ -46,7 +46,7 @@ interface Running extends Process {
 
 const isReports = (message: unknown): message is ReadonlyArray<Report> => Array.isArray(message)
 
-/** The part of this process's environment that a shell needs; commands see none of it. */
+/** The variables of this process that a shell needs. Commands do not see them. */
 const passedOn = ["TZ", "NODE_EXTRA_CA_CERTS", "NODE_USE_ENV_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]
 
 const environment = () =>
@@ -103,7 +103,7 @@ const launch = Effect.fnUntraced(function* (program: URL) {
   })
 })
 
-/** Lets this process end, or not, while that one is there. */
+/** Decides whether the child keeps this process alive. */
 const hold = ({ child }: Running, held: boolean): void => {
   if (held) {
     child.ref()
@@ -116,7 +116,7 @@ const hold = ({ child }: Running, held: boolean): void => {
 
 /** Lends processes. */
 export interface Processes {
-  /** Lends one for a command. It is ended with the effect, at once, unless it has settled. */
+  /** Lends a process for a command. It ends with the effect unless it has settled. */
   readonly use: <A, E>(run: (process: Process) => Effect.Effect<A, E>) => Effect.Effect<A, E | Gone>
 }
 

@@ -52,7 +52,7 @@ const statOf = ({ identity, kind, mode, modifiedAt, size }: Status) => ({
 
 /** The files of one command line. `programs` says whether there are folders of programs already. */
 export const make = ({ ask, put }: World, programs: boolean): RemoteFiles => {
-  /** Nothing is lost if nobody waits: a command may have given up. */
+  /** Sends a request. The command may stop waiting for its answer. */
   const request = (call: Call): Promise<Reply> => {
     const reply = ask(call).then(({ answer }) => (isFault(answer) ? Promise.reject(toError(answer)) : answer))
     reply.catch(() => undefined)
@@ -67,7 +67,7 @@ export const make = ({ ask, put }: World, programs: boolean): RemoteFiles => {
     if (isProgram(path)) hasPrograms = true
   }
 
-  /** Targets of redirections, as they were given. */
+  /** Targets of redirections, as written. */
   const given = new Map<string, string>()
   const complaints = new Map<string, string>()
   /** Targets that were opened when the shell asked for them, and targets that failed to open. */

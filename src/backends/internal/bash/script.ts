@@ -152,7 +152,7 @@ const keepsFiles = (source: string): boolean =>
     return at !== -1 && /-\w*C/.test(part.slice(at))
   })
 
-/** Prepares a script. One within another gives its output to a command, and not at once. */
+/** Prepares a script. A nested script buffers its output for the outer command. */
 export const prepare = (source: string, script: ScriptNode, isOutermost: boolean): ScriptNode => {
   if (!keepsFiles(source)) markTargets(script)
   if (!isOutermost || isSimple(script) || redirectsAll.test(source)) return script

@@ -75,7 +75,7 @@ export const make = (backend: Backend.Service): View => {
   /** Finds the links among the entries of a directory: their real path is not in the directory. */
   const findLinks = (path: string, { entries }: Backend.Listing): Effect.Effect<Entries> =>
     realPaths("scandir", [path, ...entries.map((entry) => entry.path)]).pipe(
-      // Without real paths, entries are what they look like.
+      // Without real paths, the kind of an entry is taken from the listing.
       Effect.orElseSucceed((): ReadonlyArray<string | undefined> => []),
       Effect.map(([folder, ...places]) => {
         const isElsewhere = (entry: Backend.Entry, index: number): boolean => {

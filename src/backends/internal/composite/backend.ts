@@ -77,7 +77,7 @@ export const backendOf = (routes: Routes): Backend.Service => {
         )
       }
       if (!isFolder(routes, target)) return yield* across(source, target)
-      // An absent source is told of first, as in any backend.
+      // A missing source is reported first, as in any backend.
       const exists = Effect.catchReason(source.part.backend.ls(source.inner), "BackendError", "NotDirectory", () =>
         source.part.backend.read(source.inner, { limit: 0 })
       )

@@ -1,4 +1,4 @@
-/** Asking about several changes at once, where the parts of a composite ask. */
+/** Asks for permission for several changes at once, by the parts of a composite. */
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import type * as BackendError from "../../../core/BackendError.ts"

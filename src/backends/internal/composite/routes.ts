@@ -6,7 +6,7 @@ import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import * as Path from "../files/path.ts"
 
-/** A composite can't be made with this route. `route` is as it was given. */
+/** A composite can't have this route. */
 export class InvalidRoute extends Schema.TaggedError<InvalidRoute>()("InvalidRoute", {
   route: Schema.String,
   problem: Schema.String
@@ -78,7 +78,7 @@ export interface Place {
   readonly inner: string
 }
 
-/** Finds the place of a path as it was given to an operation. */
+/** Finds the place of a path. */
 export const locate = (
   routes: Routes,
   operation: string,
@@ -107,11 +107,11 @@ export const restored = <A extends { readonly path: string }>(part: Part, result
   path: toOuter(part, result.path)
 })
 
-/** Tells that a path is a directory, whatever its backend has there: a backend is mounted at it, or below it. */
+/** Reports whether a backend is mounted at a path or below it. */
 export const isFolder = (routes: Routes, { inner, path }: Place): boolean =>
   inner === "/" || routes.below(path).length > 0
 
-/** Tells that a part's file at a path (of the composite) can be seen: no route is there, above or below. */
+/** Reports whether a part's file at a path of the composite is visible: no other route hides it. */
 export const isSeen = (routes: Routes, part: Part, path: string): boolean =>
   routes.ownerOf(path) === part && routes.below(path).length === 0
 

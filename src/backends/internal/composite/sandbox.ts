@@ -1,4 +1,4 @@
-/** The commands of a composite: those of its default. */
+/** Runs the commands of a composite in its default. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"

@@ -6,7 +6,7 @@ import { defined } from "../../../support/json/defined.ts"
 import * as Path from "../files/path.ts"
 import { limitOf } from "../search/search.ts"
 
-/** Of these paths of a backend, those whose files count. */
+/** Selects the visible paths of a backend. */
 export type Keep = (paths: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, BackendError>
 
 /** Operations on the results of a kind of search. */
@@ -80,7 +80,7 @@ const search = Effect.fnUntraced(function* <A>(
   }
 })
 
-/** A glob of which only what `keep` names counts. */
+/** A glob with the results that `keep` selects. */
 export const glob = (
   backend: Backend.Service,
   query: Backend.GlobQuery,
@@ -88,7 +88,7 @@ export const glob = (
 ): Effect.Effect<Backend.Listing, BackendError> =>
   search(listings, limitOf(query.limit), (limit) => backend.glob({ ...query, limit }), keep)
 
-/** A grep of which only what `keep` names counts. */
+/** A grep with the results that `keep` selects. */
 export const grep = (
   backend: Backend.Service,
   query: Backend.GrepQuery,

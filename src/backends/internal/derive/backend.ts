@@ -19,7 +19,7 @@ const maxFileSize = 10 * 1024 * 1024
 
 const isName = ({ name }: Child): boolean => name !== "" && name !== "." && name !== ".." && !/[/\0]/.test(name)
 
-/** Lists a directory; no name that would lead out of it, whoever gives the names. */
+/** Lists a directory, and drops names that would lead out of it. */
 const guarded = (primitives: Primitives): Primitives => ({
   ...primitives,
   list: (path) =>

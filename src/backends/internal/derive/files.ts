@@ -27,7 +27,7 @@ import {
 } from "./target.ts"
 import { digest, versionOf } from "./version.ts"
 
-/** A file of more bytes than this is not read as a whole for a window of it, if it can be had in pieces. */
+/** The bytes from which a window reads a file in pieces, if the backend can. */
 const wholeUpTo = 1024 * 1024
 
 export const entryOf = (path: string, { kind, modifiedAt, size }: Stat | Child): Backend.Entry =>
@@ -50,7 +50,7 @@ export const ls =
       })
     )
 
-/** Tells files that are read in pieces from those that are read whole. */
+/** Reports whether a file is read in pieces. */
 export const isLarge = (source: Searched, { size = 0 }: Pick<Stat, "size">): boolean =>
   size > (source.primitives.stream === undefined ? Math.max(wholeUpTo, source.maxFileSize) : wholeUpTo)
 
@@ -122,7 +122,7 @@ interface WriteOptions {
   readonly version?: string | undefined
 }
 
-/** The version of the file that is there, which is read for it if nobody else knows. */
+/** Gives the version of an existing file. Without one from the backend, it reads the content. */
 const currentVersion = (source: Source, target: Target, stat: Stat): Failing<string> =>
   stat.version === undefined
     ? Effect.map(source.primitives.read(target.real), (content) => versionOf(toBytes(content)))

@@ -4,7 +4,7 @@ import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import { nameOf } from "./transfer.ts"
 
-/** Makes it. What finds the backend is told the operation and its path, for its failures. */
+/** Makes the service. `find` gets the operation and its path for its failures. */
 export const suspend = (
   find: (operation: string, path: string) => Effect.Effect<Backend.Service, BackendError.BackendError>
 ): Backend.Service => {

@@ -10,12 +10,12 @@ import { utf8Length } from "../text/utf8.ts"
 import type { Content, Primitives, Stat } from "./primitives.ts"
 import { versionOf } from "./version.ts"
 
-/** The source of searches. `concurrency` is how many files are read at once. */
+/** The source of searches. `concurrency` bounds concurrent reads. */
 export interface Searched {
   readonly primitives: Primitives
   readonly maxFileSize: number
   readonly concurrency: number
-  /** The content of a file, if it is known without reading: a small one is searched at once then. */
+  /** The content of a file that is known without reading. */
   readonly atHand?: ((path: string) => Content | undefined) | undefined
 }
 

@@ -8,7 +8,7 @@ import * as Path from "../files/path.ts"
 import { writeFile } from "./files.ts"
 import { checkSize, type Failing, findFile, on, type Source, toBytes } from "./target.ts"
 
-/** Names a file in its outcome: as all results do, or as it was given if that is no path. */
+/** The path of an outcome: normalised, or as written for an invalid path. */
 export const nameOf = (operation: string, given: string): string =>
   Result.getOrElse(Path.normalize(operation, given), () => given)
 
@@ -46,7 +46,7 @@ export const download =
             const stat = yield* findFile(source, target)
             yield* checkSize(source, target, stat.size ?? 0)
             const content = yield* source.primitives.read(target.real)
-            // Bytes that a backend keeps are not given away to be changed.
+            // The caller gets a copy, because the backend keeps the bytes.
             const bytes = typeof content === "string" ? toBytes(content) : content.slice()
             yield* checkSize(source, target, bytes.length)
             return bytes

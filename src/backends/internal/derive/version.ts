@@ -25,7 +25,7 @@ export const digest = (): Digest => {
   let low = 0x811c9dc5
   let high = 0x9e3779b9
   let size = 0
-  // A word that is not whole yet, and how many bytes of it are there.
+  // The bytes of an incomplete word, and their number.
   let word = 0
   let open = 0
   return {

@@ -11,7 +11,7 @@ import * as Path from "./path.ts"
 export interface Locks {
   /** Runs an effect while it holds the paths (normalised, not `/`). The effect must not lock further paths. */
   readonly hold: (paths: ReadonlyArray<string>) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** The number of paths that are held or waited for: none, when nobody is at work. */
+  /** The number of paths with holders or waiters. */
   readonly size: () => number
 }
 
@@ -71,7 +71,7 @@ export const make = (): Locks => {
       if (!isFree(gate, claim)) break
       gate.waiting.delete(claim)
       take(gate, claim)
-      // Not here and now: thousands who wait for one path would run inside of each other.
+      // Waiters start later, so that thousands of them do not nest on the stack.
       if (claim.resume !== undefined) fiber.currentDispatcher.scheduleTask(() => claim.resume?.(Effect.void), 0)
     }
     if (gate.readers === 0 && !gate.writing && gate.waiting.size === 0) gates.delete(path)

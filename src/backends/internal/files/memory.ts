@@ -65,7 +65,7 @@ export const primitives = (tree: Tree<File>, { commit, make }: Changes): Primiti
         return Effect.as(commit(path, file), file.version)
       }),
     remove: (path) => Effect.flatMap(fileAt("remove", path), () => commit(path, undefined)),
-    // The new one first: whatever interrupts, the file is there.
+    // The new file comes first, so that an interruption loses nothing.
     rename: (from, to) =>
       Effect.flatMap(fileAt("rename", from), (file) => Effect.andThen(commit(to, file), commit(from, undefined)))
   }

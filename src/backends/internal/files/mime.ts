@@ -1,4 +1,4 @@
-/** The kind of a file: text or binary by its first bytes, and a mime type by those and its name. */
+/** Detects whether a file is text or binary by its first bytes, and its MIME type by those and its name. */
 import * as Result from "effect/Result"
 import type * as BackendError from "../../../core/BackendError.ts"
 import { basename } from "./path.ts"
@@ -183,7 +183,7 @@ const hasMagic = (head: Uint8Array, { at = 0, bytes }: Magic): boolean => {
   return true
 }
 
-/** The extension of a path in lower case, without the dot; empty if it has none. */
+/** Gives the extension of a path in lower case, without the dot; empty for none. */
 const extensionOf = (path: string): string => {
   const name = basename(path)
   const dot = name.lastIndexOf(".")

@@ -45,7 +45,7 @@ export const normalize = (operation: string, path: string): Result.Result<string
   return utf8Length(normal) > maxPathBytes ? invalid(`it is longer than ${maxPathBytes} bytes`) : Result.succeed(normal)
 }
 
-/** The names on the way from the root to a path; none for the root. */
+/** Splits a path into names. The root has none. */
 export const segments = (path: string): ReadonlyArray<string> => (path === "/" ? [] : path.slice(1).split("/"))
 
 /** A path under a folder. `relative` is a name, or several with `/` between them, or empty. */
@@ -65,7 +65,7 @@ export const basename = (path: string): string => path.slice(path.lastIndexOf("/
 export const isWithin = (path: string, folder: string): boolean =>
   folder === "/" || path === folder || (path.startsWith(folder) && path[folder.length] === "/")
 
-/** Gives what follows a folder in a path within it, without a leading `/`; empty for the folder itself. */
+/** Gives a path relative to a folder, without a leading `/`; empty for the folder itself. */
 export const relative = (path: string, folder: string): string =>
   folder === "/" ? path.slice(1) : path.slice(folder.length + 1)
 

@@ -60,7 +60,7 @@ interface Common {
   readonly locks: Locks.Locks
 }
 
-// By what all stores of a tree of agents share, so that they hold one lock for one file, whichever layer they use.
+// The key is common to all stores of a tree of agents, so that their layers share the lock of a file.
 const commons = Attached.make<object, Common>()
 
 const makeFile = (content: Content, modifiedAt?: number): MemoryFiles.File => {

@@ -132,11 +132,11 @@ export const primitives = (namespace: Namespace): Primitives => {
       })
     )
 
-  /** Takes out an entry that stands for nothing: who removed its file did not finish. */
+  /** Removes an index entry without a file, after a removal that did not finish. */
   const mend = (path: string): Failing<void> =>
     alone(Effect.flatMap(holds(path), (there) => (there ? Effect.void : leave(path))))
 
-  /** A file that no index has, because who wrote it did not finish; it has it from here on. */
+  /** Adds a file to the index after a write that did not finish. */
   const adopt = (path: string): Failing<Stat | undefined> =>
     Effect.gen(function* () {
       if (!(yield* holds(path))) return undefined

@@ -109,7 +109,7 @@ export const drop = (pages: Pages, folder: string, name: string): Failing<void> 
     }
   })
 
-/** A name, as it may be part of a path: whoever else writes to the store can't lead out of the directory by it. */
+/** A valid name in a path, so that other writers of the store can't lead out of the directory. */
 const Name = Schema.String.check(
   Schema.makeFilter((name) => name !== "" && name !== "." && name !== ".." && !/[/\\\0]/.test(name))
 )

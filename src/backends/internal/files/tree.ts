@@ -1,5 +1,5 @@
 /**
- * A tree of files in memory, whose directories are there as long as there is a file in them.
+ * A tree of files in memory. A directory exists as long as it contains a file.
  *
  * Going to a path takes as many steps as it has names; listing a directory takes its children and nothing else.
  */
@@ -12,7 +12,7 @@ export type Node<A> = { readonly file: A } | { readonly children: Directory<A> }
 
 export interface Tree<A> {
   readonly get: (path: string) => Node<A> | undefined
-  /** Puts a file at a path; `false`, and nothing is done, if a file is on the way there or a directory is there. */
+  /** Puts a file at a path. `false`: a parent is a file, or the path is a directory. */
   readonly put: (path: string, file: A) => boolean
   /** Removes an entry, and the directories that become empty. */
   readonly take: (path: string) => Node<A> | undefined
@@ -33,7 +33,7 @@ export const make = <A>(): Tree<A> => {
     return node
   }
 
-  /** Tells whether something can be put at a path: no file is on the way, and no directory is there. */
+  /** Reports whether a file can be put at a path: no parent is a file, and the path is no directory. */
   const fits = (path: string): boolean => {
     let node: Node<A> = { children: root }
     for (const name of Path.segments(path)) {

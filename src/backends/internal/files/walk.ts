@@ -10,12 +10,12 @@ import * as Ignore from "../glob/ignore.ts"
 import * as Path from "./path.ts"
 import * as Turns from "./turns.ts"
 
-/** A file, and whether to go on after it: said at once, or found out. */
+/** Visits a file, and reports whether to continue, immediately or as an effect. */
 export type Visit = (path: string, file: Child) => boolean | Effect.Effect<boolean, BackendError>
 
 const decoder = new TextDecoder()
 
-/** Fails for what makes the whole search fail; what can't be looked into, or is gone by now, is passed over. */
+/** Rethrows failures of the whole search. Unreadable and removed files are skipped. */
 export const unlessHidden = <A, B>(
   effect: Effect.Effect<A, BackendError>,
   otherwise: B

@@ -27,9 +27,9 @@ const maxDepth = 20
 
 /** A glob, ready to match. */
 export interface Glob {
-  /** Tells whether a path of a file, relative to the folder that is searched (`src/index.ts`), is meant. */
+  /** Reports whether the glob matches a file, by its path relative to the searched folder. */
   readonly matches: (relativePath: string) => boolean
-  /** The folder that all paths that are meant are in, relative too; empty if that can be any. */
+  /** The folder of all possible matches, relative too; empty for any folder. */
   readonly base: string
 }
 
@@ -140,6 +140,6 @@ export const compileGlob = (pattern: string): Result.Result<Glob, BackendError.R
     problem
   }))
 
-/** Makes the glob of a query ready to match; `undefined` if it has none. */
+/** Compiles the glob of a query, if it has one. */
 export const compileFilter = (pattern: string | undefined): Result.Result<Glob | undefined, BackendError.Reason> =>
   pattern === undefined ? Result.succeed(undefined) : compileGlob(pattern)

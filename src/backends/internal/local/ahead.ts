@@ -22,7 +22,7 @@ const readAtOnce = 128
 
 /** The results of a survey. Other paths have to be looked up. */
 export interface Ahead {
-  /** Reads those of some files that are small, as long as there is room for them. */
+  /** Reads small files ahead, as long as there is room. */
   readonly read: (paths: ReadonlyArray<string>) => Effect.Effect<void>
   /** The entry at a path: a file, a folder, or nothing (`null`). `undefined`: it was not looked. */
   readonly child: (path: string) => Child | null | undefined

@@ -32,7 +32,7 @@ const ruling = Ruling.ask("/**/.git/**")
 
 const advice = "leave it alone, use git itself, or ask the person to change it"
 
-/** The protected places that changes lead to. A path that leads nowhere has none. */
+/** Finds the protected places that changes lead to. */
 const protectedBy = (jail: Jail.Jail, changes: ReadonlyArray<Change>): Effect.Effect<ReadonlyArray<string>> =>
   Effect.map(
     Effect.forEach(changes, ({ link = false, path, tree = false }) => {

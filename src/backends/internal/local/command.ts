@@ -39,7 +39,7 @@ export interface Spec {
 const bufferedBytes = 1024 * 1024
 // More than a pipe can hold. Further output was written after the shell ended.
 const drainedBytes = 4 * 1024 * 1024
-// One turn of the event loop reads all that is there; the first one may be half over.
+// One turn of the event loop reads all available output. The first turn may be half over.
 const quietTurns = 3
 
 /** The most that Linux takes of one argument, or one variable, and of all together as a rule; in bytes. */

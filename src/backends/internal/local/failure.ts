@@ -9,7 +9,7 @@ export interface Fault {
   readonly cause?: unknown
 }
 
-/** Makes a fault. `detail` is told to the model: no real path of the machine may be in it. */
+/** Makes a fault. The model sees `detail`, so it must contain no real path of the machine. */
 export const fault = (reason: Reason, detail?: string): Fault =>
   detail === undefined ? { reason } : { reason, detail }
 
@@ -61,7 +61,7 @@ export const told =
   ({ reason, ...more }: Fault): BackendError =>
     make(operation, path, reason, more)
 
-/** Runs what can fail with a fault as an operation on a path. */
+/** Maps a fault to the failure of an operation on a path. */
 export const on = <A, R>(
   operation: string,
   path: string,

@@ -1,4 +1,4 @@
-/** The files of a folder as a service, with the root that they are in: what both layers are made from. */
+/** Makes the file service of a folder, for both layers. */
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import { type BackendError, make as makeError } from "../../../core/BackendError.ts"

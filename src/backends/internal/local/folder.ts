@@ -22,7 +22,7 @@ const encoder = new TextEncoder()
 
 const is = (tag: Fault["reason"]["_tag"]) => (failed: Fault) => failed.reason._tag === tag
 
-/** The names that the folder of a place is under, and the place's own name in it; the root has none. */
+/** The names of the parents of a place, and its own name. The root has none. */
 const parted = (names: ReadonlyArray<string>): Effect.Effect<readonly [ReadonlyArray<string>, string], Fault> => {
   const name = names.at(-1)
   return name === undefined
@@ -150,7 +150,7 @@ const readFile = (jail: Jail.Jail, path: ReadonlyArray<string>, maxFileSize: num
     })
   )
 
-/** Reads a file piece by piece; it stays open meanwhile, whatever becomes of its name. */
+/** Reads a file piece by piece. It stays open, also if its name changes. */
 const stream = (jail: Jail.Jail, path: ReadonlyArray<string>): Stream.Stream<Uint8Array, Fault> =>
   Stream.unwrap(
     Effect.map(open(jail, path), ({ fd }) =>
@@ -213,7 +213,7 @@ const remove = Effect.fnUntraced(function* (jail: Jail.Jail, path: ReadonlyArray
   return yield* Protected.changing(jail, [names], removing)
 })
 
-/** Takes away all that is in a folder, whatever its name, and then the folder. */
+/** Removes the content of a folder, and then the folder. */
 const clear = (
   jail: Jail.Jail,
   parent: Jail.Held,

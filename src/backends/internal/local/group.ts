@@ -14,7 +14,7 @@ const signal = (group: number, name: NodeJS.Signals | 0): Effect.Effect<boolean>
   Effect.match(
     Effect.try({
       try: () => process.kill(-group, name),
-      // A group that may not be signalled is there.
+      // A group without permission to signal it exists.
       catch: (cause) => cause instanceof Error && "code" in cause && cause.code === "EPERM"
     }),
     { onSuccess: () => true, onFailure: (isThere) => isThere }

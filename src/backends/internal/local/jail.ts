@@ -78,7 +78,7 @@ export const make = Effect.fnUntraced(function* (folder: string): Effect.fn.Retu
   return { root: bare(root), alias: bare(alias), byDescriptor }
 })
 
-/** The same in one step, by plain calls: gives what `use` gives, or nothing if the folder is not there any more. */
+/** Holds a folder by its descriptor while `use` runs, with synchronous calls. `undefined`: the folder is gone. */
 export const holdNow = <A>(real: string, use: (self: string) => A): A | undefined => {
   const opened = System.attempt(() => NodeFs.openSync(real, folderOnly))
   if (Result.isFailure(opened)) return undefined
@@ -107,7 +107,7 @@ export const locate = Effect.fnUntraced(function* (
   path: ReadonlyArray<string>,
   follow: boolean
 ): Effect.fn.Return<Place, Fault> {
-  // A pattern can ask for what no path can say.
+  // A pattern may contain names that no path can have.
   if (path.some((name) => name.includes("\0") || !name.isWellFormed())) return yield* Effect.fail(unsayable)
   const plain = locatePlain(jail, path)
   if (plain !== undefined) return plain

@@ -21,7 +21,7 @@ const folded = (path: string): string => path.normalize("NFC").toLowerCase()
 
 const inProcess = Locks.make()
 
-/** A name in a folder; or several of them, of which none is there. */
+/** Identifies a path by its last existing folder and the names below it. */
 const identityOf = Effect.fnUntraced(function* (jail: Jail.Jail, path: string) {
   const { missing, names, stats } = yield* Jail.locate(jail, Path.segments(path), false)
   const [folder, rest] = stats === undefined ? [names, missing] : [names.slice(0, -1), names.slice(-1)]

@@ -22,7 +22,7 @@ const longestLookMillis = 16
 /** Gives a lock back. `undefined`: somebody else has it. */
 type Taken = Effect.Effect<void> | undefined
 
-/** Tells whether a lock can be had later: somebody has it, or the system has no room for one at the moment. */
+/** Reports whether a lock may succeed later: it is held, or the system is out of locks. */
 const isForNow = (cause: unknown): boolean =>
   cause instanceof Error &&
   "code" in cause &&

@@ -24,7 +24,7 @@ export const each = (
   let running = 0
   let isGoing = false
   const go = (): void => {
-    // A job that is done at once is counted by the loop that began it: the stack must not grow with their number.
+    // The loop counts synchronous jobs, so that the stack does not grow with their number.
     if (isGoing) return
     isGoing = true
     while (running < limit && next < length) {
@@ -68,7 +68,7 @@ const hold = (
   })
 }
 
-/** Not to be interrupted: what holds a folder lets go of it by itself. */
+/** Uninterruptible, because a job releases its folder by itself. */
 const collect = <A>(start: (end: (all: ReadonlyArray<A>) => void) => void): Effect.Effect<ReadonlyArray<A>> =>
   Effect.uninterruptible(Effect.callback((resume) => start((all) => resume(Effect.succeed(all)))))
 

@@ -1,4 +1,4 @@
-/** Options of a folder, apart from what works on it: their declarations need no types of Node. */
+/** Options of a folder, in a module whose declarations need no types of Node. */
 
 /**
  * Options of the files of a folder.

@@ -169,7 +169,7 @@ const readGroup = (pattern: string, at: number): Read<string> | undefined => {
   return { value: `(?${flags}${end}`, next: at + all.length }
 }
 
-/** The pattern that ripgrep is given. `nul` says that it can match NUL. */
+/** The pattern for ripgrep. `nul`: it can match NUL. */
 export interface Translated {
   readonly pattern: string
   readonly nul: boolean

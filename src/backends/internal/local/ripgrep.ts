@@ -43,7 +43,7 @@ export const find = (jail: Jail.Jail, named: string | false | undefined): Effect
   })
 }
 
-/** Writes what ripgrep is told to look for; nothing, if that can't be said. */
+/** Writes the pattern for ripgrep, if it has an equivalent. */
 export const argumentsFor = (query: GrepQuery): ReadonlyArray<string> | undefined => {
   const { ignoreCase = false, pattern, regex = false } = query
   const cased = ignoreCase ? ["--ignore-case"] : ["--case-sensitive"]

@@ -52,7 +52,7 @@ const start = (jail: Jail.Jail, operation: string, given: string) =>
     Effect.orElseSucceed(() => undefined)
   )
 
-/** The path of a candidate, if it is shown and its name wanted. Who knows what ripgrep says, or was made to say. */
+/** Checks the path of a candidate. The output of ripgrep is not trusted. */
 const pathOf = (from: string, wanted: Glob | undefined, candidate: string): string | undefined => {
   const path = Path.join(from, candidate)
   const isName = (name: string, depth: number) => /[^.]|[.]{3}/.test(name) && Folder.isShown(name, depth === 0)
@@ -61,7 +61,7 @@ const pathOf = (from: string, wanted: Glob | undefined, candidate: string): stri
     : undefined
 }
 
-/** The folders that candidates are in, with what leads to them, and with ignore files. */
+/** The folders of candidates, with their parents and ignore files. */
 const tree = (from: string, paths: ReadonlyArray<string>): ReadonlyMap<string, Set<string>> => {
   const folders = new Map<string, Set<string>>([[from, new Set()]])
   for (const path of paths) {
@@ -155,7 +155,7 @@ export const grep =
   (searched: Searched): Backend.Service["grep"] =>
   (query) =>
     Effect.gen(function* () {
-      // Without ripgrep, or if it fails for whatever reason, all files are read.
+      // Without ripgrep, or after its failure, all files are read.
       const found = yield* Effect.orElseSucceed(candidates(searched, query), () => undefined)
       if (found === undefined) return yield* Search.grep(listing(searched, searched.primitives.list))(query)
       const result = yield* Search.grep(among(searched, found))(query)

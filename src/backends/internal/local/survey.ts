@@ -32,7 +32,7 @@ interface Open {
 
 const decoder = new TextDecoder()
 
-/** The rules of a folder's ignore file added to those above it. */
+/** Adds the rules of a folder's ignore file to the rules above it. */
 const extend = (held: Jail.Held, folder: string, rules: Ignore.Ignore): Effect.Effect<Ignore.Ignore> =>
   Effect.scoped(
     Effect.gen(function* () {

@@ -35,7 +35,7 @@ const command = (start: (done: (error?: NodeJS.ErrnoException | null) => void) =
     })
   })
 
-/** Runs a call at once. */
+/** Runs a synchronous call. */
 export const attempt = <A>(run: () => A): Result.Result<A, NodeJS.ErrnoException> =>
   // The system's errors are all of this kind.
   Result.try({ try: run, catch: (cause) => cause as NodeJS.ErrnoException })
@@ -83,7 +83,7 @@ export const fdatasync = (fd: number) => command((done) => NodeFs.fdatasync(fd, 
 export const fchmod = (fd: number, mode: number) => command((done) => NodeFs.fchmod(fd, mode, done))
 export const fchown = (fd: number, uid: number, gid: number) => command((done) => NodeFs.fchown(fd, uid, gid, done))
 
-/** So many bytes are read at once: most files have no more, and a search reads many of them. */
+/** The bytes of one read. Most files have no more. */
 const readAtOnce = 64 * 1024
 
 export const readBytes = (fd: number, into: Uint8Array, position: number): Effect.Effect<number, Fault> =>

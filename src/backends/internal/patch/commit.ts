@@ -13,7 +13,7 @@ export interface Done {
   readonly version: string | undefined
 }
 
-/** A patch that was begun and not ended: why, and the paths that are not as they were, with what stands against it. */
+/** An unfinished patch: the reason, and the paths that could not be restored, each with its problem. */
 export interface Broken {
   readonly cause: BackendError.BackendError
   readonly left: ReadonlyArray<string>
@@ -59,7 +59,7 @@ const restore = Effect.fnUntraced(function* (backend: Backend.Service, path: str
   if (transfer?.ok === false) return yield* Effect.fail(transfer.error)
 })
 
-/** Takes a step back, whether it was done or not; what somebody else did meanwhile is left alone, and is a conflict. */
+/** Undoes a step, whether it was done or not. A change of somebody else stays, and is a conflict. */
 const undo = Effect.fnUntraced(function* (backend: Backend.Service, step: Step) {
   if (step._tag === "Move") {
     const [from, to] = [yield* load(backend, step.from), yield* load(backend, step.to)]
@@ -107,7 +107,7 @@ const rollback = (backend: Backend.Service, steps: ReadonlyArray<Step>) =>
     (left) => left.flat()
   )
 
-/** Does all steps, or none: when one fails, or is interrupted, those before it are taken back. */
+/** Runs all steps. After a failure or an interruption, it undoes the steps before. */
 export const commit = (
   backend: Backend.Service,
   steps: ReadonlyArray<Step>

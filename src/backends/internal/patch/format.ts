@@ -49,7 +49,7 @@ const remark = "\\ No newline at end of file"
 
 const kinds: { readonly [mark: string]: HunkLine["kind"] } = { " ": "keep", "+": "add", "-": "remove" }
 
-/** Reads a hunk; `undefined` for blank lines between the parts of a patch, which belong to none. */
+/** Reads a hunk; `undefined` for blank lines between the parts of a patch. */
 const parseHunk = (cursor: Cursor): Result.Result<Hunk | undefined, InvalidPatch> => {
   const start = cursor.at
   const headers: Array<string> = []
@@ -123,7 +123,7 @@ const parseAdd = (cursor: Cursor, path: string): Result.Result<Change, InvalidPa
   return Result.succeed({ _tag: "Add", path, lines, line })
 }
 
-/** Goes over what patches come wrapped in: a code fence, a shell's here-document. */
+/** Skips the wrapper of a patch: a code fence, or a shell's here-document. */
 const unwrap = (cursor: Cursor): string | undefined => {
   let word: string | undefined
   for (; cursor.at < cursor.lines.length; cursor.at++) {
@@ -155,7 +155,7 @@ const toLines = (text: string): ReadonlyArray<string> => {
   return lines.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line))
 }
 
-/** Reads a patch. Takes time in proportion to its length, whatever it is. */
+/** Reads a patch in linear time. */
 export const parse = (text: string): Result.Result<Patch, InvalidPatch> => {
   const cursor: Cursor = { lines: toLines(text), at: 0 }
   const word = unwrap(cursor)

@@ -13,7 +13,7 @@ const byteOrderMark = "\uFEFF"
 interface Text {
   readonly mark: string
   readonly lines: ReadonlyArray<string>
-  /** The ending of each line; the last may have none. */
+  /** The ending of each line. The last may have none. */
   readonly ends: ReadonlyArray<string>
   /** The ending of most lines. */
   readonly ending: string
@@ -49,7 +49,7 @@ interface Place {
 const stays = (lines: ReadonlyArray<HunkLine>): ReadonlyArray<string> =>
   lines.flatMap((line) => (line.kind === "add" ? [] : [line.text]))
 
-/** Blank lines at the end of a hunk may be what parts it from the next section. */
+/** Removes blank lines at the end of a hunk, which may separate it from the next section. */
 const withoutTrailingBlanks = (lines: ReadonlyArray<HunkLine>): ReadonlyArray<HunkLine> => {
   let end = lines.length
   while (end > 0 && lines[end - 1]?.kind === "keep" && lines[end - 1]?.text === "") end--

@@ -1,7 +1,7 @@
-/** The scripts by which a remote shell is searched. They find what may match; what does match is decided here. */
+/** The scripts that search a remote shell. They find candidates; this process matches them. */
 import type { Script } from "./shell.ts"
 
-/** No more than this many bytes of paths or contents are given. */
+/** The most bytes of paths or contents in an answer. */
 export const searchBytes = 8 * 1024 * 1024
 
 /**

@@ -12,7 +12,7 @@ import * as Find from "./find.ts"
 import { maxArguments, type Subject } from "./remote.ts"
 import { checkAnswer, quote } from "./shell.ts"
 
-/** The files to look into, in order, and for what. */
+/** The files to search, in order, and the query. */
 interface Work {
   readonly paths: ReadonlyArray<string>
   readonly matcher: Matcher
@@ -32,11 +32,11 @@ type Failing<A> = Effect.Effect<A, BackendError>
 /** A file of at most this many bytes comes as a whole. */
 const wholeSize = 256 * 1024
 
-/** The number of bytes of files that come at once: first as many as a command answers with, then more. */
+/** The bytes of files in an answer: few at first, then more. */
 const firstBudget = 300 * 1024
 const laterBudget = 4 * 1024 * 1024
 
-/** The part of a long file that comes at once, if it has to be looked at as a whole. */
+/** The bytes of one part of a long file. */
 const chunkSize = 2 * 1024 * 1024
 
 /** No more lines of a long file than these are looked at. */

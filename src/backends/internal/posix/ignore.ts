@@ -4,7 +4,7 @@ import * as Ignore from "../glob/ignore.ts"
 
 /** Says of the path of a file whether neither it nor a directory that it is in is ignored. `files`: text by folder. */
 export const isListed = (files: ReadonlyMap<string, string>): ((path: string) => boolean) => {
-  /** The rules that hold in a folder, `undefined` for one that is ignored. Asked for each file, so they are kept. */
+  /** The rules of a folder; `undefined` for an ignored folder. They are cached, because each file needs them. */
   const known = new Map<string, Ignore.Ignore | undefined>()
 
   const rulesIn = (folder: string): Ignore.Ignore | undefined => {

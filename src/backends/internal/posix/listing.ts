@@ -29,7 +29,7 @@ const line = /^(.)\S*\s+\d+\s+\d+\s+\d+\s+(\d+)\s/
 
 const isSame = (mark: string, seen: string): boolean => (mark === "f" ? seen === "-" : mark === seen)
 
-/** The entries of a directory, by name. Without sizes, if what was said of it does not fit together. */
+/** Reads the entries of a directory, by name. They have no sizes if the two outputs do not fit together. */
 export const listingOf = (folder: string, records: Reader): Listing => {
   const found: Array<Named> = []
   let isWhole = false

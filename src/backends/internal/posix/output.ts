@@ -1,4 +1,4 @@
-/** The text that a remote command wrote: what is between its marks, its end, and as much of it as is kept. */
+/** Reads the output of a remote command between its marks, up to a limit. */
 import { boundaryAfter, boundaryBefore } from "../../../support/text/text.ts"
 
 /** The last characters of a text. */

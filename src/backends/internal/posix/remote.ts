@@ -39,7 +39,7 @@ export interface Remote {
 /** The time that an operation on files may take, in milliseconds. */
 const fileLimit = 60_000
 
-/** The number of bytes of arguments that fit into a command, whatever carries it. */
+/** The bytes of arguments that fit into a command on every system. */
 export const maxArguments = 64 * 1024
 
 /** Things in portions whose sizes together fit into a command. */

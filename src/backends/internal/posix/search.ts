@@ -38,7 +38,7 @@ interface Candidates {
 interface Query {
   readonly path: string
   readonly glob: Glob | undefined
-  /** The glob as it was given, from which the other side may get a hint. */
+  /** The original glob, as a hint for the remote side. */
   readonly pattern: string | undefined
   readonly ignored: boolean
   readonly seconds: number
@@ -82,7 +82,7 @@ const ignoreFilesOf = (records: Reader, folder: string): Map<string, string> => 
   return files
 }
 
-/** Finds the files that may be meant. */
+/** Finds candidate files. */
 const find = Effect.fnUntraced(function* (
   { remote }: Source,
   subject: Subject,

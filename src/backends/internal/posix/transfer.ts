@@ -22,7 +22,7 @@ export interface Source {
   readonly maxFileSize: number
 }
 
-/** A content that is to be put at a path. `given` is the path as the caller wrote it. */
+/** A content for a path. `given` is the path as the caller wrote it. */
 interface Placing {
   readonly path: string
   readonly given: string
@@ -34,7 +34,7 @@ interface Placing {
 /** So many bytes of contents come with the answer of a command. */
 const inlineBudget = 256 * 1024
 
-/** The number of files that are on their way at once. */
+/** The number of concurrent files. */
 const concurrency = 8
 
 export const checkSize = (source: Source, subject: Subject, size: number): Failing<void> =>
@@ -148,7 +148,7 @@ interface Asked {
 
 type Fetched = { readonly version: string } & ({ readonly here: Uint8Array } | { readonly at: string })
 
-/** A file, and the version that it had just before. */
+/** A file, and its version just before. */
 interface Got {
   readonly bytes: Uint8Array
   readonly version: string
@@ -174,7 +174,7 @@ const fetchedOf = (source: Source, operation: string, asked: Asked, records: Rea
 
 const sizeOfPath = ({ path }: Asked): number => quote(path).length * 3 + 8
 
-/** Asks for several files at once, and fetches those that are too large to come with the answer. */
+/** Requests several files, and fetches those that are too large for the answer. */
 const getBatch = Effect.fnUntraced(function* (
   source: Source,
   operation: string,

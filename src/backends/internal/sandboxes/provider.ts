@@ -61,7 +61,7 @@ const describeCause = (name: string, secrets: ReadonlyArray<Redacted.Redacted>, 
 const isTimeout = (cause: unknown): boolean =>
   cause instanceof Error && /time-?out|timed out|deadline/i.test(`${cause.name} ${cause.message}`)
 
-/** Makes a provider. Its failures hide the given keys. */
+/** Makes a provider. Its failures hide the keys. */
 export const make = (name: string, ...keys: ReadonlyArray<Redacted.Redacted | undefined>): Provider => {
   const secrets = keys.filter((key) => key !== undefined)
   return {

@@ -5,13 +5,13 @@ import { boundaryAfter } from "../../../support/text/text.ts"
 import { cr, lf } from "../text/endings.ts"
 import { takeBytes, utf8Length } from "../text/utf8.ts"
 
-/** The number of lines that a window has unless it is told. */
+/** The default lines of a window. */
 export const defaultLimit = 2_000
 
 /** The longest text of a window, in bytes of UTF-8. */
 export const maxWindowBytes = 256 * 1024
 
-/** A window of a text, as in `Backend.TextFile`. `crlf` is there if all lines that end, end with `\r\n`. */
+/** A window of a text, as in `Backend.TextFile`. `crlf` is set if all line endings are `\r\n`. */
 export interface TextWindow {
   readonly text: string
   readonly startLine: number

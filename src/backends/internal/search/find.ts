@@ -1,11 +1,11 @@
 /**
- * Looking for literal text in linear time, whatever the texts are.
+ * Finds literal text in linear time.
  *
  * `String.prototype.indexOf` can take time proportional to the product of both lengths. Here the engine's own search
  * looks for the beginning of the text, and an automaton takes over when that leads astray too often.
  */
 
-/** The longest text that is given to the engine as it is. */
+/** The longest text for the engine's own search. */
 const probeLength = 32
 
 /** Knuth, Morris and Pratt: how much of the needle still stands after a mismatch behind its first n characters. */

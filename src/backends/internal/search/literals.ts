@@ -75,7 +75,7 @@ const usableOf = (texts: Texts | undefined, fold: boolean): Literals | undefined
   return { texts: usable, fold }
 }
 
-/** Finds what lines that match have in them; `undefined` if nothing is known, so that each line must be looked at. */
+/** Finds literals that every matching line contains; `undefined` if there are none, so that all lines must be searched. */
 export const literalsOf = (
   query: Pick<GrepQuery, "ignoreCase" | "pattern" | "regex">
 ): Effect.Effect<Literals | undefined> => {
@@ -88,7 +88,7 @@ export const literalsOf = (
   )
 }
 
-/** Writes what `grep` is told to look for. */
+/** Writes the patterns for `grep`. */
 export const grepArguments = ({ fold, texts }: Literals): ReadonlyArray<string> => [
   ...(fold ? ["-i"] : []),
   "-F",

@@ -22,7 +22,7 @@ export const limitOf = (limit: number | undefined, otherwise = defaultLimit): nu
 /** The most lines of context before and after a match. */
 export const maxContext = 20
 
-/** The number of characters of a line that are given; a longer one is cut around the match. */
+/** The most characters of a line. A longer line is cut around the match. */
 export const maxLineLength = 500
 
 /**
@@ -191,7 +191,7 @@ export const makeFileSearch = (path: string, matcher: Matcher, query: FileQuery)
   /** The beginning of a line that has not ended: no more of it than is searched. */
   let rest = ""
   let isOpen = false
-  /** Tells whether the text so far ended with `\r`: what follows says whether its `\n` is still to come. */
+  /** True if the text so far ended with `\r`, and a `\n` may follow. */
   let afterCr = false
 
   const add = (part: string) => {

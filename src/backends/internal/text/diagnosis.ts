@@ -31,7 +31,7 @@ const linesFrom = (text: string, from: number, to: number): string => {
   return text.slice(start)
 }
 
-/** A line without what ends it. Looked at from the end: an expression would begin at each of many breaks. */
+/** Removes the ending of a line. A regular expression would take quadratic time. */
 const lineText = (text: string, line: number): string => {
   const whole = linesFrom(text, line, line)
   let end = whole.length

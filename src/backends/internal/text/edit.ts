@@ -1,5 +1,5 @@
 /**
- * Edits: replaces literal texts in order, all or none, or gives a diagnosis.
+ * Replaces literal texts in order. If one is missing, it changes nothing and gives a diagnosis.
  *
  * In a file whose lines all end with `\r\n`, replacements with `\n` are converted. Other files need an exact match. `$&` and the like are plain text.
  */

@@ -1,5 +1,5 @@
 /**
- * Forms of a text in which what people and models mix up is the same: line endings, spaces, quotes, case.
+ * Normal forms of a text without the differences that people and models confuse: line endings, spaces, quotes, case.
  *
  * Each aspect can be folded or left. Lines keep their numbers.
  */

@@ -1,5 +1,5 @@
 /**
- * Lines and windows: what a line is, how many there are, and a part of them that fits into a model's context.
+ * Splits text into lines, and cuts windows that fit into a model's context.
  *
  * A line ends with `\n`, `\r\n` or a lone `\r`; a last line needs no ending, and an ending begins no further line. So
  * `""` has no line, and `"a"` and `"a\n"` have one. A byte order mark at the beginning of a file is no part of its
@@ -18,7 +18,7 @@ export { boundsOf, defaultLimit, maxWindowBytes, type TextWindow } from "../sear
 
 const byteOrderMark = "\uFEFF"
 
-/** The number of bytes that are decoded at once: of a window, at most this much is read too far. */
+/** The bytes of one step of decoding. A window reads at most this much too far. */
 const pieceLength = 64 * 1024
 
 /** The answer of a file: a window of its text, or its first bytes if it is not text. */
@@ -94,7 +94,7 @@ export const makeWindowReader = (window?: Window): WindowReader => {
 
 const encoder = new TextEncoder()
 
-/** The bytes of a text, in pieces, so that they are not all there at once. */
+/** Encodes a text piece by piece, to save memory. */
 const encode = function* (text: string): Generator<Uint8Array> {
   let from = 0
   while (from < text.length) {

@@ -10,7 +10,7 @@ import * as Path from "../files/path.ts"
 import { maxCharacters } from "../text/render.ts"
 import { showPath } from "./text.ts"
 
-/** The lines that are wanted: a negative `offset` counts from the end, of which `limit` lines are given at most. */
+/** The requested lines. A negative `offset` counts from the end. */
 export interface Lines {
   readonly offset: number
   readonly limit: number

@@ -14,7 +14,7 @@ import { headOf } from "../../../support/text/text.ts"
 import * as CommandRisk from "../../CommandRisk.ts"
 import type { Kit } from "./kit.ts"
 
-/** The part of the output that is given to the model, in characters: its beginning, and more of its end. */
+/** The most characters of the output for the model: its beginning, and more of its end. */
 const headLength = 10_000
 const tailLength = 20_000
 
@@ -39,7 +39,7 @@ export interface ExecuteLimits {
   readonly maxTimeout: Duration.Duration
 }
 
-/** The beginning and the end of an output, of whatever length, and as much of all of it as goes to a file. */
+/** Keeps the beginning and the end of an output, and the text for a file. */
 interface Transcript {
   readonly push: (text: string) => void
   /** The last characters. */

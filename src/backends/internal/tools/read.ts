@@ -16,13 +16,13 @@ import type { Kit } from "./kit.ts"
 import { hold } from "./seen.ts"
 import { filePath, listingDetails, showPath } from "./text.ts"
 
-/** The size of the largest image that is given to a model, in bytes: with more, providers refuse the whole request. */
+/** The most bytes of an image. Providers refuse a request with a larger one. */
 const maxImageBytes = 3_750_000
 
-/** The size of the largest PDF that is given to a model, in bytes. */
+/** The most bytes of a PDF. */
 const maxPdfBytes = 10_000_000
 
-/** The size of the largest recording that is given to a model, in bytes. */
+/** The most bytes of a recording. */
 const maxAudioBytes = 10_000_000
 
 const pdf = "application/pdf"
@@ -50,7 +50,7 @@ export const ls = (kit: Kit): Tool.Tool<Backend.Backend> =>
     }, kit.tell)
   })
 
-/** The bytes of a file as a block, or why the model is not given them. */
+/** Makes a block of a file, or the reason why the model gets none. */
 const attach = Effect.fnUntraced(function* (file: Backend.BinaryFile) {
   const { run } = yield* ToolContext
   const isPdf = file.mimeType === pdf

@@ -18,7 +18,7 @@ const slot = AgentState.family(prefix, { schema: Schema.String, initial: "" })
 
 /** An agent's knowledge of files. All paths are normalised. */
 export interface Seen {
-  /** The version that the agent has seen, `undefined` if it has seen none. */
+  /** The version that the agent has seen, if any. */
   readonly get: (path: string) => Effect.Effect<string | undefined>
   readonly set: (path: string, version: string) => Effect.Effect<void>
   /** A file or a directory is at another path now. */
@@ -77,7 +77,7 @@ export const moving = Effect.fnUntraced(function* <E>(
 /** The locks of each run, which is known by its state. */
 const runs = Attached.make<AgentState.Store, Locks.Locks>()
 
-/** Runs work on some paths (normalised) after other calls of the same run, of whatever tool, that work on them. */
+/** Runs work on normalised paths after other calls of the same run that work on them. */
 export const hold = <A, E, R>(
   paths: ReadonlyArray<string>,
   work: (seen: Seen) => Effect.Effect<A, E, R>

@@ -4,7 +4,7 @@ import type { Listing } from "../../../core/Backend.ts"
 import type { Json } from "../../../core/Json.ts"
 import { defined } from "../../../support/json/defined.ts"
 
-/** A path in a line of text: quoted, if it has what would break the line or could pass for something else. */
+/** Writes a path in a line of text. It is quoted if it would break the line or could be misread. */
 export const showPath = (path: string): string => (/[\p{Cc}\u2028\u2029]/u.test(path) ? JSON.stringify(path) : path)
 
 export const filePath = Schema.String.annotate({

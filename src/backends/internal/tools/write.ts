@@ -101,7 +101,7 @@ export const writeFile = (kit: Kit): FileTool =>
     }, kit.tell)
   })
 
-/** The most line numbers that the model is told. */
+/** The most line numbers in a result. */
 const shownPlaces = 20
 
 /** The diffs of all replacements, with their line numbers in the file. */
@@ -150,7 +150,7 @@ export const editFile = (kit: Kit): FileTool =>
         Effect.fnUntraced(function* (seen) {
           const version = yield* seen.get(path)
           if (version === undefined) {
-            // A file that can't be edited at all is told of first.
+            // A file that can't be edited at all is reported first.
             yield* backend.read(path, { limit: 0 })
             return yield* mustRead(kit, path, "then edit it")
           }
