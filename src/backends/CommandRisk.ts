@@ -26,7 +26,7 @@ import { parse, type Simple } from "./internal/risk/words.ts"
  * - `machine`: disks, services, other processes
  * - `history`: commits, of this repository or a remote
  */
-export interface Risk {
+type Risk = {
   readonly kind: "deletes" | "overwrites" | "reaches" | "runs" | "rights" | "machine" | "history"
   readonly detail: string
 }

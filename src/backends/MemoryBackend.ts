@@ -40,7 +40,7 @@ import * as shapes from "./internal/shapes.ts"
 import { utf8Length } from "./internal/text/utf8.ts"
 
 /** Files by path: a text, or bytes. */
-export interface Files {
+type Files = {
   readonly [path: string]: string | Uint8Array
 }
 

@@ -4,17 +4,19 @@ import { Backend, BackendError, Sandbox } from "effect-deepagents"
 import { CompositeBackend, MemoryBackend } from "effect-deepagents/backends"
 import { files } from "./CompositeBackend.requests.ts"
 
-const memory = (contents: MemoryBackend.Files = {}) => MemoryBackend.make({ files: contents })
+const memory = (contents: Readonly<Record<string, string | Uint8Array>> = {}) => MemoryBackend.make({ files: contents })
 
 const compose = Effect.fnUntraced(function* (
-  contents: MemoryBackend.Files,
-  routes: { readonly [route: string]: MemoryBackend.Files | Backend.Service }
+  contents: Readonly<Record<string, string | Uint8Array>>,
+  routes: { readonly [route: string]: Readonly<Record<string, string | Uint8Array>> | Backend.Service }
 ) {
   const mounts: Record<string, Backend.Service> = {}
   for (const [route, content] of Object.entries(routes)) {
     // A record of files has no operations.
     mounts[route] =
-      typeof content["ls"] === "function" ? (content as Backend.Service) : yield* memory(content as MemoryBackend.Files)
+      typeof content["ls"] === "function"
+        ? (content as Backend.Service)
+        : yield* memory(content as Readonly<Record<string, string | Uint8Array>>)
   }
   return yield* CompositeBackend.make(yield* memory(contents), mounts)
 })

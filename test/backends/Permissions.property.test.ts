@@ -327,7 +327,7 @@ describe("behind rules", () => {
           )
           if (!clash) hidden[path] = text
         }
-        const wrapped = (contents: MemoryBackend.Files) =>
+        const wrapped = (contents: Readonly<Record<string, string | Uint8Array>>) =>
           Effect.flatMap(MemoryBackend.make({ files: contents }), (backend) => Permissions.wrap(backend, rules))
         const without = yield* wrapped(Object.fromEntries(shown))
         const withHidden = yield* wrapped({ ...Object.fromEntries(shown), ...hidden })

@@ -20,7 +20,7 @@ const compiled = (rules: ReadonlyArray<Rule>, otherwise: "allow" | "refuse" = "a
 const verbOf = ({ _tag }: Ruling.Ruling): string => _tag.toLowerCase()
 
 const guarded = Effect.fnUntraced(function* (
-  contents: MemoryBackend.Files,
+  contents: Readonly<Record<string, string | Uint8Array>>,
   rules: ReadonlyArray<Rule>,
   otherwise: "allow" | "refuse" = "allow"
 ) {
