@@ -30,6 +30,8 @@ import { makeService } from "./internal/anthropic/service.ts"
 import { saidIn } from "./internal/anthropic/session.ts"
 import type { Settings } from "./internal/anthropic/settings.ts"
 import * as transport from "./internal/anthropic/transport.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
+import * as shapes from "./internal/shapes.ts"
 import { badResponse, type Origin, reservedParameter } from "./internal/wire/errors.ts"
 import { timeoutOf } from "./internal/wire/guardedFetch.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
@@ -73,8 +75,11 @@ const encodingOf = (options: Options): Encoding => ({
   remote: options.vertex === undefined,
   fields: options.serviceTier === undefined ? {} : { service_tier: options.serviceTier }
 })
+const refuse = makeEffectCheck("anthropic", shapes.anthropicChatModelLayer)
 
 const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError> {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const provider = providerOf(options)
   const secrets = secretsOf(options, [options.apiKey])
   const { send } = yield* transport.make(options, { provider, model: options.model, secrets })

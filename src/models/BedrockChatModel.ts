@@ -25,6 +25,8 @@ import { bedrockFactor, profileOf } from "./internal/anthropic/models.ts"
 import { makeService } from "./internal/anthropic/service.ts"
 import type { Settings } from "./internal/anthropic/settings.ts"
 import * as transport from "./internal/bedrock/transport.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
+import * as shapes from "./internal/shapes.ts"
 import { timeoutOf } from "./internal/wire/guardedFetch.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 
@@ -53,8 +55,11 @@ const provider = "bedrock"
 
 /** The one version that all Claude models on Bedrock accept. Models up to 4.6 reject the SDK's own. */
 const version = "bedrock-2023-05-31"
+const refuse = makeEffectCheck("bedrock", shapes.bedrockChatModelLayer)
 
 const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError> {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const { model } = options
   const secrets = secretsOf(options, [
     options.bearerToken,

@@ -31,6 +31,10 @@ import { makeDecoder } from "./internal/bedrock/decode.ts"
 import { factsOf, familyOf, pricingOf } from "./internal/bedrock/models.ts"
 import { makeWriter } from "./internal/bedrock/request.ts"
 import { makeSessions } from "./internal/turn/session.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
+import * as shapes from "./internal/shapes.ts"
+import { decodeTurn } from "./internal/turn/decodeTurn.ts"
+import { makeMediaWarner } from "./internal/turn/media.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { Origin } from "./internal/wire/errors.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
@@ -64,8 +68,11 @@ export interface Options extends Connection, Overrides {
 }
 
 const provider = "bedrock"
+const refuse = makeEffectCheck("bedrock", shapes.bedrockConverseChatModelLayer)
 
 const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError> {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const { maxOutputTokens, model, stop, temperature, thinking, topP } = options
   const secrets = secretsOf(options, [
     options.bearerToken,

@@ -34,7 +34,9 @@ import { profileOf } from "./internal/anthropic/models.ts"
 import { factsOf as bedrockFacts } from "./internal/bedrock/models.ts"
 import type { ModelFacts } from "./internal/facts/facts.ts"
 import { findModel } from "./internal/openai/models.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
 import { factsAt, gemini, type Server, servers } from "./internal/servers/servers.ts"
+import * as shapes from "./internal/shapes.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
@@ -263,6 +265,8 @@ const addParameters = (model: Service, parameters: JsonObject): Service =>
         }))
       }
 
+const refuseResolve = makeEffectCheck("ChatModels.resolve", shapes.chatModelsResolve)
+
 /**
  * Makes the layer of the model that `spec` names as `provider:model`. The first colon separates them, so a model's name
  * may contain colons. The provider's case, `-` and `_` don't matter.
@@ -277,6 +281,8 @@ export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknow
 > => {
   type E = ModelError | Config.ConfigError | ErrorOf<Own[number]>
   type R = ServicesOf<Own[number]>
+  const refused = refuseResolve(options)
+  if (refused !== undefined) return Layer.effectContext(refused)
   // E and R are unions over all providers.
   const own = (options?.providers ?? []) as ReadonlyArray<Provider<E, R>>
   const all: ReadonlyArray<Provider<E, R>> = [...own, ...providers]

@@ -31,8 +31,12 @@ import { defined } from "../support/json/defined.ts"
 import { type Connection, makeClient } from "./internal/gemini/client.ts"
 import { makeDecoder } from "./internal/gemini/decode.ts"
 import { makeWriter } from "./internal/gemini/request.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
 import { factsAt, gemini } from "./internal/servers/servers.ts"
 import { makeSessions } from "./internal/turn/session.ts"
+import * as shapes from "./internal/shapes.ts"
+import { decodeTurn } from "./internal/turn/decodeTurn.ts"
+import { makeMediaWarner } from "./internal/turn/media.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
@@ -61,8 +65,11 @@ export interface Options extends Connection, Overrides {
 }
 
 const variable = "GEMINI_API_KEY"
+const refuse = makeEffectCheck("gemini", shapes.geminiChatModelLayer)
 
 const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError> {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const { model, vertex } = options
   const provider = vertex === undefined ? "gemini" : "vertex"
   const isHome = vertex === undefined && options.baseURL === undefined

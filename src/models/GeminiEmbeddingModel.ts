@@ -25,6 +25,8 @@ import { type Configured, fromConfigured } from "../core/configured.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
 import { errorOf } from "./internal/gemini/client.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
+import * as shapes from "./internal/shapes.ts"
 import { type EmbeddingOptions, type Api, makeEmbedding } from "./internal/wire/embedding.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
 import { countOf, objectOf, objectsOf, parse } from "./internal/wire/read.ts"
@@ -107,8 +109,11 @@ const onVertex = (options: Options, { accessToken, location = "global", project 
     }
   }
 }
+const refuse = makeEffectCheck("gemini", shapes.geminiEmbeddingModelLayer)
 
 const make = Effect.fn("GeminiEmbeddingModel.make")(function* (options: Options) {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const { baseURL, dimensions, taskType, vertex } = options
   if (vertex !== undefined) {
     const api = onVertex(options, vertex)

@@ -28,6 +28,9 @@ import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeClient, secondsOf } from "./internal/ollama/client.ts"
 import { makeOllamaSessions } from "./internal/ollama/session.ts"
+import { makeSessions } from "./internal/ollama/session.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
+import * as shapes from "./internal/shapes.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 
@@ -82,8 +85,11 @@ const parametersOf = (options: Options): JsonObject => {
     stop
   })
 }
+const refuse = makeEffectCheck("ollama", shapes.ollamaChatModelLayer)
 
 const make = Effect.fnUntraced(function* (options: Options) {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const { model } = options
   const client = yield* makeClient(options, { provider, model })
   const shown = yield* client.show

@@ -24,6 +24,8 @@ import { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
 import { bearer } from "../support/store/redacted.ts"
 import { addressOf, messageOf, secondsOf } from "./internal/ollama/client.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
+import * as shapes from "./internal/shapes.ts"
 import { type EmbeddingOptions, makeEmbedding } from "./internal/wire/embedding.ts"
 import { providerError } from "./internal/wire/errors.ts"
 import { countOf, listOf } from "./internal/wire/read.ts"
@@ -45,8 +47,11 @@ interface Options extends EmbeddingOptions {
 }
 
 const provider = "ollama"
+const refuse = makeEffectCheck("ollama", shapes.ollamaEmbeddingModelLayer)
 
 const make = Effect.fn("OllamaEmbeddingModel.make")(function* (options: Options) {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const { contextWindowTokens, dimensions, keepAlive, model, truncate = false } = options
   const root = addressOf(options.baseURL)
   if (root === undefined) {

@@ -32,6 +32,8 @@ import { makeResponsesDecoder } from "./internal/openai/responsesDecode.ts"
 import { makeResponsesWriter } from "./internal/openai/responsesRequest.ts"
 import { makeApiSessions } from "./internal/openai/session.ts"
 import { jsonOf } from "./internal/openai/settings.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
+import * as shapes from "./internal/shapes.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 
@@ -66,8 +68,11 @@ export interface Options extends Connection, Overrides, Parameters {
   /** Parameters of the API that have no option here, by the API's names. */
   readonly parameters?: JsonObject | undefined
 }
+const refuse = makeEffectCheck("openai", shapes.openAiChatModelLayer)
 
 const make = Effect.fnUntraced(function* (options: Options) {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const { model, parameters = {}, reasoning, store = false } = options
   const provider = targetOf(options) === "azure-openai" ? "azure-openai" : "openai"
   const known = findModel(model)

@@ -28,7 +28,9 @@ import { findModel } from "./internal/openai/models.ts"
 import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.ts"
 import { makeApiSessions } from "./internal/openai/session.ts"
 import { jsonOf } from "./internal/openai/settings.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
 import { factsAt, plain, serverOf, type Ways } from "./internal/servers/servers.ts"
+import * as shapes from "./internal/shapes.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { ThinkTags } from "./internal/turn/thinkTags.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
@@ -66,6 +68,7 @@ const tagsOf = ({ tag }: Ways, { thinkTags: how = "auto" }: Options): ThinkTags 
 
 /** OpenAI's reasoning models refuse the name for the limit of an answer that everybody else knows. */
 const openAi: Ways = { ...plain, maxTokens: "max_completion_tokens" }
+const refuse = makeEffectCheck("openai-compatible", shapes.openAiCompatibleChatModelLayer)
 
 /** Finds the ways of a server and the facts of a model. */
 const lookUp = ({ baseURL, model, provider }: Options, isOpenAi: boolean) => {
@@ -94,6 +97,8 @@ const factsOf = (options: Options, isOpenAi: boolean) => {
 }
 
 const make = Effect.fnUntraced(function* (options: Options) {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const { model, parameters = {} } = options
   const target = targetOf(options)
   const isOpenAi = target !== "other"

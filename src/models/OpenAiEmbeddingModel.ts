@@ -27,6 +27,8 @@ import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
 import { bearer } from "../support/store/redacted.ts"
 import { errorBody, failureOf } from "./internal/openai/failure.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
+import * as shapes from "./internal/shapes.ts"
 import { type EmbeddingOptions, makeEmbedding } from "./internal/wire/embedding.ts"
 import { providerError } from "./internal/wire/errors.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
@@ -45,8 +47,11 @@ import { countOf, objectOf, objectsOf, parse, placeOf } from "./internal/wire/re
 interface Options extends EmbeddingOptions {}
 
 const provider = "openai"
+const refuse = makeEffectCheck("openai", shapes.openAiEmbeddingModelLayer)
 
 const make = Effect.fn("OpenAiEmbeddingModel.make")(function* (options: Options) {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const { baseURL, dimensions, model } = options
   const key =
     options.apiKey ?? (baseURL === undefined ? yield* keyFrom("OPENAI_API_KEY", { provider, model }) : undefined)

@@ -1,6 +1,6 @@
 /** Parts of an agent whose options are wrong: runs of the agent fail with `InvalidAgent`. */
 import * as Predicate from "effect/Predicate"
-import { check } from "../../support/options/check.ts"
+import { type Check, check } from "../../support/options/check.ts"
 import { type Asking, make } from "../Middleware.ts"
 import type { Tool } from "../Tool.ts"
 
@@ -15,6 +15,15 @@ export const makeMiddlewareCheck = (name: string, shape: string): ((options: unk
     const problem = find(options)
     return problem === undefined ? undefined : make({ name, asks: true, check: () => `${name}: ${problem}` })
   }
+}
+
+/** Options and their problem. With a problem they are empty: whatever is made of them never runs. */
+export const readOptions = <Options extends object>(
+  find: Check,
+  options: Options
+): readonly [options: Options, problem: string | undefined] => {
+  const problem = find(options)
+  return problem === undefined ? [options, undefined] : [{} as Options, problem]
 }
 
 /** Makes a tool keep its agent from running, if there is a problem. */

@@ -24,7 +24,9 @@ import { ModelError } from "../../core/ModelError.ts"
 import { revealed, secretsIn } from "../../support/store/redacted.ts"
 import { baseModel, pricing, profileOf } from "../internal/anthropic/models.ts"
 import { findModel } from "../internal/openai/models.ts"
+import { makeEffectCheck } from "../internal/refuse.ts"
 import { factsAt, serverOf } from "../internal/servers/servers.ts"
+import * as shapes from "../internal/shapes.ts"
 import { timeoutOf } from "../internal/wire/guardedFetch.ts"
 import type { Overrides } from "../internal/wire/overrides.ts"
 import { type ProviderTool, type Settings, settingsOf } from "./internal/aiSdk/call.ts"
@@ -76,6 +78,8 @@ const factsOf = ({ modelId, provider }: Pick<LanguageModelV4, "modelId" | "provi
   }
 }
 
+const refuse = makeEffectCheck("AiSdkChatModel", shapes.aiSdkChatModelLayer)
+
 /**
  * Makes a model from a language model of the AI SDK (specification V3 or V4). Only the package of that model is needed.
  * Building the layer fails with `Unsupported` for another specification.
@@ -91,6 +95,8 @@ export const layer = (
   Layer.effect(
     ChatModel,
     Effect.gen(function* () {
+      const refused = refuse(options)
+      if (refused !== undefined) return yield* refused
       const { modelId, provider } = model
       const version: string = model.specificationVersion
       if (version !== "v3" && version !== "v4") {

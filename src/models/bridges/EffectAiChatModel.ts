@@ -27,7 +27,9 @@ import * as Stream from "effect/Stream"
 import { ChatModel, type ModelRequest, type ModelSession, type ToolDefinition } from "../../core/ChatModel.ts"
 import { IdGenerator } from "../../core/IdGenerator.ts"
 import type { Prices } from "../../core/Usage.ts"
+import { makeLayerCheck } from "../../support/options/check.ts"
 import { toolSchema } from "../internal/schema/toolSchema.ts"
+import * as shapes from "../internal/shapes.ts"
 import { wellFormed } from "../internal/turn/wellFormed.ts"
 import { makeWarner, warned } from "../internal/wire/warned.ts"
 import { toAnnotations } from "./internal/effectAi/definitions.ts"
@@ -112,6 +114,8 @@ const makeSession = (
     return { nextTurn: (request) => Stream.unwrap(begin(request)) }
   })
 
+const refuseLayer = makeLayerCheck("EffectAiChatModel.layer", shapes.effectAiChatModelLayer)
+
 /**
  * A model that asks the `LanguageModel` in context.
  *
@@ -121,6 +125,7 @@ const makeSession = (
  * cache hints are set on the provider's layer instead.
  */
 export const layer = (options?: Options): Layer.Layer<ChatModel, never, LanguageModel.LanguageModel> =>
+  refuseLayer(options) ??
   Layer.effect(
     ChatModel,
     Effect.gen(function* () {

@@ -27,9 +27,12 @@ import type * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Content from "../../core/Content.ts"
 import { isObject, Json, type JsonObject } from "../../core/Json.ts"
+import { readOptions, refuseTools } from "../../core/schema/invalid.ts"
 import * as Tool from "../../core/Tool.ts"
 import { ToolError } from "../../core/ToolError.ts"
 import * as ToolOutput from "../../core/ToolOutput.ts"
+import { check } from "../../support/options/check.ts"
+import * as shapes from "../internal/shapes.ts"
 import { definitionOf, toAnnotations } from "./internal/effectAi/definitions.ts"
 import { callHandler, type Handled } from "./internal/effectAi/handler.ts"
 import { shownParts } from "./internal/effectAi/media.ts"
@@ -61,14 +64,21 @@ const adapt = <R>(tool: AiTool.Any, handled: Effect.Effect<Handled, never, R>, o
 /** Reports whether the agent runs a tool. Providers run their own tools themselves. */
 const runsHere = (tool: AiTool.Any): boolean => !AiTool.isProviderDefined(tool) || tool.requiresHandler
 
+const checkOptions = check(shapes.effectAiToolkitFromToolkit)
+
 const adaptAll = <R>(
   tools: AnyTools,
   handled: Effect.Effect<Handled, never, R>,
-  options: Options<R> | undefined
-): ReadonlyArray<Tool.Tool<R>> =>
-  Object.values(tools)
-    .filter(runsHere)
-    .map((tool) => adapt(tool, handled, options ?? {}))
+  given: Options<R> | undefined
+): ReadonlyArray<Tool.Tool<R>> => {
+  const [options, problem] = readOptions(checkOptions, given ?? {})
+  return refuseTools(
+    problem,
+    Object.values(tools)
+      .filter(runsHere)
+      .map((tool) => adapt(tool, handled, options))
+  )
+}
 
 /**
  * Converts the tools of a toolkit to tools of an agent. They require the toolkit's handlers (`toolkit.toLayer(…)`) and

@@ -22,6 +22,8 @@ import type { LlamaContext } from "node-llama-cpp"
 import { ChatModel, type Service } from "../../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../../core/configured.ts"
 import type { ModelError } from "../../core/ModelError.ts"
+import { makeEffectCheck } from "../internal/refuse.ts"
+import * as shapes from "../internal/shapes.ts"
 import { makeCallWatch } from "./internal/callWatch.ts"
 import { choose, type CodecChoice } from "./internal/codecs/detect.ts"
 import { makeCodecTurns } from "./internal/codecTurn.ts"
@@ -84,6 +86,8 @@ const prefixesIn = (directory: string, { library, llama, path }: Engine, context
     )
   )
 
+const refuse = makeEffectCheck("llama", shapes.llamaChatModelLayer)
+
 /**
  * Loads the model and makes the service. It fails with `Unsupported` without the package or a binary for this machine,
  * with `InvalidRequest` for an invalid file, with `Transport` if a download fails.
@@ -91,6 +95,8 @@ const prefixesIn = (directory: string, { library, llama, path }: Engine, context
 const make = Effect.fn("LlamaChatModel.make")(function* (
   options: Options
 ): Effect.fn.Return<Service, ModelError, Scope.Scope> {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const { contextSize, idle } = options
   if (idle === undefined) return yield* loaded(options)
   const trained = yield* trainedFor({ provider, model: nameOf(options.model) }, options)

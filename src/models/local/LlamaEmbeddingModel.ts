@@ -21,6 +21,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Configured, fromConfigured } from "../../core/configured.ts"
 import type { ModelError } from "../../core/ModelError.ts"
+import { makeEffectCheck } from "../internal/refuse.ts"
+import * as shapes from "../internal/shapes.ts"
 import { load, nameOf, type Source } from "./internal/engine.ts"
 import { loadError } from "./internal/errors.ts"
 
@@ -42,8 +44,11 @@ const normalized = (vector: ReadonlyArray<number>): Array<number> => {
 
 const failure = (reason: AiError.AiErrorReason): AiError.AiError =>
   AiError.make({ module: "LlamaEmbeddingModel", method: "embedMany", reason })
+const refuse = makeEffectCheck("llama", shapes.llamaEmbeddingModelLayer)
 
 const make = Effect.fn("LlamaEmbeddingModel.make")(function* (options: Options) {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const origin = { provider: "llama", model: nameOf(options.model) }
   const { model, threads } = yield* load(origin, options)
   const contextSize = options.contextSize ?? Math.min(contextLimit, model.trainContextSize)

@@ -269,19 +269,20 @@ class InvalidOptions extends Schema.TaggedError<InvalidOptions>()("InvalidOption
   }
 }
 
-const dieOf = (where: string, problem: string): Effect.Effect<never> =>
-  Effect.die(new InvalidOptions({ where, problem }))
+type Fail<E> = (where: string, problem: string, options: unknown) => Effect.Effect<never, E>
+
+const dieOf: Fail<never> = (where, problem) => Effect.die(new InvalidOptions({ where, problem }))
 
 /** Makes the check of an effect's options: wrong ones give an effect that fails, or dies without a failure of its own. */
 export const makeEffectCheck = <E = never>(
   where: string,
   shape: string,
-  fail: (where: string, problem: string) => Effect.Effect<never, E> = dieOf
+  fail: Fail<E> = dieOf
 ): ((options: unknown) => Effect.Effect<never, E> | undefined) => {
   const find = check(shape)
   return (options) => {
     const problem = find(options)
-    return problem === undefined ? undefined : fail(where, problem)
+    return problem === undefined ? undefined : fail(where, problem, options)
   }
 }
 
@@ -289,7 +290,7 @@ export const makeEffectCheck = <E = never>(
 export const makeLayerCheck = <E = never>(
   where: string,
   shape: string,
-  fail?: (where: string, problem: string) => Effect.Effect<never, E>
+  fail?: Fail<E>
 ): ((options: unknown) => Layer.Layer<unknown, E> | undefined) => {
   const refuse = makeEffectCheck(where, shape, fail)
   return (options) => {
