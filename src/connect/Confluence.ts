@@ -5,8 +5,11 @@
  * `write:page:confluence` for changes.
  */
 import * as Schema from "effect/Schema"
+import { readOptions } from "../core/schema/invalid.ts"
+import { check } from "../support/options/check.ts"
 import { type SiteOptions, show } from "./internal/connectors/atlassian.ts"
 import { at, limitField, makeConnector, optionalText, plainOf, text } from "./internal/connectors/client.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** A result of a search. Spaces and people have no content. */
 const Result = Schema.Struct({
@@ -90,9 +93,19 @@ const storageOf = (body: string) => ({
 const id = text("As confluence_search gave it")
 const body = text("Plain text, a paragraph on each line")
 
+const checkTools = check(shapes.confluenceTools)
+
 /** Makes the tools of Confluence. */
-export const tools = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
-  const { change, list, read } = makeConnector({ service: "Confluence", connection, show, baseUrl, root: "/wiki" })
+export const tools = <R = never>(options: SiteOptions<R>) => {
+  const [{ baseUrl, connection }, problem] = readOptions(checkTools, options)
+  const { change, list, read } = makeConnector({
+    problem,
+    service: "Confluence",
+    connection,
+    show,
+    baseUrl,
+    root: "/wiki"
+  })
   return [
     list({
       name: "confluence_search",

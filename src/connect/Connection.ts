@@ -12,6 +12,8 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { ApiKey, type Credential, CredentialStore, OAuthToken } from "../stores/CredentialStore.ts"
+import { makeEffectCheck } from "../support/options/check.ts"
+import * as shapes from "./internal/shapes.ts"
 import { ServiceError } from "./ServiceError.ts"
 
 /** A source of the credential of one account. */
@@ -31,6 +33,8 @@ export const secretOf = (credential: Credential): Redacted.Redacted<string> =>
 const isSame = (one: Credential, other: Credential): boolean =>
   Redacted.value(secretOf(one)) === Redacted.value(secretOf(other))
 
+const refuseStored = makeEffectCheck("Connection.stored", shapes.connectionStored)
+
 /**
  * A connection by the {@link CredentialStore}.
  */
@@ -46,6 +50,8 @@ export const stored = <E = never, R = never, E2 = never, R2 = never>(options: {
   /** A sentence on how to connect, for a person without a connection. */
   readonly how?: string | undefined
 }): Connection<CredentialStore | R | R2> => {
+  const refused = refuseStored(options)
+  if (refused !== undefined) return { service: "service", how: "", credential: () => refused }
   const { namespace, refresh, service } = options
   const name = options.name ?? service.toLowerCase().replaceAll(/\s+/g, "-")
   const how =
@@ -83,6 +89,8 @@ export const stored = <E = never, R = never, E2 = never, R2 = never>(options: {
   }
 }
 
+const refuseFromToken = makeEffectCheck("Connection.fromToken", shapes.connectionFromToken)
+
 /**
  * A connection by the access tokens of `OAuth.accessToken`, or of `OAuth.connect`, which asks a person to sign in. `token`
  * renews a `refused` token. The model reads only `how` to connect; the failure itself goes to the log.
@@ -92,6 +100,8 @@ export const fromToken = <E, R>(options: {
   readonly token: (refused: Redacted.Redacted | undefined) => Effect.Effect<Redacted.Redacted, E, R>
   readonly how?: string | undefined
 }): Connection<R> => {
+  const refused = refuseFromToken(options)
+  if (refused !== undefined) return { service: "service", how: "", credential: () => refused }
   const { service, token } = options
   const how = options.how ?? `Ask the user to sign in to ${service}.`
   return {

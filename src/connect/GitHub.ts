@@ -5,7 +5,10 @@
  */
 import type { Headers } from "effect/http/Headers"
 import * as Schema from "effect/Schema"
+import { readOptions } from "../core/schema/invalid.ts"
+import { check } from "../support/options/check.ts"
 import { at, limitField, makeConnector, type Options, optionalText, text } from "./internal/connectors/client.ts"
+import * as shapes from "./internal/shapes.ts"
 
 export type { Options } from "./internal/connectors/client.ts"
 
@@ -63,10 +66,13 @@ const repository = Schema.String.check(Schema.isPattern(/^[^/\s]+\/[^/\s]+$/)).a
 const number = Schema.Int.annotate({ description: "Its number" })
 const words = text("GitHub's search words")
 
+const checkTools = check(shapes.gitHubTools)
+
 /** Makes the tools of GitHub. */
-export const tools = <R = never>({ baseUrl = "https://api.github.com", connection }: Options<R>) => {
+export const tools = <R = never>(options: Options<R>) => {
+  const [{ baseUrl = "https://api.github.com", connection }, problem] = readOptions(checkTools, options)
   const headers = { accept: "application/vnd.github+json", "x-github-api-version": "2022-11-28" }
-  const { change, list, read } = makeConnector({ service: "GitHub", connection, baseUrl, headers })
+  const { change, list, read } = makeConnector({ problem, service: "GitHub", connection, baseUrl, headers })
   return [
     list({
       name: "github_search_issues",

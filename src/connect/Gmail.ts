@@ -8,10 +8,13 @@ import * as Base64Url from "effect/encoding/Base64Url"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { Backend } from "../core/Backend.ts"
+import { readOptions } from "../core/schema/invalid.ts"
+import { check } from "../support/options/check.ts"
 import { at, limitField, makeConnector, type Options, optionalText, text } from "./internal/connectors/client.ts"
 import { refusal } from "./internal/connectors/google.ts"
 import { failure } from "./internal/connectors/http.ts"
 import { Body, messageOf, rawOf, Wire } from "./internal/connectors/mail.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const Ids = Schema.Struct({
   messages: Schema.optionalKey(Schema.Array(Schema.Struct({ id: Schema.String, threadId: Schema.String }))),
@@ -42,10 +45,14 @@ const draftFields = {
 
 const id = text("As gmail_search gave it")
 
+const checkTools = check(shapes.gmailTools)
+
 /** Makes the tools of Gmail. Attachments are saved to the run's `Backend`. */
-export const tools = <R = never>({ baseUrl = "https://gmail.googleapis.com", connection }: Options<R>) => {
+export const tools = <R = never>(options: Options<R>) => {
+  const [{ baseUrl = "https://gmail.googleapis.com", connection }, problem] = readOptions(checkTools, options)
   const service = "Gmail"
   const { change, listBy, read, readBy, request, stream } = makeConnector({
+    problem,
     service,
     connection,
     refusal,

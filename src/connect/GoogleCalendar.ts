@@ -4,8 +4,11 @@
  * The account's scopes: `calendar.readonly`, and `calendar.events` for changes.
  */
 import * as Schema from "effect/Schema"
+import { readOptions } from "../core/schema/invalid.ts"
+import { check } from "../support/options/check.ts"
 import { at, limitField, makeConnector, type Options, optionalText, text } from "./internal/connectors/client.ts"
 import { refusal } from "./internal/connectors/google.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const Time = Schema.Struct({
   dateTime: Schema.optionalKey(Schema.String),
@@ -45,9 +48,13 @@ const time = (what: string) => text(`${what}: RFC 3339 with an offset, such as 2
 const calendarId = optionalText("Another calendar than the account's own")
 const pathOf = (id = "primary") => at`/calendars/${id}/events`
 
+const checkTools = check(shapes.googleCalendarTools)
+
 /** Makes the tools of Google Calendar. */
-export const tools = <R = never>({ baseUrl = "https://www.googleapis.com", connection }: Options<R>) => {
+export const tools = <R = never>(options: Options<R>) => {
+  const [{ baseUrl = "https://www.googleapis.com", connection }, problem] = readOptions(checkTools, options)
   const { change, list, read } = makeConnector({
+    problem,
     service: "Google Calendar",
     connection,
     refusal,

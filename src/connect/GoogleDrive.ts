@@ -5,10 +5,13 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { readOptions } from "../core/schema/invalid.ts"
+import { check } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { at, limitField, makeConnector, type Options, text } from "./internal/connectors/client.ts"
 import { refusal } from "./internal/connectors/google.ts"
 import { failure, textOf } from "./internal/connectors/http.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const File = Schema.Struct({
   id: Schema.String,
@@ -39,10 +42,20 @@ const exported: { readonly [mimeType: string]: string } = {
   "application/vnd.google-apps.presentation": "text/plain"
 }
 
+const checkTools = check(shapes.googleDriveTools)
+
 /** Makes the tools of Google Drive. */
-export const tools = <R = never>({ baseUrl = "https://www.googleapis.com", connection }: Options<R>) => {
+export const tools = <R = never>(options: Options<R>) => {
+  const [{ baseUrl = "https://www.googleapis.com", connection }, problem] = readOptions(checkTools, options)
   const service = "Google Drive"
-  const { list, readBy, request, sendRaw } = makeConnector({ service, connection, refusal, baseUrl, root: "/drive/v3" })
+  const { list, readBy, request, sendRaw } = makeConnector({
+    problem,
+    service,
+    connection,
+    refusal,
+    baseUrl,
+    root: "/drive/v3"
+  })
   return [
     list({
       name: "google_drive_search_files",

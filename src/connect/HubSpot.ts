@@ -6,7 +6,10 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { readOptions } from "../core/schema/invalid.ts"
+import { check } from "../support/options/check.ts"
 import { at, limitField, makeConnector, type Options, text } from "./internal/connectors/client.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const Kind = Schema.Literals(["contacts", "companies", "deals", "tickets"])
 type Kind = typeof Kind.Type
@@ -59,9 +62,12 @@ const properties = Schema.Record(Schema.String, Schema.String).annotate({
 const id = text("As hubspot_search gave it")
 const pathOf = (kind: Kind, key?: string) => `/crm/v3/objects/${kind}${key === undefined ? "" : at`/${key}`}`
 
+const checkTools = check(shapes.hubSpotTools)
+
 /** Makes the tools of HubSpot. */
-export const tools = <R = never>({ baseUrl = "https://api.hubapi.com", connection }: Options<R>) => {
-  const { change, changeBy, list, read, request } = makeConnector({ service: "HubSpot", connection, baseUrl })
+export const tools = <R = never>(options: Options<R>) => {
+  const [{ baseUrl = "https://api.hubapi.com", connection }, problem] = readOptions(checkTools, options)
+  const { change, changeBy, list, read, request } = makeConnector({ problem, service: "HubSpot", connection, baseUrl })
   return [
     list({
       name: "hubspot_search",

@@ -5,9 +5,12 @@
  */
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
+import { readOptions } from "../core/schema/invalid.ts"
+import { check } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { type SiteOptions, show } from "./internal/connectors/atlassian.ts"
 import { at, limitField, makeConnector, optionalText, text } from "./internal/connectors/client.ts"
+import * as shapes from "./internal/shapes.ts"
 
 export type { SiteOptions } from "./internal/connectors/atlassian.ts"
 
@@ -81,9 +84,19 @@ const fields = ["summary", "status", "issuetype", "priority", "assignee", "repor
 
 const key = text("The key of an issue, such as ENG-12")
 
+const checkTools = check(shapes.jiraTools)
+
 /** Makes the tools of Jira. */
-export const tools = <R = never>({ baseUrl, connection }: SiteOptions<R>) => {
-  const { change, list, read } = makeConnector({ service: "Jira", connection, show, baseUrl, root: "/rest/api/3" })
+export const tools = <R = never>(options: SiteOptions<R>) => {
+  const [{ baseUrl, connection }, problem] = readOptions(checkTools, options)
+  const { change, list, read } = makeConnector({
+    problem,
+    service: "Jira",
+    connection,
+    show,
+    baseUrl,
+    root: "/rest/api/3"
+  })
   return [
     list({
       name: "jira_search",

@@ -6,9 +6,12 @@
 import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
+import { readOptions } from "../core/schema/invalid.ts"
+import { check } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { limitField, makeConnector, type Options, optionalText, text } from "./internal/connectors/client.ts"
 import { type Answer, bearer, jsonOf, type Refusal } from "./internal/connectors/http.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const Named = Schema.Struct({ id: Schema.String, name: Schema.String })
 
@@ -97,9 +100,13 @@ const fieldsOfChange = {
   )
 }
 
+const checkTools = check(shapes.linearTools)
+
 /** Makes the tools of Linear. */
-export const tools = <R = never>({ baseUrl = "https://api.linear.app", connection }: Options<R>) => {
+export const tools = <R = never>(options: Options<R>) => {
+  const [{ baseUrl = "https://api.linear.app", connection }, problem] = readOptions(checkTools, options)
   const { change, list, read } = makeConnector({
+    problem,
     service: "Linear",
     connection,
     baseUrl,

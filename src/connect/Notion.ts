@@ -7,7 +7,10 @@ import * as Effect from "effect/Effect"
 import type { HttpClient } from "effect/http/HttpClient"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import { readOptions } from "../core/schema/invalid.ts"
+import { check } from "../support/options/check.ts"
 import { at, limitField, makeConnector, type Options, text } from "./internal/connectors/client.ts"
+import * as shapes from "./internal/shapes.ts"
 import { ServiceError } from "./ServiceError.ts"
 
 const Rich = Schema.Array(Schema.Struct({ plain_text: Schema.String }))
@@ -94,10 +97,14 @@ const paragraphs = (body: string) =>
 
 const id = text("As notion_search gave it")
 
+const checkTools = check(shapes.notionTools)
+
 /** Makes the tools of Notion. */
-export const tools = <R = never>({ baseUrl = "https://api.notion.com", connection }: Options<R>) => {
+export const tools = <R = never>(options: Options<R>) => {
+  const [{ baseUrl = "https://api.notion.com", connection }, problem] = readOptions(checkTools, options)
   const headers = { "notion-version": "2022-06-28" }
   const { changeBy, list, readBy, request, sendRaw, stream } = makeConnector({
+    problem,
     service: "Notion",
     connection,
     baseUrl,

@@ -23,6 +23,7 @@ import { FileSystem } from "effect/FileSystem"
 import type { HttpClient } from "effect/http/HttpClient"
 import { isObject } from "../core/Json.ts"
 import type * as Tool from "../core/Tool.ts"
+import { makeEffectCheck } from "../support/options/check.ts"
 import { freeNames } from "../support/text/names.ts"
 import { cut } from "../support/text/text.ts"
 import { oneLine } from "../support/text/untrusted.ts"
@@ -33,6 +34,7 @@ import { makeSchemas } from "./internal/openapi/schemas.ts"
 import { findNearest } from "./internal/openapi/search.ts"
 import { type Auth, namesOf, schemesOf } from "./internal/openapi/security.ts"
 import { type Made, makeTool, makePair, type Operation } from "./internal/openapi/tools.ts"
+import * as shapes from "./internal/shapes.ts"
 import { OpenApiError } from "./OpenApiError.ts"
 
 export type { Auth, Operation }
@@ -184,6 +186,10 @@ const fromDocument = Effect.fnUntraced(function* <R>(
   return { tools, operations: made.map(({ operation }) => operation) }
 })
 
+const refuse = makeEffectCheck("OpenApiTools", shapes.openApiToolsMake, (document, problem) =>
+  Effect.fail(new OpenApiError({ document, problem }))
+)
+
 /**
  * Makes tools of a document: its value, or its text as JSON or YAML. Fails if it is no OpenAPI document, or if it lacks
  * an operation that the options name. Schemas that tools can't express are left open, and the parameters of a tool have
@@ -193,6 +199,7 @@ export const make = <R = never>(
   document: unknown,
   options: Options<R> = {}
 ): Effect.Effect<OpenApiTools<R>, OpenApiError> =>
+  refuse(options) ??
   Effect.flatMap(readDocument(document, options.name ?? "given"), (read) =>
     fromDocument(read, options.name ?? "given", undefined, options)
   )
@@ -203,6 +210,8 @@ export const fromUrl = <R = never>(
   options: Options<R> = {}
 ): Effect.Effect<OpenApiTools<R>, OpenApiError, HttpClient> =>
   Effect.gen(function* () {
+    const refused = refuse(options)
+    if (refused !== undefined) return yield* refused
     const from = String(url)
     const label = URL.parse(from)?.host ?? from
     const answer = yield* Effect.mapError(
@@ -218,6 +227,8 @@ export const fromFile = <R = never>(
   options: Options<R> = {}
 ): Effect.Effect<OpenApiTools<R>, OpenApiError, FileSystem> =>
   Effect.gen(function* () {
+    const refused = refuse(options)
+    if (refused !== undefined) return yield* refused
     const fs = yield* FileSystem
     const text = yield* Effect.mapError(
       fs.readFileString(path),

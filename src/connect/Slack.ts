@@ -7,9 +7,12 @@
 import * as HttpBody from "effect/http/HttpBody"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
+import { readOptions } from "../core/schema/invalid.ts"
+import { check } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { limitField, makeConnector, type Options, optionalText, text } from "./internal/connectors/client.ts"
 import { type Answer, jsonOf, type Refusal } from "./internal/connectors/http.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const Message = Schema.Struct({
   ts: Schema.String,
@@ -71,9 +74,12 @@ const refusalOf = (answer: Answer): Refusal | undefined => {
 
 const channel = text("The id of a channel, as slack_list_channels gave it")
 
+const checkTools = check(shapes.slackTools)
+
 /** Makes the tools of Slack. */
-export const tools = <R = never>({ baseUrl = "https://slack.com/api", connection }: Options<R>) => {
-  const { change, list, read } = makeConnector({ service: "Slack", connection, baseUrl, refusal: refusalOf })
+export const tools = <R = never>(options: Options<R>) => {
+  const [{ baseUrl = "https://slack.com/api", connection }, problem] = readOptions(checkTools, options)
+  const { change, list, read } = makeConnector({ problem, service: "Slack", connection, baseUrl, refusal: refusalOf })
   return [
     list({
       name: "slack_search_messages",

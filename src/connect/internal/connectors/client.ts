@@ -10,6 +10,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { fromUnknown } from "../../../core/Json.ts"
+import { refuseTool } from "../../../core/schema/invalid.ts"
 import * as Tool from "../../../core/Tool.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
 import type { Credential } from "../../../stores/CredentialStore.ts"
@@ -130,8 +131,10 @@ export const makeConnector = <R>(setting: {
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly show?: ((credential: Credential) => Shown) | undefined
   readonly refusal?: Call["refusal"]
+  /** The problem of the options, which keeps agents with the tools from running. */
+  readonly problem: string | undefined
 }) => {
-  const { baseUrl, connection, headers, refusal, root = "", service, show = bearer } = setting
+  const { baseUrl = "", connection, headers, problem, refusal, root = "", service, show = bearer } = setting
   const operationOf = (name: string) => name.slice(service.length + 1).replaceAll("_", " ")
   const base = `${baseUrl.replace(/\/+$/, "")}${root}`
 
@@ -181,27 +184,33 @@ export const makeConnector = <R>(setting: {
 
   /** Makes a tool that reads, of several requests. */
   const readBy = <const P extends Tool.Parameters, A, R2>({ about, name, parameters, work }: Composed<P, A, R2>) =>
-    Tool.make(name, {
-      description: about,
-      parameters,
-      annotations: looking,
-      outputLimit: shownCharacters,
-      execute: (args) => Effect.map(work(args), (value) => render(service, value))
-    })
+    refuseTool(
+      problem,
+      Tool.make(name, {
+        description: about,
+        parameters,
+        annotations: looking,
+        outputLimit: shownCharacters,
+        execute: (args) => Effect.map(work(args), (value) => render(service, value))
+      })
+    )
 
   /** Makes a tool that changes something, of several requests. A person decides on each call. */
   const changeBy = <const P extends Tool.Parameters, A, R2>(
     { about, name, parameters, work }: Composed<P, A, R2>,
     annotations: Tool.Annotations = {}
   ) =>
-    Tool.make(name, {
-      description: about,
-      parameters,
-      annotations: { openWorld: true, ...annotations },
-      outputLimit: shownCharacters,
-      needsApproval: true,
-      execute: (args) => Effect.map(work(args), (value) => render(service, value))
-    })
+    refuseTool(
+      problem,
+      Tool.make(name, {
+        description: about,
+        parameters,
+        annotations: { openWorld: true, ...annotations },
+        outputLimit: shownCharacters,
+        needsApproval: true,
+        execute: (args) => Effect.map(work(args), (value) => render(service, value))
+      })
+    )
 
   /** Makes a tool that reads a list, up to the call's `limit`. A list that breaks off is shown up to the break. */
   const listBy = <const P extends Tool.Parameters, A>({
@@ -212,23 +221,26 @@ export const makeConnector = <R>(setting: {
   }: Named<P> & {
     readonly items: (args: Tool.Arguments<P>) => Stream.Stream<A, ServiceError, HttpClient | R>
   }) =>
-    Tool.make(name, {
-      description: about,
-      parameters,
-      annotations: looking,
-      outputLimit: shownCharacters,
-      execute: (args) =>
-        Effect.gen(function* () {
-          const limit = Predicate.hasProperty(args, "limit") && Predicate.isNumber(args.limit) ? args.limit : 20
-          const items: Array<A> = []
-          const end = yield* Effect.result(
-            Stream.runForEach(Stream.take(itemsOf(args), limit), (one) => Effect.sync(() => items.push(one)))
-          )
-          if (Result.isSuccess(end)) return render(service, items)
-          if (items.length === 0) return yield* end.failure
-          return render(service, items, `\nThe list breaks off after these, and is not whole: ${end.failure.message}`)
-        })
-    })
+    refuseTool(
+      problem,
+      Tool.make(name, {
+        description: about,
+        parameters,
+        annotations: looking,
+        outputLimit: shownCharacters,
+        execute: (args) =>
+          Effect.gen(function* () {
+            const limit = Predicate.hasProperty(args, "limit") && Predicate.isNumber(args.limit) ? args.limit : 20
+            const items: Array<A> = []
+            const end = yield* Effect.result(
+              Stream.runForEach(Stream.take(itemsOf(args), limit), (one) => Effect.sync(() => items.push(one)))
+            )
+            if (Result.isSuccess(end)) return render(service, items)
+            if (items.length === 0) return yield* end.failure
+            return render(service, items, `\nThe list breaks off after these, and is not whole: ${end.failure.message}`)
+          })
+      })
+    )
 
   return {
     sendRaw,
