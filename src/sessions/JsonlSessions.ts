@@ -25,8 +25,10 @@ import * as Path from "effect/Path"
 import { type Configured, fromConfigured } from "../core/configured.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import { unavailable } from "./internal/jsonl/log.ts"
 import * as Tables from "./internal/jsonl/tables.ts"
+import * as shapes from "./internal/shapes.ts"
 import { make } from "./internal/store.ts"
 
 /** The options of this module. */
@@ -37,8 +39,11 @@ export interface Options {
   readonly fsync?: boolean | undefined
 }
 
+const refuseLayer = makeLayerCheck("JsonlSessions.layer", shapes.jsonlSessionsLayer)
+
 /** Keeps threads in a folder. Fails with `Unavailable` if it can't make the folder. */
 export const layer = (options: Options): Layer.Layer<SessionStore, SessionError, FileSystem.FileSystem | Path.Path> =>
+  refuseLayer(options) ??
   Layer.effect(
     SessionStore,
     Effect.gen(function* () {

@@ -30,7 +30,9 @@ import * as Layer from "effect/Layer"
 import { Redis } from "effect/persistence/Redis"
 import { type Configured, fromConfigured } from "../core/configured.ts"
 import { SessionStore } from "../core/SessionStore.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import * as Tables from "./internal/redis/tables.ts"
+import * as shapes from "./internal/shapes.ts"
 import { make } from "./internal/store.ts"
 
 /** The options of this module. */
@@ -42,11 +44,14 @@ export interface Options {
   readonly prefix?: string | undefined
 }
 
+const refuseLayer = makeLayerCheck("RedisSessions.layer", shapes.redisSessionsLayer)
+
 /**
  * Keeps threads in the server of the `Redis` service. An operation without a response fails with `Unavailable` after 20
  * seconds.
  */
 export const layer = (options?: Options): Layer.Layer<SessionStore, never, Redis> =>
+  refuseLayer(options) ??
   Layer.effect(
     SessionStore,
     Effect.map(Redis, (redis) => make(Tables.make(redis, options?.prefix ?? "{sessions}:")))

@@ -21,8 +21,10 @@ import type { Checkpoint } from "../core/Checkpoint.ts"
 import { Journal } from "../core/Journal.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import { type Service, SessionStore } from "../core/SessionStore.ts"
+import { makeEffectCheck, makeLayerCheck } from "../support/options/check.ts"
 import { load } from "./internal/checkpoint.ts"
 import * as Copying from "./internal/copying.ts"
+import * as shapes from "./internal/shapes.ts"
 import { type JournalOptions, makeJournal } from "./journal.ts"
 
 export type { Copied } from "./internal/copying.ts"
@@ -40,8 +42,11 @@ export const journal: Layer.Layer<Journal, never, SessionStore> = Layer.effect(
   Effect.map(SessionStore, (store) => makeJournal(store))
 )
 
+const refuseJournalWith = makeLayerCheck("SessionStore.journalWith", shapes.sessionStoreJournalWith)
+
 /** Like {@link journal}, with options. */
 export const journalWith = (options: JournalOptions): Layer.Layer<Journal, never, SessionStore> =>
+  refuseJournalWith(options) ??
   Layer.effect(
     Journal,
     Effect.map(SessionStore, (store) => makeJournal(store, options))
@@ -50,6 +55,8 @@ export const journalWith = (options: JournalOptions): Layer.Layer<Journal, never
 /** Reads the checkpoint of a thread from its beginning: messages, state, usage. `undefined` for an empty thread. */
 export const checkpoint = (threadId: string): Effect.Effect<Checkpoint | undefined, SessionError, SessionStore> =>
   SessionStore.use((store) => Effect.map(load(store, threadId), (loaded) => loaded.checkpoint))
+
+const refuseCopy = makeEffectCheck("SessionStore.copy", shapes.sessionStoreCopy)
 
 /**
  * Copies all threads of a store to another one, with dates, metadata, labels, branches and archived state, and verifies
@@ -65,7 +72,8 @@ export const copy = (
     /** Tells people where the threads are now: the mark of the source and later failures contain it. No passwords. */
     readonly name: string
   }
-): Effect.Effect<Copying.Copied, SessionError | Copying.CopyError> => Copying.copy(source, target, options)
+): Effect.Effect<Copying.Copied, SessionError | Copying.CopyError> =>
+  refuseCopy(options) ?? Copying.copy(source, target, options)
 
 /**
  * Opens a store again after a {@link copy}, and gives the name of the copy. Use it only if nobody wrote to the copy: a

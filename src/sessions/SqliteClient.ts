@@ -35,6 +35,8 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
 import { type Configured, fromConfigured } from "../core/configured.ts"
+import { makeEffectCheck } from "../support/options/check.ts"
+import * as shapes from "./internal/shapes.ts"
 import { lendWay } from "./internal/sql/append.ts"
 import * as Aside from "./internal/sqlite/aside.ts"
 import { inMemory, open } from "./internal/sqlite/connection.ts"
@@ -64,10 +66,14 @@ export interface Service extends SqlClient.SqlClient {
 /** The client of an SQLite file, for code that works with SQLite only. Other code uses `SqlClient`. */
 export class SqliteClient extends Context.Service<SqliteClient, Service>()("effect-deepagents/SqliteClient") {}
 
+const refuse = makeEffectCheck("SqliteClient", shapes.sqliteClientLayer)
+
 /** Opens a client until its scope closes. The failure to open names the file, and says what to do. */
 export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Service, SqlError, Scope.Scope | Reactivity.Reactivity> {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const { file, synchronous = "normal" } = options
   const connection = yield* open(file, synchronous)
   const semaphore = yield* Semaphore.make(1)

@@ -23,6 +23,8 @@ import * as Layer from "effect/Layer"
 import { type Configured, fromConfigured } from "../core/configured.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
 import type { SessionStore } from "../core/SessionStore.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
+import * as shapes from "./internal/shapes.ts"
 import { toFault } from "./internal/sql/client.ts"
 import * as SqliteClient from "./SqliteClient.ts"
 import * as SqlSessions from "./SqlSessions.ts"
@@ -35,8 +37,11 @@ export interface Options {
   readonly synchronous?: "normal" | "full" | undefined
 }
 
+const refuseLayer = makeLayerCheck("SqliteSessions.layer", shapes.sqliteSessionsLayer)
+
 /** Keeps threads in a file. Fails with `Unavailable` or `Corrupt` if it can't open the file. */
 export const layer = (options: Options): Layer.Layer<SessionStore, SessionError> =>
+  refuseLayer(options) ??
   Layer.provide(
     SqlSessions.layer,
     Layer.catch(SqliteClient.layer(options), (error) => {

@@ -25,8 +25,10 @@ import * as Layer from "effect/Layer"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
+import { makeLayerCheck } from "../support/options/check.ts"
 import { failure } from "./internal/failure.ts"
 import * as Keychain from "./internal/keychain.ts"
+import * as shapes from "./internal/shapes.ts"
 import type { StoreError } from "./StoreError.ts"
 
 /** A key for AES-256-GCM. It can't be printed. */
@@ -67,6 +69,8 @@ export const layerConfig = (
     )
   )
 
+const refuseLayerKeychain = makeLayerCheck("CredentialKey.layerKeychain", shapes.credentialKeyLayerKeychain)
+
 /**
  * Keeps the key in the user's keychain: by `security` on macOS, by `secret-tool` (of libsecret) on Linux. The first
  * process makes a random key; start no other one at the same moment, because they may not agree. `service` is the name
@@ -77,6 +81,7 @@ export const layerConfig = (
 export const layerKeychain = (options: {
   readonly service: string
 }): Layer.Layer<CredentialKey, StoreError, ChildProcessSpawner> =>
+  refuseLayerKeychain(options) ??
   Layer.effect(
     CredentialKey,
     Effect.gen(function* () {

@@ -18,10 +18,13 @@ import type { AiError } from "effect/ai/AiError"
 import type { EmbeddingModel } from "effect/ai/EmbeddingModel"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { readOptions, refuseTools } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
+import { check } from "../support/options/check.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
 import { limits, type NewFact, type Query } from "./internal/facts.ts"
+import * as shapes from "./internal/shapes.ts"
 import { type Fact, MemoryStore, recall, remember } from "./MemoryStore.ts"
 import type { StoreError } from "./StoreError.ts"
 
@@ -48,14 +51,16 @@ interface Doors<R> {
   ) => Effect.Effect<ReadonlyArray<Fact>, StoreError | AiError, MemoryStore | R>
 }
 
+const checkMake = check(shapes.memoryToolsMake)
+
 const tools = <E, R, R2>(options: Options<E, R>, { add, find }: Doors<R2>) => {
-  const { namespace } = options
+  const [{ namespace }, problem] = readOptions(checkMake, options)
   const own: Effect.Effect<string, E, R> = typeof namespace === "string" ? Effect.succeed(namespace) : namespace
   const inNamespace = <A, E3, R3>(body: (namespace: string) => Effect.Effect<A, E3, R3>) => Effect.flatMap(own, body)
   const category = Schema.optionalKey(
     Schema.String.annotate({ description: "One word, such as preference, person, project or decision" })
   )
-  return [
+  return refuseTools(problem, [
     Tool.make("remember", {
       description: `Keeps one fact for later conversations, in one sentence that can be understood on its own (at most ${limits.text} characters). Don't keep what matters now only, nor secrets such as passwords and keys.`,
       parameters: { text: Schema.String, category },
@@ -94,7 +99,7 @@ const tools = <E, R, R2>(options: Options<E, R>, { add, find }: Doors<R2>) => {
           )
         )
     })
-  ] as const
+  ])
 }
 
 /** `remember`, `recall` by words, and `forget`. */

@@ -18,8 +18,10 @@ import * as Layer from "effect/Layer"
 import { Redis } from "effect/persistence/Redis"
 import { type Configured, fromConfigured } from "../core/configured.ts"
 import { Ledger } from "../core/Ledger.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import { make } from "./internal/ledger/make.ts"
 import * as Tables from "./internal/ledger/redis.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** The options of this module. */
 type Options = {
@@ -30,8 +32,11 @@ type Options = {
   readonly prefix?: string | undefined
 }
 
+const refuseLayer = makeLayerCheck("RedisLedger.layer", shapes.redisLedgerLayer)
+
 /** Keeps a ledger in the server of the `Redis` service. */
 export const layer = (options?: Options): Layer.Layer<Ledger, never, Redis> =>
+  refuseLayer(options) ??
   Layer.effect(
     Ledger,
     Effect.map(Redis, (redis) => make(Tables.make(redis, options?.prefix ?? "{ledger}:")))

@@ -23,9 +23,11 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { type Configured, fromConfigured } from "../core/configured.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import { failure } from "./internal/failure.ts"
 import * as Files from "./internal/file/table.ts"
 import * as Memory from "./internal/memoryTable.ts"
+import * as shapes from "./internal/shapes.ts"
 import * as Sql from "./internal/sqlTable.ts"
 import type { Table } from "./internal/table.ts"
 import type { StoreError } from "./StoreError.ts"
@@ -60,12 +62,15 @@ type FileOptions = {
   readonly fsync?: boolean | undefined
 }
 
+const refuseLayerFile = makeLayerCheck("Storage.layerFile", shapes.storageLayerFile)
+
 /**
  * Keeps rows in files, for any number of processes of one machine: a folder for each space, with a file of JSON lines
  * that nobody but the owner can read (modes 0700 and 0600). A write is stored whole or not at all, and removed rows are
  * erased from the disk. A space is held in memory while it is used: beyond some thousand rows in one, use SQLite.
  */
 export const layerFile = (options: FileOptions): Layer.Layer<Storage, never, FileSystem.FileSystem | Path.Path> =>
+  refuseLayerFile(options) ??
   Layer.effect(
     Storage,
     Effect.gen(function* () {

@@ -27,9 +27,11 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as AgentEvent from "../core/AgentEvent.ts"
 import { span } from "../support/effect/span.ts"
+import { makeEffectCheck } from "../support/options/check.ts"
 import { nameProblem } from "../support/text/names.ts"
 import { limit, sizeOfText } from "../support/text/size.ts"
 import { boundLimit, corrupt, onName, type Reason } from "./internal/failure.ts"
+import * as shapes from "./internal/shapes.ts"
 import type { Fault, Row } from "./internal/table.ts"
 import { Storage } from "./Storage.ts"
 import type { StoreError } from "./StoreError.ts"
@@ -257,6 +259,8 @@ export const layer: Layer.Layer<TraceStore, never, Storage> = Layer.effect(
 
 const deltas: ReadonlySet<string> = new Set(["TextDelta", "ReasoningDelta", "ToolCallDelta"])
 
+const refuseRecord = makeEffectCheck("TraceStore.record", shapes.traceStoreRecord)
+
 /**
  * Records a stream of events as the trace of its first event's run, and stores each event before it passes on. When the
  * store fails, the stream fails with `StoreError`.
@@ -273,12 +277,13 @@ export const record =
     events: Stream.Stream<AgentEvent.AgentEvent, E, R>
   ): Stream.Stream<AgentEvent.AgentEvent, E | StoreError, R | TraceStore> =>
     Stream.unwrap(
-      Effect.map(TraceStore, (store) => {
-        let runId: string | undefined
-        return Stream.mapArrayEffect(events, (some) => {
-          runId ??= some[0].runId
-          const kept = options?.deltas === true ? some : some.filter((event) => !deltas.has(event._tag))
-          return Effect.as(store.append(runId, kept), some)
+      refuseRecord(options) ??
+        Effect.map(TraceStore, (store) => {
+          let runId: string | undefined
+          return Stream.mapArrayEffect(events, (some) => {
+            runId ??= some[0].runId
+            const kept = options?.deltas === true ? some : some.filter((event) => !deltas.has(event._tag))
+            return Effect.as(store.append(runId, kept), some)
+          })
         })
-      })
     )

@@ -1,0 +1,13 @@
+/** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
+
+export const jsonlSessionsLayer = "folder:s;fsync?:b"
+
+export const redisSessionsLayer = "prefix?:s"
+
+export const sessionStoreCopy = "name:s"
+
+export const sessionStoreJournalWith = "busy?:'queue''refuse';parts?:b"
+
+export const sqliteClientLayer = "file:s;synchronous?:'full''normal';transformQueryNames?:f;transformResultNames?:f"
+
+export const sqliteSessionsLayer = "file:s;synchronous?:'full''normal'"
