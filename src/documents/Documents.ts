@@ -23,8 +23,10 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Document from "../core/Document.ts"
+import { makeEffectCheck } from "../support/options/check.ts"
 import { headOf } from "../support/text/text.ts"
 import * as table from "./internal/formats.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /**
  * All formats of this module, for `DeepAgent`, `FileTools` and {@link Document.find}. Filter the list to allow some, or
@@ -42,6 +44,8 @@ export const stream = (input: Document.Input): Stream.Stream<Document.Piece, Doc
     return format === undefined ? Stream.fail(table.failUnknown()) : Document.readPieces(format, input)
   })
 
+const refuseText = makeEffectCheck("Documents.text", shapes.documentsText)
+
 /**
  * Reads a document as one text, with a line such as `--- page 3 ---` before each named part. The text has at most `limit`
  * characters (default 1,000,000); `truncated` is true if the document has more.
@@ -50,6 +54,7 @@ export const text = (
   input: Document.Input,
   options: { readonly limit?: number | undefined } = {}
 ): Effect.Effect<{ readonly text: string; readonly truncated: boolean }, Document.DocumentError> =>
+  refuseText(options) ??
   Effect.suspend(() => {
     const limit = options.limit ?? 1_000_000
     let whole = ""

@@ -15,8 +15,10 @@
  */
 import type * as Duration from "effect/Duration"
 import * as Layer from "effect/Layer"
+import { makeLayerCheck } from "../support/options/check.ts"
 import { Opener } from "./internal/pdf/pdf.ts"
 import { makeOpener } from "./internal/pdf/pdfThread.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /**
  * `timeout` of one page of a PDF: 20 seconds. `maxMemory` of a thread, in megabytes: 512; a document of less than 50 MB
@@ -27,9 +29,12 @@ export interface Options {
   readonly maxMemory?: number | undefined
 }
 
+const refuseLayer = makeLayerCheck("NodeDocuments.layer", shapes.nodeDocumentsLayer)
+
 /**
  * Reads PDFs in threads with these limits, in `read_file`, `fetch_url` and `Documents` alike. A thread begins with a
  * document and ends with it. A page that takes too long fails with `TimedOut`, a document that takes too much memory
  * with `TooLarge`.
  */
-export const layer = (options: Options = {}): Layer.Layer<never> => Layer.succeed(Opener, makeOpener(options))
+export const layer = (options: Options = {}): Layer.Layer<never> =>
+  refuseLayer(options) ?? Layer.succeed(Opener, makeOpener(options))

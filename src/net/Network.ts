@@ -32,10 +32,12 @@ import * as describing from "../support/http/describe.ts"
 import * as hops from "../support/http/hops.ts"
 import * as rules from "../support/http/rules.ts"
 import { untraced } from "../support/http/untraced.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import { boundResponse } from "./internal/bounds.ts"
 import { type Ask, type CacheOptions, cacheResponses } from "./internal/cache.ts"
 import { sendPlain } from "./internal/fetch.ts"
 import { makeHostLimits } from "./internal/limits.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /**
  * The rules as data, for a file or a store. All of them are optional.
@@ -188,6 +190,8 @@ export const layer = (allRules: Rules): Layer.Layer<HttpClient.HttpClient, never
 const realmOf = ({ allow, allowPrivate, deny, ports, schemes }: Rules): string =>
   JSON.stringify([schemes, allow, deny, ports, allowPrivate])
 
+const refuseLayerCached = makeLayerCheck("Network.layerCached", shapes.networkLayerCached)
+
 /**
  * Adds a cache in a `Persistence` to {@link layer}. It stores responses to GET requests without credentials that have a
  * lifetime or a validator (`ETag`, `Last-Modified`), up to `maxBytes` (5,000,000), for up to `timeToLive` (a day). Stale
@@ -197,7 +201,7 @@ export const layerCached = (
   allRules: Rules,
   options: CacheOptions = {}
 ): Layer.Layer<HttpClient.HttpClient, never, HttpClient.HttpClient | Persistence.Persistence> =>
-  applyRules(allRules, (ask) => cacheResponses(ask, realmOf(allRules), options))
+  refuseLayerCached(options) ?? applyRules(allRules, (ask) => cacheResponses(ask, realmOf(allRules), options))
 
 /** Describes a failed request for a person or a model. */
 export const describe: (error: HttpClientError.HttpClientError) => string = describing.describe

@@ -35,7 +35,9 @@ import * as fills from "../support/http/fill.ts"
 import { Tied, withoutRedirects } from "../support/http/hops.ts"
 import * as proxy from "../support/http/proxy.ts"
 import * as judging from "../support/http/rules.ts"
+import { makeEffectCheck } from "../support/options/check.ts"
 import { mask } from "../support/text/mask.ts"
+import * as shapes from "./internal/shapes.ts"
 import type * as Network from "./Network.ts"
 import { Secrets } from "./Secrets.ts"
 
@@ -141,8 +143,11 @@ const forward = (request: IncomingMessage, path: string, most: number) =>
     )
   })
 
+const refuseStart = makeEffectCheck("NodeEgress.start", shapes.nodeEgressStart)
+
 /** Starts a gateway on loopback, until the scope ends. Provide an `HttpClient` with the same rules: `NodeNetwork.layer`. */
 export const start = (options: Options): Effect.Effect<Egress, never, Scope.Scope | HttpClient.HttpClient | Secrets> =>
+  refuseStart(options) ??
   Effect.gen(function* () {
     const run = yield* FiberSet.makeRuntime<HttpClient.HttpClient | Secrets>()
     const password = randomBytes(24).toString("base64url")

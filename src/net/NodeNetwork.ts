@@ -22,6 +22,8 @@ import type { Persistence } from "effect/persistence/Persistence"
 import { guardedLookup, type Resolve } from "../support/http/connect.ts"
 import * as judging from "../support/http/rules.ts"
 import type { CacheOptions } from "./internal/cache.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
+import * as shapes from "./internal/shapes.ts"
 import * as Network from "./Network.ts"
 
 /** Time limit of a connection, in milliseconds. */
@@ -37,6 +39,8 @@ const layerClient = (rules: Network.Rules, resolve: Resolve | undefined): Layer.
   return NodeHttpClient.layerUndiciOptions({ connect })
 }
 
+const refuseLayer = makeLayerCheck("NodeNetwork.layer", shapes.nodeNetworkLayer)
+
 /**
  * Provides an `HttpClient` under the rules. It judges the address of each connection, so that no name reaches a private
  * address, even with DNS rebinding. It uses no proxy, because a proxy would resolve the names.
@@ -46,11 +50,18 @@ const layerClient = (rules: Network.Rules, resolve: Resolve | undefined): Layer.
 export const layer = (
   rules: Network.Rules,
   options: { readonly resolve?: Resolve | undefined } = {}
-): Layer.Layer<HttpClient> => Layer.provide(Network.layer(rules), layerClient(rules, options.resolve))
+): Layer.Layer<HttpClient> =>
+  refuseLayer(options) ?? Layer.provide(Network.layer(rules), layerClient(rules, options.resolve))
+
+const refuseLayerCached = makeLayerCheck("NodeNetwork.layerCached", shapes.nodeNetworkLayerCached)
 
 /** Adds the cache of `Network.layerCached` to {@link layer}. */
 export const layerCached = (
   rules: Network.Rules,
   options: CacheOptions & { readonly resolve?: Resolve | undefined } = {}
 ): Layer.Layer<HttpClient, never, Persistence> =>
-  Layer.provide(Network.layerCached(rules, options), layerClient(rules, options.resolve))
+  refuseLayerCached(options) ??
+  Layer.provide(
+    Network.layerCached(rules, { maxBytes: options.maxBytes, timeToLive: options.timeToLive }),
+    layerClient(rules, options.resolve)
+  )

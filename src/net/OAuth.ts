@@ -41,8 +41,10 @@ import type { CredentialStore } from "../stores/CredentialStore.ts"
 import type { StoreError } from "../stores/StoreError.ts"
 import * as Way from "../support/http/redirect.ts"
 import type { Redirect } from "../support/http/redirect.ts"
+import { makeEffectCheck, makeLayerCheck } from "../support/options/check.ts"
 import type { Account, Provider, Service, SignIn } from "./internal/oauth/model.ts"
 import { make } from "./internal/oauth/signIns.ts"
+import * as shapes from "./internal/shapes.ts"
 import type { OAuthError } from "./OAuthError.ts"
 
 export type { Provider } from "./internal/oauth/model.ts"
@@ -56,10 +58,13 @@ export const redirectTo = (address: string): Redirect => Way.fixed(address)
 /** Signs people in, and stores tokens by tenant and account in the `CredentialStore`. */
 export class OAuth extends Context.Service<OAuth, Service>()("effect-deepagents/OAuth") {}
 
+const refuseLayer = makeLayerCheck("OAuth.layer", shapes.oAuthLayer)
+
 /** Provides the service. Without a `redirect`, only the device flow works. Pending sign-ins end with the layer. */
 export const layer = (options?: {
   readonly redirect?: Redirect | undefined
-}): Layer.Layer<OAuth, never, CredentialStore | HttpClient> => Layer.effect(OAuth, make(options?.redirect))
+}): Layer.Layer<OAuth, never, CredentialStore | HttpClient> =>
+  refuseLayer(options) ?? Layer.effect(OAuth, make(options?.redirect))
 
 /**
  * Returns a token inside of a tool. If the account is not signed in, or lacks scopes, it asks the person by
@@ -73,6 +78,8 @@ export const connect = (
 ): Effect.Effect<Redacted.Redacted, OAuthError | StoreError | ToolError, OAuth | ToolContext> =>
   OAuth.use((oauth) => oauth.connect(provider, account))
 
+const refuseAccessToken = makeEffectCheck("OAuth.accessToken", shapes.oAuthAccessToken)
+
 /**
  * Returns a token. It renews a token that expires within a minute, or that a service `refused`. Processes share one
  * renewal. It never asks: without a sign-in, it fails with `NotConnected`.
@@ -82,7 +89,7 @@ export const accessToken = (
   account: Account,
   options?: { readonly refused?: Redacted.Redacted | undefined }
 ): Effect.Effect<Redacted.Redacted, OAuthError | StoreError, OAuth> =>
-  OAuth.use((oauth) => oauth.accessToken(provider, account, options))
+  refuseAccessToken(options) ?? OAuth.use((oauth) => oauth.accessToken(provider, account, options))
 
 /**
  * Begins a sign-in outside of a tool, for a page or a command of the application. It returns a pending sign-in again. A
