@@ -125,7 +125,8 @@ interface Composed<P extends Tool.Parameters, A, R> extends Named<P> {
 export const makeConnector = <R>(setting: {
   readonly service: string
   readonly connection: Connection<R>
-  readonly baseUrl: string
+  /** Undefined only if there is a problem. */
+  readonly baseUrl: string | undefined
   /** The path of the API below the address. */
   readonly root?: string
   readonly headers?: Readonly<Record<string, string>> | undefined
