@@ -14,8 +14,9 @@ import { type Alternative, makeReader, type Property } from "./options/shape.ts"
 const isCheck = process.argv.includes("--check")
 const root = resolve(".")
 
-/** Constructors of plain values, which are checked where the values are used or not at all, and tools for tests. */
-const unchecked = /^(?:core\/(?:Message|Content|ToolOutput|ToolError|Ruling|Approval|Sources)|testing\/)/
+/** Constructors of plain values, which can't fail, and tools for tests. */
+const unchecked =
+  /^(?:core\/(?:Message|Content|ToolOutput|ToolError|Ruling|Approval|Sources|AgentState|Question|DocumentFormat)|testing\/|view\/|agents\/Doctor)/
 
 /** A parameter of a public function that takes options. */
 interface Door {

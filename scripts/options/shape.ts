@@ -134,10 +134,11 @@ export const makeReader = (checker: Checker, isOwn: (symbol: Symbol | undefined)
       const { flags } = type
       const alias = type.getAliasSymbol()?.name
       if (flags & (TypeFlags.Undefined | TypeFlags.Never | TypeFlags.Void)) continue
-      if (alias === "Json" || flags & (TypeFlags.AnyOrUnknown | TypeFlags.Instantiable)) letters.add("*")
+      if (alias === "Json" || flags & TypeFlags.AnyOrUnknown) letters.add("*")
       else if (flags & TypeFlags.Null) letters.add("z")
       else if (type.isStringLiteralType()) literals.add(type.value)
       else if (flags & TypeFlags.StringLike) letters.add("s")
+      else if (flags & TypeFlags.Instantiable) letters.add("*")
       else if (flags & (TypeFlags.NumberLike | TypeFlags.BigIntLike)) letters.add("n")
       else if (flags & TypeFlags.BooleanLike) letters.add("b")
       else if (type.isTupleType() || checker.isArrayLikeType(type)) {
@@ -150,6 +151,7 @@ export const makeReader = (checker: Checker, isOwn: (symbol: Symbol | undefined)
         const [index] = indexes
         if (brand !== undefined) letters.add(`${brand}~`)
         else if (["Set", "ReadonlySet"].includes(nameOf(type))) letters.add("t")
+        else if (nameOf(type) === "Iterable") letters.add("a").add("o")
         else if (["Map", "ReadonlyMap"].includes(nameOf(type))) letters.add("m")
         else if (checker.getSignaturesOfType(type, SignatureKind.Call).length > 0) letters.add("f")
         else if (index !== undefined && properties.length === 0) records.push(index.valueType)

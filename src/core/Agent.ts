@@ -284,7 +284,10 @@ const resumption = (compiled: Compiled, options: ResumeOptions, problem: string 
   problem === undefined
     ? handle.run(
         compiled,
-        Checkpoint.resume("checkpoint" in options ? options.checkpoint : undefined, options),
+        Checkpoint.resume("checkpoint" in options ? options.checkpoint : undefined, {
+          decisions: options.decisions,
+          unknownOutcome: options.unknownOutcome
+        }),
         "threadId" in options ? { threadId: options.threadId } : {}
       )
     : Effect.fail(new AgentError({ agent: compiled.definition.name, reason: { _tag: "InvalidInput", problem } }))

@@ -24,6 +24,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { defined } from "../support/json/defined.ts"
+import { check } from "../support/options/check.ts"
 import { version } from "../support/store/version.ts"
 import * as AgentState from "./AgentState.ts"
 import type { Decision, Request } from "./Approval.ts"
@@ -32,6 +33,7 @@ import { Message } from "./Message.ts"
 import type { PreparedCall } from "./Middleware.ts"
 import { decodeVersioned } from "./schema/encoding.ts"
 import type { InvalidEncoding } from "./schema/encoding.ts"
+import * as shapes from "./schema/shapes.ts"
 import { isOpen } from "./thread/history.ts"
 import { openRequests, suspension } from "./thread/suspension.ts"
 import type { ToolOutput } from "./ToolOutput.ts"
@@ -89,6 +91,8 @@ export interface Resume {
   readonly checkpoint: Checkpoint | undefined
   readonly decisions: ReadonlyArray<Decision>
   readonly unknownOutcome: UnknownOutcome
+  /** The problem of the options, which fails the run with `InvalidInput`. */
+  readonly problem?: string | undefined
 }
 
 /** The decisions since a run stopped, and the treatment of calls of which nobody knows whether they took effect. */
@@ -96,6 +100,8 @@ export interface Decided {
   readonly decisions?: ReadonlyArray<Decision> | undefined
   readonly unknownOutcome?: UnknownOutcome | undefined
 }
+
+const checkResume = check(shapes.checkpointResume)
 
 /**
  * Makes an input that resumes a run, for `Agent.stream`, `Agent.start` and chats. `Agent.resume` does the same for
@@ -110,5 +116,6 @@ export const resume = (checkpoint: Checkpoint | undefined, options?: Decided): R
   _tag: "Resume",
   checkpoint,
   decisions: options?.decisions ?? [],
-  unknownOutcome: options?.unknownOutcome ?? "tell"
+  unknownOutcome: options?.unknownOutcome ?? "tell",
+  ...defined({ problem: checkResume(options) })
 })

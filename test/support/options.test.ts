@@ -35,7 +35,7 @@ const fitting = (shape: string): fc.Arbitrary<object> => {
     t: () => fc.constant(new Set()),
     m: () => fc.constant(new Map()),
     z: () => fc.constant(null),
-    "*": () => fc.anything(),
+    "*": () => fc.anything().filter((value) => value !== undefined),
     "'": () => fc.constant(until("'")),
     "~": () => {
       const [name = "", mark = `~${name}`] = until("~").split(":")

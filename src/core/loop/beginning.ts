@@ -46,7 +46,10 @@ const messageProblem = (message: unknown): string | undefined => {
 }
 
 const inputProblem = (input: unknown): string | undefined => {
-  if (typeof input === "string" || Predicate.hasProperty(input, "_tag")) return undefined
+  if (typeof input === "string") return undefined
+  if (Predicate.hasProperty(input, "_tag")) {
+    return Predicate.hasProperty(input, "problem") && typeof input.problem === "string" ? input.problem : undefined
+  }
   if (!Array.isArray(input)) {
     const problem = messageProblem(input)
     return problem === undefined ? undefined : `the input ${problem}`

@@ -15,6 +15,8 @@ export const agentResume = "decisions?:a;unknownOutcome?:'ask''tell'f;checkpoint
 
 export const agentRun = "history?:a;state?:o;threadId?:s"
 
+export const checkpointResume = "decisions?:a;unknownOutcome?:'ask''tell'f"
+
 export const middlewareMake =
   "asks?:b;name:s;inherit?:b;counts?:b;check?:f;state?:a;tools?:[~Tool:prepare~]f;prompt?:fs;beforeAgent?:f;afterAgent?:f;beforeModel?:f;afterModel?:f;rewriteArguments?:f;rulings?:f;wrapModelCall?:f;wrapToolCall?:f"
 

@@ -114,7 +114,7 @@ const matches = (pattern: Pattern, host: string, port: number): boolean =>
 const patternsOf = (given: ReadonlyArray<string> | undefined): ReadonlyArray<Pattern> | undefined =>
   given?.flatMap((text) => (text === "*" ? [] : Option.toArray(Option.fromUndefinedOr(patternOf(text)))))
 
-const decodeRules = Schema.decodeUnknownResult(Rules)
+const decodeRules = Schema.decodeUnknownResult(Rules, { onExcessProperty: "error" })
 
 /** Finds the fault of rules that were never decoded by their schema. */
 const faultOf = (rules: Rules): Refused | undefined => {
