@@ -2,7 +2,7 @@
  * Mistakes of programs without types, as people made them with only the docs. Each line that is printed is a mistake and
  * what its program says.
  */
-import { Cause, Effect, Exit, Layer, Logger, Schema, Stream } from "effect"
+import { Cause, Effect, Exit, Layer, Logger, Stream } from "effect"
 import { Agent, Checkpoint, Middleware, Tool } from "effect-deepagents"
 import { CompositeBackend, MemoryBackend, Permissions } from "effect-deepagents/backends"
 import * as Bash from "effect-deepagents/backends/Bash"
@@ -42,7 +42,7 @@ const run = async (name, make) => {
     const error = Cause.squash(exit.cause)
     tell(name, `${error instanceof TypeError ? "RAW " : ""}${error?.message ?? error}`)
   } catch (error) {
-    tell(name, `RAW ${error}`)
+    tell(name, `RAW ${String(error)}`)
   }
 }
 
@@ -132,7 +132,7 @@ const told = async (name, execute) => {
   const script = TestChatModel.script([TestChatModel.calls([{ name: "t", arguments: {} }]), "ok"])
   const one = withTool({ description: "d", parameters: {}, execute })
   const exit = await Effect.runPromiseExit(Effect.provide(Agent.run(one, "hi"), [script, log]))
-  tell(name, Exit.isFailure(exit) ? `RAW ${Cause.squash(exit.cause)}` : logged.join("\n") || "NOTHING: it ran")
+  tell(name, Exit.isFailure(exit) ? `RAW ${String(Cause.squash(exit.cause))}` : logged.join("\n") || "NOTHING: it ran")
 }
 await told("a tool that gives an object", () => Effect.succeed({ total: 1 }))
 await told("a tool that throws", () => {
