@@ -249,15 +249,20 @@ export interface Options<E = never, R = never> {
     | undefined
   /** Makes the layer of a model. */
   readonly model?: ((spec: string, thinking: AgentFile["thinking"]) => Layer.Layer<ChatModel, E, R>) | undefined
+  /** The calls that need an approval, in all agents of the file. */
   readonly approvals?: HumanInTheLoop.Options | undefined
   /** The rules for untrusted text, as for `Taint.make`. Names of tools that an agent lacks don't count for it. */
   readonly taint?: Taint.Options | undefined
   readonly middleware?: ReadonlyArray<Middleware.Middleware<E, R | Approvals | ToolContext>> | undefined
+  /** The document formats that `read_file` reads as text. */
   readonly documents?: DeepAgent.SubagentOptions["documents"]
+  /** Paths of memory files in the backend. */
   readonly memory?: ReadonlyArray<string> | undefined
+  /** Folders of skills in the backend. */
   readonly skills?: ReadonlyArray<string> | undefined
   /** The schema of the answer. Sub-agents answer with text. */
   readonly output?: Schema.ConstraintCodec<unknown, unknown> | undefined
+  /** The most rounds of a run. Default: the file's value, else 200. */
   readonly maxRounds?: number | undefined
 }
 

@@ -88,7 +88,10 @@ const schemaProblems = (tool: ToolDefinition, all: ReadonlyArray<Dialect>): Read
 /** Lists the tool schemas of an agent that providers would refuse: all providers, or one. */
 export const toolProblems = (
   agent: Agent.Agent<unknown, unknown, unknown>,
-  options?: { readonly provider?: string | undefined }
+  options?: {
+    /** The provider whose rules apply. Default: all providers. */
+    readonly provider?: string | undefined
+  }
 ): ReadonlyArray<string> => {
   const used = options?.provider === undefined ? dialects : [dialectOf(options.provider)]
   return Agent.describe(agent).tools.flatMap((tool) => schemaProblems(tool, used))

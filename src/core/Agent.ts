@@ -127,17 +127,7 @@ export const describe = (agent: Agent<unknown, unknown, unknown>): Description =
   return { name, description, tools: toolset.definitions, maxRounds, toolConcurrency, problem }
 }
 
-/**
- * Makes an agent.
- *
- * - `prompt`: the system prompt, or an effect that makes it once a run
- * - `output`: makes the answer typed, by the model's JSON-schema mode or else by a `final_answer` tool. An answer that
- *   does not decode goes back to the model at most twice
- * - `maxRounds` (50): the most rounds. After them the model answers once more without tools
- * - `toolConcurrency` (8): the most tools that run at once
- * - `stopWhen`: ends the run after a round of tools
- * - `parameters`: sent to the provider with each request
- */
+/** Makes an agent. Wrong options fail its runs with `InvalidAgent`, which names them. */
 export const make = <
   const Tools extends ReadonlyArray<Tool.Tool<unknown>> = ReadonlyArray<Tool.Tool>,
   const Stack extends ReadonlyArray<Middleware.Middleware<unknown, unknown>> = ReadonlyArray<Middleware.Middleware>,
@@ -146,15 +136,28 @@ export const make = <
   PromptE = never,
   PromptR = never
 >(options: {
+  /** The name of the agent, in events, errors and traces. */
   readonly name: string
+  /** Tells other agents what the agent can do. Default: empty. */
   readonly description?: string | undefined
+  /** The system prompt, or an effect that makes it once a run. */
   readonly prompt: string | Effect.Effect<string, PromptE, PromptR>
+  /** The tools that the model may call. Default: none. */
   readonly tools?: Tools | undefined
+  /** The middleware around models and tools, outermost first. Default: none. */
   readonly middleware?: Stack | undefined
+  /**
+   * The schema of the answer. The model answers by its JSON-schema mode, or else by a `final_answer` tool. An answer
+   * that does not decode goes back to the model at most twice. Default: text.
+   */
   readonly output?: Schema.ConstraintCodec<Output, unknown> | StandardSchema<Output> | undefined
+  /** The most rounds of a run. After them the model answers once more without tools. Default: 50. */
   readonly maxRounds?: number | undefined
+  /** The most tools that run at once. Default: 8. */
   readonly toolConcurrency?: number | undefined
+  /** Conditions that end the run after a round of tools. Default: none. */
   readonly stopWhen?: Stops | undefined
+  /** Parameters that each request sends to the provider. Default: none. */
   readonly parameters?: JsonObject | undefined
   // `NoInfer`: a place that accepts any agent (`Agent.asTool(Agent.make(…))`) must not decide the needs of this one.
 }): Agent<
@@ -223,13 +226,21 @@ export const program = <
   E = never,
   R = never
 >(options: {
+  /** The name of the program, in events, errors and traces. */
   readonly name: string
+  /** Tells other agents what the program does. Default: empty. */
   readonly description?: string | undefined
+  /** The schema of the input. Default: text. */
   readonly input?: Schema.ConstraintCodec<In, unknown> | StandardSchema<In> | undefined
+  /** The schema of the output. Default: text. */
   readonly output?: Schema.ConstraintCodec<Output, unknown> | StandardSchema<Output> | undefined
+  /** The tools that `run` may call by its `ToolContext`. Default: none. */
   readonly tools?: Tools | undefined
+  /** The middleware around the calls of the program, outermost first. Default: none. */
   readonly middleware?: Stack | undefined
+  /** The names of the tools of its sub-agents (`Agent.toolNames`), so that rules may name them. Default: none. */
   readonly reaches?: ReadonlySet<string> | undefined
+  /** The work: it gets the decoded input and returns the output. */
   readonly run: (input: NoInfer<In>) => Effect.Effect<NoInfer<Output>, E, R>
 }): Program<
   In,
@@ -454,8 +465,11 @@ export const toToolResult: (result: AgentResult<unknown>) => Effect.Effect<strin
 export const asTool = <O, E, R>(
   agent: Agent<O, E, R>,
   options?: {
+    /** The name of the tool. Default: the agent's name. */
     readonly name?: string | undefined
+    /** The description for the model. Default: the agent's description. */
     readonly description?: string | undefined
+    /** Facts about the tool. Default: `resumable`. */
     readonly annotations?: Tool.Annotations | undefined
   }
 ): Tool.Tool<R | ToolContext> => {

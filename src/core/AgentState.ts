@@ -54,9 +54,17 @@ export type AnySlot = Pick<Slot<never>, "name" | "origin" | "ifTampered"> & {
 
 /** The schema of a slot, its first value, and, if it is shared, the merge of values that meet. */
 export interface SlotOptions<A, I> {
+  /** The schema of the value. It must encode to JSON. */
   readonly schema: Schema.Codec<A, I>
+  /** The value at the start of a run. */
   readonly initial: NoInfer<A>
-  readonly shared?: { readonly merge: (current: NoInfer<A>, incoming: NoInfer<A>) => NoInfer<A> } | undefined
+  /** Shares the slot with all agents of a tree. Default: each agent has its own value. */
+  readonly shared?:
+    | {
+        /** Merges a written value into the current one. It must be associative. */
+        readonly merge: (current: NoInfer<A>, incoming: NoInfer<A>) => NoInfer<A>
+      }
+    | undefined
   /**
    * Marks a slot that gates decide by, with its safe value. With a `SigningKey` in the context of a run, the slot (and
    * slots below its name and a `/`) is signed in the thread; if the signature does not hold, it has this value.

@@ -197,7 +197,13 @@ export const recorded = (request: Request, decision: Decision, now: number): Dec
 type Of = Pick<Request, "id">
 
 /** Lets the call run. */
-export const approve = ({ id }: Of, options?: { readonly always?: boolean | undefined }): Decision => ({
+export const approve = (
+  { id }: Of,
+  options?: {
+    /** Approves all later calls like this one. Default: `false`. */
+    readonly always?: boolean | undefined
+  }
+): Decision => ({
   _tag: "Approve",
   id,
   ...defined({ always: options?.always })

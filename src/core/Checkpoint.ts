@@ -97,7 +97,9 @@ export interface Resume {
 
 /** The decisions since a run stopped, and the treatment of calls of which nobody knows whether they took effect. */
 export interface Decided {
+  /** The decisions on pending requests. Default: none. */
   readonly decisions?: ReadonlyArray<Decision> | undefined
+  /** The treatment of calls whose outcome is unknown after a crash. Default: `"tell"`. */
   readonly unknownOutcome?: UnknownOutcome | undefined
 }
 

@@ -70,9 +70,19 @@ export const reasoning = (value: string, providerData?: JsonObject): ReasoningBl
   providerData === undefined ? { type: "reasoning", text: value } : { type: "reasoning", text: value, providerData }
 
 type SourceInput =
-  | { readonly url: string }
-  | { readonly base64: string; readonly mimeType: string }
-  | { readonly fileId: string }
+  | {
+      /** The URL of the image. */
+      readonly url: string
+    }
+  | {
+      /** The bytes of the image, as base 64. */
+      readonly base64: string /** The media type, such as `image/png`. */
+      readonly mimeType: string
+    }
+  | {
+      /** The id of a file at the provider. */
+      readonly fileId: string
+    }
 
 /** Makes an image block from a URL, base64 data or a provider's file id. */
 export const image = (source: SourceInput): ImageBlock => ({ type: "image", source: toSource(source) })

@@ -80,10 +80,15 @@ export interface Format {
 export const format = (
   name: string,
   options: {
+    /** The media types of the format. */
     readonly mimeTypes: ReadonlyArray<string>
+    /** File name extensions, in lower case and without the dot. */
     readonly extensions: ReadonlyArray<string>
+    /** True for formats whose text is the file itself. Default: `false`. */
     readonly asWritten?: boolean | undefined
+    /** Recognises the format by the first bytes of a file. */
     readonly recognises?: ((bytes: Uint8Array) => boolean) | undefined
+    /** Reads the text of a document, in pieces. */
     readonly read: (input: Input) => Stream.Stream<Piece, DocumentError>
   }
 ): Format => ({ ...options, name, asWritten: options.asWritten ?? false })

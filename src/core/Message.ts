@@ -94,8 +94,11 @@ export const makeId = (): string => globalThis.crypto.randomUUID()
 
 /** The options of any message beside its content. */
 export interface Common {
+  /** The id of the message. Default: a new one. */
   readonly id?: string | undefined
+  /** The part of a program that made the message, such as a summary. Default: the user or the model. */
   readonly source?: string | undefined
+  /** Data that the provider needs back unchanged. */
   readonly providerData?: JsonObject | undefined
 }
 
@@ -115,7 +118,10 @@ export const system = (content: Content.Input, options?: Common): SystemMessage 
 /** Makes a human message; `images` are put after the text. */
 export const human = (
   content: Content.Input,
-  options?: Common & { readonly images?: ReadonlyArray<Parameters<typeof Content.image>[0]> | undefined }
+  options?: Common & {
+    /** Images after the text. Default: none. */
+    readonly images?: ReadonlyArray<Parameters<typeof Content.image>[0]> | undefined
+  }
 ): HumanMessage => ({
   role: "human",
   id: options?.id ?? makeId(),
@@ -130,10 +136,15 @@ export const human = (
 export const ai = (
   content: Content.Input,
   options?: Common & {
+    /** The tool calls of the turn. Default: none. */
     readonly toolCalls?: ReadonlyArray<ToolCall> | undefined
+    /** Calls whose arguments could not be read. Default: none. */
     readonly malformedToolCalls?: ReadonlyArray<MalformedToolCall> | undefined
+    /** The reason that the turn ended. Default: `toolCalls` with calls, else `stop`. */
     readonly stopReason?: TurnStop | undefined
+    /** The tokens and the cost of the turn. */
     readonly usage?: Usage | undefined
+    /** The id of the model that answered. */
     readonly model?: string | undefined
   }
 ): AiMessage => {
@@ -155,7 +166,12 @@ export const ai = (
 /** Makes a tool message, paired with its call by `toolCallId`. */
 export const tool = (
   content: Content.Input,
-  options: Common & { readonly toolCallId: string; readonly toolName: string; readonly isError?: boolean | undefined }
+  options: Common & {
+    /** The id of the call that the message answers. */
+    readonly toolCallId: string /** The name of the tool. */
+    readonly toolName: string /** True for a failed call. Default: `false`. */
+    readonly isError?: boolean | undefined
+  }
 ): ToolMessage => ({
   role: "tool",
   id: options.id ?? makeId(),

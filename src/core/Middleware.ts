@@ -91,6 +91,7 @@ export interface Outcome {
  * middleware fails with passes by outer middleware unseen, and ends the run.
  */
 export interface Parts<out E = never, out R = never> {
+  /** The name of the middleware, in errors and for `Agent.without`. */
   readonly name: string
   /** Makes sub-agents run under it too, outside of their own middleware. */
   readonly inherit?: boolean | undefined
@@ -117,9 +118,13 @@ export interface Parts<out E = never, out R = never> {
   readonly tools?: ReadonlyArray<Tool<R>> | ((run: Run) => Effect.Effect<ReadonlyArray<Tool<R>>, E, R>) | undefined
   /** A section of the system prompt, made once a run, after `beforeAgent`. */
   readonly prompt?: string | ((run: Run) => Effect.Effect<string, E, R>) | undefined
+  /** Runs once, before the first round. A directive ends the run or forces an answer. */
   readonly beforeAgent?: ((run: Run) => Effect.Effect<Directive | void, E, R>) | undefined
+  /** Runs once, after the last round. */
   readonly afterAgent?: ((run: Run, outcome: Outcome) => Effect.Effect<void, E, R>) | undefined
+  /** Runs before each round. A directive ends the run or forces an answer. */
   readonly beforeModel?: ((run: Run) => Effect.Effect<Directive | void, E, R>) | undefined
+  /** Runs after each turn of the model. A directive ends the run or sends the model another message. */
   readonly afterModel?: ((run: Run, message: AiMessage) => Effect.Effect<Directive | void, E, R>) | undefined
   /**
    * Gives calls other arguments before any source rules on them: for each call the new ones, which are decoded, or
@@ -146,6 +151,7 @@ export interface Parts<out E = never, out R = never> {
         run: Run
       ) => Stream.Stream<TurnPart, ModelError | E, R>)
     | undefined
+  /** Changes a call, answers without `next`, or calls `next` again. */
   readonly wrapToolCall?:
     | ((
         call: PreparedCall,

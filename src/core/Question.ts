@@ -47,7 +47,9 @@ export interface Question<out A> {
 export const make = <A>(
   text: string,
   options: {
+    /** The schema of the answer. */
     readonly answer: Schema.ConstraintCodec<A, unknown> | StandardSchema<A>
+    /** Data for the interface that shows the question. Default: none. */
     readonly details?: JsonObject | undefined
   }
 ): Question<A> => {

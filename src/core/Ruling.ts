@@ -88,7 +88,13 @@ export interface Refuse {
 export type Ruling = Allow | Ask | Refuse
 
 /** Lets a call run, as far as this source goes. */
-export const allow = (by: string, options?: { readonly settles?: boolean | undefined }): Allow => ({
+export const allow = (
+  by: string,
+  options?: {
+    /** Settles the call: later sources are not asked. Default: `false`. */
+    readonly settles?: boolean | undefined
+  }
+): Allow => ({
   _tag: "Allow",
   by,
   ...options

@@ -48,10 +48,16 @@ export const keyOf = (url: string): string => {
  */
 export const make = (
   options: {
+    /** The title, at most 300 characters. */
     readonly title?: string | undefined
+    /** An excerpt, at most 500 characters. */
     readonly snippet?: string | undefined
   } & (
-    | { readonly url: string; readonly key?: string | undefined }
+    | {
+        /** The address of the source. */
+        readonly url: string /** The id of a document. Default: the URL. */
+        readonly key?: string | undefined
+      }
     | { readonly key: string; readonly url?: string | undefined }
   )
 ): Cited => {

@@ -55,14 +55,23 @@ import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts
  * - `typed`: the fields of JSON results that hold ids, directory names or addresses, never prose
  */
 export interface Annotations {
+  /** The tool changes nothing. */
   readonly readOnly?: boolean | undefined
+  /** The tool may delete or overwrite something. */
   readonly destructive?: boolean | undefined
+  /** Repeating a call has no further effect. */
   readonly idempotent?: boolean | undefined
+  /** The tool reaches the world outside of this machine. */
   readonly openWorld?: boolean | undefined
+  /** The tool returns large results in parts, so they never go into files. */
   readonly paged?: boolean | undefined
+  /** The same call may return another result the next time (a status, a test run), so repeating it is no circle. */
   readonly volatile?: boolean | undefined
+  /** The tool acts only through inner calls, steps and agents, so a call that a crash cut off is safe to run again. */
   readonly resumable?: boolean | undefined
+  /** The server of the tool, for rules about that server. */
   readonly server?: string | undefined
+  /** The name of the tool on its server. */
   readonly serverTool?: string | undefined
   readonly editsFiles?: boolean | undefined
   readonly runsCommands?: boolean | undefined
@@ -70,8 +79,20 @@ export interface Annotations {
   readonly aliases?: ReadonlyArray<string> | undefined
   readonly lasting?: boolean | undefined
   readonly untrusted?: boolean | undefined
+  /**
+   * The arguments that are addresses (URLs, hosts); `[]` means that no argument chooses where a call goes. For
+   * `Taint` and `HiddenResults`.
+   */
   readonly addresses?: ReadonlyArray<string> | undefined
+  /**
+   * The arguments that are only said, such as the body of a mail; all others choose who, where, which or how much.
+   * For `Taint` and `HiddenResults`.
+   */
   readonly content?: ReadonlyArray<string> | undefined
+  /**
+   * The fields of JSON results that hold ids, directory names or addresses, never prose. For `Taint` and
+   * `HiddenResults`.
+   */
   readonly typed?: ReadonlyArray<string> | undefined
 }
 
@@ -238,16 +259,20 @@ type Encoded<P> =
 /** The arguments of a tool with these parameters, as JSON. */
 export type Given<P> = Encoded<P> extends JsonObject ? Encoded<P> : JsonObject
 
-/**
- * The options of any tool. `reaches` names the tools of its sub-agents (`Agent.toolNames`), so that inherited rules
- * about them are not taken for misspelt ones. `describe` describes a call to the person who decides on it (default: its
- * name and arguments).
- */
+/** The options of any tool. */
 export interface Options {
+  /** Tells the model what the tool does and when to call it. */
   readonly description: string
+  /** Facts about the tool's effects, for gates and people. Default: none. */
   readonly annotations?: Annotations | undefined
+  /**
+   * The most characters of a result or failure; the middle of a longer text is cut. Default:
+   * `ToolOutput.defaultLimit`.
+   */
   readonly outputLimit?: number | undefined
+  /** The names of the tools of its sub-agents (`Agent.toolNames`), so that inherited rules may name them. */
   readonly reaches?: ReadonlySet<string> | undefined
+  /** Describes a call to the person who decides on it. Default: its name and arguments. */
   readonly describe?: ((args: JsonObject) => string) | undefined
 }
 
@@ -329,11 +354,10 @@ const decoderOf = (parameters: Parameters): Decoder<unknown> => {
  * Arguments are decoded with the schema. Common mistakes in form (a number as a string, one object instead of a list,
  * JSON inside a string) are mended if the schema leaves no doubt.
  *
- * `needsApproval`: no call runs before somebody decides on it, in any agent. The `Approvals` service decides while the
- * run waits; an agent that can be suspended ends its run instead. A rule for the tool replaces the question.
+ * With `needsApproval` no call runs before somebody decides on it, in any agent. The `Approvals` service decides while
+ * the run waits; an agent that can be suspended ends its run instead. A rule for the tool replaces the question.
  *
- * `reconcile`: looks up, when a run resumes after a crash, whether an interrupted call took effect (by an idempotency
- * key, an order number). Tools that only read or are idempotent simply run again.
+ * After a crash, tools that only read or are idempotent simply run again; for others, `reconcile` looks up the outcome.
  */
 export const make = <
   const P extends Parameters,
@@ -345,10 +369,15 @@ export const make = <
 >(
   name: string,
   options: Options & {
+    /** The parameters: Schema fields, a struct, a class, or an object schema of another library. */
     readonly parameters: P
     /** Does the work: an Effect, an async function, or a plain value. The model reads the result. */
     readonly execute: (args: Arguments<P>, context: { readonly signal: AbortSignal }) => Work<E, R>
     readonly needsApproval?: Always | ((args: Arguments<P>) => Answer) | undefined
+    /**
+     * Looks up whether an interrupted call took effect (by an idempotency key, an order number), when a run resumes
+     * after a crash.
+     */
     readonly reconcile?: ((args: Arguments<P>) => Effect.Effect<Reconciled, unknown, R2>) | undefined
   }
 ): Made<R | Same<R2>, Always, Answer> & Takes<Given<P>> => {
@@ -375,10 +404,12 @@ export const make = <
 export const dynamic = <E = never, R = never, Always extends true = never, Answer extends Answers = never, R2 = never>(
   name: string,
   options: Options & {
+    /** The JSON Schema of the arguments: an object. */
     readonly parameters: JsonObject
     /** Does the work: an Effect, an async function, or a plain value. The model reads the result. */
     readonly execute: (args: JsonObject, context: { readonly signal: AbortSignal }) => Work<E, R>
     readonly needsApproval?: Always | ((args: JsonObject) => Answer) | undefined
+    /** Looks up whether an interrupted call took effect, when a run resumes after a crash. */
     readonly reconcile?: ((args: JsonObject) => Effect.Effect<Reconciled, unknown, R2>) | undefined
   }
 ): Made<R | Same<R2>, Always, Answer> => {

@@ -30,10 +30,14 @@ export class ToolError extends Schema.TaggedError<ToolError>()("ToolError", {
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
 
-/**
- * Makes the failure that a tool's `execute` usually wants. `isRetryable`: the same call may go better the next time.
- */
-export const make = (message: string, options?: { readonly isRetryable?: boolean | undefined }): ToolError =>
+/** Makes the failure that a tool's `execute` usually wants. */
+export const make = (
+  message: string,
+  options?: {
+    /** True if the same call may succeed the next time. Default: unknown. */
+    readonly isRetryable?: boolean | undefined
+  }
+): ToolError =>
   new ToolError({ reason: "Failed", message, ...(options?.isRetryable === true ? { isRetryable: true } : {}) })
 
 /** Tells whether a value is a {@link ToolError}. */

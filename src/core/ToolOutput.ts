@@ -26,10 +26,15 @@ export interface ToolOutput {
 export const make = (
   content: Content.Input,
   options?: {
+    /** Data for interfaces and logs. The model never reads it. */
     readonly details?: Json | undefined
+    /** True for a failed call. Default: `false`. */
     readonly isError?: boolean | undefined
+    /** Ends the run with this output as its answer. Default: `false`. */
     readonly returnDirect?: boolean | undefined
+    /** Changes to state slots. Default: none. */
     readonly state?: ReadonlyArray<Update> | undefined
+    /** Sources that the output cites. Default: none. */
     readonly sources?: ReadonlyArray<Cited> | undefined
   }
 ): ToolOutput => ({

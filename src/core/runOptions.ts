@@ -16,22 +16,31 @@ import type { HumanMessage, Message } from "./Message.ts"
 /** An input: a text, one message, several, or a resumption (`Checkpoint.resume`). */
 export type Input = string | HumanMessage | ReadonlyArray<Message> | Resume
 
-/**
- * Options of a run.
- *
- * - `history`: the conversation so far, as an earlier result has it. Unanswered calls get an answer, so that every
- *   provider accepts the history
- * - `state`: the state of an earlier result. Pending requests are void with a new input
- * - `threadId`: continues a stored thread, which provides history and state. It needs a `Journal`, and stores each step
- */
+/** Options of a run. */
 export interface RunOptions {
+  /**
+   * The conversation so far, as an earlier result has it. Calls without a result get one, so that every provider
+   * accepts the history.
+   */
   readonly history?: ReadonlyArray<Message> | undefined
+  /** The state of an earlier result. A new input voids its pending requests. */
   readonly state?: Snapshot | undefined
+  /** The stored thread to continue: it provides history and state, and stores each step. It needs a `Journal`. */
   readonly threadId?: string | undefined
 }
 
 /** The checkpoint or the thread that is resumed, and the decisions since. */
-export type ResumeOptions = Decided & ({ readonly checkpoint: Checkpoint } | { readonly threadId: string })
+export type ResumeOptions = Decided &
+  (
+    | {
+        /** The checkpoint to resume, such as an earlier result. */
+        readonly checkpoint: Checkpoint
+      }
+    | {
+        /** The stored thread to resume. */
+        readonly threadId: string
+      }
+  )
 
 const NoSuchOption = "~effect-deepagents/NoSuchOption"
 

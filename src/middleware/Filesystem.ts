@@ -45,16 +45,20 @@ const charactersPerToken = 4
 const preview = { lines: 5, characters: 1_000 } as const
 
 /**
- * `toolResults` and `userMessages` are limits in tokens (20,000 and 50,000), estimated at four characters each; all
- * text of a message counts. Results are stored from 25,000 tokens at the latest, since a model sees no more of one
- * (`ToolOutput.defaultLimit`); `Infinity` turns storing off. `folder` is the place of the files. `keep` (200) limits
- * the stored results and messages: the oldest are deleted first, but none of a run's last two rounds. Other files in
- * the folder are untouched.
+ * Limits of results and messages in a conversation. All text of a message counts. Other files in the folder are
+ * untouched.
  */
 export interface Options {
+  /**
+   * The tokens (four characters each) from which a result goes into a file, 25,000 at the latest; `Infinity` turns it
+   * off. Default: 20,000.
+   */
   readonly toolResults?: number | undefined
+  /** The tokens (four characters each) from which a user's message goes into a file. Default: 50,000. */
   readonly userMessages?: number | undefined
+  /** The folder of the files in the backend. Default: `/large_results`. */
   readonly folder?: string | undefined
+  /** The most stored files. The oldest are deleted first, but none of a run's last two rounds. Default: 200. */
   readonly keep?: number | undefined
 }
 

@@ -54,11 +54,23 @@ export const name = "HumanInTheLoop"
  * - `name`: the name of the rule in the request, its decision and the audit
  */
 export interface Rule<in Args = JsonObject> {
+  /** The name of the rule in requests, decisions and the audit. */
   readonly name?: string | undefined
+  /** Selects the calls to ask about, by the decoded arguments. Default: all calls. */
   readonly when?: ((args: Args) => boolean) | undefined
+  /** The decisions that a person may take. Default: all of them. */
   readonly allow?: ReadonlyArray<Approval.Choice> | undefined
+  /** The people or roles that may decide. Default: anybody. */
   readonly deciders?: ReadonlyArray<string> | undefined
+  /**
+   * Describes a call to the person who decides. Default: the tool's own description of the call, else its name and
+   * arguments.
+   */
   readonly describe?: ((args: Args) => string) | undefined
+  /**
+   * Gives the text that an approval for good is compared by: calls with the same text are covered. Default: the
+   * arguments.
+   */
   readonly likeness?: ((args: Args) => string) | undefined
 }
 
@@ -89,9 +101,13 @@ export const on = <R, Args extends JsonObject>(
  * A rule for a tool (`false` too) replaces its own `needsApproval`.
  */
 export interface Options {
+  /** Rules by tool name: `true` always asks, `false` never asks, a function is the rule's `when`. */
   readonly tools?: { readonly [name: string]: boolean | ((args: JsonObject) => boolean) | Rule } | undefined
+  /** Asks about every other tool with the annotation `destructive`. Default: `false`. */
   readonly destructive?: boolean | undefined
+  /** The time after which a decision expires and the call is asked about again. Default: never. */
   readonly expiresIn?: Duration.Input | undefined
+  /** Applies the rules to sub-agents too. Default: `true`. */
   readonly inherit?: boolean | undefined
 }
 

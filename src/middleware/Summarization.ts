@@ -70,29 +70,24 @@ export const record = slot
 /** The name of the tool by which a model requests a compaction. */
 const compactTool = "compact_conversation"
 
-/**
- * Options of compaction.
- *
- * - `trigger`: the length at which a conversation is compacted: at any of these amounts. 85 % of the window by default
- * - `tail`: the longest end that stays unchanged. 10 % of the window by default, and never over half of the trigger
- * - `contextWindowTokens`: the model's window, if its layer does not know it
- * - `counter`: the token counter; {@link defaultCounter} by default
- * - `model`: another model for the summaries, opened at its first use and closed at the end of the run
- * - `keep`: further content to preserve, as Markdown: it follows each new summary, with up to 10,000 characters
- * - `offload`: whether hidden messages are written to the `Backend` first, so the agent can read them again
- * - `tool`: whether the model gets `compact_conversation`
- * - `background`: whether the run continues while a summary is written; `true` by default. Turn it off for a server
- *   that answers one request at a time
- */
+/** Options of compaction. */
 export interface Options {
+  /** The length at which a conversation is compacted: at any of these amounts. Default: 85 % of the model's window. */
   readonly trigger?: Amount | ReadonlyArray<Amount> | undefined
+  /** The longest end that stays unchanged, never over half of the trigger. Default: 10 % of the model's window. */
   readonly tail?: Amount | undefined
+  /** The model's window in tokens. Default: the window that its layer knows. */
   readonly contextWindowTokens?: number | undefined
+  /** The token counter. Default: {@link defaultCounter}. */
   readonly counter?: Counter | undefined
   readonly model?: Layer.Layer<ChatModel, unknown, unknown> | undefined
   readonly keep?: ((run: Run) => Effect.Effect<string, unknown, unknown>) | undefined
   readonly offload?: boolean | undefined
   readonly tool?: boolean | undefined
+  /**
+   * Continues the run while a summary is written. Turn it off for a server that answers one request at a time.
+   * Default: `true`.
+   */
   readonly background?: boolean | undefined
 }
 

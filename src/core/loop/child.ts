@@ -56,6 +56,7 @@ export const parametersOf = ({
 }
 
 export interface ChildOptions extends Omit<RunOptions, "threadId"> {
+  /** The conversation to continue within the same tool call. Default: a new one. */
   readonly session?: string | undefined
 }
 

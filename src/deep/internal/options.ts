@@ -21,69 +21,83 @@ export interface SummaryOptions extends Pick<
   Summarization.Options,
   "trigger" | "tail" | "contextWindowTokens" | "counter" | "background"
 > {
+  /** The model that writes summaries. Default: the agent's model. */
   readonly model?: Layer.Layer<ChatModel, unknown, unknown> | undefined
 }
 
-/**
- * Options of a sub-agent, which a deep agent has too.
- *
- * - `prompt`: comes first; the profile's and the middleware's sections follow
- * - `tools`: tools beside the file tools
- * - `files`: the file tools (default: all)
- * - `documents`: formats that `read_file` reads as text (`Documents.formats` of `effect-deepagents/documents`)
- * - `execute`: adds `execute`, which needs a `Sandbox`: its time limit, or `true`
- * - `middleware`: your own; a part's name (`parts`) replaces the part
- * - `todos`: whether there is a todo list (default `true`)
- * - `memory`, `skills`: their places in the backend
- * - `agentId`: also reads memory and skills from `/agent` (the user's own folder for this agent, where
- *   `AgentHome.layer` mounts it), `/.deepagents` and `/AGENTS.md` of the project
- * - `summarization`, `largeResults`: options, or `false` to turn them off
- * - `profiles`: model profiles, the built-in ones by default
- * - `output`: the schema of the answer, if it is no text
- * - `maxRounds`: 200 by default
- * - `toolConcurrency`, `stopWhen`, `parameters`: as for `Agent.make`
- */
+/** Options of a sub-agent, which a deep agent has too. */
 export interface SubagentOptions {
+  /** The name of the agent, in events, errors and traces. */
   readonly name: string
+  /** Tells the parent when to choose this agent. Default: empty. */
   readonly description?: string | undefined
+  /** The beginning of the system prompt; sections of the profile and of middleware follow. */
   readonly prompt: string | Effect.Effect<string, unknown, unknown>
+  /** Tools besides the file tools. Default: none. */
   readonly tools?: ReadonlyArray<Tool.Tool<unknown>> | undefined
+  /** The file tools that the agent gets. Default: all of them. */
   readonly files?: FileTools.Options["only"] | undefined
+  /**
+   * Formats that `read_file` reads as text, such as `Documents.formats` of `effect-deepagents/documents`. Default:
+   * none.
+   */
   readonly documents?: FileTools.Options["documents"]
+  /** Adds the tool `execute`, which needs a `Sandbox`: `true`, or its time limits. Default: `false`. */
   readonly execute?: boolean | FileTools.ExecuteOptions | undefined
+  /** Your own middleware. A middleware with the name of a part (`parts`) replaces the part. Default: none. */
   readonly middleware?: ReadonlyArray<Middleware.Middleware<unknown, unknown>> | undefined
+  /** Adds a todo list. Default: `true`. */
   readonly todos?: boolean | undefined
+  /** Paths of memory files in the backend. Default: none. */
   readonly memory?: ReadonlyArray<string> | undefined
+  /** Folders of skills in the backend. Default: none. */
   readonly skills?: ReadonlyArray<string> | undefined
+  /**
+   * Also reads memory and skills from `/agent` (the user's folder for this agent, which `AgentHome.layer` mounts),
+   * `/.deepagents` and `/AGENTS.md`. Default: no id.
+   */
   readonly agentId?: string | undefined
+  /** Options of summaries; `false` turns them off. Default: on. */
   readonly summarization?: SummaryOptions | false | undefined
+  /** Options of large results in files; `false` turns this off. Default: on. */
   readonly largeResults?: Filesystem.Options | false | undefined
+  /** Setups for models. Default: the built-in ones. */
   readonly profiles?: ReadonlyArray<HarnessProfile> | undefined
+  /** The schema of the answer. Default: text. */
   readonly output?: Schema.ConstraintCodec<unknown, unknown> | StandardSchema | undefined
+  /** Parameters that each request sends to the provider. Default: none. */
   readonly parameters?: JsonObject | undefined
+  /** The most rounds of a run. After them the model answers once more without tools. Default: 200. */
   readonly maxRounds?: number | undefined
+  /** The most tools that run at once. Default: 8. */
   readonly toolConcurrency?: number | undefined
+  /** Conditions that end the run after a round of tools. Default: none. */
   readonly stopWhen?: ReadonlyArray<StopWhen.StopWhen<unknown, unknown>> | undefined
 }
 
-/**
- * A deep agent: the options of a sub-agent, and
- *
- * - `subagents`: agents for `task` (`DeepAgent.subagent`, or any `Agent`), which waits for them
- * - `backgroundSubagents`: agents for `start_task`, which does not wait. They need `BackgroundTasks`, and may be on
- *   servers
- * - `generalPurpose`: the sub-agent with this agent's tools and skills; `false` for none, or another description and
- *   prompt. An agent with its name in `subagents` replaces it
- * - `maxDepth`: the deepest nesting of agents (3)
- * - `approvals`: the calls that need an approval, in sub-agents too
- */
+/** Options of a deep agent, besides those of a sub-agent. */
 export interface Options extends SubagentOptions {
+  /** Agents for the tool `task`, which waits for their answer: `DeepAgent.subagent`, or any `Agent`. Default: none. */
   readonly subagents?: Parameters<typeof Subagents.make>[0]["agents"] | undefined
+  /**
+   * Agents for the tool `start_task`, which does not wait. They need `BackgroundTasks`, and may run on servers.
+   * Default: none.
+   */
   readonly backgroundSubagents?: Parameters<typeof BackgroundSubagents.make>[0]["agents"] | undefined
+  /**
+   * The sub-agent with this agent's tools and skills: another description and prompt, or `false` for none. An agent
+   * of its name in `subagents` replaces it. Default: on.
+   */
   readonly generalPurpose?:
     | false
-    | { readonly description?: string | undefined; readonly prompt?: string | undefined }
+    | {
+        /** Tells the agent when to choose it. Default: a built-in text. */
+        readonly description?: string | undefined /** Its system prompt. Default: a built-in text. */
+        readonly prompt?: string | undefined
+      }
     | undefined
+  /** The deepest nesting of agents. Default: 3. */
   readonly maxDepth?: number | undefined
+  /** The calls that need an approval, in sub-agents too. Default: none. */
   readonly approvals?: HumanInTheLoop.Options | undefined
 }

@@ -5,12 +5,14 @@
 import type { Message } from "../../../core/Message.ts"
 
 /**
- * A length of a conversation: a fraction of the model's context window, tokens, or messages. If several are set, all
- * must hold: `{ tokens: 50_000, messages: 20 }` is both.
+ * A length of a conversation. If several amounts are set, all must hold: `{ tokens: 50_000, messages: 20 }` is both.
  */
 export interface Amount {
+  /** A fraction of the model's context window, between 0 and 1. */
   readonly fraction?: number | undefined
+  /** A number of tokens. */
   readonly tokens?: number | undefined
+  /** A number of messages. */
   readonly messages?: number | undefined
 }
 
