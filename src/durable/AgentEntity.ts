@@ -58,7 +58,11 @@ export interface AgentEntity<in out O, in out E, out R> {
  * constant first, because TypeScript infers too little of it inline.
  */
 export const make = <O, E, R>(
-  options: { readonly name: string; readonly agent: Agent.Agent<O, E, R> } & Terms<O, E>
+  options: {
+    /** The name that stored messages refer to: keep it. */
+    readonly name: string /** The agent. Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)` written here. */
+    readonly agent: Agent.Agent<O, E, R>
+  } & Terms<O, E>
 ): AgentEntity<O, E, R> => {
   const known = codecs<O, E>(options)
   return { name: options.name, agent: options.agent, codecs: known, entity: makeEntity(options.name, known) }

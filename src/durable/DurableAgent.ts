@@ -87,7 +87,11 @@ export interface DurableAgent<in out O, in out E, out R> {
  * `Agent.provide(…)` to a constant first, because TypeScript infers too little of it inline.
  */
 export const make = <O, E, R>(
-  options: { readonly name: string; readonly agent: Agent.Agent<O, E, R> } & Terms<O, E>
+  options: {
+    /** The name of the workflow, which stored runs refer to: keep it. */
+    readonly name: string /** The agent. Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)` written here. */
+    readonly agent: Agent.Agent<O, E, R>
+  } & Terms<O, E>
 ): DurableAgent<O, E, R> => {
   const known = codecs<O, E>(options)
   const workflow = Workflow.make(options.name, {

@@ -28,12 +28,11 @@ import { McpServers, type ServerTool, type Service, type Status } from "./McpSer
 /** The name of this middleware: one of yours with it takes its place in a deep agent. */
 export const name = "Mcp"
 
-/**
- * `servers` are the names of those whose tools the agent gets (default: all). `resources: false` leaves out the two
- * tools that list and read resources.
- */
+/** The servers and tools that an agent gets. */
 export interface Options {
+  /** The names of the servers whose tools the agent gets. Default: all servers. */
   readonly servers?: ReadonlyArray<string> | undefined
+  /** Adds the two tools that list and read resources. Default: `true`. */
   readonly resources?: boolean | undefined
 }
 

@@ -58,8 +58,17 @@ interface Input {
  * VS Code asks for. Without a value the default applies, and a server without a default is off.
  */
 export interface Options {
+  /** The program that the file is for. Default: recognised by path and contents. */
   readonly dialect?: Dialect | undefined
+  /**
+   * The directory of the project. Default: the directory of the file, or the parent of its folder `.vscode` or
+   * `.cursor`.
+   */
   readonly workspace?: string | undefined
+  /**
+   * Gives the values that VS Code would ask for. Default: the default of each input; a server whose input has no
+   * default is off.
+   */
   readonly input?: ((input: Input) => Effect.Effect<string | undefined>) | undefined
 }
 

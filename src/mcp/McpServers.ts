@@ -96,8 +96,20 @@ export class McpServers extends Context.Service<McpServers, Service>()("effect-d
  * fails, and the connection stays.
  */
 export interface Options {
+  /**
+   * The directories (paths or `file:` URIs) that servers may work in. Some servers then touch nothing else. Default:
+   * none.
+   */
   readonly roots?: ReadonlyArray<string> | undefined
-  readonly client?: { readonly name: string; readonly version: string } | undefined
+  /** The name and version that servers see. Default: this library. */
+  readonly client?:
+    | {
+        /** The name of the client. */
+        readonly name: string /** The version of the client. */
+        readonly version: string
+      }
+    | undefined
+  /** The largest message in bytes. A call with a larger answer fails, and the connection stays. Default: 16 MiB. */
   readonly maxMessage?: number | undefined
 }
 

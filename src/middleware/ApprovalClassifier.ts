@@ -125,10 +125,13 @@ const refuseLayer = makeLayerCheck("ApprovalClassifier.layer", shapes.approvalCl
  * rest of the run and its sub-agents. A `Warning` (`approval-classifier`) reports that. Decisions are `by` the principal `classifier`, or yours.
  */
 export const layer = <E, R>(options: {
+  /** Judges requests, and gives the verdicts in their order. A missing verdict leaves the request to the person. */
   readonly classify: (
     requests: ReadonlyArray<Approval.Request>
   ) => Effect.Effect<ReadonlyArray<Verdict | undefined>, E, R>
+  /** The time in which requests of all runs are collected, from the first one. Default: 20 seconds. */
   readonly window?: Duration.Input | undefined
+  /** The principal of the decisions. Default: `classifier`. */
   readonly by?: Approval.Principal | undefined
 }): Layer.Layer<Approval.Approvals, never, Approval.Approvals | Exclude<R, Scope.Scope>> =>
   refuseLayer(options) ?? Layer.effect(Approval.Approvals, build(options))
@@ -278,7 +281,7 @@ const textOf = ({ arguments: args, description, path, toolName }: Approval.Reque
  * (`approval-classifier`) outside of the asking run's budget. It quotes the requests and decodes the answer by a
  * schema. A request of more than 8,000 characters, and one that the answer omits or names twice, is left to the person.
  */
-export const byModel = (options: { readonly rules: string }) => {
+export const byModel = (options: { /** The rules in words, by which the model judges. */ readonly rules: string }) => {
   const refused = refuseByModel(options)
   if (refused !== undefined) return () => refused
   const agent = Agent.make({ name: "approval-classifier", prompt: promptOf(options.rules), output: Judged })

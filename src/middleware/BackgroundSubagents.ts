@@ -71,7 +71,12 @@ const refuseMake = makeMiddlewareCheck(name, shapes.backgroundSubagentsMake)
  * the budget of the starting run. It must not depend on resources that end with the parent's run.
  */
 export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
+  /**
+   * The agents: any `Agent`, a fork of the conversation (`Subagents.fork`), or an agent on a server
+   * (`RemoteAgents.make`).
+   */
   readonly agents: Agents
+  /** The deepest nesting of agents. Default: 3. */
   readonly maxDepth?: number | undefined
 }): Middleware.Middleware<never, Services<Agents[number]> | BackgroundTasks | ToolContext> => {
   const refused = refuseMake(options)

@@ -51,16 +51,15 @@ export const slot: AnySlot = known
 /** The supervisor of background tasks. */
 export class BackgroundTasks extends Context.Service<BackgroundTasks, Service>()("effect-deepagents/BackgroundTasks") {}
 
-/**
- * - `maxRunning`: running tasks of one group at most (8)
- * - `maxTotal`: running tasks of all groups at most (64)
- * - `maxDuration`: time after which a task is stopped and fails (1 hour)
- * - `keep`: finished tasks that are kept; the oldest are dropped first (64)
- */
+/** Limits of background tasks. */
 export interface Options {
+  /** The most running tasks of one group. Default: 8. */
   readonly maxRunning?: number | undefined
+  /** The most running tasks of all groups. Default: 64. */
   readonly maxTotal?: number | undefined
+  /** The time after which a task is stopped and fails. Default: 1 hour. */
   readonly maxDuration?: Duration.Input | undefined
+  /** The most finished tasks that are kept; the oldest are dropped first. Default: 64. */
   readonly keep?: number | undefined
 }
 

@@ -62,18 +62,19 @@ export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("Budget
 }
 
 /**
- * Limits of a run and its sub-agents. A kind without a value is unlimited.
- *
- * `tokens` counts input and output of all model calls, retries and side calls included. `cost` is in the currency of
- * the model's prices; a model without prices costs nothing and causes a warning. `toolCalls` counts the calls that the
- * budget allowed. `rounds` counts the turns of all agents except forced final answers. `time` counts from the start of
- * the run, without the time spent waiting for people.
+ * Limits of a run and its sub-agents. A kind without a value is unlimited. A budget without any limit fails the agent's
+ * runs with `InvalidAgent`.
  */
 export interface Limits {
+  /** Input and output tokens of all model calls, retries and side calls included. */
   readonly tokens?: number | undefined
+  /** Money, in the currency of the model's prices. A model without prices costs nothing and causes a warning. */
   readonly cost?: number | undefined
+  /** Tool calls that the budget allows. */
   readonly toolCalls?: number | undefined
+  /** Turns of all agents, except forced final answers. */
   readonly rounds?: number | undefined
+  /** Time since the start of the run, without the time spent waiting for people. */
   readonly time?: Duration.Input | undefined
 }
 
@@ -277,7 +278,10 @@ const refuseMake = makeMiddlewareCheck(name, shapes.budgetMake)
  * Put it first in the stack: middleware after it does not start when the budget is used up.
  */
 export const make = <const Mode extends "finalAnswer" | "fail">(
-  options: Limits & { readonly onExhausted: Mode }
+  options: Limits & {
+    /** The end at a limit: one more answer without tools (`finalAnswer`), or a failed run (`fail`). */
+    readonly onExhausted: Mode
+  }
 ): Middleware.Middleware<"fail" extends Mode ? BudgetExceeded : never> =>
   // The policy that can fail is used for "fail" only, as the type says.
   (refuseMake(options) ??

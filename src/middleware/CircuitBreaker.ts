@@ -64,8 +64,11 @@ const refuseMake = makeMiddlewareCheck(name, shapes.circuitBreakerMake)
  * model.
  */
 export const make = (options?: {
+  /** The consecutive failed calls that open the circuit. Default: 5. */
   readonly failures?: number | undefined
+  /** The time until one call is tried again, longer at the provider's request. Default: 30 seconds. */
   readonly cooldown?: Duration.Input | undefined
+  /** Selects the failures that count. Default: the retryable ones. */
   readonly when?: ((error: ModelError) => boolean) | undefined
 }): Middleware.Middleware => {
   const refused = refuseMake(options)

@@ -123,11 +123,12 @@ const rulings = ({ above }: Options) => {
   })
 }
 
-/**
- * Limits of a fan-out. `above` is the number of sub-agents that may work at once without a question: calls of `task`
- * and `start_task` of one round, and unfinished background tasks.
- */
+/** Limits of a fan-out. */
 export interface Options {
+  /**
+   * The number of sub-agents that may work at once without a question: calls of `task` and `start_task` of one round,
+   * and unfinished background tasks.
+   */
   readonly above: number
 }
 

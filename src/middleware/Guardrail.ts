@@ -70,15 +70,23 @@ export type Mode = "before" | "beside"
  * The effect of a trip: `"fail"` fails the run with {@link GuardrailTripped}; an answer is given in the model's place
  * and ends the run as `refused`.
  */
-export type OnTrip = "fail" | { readonly answer: string }
+export type OnTrip =
+  | "fail"
+  | {
+      /** The answer that takes the model's place. */
+      readonly answer: string
+    }
 
 /** Failures that a guardrail adds to an agent's. */
 export type Tripping<T> = "fail" extends T ? GuardrailTripped : never
 
 /** Options of a guardrail: its check, and what happens on a trip. */
 export interface Options<Subject, E, R, T> {
+  /** The name of the guardrail, in errors and events. */
   readonly name: string
+  /** Passes, or trips with a reason. */
   readonly check: (subject: Subject) => Effect.Effect<Verdict, E, R>
+  /** The effect of a trip. Default: `fail` for inputs and outputs, `answer` for tool calls. */
   readonly onTrip?: T | undefined
 }
 
@@ -154,7 +162,10 @@ const refuseInput = makeMiddlewareCheck("Guardrail", shapes.guardrailInput)
  * and cut off when the check trips. Put it before middleware that asks again (`ModelRetry`) or rewrites messages.
  */
 export const input = <E = never, R = never, const T extends OnTrip = "fail">(
-  options: Options<Input, E, R, T> & { readonly mode?: Mode | undefined }
+  options: Options<Input, E, R, T> & {
+    /** The time of the check: `before` the model is asked, or `beside` it. Default: `before`. */
+    readonly mode?: Mode | undefined
+  }
 ): Middleware.Middleware<E | Tripping<T>, R> => {
   const refused = refuseInput(options)
   if (refused !== undefined) return refused
@@ -211,7 +222,10 @@ const refuseOutput = makeMiddlewareCheck("Guardrail", shapes.guardrailOutput)
  * middleware that changes the model's answer.
  */
 export const output = <E = never, R = never, const T extends OnTrip = "fail">(
-  options: Options<Output, E, R, T> & { readonly mode?: Mode | undefined }
+  options: Options<Output, E, R, T> & {
+    /** The time of the check: `before` a turn is shown, or `beside` its stream. Default: `before`. */
+    readonly mode?: Mode | undefined
+  }
 ): Middleware.Middleware<E | Tripping<T>, R> => {
   const refused = refuseOutput(options)
   if (refused !== undefined) return refused
@@ -307,8 +321,11 @@ const refuseToolResults = makeMiddlewareCheck("Guardrail", shapes.guardrailToolR
  * Put it before middleware that changes results, so that it sees the model's view.
  */
 export const toolResults = <E = never, R = never, const T extends "answer" | "fail" = "answer">(options: {
+  /** The name of the guardrail, in errors and events. */
   readonly name: string
+  /** Passes a result, replaces it, or trips with a reason. */
   readonly check: (subject: ToolResult) => Effect.Effect<ResultVerdict, E, R>
+  /** The effect of a trip: the model reads the reason (`answer`), or the run fails (`fail`). Default: `answer`. */
   readonly onTrip?: T | undefined
 }): Middleware.Middleware<E | Tripping<T>, R> => {
   const refused = refuseToolResults(options)

@@ -240,8 +240,14 @@ const refuseMake = makeMiddlewareCheck(name, shapes.handoffsMake)
  * tool result, and answers in its schema itself.
  */
 export const make = <const Agents extends ReadonlyArray<AnyAgent>>(options: {
+  /** The agents that may take over the conversation. */
   readonly agents: Agents
+  /**
+   * Makes the next agent's history from the conversation; it must be pure. Default: all of it, without the handover
+   * calls.
+   */
   readonly filter?: ((history: ReadonlyArray<Message.Message>) => ReadonlyArray<Message.Message>) | undefined
+  /** The most handovers of one run; then this agent must answer. Default: 8. */
   readonly maxTransfers?: number | undefined
 }): Middleware.Middleware<never, Agent.Services<Agents[number]> | ToolContext> => {
   const refused = refuseMake(options)

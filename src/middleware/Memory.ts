@@ -39,12 +39,14 @@ const defaultMaxBytes = 32_768
 /** The number of full-sized files that fit together. */
 const fullFiles = 2
 
-/**
- * `sources` are the files in prompt order: the general ones first. `maxBytes` (32,768) limits the prompt's text of one
- * file. All files together get twice as much, and the last files of the list are cut first.
- */
+/** The files that an agent remembers. */
 export interface Options {
+  /** Paths of memory files in the backend, in prompt order: the general ones first. Missing files are ignored. */
   readonly sources: ReadonlyArray<string>
+  /**
+   * The most bytes of one file in the prompt. All files together get twice as much; the last ones are cut first.
+   * Default: 32,768.
+   */
   readonly maxBytes?: number | undefined
 }
 

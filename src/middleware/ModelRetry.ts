@@ -46,7 +46,9 @@ const refuseMake = makeMiddlewareCheck(name, shapes.modelRetryMake)
  * the call fails at once with the provider's error.
  */
 export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(options?: {
+  /** The waits and their number. Default: 500 ms, doubling, with jitter, for five tries in all. */
   readonly schedule?: S | undefined
+  /** The latest end of a wait, counted from the first failure. Default: 2 minutes. */
   readonly within?: Duration.Input | undefined
 }): Middleware.Middleware<Schedule.Error<S>, Schedule.Env<S>> => {
   const refused = refuseMake(options)

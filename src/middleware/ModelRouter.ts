@@ -140,7 +140,9 @@ const labelOf = <Name extends string>(answer: string, names: ReadonlyArray<Name>
  * Only turns are classified.
  */
 export const byClassifier = <const Name extends string>(options: {
+  /** The models by name, with a description of each. */
   readonly models: { readonly [Key in Name]: string }
+  /** The name of the model that chooses. */
   readonly by: NoInfer<Name>
 }): Rule<Name, never, ChatModel> => {
   const refused = refuseByClassifier(options)
@@ -340,9 +342,19 @@ export const make = <
   const Models extends { readonly [name: string]: AnyLayer },
   const Rules extends ReadonlyArray<Rule<keyof Models & string, unknown, unknown>>
 >(options: {
+  /** The layers of the models, by name. */
   readonly models: Models
+  /** Rules in order: the first one that names a model decides. */
   readonly rules: Rules
+  /**
+   * The model for a conversation that does not fit the chosen one (`ContextOverflow`), from then on in that run.
+   * Default: none.
+   */
   readonly overflow?: (keyof Models & string) | undefined
+  /**
+   * Keeps the first choice for a turn for all later turns of the thread. Without it, each request is decided alone.
+   * Default: `false`.
+   */
   readonly sticky?: boolean | undefined
 }): Middleware.Middleware<
   Layer.Error<Models[keyof Models]> | RuleError<Rules[number]>,

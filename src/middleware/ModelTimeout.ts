@@ -49,8 +49,11 @@ const refuseMake = makeMiddlewareCheck(name, shapes.modelTimeoutMake)
  * `"Infinity"` sets no limit.
  */
 export const make = (options?: {
+  /** The time until the first content (text, reasoning or a tool call). Default: `idle` applies. */
   readonly first?: Duration.Input | undefined
+  /** The longest time without a new part; `"Infinity"` sets no limit. Default: 120 seconds. */
   readonly idle?: Duration.Input | undefined
+  /** The longest time of a call; `"Infinity"` sets no limit. Default: 60 minutes. */
   readonly total?: Duration.Input | undefined
 }): Middleware.Middleware => {
   const refused = refuseMake(options)

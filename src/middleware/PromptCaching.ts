@@ -28,12 +28,17 @@ const marks = ({ messages }: ModelRequest): ReadonlyArray<number> => {
 }
 
 /**
- * `stableTools` (`false`) keeps the tools of a conversation as in its first turn. Tools precede everything else, so a
- * changed tool invalidates the provider's whole cache. With it, a message announces new tools, and the model calls them
- * by the permanent tool `call_tool`. A message also announces removed tools, which no longer run. Sub-agents do not
- * inherit it: give them their own.
+ * Options of cache marks.
+ *
+ * Tools precede everything else in a request, so a changed tool invalidates the provider's whole cache. With
+ * `stableTools`, a message announces new tools, and the model calls them by the permanent tool `call_tool`. A message
+ * also announces removed tools, which no longer run. Sub-agents do not inherit it: give them their own.
  */
 export interface Options {
+  /**
+   * Keeps the tools of a conversation as in its first turn, so that the provider's cache stays valid. Default:
+   * `false`.
+   */
   readonly stableTools?: boolean | undefined
 }
 

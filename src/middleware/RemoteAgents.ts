@@ -40,25 +40,27 @@ import * as shapes from "./internal/shapes.ts"
 
 export type { Protocol }
 
-/**
- * - `name`, `description`: name and description for the model
- * - `url`: the server's address with the path before the API's own; `http:` or `https:`
- * - `agentId`: the assistant or graph (LangGraph), or the agent (Agent Protocol)
- * - `protocol`: `"langgraph"` by default
- * - `headers`: sent with every request; give keys as `Redacted`, which keeps them out of logs, spans and errors
- * - `pollInterval`: time between two polls of a run (2 seconds)
- * - `timeout`: time limit of one request (30 seconds)
- * - `maxBytes`: the largest answer in bytes (10 MiB); a thread is read whole at the end of a run
- */
+/** An agent on a server. */
 export interface Options {
+  /** The name for the model. */
   readonly name: string
+  /** Tells the model when to choose this agent. */
   readonly description: string
+  /** The server's address with the path before the API's own; `http:` or `https:`. */
   readonly url: string
+  /** The assistant or graph (LangGraph), or the agent (Agent Protocol). */
   readonly agentId: string
+  /** The protocol of the server. Default: `langgraph`. */
   readonly protocol?: Protocol | undefined
+  /**
+   * Headers of every request. Give keys as `Redacted`, which keeps them out of logs, spans and errors. Default: none.
+   */
   readonly headers?: Readonly<Record<string, string | Redacted.Redacted<string>>> | undefined
+  /** The time between two polls of a run. Default: 2 seconds. */
   readonly pollInterval?: Duration.Input | undefined
+  /** The time limit of one request. Default: 30 seconds. */
   readonly timeout?: Duration.Input | undefined
+  /** The largest answer in bytes; a thread is read whole at the end of a run. Default: 10 MiB. */
   readonly maxBytes?: number | undefined
 }
 

@@ -71,8 +71,11 @@ const refuseMake = makeMiddlewareCheck(name, shapes.responseCacheMake)
  * is asked and a `Warning` (`response-cache`) reports it.
  */
 export const make = (options?: {
+  /** The time after which an answer expires. Default: never. */
   readonly ttl?: Duration.Input | undefined
+  /** Also stores turns in which the provider ran its own tools, which may have side effects. Default: `false`. */
   readonly providerTools?: boolean | undefined
+  /** Selects the requests whose answers are stored. Default: all requests. */
   readonly when?: ((request: ModelRequest) => boolean) | undefined
 }): Middleware.Middleware<never, KeyValueStore> => {
   const refused = refuseMake(options)

@@ -115,7 +115,9 @@ const refuseGraded = makeMiddlewareCheck(name, shapes.rubricGraded)
  * the agent is sent back. An insufficient answer then stands, with a `Warning` event (`rubric-unmet`).
  */
 export const graded = <E = never, R = never>(options: {
+  /** Grades an answer: satisfied, insufficient with feedback, or unknown. */
   readonly grade: (subject: Subject) => Effect.Effect<Verdict, E, R>
+  /** The most times that the agent is sent back. Default: 3. */
   readonly maxRevisions?: number | undefined
 }): Middleware.Middleware<E, R> => {
   const refused = refuseGraded(options)
@@ -159,7 +161,9 @@ export const graded = <E = never, R = never>(options: {
 
 /** Grades the answer by the agent's own model against criteria. If the verdict is unreadable, the answer stands. */
 export const make = (options: {
+  /** The criteria in words. */
   readonly criteria: string
+  /** The most times that the agent is sent back. Default: 3. */
   readonly maxRevisions?: number | undefined
 }): Middleware.Middleware<ModelError, ChatModel> =>
   refuseMake(options) ?? graded({ maxRevisions: options.maxRevisions, grade: byModel(options.criteria) })

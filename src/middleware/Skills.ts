@@ -91,11 +91,12 @@ interface Known {
   offered: ReadonlyArray<ToolDefinition>
 }
 
-/**
- * `sources` are directories of skills (`<source>/<name>/SKILL.md`), or skills. Of two skills with one name the later
- * wins. Missing sources are ignored.
- */
+/** The places of skills. */
 export interface Options {
+  /**
+   * Directories of skills (`<source>/<name>/SKILL.md`), or skills. Of two skills with one name the later wins.
+   * Missing sources are ignored.
+   */
   readonly sources: ReadonlyArray<string>
 }
 

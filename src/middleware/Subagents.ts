@@ -103,7 +103,9 @@ const refuseMake = makeMiddlewareCheck(name, shapes.subagentsMake)
  * Budgets, approvals and other inherited middleware apply in sub-agents too.
  */
 export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
+  /** The agents that the tool `task` offers. */
   readonly agents: Agents
+  /** The deepest nesting: an agent at that depth does the work itself. Default: 3. */
   readonly maxDepth?: number | undefined
 }): Middleware.Middleware<never, Services<Agents[number]> | ToolContext> =>
   refuseMake(options) ??

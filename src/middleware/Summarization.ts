@@ -80,9 +80,19 @@ export interface Options {
   readonly contextWindowTokens?: number | undefined
   /** The token counter. Default: {@link defaultCounter}. */
   readonly counter?: Counter | undefined
+  /**
+   * The model that writes summaries, opened at its first use and closed at the end of the run. Default: the agent's
+   * model.
+   */
   readonly model?: Layer.Layer<ChatModel, unknown, unknown> | undefined
+  /**
+   * Gives further content to preserve, as Markdown: it follows each new summary, with up to 10,000 characters.
+   * Default: none.
+   */
   readonly keep?: ((run: Run) => Effect.Effect<string, unknown, unknown>) | undefined
+  /** Writes hidden messages to the `Backend` first, so that the agent can read them again. Default: `false`. */
   readonly offload?: boolean | undefined
+  /** Offers the model the tool `compact_conversation`. Default: `false`. */
   readonly tool?: boolean | undefined
   /**
    * Continues the run while a summary is written. Turn it off for a server that answers one request at a time.

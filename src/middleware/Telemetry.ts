@@ -92,7 +92,10 @@ const refuseMake = makeMiddlewareCheck(name, shapes.telemetryMake)
  *
  * First in the stack, a span covers a call with all its retries; last, each try has a span.
  */
-export const make = (options?: { readonly captureContent?: boolean | undefined }): Middleware.Middleware => {
+export const make = (options?: {
+  /** Includes prompts, messages, arguments and results in spans. Default: `false`. */
+  readonly captureContent?: boolean | undefined
+}): Middleware.Middleware => {
   const refused = refuseMake(options)
   if (refused !== undefined) return refused
   const capture = options?.captureContent ?? false

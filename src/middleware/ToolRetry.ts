@@ -49,7 +49,12 @@ export const make = <
   const Tools extends { readonly [name: string]: Policy<unknown, unknown> | false } = {},
   S extends Policy<unknown, unknown> = Policy<never, never>
 >(options?: {
+  /**
+   * The waits and their number, for tools annotated `readOnly` or `idempotent`. Default: 200 ms, doubling, with
+   * jitter, for three tries in all.
+   */
   readonly schedule?: S | undefined
+  /** Schedules by tool name, whatever the annotations say; `false` turns retries off. Default: none. */
   readonly tools?: Tools | undefined
 }): Middleware.Middleware<
   Schedule.Error<S> | Schedule.Error<Tools[keyof Tools]>,

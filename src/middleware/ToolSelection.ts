@@ -76,8 +76,11 @@ const refuseMake = makeMiddlewareCheck(name, shapes.toolSelectionMake)
  * It covers the tools of the agent and its middleware. Put it after middleware that removes tools.
  */
 export const make = (options?: {
+  /** Tools that need no search. Default: none. */
   readonly alwaysOffer?: ReadonlyArray<string> | undefined
+  /** The most tools that one search selects. Default: 5. */
   readonly limit?: number | undefined
+  /** The number of tools that the last human message selects before the model call. Default: 0. */
   readonly preselect?: number | undefined
 }): Middleware.Middleware<never, ToolContext> => {
   const refused = refuseMake(options)

@@ -42,7 +42,9 @@ const refuseMake = makeMiddlewareCheck(name, shapes.toolTimeoutMake)
  * covers all tries together, inside each try.
  */
 export const make = (options: {
+  /** The limit of tools without an entry in `tools`. Default: no limit. */
   readonly default?: Duration.Input | undefined
+  /** Limits by tool name; `"Infinity"` sets no limit. Default: none. */
   readonly tools?: { readonly [name: string]: Duration.Input } | undefined
 }): Middleware.Middleware => {
   const refused = refuseMake(options)
