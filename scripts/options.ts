@@ -121,13 +121,16 @@ problems.push(...unwired.map(({ name, room }) => `${room}: ${name} checks no opt
 const undocumented = new Map<string, string>()
 const seen = new Set<string>()
 const visit = (where: string, fields: ReadonlyArray<Property>): void => {
-  for (const { name, symbol, types } of fields) {
-    const [declaration] = symbol.declarations
-    if (declaration === undefined || !isOwn(symbol) || name.startsWith("~") || name.startsWith("__@")) continue
-    const key = `${declaration.path}:${declaration.index}`
-    if (seen.has(key)) continue
-    seen.add(key)
-    if (checker.getDocumentationCommentOfSymbol(symbol).trim() === "") undocumented.set(key, `${where}.${name}`)
+  for (const { name, symbols, types } of fields) {
+    if (name.startsWith("~") || name.startsWith("__@")) continue
+    for (const symbol of symbols) {
+      const [declaration] = symbol.declarations
+      const key = declaration === undefined ? "" : `${declaration.path}:${declaration.index}`
+      if (!isOwn(symbol) || seen.has(key)) continue
+      seen.add(key)
+      if (checker.getDocumentationCommentOfSymbol(symbol).trim() === "") undocumented.set(key, `${where}.${name}`)
+    }
+    if (where.split(".").length > 6) continue
     const nested = types.flatMap((type) => partsOf(type)).flatMap(alternativesOf)
     if (nested.length > 0) visit(`${where}.${name}`, fieldsOf(nested))
   }

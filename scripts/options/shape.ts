@@ -16,7 +16,8 @@ export interface Property {
   readonly name: string
   readonly isOptional: boolean
   readonly types: ReadonlyArray<Type>
-  readonly symbol: Symbol
+  /** Its declarations, in each alternative. */
+  readonly symbols: ReadonlyArray<Symbol>
 }
 
 /** The parts of an object type. */
@@ -73,23 +74,24 @@ export const makeReader = (checker: Checker, isOwn: (symbol: Symbol | undefined)
 
   /** The properties of one or several alternatives. Only those of all alternatives are required. */
   const fieldsOf = (alternatives: ReadonlyArray<Alternative>): ReadonlyArray<Property> => {
-    const found = new Map<string, { count: number; isOptional: boolean; types: Array<Type>; symbol: Symbol }>()
+    const found = new Map<string, { count: number; isOptional: boolean; types: Array<Type>; symbols: Array<Symbol> }>()
     for (const alternative of alternatives) {
       for (const symbol of propertiesOf(alternative)) {
         const type = checker.getTypeOfSymbol(symbol)
         if (type === undefined) continue
-        const entry = found.get(symbol.name) ?? { count: 0, isOptional: false, types: [], symbol }
+        const entry = found.get(symbol.name) ?? { count: 0, isOptional: false, types: [], symbols: [] }
         entry.count++
         entry.isOptional ||= (symbol.flags & SymbolFlags.Optional) !== 0
         entry.types.push(type)
+        entry.symbols.push(symbol)
         found.set(symbol.name, entry)
       }
     }
-    return [...found].map(([name, { count, isOptional, symbol, types }]) => ({
+    return [...found].map(([name, { count, isOptional, symbols, types }]) => ({
       name,
       isOptional: isOptional || count < alternatives.length,
       types,
-      symbol
+      symbols
     }))
   }
 

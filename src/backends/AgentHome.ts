@@ -32,6 +32,7 @@ const idRule = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 /** The place of an agent's files. */
 type Where = {
   readonly agentId: string
+  /** The folder of all homes. Default: `~/.deepagents`. */
   readonly folder?: string | undefined
 }
 
@@ -55,9 +56,12 @@ const home = (where: Where): Layer.Layer<Backend, BackendError.BackendError> =>
 
 const refuseLayer = makeLayerCheck("AgentHome.layer", shapes.agentHomeLayer)
 
-/** The files of an agent with its home beside them. `folder` holds all homes, `~/.deepagents` by default. */
+/** The files of an agent with its home beside them. */
 export const layer = <E, R>(
-  options: Where & { readonly files: Layer.Layer<Backend, E, R> }
+  options: Where & {
+    /** The files besides the home. */
+    readonly files: Layer.Layer<Backend, E, R>
+  }
 ): Layer.Layer<Backend, E | BackendError.BackendError | CompositeBackend.InvalidRoute, R> =>
   refuseLayer(options) ?? CompositeBackend.layer({ default: options.files, routes: { [mountedAt]: home(options) } })
 
@@ -65,7 +69,10 @@ const refuseLayerSandbox = makeLayerCheck("AgentHome.layerSandbox", shapes.agent
 
 /** Like {@link layer}, beside a sandbox. */
 export const layerSandbox = <E, R>(
-  options: Where & { readonly files: Layer.Layer<Sandbox, E, R> }
+  options: Where & {
+    /** The sandbox besides the home. */
+    readonly files: Layer.Layer<Sandbox, E, R>
+  }
 ): Layer.Layer<Sandbox | Backend, E | BackendError.BackendError | CompositeBackend.InvalidRoute, R> =>
   refuseLayerSandbox(options) ??
   CompositeBackend.layerSandbox({ default: options.files, routes: { [mountedAt]: home(options) } })

@@ -44,23 +44,21 @@ import { refusalOf } from "./internal/sandboxes/commandLine.ts"
 import { loadPeer } from "./internal/sandboxes/provider.ts"
 import * as shapes from "./internal/shapes.ts"
 
-/**
- * Options of the shell.
- *
- * - `env`: variables of each command; this process's environment is not inherited
- * - `network`: the URLs, or URL prefixes, that `curl` may get; private addresses are always refused
- * - `outputLimit`: characters of output that are kept, half of them from its end; 100,000 by default
- * - `maxCommands`, `maxLoopIterations`, `maxCallDepth`: limits of a command line on commands (50,000 by default),
- *   iterations of a loop, `seq` or `awk` (100,000) and the depth of function calls (100). A command line over a
- *   limit exits with code 126
- */
+/** Options of the shell. */
 export interface Options {
+  /** The id of the sandbox. Default: `bash`. */
   readonly id?: string | undefined
+  /** Variables of each command; this process's environment is not inherited. Default: none. */
   readonly env?: { readonly [name: string]: string } | undefined
+  /** URLs, or URL prefixes, that `curl` may get; private addresses are always refused. Default: none. */
   readonly network?: ReadonlyArray<string> | undefined
+  /** The most characters of output, half of them from its end. Default: 100,000. */
   readonly outputLimit?: number | undefined
+  /** The most commands of a command line; it exits with code 126 above that. Default: 50,000. */
   readonly maxCommands?: number | undefined
+  /** The most iterations of a loop, `seq` or `awk`. Default: 100,000. */
   readonly maxLoopIterations?: number | undefined
+  /** The deepest function call. Default: 100. */
   readonly maxCallDepth?: number | undefined
 }
 

@@ -90,7 +90,9 @@ const refuseLayer = makeLayerCheck("CompositeBackend.layer", shapes.compositeBac
  * built once, and rejected. Use `Layer.fresh` for a second backend of the same kind.
  */
 export const layer = <E, R, const Routes extends Layers>(options: {
+  /** The backend of all other paths. */
   readonly default: Layer.Layer<Backend.Backend, E, R>
+  /** The backends by the path that they are mounted at. */
   readonly routes: Routes
 }): Layer.Layer<Backend.Backend, E | ErrorOf<Routes> | InvalidRoute, R | ServicesOf<Routes>> =>
   refuseLayer(options) ??
@@ -106,7 +108,9 @@ const refuseLayerSandbox = makeLayerCheck("CompositeBackend.layerSandbox", shape
 
 /** Like {@link layer}, with a sandbox as default: provides both services, and commands run in the default. */
 export const layerSandbox = <E, R, const Routes extends Layers>(options: {
+  /** The sandbox of all other paths; commands run in it. */
   readonly default: Layer.Layer<Sandbox.Sandbox, E, R>
+  /** The backends by the path that they are mounted at. */
   readonly routes: Routes
 }): Layer.Layer<Sandbox.Sandbox | Backend.Backend, E | ErrorOf<Routes> | InvalidRoute, R | ServicesOf<Routes>> =>
   refuseLayerSandbox(options) ??

@@ -64,16 +64,13 @@ export interface Primitives {
   readonly write: (path: string, content: Uint8Array) => Effect.Effect<void, unknown>
 }
 
-/**
- * Options of any sandbox.
- *
- * - `root`: the agent's `/`, created if missing; by default the working directory of commands
- * - `maxFileSize`: the largest file to write, edit, upload or download, in bytes; 10 MiB by default
- * - `outputLimit`: characters of output that are kept, half of them from its end; 100,000 by default
- */
+/** Options of any sandbox. */
 export interface Options {
+  /** The folder that is the agent's `/`, created if missing. Default: the working directory of commands. */
   readonly root?: string | undefined
+  /** The largest file to write, edit, upload or download, in bytes. Default: 10 MiB. */
   readonly maxFileSize?: number | undefined
+  /** The most characters of output, half of them from its end. Default: 100,000. */
   readonly outputLimit?: number | undefined
 }
 

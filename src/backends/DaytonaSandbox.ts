@@ -39,17 +39,15 @@ type Machine = {
   }
 }
 
-/**
- * Options of the layer.
- *
- * - `apiKey`, `apiUrl`, `target`: without them the SDK looks for `DAYTONA_API_KEY`, `DAYTONA_API_URL`, `DAYTONA_TARGET`
- * - `create`: the SDK's parameters of a new sandbox (image or snapshot, resources, environment …)
- * - `sandboxId`: an existing sandbox; it is started if it is stopped
- */
+/** Options of the layer. */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
+  /** The API key. Default: the SDK looks for `DAYTONA_API_KEY`. */
   readonly apiKey?: Redacted.Redacted | undefined
+  /** The address of the API. Default: the SDK looks for `DAYTONA_API_URL`. */
   readonly apiUrl?: string | undefined
+  /** The region. Default: the SDK looks for `DAYTONA_TARGET`. */
   readonly target?: string | undefined
+  /** The SDK's parameters of a new sandbox (image or snapshot, resources, environment). Default: none. */
   readonly create?: CreateSandboxFromSnapshotParams | CreateSandboxFromImageParams | undefined
 }
 

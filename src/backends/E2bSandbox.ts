@@ -43,17 +43,15 @@ type Machine = {
   }
 }
 
-/**
- * Options of the layer.
- *
- * - `apiKey`, `domain`: without them the SDK looks for `E2B_API_KEY` and `E2B_DOMAIN`
- * - `template`: the name or id of the sandbox's template
- * - `create`: further parameters of the SDK. E2B ends a sandbox after five minutes by default (`timeoutMs`)
- */
+/** Options of the layer. */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
+  /** The API key. Default: the SDK looks for `E2B_API_KEY`. */
   readonly apiKey?: Redacted.Redacted | undefined
+  /** The domain of the API. Default: the SDK looks for `E2B_DOMAIN`. */
   readonly domain?: string | undefined
+  /** The name or id of the sandbox's template. Default: E2B's own. */
   readonly template?: string | undefined
+  /** Further parameters of the SDK. E2B ends a sandbox after five minutes by default (`timeoutMs`). Default: none. */
   readonly create?: Omit<SandboxOpts, "apiKey" | "domain" | "template"> | undefined
 }
 

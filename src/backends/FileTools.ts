@@ -39,21 +39,25 @@ import { deleteFile, editFile, moveFile, writeFile } from "./internal/tools/writ
 
 export { names } from "./internal/tools/kit.ts"
 
-/**
- * Options of the file tools.
- *
- * - `only`: the tools to make. `edit_file` includes `read_file`, since an agent must read a file before it edits it
- * - `documents`: formats that `read_file` converts to text with page and sheet marks, from `effect-
- *   deepagents/documents/Documents`; none by default
- */
+/** Options of the file tools. */
 export interface Options {
+  /**
+   * The tools to make. `edit_file` includes `read_file`, since an agent must read a file before it edits it. Default:
+   * all.
+   */
   readonly only?: ReadonlyArray<Name> | undefined
+  /**
+   * Formats that `read_file` converts to text with page and sheet marks, from
+   * `effect-deepagents/documents/Documents`. Default: none.
+   */
   readonly documents?: ReadonlyArray<Format> | undefined
 }
 
-/** Timeouts of commands: `timeout` is the default for the model (2 minutes), `maxTimeout` its upper bound (1 hour). */
+/** Time limits of commands. */
 export interface ExecuteOptions {
+  /** The time limit of a command without one of its own. Default: 2 minutes. */
   readonly timeout?: Duration.Input | undefined
+  /** The longest time limit that the model may choose. Default: 1 hour. */
   readonly maxTimeout?: Duration.Input | undefined
 }
 
@@ -126,7 +130,12 @@ const checkMake = check(shapes.fileToolsMake)
  * `exitCode`). A running command reports its last lines as `{ output }` in `ToolProgress`, at most twice a second.
  */
 export const make: {
-  (options?: Options & { readonly execute?: false | undefined }): ReadonlyArray<FileTool>
+  (
+    options?: Options & {
+      /** Adds the tool `execute`, which needs a `Sandbox`: `true`, or its time limits. Default: `false`. */
+      readonly execute?: false | undefined
+    }
+  ): ReadonlyArray<FileTool>
   (options: Options & { readonly execute: true | ExecuteOptions }): ReadonlyArray<SandboxTool>
 } = (options?: Options & { readonly execute?: boolean | ExecuteOptions | undefined }): ReadonlyArray<FileTool> => {
   const problem = checkMake(options)

@@ -39,16 +39,13 @@ import * as System from "./internal/local/system.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
-/**
- * Options of the shell, in addition to those of `FilesystemBackend`.
- *
- * - `env`: further variables of every command
- * - `shell`: the absolute path of a POSIX shell, `/bin/sh` by default
- * - `outputLimit`: characters of output that `execute` keeps, half of them from its end; 100,000 by default
- */
+/** Options of the shell, in addition to those of `FilesystemBackend`. */
 export interface Options extends FilesystemBackend.Options {
+  /** Further variables of every command. Default: none. */
   readonly env?: { readonly [name: string]: string } | undefined
+  /** The absolute path of a POSIX shell. Default: `/bin/sh`. */
   readonly shell?: string | undefined
+  /** The most characters of output, half of them from its end. Default: 100,000. */
   readonly outputLimit?: number | undefined
 }
 

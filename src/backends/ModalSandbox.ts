@@ -39,21 +39,19 @@ type Machine = {
   }
 }
 
-/**
- * Options of the layer.
- *
- * - `tokenId`, `tokenSecret`: without them the SDK looks for `MODAL_TOKEN_ID`, `MODAL_TOKEN_SECRET` and its own
- *   profiles
- * - `app`: the name of the sandbox's app, created if missing; `effect-deepagents` by default
- * - `image`: the container image, by its name in a registry; `debian:stable-slim` by default
- * - `create`: further parameters of the SDK (resources, volumes, lifetime …)
- */
+/** Options of the layer. */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
+  /** The id of the token. Default: the SDK looks for `MODAL_TOKEN_ID`, and for its own profiles. */
   readonly tokenId?: Redacted.Redacted | undefined
+  /** The secret of the token. Default: the SDK looks for `MODAL_TOKEN_SECRET`, and for its own profiles. */
   readonly tokenSecret?: Redacted.Redacted | undefined
+  /** The environment at Modal. Default: the account's own. */
   readonly environment?: string | undefined
+  /** The name of the sandbox's app, created if missing. Default: `effect-deepagents`. */
   readonly app?: string | undefined
+  /** The container image, by its name in a registry. Default: `debian:stable-slim`. */
   readonly image?: string | undefined
+  /** Further parameters of the SDK (resources, volumes, lifetime). Default: none. */
   readonly create?: SandboxCreateParams | undefined
 }
 

@@ -37,16 +37,13 @@ type Machine = {
   }
 }
 
-/**
- * Options of the layer.
- *
- * - `apiKey`, `baseURL`: without them the SDK looks for `RUNLOOP_API_KEY` and `RUNLOOP_BASE_URL`
- * - `create`: the SDK's parameters of a new devbox (blueprint or snapshot, resources, environment …)
- * - `sandboxId`: an existing devbox; it is resumed if it is suspended
- */
+/** Options of the layer. */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
+  /** The API key. Default: the SDK looks for `RUNLOOP_API_KEY`. */
   readonly apiKey?: Redacted.Redacted | undefined
+  /** The address of the API. Default: the SDK looks for `RUNLOOP_BASE_URL`. */
   readonly baseURL?: string | undefined
+  /** The SDK's parameters of a new devbox (blueprint or snapshot, resources, environment). Default: none. */
   readonly create?: Omit<DevboxCreateParams, "gateways" | "mcp" | "mounts" | "secrets"> | undefined
 }
 

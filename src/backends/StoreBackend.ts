@@ -38,6 +38,7 @@ type Namespace = string | ReadonlyArray<string>
  */
 type Options<R = never> = {
   readonly namespace: Namespace | Effect.Effect<Namespace, BackendError, R>
+  /** The largest file in bytes. Default: 10 MiB. */
   readonly maxFileSize?: number | undefined
 }
 

@@ -47,17 +47,15 @@ type Machine = {
   ): Promise<Uint8Array | null>
 }
 
-/**
- * Options of the layer.
- *
- * - `token`, `teamId`, `projectId`: all three, or none to use the OIDC token of the deployment
- * - `create`: the SDK's parameters of a new sandbox (image, resources, lifetime …)
- * - `sandboxId`: the name of an existing sandbox
- */
+/** Options of the layer. */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime {
+  /** The access token, together with `teamId` and `projectId`. Default: the OIDC token of the deployment. */
   readonly token?: Redacted.Redacted | undefined
+  /** The team. Default: that of the deployment. */
   readonly teamId?: string | undefined
+  /** The project. Default: that of the deployment. */
   readonly projectId?: string | undefined
+  /** The SDK's parameters of a new sandbox (image, resources, lifetime). Default: none. */
   readonly create?: NonNullable<Parameters<typeof VercelSdkSandbox.create>[0]> | undefined
 }
 

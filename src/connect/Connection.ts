@@ -92,12 +92,15 @@ export const stored = <E = never, R = never, E2 = never, R2 = never>(options: {
 const refuseFromToken = makeEffectCheck("Connection.fromToken", shapes.connectionFromToken)
 
 /**
- * A connection by the access tokens of `OAuth.accessToken`, or of `OAuth.connect`, which asks a person to sign in. `token`
- * renews a `refused` token. The model reads only `how` to connect; the failure itself goes to the log.
+ * A connection by the access tokens of `OAuth.accessToken`, or of `OAuth.connect`, which asks a person to sign in. The
+ * model reads only `how` to connect; the failure itself goes to the log.
  */
 export const fromToken = <E, R>(options: {
+  /** The name of the service, for people. */
   readonly service: string
+  /** Gives the access token, and renews a refused one. */
   readonly token: (refused: Redacted.Redacted | undefined) => Effect.Effect<Redacted.Redacted, E, R>
+  /** A sentence on how to connect, for a person without a connection. Default: to sign in to the service. */
   readonly how?: string | undefined
 }): Connection<R> => {
   const refused = refuseFromToken(options)

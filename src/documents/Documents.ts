@@ -52,7 +52,10 @@ const refuseText = makeEffectCheck("Documents.text", shapes.documentsText)
  */
 export const text = (
   input: Document.Input,
-  options: { readonly limit?: number | undefined } = {}
+  options: {
+    /** The most characters; `truncated` says whether there are more. Default: 1,000,000. */
+    readonly limit?: number | undefined
+  } = {}
 ): Effect.Effect<{ readonly text: string; readonly truncated: boolean }, Document.DocumentError> =>
   refuseText(options) ??
   Effect.suspend(() => {

@@ -20,12 +20,14 @@ import { Opener } from "./internal/pdf/pdf.ts"
 import { makeOpener } from "./internal/pdf/pdfThread.ts"
 import * as shapes from "./internal/shapes.ts"
 
-/**
- * `timeout` of one page of a PDF: 20 seconds. `maxMemory` of a thread, in megabytes: 512; a document of less than 50 MB
- * gets ten times its size, and at least 128.
- */
+/** Limits of the threads that read documents. */
 export interface Options {
+  /** The time limit of one page of a PDF. Default: 20 seconds. */
   readonly timeout?: Duration.Input | undefined
+  /**
+   * The most memory of a thread, in megabytes. A document of less than 50 MB gets ten times its size, and at least
+   * 128. Default: 512.
+   */
   readonly maxMemory?: number | undefined
 }
 

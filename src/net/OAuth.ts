@@ -62,6 +62,7 @@ const refuseLayer = makeLayerCheck("OAuth.layer", shapes.oAuthLayer)
 
 /** Provides the service. Without a `redirect`, only the device flow works. Pending sign-ins end with the layer. */
 export const layer = (options?: {
+  /** The way back from a sign-in page. Default: the device flow only. */
   readonly redirect?: Redirect | undefined
 }): Layer.Layer<OAuth, never, CredentialStore | HttpClient> =>
   refuseLayer(options) ?? Layer.effect(OAuth, make(options?.redirect))
@@ -87,7 +88,10 @@ const refuseAccessToken = makeEffectCheck("OAuth.accessToken", shapes.oAuthAcces
 export const accessToken = (
   provider: Provider,
   account: Account,
-  options?: { readonly refused?: Redacted.Redacted | undefined }
+  options?: {
+    /** The token that a service refused: it is renewed. Default: the current token, if it is valid for a minute. */
+    readonly refused?: Redacted.Redacted | undefined
+  }
 ): Effect.Effect<Redacted.Redacted, OAuthError | StoreError, OAuth> =>
   refuseAccessToken(options) ?? OAuth.use((oauth) => oauth.accessToken(provider, account, options))
 

@@ -79,6 +79,7 @@ export const approvals: Layer.Layer<Approval.Approvals, never, Inbox> = Layer.ef
 
 /** Sends notifications of new requests, again and again. It logs failures of the store, and tries again. */
 export const watch = (options?: {
+  /** The time between two looks. Default: 10 seconds. */
   readonly every?: Duration.Input | undefined
 }): Effect.Effect<never, never, Inbox | Notify> =>
   Inbox.use(({ notify }) =>
@@ -96,8 +97,11 @@ export const watch = (options?: {
  * in a row it pauses for a minute. The store keeps these counts for all processes.
  */
 export const classify = <E, R>(options: {
+  /** Judges requests, and gives the verdicts in their order. */
   readonly classify: ClassifyOptions<E, R>["classify"]
+  /** The principal of the decisions. Default: `classifier`. */
   readonly by?: Approval.Principal | undefined
+  /** The time between two looks. Default: 20 seconds. */
   readonly every?: Duration.Input | undefined
 }): Effect.Effect<never, never, Inbox | R> =>
   Inbox.use((inbox) => {

@@ -107,7 +107,9 @@ const over = (
 
 /** Posts notifications as JSON (see {@link Notification}) to an address, with headers that may be secrets. */
 export const webhook = (options: {
+  /** The address that notifications are posted to. */
   readonly url: Redacted.Redacted<string>
+  /** Headers of each post. Default: none. */
   readonly headers?: { readonly [name: string]: Redacted.Redacted<string> } | undefined
 }): Layer.Layer<Notify, never, HttpClient.HttpClient> =>
   over("webhook", (post, notification) => post(options.url, options.headers ?? {}, { ...notification }))
@@ -118,6 +120,7 @@ const escapeSlack = (text: string): string =>
 
 /** Posts notifications to an incoming webhook of Slack. */
 export const slack = (options: {
+  /** The address of the incoming webhook. */
   readonly url: Redacted.Redacted<string>
 }): Layer.Layer<Notify, never, HttpClient.HttpClient> =>
   over("Slack", (post, notification) =>
@@ -130,8 +133,11 @@ export const slack = (options: {
 
 /** Sends notifications by a bot of Telegram to the chat `chatId`. `baseUrl` is the address of the API. */
 export const telegram = (options: {
+  /** The token of the bot. */
   readonly token: Redacted.Redacted<string>
+  /** The chat that the bot writes to. */
   readonly chatId: string
+  /** The address of the API. Default: `https://api.telegram.org`. */
   readonly baseUrl?: string | undefined
 }): Layer.Layer<Notify, never, HttpClient.HttpClient> => {
   const { baseUrl = "https://api.telegram.org", chatId, token } = options

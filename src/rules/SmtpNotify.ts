@@ -24,17 +24,21 @@ import { escaped } from "../support/text/untrusted.ts"
 import { lines } from "./internal/notice.ts"
 import { Notify, NotifyError } from "./Notify.ts"
 
-/**
- * A mail server. `port` is 587 by default, with `STARTTLS` demanded; 465 speaks TLS from the start. `insecure` allows a
- * connection without TLS (a server on this machine).
- */
+/** A mail server. */
 export interface Options {
+  /** The mail server. */
   readonly host: string
+  /** The port: 587 demands `STARTTLS`, 465 speaks TLS from the start. Default: 587. */
   readonly port?: number | undefined
+  /** The user name. Default: no sign-in. */
   readonly user?: string | undefined
+  /** The password of the user. */
   readonly password?: Redacted.Redacted<string> | undefined
+  /** The sender's address. */
   readonly from: string
+  /** The addresses of the recipients. */
   readonly to: ReadonlyArray<string>
+  /** Allows a connection without TLS (a server on this machine). Default: `false`. */
   readonly insecure?: boolean | undefined
 }
 

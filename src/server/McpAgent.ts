@@ -65,7 +65,9 @@ export interface Options<
   Agents extends ReadonlyArray<AnyAgent> = ReadonlyArray<AnyAgent>,
   Tools extends ReadonlyArray<AnyTool> = ReadonlyArray<AnyTool>
 > {
+  /** The agents that the server offers as tools. Default: none. */
   readonly agents?: Agents | undefined
+  /** Tools that the server offers besides. Default: none. */
   readonly tools?: Tools | undefined
   /** Offers the files of a backend as resources (`backend:///path`), by its own rules. The first 1,000 are listed. */
   readonly backend?: BackendService | undefined
@@ -76,7 +78,9 @@ export interface Options<
 /** The name of the server, as clients show it, and instructions for its use. */
 interface Server {
   readonly name: string
+  /** The version of the server. */
   readonly version: string
+  /** Tells clients how to use the server. Default: nothing. */
   readonly instructions?: string | undefined
 }
 
@@ -197,6 +201,7 @@ export const layerHttp = <
 >(
   options: Server &
     Options<Agents, Tools> & {
+      /** The path of the server in the router. */
       readonly path: PathInput
       /** Values of the header `Host`. Default: `localhost`, `127.0.0.1`, `[::1]`, so that no page reaches the server. */
       readonly allowedHosts?: ReadonlyArray<string> | undefined

@@ -79,6 +79,7 @@ const refuseLayerKeychain = makeLayerCheck("CredentialKey.layerKeychain", shapes
  * Fails with `NoKey` without a keychain. Use {@link layerConfig} on servers and in containers.
  */
 export const layerKeychain = (options: {
+  /** The name of your application: letters, digits, `.`, `_` and `-`. */
   readonly service: string
 }): Layer.Layer<CredentialKey, StoreError, ChildProcessSpawner> =>
   refuseLayerKeychain(options) ??

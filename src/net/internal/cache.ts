@@ -19,7 +19,9 @@ import { sha256 } from "../../support/store/hash.ts"
 import { replaceBody } from "./bounds.ts"
 
 export interface CacheOptions {
+  /** The largest response that is kept, in bytes. Default: 5,000,000. */
   readonly maxBytes?: number | undefined
+  /** The time that a response is kept. Default: 1 day. */
   readonly timeToLive?: Duration.Input | undefined
 }
 

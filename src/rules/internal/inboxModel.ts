@@ -125,6 +125,7 @@ export type Deliver<out E, out R> = (
 
 /** How decisions reach threads, and how severe requests are. */
 export interface Options<out E, out R> {
+  /** Delivers decisions to the run that waits for them. */
   readonly deliver: Deliver<E, R>
   /** The severity of a request. Default: questions are `low`, approvals `normal`. */
   readonly severity?: ((request: Approval.Request) => Severity) | undefined

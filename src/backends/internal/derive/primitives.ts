@@ -68,13 +68,10 @@ export interface Primitives {
   readonly resolve?: ((path: string) => Effect.Effect<string, BackendError>) | undefined
 }
 
-/**
- * Options of a derived backend.
- *
- * - `maxFileSize`: the largest file to write, edit, upload or download, in bytes; 10 MiB by default
- * - `concurrency`: the number of files that a search reads at once, for slow storage; 1 by default
- */
+/** Options of a derived backend. */
 export interface Options {
+  /** The largest file to write, edit, upload or download, in bytes. Default: 10 MiB. */
   readonly maxFileSize?: number | undefined
+  /** The number of files that a search reads at once, for slow storage. Default: 1. */
   readonly concurrency?: number | undefined
 }

@@ -1,16 +1,17 @@
 /** Options of a folder, in a module whose declarations need no types of Node. */
 
-/**
- * Options of the files of a folder.
- *
- * - `root`: an existing folder; a link is resolved when the layer is built
- * - `ripgrep`: the path of `rg`, which speeds up searches of many files; by default `rg` on `PATH`, if outside the
- *   root. `false` disables it. Results are the same
- * - `maxFileSize`: the largest file to write, edit, upload or download, in bytes; 100 MiB by default. Windows are
- *   read from files of any size
- */
+/** Options of the files of a folder. */
 export interface Options {
+  /** An existing folder; a link is resolved when the layer is built. */
   readonly root: string
+  /**
+   * The path of `rg`, which speeds up searches of many files; `false` disables it. Default: `rg` on `PATH`, if
+   * outside of the root.
+   */
   readonly ripgrep?: string | false | undefined
+  /**
+   * The largest file to write, edit, upload or download, in bytes. Windows are read from files of any size. Default:
+   * 100 MiB.
+   */
   readonly maxFileSize?: number | undefined
 }

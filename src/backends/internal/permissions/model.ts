@@ -23,6 +23,7 @@ export interface FileRule extends Schema.Schema.Type<typeof FileRule> {}
 /** A rule for all commands. The text of a command line does not show its effects, so there are no patterns. */
 export interface CommandRule extends Ruling.Rule {
   readonly operations: readonly ["execute"]
+  /** Never: a command can't be held to paths. */
   readonly paths?: never
 }
 

@@ -13,12 +13,14 @@ import * as Peer from "../../../support/effect/peer.ts"
 import { cut } from "../../../support/text/text.ts"
 import type * as CustomSandbox from "../../CustomSandbox.ts"
 
-/**
- * The lifetime of a machine. `sandboxId` names an existing machine, which is left running. `keep: true` leaves a new
- * machine running, to be resumed by its id (`Sandbox.id`); `keep: false` ends an existing one.
- */
+/** The lifetime of a machine. */
 export interface Lifetime {
+  /** An existing machine to use; it is started if it is stopped. Default: a new one. */
   readonly sandboxId?: string | undefined
+  /**
+   * Leaves the machine running at the end, to be resumed by its id (`Sandbox.id`). Default: `true` for an existing
+   * machine, else `false`.
+   */
   readonly keep?: boolean | undefined
 }
 

@@ -5,12 +5,14 @@ import type { Credential } from "../../../stores/CredentialStore.ts"
 import type { Connection } from "../../Connection.ts"
 import { bearer, type Shown } from "./http.ts"
 
-/**
- * `baseUrl` is `https://your-site.atlassian.net` with an `ApiKey` of `address:token`, or with an `OAuthToken`
- * `https://api.atlassian.com/ex/jira/CLOUD_ID` (`/ex/confluence/`).
- */
+/** The options of a connector to a site of Atlassian. */
 export interface SiteOptions<out R = never> {
+  /** The connection to the site. */
   readonly connection: Connection<R>
+  /**
+   * The address: `https://your-site.atlassian.net` with an `ApiKey` of `address:token`, or
+   * `https://api.atlassian.com/ex/jira/CLOUD_ID` (`/ex/confluence/`) with an `OAuthToken`.
+   */
   readonly baseUrl: string
 }
 

@@ -24,6 +24,7 @@ import { type Answer, bearer, type Call, decode, failure, send, type Shown } fro
 
 /** The options of a connector. */
 export interface Options<out R = never> {
+  /** The connection to the service. */
   readonly connection: Connection<R>
   /** Replaces the address of the service. */
   readonly baseUrl?: string | undefined
