@@ -136,7 +136,12 @@ export const make: {
       readonly execute?: false | undefined
     }
   ): ReadonlyArray<FileTool>
-  (options: Options & { readonly execute: true | ExecuteOptions }): ReadonlyArray<SandboxTool>
+  (
+    options: Options & {
+      /** Adds the tool `execute`, which needs a `Sandbox`: `true`, or its time limits. */
+      readonly execute: true | ExecuteOptions
+    }
+  ): ReadonlyArray<SandboxTool>
 } = (options?: Options & { readonly execute?: boolean | ExecuteOptions | undefined }): ReadonlyArray<FileTool> => {
   const problem = checkMake(options)
   // Without `execute` no tool needs a sandbox; with it, the second form says so.

@@ -169,7 +169,9 @@ export const tool = (
   options: Common & {
     /** The id of the call that the message answers. */
     readonly toolCallId: string /** The name of the tool. */
+    /** The name of the tool. */
     readonly toolName: string /** True for a failed call. Default: `false`. */
+    /** True for a failed call. Default: `false`. */
     readonly isError?: boolean | undefined
   }
 ): ToolMessage => ({

@@ -252,7 +252,9 @@ type Known<M> = { readonly [Key in Exclude<keyof M, keyof AnyParts>]: never }
 
 /** Parts whose rulings ask nobody. */
 type Quiet<E = never, R = never> = Omit<Parts<E, R>, "asks" | "rulings"> & {
+  /** Never: these rulings ask nobody. */
   readonly asks?: undefined
+  /** Rules on all calls of a round, in their order. `undefined` says nothing on a call. */
   readonly rulings?:
     | ((run: Run, calls: ReadonlyArray<PreparedCall>) => Effect.Effect<ReadonlyArray<Allow | Refuse | undefined>, E, R>)
     | undefined

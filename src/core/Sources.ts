@@ -56,9 +56,14 @@ export const make = (
     | {
         /** The address of the source. */
         readonly url: string /** The id of a document. Default: the URL. */
+        /** The id of a document. */
         readonly key?: string | undefined
       }
-    | { readonly key: string; readonly url?: string | undefined }
+    | {
+        /** The id of a document. */
+        readonly key: string /** The address of the source. */
+        readonly url?: string | undefined
+      }
   )
 ): Cited => {
   const { key, snippet, title, url } = options

@@ -30,9 +30,13 @@ export type Spent = typeof Spent.Type
 
 /** Price of one million tokens. A kind that is left out is charged as its plain counterpart (input or output). */
 export interface Prices {
+  /** The price of input. */
   readonly input: number
+  /** The price of output. */
   readonly output: number
+  /** The price of input from the cache. Default: the price of input. */
   readonly cacheRead?: number | undefined
+  /** The price of input into the cache. Default: the price of input. */
   readonly cacheWrite?: number | undefined
 }
 

@@ -40,23 +40,15 @@ import { silent } from "./internal/wire/patience.ts"
 import { numberOf, objectOf } from "./internal/wire/read.ts"
 import type { Vertex } from "./internal/wire/vertex.ts"
 
-/**
- * Options of a layer. Only `model` is needed.
- *
- * - `apiKey`: without one, the SDK looks for `ANTHROPIC_API_KEY`, `ANTHROPIC_AUTH_TOKEN` and its own profiles
- * - `baseURL`: of any server that speaks the Messages API; the SDK also looks for `ANTHROPIC_BASE_URL`
- * - `headers`: sent with each request; a server that wants its key in `x-api-key` gets it here
- * - `betas`: beta features by name
- * - `fetch`: how HTTP requests are made. Node's own goes through `HTTPS_PROXY` when `NODE_USE_ENV_PROXY=1` is set
- * - `timeout`: until the response begins, and then until it says a next thing, ten minutes by default; the
- *   `ModelTimeout` middleware limits a turn
- * - `vertex`: a project of Google Cloud in the place of Anthropic's own API; `accessToken` gives a token for each request
- * - `serviceTier`: whether priority capacity may be used
- */
+/** Options of a layer. Only `model` is needed. */
 export interface Options extends Connection, Settings, Overrides {
+  /** The id of the model. */
   readonly model: string
+  /** The API key. Default: the SDK looks for `ANTHROPIC_API_KEY`, `ANTHROPIC_AUTH_TOKEN` and its own profiles. */
   readonly apiKey?: Redacted.Redacted | undefined
+  /** A project of Google Cloud, instead of Anthropic's own API. Default: none. */
   readonly vertex?: Vertex | undefined
+  /** Whether priority capacity may be used. Default: the API's own. */
   readonly serviceTier?: "auto" | "standard_only" | undefined
 }
 

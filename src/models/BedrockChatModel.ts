@@ -30,24 +30,18 @@ import * as shapes from "./internal/shapes.ts"
 import { timeoutOf } from "./internal/wire/guardedFetch.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 
-/**
- * Options of a layer. Only `model` is needed: a model id (`anthropic.claude-…-v1:0`), a cross-region inference
- * profile (`eu.anthropic.…`, `global.anthropic.…`) or the ARN of one.
- *
- * - `region`: without one, `AWS_REGION`, else us-east-1
- * - `bearerToken`, `credentials`: without either, `AWS_BEARER_TOKEN_BEDROCK`, else AWS's default credential chain
- *   (environment, profiles, SSO, containers, instances)
- * - `baseURL`: of a VPC endpoint or a gateway; the SDK also looks for `ANTHROPIC_BEDROCK_BASE_URL`
- * - `headers`: sent and signed with each request (guardrails …)
- * - `betas`: beta features by name
- * - `fetch`: how HTTP requests are made. Node's own goes through `HTTPS_PROXY` when `NODE_USE_ENV_PROXY=1` is set
- * - `timeout`: until the response begins, and then until it says a next thing, ten minutes by default; the
- *   `ModelTimeout` middleware limits a turn
- */
+/** Options of a layer. Only `model` is needed. */
 export interface Options extends Connection, Settings, Overrides {
+  /**
+   * A model id (`anthropic.claude-…-v1:0`), a cross-region inference profile (`eu.anthropic.…`, `global.anthropic.…`)
+   * or the ARN of one.
+   */
   readonly model: string
+  /** The region. Default: `AWS_REGION`, else us-east-1. */
   readonly region?: string | undefined
+  /** An API key of Bedrock. Default: `AWS_BEARER_TOKEN_BEDROCK`, else AWS's credential chain. */
   readonly bearerToken?: Redacted.Redacted | undefined
+  /** AWS credentials. Default: AWS's credential chain (environment, profiles, SSO, containers, instances). */
   readonly credentials?: transport.Credentials | undefined
 }
 

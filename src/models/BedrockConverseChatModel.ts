@@ -38,30 +38,36 @@ import type { Origin } from "./internal/wire/errors.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 
 /**
- * Options of a layer. Only `model` is required: a model id (`amazon.nova-pro-v1:0`), a cross-region inference profile
- * (`us.meta.…`, `global.…`) or its ARN.
- *
- * - `region`: by default from `AWS_REGION` and AWS's configuration files
- * - `bearerToken`, `credentials`: by default from `AWS_BEARER_TOKEN_BEDROCK`, else AWS's credential chain
- * - `baseURL`: the address of a VPC endpoint or a gateway
- * - `headers`: sent and signed with each request
- * - `timeout`: the longest wait for the response and for each next event, ten minutes by default
- * - `cache`: cache points for models that accept them (Claude, Nova); on by default, for five minutes
- * - `structuredOutput`: `tool` (the default) answers in a schema by a tool call, `native` by the API's own means
- * - `serverTools`: tools that AWS runs: `[{ systemTool: { name: "nova_grounding" } }]`
- * - `parameters`: request fields without an option here (`guardrailConfig` …). Unknown fields go to the model itself
- *   (`additionalModelRequestFields`)
+ * Options of a layer. Only `model` is required. An answer in a schema comes by a tool call, unless `structuredOutput`
+ * is `native`.
  */
 export interface Options extends Connection, Overrides {
+  /** A model id (`amazon.nova-pro-v1:0`), a cross-region inference profile (`us.meta.…`, `global.…`) or its ARN. */
   readonly model: string
+  /** Thinking before an answer. Default: the model's own. */
   readonly thinking?: ThinkingLevel | undefined
+  /** The randomness of the answer. Default: the model's own. */
   readonly temperature?: number | undefined
+  /** Samples from the likeliest tokens with this share of probability. Default: the model's own. */
   readonly topP?: number | undefined
   /** The most tokens that an answer may have. */
   readonly maxOutputTokens?: number | undefined
+  /** Texts that end the answer. Default: none. */
   readonly stop?: ReadonlyArray<string> | undefined
-  readonly cache?: "off" | { readonly ttl: "5m" | "1h" } | undefined
+  /** Cache points for models that accept them (Claude, Nova); `off` turns them off. Default: five minutes. */
+  readonly cache?:
+    | "off"
+    | {
+        /** The lifetime of the cache. */
+        readonly ttl: "5m" | "1h"
+      }
+    | undefined
+  /** Tools that AWS runs: `[{ systemTool: { name: "nova_grounding" } }]`. Default: none. */
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
+  /**
+   * Request fields without an option here (`guardrailConfig` …). Unknown fields go to the model itself
+   * (`additionalModelRequestFields`). Default: none.
+   */
   readonly parameters?: JsonObject | undefined
 }
 

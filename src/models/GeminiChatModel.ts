@@ -39,26 +39,29 @@ import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 
-/**
- * Options of a layer. Only `model` is needed.
- *
- * - `apiKey`: without one, it is read from `GEMINI_API_KEY`, unless `baseURL` or `vertex` is given
- * - `vertex`: a project of Google Cloud in the place of the Gemini API; `accessToken` gives a token for each request
- * - `serverTools`: tools that Google runs itself: `[{ googleSearch: {} }, { codeExecution: {} }]`
- * - `parameters`: fields of a request that have no option here, by the API's names: `{ safetySettings: [] }`
- */
+/** Options of a layer. Only `model` is needed. */
 export interface Options extends Connection, Overrides {
+  /** The id of the model. */
   readonly model: string
+  /** The API key. Default: `GEMINI_API_KEY`, unless `baseURL` or `vertex` is set. */
   readonly apiKey?: Redacted.Redacted | undefined
+  /** Thinking before an answer. Default: the API's own. */
   readonly thinking?: ThinkingLevel | undefined
+  /** The randomness of the answer. Default: the API's own. */
   readonly temperature?: number | undefined
+  /** Samples from the likeliest tokens with this share of probability. Default: the API's own. */
   readonly topP?: number | undefined
+  /** Samples from this many likeliest tokens. Default: the API's own. */
   readonly topK?: number | undefined
+  /** The seed of the sampling. Default: random. */
   readonly seed?: number | undefined
   /** The most tokens that an answer may have, its thoughts included. */
   readonly maxOutputTokens?: number | undefined
+  /** Texts that end the answer. Default: none. */
   readonly stop?: ReadonlyArray<string> | undefined
+  /** Tools that Google runs itself: `[{ googleSearch: {} }, { codeExecution: {} }]`. Default: none. */
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
+  /** Request fields without an option here, by the API's names: `{ safetySettings: [] }`. Default: none. */
   readonly parameters?: JsonObject | undefined
 }
 

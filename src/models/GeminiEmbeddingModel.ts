@@ -46,6 +46,10 @@ import type { Vertex } from "./internal/wire/vertex.ts"
  */
 interface Options extends EmbeddingOptions {
   readonly vertex?: Vertex | undefined
+  /**
+   * The purpose of the vectors. Documents and the questions that search them need different types. Default: the API's
+   * own.
+   */
   readonly taskType?:
     | "RETRIEVAL_QUERY"
     | "RETRIEVAL_DOCUMENT"

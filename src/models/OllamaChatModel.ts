@@ -34,36 +34,44 @@ import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 
 /**
- * Options of a layer. Only `model` is required.
- *
- * - `baseURL`: `http://localhost:11434` by default
- * - `contextWindowTokens`: the context to load the model with (`num_ctx`), in tokens. By default the model's own, at
- *   most 32,768
- * - `keepAlive`: the time that the model stays in memory after a request; five minutes by default, `Infinity` for ever
- * - `supportsVision`: by default from the server
- * - `structuredOutput`: `native` (the default) constrains the answer by a grammar, in an extra request without tools if
- *   the agent has tools. `tool` answers by a tool call
- * - `parameters`: request fields without an option here, by the API's names. Unknown fields (`mirostat`, `num_gpu` …)
- *   become options of the model
+ * Options of a layer. Only `model` is required. `contextWindowTokens` is the context to load the model with
+ * (`num_ctx`): by default the model's own, at most 32,768. The server says whether the model reads images. An answer in
+ * a schema is constrained by a grammar, in an extra request without tools if the agent has tools, unless
+ * `structuredOutput` is `tool`.
  */
 export interface Options extends Overrides {
+  /** The name of the model. */
   readonly model: string
+  /** The address of the server. Default: `http://localhost:11434`. */
   readonly baseURL?: string | undefined
   /** Only a server behind a proxy, or ollama.com, wants one. */
   readonly apiKey?: Redacted.Redacted | undefined
+  /** Headers of each request. Default: none. */
   readonly headers?: Readonly<Record<string, string | Redacted.Redacted>> | undefined
+  /** Makes HTTP requests. Default: the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined
   /** Time that an answer may take to begin, and then to go on each time; 10 minutes by default. */
   readonly timeout?: Duration.Input | undefined
+  /** Thinking before an answer. Default: the model's own. */
   readonly thinking?: ThinkingLevel | undefined
+  /** The time that the model stays in memory after a request; `Infinity` for ever. Default: 5 minutes. */
   readonly keepAlive?: Duration.Input | undefined
+  /** The randomness of the answer. Default: the model's own. */
   readonly temperature?: number | undefined
+  /** Samples from the likeliest tokens with this share of probability. Default: the model's own. */
   readonly topP?: number | undefined
+  /** Samples from this many likeliest tokens. Default: the model's own. */
   readonly topK?: number | undefined
+  /** The seed of the sampling. Default: random. */
   readonly seed?: number | undefined
   /** The most tokens that an answer may have. */
   readonly maxOutputTokens?: number | undefined
+  /** Texts that end the answer. Default: none. */
   readonly stop?: ReadonlyArray<string> | undefined
+  /**
+   * Request fields without an option here, by the API's names. Unknown fields (`mirostat`, `num_gpu` …) become
+   * options of the model. Default: none.
+   */
   readonly parameters?: JsonObject | undefined
 }
 

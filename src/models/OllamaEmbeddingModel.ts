@@ -42,7 +42,9 @@ import { countOf, listOf } from "./internal/wire/read.ts"
  */
 interface Options extends EmbeddingOptions {
   readonly contextWindowTokens?: number | undefined
+  /** Cuts texts that are too long, without a word. Default: `false`, which rejects them. */
   readonly truncate?: boolean | undefined
+  /** The time that the model stays in memory after a request; `Infinity` for ever. Default: 5 minutes. */
   readonly keepAlive?: Duration.Input | undefined
 }
 

@@ -48,7 +48,9 @@ export interface Options extends Connection, Overrides, Parameters {
   /** Effort of the model's reasoning, and the form of its summary, if there is to be one. */
   readonly reasoning?:
     | {
+        /** The amount of reasoning. Default: the model's own. */
         readonly effort?: ReasoningEffort | undefined
+        /** Returns a summary of the reasoning. Default: none. */
         readonly summary?: "auto" | "concise" | "detailed" | undefined
       }
     | undefined

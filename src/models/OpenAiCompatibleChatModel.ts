@@ -45,6 +45,7 @@ export interface Options extends Connection, Overrides, Parameters {
   readonly model: string
   /** Name of the server in messages and errors; `"openai-compatible"` by default. */
   readonly provider?: string | undefined
+  /** The amount of reasoning. Default: the model's own. */
   readonly reasoningEffort?: ReasoningEffort | undefined
   /** Amount of thinking before an answer, in the words of every provider; `reasoningEffort` wins over it. */
   readonly thinking?: ThinkingLevel | undefined

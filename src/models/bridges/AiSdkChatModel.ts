@@ -34,22 +34,17 @@ import { vendorOf } from "./internal/aiSdk/media.ts"
 import { makeSdkSessions } from "./internal/aiSdk/session.ts"
 
 /**
- * Settings of a model. All are optional.
+ * Settings of a model. All are optional. A request's `parameters` are settings too, and win over those of the layer.
  *
- * - `providerOptions`: options of one provider, by its name, as its package documents them
- * - `providerTools`: the provider's own tools by their names, as its package makes them: `{ web_search:
- *   anthropic.tools.webSearch_20260209() }`
- * - `headers`: sent with each request, by packages that use HTTP
- * - `timeout`: the longest wait for the first and for each next part, ten minutes by default
- * - `contextWindowTokens`, `prices`: by default from the catalogue of `ChatModels.resolve`
- * - `supportsVision`: `true` by default. A model without vision rejects a request with an image
- * - `structuredOutput`: by default `"native"` for capable models of OpenAI, Anthropic and Google, else `"tool"`
- *
- * A request's `parameters` are settings too, and win over those of the layer.
+ * Window and prices default to the catalogue of `ChatModels.resolve`. `supportsVision` is `true` by default: a model
+ * without vision rejects a request with an image. `structuredOutput` is `"native"` by default for capable models of
+ * OpenAI, Anthropic and Google, else `"tool"`.
  */
 interface Options extends Settings, Overrides {
   readonly providerTools?: { readonly [name: string]: ProviderTool } | undefined
+  /** Headers of each request, in packages that use HTTP. Default: none. */
   readonly headers?: { readonly [name: string]: string | Redacted.Redacted } | undefined
+  /** The longest wait for the first and for each next part. Default: 10 minutes. */
   readonly timeout?: Duration.Input | undefined
 }
 

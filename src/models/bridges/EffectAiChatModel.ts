@@ -46,10 +46,18 @@ import { toTurn } from "./internal/effectAi/reply.ts"
  */
 interface Options {
   readonly modelId?: string | undefined
+  /** The name of the provider. Default: that of the `effect/ai` `Model`, if the layer has one. */
   readonly provider?: string | undefined
+  /**
+   * Whether the model reads images. A provider without vision fails with `InvalidRequest` for an image. Default:
+   * `true`.
+   */
   readonly supportsVision?: boolean | undefined
+  /** The model's window in tokens. Default: unknown. */
   readonly contextWindowTokens?: number | undefined
+  /** US dollars for a million tokens. Default: unknown. */
   readonly prices?: Prices | undefined
+  /** Tools that the provider runs (its web search …), besides the agent's own. Default: none. */
   readonly hostedTools?: ReadonlyArray<AiTool.AnyProviderDefined> | undefined
 }
 

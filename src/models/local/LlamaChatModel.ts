@@ -39,26 +39,32 @@ import { makeWrapperTurns } from "./internal/wrapperTurn.ts"
 /**
  * Options of a layer. Only `model` is required.
  *
- * - `contextSize`: the context in tokens. By default the model's own as far as memory allows, at most 32,768
- * - `sequences`: the number of parallel turns, 1 by default. Each needs memory for a whole context. One per agent avoids
- *   re-reading conversations
- * - `idle`: loads the model in the first turn, and frees it after this time without a turn. A missing file still fails
- *   the layer; other problems fail the turn
- * - `cacheDirectory`: a folder for evaluated prompt prefixes (some kB a token), so that a new process need not evaluate
- *   them. It keeps 6 prefixes a model and 4 GiB. Only trusted users may write there
- * - `structuredOutput`: `native` (the default) constrains the answer by a grammar, in an extra request without tools if
- *   the agent has tools. `tool` answers by a tool call
- * - `codec`: the prompt format. By default the chat template in the file decides
- *
  * A request's `parameters` may contain `temperature`, `topK`, `topP`, `minP`, `seed`, `repeatPenalty`, `maxTokens` and
  * `thinking`. They win over those of the layer.
  */
 interface Options extends Source, Settings {
   readonly contextSize?: number | undefined
+  /**
+   * The number of parallel turns; each needs memory for a whole context. One per agent avoids reading conversations
+   * again. Default: 1.
+   */
   readonly sequences?: number | undefined
+  /**
+   * Loads the model in the first turn, and frees it after this time without a turn. A missing file still fails the
+   * layer; other problems fail the turn. Default: the model is loaded with the layer.
+   */
   readonly idle?: Duration.Input | undefined
+  /**
+   * A folder for evaluated prompt prefixes (some kB a token), which a new process reuses. It keeps 6 prefixes a model
+   * and 4 GiB. Only trusted users may write there. Default: none.
+   */
   readonly cacheDirectory?: string | undefined
+  /** The prompt format. Default: the chat template in the file decides. */
   readonly codec?: CodecChoice | undefined
+  /**
+   * `native` constrains an answer in a schema by a grammar, in an extra request without tools if the agent has tools;
+   * `tool` answers by a tool call. Default: `native`.
+   */
   readonly structuredOutput?: "native" | "tool" | undefined
 }
 

@@ -7,10 +7,23 @@ import { guardedFetch } from "../wire/guardedFetch.ts"
 
 /** Settings of the connection to a server. */
 export interface Connection {
+  /**
+   * The address of any server that speaks the Messages API. Default: Anthropic's, or the SDK's environment variable.
+   */
   readonly baseURL?: string | undefined
+  /** Headers of each request; a server that wants its key in `x-api-key` gets it here. Default: none. */
   readonly headers?: GivenHeaders | undefined
+  /** Beta features by name. Default: none. */
   readonly betas?: ReadonlyArray<string> | undefined
+  /**
+   * Makes HTTP requests. Node's own goes through `HTTPS_PROXY` when `NODE_USE_ENV_PROXY=1` is set. Default: the
+   * global `fetch`.
+   */
   readonly fetch?: typeof globalThis.fetch | undefined
+  /**
+   * The longest wait for the response and for each next event; the `ModelTimeout` middleware limits a turn. Default:
+   * 10 minutes.
+   */
   readonly timeout?: Duration.Input | undefined
 }
 

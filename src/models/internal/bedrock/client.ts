@@ -21,12 +21,19 @@ import type { Body } from "./wire.ts"
 
 /** Settings of the connection. */
 export interface Connection {
+  /** The region. Default: `AWS_REGION` and AWS's configuration files. */
   readonly region?: string | undefined
+  /** An API key of Bedrock. Default: `AWS_BEARER_TOKEN_BEDROCK`, else AWS's credential chain. */
   readonly bearerToken?: Redacted.Redacted | undefined
+  /** AWS credentials. Default: AWS's credential chain. */
   readonly credentials?: Credentials | undefined
+  /** The address of a VPC endpoint or a gateway. Default: AWS's own. */
   readonly baseURL?: string | undefined
+  /** Headers that are sent and signed with each request. Default: none. */
   readonly headers?: Readonly<Record<string, string | Redacted.Redacted>> | undefined
+  /** Makes HTTP requests. Default: the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined
+  /** The longest wait for the response and for each next event. Default: 10 minutes. */
   readonly timeout?: Duration.Input | undefined
 }
 

@@ -10,8 +10,11 @@ import { loadPeer } from "../wire/peer.ts"
 
 /** AWS credentials, written down. */
 export interface Credentials {
+  /** The id of the access key. */
   readonly accessKeyId: string
+  /** The secret of the access key. */
   readonly secretAccessKey: Redacted.Redacted
+  /** The token of a temporary session. Default: none. */
   readonly sessionToken?: Redacted.Redacted | undefined
 }
 

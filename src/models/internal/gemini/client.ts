@@ -18,9 +18,13 @@ import type { Vertex } from "../wire/vertex.ts"
 
 /** Settings of the connection. */
 export interface Connection {
+  /** The address of the API. Default: Google's own. */
   readonly baseURL?: string | undefined
+  /** A project of Google Cloud, instead of the Gemini API. Default: none. */
   readonly vertex?: Vertex | undefined
+  /** Headers of each request. Default: none. */
   readonly headers?: Readonly<Record<string, string | Redacted.Redacted>> | undefined
+  /** Makes HTTP requests. Default: the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined
   /** Time that an answer may take to begin, and then to go on each time; 10 minutes by default. */
   readonly timeout?: Duration.Input | undefined

@@ -32,9 +32,13 @@ export interface Connection {
    */
   readonly azure?:
     | {
+        /** The address of the resource. */
         readonly endpoint: string
+        /** The version of the dated API. Default: the v1 API. */
         readonly apiVersion?: string | undefined
+        /** The name of the deployment. Default: the model's name. */
         readonly deployment?: string | undefined
+        /** Gives a token for each request, instead of a key. Default: the key is used. */
         readonly accessToken?: Effect.Effect<Redacted.Redacted, ModelError> | undefined
       }
     | undefined
@@ -49,7 +53,9 @@ export interface Connection {
    * `ModelTimeout` limits a whole turn.
    */
   readonly timeout?: Duration.Input | undefined
+  /** The organization that pays. Default: the key's own. */
   readonly organization?: string | undefined
+  /** The project that pays. Default: the key's own. */
   readonly project?: string | undefined
 }
 

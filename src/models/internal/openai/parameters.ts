@@ -9,20 +9,27 @@ export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "
 
 /** Parameters of both OpenAI APIs. Only those that are set are sent. */
 export interface Parameters {
+  /** The randomness of the answer. Default: the API's own. */
   readonly temperature?: number | undefined
+  /** Samples from the likeliest tokens with this share of probability. Default: the API's own. */
   readonly topP?: number | undefined
   /** The most tokens that an answer may have, its reasoning included. */
   readonly maxOutputTokens?: number | undefined
+  /** The length of answers. Default: the API's own. */
   readonly verbosity?: "low" | "medium" | "high" | undefined
   /** Lets the model ask for several tools in one turn. */
   readonly parallelToolCalls?: boolean | undefined
+  /** The processing tier. Default: the project's own. */
   readonly serviceTier?: "auto" | "default" | "flex" | "scale" | "priority" | "fast" | undefined
   /** Requests with the same key are sent to the same cache. */
   readonly promptCacheKey?: string | undefined
+  /** The lifetime of the prompt cache. Default: the API's own. */
   readonly promptCacheRetention?: "in_memory" | "24h" | undefined
   /** A stable id of the person at the other end, hashed. */
   readonly safetyIdentifier?: string | undefined
+  /** An opaque id of the end user. Default: none. */
   readonly user?: string | undefined
+  /** Labels that OpenAI stores with the request. Default: none. */
   readonly metadata?: Readonly<Record<string, string>> | undefined
 }
 

@@ -3,7 +3,15 @@ import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { numberOf } from "../wire/read.ts"
 
 /** A level of thinking, or a token budget. A model uses its nearest setting. */
-export type ThinkingLevel = "off" | "low" | "medium" | "high" | { readonly budget: number }
+export type ThinkingLevel =
+  | "off"
+  | "low"
+  | "medium"
+  | "high"
+  | {
+      /** The most tokens of thinking. */
+      readonly budget: number
+    }
 
 /** Every effort that some provider knows, least first. */
 export const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const

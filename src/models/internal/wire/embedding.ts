@@ -20,13 +20,21 @@ import { listOf, objectOf, parse } from "./read.ts"
 
 /** Settings that every embedding model has. */
 export interface EmbeddingOptions {
+  /** The id of the model. */
   readonly model: string
+  /** The address of the server. Default: the provider's own. */
   readonly baseURL?: string | undefined
+  /** The API key. Default: the provider's environment variable, unless `baseURL` is set. */
   readonly apiKey?: Redacted.Redacted | undefined
+  /** The length of the vectors. Shortened vectors of Gemini are not normalised. Default: the model's own. */
   readonly dimensions?: number | undefined
+  /** The most texts of one request. Default: 96; 100 for Gemini, and on Vertex AI 9, or 1 for Gemini models. */
   readonly batchSize?: number | undefined
+  /** Headers of each request. Default: none. */
   readonly headers?: GivenHeaders | undefined
+  /** Makes HTTP requests. Default: the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined
+  /** The time limit of one request. Default: 1 minute. */
   readonly timeout?: Duration.Input | undefined
 }
 

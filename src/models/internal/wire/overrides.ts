@@ -1,14 +1,17 @@
 /** Facts of a model that a layer may be given where the built-in table is wrong or does not know it. */
 import type { Prices } from "../../../core/Usage.ts"
 
-/**
- * - `contextWindowTokens`: in tokens
- * - `prices`: US dollars for a million tokens
- * - `structuredOutput`: an answer in a schema comes by the API's own means (`native`) or by a call of a tool
- */
+/** Facts about a model that replace those of the catalogue. */
 export interface Overrides {
+  /** The model's window in tokens. Default: the catalogue's value. */
   readonly contextWindowTokens?: number | undefined
+  /** Whether the model reads images. Default: the catalogue's value. */
   readonly supportsVision?: boolean | undefined
+  /** US dollars for a million tokens. Default: the catalogue's prices. */
   readonly prices?: Prices | undefined
+  /**
+   * Gives an answer in a schema by the API's own means (`native`) or by a tool call (`tool`). Default: the
+   * catalogue's value.
+   */
   readonly structuredOutput?: "native" | "tool" | undefined
 }

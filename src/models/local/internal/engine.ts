@@ -16,20 +16,23 @@ export type Progress =
   | { readonly _tag: "Download"; readonly receivedBytes: number; readonly totalBytes: number }
   | { readonly _tag: "Load"; readonly fraction: number }
 
-/**
- * - `model`: the path of a GGUF file; or where to get one, `hf:<user>/<repository>:<quantisation>` or a URL
- * - `directory`: where downloads are kept, `~/.node-llama-cpp/models` by default. With it, a relative `model` is a file
- *   in there; without it, one in the current directory
- * - `gpu`: what computes; by default the best that is there
- * - `threads`: how many compute at once, one less than there are cores by default. More than there are free cores makes
- *   everything slower by orders of magnitude
- * - `onProgress`: told how loading goes; by default it is logged at debug level
- */
+/** The file of a model, and the machine that runs it. */
 export interface Source {
+  /** The path of a GGUF file; or the place to get one, `hf:<user>/<repository>:<quantisation>` or a URL. */
   readonly model: string
+  /**
+   * The folder of downloads. With it, a relative `model` is a file in there; without it, one in the current
+   * directory. Default: `~/.node-llama-cpp/models`.
+   */
   readonly directory?: string | undefined
+  /** The hardware that computes; `false` for the processor. Default: the best that is there. */
   readonly gpu?: "auto" | "metal" | "cuda" | "vulkan" | false | undefined
+  /**
+   * The number of threads. More threads than free cores make everything slower by orders of magnitude. Default: one
+   * less than there are cores.
+   */
   readonly threads?: number | undefined
+  /** Gets the progress of loading. Default: it is logged at debug level. */
   readonly onProgress?: ((progress: Progress) => Effect.Effect<void>) | undefined
 }
 

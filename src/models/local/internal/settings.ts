@@ -6,21 +6,28 @@ import type { ModelError } from "../../../core/ModelError.ts"
 import type { ThinkingLevel } from "../../internal/turn/thinking.ts"
 import { errorOf, type Origin } from "./errors.ts"
 
-/**
- * - `temperature`: 0 (the default) always takes the likeliest token, so that equal prompts get equal answers
- * - `topK`, `topP`, `minP`, `seed`: matter with a temperature only
- * - `repeatPenalty`: how much less likely a token of the last 64 is; 1 is not at all, which is the default
- * - `maxTokens`: the longest turn, in tokens; 4,096 by default
- * - `thinking`: whether a model that can think before it answers does, and how long; by default as its template has it
- */
+/** Settings of the sampling. */
 export interface Settings {
+  /**
+   * The randomness of the answer; 0 always takes the likeliest token, so equal prompts get equal answers. Default: 0.
+   */
   readonly temperature?: number | undefined
+  /** Samples from this many likeliest tokens; only with a temperature. Default: the library's own. */
   readonly topK?: number | undefined
+  /**
+   * Samples from the likeliest tokens with this share of probability; only with a temperature. Default: the library's
+   * own.
+   */
   readonly topP?: number | undefined
+  /** Leaves out tokens below this share of the likeliest one; only with a temperature. Default: the library's own. */
   readonly minP?: number | undefined
+  /** The seed of the sampling; only with a temperature. Default: random. */
   readonly seed?: number | undefined
+  /** Makes the last 64 tokens less likely; 1 is not at all. Default: 1. */
   readonly repeatPenalty?: number | undefined
+  /** The longest turn in tokens. Default: 4,096. */
   readonly maxTokens?: number | undefined
+  /** Thinking before an answer, for models that can. Default: the template's own. */
   readonly thinking?: ThinkingLevel | undefined
 }
 

@@ -7,13 +7,21 @@ import { merge } from "../../../internal/wire/read.ts"
 
 /** Settings with a name in the AI SDK. Unset ones are not sent. */
 export interface Settings {
+  /** The longest answer in tokens. Default: the provider's own. */
   readonly maxOutputTokens?: number | undefined
+  /** The randomness of the answer. Default: the provider's own. */
   readonly temperature?: number | undefined
+  /** Samples from the likeliest tokens with this share of probability. Default: the provider's own. */
   readonly topP?: number | undefined
+  /** Samples from this many likeliest tokens. Default: the provider's own. */
   readonly topK?: number | undefined
+  /** Makes tokens that occurred less likely. Default: the provider's own. */
   readonly presencePenalty?: number | undefined
+  /** Makes tokens less likely by how often they occurred. Default: the provider's own. */
   readonly frequencyPenalty?: number | undefined
+  /** Texts that end the answer. Default: none. */
   readonly stopSequences?: ReadonlyArray<string> | undefined
+  /** The seed of the sampling. Default: random. */
   readonly seed?: number | undefined
   /** Amount of thinking before an answer. Models of the specification V3 can't be told. */
   readonly thinking?: ThinkingLevel | undefined
