@@ -115,7 +115,9 @@ export const makeReader = (checker: Checker, isOwn: (symbol: Symbol | undefined)
       !(type.isObjectType() && type.objectFlags & ObjectFlags.Mapped) &&
       (name === "__type" || isWritten(name)) &&
       checker.getSignaturesOfType(type, SignatureKind.Call).length === 0 &&
-      checker.getPropertiesOfType(type).length > 0
+      checker.getPropertiesOfType(type).length > 0 &&
+      // Values with a tag come from constructors.
+      checker.getPropertyOfType(type, "_tag") === undefined
     )
   }
 

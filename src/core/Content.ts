@@ -76,7 +76,8 @@ type SourceInput =
     }
   | {
       /** The bytes of the image, as base 64. */
-      readonly base64: string /** The media type, such as `image/png`. */
+      readonly base64: string
+      /** The media type, such as `image/png`. */
       /** The media type, such as `image/png`. */
       readonly mimeType: string
     }

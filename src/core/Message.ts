@@ -168,9 +168,11 @@ export const tool = (
   content: Content.Input,
   options: Common & {
     /** The id of the call that the message answers. */
-    readonly toolCallId: string /** The name of the tool. */
+    readonly toolCallId: string
     /** The name of the tool. */
-    readonly toolName: string /** True for a failed call. Default: `false`. */
+    /** The name of the tool. */
+    readonly toolName: string
+    /** True for a failed call. Default: `false`. */
     /** True for a failed call. Default: `false`. */
     readonly isError?: boolean | undefined
   }

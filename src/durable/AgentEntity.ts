@@ -60,7 +60,9 @@ export interface AgentEntity<in out O, in out E, out R> {
 export const make = <O, E, R>(
   options: {
     /** The name that stored messages refer to: keep it. */
-    readonly name: string /** The agent. Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)` written here. */
+    readonly name: string
+    /** The agent. Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)` written here. */
+    /** The agent. Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)` written here. */
     readonly agent: Agent.Agent<O, E, R>
   } & Terms<O, E>
 ): AgentEntity<O, E, R> => {

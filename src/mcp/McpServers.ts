@@ -105,7 +105,8 @@ export interface Options {
   readonly client?:
     | {
         /** The name of the client. */
-        readonly name: string /** The version of the client. */
+        readonly name: string
+        /** The version of the client. */
         readonly version: string
       }
     | undefined

@@ -281,7 +281,10 @@ const textOf = ({ arguments: args, description, path, toolName }: Approval.Reque
  * (`approval-classifier`) outside of the asking run's budget. It quotes the requests and decodes the answer by a
  * schema. A request of more than 8,000 characters, and one that the answer omits or names twice, is left to the person.
  */
-export const byModel = (options: { /** The rules in words, by which the model judges. */ readonly rules: string }) => {
+export const byModel = (options: {
+  /** The rules in words, by which the model judges. */
+  readonly rules: string
+}) => {
   const refused = refuseByModel(options)
   if (refused !== undefined) return () => refused
   const agent = Agent.make({ name: "approval-classifier", prompt: promptOf(options.rules), output: Judged })

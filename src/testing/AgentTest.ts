@@ -110,10 +110,13 @@ type ExpectedEvent<Event extends AgentEvent> = Event extends AgentEvent
 
 /** A run to check: its input, the turns of its model, and the expected outcome. */
 export interface Scenario<O, E, R> {
+  /** The agent that runs. */
   readonly agent: Agent.Agent<O, E, R>
   /** The turns of the model, as of `TestChatModel.script`, or a model of `TestChatModel`. */
   readonly model: ReadonlyArray<Turn> | Layer.Layer<ChatModel | TestModel>
+  /** The input of the run. */
   readonly input: Agent.Input
+  /** Options of the run. Default: none. */
   readonly options?: Agent.RunOptions | undefined
   /** Moves the `TestClock` by this time while the run waits. */
   readonly adjust?: Duration.Input | undefined

@@ -41,15 +41,21 @@ export const text = (value: string | ReadonlyArray<string>, options?: AnswerOpti
 /** Makes a turn that calls tools. `text` comes before the calls. */
 export const calls = (
   value: ReadonlyArray<Call>,
-  options?: AnswerOptions & { readonly text?: string | ReadonlyArray<string> | undefined }
+  options?: AnswerOptions & {
+    /** A text before the calls. Default: none. */
+    readonly text?: string | ReadonlyArray<string> | undefined
+  }
 ): Turn => ({ _tag: "Answer", text: options?.text ?? "", calls: value, options: options ?? {} })
 
 /** Makes a turn with one malformed tool call. `raw` is the text of the model. */
 export const malformed = (
   raw: string,
   options?: AnswerOptions & {
+    /** The name of the tool. Default: none could be read. */
     readonly name?: string | undefined
+    /** The id of the call. Default: a new one. */
     readonly id?: string | undefined
+    /** The reason that the call can't be read. Default: it is not JSON. */
     readonly problem?: string | undefined
   }
 ): Turn => {
@@ -81,7 +87,10 @@ const partsOf = (after: string | ReadonlyArray<TurnPart> | undefined): ReadonlyA
  */
 export const fail = (
   error: ModelError | Reason,
-  options?: Pacing & { readonly after?: string | ReadonlyArray<TurnPart> | undefined }
+  options?: Pacing & {
+    /** Text or parts before the failure. Default: none. */
+    readonly after?: string | ReadonlyArray<TurnPart> | undefined
+  }
 ): Turn => ({ _tag: "Parts", parts: partsOf(options?.after), end: error, options: options ?? {} })
 
 /** Makes a turn that streams a text or parts, and never ends. */
@@ -103,9 +112,11 @@ export interface Options {
   readonly provider?: string | undefined
   /** Default: `true`. */
   readonly supportsVision?: boolean | undefined
+  /** The model's window in tokens. Default: unknown. */
   readonly contextWindowTokens?: number | undefined
   /** `"native"` requests JSON, `"tool"` a call of `final_answer`. Default: `"native"`. */
   readonly structuredOutput?: "native" | "tool" | undefined
+  /** Prices of a million tokens. Default: unknown. */
   readonly prices?: Prices | undefined
 }
 
@@ -183,7 +194,10 @@ const make = (options: Options, next: (request: ModelRequest, index: number) => 
  */
 export const script = (
   value: ReadonlyArray<Turn>,
-  options?: Options & { readonly exhaustive?: boolean | undefined }
+  options?: Options & {
+    /** Fails the test if a turn is left over. Default: `true`. */
+    readonly exhaustive?: boolean | undefined
+  }
 ): Layer.Layer<ChatModel | TestModel> =>
   Layer.effectContext(
     Effect.gen(function* () {

@@ -104,7 +104,12 @@ const render = (pages: ReadonlyArray<Read>): string =>
  * Results are recorded, so a run resumes after a crash.
  */
 export const make = (
-  options: { readonly name?: string | undefined; readonly fetch?: FetchUrl.Options | undefined } = {}
+  options: {
+    /** The name of the program. Default: `research_brief`. */
+    readonly name?: string | undefined
+    /** Options of `fetch_url`. Default: none. */
+    readonly fetch?: FetchUrl.Options | undefined
+  } = {}
 ): Agent.Program<
   typeof Input.Type,
   typeof Brief.Type,

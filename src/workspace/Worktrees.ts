@@ -373,7 +373,10 @@ const describeBranch = (branch: string, closed: Closed): string => {
  * in parallel. `merge_branches` merges branches after an approval, and reports conflicts.
  */
 export const tools = <O, E, R>(
-  options: Options & { readonly agent: Agent.Agent<O, E, R> }
+  options: Options & {
+    /** The agent that works on a branch. */
+    readonly agent: Agent.Agent<O, E, R>
+  }
 ): readonly [Tool.Tool<Exclude<R, Sandbox | Backend> | Sandbox | ToolContext>, Tool.NeedingApproval<Sandbox>] => {
   const { agent } = options
   const runTask = (

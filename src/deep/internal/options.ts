@@ -92,7 +92,8 @@ export interface Options extends SubagentOptions {
     | false
     | {
         /** Tells the agent when to choose it. Default: a built-in text. */
-        readonly description?: string | undefined /** Its system prompt. Default: a built-in text. */
+        readonly description?: string | undefined
+        /** Its system prompt. Default: a built-in text. */
         readonly prompt?: string | undefined
       }
     | undefined

@@ -29,12 +29,15 @@ export type Turn =
 
 /** Delays by the `Clock`: before the first part, and between parts. */
 export interface Pacing {
+  /** The time before the first part, by the `Clock`. Default: none. */
   readonly delay?: Duration.Input | undefined
+  /** The time between parts, by the `Clock`. Default: none. */
   readonly chunkDelay?: Duration.Input | undefined
 }
 
-/** The size of deltas: at most `chunkSize` characters of text or tool arguments. One delta each by default. */
+/** The size of deltas. */
 export interface Chunking extends Pacing {
+  /** The most characters of a delta. Default: one delta for each text and call. */
   readonly chunkSize?: number | undefined
 }
 
@@ -43,9 +46,13 @@ export interface Chunking extends Pacing {
  * zero; without it, the turn has no usage.
  */
 export interface AnswerOptions extends Chunking {
+  /** Reasoning before the text. Default: none. */
   readonly reasoning?: string | undefined
+  /** The reason that the turn ended. Default: `toolCalls` with calls, else `stop`. */
   readonly stopReason?: Message.TurnStop | undefined
+  /** The tokens of the turn; missing counts are zero. Default: no usage. */
   readonly usage?: Partial<Usage.Usage> | undefined
+  /** Data that the provider needs back unchanged. Default: none. */
   readonly providerData?: JsonObject | undefined
 }
 
