@@ -39,18 +39,12 @@ const longest = 200
 export const line = (event: AgentEvent): string | undefined => {
   const indent = "  ".repeat(event.path.length - 1)
   const short = (text: string) => cut(oneLine(text), longest)
-  switch (event._tag) {
-    case "ToolCalled":
-      return `${indent}→ ${event.toolName} ${short(ToolCall.describeArguments(event.arguments))}`
-    case "ToolFailed":
-      return `${indent}✗ ${event.toolName}: ${short(event.text)}`
-    case "Warning":
-      return `${indent}! ${oneLine(event.message)}`
-    case "TurnRestarted":
-      return `${indent}↻ ${oneLine(event.reason)}`
-    default:
-      return undefined
+  if (event._tag === "ToolCalled") {
+    return `${indent}→ ${event.toolName} ${short(ToolCall.describeArguments(event.arguments))}`
   }
+  if (event._tag === "ToolFailed") return `${indent}✗ ${event.toolName}: ${short(event.text)}`
+  if (event._tag === "Warning") return `${indent}! ${oneLine(event.message)}`
+  return event._tag === "TurnRestarted" ? `${indent}↻ ${oneLine(event.reason)}` : undefined
 }
 
 /** Writes text as it comes, or whole lines where only a console is there. */
