@@ -127,10 +127,9 @@ const refuseLayer = makeLayerCheck("EffectAiChatModel.layer", shapes.effectAiCha
 /**
  * A model that asks the `LanguageModel` in context.
  *
- * Tools, reasoning with its signatures, images and files, usage, stop reasons, metadata of the provider and its errors
- * are carried. A call that the model wrote wrong becomes a malformed call and does not end the stream. Structured
- * answers are had by a tool, since `effect/ai` has no JSON mode for streams; parameters of requests (temperature …) and
- * cache hints are set on the provider's layer instead.
+ * It carries tools, signed reasoning, images, files, usage, stop reasons, metadata and errors. A wrong call becomes a
+ * malformed call and does not end the stream. A tool gives structured answers, since `effect/ai` has no JSON mode for
+ * streams. Set parameters (temperature …) and cache hints on the provider's layer.
  */
 export const layer = (options?: Options): Layer.Layer<ChatModel, never, LanguageModel.LanguageModel> =>
   refuseLayer(options) ??

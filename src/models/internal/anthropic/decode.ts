@@ -106,7 +106,7 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink
     return undefined
   }
 
-  type Handler = (event: JsonObject, index: number) => Fault | undefined
+  type Handler = (event: JsonObject, index: number) => Fault | undefined | void
 
   const handlers = new Map<string, Handler>([
     [
@@ -114,15 +114,13 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink
       ({ message }) => {
         answer = objectOf(message)
         count(counts, objectOf(answer["usage"]))
-        return undefined
       }
     ],
     [
       "content_block_start",
       (event, index) => {
         if (blocks.has(index) || index < 0) return broken(`content block ${index} began twice or has no index`)
-        begin(index, objectOf(event["content_block"]))
-        return undefined
+        return begin(index, objectOf(event["content_block"]))
       }
     ],
     [
@@ -130,8 +128,7 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink
       ({ delta }, index) => {
         if (!blocks.has(index)) return broken(`a delta came for content block ${index}, which had not begun`)
         const block = blocks.get(index)
-        if (block !== undefined) grow(block, objectOf(delta))
-        return undefined
+        return block === undefined ? undefined : grow(block, objectOf(delta))
       }
     ],
     [
@@ -139,7 +136,6 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink
       (_, index) => {
         const block = blocks.get(index)
         if (block !== undefined) close(block)
-        return undefined
       }
     ],
     [
@@ -148,7 +144,6 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink
         const delta = objectOf(event["delta"])
         if (typeof delta["stop_reason"] === "string") stop = delta
         count(counts, objectOf(event["usage"]))
-        return undefined
       }
     ],
     ["message_stop", finish],
@@ -162,7 +157,7 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink
     ["ping", () => undefined]
   ])
 
-  const take = (event: unknown): ModelError | undefined => {
+  const take = (event: unknown): ModelError | undefined | void => {
     if (done) return undefined
     if (!isObject(event) || typeof event["type"] !== "string") {
       return fail(broken("an event is not a JSON object with a type"))

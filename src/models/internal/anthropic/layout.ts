@@ -1,7 +1,4 @@
-/**
- * The layout of an answer. Anthropic needs the blocks back in their original order, and a message stores content and
- * calls apart.
- */
+/** The layout of an answer: Anthropic needs the blocks back in their original order. */
 import { isObject, type Json } from "../../../core/Json.ts"
 import type { VerbatimPart } from "./wire.ts"
 

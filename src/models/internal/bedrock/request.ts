@@ -11,6 +11,7 @@ import { toolSchema } from "../schema/toolSchema.ts"
 import { dataOf, type Dialect, type Shown } from "../turn/dialect.ts"
 import { arrange } from "../turn/layout.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../turn/normalize.ts"
+import type { Losses } from "../turn/session.ts"
 import { textOfFile } from "../turn/textFile.ts"
 import { budgetOf, type Effort, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
 import { makeToolNames, type ToolNames } from "../turn/toolNames.ts"
@@ -31,12 +32,9 @@ export interface Settings {
 }
 
 /** A request, and the means to read its answer. */
-export interface Written {
+export interface Written extends Losses {
   readonly body: Body
   readonly names: ToolNames
-  readonly damaged: ReadonlyArray<string>
-  /** True if thinking was asked for, and the model can't be told. */
-  readonly unheard: boolean
 }
 
 /** The key of `providerData` under which what these models want back is. */

@@ -23,7 +23,6 @@ export interface DecodeContext {
   readonly makeId: () => string
 }
 
-/** Data of a text or a thought. */
 interface Said {
   signature: string | undefined
 }

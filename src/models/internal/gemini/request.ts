@@ -10,6 +10,7 @@ import { dataOf, type Dialect, type Shown } from "../turn/dialect.ts"
 import { inlineOf } from "../turn/inline.ts"
 import { arrange } from "../turn/layout.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../turn/normalize.ts"
+import type { Losses } from "../turn/session.ts"
 import { textOfFile } from "../turn/textFile.ts"
 import { budgetOf, type Effort, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
@@ -25,14 +26,10 @@ export interface Settings {
 }
 
 /** A request, and the means to read its answer. */
-export interface Written {
+export interface Written extends Losses {
   readonly body: JsonObject
   readonly names: ToolNames
   readonly restore: ((answer: Json) => Json) | undefined
-  readonly lost: ReadonlyArray<string>
-  readonly damaged: ReadonlyArray<string>
-  /** True if thinking was asked for, and the model can't be told. */
-  readonly unheard: boolean
 }
 
 /** The key of `providerData` under which what Gemini wants back is: the same on Vertex AI. */

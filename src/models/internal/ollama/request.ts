@@ -7,6 +7,7 @@ import { overlay } from "../openai/parameters.ts"
 import { makeToolbox } from "../openai/schemas.ts"
 import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.ts"
 import { type AiTurn, makeNormalizer, mergeTurns, rememberTurns, type Turn } from "../turn/normalize.ts"
+import type { Losses } from "../turn/session.ts"
 import { textOfFile } from "../turn/textFile.ts"
 import { budgetOf, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
@@ -23,13 +24,10 @@ export interface Settings {
 }
 
 /** A request, and the means to read its answer. `forced` is the tool whose arguments are the answer. */
-export interface Written {
+export interface Written extends Losses {
   readonly body: JsonObject
   readonly names: ToolNames
   readonly forced: string | undefined
-  readonly damaged: ReadonlyArray<string>
-  /** True if thinking was asked for, and the model can't be told. */
-  readonly unheard: boolean
 }
 
 const reserved = new Set(["model", "messages", "stream", "tools"])

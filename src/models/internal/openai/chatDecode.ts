@@ -1,7 +1,4 @@
-/**
- * Reads the chunks of the Chat Completions API into the parts of a turn, with what compatible servers add and leave
- * out.
- */
+/** Reads the chunks of the Chat Completions API, and their variants on other servers, into the parts of a turn. */
 import type { JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
 import { isTooDeep, tooDeep } from "../schema/nesting.ts"

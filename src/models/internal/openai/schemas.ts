@@ -5,26 +5,23 @@ import type { ToolCall } from "../../../core/ToolCall.ts"
 import { adaptParameters, adaptSchema, inlineRoot, type SchemaRules } from "../schema/jsonSchema.ts"
 import type { Dialect } from "../schema/toolSchema.ts"
 import { toolSchema } from "../schema/toolSchema.ts"
+import type { Losses } from "../turn/session.ts"
 import { makeToolNames, type ToolNames } from "../turn/toolNames.ts"
 import { wellFormed, wellFormedObject } from "../turn/wellFormed.ts"
 import type { HostedCalls } from "./hosted.ts"
 
 /** A request that is ready to send, and the means to read its answer. */
-export interface Written<Body> {
+export interface Written<Body> extends Losses {
   readonly body: Body
   readonly names: ToolNames
   /** Undoes in the answer what strict mode did to the schema. */
   readonly restore: ((answer: Json) => Json) | undefined
   /** Constraints of the answer's schema that the model is not held to. */
   readonly lost: ReadonlyArray<string>
-  /** Images and files that can't be sent. */
-  readonly damaged: ReadonlyArray<string>
   /** Undoes in the arguments of a call what strict mode did to its schema. */
   readonly restoreCall?: ((call: ToolCall) => ToolCall) | undefined
   /** Calls of the provider's own tools that wait for the client. */
   readonly hosted?: HostedCalls | undefined
-  /** True if thinking was asked for, and the model can't be told. */
-  readonly unheard: boolean
 }
 
 /** Keywords that strict mode enforces. */

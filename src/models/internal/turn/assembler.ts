@@ -1,7 +1,4 @@
-/**
- * Assembles one turn. A decoder feeds it texts, calls and other pieces in their order; it emits the parts of the stream
- * and builds the message at the end.
- */
+/** Assembles one turn: emits the parts that a decoder feeds to it, and builds the message at the end. */
 import { identity } from "effect/Function"
 import * as Result from "effect/Result"
 import type { Block } from "../../../core/Content.ts"
@@ -42,10 +39,7 @@ export type Piece<Said = unknown, Called = unknown> = Speech<Said> | Call<Called
 /** The order of a turn. A malformed call has a word of its own. */
 export type Order = ReadonlyArray<Place | "malformed">
 
-/**
- * `cut`: the turn ended while the arguments may still have been written. `problem`: the provider could not use the
- * arguments.
- */
+/** `cut`: the turn ended inside the arguments. `problem`: the provider could not use the arguments. */
 interface CallFacts {
   readonly cut?: boolean
   readonly problem?: string | undefined

@@ -20,7 +20,7 @@ export interface Sink {
  * was seen: a server that then holds the connection, or drops it, does no harm.
  */
 export interface TurnDecoder<Event> {
-  readonly take: (event: Event) => ModelError | undefined
+  readonly take: (event: Event) => ModelError | undefined | void
   readonly end: () => ModelError | undefined
   readonly isWhole?: (() => boolean) | undefined
 }
@@ -68,7 +68,7 @@ export const decodeTurn = <Event, R>(
       )
       const more = Effect.flatMap(patient, (batch) => {
         for (const event of batch) {
-          failure = decoder.take(event)
+          failure = decoder.take(event) ?? undefined
           if (failure !== undefined) break
         }
         return deliver()

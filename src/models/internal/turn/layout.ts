@@ -1,9 +1,8 @@
 /**
  * The order of content, calls and server tools in one turn.
  *
- * A message stores content and calls apart, and has no field for a provider's own tools (a web search and its result).
- * Some providers need all of it back in its original order. If the message does not imply that order, its data records
- * it.
+ * A message stores content and calls apart, without a provider's own tools (a web search and its result). Some
+ * providers need the original order back, so the data of the message records an unusual one.
  */
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"

@@ -9,16 +9,20 @@ import { makeSchemaWarner, makeThinkingWarner, warned } from "../wire/warned.ts"
 import { decodeTurn, type Sink, type TurnDecoder } from "./decodeTurn.ts"
 import { makeMediaWarner } from "./media.ts"
 
-/** A turn that is ready to be sent. */
-export interface Outgoing<Event> {
-  readonly events: Stream.Stream<Event, ModelError>
-  readonly makeDecoder: (sink: Sink) => TurnDecoder<Event>
+/** The parts of a request that the model does not get. */
+export interface Losses {
   /** Images and files that can't be sent. */
   readonly damaged: ReadonlyArray<string>
   /** Constraints of the answer's schema that the model is not held to. */
   readonly lost?: ReadonlyArray<string> | undefined
   /** True if thinking was requested, and the model can't be told. */
   readonly unheard?: boolean | undefined
+}
+
+/** A turn that is ready to be sent. */
+interface Outgoing<Event> extends Losses {
+  readonly events: Stream.Stream<Event, ModelError>
+  readonly makeDecoder: (sink: Sink) => TurnDecoder<Event>
   /** Further warnings. */
   readonly warnings?: ReadonlyArray<TurnPart | undefined>
 }

@@ -1,7 +1,4 @@
-/**
- * Failures of an HTTP provider: status, headers, code and message made into a `ModelError` that holds no
- * secret and no part of the request.
- */
+/** Makes a `ModelError` of a provider's failure, without secrets and parts of the request. */
 import { ModelError, type Reason } from "../../../core/ModelError.ts"
 import { type HeaderReader, readRetryAfter } from "../../../support/http/retryAfter.ts"
 import { defined } from "../../../support/json/defined.ts"

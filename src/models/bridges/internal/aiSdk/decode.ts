@@ -366,15 +366,12 @@ export const makeDecoder = (context: DecodeContext, sink: Sink): TurnDecoder<unk
     ["raw", ignore]
   ])
 
-  const take = (event: unknown): ModelError | undefined => {
+  const take = (event: unknown): ModelError | undefined | void => {
     const part = objectOf(event)
     if (part === undefined) return badResponse(origin, "a part of the stream is not an object")
     const type = stringOf(part["type"]) ?? "a part without a type"
     const handle = handlers.get(type)
-    if (handle === undefined) {
-      sink.unknown(type)
-      return undefined
-    }
+    if (handle === undefined) return sink.unknown(type)
     return handle(part) ?? undefined
   }
 

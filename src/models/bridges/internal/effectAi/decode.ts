@@ -11,7 +11,7 @@ import { mediaBlock, shownBlocks } from "./media.ts"
 import { carriedBy, type Fields, isEmpty, provider, providerDataOf, toJson } from "./metadata.ts"
 
 /** Converts params to a call. Params that are not a JSON object, or stand for such, become a malformed call. */
-export const toCall = (part: {
+const toCall = (part: {
   readonly id: string
   readonly name: string
   readonly params: unknown
@@ -31,27 +31,6 @@ export const toCall = (part: {
   return { malformed: { id, name, raw: typeof raw === "string" ? raw : text, problem } }
 }
 
-/** Sorts the pieces of a turn into a message. */
-export interface Sorted {
-  readonly content: Array<Block>
-  readonly toolCalls: Array<ToolCall>
-  readonly malformedToolCalls: Array<MalformedToolCall>
-  readonly pieces: Array<Piece>
-}
-
-export const sorted = (): Sorted => ({ content: [], toolCalls: [], malformedToolCalls: [], pieces: [] })
-
-export const addBlock = (to: Sorted, block: Block): void => {
-  to.content.push(block)
-  to.pieces.push({ _tag: "content", block })
-}
-
-export const addCall = (to: Sorted, call: ReturnType<typeof toCall>): void => {
-  if ("call" in call) to.toolCalls.push(call.call)
-  else to.malformedToolCalls.push(call.malformed)
-  to.pieces.push({ _tag: "call" })
-}
-
 /** Reasoning always says whose it is: what another provider thought is not sent to this one. */
 export const reasoningBlock = (text: string, options: AiPrompt.ProviderOptions): Block => {
   const { providerData } = providerDataOf(options)
@@ -64,8 +43,20 @@ const saidBlock = (part: AiPrompt.TextPart | AiPrompt.ReasoningPart): Block =>
     : reasoningBlock(part.text, part.options)
 
 const assistant = (message: AiPrompt.AssistantMessage): Message.AiMessage => {
-  const parts = sorted()
+  const content: Array<Block> = []
+  const toolCalls: Array<ToolCall> = []
+  const malformedToolCalls: Array<MalformedToolCall> = []
+  const pieces: Array<Piece> = []
   let providerData: Fields = {}
+  const addBlock = (block: Block): void => {
+    content.push(block)
+    pieces.push({ _tag: "content", block })
+  }
+  const addCall = (call: ReturnType<typeof toCall>): void => {
+    if ("call" in call) toolCalls.push(call.call)
+    else malformedToolCalls.push(call.malformed)
+    pieces.push({ _tag: "call" })
+  }
   for (const part of message.content) {
     const carried = carriedBy(part.options)
     const message: Fields = carried.message ?? {}
@@ -73,27 +64,27 @@ const assistant = (message: AiPrompt.AssistantMessage): Message.AiMessage => {
     switch (part.type) {
       case "text":
       case "reasoning":
-        for (const block of carried.blocks ?? [saidBlock(part)]) addBlock(parts, block)
+        for (const block of carried.blocks ?? [saidBlock(part)]) addBlock(block)
         break
       case "file":
-        addBlock(parts, mediaBlock(part))
+        addBlock(mediaBlock(part))
         break
       case "tool-call":
-        if (part.providerExecuted) parts.pieces.push({ _tag: "hosted", part: hostedPart(part, part.options) })
-        else addCall(parts, toCall(part))
+        if (part.providerExecuted) pieces.push({ _tag: "hosted", part: hostedPart(part, part.options) })
+        else addCall(toCall(part))
         break
       case "tool-result":
-        parts.pieces.push({ _tag: "hosted", part: hostedPart(part, part.options) })
+        pieces.push({ _tag: "hosted", part: hostedPart(part, part.options) })
         break
       case "tool-approval-request":
         break
     }
   }
-  const layout = layoutOf(parts.pieces)
+  const layout = layoutOf(pieces)
   if (layout !== undefined) providerData = { ...providerData, [provider]: { layout } }
-  return Message.ai(parts.content, {
-    toolCalls: parts.toolCalls,
-    malformedToolCalls: parts.malformedToolCalls,
+  return Message.ai(content, {
+    toolCalls,
+    malformedToolCalls,
     providerData: isEmpty(providerData) ? undefined : providerData
   })
 }

@@ -136,34 +136,29 @@ const makeReply = (origin: Origin, makeId: () => string, sink: Sink): Reply => {
     writing.delete(call)
   }
 
-  const take = (part: Part | Rejection): ModelError | undefined => {
+  const take = (part: Part | Rejection): ModelError | undefined | void => {
     if (isSpeech(part)) return speak(part)
     switch (part.type) {
       case "tool-params-start":
-        begin(part.id, part.name, part.providerExecuted)
-        return undefined
+        return void begin(part.id, part.name, part.providerExecuted)
       case "tool-params-delta": {
         const call = calls.get(part.id)
         if (call !== undefined) turn.write(call, part.delta)
         return undefined
       }
       case "tool-call":
-        complete(part)
-        return undefined
+        return complete(part)
       case "tool-result": {
         const { encodedResult: result, id, isFailure, metadata, name, preliminary, providerExecuted, type } = part
         if (!providerExecuted || preliminary) return undefined
-        turn.add({ _tag: "own", part: hostedPart({ type, id, name, isFailure, result }, metadata) })
-        return undefined
+        return turn.add({ _tag: "own", part: hostedPart({ type, id, name, isFailure, result }, metadata) })
       }
       case "file": {
         const { data, mediaType, metadata: options } = part
-        turn.add({ _tag: "block", block: mediaBlock({ data, mediaType, options }) })
-        return undefined
+        return turn.add({ _tag: "block", block: mediaBlock({ data, mediaType, options }) })
       }
       case "source":
-        sources.push(sourceOf(part))
-        return undefined
+        return void sources.push(sourceOf(part))
       case "response-metadata":
         model = part.modelId ?? model
         response = { ...response, ...responseOf(part) }
