@@ -39,10 +39,12 @@ import type { Service as BackendService } from "../core/Backend.ts"
 import type * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import { defined } from "../support/json/defined.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import * as Calls from "./internal/mcp/calls.ts"
 import { offerFiles, offerSkills } from "./internal/mcp/files.ts"
 import { hosts } from "./internal/mcp/hosts.ts"
 import { ofAgent, ofTool, type Work } from "./internal/mcp/work.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** The options describe no valid server: `name` is the agent, the tool or the option with the `problem`. */
 export class McpAgentError extends Schema.TaggedError<McpAgentError>()("McpAgentError", {
@@ -72,11 +74,17 @@ export interface Options<
   /** Offers the files of a backend as resources (`backend:///path`), by its own rules. The first 1,000 are listed. */
   readonly backend?: BackendService | undefined
   /** Offers each skill in these directories of the backend as a prompt. */
-  readonly skills?: { readonly sources: ReadonlyArray<string> } | undefined
+  readonly skills?:
+    | {
+        /** The directories of skills in the backend. */
+        readonly sources: ReadonlyArray<string>
+      }
+    | undefined
 }
 
 /** The name of the server, as clients show it, and instructions for its use. */
 interface Server {
+  /** The name of the server, as clients show it. */
   readonly name: string
   /** The version of the server. */
   readonly version: string
@@ -143,6 +151,8 @@ const offer = Effect.fnUntraced(function* ({ agents = [], backend, skills, tools
 /** Captures the whole context for the runs. The public layers have its services in their types. */
 const registrationsOf = (options: Options) => Layer.effectDiscard(offer(options))
 
+const refuseLayer = makeLayerCheck("McpAgent.layer", shapes.mcpAgentLayer)
+
 /** Adds agents and tools to an `McpServer` of Effect. */
 export const layer = <
   const Agents extends ReadonlyArray<AnyAgent> = readonly [],
@@ -150,7 +160,7 @@ export const layer = <
 >(
   options: Options<Agents, Tools>
 ): Layer.Layer<never, McpAgentError, McpServer.McpServer | Exclude<Services<Agents, Tools>, Scope>> =>
-  registrationsOf(options)
+  refuseLayer(options) ?? registrationsOf(options)
 
 const protocols = [
   McpProtocol.v2026_07_28,
@@ -174,6 +184,8 @@ const quiet = Layer.effectDiscard(
   )
 )
 
+const refuseLayerStdio = makeLayerCheck("McpAgent.layerStdio", shapes.mcpAgentLayerStdio)
+
 /** Serves on standard input and output. Logs and the output of `console` go to stderr. */
 export const layerStdio = <
   const Agents extends ReadonlyArray<AnyAgent> = readonly [],
@@ -185,11 +197,14 @@ export const layerStdio = <
   McpAgentError | IllegalArgumentError,
   Stdio | Exclude<Services<Agents, Tools>, McpServer.McpServer | Scope>
 > =>
+  refuseLayerStdio(options) ??
   McpServer.layerStdio({ ...identityOf(options), protocols, registrations: registrationsOf(options) }).pipe(
     Layer.provide([toStderr, quiet])
   )
 
 const identityOf = ({ instructions, name, version }: Server) => defined({ name, version, instructions })
+
+const refuseLayerHttp = makeLayerCheck("McpAgent.layerHttp", shapes.mcpAgentLayerHttp)
 
 /**
  * Serves by streamable HTTP, at a path of an `HttpRouter`. Authentication is the job of the router's middleware. Provide
@@ -213,6 +228,7 @@ export const layerHttp = <
   McpAgentError | IllegalArgumentError,
   HttpRouter | Exclude<Services<Agents, Tools>, McpServer.McpServer | Scope>
 > =>
+  refuseLayerHttp(options) ??
   McpServer.layerHttp({
     ...identityOf(options),
     path: options.path,

@@ -1,0 +1,10 @@
+/** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
+
+export const mcpAgentLayer =
+  "agents?:[~effect-deepagents/Agent~];tools?:[~Tool:prepare~];backend?:o;skills?:{sources:[s]}"
+
+export const mcpAgentLayerHttp =
+  "name:s;version:s;instructions?:s;agents?:[~effect-deepagents/Agent~];tools?:[~Tool:prepare~];backend?:o;skills?:{sources:[s]};path:'*'s;allowedHosts?:[s];allowedOrigins?:[s]"
+
+export const mcpAgentLayerStdio =
+  "name:s;version:s;instructions?:s;agents?:[~effect-deepagents/Agent~];tools?:[~Tool:prepare~];backend?:o;skills?:{sources:[s]}"
