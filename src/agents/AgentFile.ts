@@ -38,10 +38,12 @@ import * as Taint from "../middleware/Taint.ts"
 import * as ToolExclusion from "../middleware/ToolExclusion.ts"
 import * as Policy from "../rules/Policy.ts"
 import { defined } from "../support/json/defined.ts"
+import { check } from "../support/options/check.ts"
 import { at, brief, problems } from "../support/text/issues.ts"
 import { normaliseName } from "../support/text/names.ts"
 import { suggestion } from "../support/text/near.ts"
 import { parseYaml } from "../support/text/yaml.ts"
+import * as shapes from "./internal/shapes.ts"
 
 const Name = Schema.String.check(
   Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, {
@@ -243,7 +245,9 @@ export interface Options<E = never, R = never> {
   /** Servers, and a middleware with the tools of some: `(names) => Mcp.make({ servers: names })`. */
   readonly servers?:
     | {
+        /** The names of all servers. */
         readonly names: ReadonlyArray<string>
+        /** Makes the middleware with the tools of the named servers. */
         readonly make: (names: ReadonlyArray<string>) => Middleware.Middleware<E, R | Approvals | ToolContext>
       }
     | undefined
@@ -253,6 +257,7 @@ export interface Options<E = never, R = never> {
   readonly approvals?: HumanInTheLoop.Options | undefined
   /** The rules for untrusted text, as for `Taint.make`. Names of tools that an agent lacks don't count for it. */
   readonly taint?: Taint.Options | undefined
+  /** Further middleware of the agent. Default: none. */
   readonly middleware?: ReadonlyArray<Middleware.Middleware<E, R | Approvals | ToolContext>> | undefined
   /** The document formats that `read_file` reads as text. */
   readonly documents?: DeepAgent.SubagentOptions["documents"]
@@ -345,6 +350,8 @@ const taintOf = ({ harmless = [], trusted = [], ...rest }: Taint.Options, has: R
     trusted: trusted.filter((name) => has.has(name))
   })
 
+const checkCompile = check(shapes.agentFileCompile)
+
 /**
  * Makes the agent of a file. An unknown tool, server or agent fails with `InvalidAgentFile` and a suggestion. So does a
  * circle of sub-agents.
@@ -352,7 +359,12 @@ const taintOf = ({ harmless = [], trusted = [], ...rest }: Taint.Options, has: R
 export const compile = <E = never, R = never>(
   file: AgentFile,
   options: Options<E, R> = {}
-): Effect.Effect<Compiled<E, R>, InvalidAgentFile> => Effect.suspend(() => build(file, options, []))
+): Effect.Effect<Compiled<E, R>, InvalidAgentFile> => {
+  const problem = checkCompile(options)
+  return problem === undefined
+    ? Effect.suspend(() => build(file, options, []))
+    : Effect.fail(new InvalidAgentFile({ path: file.path, problem }))
+}
 
 /** Makes the sub-agents of a file. */
 const subagentsOf = <E, R>(file: AgentFile, options: Options<E, R>, above: ReadonlyArray<string>, invalid: Invalid) => {
