@@ -17,8 +17,10 @@ import * as Approval from "../core/Approval.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore, type Thread } from "../core/SessionStore.ts"
 import { defined } from "../support/json/defined.ts"
+import { makeEffectCheck } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { bookId } from "./internal/book.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** A request of a thread, and the decision on it. Rewinding the thread does not remove them. */
 export const Record = Schema.Struct({
@@ -110,11 +112,15 @@ export interface Options {
   readonly since?: number | undefined
 }
 
+const refuse = makeEffectCheck("Audit", shapes.auditRecords)
+
 /**
  * Reads requests and decisions, thread by thread. It logs unreadable ones as warnings. A fork repeats the requests of the
  * original thread, with the same `id`.
  */
 export const records = (options: Options = {}): Stream.Stream<Record, SessionError, SessionStore> => {
+  const refused = refuse(options)
+  if (refused !== undefined) return Stream.fromEffect(refused)
   const { since = 0, threadId } = options
   const every = Stream.suspend(() => {
     // A thread that is archived meanwhile is in both lists. A deleted thread is in neither.

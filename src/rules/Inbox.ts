@@ -36,8 +36,10 @@ import type { AgentError } from "../core/AgentError.ts"
 import * as Approval from "../core/Approval.ts"
 import type { Journal } from "../core/Journal.ts"
 import type { SessionStore } from "../core/SessionStore.ts"
+import { makeEffectCheck, makeLayerCheck } from "../support/options/check.ts"
 import { make } from "./internal/inbox.ts"
 import { type ClassifyOptions, type Deliver, InboxError, type Options, type Service } from "./internal/inboxModel.ts"
+import * as shapes from "./internal/shapes.ts"
 import type { Notify } from "./Notify.ts"
 
 export { InboxError } from "./internal/inboxModel.ts"
@@ -67,9 +69,11 @@ export const toAgents =
     >
   }
 
+const refuseLayer = makeLayerCheck("Inbox.layer", shapes.inboxLayer)
+
 /** Makes an inbox of the store in context. With `BackgroundTasks` in context, it lists the requests of tasks too. */
 export const layer = <E, R>(options: Options<E, R>): Layer.Layer<Inbox, never, SessionStore | R> =>
-  Layer.effect(Inbox, make(options))
+  refuseLayer(options) ?? Layer.effect(Inbox, make(options))
 
 /** Lets runs wait for decisions in the inbox. Their requests are listed, and disappear with the run. */
 export const approvals: Layer.Layer<Approval.Approvals, never, Inbox> = Layer.effect(
@@ -77,11 +81,14 @@ export const approvals: Layer.Layer<Approval.Approvals, never, Inbox> = Layer.ef
   Inbox.use(({ wait }) => Effect.succeed({ decide: wait }))
 )
 
+const refuseWatch = makeEffectCheck("Inbox.watch", shapes.inboxWatch)
+
 /** Sends notifications of new requests, again and again. It logs failures of the store, and tries again. */
 export const watch = (options?: {
   /** The time between two looks. Default: 10 seconds. */
   readonly every?: Duration.Input | undefined
 }): Effect.Effect<never, never, Inbox | Notify> =>
+  refuseWatch(options) ??
   Inbox.use(({ notify }) =>
     Effect.forever(
       Effect.andThen(
@@ -90,6 +97,8 @@ export const watch = (options?: {
       )
     )
   )
+
+const refuseClassify = makeEffectCheck("Inbox.classify", shapes.inboxClassify)
 
 /**
  * Lets a classifier decide on requests of threads, again and again, as `ApprovalClassifier.layer` does for waiting runs. It
@@ -104,6 +113,7 @@ export const classify = <E, R>(options: {
   /** The time between two looks. Default: 20 seconds. */
   readonly every?: Duration.Input | undefined
 }): Effect.Effect<never, never, Inbox | R> =>
+  refuseClassify(options) ??
   Inbox.use((inbox) => {
     const { by = { id: "classifier" }, every = "20 seconds" } = options
     const sweep = Effect.flatMap(Effect.exit(inbox.classify({ classify: options.classify, by })), (exit) =>

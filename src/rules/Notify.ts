@@ -27,7 +27,9 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type { Json } from "../core/Json.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import { type Kind, lines, type Notification, type Severity } from "./internal/notice.ts"
+import * as shapes from "./internal/shapes.ts"
 
 export { Notification } from "./internal/notice.ts"
 
@@ -105,6 +107,8 @@ const over = (
     }))
   )
 
+const refuseWebhook = makeLayerCheck("Notify.webhook", shapes.notifyWebhook)
+
 /** Posts notifications as JSON (see {@link Notification}) to an address, with headers that may be secrets. */
 export const webhook = (options: {
   /** The address that notifications are posted to. */
@@ -112,17 +116,21 @@ export const webhook = (options: {
   /** Headers of each post. Default: none. */
   readonly headers?: { readonly [name: string]: Redacted.Redacted<string> } | undefined
 }): Layer.Layer<Notify, never, HttpClient.HttpClient> =>
+  refuseWebhook(options) ??
   over("webhook", (post, notification) => post(options.url, options.headers ?? {}, { ...notification }))
 
 /** Escapes mentions and links. */
 const escapeSlack = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
 
+const refuseSlack = makeLayerCheck("Notify.slack", shapes.notifySlack)
+
 /** Posts notifications to an incoming webhook of Slack. */
 export const slack = (options: {
   /** The address of the incoming webhook. */
   readonly url: Redacted.Redacted<string>
 }): Layer.Layer<Notify, never, HttpClient.HttpClient> =>
+  refuseSlack(options) ??
   over("Slack", (post, notification) =>
     post(
       options.url,
@@ -130,6 +138,8 @@ export const slack = (options: {
       { text: escapeSlack(lines(notification).join("\n")), unfurl_links: false, unfurl_media: false }
     )
   )
+
+const refuseTelegram = makeLayerCheck("Notify.telegram", shapes.notifyTelegram)
 
 /** Sends notifications by a bot of Telegram to the chat `chatId`. `baseUrl` is the address of the API. */
 export const telegram = (options: {
@@ -140,6 +150,8 @@ export const telegram = (options: {
   /** The address of the API. Default: `https://api.telegram.org`. */
   readonly baseUrl?: string | undefined
 }): Layer.Layer<Notify, never, HttpClient.HttpClient> => {
+  const refused = refuseTelegram(options)
+  if (refused !== undefined) return refused
   const { baseUrl = "https://api.telegram.org", chatId, token } = options
   const url = Redacted.make(`${baseUrl.replace(/\/+$/, "")}/bot${Redacted.value(token)}/sendMessage`)
   return over("Telegram", (post, notification) =>

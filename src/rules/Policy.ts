@@ -43,6 +43,7 @@ import type { Annotations } from "../core/Tool.ts"
 import * as Budget from "../middleware/Budget.ts"
 import type * as Network from "../net/Network.ts"
 import * as Attached from "../support/effect/attached.ts"
+import { check } from "../support/options/check.ts"
 import { at, brief, problems } from "../support/text/issues.ts"
 import { didYouMean } from "../support/text/names.ts"
 import { parseYaml } from "../support/text/yaml.ts"
@@ -50,6 +51,7 @@ import { decide, type Call, findStrangers, type Misspelt, offOf } from "./intern
 import { budgetOf, networkOf, permissionsOf, sandboxOf } from "./internal/merge.ts"
 import { fieldNames, type Limits, nameOf, Policy, type Sandbox } from "./internal/model.ts"
 import { isWild } from "./internal/patterns.ts"
+import * as shapes from "./internal/shapes.ts"
 
 export { Policy, Rule } from "./internal/model.ts"
 
@@ -200,6 +202,8 @@ const toInvalidPolicy =
       problem
     })
 
+const checkCompile = check(shapes.policyCompile)
+
 /**
  * Combines policies, from the most general (an organisation's) to the most particular (a user's). A tool name that the
  * agent does not have fails its runs with `InvalidAgent`, with a suggestion. Names with wildcards, and names of servers'
@@ -212,6 +216,8 @@ export const compile = (
     readonly known?: Iterable<string> | undefined
   }
 ): Result.Result<Compiled, InvalidPolicy> => {
+  const problem = checkCompile(options)
+  if (problem !== undefined) return Result.fail(new InvalidPolicy({ policy: "Policy.compile", path: "", problem }))
   const own = policies.flatMap((policy, index) =>
     policy.files === undefined
       ? []

@@ -19,9 +19,11 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { loadPeer } from "../support/effect/peer.ts"
 import { defined } from "../support/json/defined.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { escaped } from "../support/text/untrusted.ts"
 import { lines } from "./internal/notice.ts"
+import * as shapes from "./internal/shapes.ts"
 import { Notify, NotifyError } from "./Notify.ts"
 
 /** A mail server. */
@@ -52,8 +54,11 @@ const codeOf = (cause: unknown): string =>
     ? cause.code
     : "unknown"
 
+const refuseLayer = makeLayerCheck("SmtpNotify.layer", shapes.smtpNotifyLayer)
+
 /** Sends one mail for each notification. Building the layer fails if `nodemailer` is not installed. */
 export const layer = (options: Options): Layer.Layer<Notify, NotifyError> =>
+  refuseLayer(options) ??
   Layer.effect(
     Notify,
     Effect.gen(function* () {
