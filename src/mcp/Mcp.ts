@@ -16,12 +16,14 @@ import * as Effect from "effect/Effect"
 import type { ChatModel } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Attached from "../support/effect/attached.ts"
 import { handlers } from "./internal/asking.ts"
 import { resourceTools } from "./internal/catalog/resourceTools.ts"
+import * as shapes from "./internal/shapes.ts"
 import { McpError } from "./McpError.ts"
 import { McpServers, type ServerTool, type Service, type Status } from "./McpServers.ts"
 
@@ -130,6 +132,8 @@ const parts = ({ resources = true, servers: wanted }: Options) => {
   }
 }
 
+const refuseMake = makeMiddlewareCheck(name, shapes.mcpMake)
+
 /**
  * Gives an agent the tools of servers, named `server__tool` in a form that models accept. A person is asked about calls
  * according to the server's configuration: by default, about tools that are not annotated as read-only. A rule of
@@ -145,4 +149,4 @@ const parts = ({ resources = true, servers: wanted }: Options) => {
  * The run fails with `McpError` if `servers` names an unconfigured server.
  */
 export const make = (options: Options = {}): Middleware.Asking<McpError, McpServers | Needs> =>
-  Middleware.make<McpError, McpServers | Needs>(parts(options))
+  refuseMake(options) ?? Middleware.make<McpError, McpServers | Needs>(parts(options))

@@ -23,11 +23,13 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { fromUnknown, isObject, type Json, type JsonObject } from "../core/Json.ts"
 import { defined } from "../support/json/defined.ts"
+import { makeEffectCheck } from "../support/options/check.ts"
 import { didYouMean } from "../support/text/names.ts"
 import { cut } from "../support/text/text.ts"
 import { oneLine } from "../support/text/untrusted.ts"
 import { expander, type Expand } from "./internal/expand.ts"
 import { repeated, toJson } from "./internal/jsonc.ts"
+import * as shapes from "./internal/shapes.ts"
 import { parse as parseJson } from "./internal/wire/framing.ts"
 import type { OAuth, Secret, Server, Servers, StdioServer } from "./McpConfig.ts"
 
@@ -336,11 +338,16 @@ const serverOf = (name: string, given: JsonObject, warnings: Array<string>, expa
     return fields.isOff() ? { ...server, enabled: false } : server
   })
 
+const refuse = makeEffectCheck("McpConfigFile", shapes.mcpConfigFileParse, (where, problem) =>
+  Effect.fail(new McpConfigError({ path: where, message: `${where}: ${problem}` }))
+)
+
 /**
  * Reads the text of a file, JSON with comments. Variables are looked up in the environment (the `ConfigProvider`). What
  * is not understood is a warning; fails if the text is no such file at all.
  */
 export const parse = (path: string, text: string, options: Options = {}): Effect.Effect<Parsed, McpConfigError> =>
+  refuse(options) ??
   Effect.gen(function* () {
     const json = toJson(text)
     const read = parseJson(json)
@@ -404,6 +411,7 @@ export const readFile = (
   path: string,
   options?: Options
 ): Effect.Effect<Parsed, McpConfigError, FileSystem.FileSystem> =>
+  refuse(options) ??
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem
     const text = yield* Effect.mapError(

@@ -31,10 +31,12 @@ import type { FetchLike } from "../support/http/fetchLike.ts"
 import type { Redirect } from "../support/http/redirect.ts"
 import { make as makeRequests } from "../support/oauth/requests.ts"
 import { parseChallenge, sendWithProof } from "../support/oauth/resource.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import { reveal } from "../support/store/redacted.ts"
 import type { Assertion } from "./internal/oauth/assertion.ts"
 import { isBound, make } from "./internal/oauth/oauth.ts"
 import type { Page } from "./internal/oauth/subject.ts"
+import * as shapes from "./internal/shapes.ts"
 import { type Authorize, McpAuthorization } from "./McpAuthorization.ts"
 import type { McpError } from "./McpError.ts"
 
@@ -56,11 +58,14 @@ export interface Options {
   readonly assertion?: Assertion | undefined
 }
 
+const refuseLayer = makeLayerCheck("McpOAuth.layer", shapes.mcpOAuthLayer)
+
 /**
  * Authorizes all servers of an `McpServers.layer`. Requests with the same refused token share one renewal (in all
  * processes) or one sign-in, and continue afterwards. Fails with `McpError` `Unauthorized`.
  */
 export const layer = (options: Options): Layer.Layer<never, never, CredentialStore> =>
+  refuseLayer(options) ??
   Layer.effect(
     McpAuthorization,
     Effect.gen(function* () {

@@ -29,6 +29,7 @@ import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { JsonObject } from "../core/Json.ts"
 import { fetchLike } from "../support/http/fetchLike.ts"
 import { defined } from "../support/json/defined.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import { reveal } from "../support/store/redacted.ts"
 import { makeCatalog } from "./internal/catalog/catalog.ts"
 import * as Lists from "./internal/catalog/lists.ts"
@@ -45,6 +46,7 @@ import type {
 } from "./internal/model.ts"
 import * as Secrets from "./internal/secrets.ts"
 import { serving } from "./internal/serve.ts"
+import * as shapes from "./internal/shapes.ts"
 import * as Supervisor from "./internal/wire/supervisor.ts"
 import { McpAuthorization } from "./McpAuthorization.ts"
 import type { Secret, Server, Servers } from "./McpConfig.ts"
@@ -260,6 +262,8 @@ const make = (servers: Servers, options: Options) =>
     })
   })
 
+const refuseLayer = makeLayerCheck("McpServers.layer", shapes.mcpServersLayer)
+
 /**
  * Connects to all servers at once. Building the layer does not wait and never fails: {@link Status} reports each
  * server. Releasing it closes connections and ends processes with all their children.
@@ -268,4 +272,4 @@ export const layer = (
   servers: Servers,
   options?: Options
 ): Layer.Layer<McpServers, never, HttpClient.HttpClient | ChildProcessSpawner> =>
-  Layer.effect(McpServers, make(servers, options ?? {}))
+  refuseLayer(options) ?? Layer.effect(McpServers, make(servers, options ?? {}))
