@@ -34,12 +34,15 @@ import { approve } from "../core/Approval.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { persistent } from "../sessions/journal.ts"
+import { check, makeLayerCheck } from "../support/options/check.ts"
 import { codecs, type Codecs, type Terms } from "./internal/codecs.ts"
 import * as Feed from "./internal/eventFeed.ts"
 import { boundAnswer } from "./internal/limits.ts"
 import type { Push } from "./internal/plan.ts"
 import { type ClusterFailure, Decide, makeEntity, type ThreadEntity } from "./internal/protocol.ts"
+import { readTerms } from "./internal/readTerms.ts"
 import { retryUnavailable, whileOwned } from "./internal/retries.ts"
+import * as shapes from "./internal/shapes.ts"
 import * as Thread from "./internal/thread.ts"
 import type { Outcome } from "./Outcome.ts"
 import * as Wait from "./Wait.ts"
@@ -51,6 +54,8 @@ export interface AgentEntity<in out O, in out E, out R> {
   readonly codecs: Codecs<O, E>
   readonly entity: ThreadEntity<O, E>
 }
+
+const checkMake = check(shapes.agentEntityMake)
 
 /**
  * Makes the entity of an agent. Stored messages refer to `name`, so keep it. Outcomes and failures are stored: an agent with
@@ -66,8 +71,9 @@ export const make = <O, E, R>(
     readonly agent: Agent.Agent<O, E, R>
   } & Terms<O, E>
 ): AgentEntity<O, E, R> => {
-  const known = codecs<O, E>(options)
-  return { name: options.name, agent: options.agent, codecs: known, entity: makeEntity(options.name, known) }
+  const terms = readTerms(checkMake, options)
+  const known = codecs<O, E>(terms)
+  return { name: terms.name, agent: terms.agent, codecs: known, entity: makeEntity(terms.name, known) }
 }
 
 /** Finds the waits of an outcome, and their ends. */
@@ -77,6 +83,8 @@ const waitsOf = (outcome: Outcome<unknown>) =>
     return at === undefined ? [] : [{ request, at }]
   })
 
+const refuseLayer = makeLayerCheck("AgentEntity.layer", shapes.agentEntityLayer)
+
 /** Makes this process a runner of the agent's threads. */
 export const layer = <O, E, R>(
   { agent, codecs: known, entity }: AgentEntity<O, E, R>,
@@ -85,6 +93,7 @@ export const layer = <O, E, R>(
     readonly maxIdleTime?: Duration.Input | undefined
   }
 ): Layer.Layer<never, never, Sharding.Sharding | SessionStore | R> =>
+  refuseLayer(options) ??
   entity.toLayer(
     Effect.gen(function* () {
       const address = yield* Entity.CurrentAddress

@@ -29,9 +29,11 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
+import { makeLayerCheck } from "../support/options/check.ts"
 import * as AgentClient from "./AgentClient.ts"
 import type { AgentEntity } from "./AgentEntity.ts"
 import type { Input } from "./internal/inputs.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** The longest delay that is not a missed time, because a runner may have died. */
 const patience = Duration.minutes(5)
@@ -59,15 +61,20 @@ export interface Options {
 /** Retries while the storage is unavailable, so that no run is lost. */
 const patiently = Schedule.min([Schedule.exponential("200 millis"), Schedule.spaced("1 minute")])
 
+const refuseLayer = makeLayerCheck("Cron.layer", shapes.cronLayer)
+
 /**
  * Posts the input at each scheduled time. Provide the layer on all runners; one of them posts. The time identifies the input,
  * so posting it again after a crash has no effect.
  */
 export const layer = <O, E, R>(
   entity: AgentEntity<O, E, R>,
-  { cron, input, missed, name, threadId }: Options
-): Layer.Layer<never, never, Sharding.Sharding> =>
-  ClusterCron.make({
+  options: Options
+): Layer.Layer<never, never, Sharding.Sharding> => {
+  const refused = refuseLayer(options)
+  if (refused !== undefined) return refused
+  const { cron, input, missed, name, threadId } = options
+  return ClusterCron.make({
     name: `Agent/${entity.name}/${name}`,
     cron,
     calculateNextRunFromPrevious: missed === "all",
@@ -81,3 +88,4 @@ export const layer = <O, E, R>(
       yield* Effect.retry(post, { schedule: patiently, while: ({ _tag }) => _tag !== "SessionError" })
     })
   })
+}

@@ -40,6 +40,7 @@ import type { ModelError } from "../core/ModelError.ts"
 import type { InvalidEncoding } from "../core/schema/encoding.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
+import { check } from "../support/options/check.ts"
 import { Conflict } from "./Conflict.ts"
 import { outputOf } from "./internal/activities.ts"
 import { asActivities } from "./internal/asActivities.ts"
@@ -49,7 +50,9 @@ import * as inputs from "./internal/inputs.ts"
 import { boundAnswer, checkMessage } from "./internal/limits.ts"
 import { fromResult as outcomeOf } from "./internal/outcome.ts"
 import { pendingOf, plan, type Push } from "./internal/plan.ts"
+import { readTerms } from "./internal/readTerms.ts"
 import { retryUntilFinal } from "./internal/retries.ts"
+import * as shapes from "./internal/shapes.ts"
 import type { Outcome } from "./Outcome.ts"
 
 export type { Terms }
@@ -81,6 +84,8 @@ export interface DurableAgent<in out O, in out E, out R> {
   >
 }
 
+const checkMake = check(shapes.durableAgentMake)
+
 /**
  * Makes a durable agent. `name` is the name of the workflow. Stored data refers to it, so keep it. Outcomes and failures are
  * stored: an agent with an `output` schema, or with errors of its own, needs their schemas (`output`, `error`). Assign
@@ -95,14 +100,15 @@ export const make = <O, E, R>(
     readonly agent: Agent.Agent<O, E, R>
   } & Terms<O, E>
 ): DurableAgent<O, E, R> => {
-  const known = codecs<O, E>(options)
-  const workflow = Workflow.make(options.name, {
+  const terms = readTerms(checkMake, options)
+  const known = codecs<O, E>(terms)
+  const workflow = Workflow.make(terms.name, {
     payload,
     idempotencyKey: ({ inputId, threadId }) => JSON.stringify([threadId, inputId]),
     success: known.done,
     error: known.failure
   })
-  return { name: options.name, agent: options.agent, codecs: known, workflow }
+  return { name: terms.name, agent: terms.agent, codecs: known, workflow }
 }
 
 /** Runs an input until its final outcome, and waits for decisions between runs. */

@@ -23,7 +23,9 @@ import * as Schema from "effect/Schema"
 import { byTime, type Request } from "../core/Approval.ts"
 import * as Middleware from "../core/Middleware.ts"
 import * as Ruling from "../core/Ruling.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** The name of the tool. */
 export const toolName = "wait"
@@ -45,8 +47,12 @@ const secondsOf = (args: Request["arguments"]): number => {
 export const until = (request: Request): number | undefined =>
   request.toolName === toolName ? request.at + secondsOf(request.arguments) * 1_000 : undefined
 
+const refuseMake = makeMiddlewareCheck("Wait", shapes.waitMake)
+
 /** Makes the middleware with the tool. A person may end a wait early with any decision on its request. */
 export const make = (options?: Options): Middleware.Asking => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
   const longest = Option.match(Duration.fromInput(options?.max ?? defaultMax), {
     onNone: () => 0,
     onSome: (time) => Math.floor(Duration.toSeconds(time))

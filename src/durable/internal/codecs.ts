@@ -14,11 +14,23 @@ type Own<E> = Exclude<E, ModelError | AgentError | ToolError>
 
 /** The schemas of stored outcomes: `output` unless the output is text, and `error` for errors of the agent's middleware. */
 export type Terms<O, E> = ([string] extends [Answer<O>]
-  ? { readonly output?: undefined }
-  : { readonly output: Schema.ConstraintCodec<Answer<O>, unknown> }) &
+  ? {
+      /** The output is text: it needs no schema. */
+      readonly output?: undefined
+    }
+  : {
+      /** The schema of the output, for stored outcomes. */
+      readonly output: Schema.ConstraintCodec<Answer<O>, unknown>
+    }) &
   ([Own<E>] extends [never]
-    ? { readonly error?: undefined }
-    : { readonly error: Schema.ConstraintCodec<Own<E>, unknown> })
+    ? {
+        /** The agent has no errors of its own: they need no schema. */
+        readonly error?: undefined
+      }
+    : {
+        /** The schema of the errors of the agent's middleware and program, for stored failures. */
+        readonly error: Schema.ConstraintCodec<Own<E>, unknown>
+      })
 
 /** The schemas of an agent. `outcome` may have no answer, `done` has one. */
 export interface Codecs<O, E> {
