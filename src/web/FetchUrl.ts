@@ -22,6 +22,7 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
+import { readOptions, refuseTool } from "../core/schema/invalid.ts"
 import * as Sources from "../core/Sources.ts"
 import * as Tool from "../core/Tool.ts"
 import * as ToolContext from "../core/ToolContext.ts"
@@ -31,12 +32,14 @@ import * as Documents from "../documents/Documents.ts"
 import * as Network from "../net/Network.ts"
 import { readBeginning } from "../support/http/body.ts"
 import { untraced } from "../support/http/untraced.ts"
+import { check } from "../support/options/check.ts"
 import { boundaryBefore } from "../support/text/text.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
 import * as decode from "./internal/pages/decode.ts"
 import * as feeds from "./internal/pages/feeds.ts"
 import * as plain from "./internal/pages/plain.ts"
 import * as robots from "./internal/pages/robots.ts"
+import * as shapes from "./internal/shapes.ts"
 import { WebReader } from "./WebReader.ts"
 
 /** Options of the tool. */
@@ -183,6 +186,8 @@ const renderPart = (page: Page, offset: number, length: number): ToolOutput.Tool
   )
 }
 
+const checkMake = check(shapes.fetchUrlMake)
+
 /**
  * Makes the tool `fetch_url` (`url`, `mode`, `offset`). It quotes pages as data of others, and each page is a source of
  * the run. Feeds become lists of entries, and sitemaps lists of addresses. JSON, CSV and text stay as they are. Further
@@ -191,7 +196,8 @@ const renderPart = (page: Page, offset: number, length: number): ToolOutput.Tool
  * Give it an `HttpClient` with rules (`NodeNetwork.layer`): a page can make the model open any address.
  */
 export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | WebReader> => {
-  const { maxBytes = 5_000_000, pageLength = 20_000, userAgent = "effect-deepagents" } = options
+  const [own, wrong] = readOptions(checkMake, options)
+  const { maxBytes = 5_000_000, pageLength = 20_000, userAgent = "effect-deepagents" } = own
   const pages = Ref.makeUnsafe<ReadonlyMap<string, Page>>(new Map())
 
   const checkRobots = (url: URL) =>
@@ -205,7 +211,7 @@ export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | W
 
   const fetch = (url: URL, mode: "article" | "text" | "raw") =>
     Effect.gen(function* () {
-      if (options.robots === true) yield* checkRobots(url)
+      if (own.robots === true) yield* checkRobots(url)
       const fetched = yield* fetchPage(
         url,
         maxBytes,
@@ -213,7 +219,7 @@ export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | W
         "text/html,application/xhtml+xml,application/xml;q=0.9,text/plain;q=0.8,*/*;q=0.7"
       )
       const end = new URL(fetched.url)
-      if (options.robots === true && end.href.split("#")[0] !== url.href.split("#")[0]) yield* checkRobots(end)
+      if (own.robots === true && end.href.split("#")[0] !== url.href.split("#")[0]) yield* checkRobots(end)
       if (fetched.status >= 400) {
         const problem = oneLine(
           plain.textOf(decode.decode(fetched.bytes.subarray(0, 4000), fetched.contentType))
@@ -229,29 +235,32 @@ export const make = (options: Options = {}): Tool.Tool<HttpClient.HttpClient | W
       return { url: fetched.url, title, text: text + note, at }
     })
 
-  return Tool.make("fetch_url", {
-    description:
-      "Reads a web page: its article as Markdown, or a document, feed or data file as text. Long pages come in parts.",
-    parameters,
-    annotations: { readOnly: true, openWorld: true, paged: true, addresses: ["url"], aliases: ["WebFetch"] },
-    execute: ({ mode = "article", offset = 0, url: given }) =>
-      Effect.gen(function* () {
-        const url = yield* parseUrl(given)
-        const context = yield* Effect.serviceOption(ToolContext.ToolContext)
-        // Runs have different rules, so they share no pages.
-        const run = Option.match(context, { onNone: () => "", onSome: ({ runId }) => runId })
-        const key = `${run}\n${mode}\n${url.href}`
-        const now = yield* Clock.currentTimeMillis
-        const cached = (yield* Ref.get(pages)).get(key)
-        const page =
-          offset > 0 && cached !== undefined && now - cached.at < maxAge
-            ? cached
-            : yield* Effect.tap(fetch(url, mode), (fresh) =>
-                Ref.update(pages, (all) =>
-                  new Map([...all].filter(([name]) => name !== key).slice(1 - maxPages)).set(key, fresh)
+  return refuseTool(
+    wrong,
+    Tool.make("fetch_url", {
+      description:
+        "Reads a web page: its article as Markdown, or a document, feed or data file as text. Long pages come in parts.",
+      parameters,
+      annotations: { readOnly: true, openWorld: true, paged: true, addresses: ["url"], aliases: ["WebFetch"] },
+      execute: ({ mode = "article", offset = 0, url: given }) =>
+        Effect.gen(function* () {
+          const url = yield* parseUrl(given)
+          const context = yield* Effect.serviceOption(ToolContext.ToolContext)
+          // Runs have different rules, so they share no pages.
+          const run = Option.match(context, { onNone: () => "", onSome: ({ runId }) => runId })
+          const key = `${run}\n${mode}\n${url.href}`
+          const now = yield* Clock.currentTimeMillis
+          const cached = (yield* Ref.get(pages)).get(key)
+          const page =
+            offset > 0 && cached !== undefined && now - cached.at < maxAge
+              ? cached
+              : yield* Effect.tap(fetch(url, mode), (fresh) =>
+                  Ref.update(pages, (all) =>
+                    new Map([...all].filter(([name]) => name !== key).slice(1 - maxPages)).set(key, fresh)
+                  )
                 )
-              )
-        return renderPart(page, Math.max(0, offset), pageLength)
-      })
-  })
+          return renderPart(page, Math.max(0, offset), pageLength)
+        })
+    })
+  )
 }

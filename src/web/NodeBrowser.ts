@@ -17,12 +17,14 @@ import { loadPeer } from "../support/effect/peer.ts"
 import type { Resolve } from "../support/http/connect.ts"
 import * as proxy from "../support/http/proxy.ts"
 import * as judging from "../support/http/rules.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import { Browser, BrowserError } from "./Browser.ts"
 import { downloadFile, performAction } from "./internal/browser/actions.ts"
 import { addNote, openContext, type Opened, recoverContext } from "./internal/browser/contexts.ts"
 import { attempt, launch } from "./internal/browser/launch.ts"
 import type { Snapshot } from "./internal/browser/model.ts"
 import { maxElements, readTree } from "./internal/browser/snapshot.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** Options of the browser. */
 interface Options {
@@ -118,11 +120,14 @@ const makeContexts = Effect.fnUntraced(function* (open: Effect.Effect<Opened, Br
   return { close, get }
 })
 
+const refuseLayer = makeLayerCheck("NodeBrowser.layer", shapes.nodeBrowserLayer)
+
 /**
  * Starts a browser and its proxy, which end with the layer. Fails if Playwright or Chromium can't start, or if WebRTC of
  * this Chromium bypasses the proxy.
  */
 export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
+  refuseLayer(options) ??
   Layer.effect(
     Browser,
     Effect.gen(function* () {

@@ -20,7 +20,9 @@ import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
 import * as NodeDocuments from "../documents/NodeDocuments.ts"
 import * as threads from "../support/effect/threads.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import type { Answer, Article, Ask } from "./internal/pages/messages.ts"
+import * as shapes from "./internal/shapes.ts"
 import { Unreadable, WebReader } from "./WebReader.ts"
 
 /** Options of the reader. */
@@ -102,9 +104,11 @@ const layerReader = (options: Options) =>
     })
   )
 
+const refuseLayer = makeLayerCheck("NodeWebReader.layer", shapes.nodeWebReaderLayer)
+
 /**
  * Reads pages one at a time in one thread, which starts with the first page and ends with the layer. A page that takes
  * too much time or memory fails, and ends the thread. Each PDF has its own thread, as with `NodeDocuments.layer`.
  */
 export const layer = (options: Options = {}): Layer.Layer<WebReader> =>
-  Layer.merge(NodeDocuments.layer({ maxMemory: options.maxMemory }), layerReader(options))
+  refuseLayer(options) ?? Layer.merge(NodeDocuments.layer({ maxMemory: options.maxMemory }), layerReader(options))

@@ -26,13 +26,16 @@ import * as Schema from "effect/Schema"
 import * as Agent from "../core/Agent.ts"
 import type { AgentError } from "../core/AgentError.ts"
 import type { ChatModel } from "../core/ChatModel.ts"
+import type * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { numbered, slot } from "../core/sourceList.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { oneLine } from "../support/text/untrusted.ts"
 import * as FetchUrl from "./FetchUrl.ts"
+import * as shapes from "./internal/shapes.ts"
 import type { WebReader } from "./WebReader.ts"
 import * as WebSearch from "./WebSearch.ts"
 
@@ -96,6 +99,8 @@ const render = (pages: ReadonlyArray<Read>): string =>
     )
     .join("\n\n")
 
+const refuseMake = makeMiddlewareCheck("ResearchBrief", shapes.researchBriefMake)
+
 /**
  * Makes the program, for `Agent.run(research, research.input({ query }))`, as a sub-agent, or as a tool (`Agent.asTool`).
  * It searches, reads pages in parallel, compares notes, and writes. It ignores pages that can't be read, and fails if none
@@ -117,13 +122,16 @@ export const make = (
   ChatModel | HttpClient.HttpClient | WebReader | WebSearch.WebSearch
 > => {
   const search = WebSearch.make()
-  const fetch = FetchUrl.make(options.fetch)
+  const refused: Middleware.Middleware | undefined = refuseMake(options)
+  const own = refused === undefined ? options : {}
+  const fetch = FetchUrl.make(own.fetch)
   return Agent.program({
-    name: options.name ?? "research_brief",
+    name: own.name ?? "research_brief",
     description: "Answers a question from the web as a brief with numbered sources",
     input: Input,
     output: Brief,
     tools: [search, fetch],
+    middleware: refused === undefined ? [] : [refused],
     run: Effect.fnUntraced(function* ({ deep = false, max_sources = 5, query }) {
       const { call, state } = yield* ToolContext
       const more = deep ? (yield* Agent.answer(planner, query)).searches.slice(0, 3) : []

@@ -24,9 +24,11 @@ import * as Sources from "../core/Sources.ts"
 import * as Tool from "../core/Tool.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { defined } from "../support/json/defined.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
 import * as providers from "./internal/pages/searchProviders.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** A search failed. The message never contains the API key. */
 export class SearchError extends Schema.TaggedError<SearchError>("effect-deepagents/WebSearch/SearchError")(
@@ -56,24 +58,39 @@ const layerOf = (provider: providers.Provider): SearchLayer =>
     )
   )
 
+const refuseKeyed = makeLayerCheck("WebSearch", shapes.webSearchTavily)
+const refuseSearxng = makeLayerCheck("WebSearch.searxng", shapes.webSearchSearxng)
+const refuseDuckDuckGo = makeLayerCheck("WebSearch.duckDuckGo", shapes.webSearchDuckDuckGo)
+
 /** Searches by Tavily, with topics and the text of pages. */
-export const tavily = (options: providers.KeyOptions): SearchLayer => layerOf(providers.tavily(options))
+export const tavily = (options: providers.KeyOptions): SearchLayer =>
+  refuseKeyed(options) ?? layerOf(providers.tavily(options))
 
 /** Searches the index of Brave. */
-export const brave = (options: providers.KeyOptions): SearchLayer => layerOf(providers.brave(options))
+export const brave = (options: providers.KeyOptions): SearchLayer =>
+  refuseKeyed(options) ?? layerOf(providers.brave(options))
 
 /** Searches by meaning with Exa, with the text of pages. */
-export const exa = (options: providers.KeyOptions): SearchLayer => layerOf(providers.exa(options))
+export const exa = (options: providers.KeyOptions): SearchLayer =>
+  refuseKeyed(options) ?? layerOf(providers.exa(options))
 
 /** Searches Google by Serper. */
-export const serper = (options: providers.KeyOptions): SearchLayer => layerOf(providers.serper(options))
+export const serper = (options: providers.KeyOptions): SearchLayer =>
+  refuseKeyed(options) ?? layerOf(providers.serper(options))
 
 /** Searches by your own SearXNG server. Its settings must allow the format `json`. */
-export const searxng = (options: { readonly apiUrl: string }): SearchLayer => layerOf(providers.searxng(options))
+export const searxng = (options: {
+  /** URL of the server. */
+  readonly apiUrl: string
+}): SearchLayer => refuseSearxng(options) ?? layerOf(providers.searxng(options))
 
 /** Searches by the script-free page of DuckDuckGo. It needs no key, but rejects frequent requests. */
-export const duckDuckGo = (options: { readonly apiUrl?: string | undefined } = {}): SearchLayer =>
-  layerOf(providers.duckDuckGo(options))
+export const duckDuckGo = (
+  options: {
+    /** Base URL of the page. Default: `https://html.duckduckgo.com`. */
+    readonly apiUrl?: string | undefined
+  } = {}
+): SearchLayer => refuseDuckDuckGo(options) ?? layerOf(providers.duckDuckGo(options))
 
 /**
  * Searches that the provider of a model runs itself, for `serverTools` of `OpenAiChatModel`, `AnthropicChatModel` and

@@ -63,7 +63,9 @@ const json = (url: string, body: { readonly [field: string]: unknown }) =>
 
 /** The API key of a provider. `apiUrl` replaces the address of its API. */
 export interface KeyOptions {
+  /** The API key. */
   readonly apiKey: Redacted.Redacted
+  /** Base URL of the API. Default: the one of the provider. */
   readonly apiUrl?: string | undefined
 }
 
