@@ -24,14 +24,17 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Sandbox } from "../core/Sandbox.ts"
+import { readOptions, refuseTools } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import { check } from "../support/options/check.ts"
 import * as Commands from "./internal/git/commands.ts"
 import * as Names from "./internal/git/names.ts"
 import * as Programs from "./internal/git/programs.ts"
 import * as Repository from "./internal/git/repository.ts"
 import type { Answer } from "./internal/git/run.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** Options of the tools. */
 interface Options {
@@ -74,17 +77,20 @@ const toPathArguments = (paths: ReadonlyArray<string>): ReadonlyArray<string> =>
 const clamp = (value: number | undefined, usual: number, most: number): number =>
   Math.max(1, Math.min(most, Math.trunc(value ?? usual) || usual))
 
+const checkOptions = check(shapes.gitMake)
+
 /**
  * Makes the tools that only read: `git_status`, `git_diff`, `git_log`, `git_show`, `git_blame`, `git_branches`,
  * `git_worktrees`.
  */
-export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<Tool.Tool<Sandbox>> => {
+export const reading = (options: Options = {}): ReadonlyArray<Tool.Tool<Sandbox>> => {
+  const [{ repository: cwd = "/" }, problem] = readOptions(checkOptions, options)
   const git = (args: ReadonlyArray<string>, none: string) =>
     Effect.map(Commands.runReadOnly(cwd, args), (answer) => renderAnswer(answer, none))
   const annotations = { readOnly: true, idempotent: true, volatile: true, runsCommands: true }
   // Results contain texts of others: files, commit messages, names.
   const quoting = { ...annotations, untrusted: true }
-  return [
+  return refuseTools(problem, [
     Tool.make("git_status", {
       description: "Shows the branch and which files of the repository are changed, staged or not tracked.",
       parameters: {},
@@ -165,11 +171,12 @@ export const reading = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<
       annotations,
       execute: () => git(["worktree", "list"], "none")
     })
-  ]
+  ])
 }
 
 /** Makes the tools that change the repository: `git_commit`, `git_branch`, `git_worktree`. */
-const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<Tool.NeedingApproval<Sandbox>> => {
+const changing = (options: Options = {}): ReadonlyArray<Tool.NeedingApproval<Sandbox>> => {
+  const [{ repository: cwd = "/" }, problem] = readOptions(checkOptions, options)
   const openSafely = Effect.flatMap(Repository.openRepository(cwd), Commands.makeSafe)
   /** Makes git with the approved programs of a checkout. */
   const approveCheckout = (doing: string) =>
@@ -178,7 +185,7 @@ const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<Tool.N
       const { env } = yield* Programs.approvePrograms(repository, "checkout", doing)
       return { repository, env }
     })
-  return [
+  return refuseTools(problem, [
     Tool.make("git_commit", {
       description: "Commits these files as they are, or with all every change of the repository.",
       parameters: {
@@ -259,7 +266,7 @@ const changing = ({ repository: cwd = "/" }: Options = {}): ReadonlyArray<Tool.N
         return `${name} is checked out in ${path}.`
       })
     })
-  ]
+  ])
 }
 
 /**

@@ -32,10 +32,12 @@ import * as Content from "../core/Content.ts"
 import { isObject } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { ToolOutput } from "../core/ToolOutput.ts"
+import { makeLayerCheck } from "../support/options/check.ts"
 import { encodePart } from "../support/text/percent.ts"
 import { cut } from "../support/text/text.ts"
 import { oneLine } from "../support/text/untrusted.ts"
 import * as Client from "./internal/lsp/client.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** A language server. */
 interface Options {
@@ -104,8 +106,11 @@ const startServer = Effect.fnUntraced(function* ({ command: [program, ...args], 
   )
 })
 
+const refuseLayer = makeLayerCheck("LspDiagnostics.layer", shapes.lspDiagnosticsLayer)
+
 /** Starts the server with the first request, and ends it with the layer. */
 export const layer = (options: Options): Layer.Layer<LanguageServer, never, ChildProcessSpawner> =>
+  refuseLayer(options) ??
   Layer.effect(
     LanguageServer,
     Effect.gen(function* () {

@@ -30,12 +30,15 @@ import * as CommandRisk from "../backends/CommandRisk.ts"
 import type { BackendError } from "../core/BackendError.ts"
 import type { Run } from "../core/Run.ts"
 import { Sandbox, type Service } from "../core/Sandbox.ts"
+import { readOptions, refuseTools } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Attached from "../support/effect/attached.ts"
+import { check } from "../support/options/check.ts"
 import * as Script from "./internal/processes/script.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** Options of the tools. */
 interface Options {
@@ -298,13 +301,13 @@ const killTool = Tool.make("kill_process", {
   })
 })
 
+const checkMake = check(shapes.processesMake)
+
 /**
  * Makes the tools. `start_process`, `send_input` and `kill_process` are annotated as destructive, so rules of approvals
  * apply as for `execute`. An approval of a start shows the risk of the command.
  */
-export const make = (options: Options = {}): ReadonlyArray<Tool.Tool<Sandbox | ToolContext>> => [
-  makeStart(options),
-  readTool,
-  sendTool,
-  killTool
-]
+export const make = (options: Options = {}): ReadonlyArray<Tool.Tool<Sandbox | ToolContext>> => {
+  const [own, problem] = readOptions(checkMake, options)
+  return refuseTools(problem, [makeStart(own), readTool, sendTool, killTool])
+}

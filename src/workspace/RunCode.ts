@@ -16,11 +16,14 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Sandbox } from "../core/Sandbox.ts"
+import { readOptions, refuseTool } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import { check } from "../support/options/check.ts"
 import { sha256 } from "../support/store/hash.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** Options of the tool. */
 interface Options {
@@ -47,40 +50,45 @@ const maxLength = 30_000
 
 const folder = "/.code"
 
+const checkMake = check(shapes.runCodeMake)
+
 /** Makes the tool. */
 export const make = (options: Options = {}): Tool.Tool<Sandbox | ToolContext> => {
-  const { allow = [], languages = all } = options
-  const timeout = Duration.fromInputUnsafe(options.timeout ?? "1 minute")
-  return Tool.make("run_code", {
-    description: `Runs a program in the sandbox, in the folder of your files, and gives what it prints. It begins anew each time, and ends after ${Duration.toSeconds(timeout)} seconds.`,
-    parameters: {
-      language: Schema.Literals(languages),
-      code: Schema.NonEmptyString.annotate({ description: "The whole program: print what you want to know" }),
-      input: Schema.optionalKey(Schema.String.annotate({ description: "What it reads from its standard input" }))
-    },
-    annotations: { destructive: true, openWorld: true, volatile: true, runsCommands: true },
-    execute: Effect.fnUntraced(function* ({ code, input, language }) {
-      const sandbox = yield* Sandbox
-      if (sandbox.onHost === true && !allow.includes("LocalShell")) {
-        return yield* ToolError.make(
-          'run_code is refused here: this sandbox does not isolate, its programs have all rights of this machine. Whoever set this up can give the agent a sandbox that does, or allow it: RunCode.make({ allow: ["LocalShell"] })'
+  const [{ allow = [], languages = all, timeout: limit = "1 minute" }, problem] = readOptions(checkMake, options)
+  const timeout = Duration.fromInputUnsafe(limit)
+  return refuseTool(
+    problem,
+    Tool.make("run_code", {
+      description: `Runs a program in the sandbox, in the folder of your files, and gives what it prints. It begins anew each time, and ends after ${Duration.toSeconds(timeout)} seconds.`,
+      parameters: {
+        language: Schema.Literals(languages),
+        code: Schema.NonEmptyString.annotate({ description: "The whole program: print what you want to know" }),
+        input: Schema.optionalKey(Schema.String.annotate({ description: "What it reads from its standard input" }))
+      },
+      annotations: { destructive: true, openWorld: true, volatile: true, runsCommands: true },
+      execute: Effect.fnUntraced(function* ({ code, input, language }) {
+        const sandbox = yield* Sandbox
+        if (sandbox.onHost === true && !allow.includes("LocalShell")) {
+          return yield* ToolError.make(
+            'run_code is refused here: this sandbox does not isolate, its programs have all rights of this machine. Whoever set this up can give the agent a sandbox that does, or allow it: RunCode.make({ allow: ["LocalShell"] })'
+          )
+        }
+        const { callId, runId } = yield* ToolContext
+        const { extension, run } = programs[language]
+        // Models choose call ids, so two runs in one sandbox may repeat one.
+        const name = `${(yield* sha256(`${runId}\n${callId}`)).slice(0, 40)}.${extension}`
+        const answer = yield* Effect.acquireUseRelease(
+          sandbox.write(`${folder}/${name}`, code),
+          () => sandbox.execute(`${run} .code/${name}`, { timeout, stdin: input }),
+          () => Effect.ignore(sandbox.delete(`${folder}/${name}`))
         )
-      }
-      const { callId, runId } = yield* ToolContext
-      const { extension, run } = programs[language]
-      // Models choose call ids, so two runs in one sandbox may repeat one.
-      const name = `${(yield* sha256(`${runId}\n${callId}`)).slice(0, 40)}.${extension}`
-      const answer = yield* Effect.acquireUseRelease(
-        sandbox.write(`${folder}/${name}`, code),
-        () => sandbox.execute(`${run} .code/${name}`, { timeout, stdin: input }),
-        () => Effect.ignore(sandbox.delete(`${folder}/${name}`))
-      )
-      const output = ToolOutput.truncateText(answer.output.trimEnd(), maxLength)
-      const end = answer.exitCode === 0 ? [] : [`[the program failed with exit code ${answer.exitCode}]`]
-      return ToolOutput.make([output === "" ? "[it printed nothing]" : output, ...end].join("\n"), {
-        isError: answer.exitCode !== 0,
-        details: { kind: "code", language, exitCode: answer.exitCode }
+        const output = ToolOutput.truncateText(answer.output.trimEnd(), maxLength)
+        const end = answer.exitCode === 0 ? [] : [`[the program failed with exit code ${answer.exitCode}]`]
+        return ToolOutput.make([output === "" ? "[it printed nothing]" : output, ...end].join("\n"), {
+          isError: answer.exitCode !== 0,
+          details: { kind: "code", language, exitCode: answer.exitCode }
+        })
       })
     })
-  })
+  )
 }

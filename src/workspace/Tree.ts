@@ -12,8 +12,11 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Backend, type Entry, type Service } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
+import { readOptions, refuseTool } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
+import { check } from "../support/options/check.ts"
 import { escaped } from "../support/text/untrusted.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** Options of the tool. */
 interface Options {
@@ -65,24 +68,31 @@ const listFolder = (
     )
   })
 
+const checkMake = check(shapes.treeMake)
+
 /** Makes the tool. */
-export const make = ({ closed = [".git", "node_modules"], entries = 500 }: Options = {}): Tool.Tool<Backend> =>
-  Tool.make("tree", {
-    description: `Lists the folders and files below a folder, as an indented list of at most ${entries}, 3 levels deep.`,
-    parameters: {
-      path: Schema.optionalKey(Schema.String.annotate({ description: "The folder; the root if left out" })),
-      depth: Schema.optionalKey(
-        Schema.Finite.annotate({ description: `How many levels, at most ${maxDepth}; 3 if left out` })
-      )
-    },
-    annotations: { readOnly: true, idempotent: true },
-    execute: Effect.fnUntraced(function* ({ depth = 3, path = "/" }) {
-      const backend = yield* Backend
-      const into: Rows = { rows: [], room: entries, closed: new Set(closed), more: false }
-      yield* listFolder(backend, path, 0, Math.max(1, Math.min(maxDepth, Math.trunc(depth))), into)
-      if (into.rows.length === 0) return "[the directory is empty]"
-      return [...into.rows, ...(into.more ? [`[the first ${into.rows.length}; ask for a folder in it]`] : [])].join(
-        "\n"
-      )
+export const make = (options: Options = {}): Tool.Tool<Backend> => {
+  const [{ closed = [".git", "node_modules"], entries = 500 }, problem] = readOptions(checkMake, options)
+  return refuseTool(
+    problem,
+    Tool.make("tree", {
+      description: `Lists the folders and files below a folder, as an indented list of at most ${entries}, 3 levels deep.`,
+      parameters: {
+        path: Schema.optionalKey(Schema.String.annotate({ description: "The folder; the root if left out" })),
+        depth: Schema.optionalKey(
+          Schema.Finite.annotate({ description: `How many levels, at most ${maxDepth}; 3 if left out` })
+        )
+      },
+      annotations: { readOnly: true, idempotent: true },
+      execute: Effect.fnUntraced(function* ({ depth = 3, path = "/" }) {
+        const backend = yield* Backend
+        const into: Rows = { rows: [], room: entries, closed: new Set(closed), more: false }
+        yield* listFolder(backend, path, 0, Math.max(1, Math.min(maxDepth, Math.trunc(depth))), into)
+        if (into.rows.length === 0) return "[the directory is empty]"
+        return [...into.rows, ...(into.more ? [`[the first ${into.rows.length}; ask for a folder in it]`] : [])].join(
+          "\n"
+        )
+      })
     })
-  })
+  )
+}

@@ -33,10 +33,12 @@ import * as Semaphore from "effect/Semaphore"
 import * as Agent from "../core/Agent.ts"
 import { Backend } from "../core/Backend.ts"
 import { Sandbox } from "../core/Sandbox.ts"
+import { readOptions, refuseTools } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import { check, makeEffectCheck } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { oneLine } from "../support/text/untrusted.ts"
 import * as Commands from "./internal/git/commands.ts"
@@ -44,13 +46,21 @@ import * as Names from "./internal/git/names.ts"
 import * as Repository from "./internal/git/repository.ts"
 import { makeRooted } from "./internal/git/rooted.ts"
 import { describeFailure, environmentOf, failOnExit, gitWords, quoteWords, runLine } from "./internal/git/run.ts"
+import * as shapes from "./internal/shapes.ts"
 
 /** Options of worktrees. */
 interface Options {
   /** Folder of the repository in the sandbox. Default: its root. */
   readonly repository?: string | undefined
   /** Author of commits. Default: `agent`, `agent@localhost`. */
-  readonly author?: { readonly name: string; readonly email: string } | undefined
+  readonly author?:
+    | {
+        /** Name in commits. */
+        readonly name: string
+        /** Email address in commits. */
+        readonly email: string
+      }
+    | undefined
   /** Revision at which a new branch begins. Default: the current branch. */
   readonly base?: string | undefined
 }
@@ -257,6 +267,8 @@ const workIn = <A, E, R>(
     })
   )
 
+const refuseRun = makeEffectCheck("Worktrees.runOnBranch", shapes.worktreesMerge)
+
 /**
  * Runs work on a branch in its own folder, which is removed afterwards. A missing branch is created. The root of `Sandbox`
  * and `Backend` is the folder. Changes are committed, also if the work fails or is interrupted. If the commit fails, the
@@ -267,6 +279,7 @@ export const runOnBranch = <A, E, R>(
   work: Effect.Effect<A, E, R>,
   options: Options = {}
 ): Effect.Effect<Worked<A>, E | ToolError.ToolError, Exclude<R, Sandbox | Backend> | Sandbox> =>
+  refuseRun(options) ??
   Effect.flatMap(
     workIn(branch, work, options),
     ({ branch, exit, closed }): Effect.Effect<Worked<A>, E | ToolError.ToolError> => {
@@ -326,6 +339,8 @@ const mergeBranch = Effect.fnUntraced(function* (
   )
 })
 
+const refuseMerge = makeEffectCheck("Worktrees.merge", shapes.worktreesMerge)
+
 /**
  * Merges branches into the current branch, one after the other. A branch with conflicts is not merged, and the next one
  * follows. Fails if the repository has uncommitted changes.
@@ -334,6 +349,7 @@ export const merge = (
   branches: ReadonlyArray<string>,
   options: Options = {}
 ): Effect.Effect<ReadonlyArray<Merged>, ToolError.ToolError, Sandbox> =>
+  refuseMerge(options) ??
   Effect.gen(function* () {
     const status = ["status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty"]
     const { stdout } = yield* Commands.run(yield* makeGit(options), status)
@@ -368,6 +384,10 @@ const describeBranch = (branch: string, closed: Closed): string => {
     : `[On branch ${branch}, commit ${at.slice(0, 10)}, not merged yet:\n${changes}${inner}]`
 }
 
+const checkTools = check(shapes.worktreesTools)
+
+const pickOptions = ({ author, base, repository }: Options): Options => ({ author, base, repository })
+
 /**
  * Makes two tools. `code_in_worktree` delegates a task to the agent on a branch in its own worktree; calls of one turn run
  * in parallel. `merge_branches` merges branches after an approval, and reports conflicts.
@@ -378,12 +398,15 @@ export const tools = <O, E, R>(
     readonly agent: Agent.Agent<O, E, R>
   }
 ): readonly [Tool.Tool<Exclude<R, Sandbox | Backend> | Sandbox | ToolContext>, Tool.NeedingApproval<Sandbox>] => {
-  const { agent } = options
+  const [own, problem] = readOptions(checkTools, options)
+  // Tools with a problem never run.
+  const agent = problem === undefined ? own.agent : (Agent.make({ name: "agent", prompt: "" }) as typeof own.agent)
+  const shared = pickOptions(own)
   const runTask = (
     branch: string,
     task: string
   ): Effect.Effect<string, unknown, Exclude<R, Sandbox | Backend> | Sandbox | ToolContext> =>
-    Effect.flatMap(workIn(branch, Agent.delegate(agent, task), options), ({ branch, exit, closed }) => {
+    Effect.flatMap(workIn(branch, Agent.delegate(agent, task), shared), ({ branch, exit, closed }) => {
       const note = describeBranch(branch, closed)
       return Exit.match(exit, {
         onSuccess: ({ text }) =>
@@ -409,12 +432,12 @@ export const tools = <O, E, R>(
     parameters: { branches: Schema.NonEmptyArray(Schema.String) },
     needsApproval: true,
     execute: ({ branches }) =>
-      Effect.map(merge(branches, options), (all) =>
+      Effect.map(merge(branches, shared), (all) =>
         ToolOutput.make(all.map(renderMerge).join("\n"), {
           isError: all.every(({ _tag }) => _tag === "Conflicts"),
           details: { kind: "merge", branches: all.map(({ _tag, branch }) => ({ branch, outcome: _tag })) }
         })
       )
   })
-  return [codeTool, mergeTool]
+  return refuseTools(problem, [codeTool, mergeTool])
 }

@@ -1,0 +1,17 @@
+/** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
+
+export const currentDatetimeMake = "zone?:s"
+
+export const gitMake = "repository?:s"
+
+export const lspDiagnosticsLayer = "root:s;command:[s];languages:<s>"
+
+export const processesMake = "most?:n;time?:d;output?:n"
+
+export const runCodeMake = "languages?:['javascript''python''shell''typescript'];timeout?:d;allow?:['LocalShell']"
+
+export const treeMake = "entries?:n;closed?:[s]"
+
+export const worktreesMerge = "repository?:s;author?:{name:s;email:s};base?:s"
+
+export const worktreesTools = "repository?:s;author?:{name:s;email:s};base?:s;agent:~effect-deepagents/Agent~"
