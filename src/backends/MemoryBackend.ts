@@ -46,6 +46,7 @@ type Files = {
 
 /** `files` are the initial files. `maxFileSize` bounds every file, in bytes (default 10 MiB). */
 type Options = {
+  /** The initial files, by path. Default: none. */
   readonly files?: Files | undefined
   /** The largest file in bytes. Default: 10 MiB. */
   readonly maxFileSize?: number | undefined

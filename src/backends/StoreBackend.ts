@@ -37,6 +37,7 @@ type Namespace = string | ReadonlyArray<string>
  * - `maxFileSize`: the largest file, in bytes; 10 MiB by default
  */
 type Options<R = never> = {
+  /** The owner of the files. An effect is evaluated for each operation, so one layer can serve many owners. */
   readonly namespace: Namespace | Effect.Effect<Namespace, BackendError, R>
   /** The largest file in bytes. Default: 10 MiB. */
   readonly maxFileSize?: number | undefined

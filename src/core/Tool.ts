@@ -73,11 +73,17 @@ export interface Annotations {
   readonly server?: string | undefined
   /** The name of the tool on its server. */
   readonly serverTool?: string | undefined
+  /** Changes or moves files, and nothing else; people may let such calls run unasked. */
   readonly editsFiles?: boolean | undefined
+  /** Runs programs, which go around rules for files. */
   readonly runsCommands?: boolean | undefined
+  /** Starts a sub-agent, so that limits on sub-agents count its calls. */
   readonly delegates?: boolean | undefined
+  /** The names of the tool in other programs, which their skills and agent files use. */
   readonly aliases?: ReadonlyArray<string> | undefined
+  /** Stores what other threads read, where no mark follows. */
   readonly lasting?: boolean | undefined
+  /** Results hold text of others, though the tool stays local. */
   readonly untrusted?: boolean | undefined
   /**
    * The arguments that are addresses (URLs, hosts); `[]` means that no argument chooses where a call goes. For
@@ -373,6 +379,7 @@ export const make = <
     readonly parameters: P
     /** Does the work: an Effect, an async function, or a plain value. The model reads the result. */
     readonly execute: (args: Arguments<P>, context: { readonly signal: AbortSignal }) => Work<E, R>
+    /** Asks for a decision before a call: always, or when the function says so. Default: never. */
     readonly needsApproval?: Always | ((args: Arguments<P>) => Answer) | undefined
     /**
      * Looks up whether an interrupted call took effect (by an idempotency key, an order number), when a run resumes
@@ -408,6 +415,7 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
     readonly parameters: JsonObject
     /** Does the work: an Effect, an async function, or a plain value. The model reads the result. */
     readonly execute: (args: JsonObject, context: { readonly signal: AbortSignal }) => Work<E, R>
+    /** Asks for a decision before a call: always, or when the function says so. Default: never. */
     readonly needsApproval?: Always | ((args: JsonObject) => Answer) | undefined
     /** Looks up whether an interrupted call took effect, when a run resumes after a crash. */
     readonly reconcile?: ((args: JsonObject) => Effect.Effect<Reconciled, unknown, R2>) | undefined

@@ -63,7 +63,10 @@ const refuseMake = makeMiddlewareCheck(name, shapes.modelFallbackMake)
  */
 export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel.ChatModel, unknown, unknown>>>(
   layers: Layers,
-  options?: { readonly when?: ((error: ModelError) => boolean) | undefined }
+  options?: {
+    /** Tells whether a failure moves on to the next model. Default: every failure but `ContentFiltered`. */
+    readonly when?: ((error: ModelError) => boolean) | undefined
+  }
 ): Middleware.Middleware<Layer.Error<Layers[number]>, Layer.Services<Layers[number]>> => {
   const refused = refuseMake(options)
   if (refused !== undefined) return refused

@@ -130,7 +130,10 @@ const refuseMake = makeMiddlewareCheck(name, shapes.modelHedgeMake)
  */
 export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel, unknown, unknown>>>(
   layers: Layers,
-  options?: { readonly after?: Duration.Input | undefined }
+  options?: {
+    /** The time without content after which the next model is asked too. Default: 3 seconds. */
+    readonly after?: Duration.Input | undefined
+  }
 ): Middleware.Middleware<Layer.Error<Layers[number]>, Layer.Services<Layers[number]>> => {
   const refused = refuseMake(options)
   if (refused !== undefined) return refused

@@ -45,6 +45,7 @@ import type { Vertex } from "./internal/wire/vertex.ts"
  * - `timeout`: of one request, a minute by default
  */
 interface Options extends EmbeddingOptions {
+  /** A project of Vertex AI in place of the Gemini API. Default: the Gemini API. */
   readonly vertex?: Vertex | undefined
   /**
    * The purpose of the vectors. Documents and the questions that search them need different types. Default: the API's

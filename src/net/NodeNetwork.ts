@@ -49,7 +49,10 @@ const refuseLayer = makeLayerCheck("NodeNetwork.layer", shapes.nodeNetworkLayer)
  */
 export const layer = (
   rules: Network.Rules,
-  options: { readonly resolve?: Resolve | undefined } = {}
+  options: {
+    /** Replaces `dns.lookup`. */
+    readonly resolve?: Resolve | undefined
+  } = {}
 ): Layer.Layer<HttpClient> =>
   refuseLayer(options) ?? Layer.provide(Network.layer(rules), layerClient(rules, options.resolve))
 
@@ -58,7 +61,10 @@ const refuseLayerCached = makeLayerCheck("NodeNetwork.layerCached", shapes.nodeN
 /** Adds the cache of `Network.layerCached` to {@link layer}. */
 export const layerCached = (
   rules: Network.Rules,
-  options: CacheOptions & { readonly resolve?: Resolve | undefined } = {}
+  options: CacheOptions & {
+    /** Replaces `dns.lookup`. */
+    readonly resolve?: Resolve | undefined
+  } = {}
 ): Layer.Layer<HttpClient, never, Persistence> =>
   refuseLayerCached(options) ??
   Layer.provide(

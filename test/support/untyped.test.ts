@@ -42,8 +42,8 @@ const wanted: { readonly [name: string]: RegExp } = {
   "Guardrail onTripp": /Guardrail: There is no option "onTripp"\. Did you mean "onTrip"\?/,
   "Permissions defualt": /There is no option "defualt"\. Did you mean "default"\?/,
   "Permissions path": /There is no option "rules\[0\]\.path"\. Did you mean "paths"\?/,
-  "Permissions mode": /The option "rules\[0\]\.mode" must be .*, and is "dney"\. Did you mean "deny"\?/,
-  "Network alow": /the rules of the network can't be kept: alow/,
+  "Permissions ruling": /The option "rules\[0\]\.ruling" must be .*, and is "refus"\. Did you mean "refuse"\?/,
+  "Network alow": /alow/,
   "MemoryBackend fils": /MemoryBackend: There is no option "fils"\. Did you mean "files"\?/,
   "FilesystemBackend path": /FilesystemBackend: There is no option "path"\./,
   "Bash netwrok": /Bash: There is no option "netwrok"\. Did you mean "network"\?/,
@@ -55,7 +55,6 @@ const wanted: { readonly [name: string]: RegExp } = {
   "a plain key of a search": /The option "apiKey" must be a Redacted, and is a string\./,
   "a connector without options": /the tool "github_search_issues": The option "connection" is missing\./,
   "unknown provider": /opnai/,
-  "a tool that gives an object": /./,
   "a tool that throws": /bug/,
   "a tool that gives nothing": /execute of the tool "t" gave undefined/
 }

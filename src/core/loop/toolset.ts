@@ -91,6 +91,8 @@ export const problemOf = (tool: Tool<unknown>): string | undefined => {
  * The promise of a tool, as 16 bytes of SHA-256: its description, its parameters and its annotations, which gates
  * decide by. Whoever gives the tool writes these texts, so that a weaker sum could be met on purpose.
  */
-export const digestOf = memoize(({ annotations, description, parameters }: Tool<unknown>): string =>
-  sha256Sync(canonical({ description, parameters, annotations: fromUnknown(annotations) })).slice(0, 32)
-)
+export const digestOf = memoize(({ annotations, description, parameters }: Tool<unknown>): string => {
+  // Threads of earlier versions hold digests without these annotations.
+  const { aliases: _1, delegates: _2, editsFiles: _3, lasting: _4, runsCommands: _5, ...promised } = annotations
+  return sha256Sync(canonical({ description, parameters, annotations: fromUnknown(promised) })).slice(0, 32)
+})

@@ -41,6 +41,7 @@ import { makeSdkSessions } from "./internal/aiSdk/session.ts"
  * OpenAI, Anthropic and Google, else `"tool"`.
  */
 interface Options extends Settings, Overrides {
+  /** Tools of the provider, by the names under which the model calls them. Default: none. */
   readonly providerTools?: { readonly [name: string]: ProviderTool } | undefined
   /** Headers of each request, in packages that use HTTP. Default: none. */
   readonly headers?: { readonly [name: string]: string | Redacted.Redacted } | undefined

@@ -45,6 +45,7 @@ import { toTurn } from "./internal/effectAi/reply.ts"
  * `hostedTools` are tools that the provider runs (its web search …), offered beside the agent's own.
  */
 interface Options {
+  /** The name of the model. Default: the name of the `effect/ai` `Model`. */
   readonly modelId?: string | undefined
   /** The name of the provider. Default: that of the `effect/ai` `Model`, if the layer has one. */
   readonly provider?: string | undefined

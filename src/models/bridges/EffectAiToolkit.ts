@@ -52,6 +52,7 @@ interface ApprovalRequest {
  * told: the toolkit's gate can't be walked around.
  */
 interface Options<out R = never> {
+  /** Decides about calls of tools with `needsApproval`. Default: they are refused. */
   readonly approve?: ((request: ApprovalRequest) => Effect.Effect<boolean, never, R>) | undefined
 }
 

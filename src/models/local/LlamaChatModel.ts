@@ -43,6 +43,7 @@ import { makeWrapperTurns } from "./internal/wrapperTurn.ts"
  * `thinking`. They win over those of the layer.
  */
 interface Options extends Source, Settings {
+  /** The context, in tokens. Default: the context of the model, up to 32,768. */
   readonly contextSize?: number | undefined
   /**
    * The number of parallel turns; each needs memory for a whole context. One per agent avoids reading conversations

@@ -31,6 +31,7 @@ import { loadError } from "./internal/errors.ts"
  * for, but at most 8,192, by default. A longer text fails with `InvalidRequestError`.
  */
 interface Options extends Source {
+  /** The longest text, in tokens. Default: the context of the model, up to a limit. */
   readonly contextSize?: number | undefined
 }
 

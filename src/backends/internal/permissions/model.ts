@@ -13,6 +13,7 @@ export type FileOperation = "read" | "write"
  * leaves such files out, unless the rule covers its path: then it asks.
  */
 export const FileRule = Schema.Struct({
+  /** The operations that the rule covers. */
   operations: Schema.Array(Schema.Literals(["read", "write"])),
   /** Globs of whole paths. They begin with `/`, and braces in them hold no `/`. */
   paths: Schema.Array(Schema.String),
@@ -22,6 +23,7 @@ export interface FileRule extends Schema.Schema.Type<typeof FileRule> {}
 
 /** A rule for all commands. The text of a command line does not show its effects, so there are no patterns. */
 export interface CommandRule extends Ruling.Rule {
+  /** The operation that the rule covers. */
   readonly operations: readonly ["execute"]
   /** Never: a command can't be held to paths. */
   readonly paths?: never
@@ -29,6 +31,7 @@ export interface CommandRule extends Ruling.Rule {
 
 /** Rules in order: the first that covers a path decides, else the default. */
 export interface Options {
+  /** The rules. The first that covers a path decides. */
   readonly rules: ReadonlyArray<FileRule | CommandRule>
   /** The ruling on what no rule covers. Default: `"allow"`. */
   readonly default?: "allow" | "refuse" | undefined
