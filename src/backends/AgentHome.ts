@@ -31,7 +31,7 @@ const idRule = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 
 /** The place of an agent's files. */
 type Where = {
-  /** The name of the folder of the agent: letters, digits, `.`, `-` and `_`. */
+  /** The name of the folder of the agent: 1 to 64 letters, digits, `_` and `-`, the first no sign. */
   readonly agentId: string
   /** The folder of all homes. Default: `~/.deepagents`. */
   readonly folder?: string | undefined
