@@ -56,11 +56,13 @@ interface Options<out R = never> {
   readonly approve?: ((request: ApprovalRequest) => Effect.Effect<boolean, never, R>) | undefined
 }
 
-const adapt = <R>(tool: AiTool.Any, handled: Effect.Effect<Handled, never, R>, options: Options<R>): Tool.Tool<R> =>
-  Tool.dynamic(tool.name, {
-    ...definitionOf(tool),
+const adapt = <R>(tool: AiTool.Any, handled: Effect.Effect<Handled, never, R>, options: Options<R>): Tool.Tool<R> => {
+  const { name, ...definition } = definitionOf(tool)
+  return Tool.dynamic(name, {
+    ...definition,
     execute: (args) => Effect.flatMap(handled, (handlers) => callHandler(tool, handlers, args, options.approve))
   })
+}
 
 /** Reports whether the agent runs a tool. Providers run their own tools themselves. */
 const runsHere = (tool: AiTool.Any): boolean => !AiTool.isProviderDefined(tool) || tool.requiresHandler

@@ -11,7 +11,8 @@ export type Thinking =
   | ThinkingLevel
   | {
       /** The most tokens of thinking. */
-      readonly budget: number /** Lets models up to Claude 4.6 think between tool calls; later ones always do. Default: `false`. */
+      readonly budget: number
+      /** Lets models up to Claude 4.6 think between tool calls; later ones always do. Default: `false`. */
       /** Lets models up to Claude 4.6 think between tool calls; later ones always do. Default: `false`. */
       readonly interleaved?: boolean | undefined
     }
