@@ -85,7 +85,9 @@ const told = async (execute: () => unknown, wanted: RegExp) => {
   count++
 }
 await told(() => Effect.tryPromise(async () => Promise.reject(new Error("boom inside"))), /boom inside/)
-await told(async () => "x", /gave a promise, not an Effect; wrap the promise in Effect\.tryPromise/)
-await told(() => Effect.succeed({ a: 1 }), /gave object, not a text or a ToolOutput; give data as JSON\.stringify/)
+await told(async () => Promise.reject(new Error("no stock")), /no stock/)
+await told(async () => ({ a: 1 }), /\{"a":1\}/)
+await told(async () => undefined, /gave undefined, not a text, a ToolOutput or data/)
+await told(async () => Effect.succeed("x"), /gave an Effect, not a value; return the Effect itself/)
 
 console.log(`${count} mistakes of programs are answered`)

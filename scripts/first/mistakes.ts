@@ -62,11 +62,11 @@ export const url = ChatModels.resolve("vllm:m", { baseUrl: "http://127.0.0.1:800
 // says: Did you mean to write 'tools'?
 export const rules = HumanInTheLoop.make({ tool: {} })
 
-// says: Type 'Promise<string>' is missing the following properties from type 'Effect< — page: Type 'Promise<string>' is missing
-export const promise = Tool.make("t", { description: "d", parameters: {}, execute: async () => "x" })
+// says: Type 'void' is not assignable to type 'Data' — page: Type 'void' is not assignable to type 'Data'
+export const promise = Tool.make("t", { description: "d", parameters: {}, execute: async () => {} })
 
-// says: is missing the following properties from type 'Effect< — page: Type '{ … }' is missing the following properties from type 'Effect<…>'
-export const object = Tool.make("t", { description: "d", parameters: {}, execute: () => ({ found: "x" }) })
+// says: Type 'Effect<string, never, never>' is not assignable to type 'Data' — page: Type 'Effect<…>' is not assignable to type 'Data'
+export const object = Tool.make("t", { description: "d", parameters: {}, execute: async () => Effect.succeed("x") })
 
 // says: Type 'string' is not assignable to type 'Redacted<string>' — page: Type 'string' is not assignable to type 'Redacted<string>'
 export const key = OpenAiChatModel.layer({ model: "m", apiKey: "sk-…" })
