@@ -59,10 +59,14 @@ export const collect = <O, E, R>(
   never,
   R
 > =>
-  Effect.map(runToEnd(agent, input, options), ({ events, exit }) => ({
-    events,
-    error: Option.getOrUndefined(Exit.findErrorOption(exit))
-  }))
+  Effect.suspend(() => {
+    const events: Array<AgentEvent> = []
+    return Agent.stream(agent, input, options).pipe(
+      Stream.runForEachArray((arrived) => Effect.sync(() => void events.push(...arrived))),
+      Effect.exit,
+      Effect.map((exit) => ({ events, error: Option.getOrUndefined(Exit.findErrorOption(exit)) }))
+    )
+  })
 
 /** Returns only the events of {@link collect}. It never fails: the last event reports the outcome of the run. */
 export const events = <O, E, R>(
