@@ -17,7 +17,7 @@ import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { selectWaiting, selectWaitingFor } from "../../src/sessions/internal/sql/waits.ts"
 import { loadThread } from "../../src/sessions/journal.ts"
-import { scaled } from "../scale.ts"
+import { isFull, scaled } from "../scale.ts"
 import { hasRedis } from "../servers/redis.ts"
 import * as places from "./places.ts"
 
@@ -236,7 +236,8 @@ const hold = <P, R>(
           { numRuns: scaled(runs) }
         )
       )
-      assert.isAbove(waited, 0)
+      // A few runs may draw no step that waits.
+      if (isFull) assert.isAbove(waited, 0)
     }),
     120_000
   )
