@@ -159,7 +159,7 @@ const quick = async () => {
   const busy = error(429, "rate_limit_error", "slow down", { headers: { "retry-after": "0" } })
   const good = await start(key, [busy, stream(answer(looking)), say("It is about nothing.")])
   assert.equal(good.code, 0, good.err)
-  assert.match(good.out, /I look[.]\n→ ls \{[^]*It is about nothing[.]\n$/)
+  assert.match(good.out, /I look[.]\n→ ls path: \/\n[^]*It is about nothing[.]\n$/)
   assert.match(good.err, /asking again/)
   assert.match(good.sent, /quickstart[.]mts/)
   assert.doesNotMatch(good.sent, /sk-ant-test/)

@@ -66,19 +66,22 @@ const makeWriter = (console: Console.Console) => {
 }
 
 /**
- * Runs an agent, and prints the text of its answer as it comes, and a {@link line} for each call, failed call and
- * warning, of its sub-agents too.
+ * Runs an agent, and prints the text of its answer as it comes, and a {@link line} for each call and failed call, of its
+ * sub-agents too. Warnings go to the standard error.
  */
 export const run = <O, E, R>(agent: Agent.Agent<O, E, R>, input: Agent.Input): Effect.Effect<void, E | AgentError, R> =>
   Effect.gen(function* () {
-    const { endLine, write } = makeWriter(yield* Console.Console)
+    const console = yield* Console.Console
+    const { endLine, write } = makeWriter(console)
     const events = Stream.runForEach(Agent.stream(agent, input), (event) =>
       Effect.sync(() => {
         if (event._tag === "TextDelta" && event.path.length === 1) return write(visible(event.text))
         const text = line(event)
         if (text === undefined) return
         endLine()
-        write(`${text}\n`)
+        // What is printed may be read by a program.
+        if (event._tag === "Warning") console.error(text)
+        else write(`${text}\n`)
       })
     )
     yield* Effect.ensuring(events, Effect.sync(endLine))
