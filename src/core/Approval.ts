@@ -104,7 +104,7 @@ const Respond = Schema.TaggedStruct("Respond", {
   text: Schema.String,
   value: Schema.optionalKey(Json)
 })
-interface Respond extends Schema.Schema.Type<typeof Respond> {}
+export interface Respond extends Schema.Schema.Type<typeof Respond> {}
 
 /**
  * A decision on the request with this id. `by` is who decided; `byProgram` marks a program in a person's place, which

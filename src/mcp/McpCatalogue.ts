@@ -17,7 +17,7 @@ import { normaliseName } from "../support/text/names.ts"
  * A server over streamable HTTP. `auth`: `oauth` signs in by MCP's own rules, `token` needs a bearer token of the
  * account, `none` needs nothing. `docs` is the service's own page about it.
  */
-interface Server {
+export interface Server {
   readonly name: string
   readonly url: string
   readonly auth: "oauth" | "token" | "none"

@@ -75,7 +75,7 @@ export interface Options {
 }
 
 /** The servers of a file, and what of it was not understood. */
-interface Parsed {
+export interface Parsed {
   readonly servers: Servers
   readonly warnings: ReadonlyArray<string>
 }

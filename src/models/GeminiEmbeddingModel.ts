@@ -44,7 +44,7 @@ import type { Vertex } from "./internal/wire/vertex.ts"
  *   texts fit), and 1 for Gemini models
  * - `timeout`: of one request, a minute by default
  */
-interface Options extends EmbeddingOptions {
+export interface Options extends EmbeddingOptions {
   /** A project of Vertex AI in place of the Gemini API. Default: the Gemini API. */
   readonly vertex?: Vertex | undefined
   /**

@@ -25,7 +25,7 @@ import { numberOf, objectOf, objectsOf, stringOf } from "./internal/wire/read.ts
  * A token, the natural logarithm of its probability, and the tokens that could have stood there, as far as they were
  * asked for.
  */
-interface Logprob {
+export interface Logprob {
   readonly token: string
   readonly logprob: number
   readonly top: ReadonlyArray<Pick<Logprob, "token" | "logprob">>

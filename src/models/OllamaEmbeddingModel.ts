@@ -40,7 +40,7 @@ import { countOf, listOf } from "./internal/wire/read.ts"
  * - `batchSize`: the most texts of one request, 96 by default
  * - `timeout`: of one request, a minute by default
  */
-interface Options extends EmbeddingOptions {
+export interface Options extends EmbeddingOptions {
   /** The context that the model is loaded with (`num_ctx`), in tokens. Default: the context of the server. */
   readonly contextWindowTokens?: number | undefined
   /** Cuts texts that are too long, without a word. Default: `false`, which rejects them. */

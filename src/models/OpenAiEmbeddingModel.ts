@@ -44,7 +44,7 @@ import { countOf, objectOf, objectsOf, parse, placeOf } from "./internal/wire/re
  * - `batchSize`: the most texts of one request, 96 by default. Longer lists are sent in several
  * - `timeout`: of one request, a minute by default
  */
-interface Options extends EmbeddingOptions {}
+export interface Options extends EmbeddingOptions {}
 
 const provider = "openai"
 const refuse = makeEffectCheck("openai", shapes.openAiEmbeddingModelLayer)

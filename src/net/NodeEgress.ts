@@ -42,7 +42,7 @@ import type * as Network from "./Network.ts"
 import { Secrets } from "./Secrets.ts"
 
 /** Options of the gateway. */
-interface Options {
+export interface Options {
   /** Rules of the proxy. */
   readonly rules: Network.Rules
   /** Maximum bytes of a request body with secrets. Default: 10,000,000. */
@@ -52,7 +52,7 @@ interface Options {
 }
 
 /** A running gateway. Both fields contain its password, but no secret. */
-interface Egress {
+export interface Egress {
   /** Address of the gateway. */
   readonly url: string
   /** Environment for the commands of a sandbox. */

@@ -49,6 +49,8 @@ import type { OAuthError } from "./OAuthError.ts"
 
 export type { Provider } from "./internal/oauth/model.ts"
 
+export type { Redirect }
+
 /**
  * Redirects to a page of the application. The page passes its address to {@link complete}, in any process that shares the
  * credential store.

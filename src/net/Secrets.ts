@@ -17,7 +17,7 @@ import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 
 /** A secret, and the hosts that may get it: `example.com`, `*.example.com`, `example.com:8443`. */
-interface Secret {
+export interface Secret {
   readonly value: Redacted.Redacted
   readonly hosts: ReadonlyArray<string>
 }

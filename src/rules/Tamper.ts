@@ -148,7 +148,7 @@ export const open = Effect.fnUntraced(function* (
 
 /** A decision with its signature. */
 const Signed = Schema.Struct({ decision: Approval.Decision, mac: Schema.String })
-interface Signed extends Schema.Schema.Type<typeof Signed> {}
+export interface Signed extends Schema.Schema.Type<typeof Signed> {}
 
 const encodeDecision = Schema.encodeSync(Schema.toCodecJson(Approval.Decision))
 

@@ -83,7 +83,7 @@ export interface Options<
 }
 
 /** The name of the server, as clients show it, and instructions for its use. */
-interface Server {
+export interface Server {
   /** The name of the server, as clients show it. */
   readonly name: string
   /** The version of the server. */

@@ -34,7 +34,7 @@ import * as Redact from "./internal/cassette/redact.ts"
 import * as Tape from "./internal/cassette/tape.ts"
 
 /** `redact` changes every text before it is compared or written. Record and replay need the same function. */
-interface Options {
+export interface Options {
   /** Changes texts before they are written, to keep secrets out of the file. Default: unchanged. */
   readonly redact?: ((text: string) => string) | undefined
 }

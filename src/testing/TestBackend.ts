@@ -61,7 +61,7 @@ export type Request =
   | { readonly operation: "upload"; readonly path: string; readonly content: Uint8Array }
   | { readonly operation: "download"; readonly path: string }
 
-interface Options {
+export interface Options {
   /** Initial files by path. An invalid path is a defect. */
   readonly files?: Readonly<Record<string, string | Uint8Array>> | undefined
   /** Decides on each request, and each file of a transfer, before it runs. A returned reason fails it. */

@@ -42,7 +42,7 @@ import * as decode from "./internal/pages/decode.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** Options of the tool. */
-interface Options {
+export interface Options {
   /** Maximum bytes of a response. Default: 1,000,000. */
   readonly maxBytes?: number | undefined
   /** Maximum characters of a response. Default: 20,000. */

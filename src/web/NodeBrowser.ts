@@ -27,7 +27,7 @@ import { maxElements, readTree } from "./internal/browser/snapshot.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** Options of the browser. */
-interface Options {
+export interface Options {
   /** Rules of the network for all pages. */
   readonly rules: Network.Rules
   /** Path of a Chromium. Default: the one of Playwright. */

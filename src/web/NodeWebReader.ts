@@ -26,7 +26,7 @@ import * as shapes from "./internal/shapes.ts"
 import { Unreadable, WebReader } from "./WebReader.ts"
 
 /** Options of the reader. */
-interface Options {
+export interface Options {
   /** Time limit of one HTML page. Default: 10 seconds. */
   readonly timeout?: Duration.Input | undefined
   /** Memory limit of a thread in megabytes. Default: 512. */

@@ -29,7 +29,7 @@ const Artifact = Schema.Struct({
   title: Schema.String,
   mediaType: Schema.String
 })
-interface Artifact extends Schema.Schema.Type<typeof Artifact> {}
+export interface Artifact extends Schema.Schema.Type<typeof Artifact> {}
 
 const mergeArtifacts = (
   current: ReadonlyArray<Artifact>,

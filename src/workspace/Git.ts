@@ -37,7 +37,7 @@ import type { Answer } from "./internal/git/run.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** Options of the tools. */
-interface Options {
+export interface Options {
   /** Folder of the repository in the sandbox. Default: its root. */
   readonly repository?: string | undefined
 }

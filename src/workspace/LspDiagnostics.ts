@@ -40,7 +40,7 @@ import * as Client from "./internal/lsp/client.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** A language server. */
-interface Options {
+export interface Options {
   /** Absolute path of the root folder on this machine. */
   readonly root: string
   /** Program and arguments. */

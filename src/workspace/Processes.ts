@@ -41,7 +41,7 @@ import * as Script from "./internal/processes/script.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** Options of the tools. */
-interface Options {
+export interface Options {
   /** Maximum number of running processes of a run. Default: 8. */
   readonly most?: number | undefined
   /** Time limit of a process. Default: 4 hours. */

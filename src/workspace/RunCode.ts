@@ -26,7 +26,7 @@ import { sha256 } from "../support/store/hash.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** Options of the tool. */
-interface Options {
+export interface Options {
   /** Allowed languages. Default: all. */
   readonly languages?: ReadonlyArray<Language> | undefined
   /** Time limit of a program. Default: 1 minute. */

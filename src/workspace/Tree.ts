@@ -19,7 +19,7 @@ import { escaped } from "../support/text/untrusted.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** Options of the tool. */
-interface Options {
+export interface Options {
   /** Maximum number of entries. Default: 500. */
   readonly entries?: number | undefined
   /** Folders whose content is not listed. Default: `.git`, `node_modules`. */

@@ -49,7 +49,7 @@ import { describeFailure, environmentOf, failOnExit, gitWords, quoteWords, runLi
 import * as shapes from "./internal/shapes.ts"
 
 /** Options of worktrees. */
-interface Options {
+export interface Options {
   /** Folder of the repository in the sandbox. Default: its root. */
   readonly repository?: string | undefined
   /** Author of commits. Default: `agent`, `agent@localhost`. */
@@ -66,7 +66,7 @@ interface Options {
 }
 
 /** The result of work on a branch. `kept` is the folder, if it stays to preserve nested repositories. */
-interface Worked<A> {
+export interface Worked<A> {
   readonly value: A
   readonly branch: string
   /** Last commit of the work. Missing if nothing changed. */

@@ -40,7 +40,7 @@ import { makeSdkSessions } from "./internal/aiSdk/session.ts"
  * without vision rejects a request with an image. `structuredOutput` is `"native"` by default for capable models of
  * OpenAI, Anthropic and Google, else `"tool"`.
  */
-interface Options extends Settings, Overrides {
+export interface Options extends Settings, Overrides {
   /** Tools of the provider, by the names under which the model calls them. Default: none. */
   readonly providerTools?: { readonly [name: string]: ProviderTool } | undefined
   /** Headers of each request, in packages that use HTTP. Default: none. */

@@ -44,7 +44,7 @@ import { toTurn } from "./internal/effectAi/reply.ts"
  * `supportsVision` is `true` by default: a provider without vision fails with `InvalidRequest` for an image.
  * `hostedTools` are tools that the provider runs (its web search …), offered beside the agent's own.
  */
-interface Options {
+export interface Options {
   /** The name of the model. Default: the name of the `effect/ai` `Model`. */
   readonly modelId?: string | undefined
   /** The name of the provider. Default: that of the `effect/ai` `Model`, if the layer has one. */

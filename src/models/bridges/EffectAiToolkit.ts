@@ -51,7 +51,7 @@ interface ApprovalRequest {
  * `approve` decides about calls of tools with `needsApproval`. Without it such a call is refused, and the model is
  * told: the toolkit's gate can't be walked around.
  */
-interface Options<out R = never> {
+export interface Options<out R = never> {
   /** Decides about calls of tools with `needsApproval`. Default: they are refused. */
   readonly approve?: ((request: ApprovalRequest) => Effect.Effect<boolean, never, R>) | undefined
 }

@@ -42,7 +42,7 @@ import { makeWrapperTurns } from "./internal/wrapperTurn.ts"
  * A request's `parameters` may contain `temperature`, `topK`, `topP`, `minP`, `seed`, `repeatPenalty`, `maxTokens` and
  * `thinking`. They win over those of the layer.
  */
-interface Options extends Source, Settings {
+export interface Options extends Source, Settings {
   /** The context, in tokens. Default: the context of the model, up to 32,768. */
   readonly contextSize?: number | undefined
   /**

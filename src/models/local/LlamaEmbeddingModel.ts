@@ -30,7 +30,7 @@ import { loadError } from "./internal/errors.ts"
  * Options of a layer. Only `model` is needed. `contextSize` is the longest text in tokens: what the model was made
  * for, but at most 8,192, by default. A longer text fails with `InvalidRequestError`.
  */
-interface Options extends Source {
+export interface Options extends Source {
   /** The longest text, in tokens. Default: the context of the model, up to a limit. */
   readonly contextSize?: number | undefined
 }
