@@ -40,6 +40,8 @@ import * as shapes from "./internal/shapes.ts"
 import { type Authorize, McpAuthorization } from "./McpAuthorization.ts"
 import type { McpError } from "./McpError.ts"
 
+export type { IdentityProvider } from "./internal/oauth/assertion.ts"
+
 export { type Assertion, byIdentityProvider } from "./internal/oauth/assertion.ts"
 
 /** Options of {@link layer}. */

@@ -25,6 +25,8 @@ import {
 } from "./internal/schema/orderedSchema.ts"
 import { anthropicKey, type Dialect, toolSchema } from "./internal/schema/toolSchema.ts"
 
+export type { Dialect } from "./internal/schema/toolSchema.ts"
+
 /** Adapts parameters to a provider: an object at the root, with only the keywords that the provider reads. */
 export const fit = (parameters: JsonObject, dialect: Dialect = "openai"): JsonObject => toolSchema(parameters, dialect)
 

@@ -39,6 +39,8 @@ import { sendPlain } from "./internal/fetch.ts"
 import { makeHostLimits } from "./internal/limits.ts"
 import * as shapes from "./internal/shapes.ts"
 
+export type { CacheOptions } from "./internal/cache.ts"
+
 export type { Refused } from "../support/http/rules.ts"
 
 /**

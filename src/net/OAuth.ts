@@ -47,6 +47,8 @@ import { make } from "./internal/oauth/signIns.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { OAuthError } from "./OAuthError.ts"
 
+export type { Account, SignIn } from "./internal/oauth/model.ts"
+
 export type { Provider } from "./internal/oauth/model.ts"
 
 export type { Redirect }

@@ -42,6 +42,8 @@ import { type ClassifyOptions, type Deliver, InboxError, type Options, type Serv
 import * as shapes from "./internal/shapes.ts"
 import type { Notify } from "./Notify.ts"
 
+export type { ClassifyOptions, Deliver, Options } from "./internal/inboxModel.ts"
+
 export { InboxError } from "./internal/inboxModel.ts"
 
 /** The pending requests of all threads, and the decisions on them. */

@@ -31,6 +31,8 @@ import { makeLayerCheck } from "../support/options/check.ts"
 import { type Kind, lines, type Notification, type Severity } from "./internal/notice.ts"
 import * as shapes from "./internal/shapes.ts"
 
+export type { Kind, Severity } from "./internal/notice.ts"
+
 export { Notification } from "./internal/notice.ts"
 
 /** A way failed to send a notification. The error contains no secret. */

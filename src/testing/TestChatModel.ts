@@ -28,6 +28,8 @@ import type { Prices } from "../core/Usage.ts"
 import type { AnswerOptions, Call, Chunking, Pacing, Turn } from "./internal/turn.ts"
 import * as turns from "./internal/turn.ts"
 
+export type { AnswerOptions, Call, Chunking, Pacing } from "./internal/turn.ts"
+
 export type { Turn } from "./internal/turn.ts"
 
 /** Makes a text answer. Each element of an array is a delta. */

@@ -30,6 +30,8 @@ import { oneLine, quote } from "../support/text/untrusted.ts"
 import * as providers from "./internal/pages/searchProviders.ts"
 import * as shapes from "./internal/shapes.ts"
 
+export type { KeyOptions } from "./internal/pages/searchProviders.ts"
+
 /** A search failed. The message never contains the API key. */
 export class SearchError extends Schema.TaggedError<SearchError>("effect-deepagents/WebSearch/SearchError")(
   "SearchError",

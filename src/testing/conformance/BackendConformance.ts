@@ -54,6 +54,8 @@ import { writeRules } from "./internal/backend/checkWrites.ts"
 import type { Rules } from "./internal/backend/common.ts"
 import type { Abilities } from "./internal/backend/subject.ts"
 
+export type { Absent } from "./internal/assert.ts"
+
 export { absent, NotConformant }
 
 /** A backend under test. Each check builds the layer anew, without files. `H` are its further services. */
