@@ -24,17 +24,17 @@ declare const sandbox: Layer.Layer<Sandbox.Sandbox | Backend.Backend, "broken", 
 
 // What the layer needs and how it fails is what a check needs and how it fails.
 expectTypeOf(BackendConformance.suite({ ...nothing, layer: folder })).toEqualTypeOf<
-  ReadonlyArray<BackendConformance.Check<"broken", Disk>>
+  ReadonlyArray<BackendConformance.Check<"broken" | BackendError.BackendError, Disk>>
 >()
 expectTypeOf(BackendConformance.suite({ ...nothing, layer: TestBackend.layer() })).toEqualTypeOf<
-  ReadonlyArray<BackendConformance.Check<never, never>>
+  ReadonlyArray<BackendConformance.Check<BackendError.BackendError, never>>
 >()
-expectTypeOf<BackendConformance.Check<"broken", Disk>["run"]>().toEqualTypeOf<
+expectTypeOf<BackendConformance.Check<"broken" | BackendError.BackendError, Disk>["run"]>().toEqualTypeOf<
   Effect.Effect<void, "broken" | BackendError.BackendError | BackendConformance.NotConformant, Disk>
 >()
 expectTypeOf(
   BackendConformance.sandboxSuite({ layer: sandbox, secret: "KEY", processes: none, streams: true })
-).toEqualTypeOf<ReadonlyArray<BackendConformance.Check<"broken", Disk>>>()
+).toEqualTypeOf<ReadonlyArray<BackendConformance.Check<"broken" | BackendError.BackendError, Disk>>>()
 
 // What is done behind a backend may use what its layer gives beside it, and nothing else.
 BackendConformance.suite({ ...nothing, layer: folder, deny: () => Effect.asVoid(Folder) })

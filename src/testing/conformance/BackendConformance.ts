@@ -36,7 +36,7 @@ import { Backend, type Service } from "../../core/Backend.ts"
 import type { BackendError } from "../../core/BackendError.ts"
 import { Sandbox } from "../../core/Sandbox.ts"
 import type { Request } from "../TestBackend.ts"
-import { type Absent, absent, type Check as AnyCheck, isAbsent, makeCheck, NotConformant } from "./internal/assert.ts"
+import { type Absent, absent, type Check, isAbsent, makeCheck, NotConformant } from "./internal/assert.ts"
 import { atomicRules, concurrencyRules } from "./internal/backend/checkConcurrency.ts"
 import { globRules } from "./internal/backend/checkGlobs.ts"
 import { grepRules } from "./internal/backend/checkGreps.ts"
@@ -54,7 +54,7 @@ import { writeRules } from "./internal/backend/checkWrites.ts"
 import type { Rules } from "./internal/backend/common.ts"
 import type { Abilities } from "./internal/backend/subject.ts"
 
-export type { Absent } from "./internal/assert.ts"
+export type { Absent, Check } from "./internal/assert.ts"
 
 export { absent, NotConformant }
 
@@ -74,8 +74,7 @@ export interface SandboxSubject<E, R> {
   readonly streams: true | Absent
 }
 
-/** One check, for any test runner with a live clock. With `absent`, it does nothing, for that reason. */
-export type Check<E, R> = AnyCheck<E | BackendError, R>
+type BackendCheck<E, R> = Check<E | BackendError, R>
 
 type Body<A, R> = (ability: A) => Effect.Effect<void, BackendError | NotConformant, R>
 
@@ -84,14 +83,19 @@ const makeChecks = <A, S, E, R>(
   ability: A | Absent,
   rules: ReadonlyArray<readonly [name: string, body: Body<A, S | Scope.Scope>]>,
   layer: Layer.Layer<S, E, R>
-): ReadonlyArray<Check<E, R>> =>
+): ReadonlyArray<BackendCheck<E, R>> =>
   rules.map(([name, body]) =>
     makeCheck(name, ability, (able) => Effect.provide(Effect.scoped(body(able)), Layer.fresh(layer)))
   )
 
 /** Lists the checks of a backend. */
-export const suite = <H = never, E = never, R = never>(subject: Subject<H, E, R>): ReadonlyArray<Check<E, R>> => {
-  const group = <A>(ability: A | Absent, rules: Rules<Service, A, H | Scope.Scope>): ReadonlyArray<Check<E, R>> =>
+export const suite = <H = never, E = never, R = never>(
+  subject: Subject<H, E, R>
+): ReadonlyArray<BackendCheck<E, R>> => {
+  const group = <A>(
+    ability: A | Absent,
+    rules: Rules<Service, A, H | Scope.Scope>
+  ): ReadonlyArray<BackendCheck<E, R>> =>
     makeChecks<A, Backend | H, E, R>(
       ability,
       rules.map(([name, body]) => [name, (able) => Backend.use((backend) => body(backend, able))] as const),
@@ -127,8 +131,8 @@ export const suite = <H = never, E = never, R = never>(subject: Subject<H, E, R>
 }
 
 /** Lists the checks of commands. Run {@link suite} on a sandbox too. */
-export const sandboxSuite = <E, R>(subject: SandboxSubject<E, R>): ReadonlyArray<Check<E, R>> => {
-  const group = <A>(ability: A | Absent, rules: Rules<Pair, A>): ReadonlyArray<Check<E, R>> =>
+export const sandboxSuite = <E, R>(subject: SandboxSubject<E, R>): ReadonlyArray<BackendCheck<E, R>> => {
+  const group = <A>(ability: A | Absent, rules: Rules<Pair, A>): ReadonlyArray<BackendCheck<E, R>> =>
     makeChecks<A, Backend | Sandbox, E, R>(
       ability,
       rules.map(
