@@ -2,6 +2,7 @@
  * Reads the options of the public constructors from their types.
  *
  * - Writes `shapes.ts` of each folder of `src/`: the shapes that constructors check their options by at run time.
+ * - Writes the tables of options in `docs/`, between `<!-- options:Agent.make:start -->` and its end, from their JSDoc.
  * - Fails for an option without a JSDoc sentence, and for a constructor that checks no options.
  *
  * `npm run options` writes; `npm run options:check` fails where a file differs.
@@ -116,6 +117,44 @@ const unwired = doors.filter(
     !unchecked.test(`${room}/${upperFirst(name)}`) && !checkedShapes.has(`${room} ${normalised(shapeOf(alternatives))}`)
 )
 problems.push(...unwired.map(({ name, room }) => `${room}: ${name} checks no options`))
+
+/** Compares tables without the padding of their cells. */
+const unpadded = (table: string) => table.replaceAll(/ {2,}/g, " ").replaceAll(/-{2,}/g, "--").trim()
+
+/** The table of a constructor's options, by their sentences. The last one may say the default. */
+const tableOf = ({ alternatives }: Door): string => {
+  const fields = fieldsOf(alternatives).toSorted((left, right) => Number(left.isOptional) - Number(right.isOptional))
+  const rows = fields.map(({ isOptional, name, symbols }) => {
+    const [symbol] = symbols
+    const doc = symbol === undefined ? "" : checker.getDocumentationCommentOfSymbol(symbol)
+    const text = doc
+      .replaceAll(/\s+/g, " ")
+      .replaceAll(/\{@link (\w+)\}/g, "`$1`")
+      .replaceAll("|", "\\|")
+    const [, meaning = text, initial = isOptional ? "" : "required"] = /^(.*?) ?Default: (.*)\.$/.exec(text) ?? []
+    return `| \`${name}\` | ${initial} | ${meaning.replace(/\.$/, "")} |`
+  })
+  return ["| option | default | meaning |", "| -- | -- | -- |", ...rows].join("\n")
+}
+
+for (const page of globSync("docs/*.md").sort()) {
+  const before = readFileSync(page, "utf8")
+  const after = before.replaceAll(
+    /(<!-- options:(\w+)\.(\w+):start -->\n\n)([^]*?)(\n\n<!-- options:\2\.\3:end -->)/g,
+    (whole, start: string, module: string, name: string, table: string, end: string) => {
+      const door = doors.find((one) => one.name === `${lowerFirst(module)}${upperFirst(name)}`)
+      if (door === undefined) {
+        problems.push(`${page} has a table of ${module}.${name}, and there is no such constructor`)
+        return whole
+      }
+      const written = tableOf(door)
+      return unpadded(written) === unpadded(table) ? whole : `${start}${written}${end}`
+    }
+  )
+  if (after === before) continue
+  if (isCheck) problems.push(`${page} has a table of options that differs from the types: run npm run options`)
+  else writeFileSync(page, after)
+}
 
 /** Options without a sentence, by the place of their declaration. */
 const undocumented = new Map<string, string>()
