@@ -286,7 +286,7 @@ export const program = <
 export const run = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
   input: Input,
-  options?: Options & Only<Options>
+  options?: Options & Only<Options> & RunOptions
 ): Effect.Effect<AgentResult<O>, E | AgentError, R | Needs<Options>> =>
   // The definition was built from parts whose types `make` summed up in O, E and R.
   handle.run(agent[TypeId].compiled(), input, options ?? {}) as Effect.Effect<AgentResult<O>, E | AgentError, R>
@@ -325,7 +325,7 @@ export const resume = <O, E, R, Options extends ResumeOptions>(
 export const stream = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
   input: Input,
-  options?: Options & Only<Options>
+  options?: Options & Only<Options> & RunOptions
 ): Stream.Stream<AgentEvent, E | AgentError, R | Needs<Options>> =>
   handle.stream(agent[TypeId].compiled(), input, options ?? {}) as Stream.Stream<AgentEvent, E | AgentError, R>
 
@@ -333,7 +333,7 @@ export const stream = <O, E, R, Options extends RunOptions = {}>(
 export const start = <O, E, R, Options extends RunOptions = {}>(
   agent: Agent<O, E, R>,
   input: Input,
-  options?: Options & Only<Options>
+  options?: Options & Only<Options> & RunOptions
 ): Effect.Effect<Handle<O, E | AgentError>, never, R | Needs<Options> | Scope.Scope> =>
   handle.start(agent[TypeId].compiled(), input, options ?? {}) as Effect.Effect<
     Handle<O, E | AgentError>,
