@@ -330,7 +330,7 @@ const assemble = <A, E, R, Always, Answer>(
   return tool as Made<R, Always, Answer>
 }
 
-/** A tool whose options are wrong. */
+/** A tool with wrong options. */
 const invalid = (name: string, problem: string): Tool => ({
   name,
   description: "",

@@ -344,7 +344,7 @@ export const make = <
 >(options: {
   /** The layers of the models, by name. */
   readonly models: Models
-  /** Rules in order: the first one that names a model decides. */
+  /** Rules in order: the first rule with a model decides. */
   readonly rules: Rules
   /**
    * The model for a conversation that does not fit the chosen one (`ContextOverflow`), from then on in that run.

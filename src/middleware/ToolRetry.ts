@@ -54,7 +54,7 @@ export const make = <
    * jitter, for three tries in all.
    */
   readonly schedule?: S | undefined
-  /** Schedules by tool name, whatever the annotations say; `false` turns retries off. Default: none. */
+  /** Schedules by tool name, for any annotations; `false` turns retries off. Default: none. */
   readonly tools?: Tools | undefined
 }): Middleware.Middleware<
   Schedule.Error<S> | Schedule.Error<Tools[keyof Tools]>,

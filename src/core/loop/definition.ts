@@ -37,7 +37,7 @@ export interface Definition {
   readonly program?: Program | undefined
   /** Set where somebody answers questions while the run waits. */
   readonly isAttended?: boolean | undefined
-  /** Set where the options of the agent are wrong. */
+  /** The problem of the agent's options. */
   readonly problem?: string | undefined
 }
 

@@ -17,7 +17,7 @@ export const makeMiddlewareCheck = (name: string, shape: string): ((options: unk
   }
 }
 
-/** Options and their problem. With a problem they are empty: whatever is made of them never runs. */
+/** Options and their problem. With a problem they are empty: an agent with the problem never runs. */
 export const readOptions = <Options extends object>(
   find: Check,
   options: Options
@@ -35,5 +35,5 @@ export const refuseTools = <const Tools extends ReadonlyArray<Tool<unknown>>>(
   problem: string | undefined,
   tools: Tools
 ): Tools =>
-  // Each tool stays what it is.
+  // Each tool keeps its type.
   problem === undefined ? tools : (tools.map((tool) => ({ ...tool, problem })) as ReadonlyArray<unknown> as Tools)

@@ -1,7 +1,7 @@
-/** Facts of a model that a layer may be given where the built-in table is wrong or does not know it. */
+/** Facts about a model, for models that the built-in table lacks or gets wrong. */
 import type { Prices } from "../../../core/Usage.ts"
 
-/** Facts about a model that replace those of the catalogue. */
+/** Facts about a model. They replace the facts of the catalogue. */
 export interface Overrides {
   /** The model's window in tokens. Default: the catalogue's value. */
   readonly contextWindowTokens?: number | undefined
