@@ -116,7 +116,11 @@ const unwired = doors.filter(
   ({ alternatives, name, room }) =>
     !unchecked.test(`${room}/${upperFirst(name)}`) && !checkedShapes.has(`${room} ${normalised(shapeOf(alternatives))}`)
 )
-problems.push(...unwired.map(({ name, room }) => `${room}: ${name} checks no options`))
+problems.push(
+  ...unwired.map(
+    ({ name, room }) => `${room}: ${name} checks no options: see makeMiddlewareCheck, makeLayerCheck and readOptions`
+  )
+)
 
 /** Compares tables without the padding of their cells. */
 const unpadded = (table: string) => table.replaceAll(/ {2,}/g, " ").replaceAll(/-{2,}/g, "--").trim()
