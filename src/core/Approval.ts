@@ -98,12 +98,12 @@ interface Edit extends Schema.Schema.Type<typeof Edit> {}
 const Reject = Schema.TaggedStruct("Reject", { ...provenance, reason: Schema.optionalKey(Schema.String) })
 interface Reject extends Schema.Schema.Type<typeof Reject> {}
 
-/** The call does not run; `text` is given to the model in its place. `value` is the answer to a question. */
 const Respond = Schema.TaggedStruct("Respond", {
   ...provenance,
   text: Schema.String,
   value: Schema.optionalKey(Json)
 })
+/** The call does not run; the model reads `text` in its place. `value` is the answer to a question. */
 export interface Respond extends Schema.Schema.Type<typeof Respond> {}
 
 /**

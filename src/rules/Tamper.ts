@@ -146,8 +146,8 @@ export const open = Effect.fnUntraced(function* (
   return yield* Checkpoint.decode(checkpoint)
 })
 
-/** A decision with its signature. */
 const Signed = Schema.Struct({ decision: Approval.Decision, mac: Schema.String })
+/** A decision with its signature. */
 export interface Signed extends Schema.Schema.Type<typeof Signed> {}
 
 const encodeDecision = Schema.encodeSync(Schema.toCodecJson(Approval.Decision))

@@ -61,6 +61,7 @@ export type Request =
   | { readonly operation: "upload"; readonly path: string; readonly content: Uint8Array }
   | { readonly operation: "download"; readonly path: string }
 
+/** The initial files, the failures and the limit of a test backend. */
 export interface Options {
   /** Initial files by path. An invalid path is a defect. */
   readonly files?: Readonly<Record<string, string | Uint8Array>> | undefined

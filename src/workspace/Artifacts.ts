@@ -23,12 +23,12 @@ import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 
-/** An artifact. */
 const Artifact = Schema.Struct({
   path: Schema.String,
   title: Schema.String,
   mediaType: Schema.String
 })
+/** A file that the agent made for the person: its path, title and media type. */
 export interface Artifact extends Schema.Schema.Type<typeof Artifact> {}
 
 const mergeArtifacts = (
