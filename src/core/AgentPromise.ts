@@ -12,6 +12,8 @@
  * await helper.dispose()
  * ```
  */
+import type * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
@@ -62,6 +64,7 @@ type Complete<R, Provided> = [Exclude<R, Provided>] extends [never]
 /** Fails with the signal's reason when it is aborted. */
 const untilAborted = (signal: AbortSignal): Effect.Effect<never, unknown> =>
   Effect.callback((resume) => {
+    if (!(signal instanceof AbortSignal)) return resume(Effect.fail(new TypeError("signal must be an AbortSignal")))
     const abort = () => resume(Effect.fail(signal.reason))
     if (signal.aborted) return abort()
     signal.addEventListener("abort", abort, { once: true })
@@ -78,25 +81,29 @@ export const make = <O, E, R, Provided, E2>(
 ): AgentPromise<O, Provided> => {
   // `Complete` checked that the layer gives all of R. Options with a thread need a journal, which `Served` checks.
   const runtime = ManagedRuntime.make(layer as Layer.Layer<R | Journal, E2>)
-  const disposing = new AbortController()
+  const disposed = Deferred.makeUnsafe<never, Error>()
   const dispose = () => {
-    disposing.abort(new Error("The agent was disposed of, and this run with it."))
+    Deferred.doneUnsafe(disposed, Effect.fail(new Error("The agent was disposed of, and can't run.")))
     return runtime.dispose()
   }
   const untilEnd = (signal: AbortSignal | undefined) =>
-    untilAborted(signal === undefined ? disposing.signal : AbortSignal.any([signal, disposing.signal]))
+    signal === undefined ? Deferred.await(disposed) : Effect.raceFirst(Deferred.await(disposed), untilAborted(signal))
+  const services = Effect.suspend((): Effect.Effect<Context.Context<R | Journal>, E2 | Error> =>
+    Deferred.isDoneUnsafe(disposed) ? Deferred.await(disposed) : runtime.contextEffect
+  )
   const settle = <A>(work: Effect.Effect<A, unknown, R | Journal>, signal: AbortSignal | undefined): Promise<A> =>
-    runtime.runPromise(Effect.raceFirst(work, untilEnd(signal)))
+    Deferred.isDoneUnsafe(disposed)
+      ? Effect.runPromise(Deferred.await(disposed))
+      : runtime.runPromise(Effect.raceFirst(work, untilEnd(signal)))
   return {
-    run: (input, options: CallOptions = {}) => {
-      const { signal, ...rest } = options
+    // Programs without types may give `null`.
+    run: (input, options?: CallOptions | null) => {
+      const { signal, ...rest } = options ?? {}
       return settle(Agent.run(agent, input, rest), signal)
     },
-    stream: (input, options: CallOptions = {}) => {
-      const { signal, ...rest } = options
-      const events = Effect.map(runtime.contextEffect, (context) =>
-        Stream.provideContext(Agent.stream(agent, input, rest), context)
-      )
+    stream: (input, options?: CallOptions | null) => {
+      const { signal, ...rest } = options ?? {}
+      const events = Effect.map(services, (context) => Stream.provideContext(Agent.stream(agent, input, rest), context))
       return Stream.toAsyncIterable(Stream.interruptWhen(Stream.unwrap(events), untilEnd(signal)))
     },
     resume: (options: ResumeOptions) => {

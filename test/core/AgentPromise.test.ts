@@ -59,6 +59,14 @@ describe("the work of a tool", () => {
     assert.deepEqual(await told(() => null), [false, "null"])
   })
 
+  it("has a signal, also behind a function that passes its arguments on", async () => {
+    const wrap =
+      (execute: Execute): Execute =>
+      (...all) =>
+        execute(...all)
+    assert.deepEqual(await told(wrap(async ({ x }, { signal }) => [x, signal.aborted])), [false, "[2,false]"])
+  })
+
   it("fails with the message of a rejection, which the model reads", async () => {
     assert.deepEqual(await told(() => Promise.reject(new Error("no stock for 2"))), [true, "no stock for 2"])
   })
@@ -123,7 +131,8 @@ describe("AgentPromise", () => {
     assert.equal((await Promise.all(ends)).length, 2)
     assert.deepEqual(seen, ["began", "began", "aborted", "aborted"])
     assert.deepEqual(log, ["opened", "closed"])
-    await rejection(door.run("go"))
+    assert.match(String(await rejection(door.run("go"))), /was disposed of/)
+    assert.match(String(await rejection(drain(door.stream("go")))), /was disposed of/)
   })
 
   it("keeps threads, suspends a run and resumes it by the thread or the result", async () => {

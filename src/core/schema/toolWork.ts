@@ -49,7 +49,8 @@ const awaitPromise = (
 
 /**
  * Runs `execute`, which gives an effect, a promise or a value. A promise that rejects fails; a function that throws is a
- * defect. Only a function with a second parameter gets a signal: it would live as long as the call.
+ * defect. The signal is made only for work that looks at it. A function of one parameter gets none: what it gets lives as
+ * long as the call.
  */
 export const perform = <A>(
   tool: string,
@@ -59,14 +60,14 @@ export const perform = <A>(
   Effect.suspend(() => {
     let controller: AbortController | undefined
     const context: CallContext | undefined =
-      execute.length < 2
+      execute.length === 1
         ? undefined
         : {
             get signal() {
               return (controller ??= new AbortController()).signal
             }
           }
-    // A function without the parameter does not read it.
+    // A function of one parameter does not read it.
     const work = execute(args, context as CallContext)
     if (Effect.isEffect(work)) return work as Effect.Effect<unknown, unknown>
     return Predicate.isPromiseLike(work)
