@@ -140,6 +140,26 @@ describe("a dialog", () => {
   })
 })
 
+describe("the reason of a question", () => {
+  const notes = (toolName: string, args: Json.JsonObject, description: string) =>
+    Dialog.announcement(request(toolName, args, { description }), styleOf(false)).slice(1)
+
+  it("is shown behind the call: what a command risks, and why a rule asks", () => {
+    expect(notes("execute", { command: "rm -r a\nb" }, "rm -r a\nb\ndeletes: a\nText from outside.")).toEqual([
+      "rm -r a",
+      "b",
+      "deletes: a",
+      "Text from outside."
+    ])
+    expect(notes("write_file", { file_path: "/a" }, "write_file file_path: /a\nText from outside.")).toEqual([
+      "file_path: /a",
+      "Text from outside."
+    ])
+    expect(notes("write_file", { file_path: "/a" }, "write_file file_path: /a")).toEqual(["file_path: /a"])
+    expect(notes("pay", { n: 1 }, "Pays one\u001b[2J euro")).toEqual(["n: 1", "Pays one‹U+001B›[2J euro"])
+  })
+})
+
 describe("a question for a person alone", () => {
   it("leaves an approval for good to the rule that asks, and makes no rule of the chat", () => {
     const dialog = Dialog.dialogOf(request("write_file", { file_path: "/a" }, { byPerson: true }))

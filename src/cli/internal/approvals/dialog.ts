@@ -3,6 +3,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Approval from "../../../core/Approval.ts"
 import { isObject, Json, stringify } from "../../../core/Json.ts"
+import { describeArguments } from "../../../core/ToolCall.ts"
 import { cleanLine, escapeUnseen } from "../../../support/text/clean.ts"
 import { letterOf, pressed } from "../input/keys.ts"
 import type { Style } from "../render/style.ts"
@@ -199,6 +200,15 @@ export const submit = (dialog: Dialog, text: string): Outcome => {
     : { _tag: "Stay", dialog: { ...dialog, problem: answer.problem }, draft: text }
 }
 
+/** What the description says beside the call itself: risks of a command, and why a rule asks. */
+const notesOf = ({ arguments: args, description, toolName }: Approval.Request): ReadonlyArray<string> => {
+  const { command } = args
+  const shown = [typeof command === "string" ? command : "", `${toolName} ${describeArguments(args)}`]
+  const said = shown.find((text) => text !== "" && description.startsWith(text)) ?? ""
+  const notes = description.slice(said.length).trim()
+  return notes === "" ? [] : escapeUnseen(notes).split("\n")
+}
+
 /** Writes the whole request for the scrollback, with the codes of invisible characters. */
 export const announcement = (request: Approval.Request, { bold, yellow }: Style): ReadonlyArray<string> => {
   const { arguments: args, description, path, toolName } = request
@@ -207,12 +217,13 @@ export const announcement = (request: Approval.Request, { bold, yellow }: Style)
   const rest = Object.entries(args).filter(([name]) => name !== "command" && name !== "questions")
   return [
     yellow(`? ${who} ${isForm(request) ? "asks:" : `wants to call ${bold(cleanLine(toolName))}`}`),
-    ...(isForm(request) || description === "" ? escapeUnseen(description).split("\n") : []),
+    ...(isForm(request) ? escapeUnseen(description).split("\n") : []),
     ...(typeof command === "string" ? escapeUnseen(command).split("\n") : []),
     ...rest.flatMap(([name, value]) => {
       const lines = escapeUnseen(typeof value === "string" ? value : stringify(value)).split("\n")
       return lines.length === 1 ? [`${cleanLine(name)}: ${lines[0]}`] : [`${cleanLine(name)}:`, ...lines]
-    })
+    }),
+    ...(isForm(request) ? [] : notesOf(request).map(yellow))
   ]
 }
 
