@@ -286,7 +286,7 @@ type Named = Pick<Tool<never>, "annotations" | "name">
 const changesNothing = ({ destructive, openWorld, readOnly }: Annotations): boolean =>
   readOnly === true || (destructive === false && openWorld === false)
 
-/** Keeps tools that change something from an agent, wherever they come from. */
+/** Removes the tools that change something from an agent, those of servers and middleware too. */
 const readOnlyTools = ToolExclusion.make(
   ({ annotations, name }) => name !== finalAnswer && !changesNothing(annotations)
 )
@@ -336,7 +336,7 @@ const approvalsFor = (shared: HumanInTheLoop.Options, has: ReadonlySet<string>):
 const policyOf = <E, R>({ name, path, policy = {} }: AgentFile, options: Options<E, R>) =>
   Result.mapError(
     // With rules for files, the agent has no tool that runs commands.
-    Policy.compile([{ ...policy, name, ...(policy.files === undefined ? {} : { sandbox: "noCommands" }) }], {
+    Policy.compile([{ ...policy, name, ...defined({ sandbox: policy.files && ("noCommands" as const) }) }], {
       known: [...FileTools.names, execute, ...(options.tools ?? []).map((tool) => tool.name)]
     }),
     ({ path: place, problem }) => new InvalidAgentFile({ path, problem: `policy: ${place}: ${problem}` })

@@ -46,7 +46,7 @@ const Finding = Schema.Struct({
 })
 type Finding = typeof Finding.Type
 
-/** Schema of a report. `ok` is false if a finding is a failure. `advice` of a finding says what to do about it. */
+/** The schema of a report. `ok` is false if a finding is a failure. The `advice` of a finding names the next step. */
 export const Report = Schema.Struct({ agent: Schema.String, ok: Schema.Boolean, findings: Schema.Array(Finding) })
 export interface Report extends Schema.Schema.Type<typeof Report> {}
 

@@ -55,7 +55,7 @@ export interface Options {
 
 /** Time limits of commands. */
 export interface ExecuteOptions {
-  /** The time limit of a command without one of its own. Default: 2 minutes. */
+  /** The time limit of commands that set none. Default: 2 minutes. */
   readonly timeout?: Duration.Input | undefined
   /** The longest time limit that the model may choose. Default: 1 hour. */
   readonly maxTimeout?: Duration.Input | undefined

@@ -39,7 +39,7 @@ import * as System from "./internal/local/system.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
-/** Options of the shell, in addition to those of `FilesystemBackend`. */
+/** Options of the shell, and of `FilesystemBackend`. */
 export interface Options extends FilesystemBackend.Options {
   /** Further variables of every command. Default: none. */
   readonly env?: { readonly [name: string]: string } | undefined

@@ -100,7 +100,7 @@ export const fromToken = <E, R>(options: {
   readonly service: string
   /** Gives the access token, and renews a refused one. */
   readonly token: (refused: Redacted.Redacted | undefined) => Effect.Effect<Redacted.Redacted, E, R>
-  /** A sentence on how to connect, for a person without a connection. Default: to sign in to the service. */
+  /** The sentence that tells a person how to connect. Default: sign in to the service. */
   readonly how?: string | undefined
 }): Connection<R> => {
   const refused = refuseFromToken(options)

@@ -79,21 +79,26 @@ const fromDefinition = <O, E, R>(definition: Definition): Agent<O, E, R> => ({
   pipe: Pipeable.Prototype.pipe
 })
 
+/** The parts of an agent that asks no model. */
+const withoutLoop = {
+  prompt: "",
+  inherited: [],
+  output: undefined,
+  maxRounds: 1,
+  toolConcurrency: 1,
+  stopWhen: [],
+  parameters: {},
+  layers: []
+} as const
+
 /** An agent whose options are wrong. */
 const invalid = (options: unknown, problem: string): Agent<never, never, never> =>
   fromDefinition({
     name: nameIn(options),
     description: "",
-    prompt: "",
     tools: [],
     middleware: [],
-    inherited: [],
-    output: undefined,
-    maxRounds: 1,
-    toolConcurrency: 1,
-    stopWhen: [],
-    parameters: {},
-    layers: [],
+    ...withoutLoop,
     problem
   })
 
@@ -259,16 +264,9 @@ export const program = <
     ...fromDefinition({
       name,
       description,
-      prompt: "",
       tools,
       middleware,
-      inherited: [],
-      output: undefined,
-      maxRounds: 1,
-      toolConcurrency: 1,
-      stopWhen: [],
-      parameters: {},
-      layers: [],
+      ...withoutLoop,
       program: {
         reaches: reaches ?? new Set(),
         schema: input,

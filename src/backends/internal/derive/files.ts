@@ -122,7 +122,7 @@ interface WriteOptions {
   readonly version?: string | undefined
 }
 
-/** Gives the version of an existing file. Without one from the backend, it reads the content. */
+/** Returns the version of an existing file: the version of the backend, else the hash of the content. */
 const currentVersion = (source: Source, target: Target, stat: Stat): Failing<string> =>
   stat.version === undefined
     ? Effect.map(source.primitives.read(target.real), (content) => versionOf(toBytes(content)))

@@ -33,7 +33,7 @@ export const make = <A>(): Tree<A> => {
     return node
   }
 
-  /** Reports whether a file can be put at a path: no parent is a file, and the path is no directory. */
+  /** Reports whether a path can hold a file: all parents are directories, and the path is none. */
   const fits = (path: string): boolean => {
     let node: Node<A> = { children: root }
     for (const name of Path.segments(path)) {

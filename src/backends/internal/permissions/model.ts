@@ -21,7 +21,7 @@ export const FileRule = Schema.Struct({
 })
 export interface FileRule extends Schema.Schema.Type<typeof FileRule> {}
 
-/** A rule for all commands. The text of a command line does not show its effects, so there are no patterns. */
+/** A rule for all commands. It has no patterns, because the text of a command does not show its effects. */
 export interface CommandRule extends Ruling.Rule {
   /** The operation that the rule covers. */
   readonly operations: readonly ["execute"]

@@ -42,7 +42,7 @@ export const searchesOf = (
 ): Pick<Backend.Service, "ls" | "glob" | "grep" | "realPaths"> => {
   const mayBeNamed = (path: string): boolean => !isRefusal(decide(rules, "read", path))
 
-  /** Checks that a directory, or something that could be in it, is visible. */
+  /** Checks that the rules allow to see a directory, or some path below it. */
   const mayBePassed = (path: string): boolean => !overlaps(rules, "read", path).every(isRefusal)
 
   const isAllVisible = (path: string): boolean => !overlaps(rules, "read", path).some(isRefusal)

@@ -174,7 +174,7 @@ const fetchedOf = (source: Source, operation: string, asked: Asked, records: Rea
 
 const sizeOfPath = ({ path }: Asked): number => quote(path).length * 3 + 8
 
-/** Requests several files, and fetches those that are too large for the answer. */
+/** Requests several files. It fetches a file by itself if the answer is too large. */
 const getBatch = Effect.fnUntraced(function* (
   source: Source,
   operation: string,

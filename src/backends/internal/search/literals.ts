@@ -75,7 +75,7 @@ const usableOf = (texts: Texts | undefined, fold: boolean): Literals | undefined
   return { texts: usable, fold }
 }
 
-/** Finds literals that every matching line contains; `undefined` if there are none, so that all lines must be searched. */
+/** Finds literals that every matching line contains. With `undefined`, all lines must be searched. */
 export const literalsOf = (
   query: Pick<GrepQuery, "ignoreCase" | "pattern" | "regex">
 ): Effect.Effect<Literals | undefined> => {

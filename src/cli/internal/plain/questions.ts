@@ -16,7 +16,7 @@ export const makeQuestions = (options: {
   const { readLine, write } = options
   const say = (line: string): void => write(`${line}\n`)
 
-  /** Asks for one of several choices by number. Returns `undefined` at the end of the input. */
+  /** Asks for a choice by its number. Returns `undefined` at the end of the input. */
   const number = Effect.fnUntraced(function* (choices: ReadonlyArray<string>) {
     for (const [index, choice] of choices.entries()) say(`  ${index + 1}. ${choice}`)
     for (;;) {
