@@ -343,12 +343,23 @@ const policyOf = <E, R>({ name, path, policy = {} }: AgentFile, options: Options
   )
 
 /** The rules for untrusted text, without the names of tools that the agent does not have. */
-const taintOf = ({ harmless = [], trusted = [], ...rest }: Taint.Options, has: ReadonlySet<string>) =>
-  Taint.make({
+const taintOf = (options: Taint.Options, has: ReadonlySet<string>) => {
+  const { acts = [], clearance = {}, harmless = [], secrets = {}, trusted = [], untrusted = [], ...rest } = options
+  const keys = new Set([...has].map(normaliseName))
+  // Tools of servers come later. `Taint` finds the names that are spelt otherwise.
+  const isHere = (name: string): boolean => name.includes("__") || keys.has(normaliseName(name))
+  const keep = <A>(by: { readonly [name: string]: A }) =>
+    Object.fromEntries(Object.entries(by).filter(([name]) => isHere(name)))
+  return Taint.make({
     ...rest,
-    harmless: harmless.filter((name) => has.has(name)),
-    trusted: trusted.filter((name) => has.has(name))
+    acts: acts.filter(isHere),
+    untrusted: untrusted.filter(isHere),
+    harmless: harmless.filter(isHere),
+    trusted: trusted.filter(isHere),
+    secrets: keep(secrets),
+    clearance: keep(clearance)
   })
+}
 
 const checkCompile = check(shapes.agentFileCompile)
 
@@ -416,8 +427,10 @@ const build = <E, R>(
     const { execute: shell, ...tools } = found.success
     const names = [...tools.files, ...(shell ? [execute] : []), ...tools.tools.map(({ name }) => name)]
     // Commands go around rules for files.
-    if (file.policy?.files !== undefined && names.some((name) => name === execute || name.startsWith("git_"))) {
-      return yield* invalid("policy.files can't hold beside a shell; list its tools without execute and git")
+    const runsCommands = tools.tools.find(({ annotations }) => annotations.runsCommands === true)?.name
+    const command = shell ? execute : runsCommands
+    if (file.policy?.files !== undefined && command !== undefined) {
+      return yield* invalid(`policy.files can't hold beside a shell; list its tools without ${command}`)
     }
     const has = new Set([...names, ...subagents.flatMap((one) => [...Agent.toolNames(one)])])
     const policy = yield* Effect.fromResult(policyOf(file, options))

@@ -310,7 +310,7 @@ export const resume = <O, E, R, Options extends ResumeOptions>(
   agent: Agent<O, E, R>,
   options: Options & Only<Options, ResumeOptions>
 ): Effect.Effect<AgentResult<O>, E | AgentError, R | Needs<Options>> =>
-  resumption(agent[TypeId].compiled(), options, checkResume(options)) as Effect.Effect<
+  resumption(agent[TypeId].compiled(), options ?? {}, checkResume(options)) as Effect.Effect<
     AgentResult<O>,
     E | AgentError,
     R

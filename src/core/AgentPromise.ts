@@ -15,9 +15,13 @@
 import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { observed } from "../support/effect/observed.ts"
 import * as Agent from "./Agent.ts"
 import type { AgentEvent } from "./AgentEvent.ts"
 import type { AgentResult } from "./AgentResult.ts"
@@ -82,19 +86,62 @@ export const make = <O, E, R, Provided, E2>(
   // `Complete` checked that the layer gives all of R. Options with a thread need a journal, which `Served` checks.
   const runtime = ManagedRuntime.make(layer as Layer.Layer<R | Journal, E2>)
   const disposed = Deferred.makeUnsafe<never, Error>()
+  /** Each interrupts a run and waits for its end. The services must outlive the runs. */
+  const ends = new Set<Effect.Effect<void>>()
   const dispose = () => {
     Deferred.doneUnsafe(disposed, Effect.fail(new Error("The agent was disposed of, and can't run.")))
-    return runtime.dispose()
+    return observed(
+      Effect.runPromise(
+        Effect.andThen(
+          Effect.forEach(ends, (end) => end, { concurrency: "unbounded", discard: true }),
+          runtime.disposeEffect
+        )
+      )
+    )
   }
   const untilEnd = (signal: AbortSignal | undefined) =>
     signal === undefined ? Deferred.await(disposed) : Effect.raceFirst(Deferred.await(disposed), untilAborted(signal))
   const services = Effect.suspend((): Effect.Effect<Context.Context<R | Journal>, E2 | Error> =>
     Deferred.isDoneUnsafe(disposed) ? Deferred.await(disposed) : runtime.contextEffect
   )
+  // The end comes first in the races: with an aborted signal, no work begins.
   const settle = <A>(work: Effect.Effect<A, unknown, R | Journal>, signal: AbortSignal | undefined): Promise<A> =>
-    Deferred.isDoneUnsafe(disposed)
-      ? Effect.runPromise(Deferred.await(disposed))
-      : runtime.runPromise(Effect.raceFirst(work, untilEnd(signal)))
+    observed(
+      Effect.runPromise(
+        Effect.raceFirst(
+          untilEnd(signal),
+          Effect.flatMap(services, (context) =>
+            Effect.flatMap(Effect.forkDetach(Effect.provideContext(work, context)), (fiber) => {
+              const end = Fiber.interrupt(fiber)
+              ends.add(end)
+              return Effect.ensuring(
+                Effect.onInterrupt(Fiber.join(fiber), () => end),
+                Effect.sync(() => ends.delete(end))
+              )
+            })
+          )
+        )
+      )
+    )
+  const read = Effect.fnUntraced(function* (
+    events: Stream.Stream<AgentEvent, unknown, R | Journal>,
+    signal: AbortSignal | undefined
+  ) {
+    const context = yield* services
+    const scope = yield* Scope.make()
+    const end = yield* Effect.cached(Scope.close(scope, Exit.void))
+    ends.add(end)
+    const pull = yield* Scope.provide(Stream.toPull(Stream.provideContext(events, context)), scope)
+    // The run ends with the signal also while nobody reads.
+    if (signal !== undefined) {
+      yield* Effect.forkIn(Effect.andThen(Effect.exit(untilAborted(signal)), Effect.forkDetach(end)), scope)
+    }
+    const leave = Effect.andThen(
+      end,
+      Effect.sync(() => ends.delete(end))
+    )
+    return Stream.ensuring(Stream.fromPull(Effect.succeed(pull)), leave)
+  })
   return {
     // Programs without types may give `null`.
     run: (input, options?: CallOptions | null) => {
@@ -103,11 +150,11 @@ export const make = <O, E, R, Provided, E2>(
     },
     stream: (input, options?: CallOptions | null) => {
       const { signal, ...rest } = options ?? {}
-      const events = Effect.map(services, (context) => Stream.provideContext(Agent.stream(agent, input, rest), context))
-      return Stream.toAsyncIterable(Stream.interruptWhen(Stream.unwrap(events), untilEnd(signal)))
+      const events = Stream.unwrap(read(Agent.stream(agent, input, rest), signal))
+      return Stream.toAsyncIterable(Stream.interruptWhen(events, untilEnd(signal)))
     },
     resume: (options: ResumeOptions) => {
-      const { signal, ...rest } = options
+      const { signal, ...rest } = options ?? {}
       return settle(Agent.resume(agent, rest), signal)
     },
     dispose,

@@ -78,7 +78,6 @@ type SourceInput =
       /** The bytes of the image, as base 64. */
       readonly base64: string
       /** The media type, such as `image/png`. */
-      /** The media type, such as `image/png`. */
       readonly mimeType: string
     }
   | {

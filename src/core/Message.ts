@@ -170,9 +170,7 @@ export const tool = (
     /** The id of the call that the message answers. */
     readonly toolCallId: string
     /** The name of the tool. */
-    /** The name of the tool. */
     readonly toolName: string
-    /** True for a failed call. Default: `false`. */
     /** True for a failed call. Default: `false`. */
     readonly isError?: boolean | undefined
   }

@@ -57,13 +57,11 @@ export const make = (
         /** The address of the source. */
         readonly url: string
         /** The id of a document. Default: the URL. */
-        /** The id of a document. */
         readonly key?: string | undefined
       }
     | {
         /** The id of a document. */
         readonly key: string
-        /** The address of the source. */
         /** The address of the source. */
         readonly url?: string | undefined
       }

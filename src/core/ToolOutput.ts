@@ -1,4 +1,6 @@
 /** The output of a tool: content for the model, details for people, and changes of the run. */
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { defined } from "../support/json/defined.ts"
 import { cutMiddle } from "../support/text/text.ts"
@@ -73,7 +75,12 @@ const isBrokenOutput = (value: unknown): boolean =>
 export const fromResult = (result: unknown): ToolOutput | undefined => {
   if (typeof result === "string") return make(result)
   if (!isOutput(result)) {
-    const isData = result !== undefined && typeof result !== "function" && typeof result !== "symbol"
+    const isData =
+      result !== undefined &&
+      typeof result !== "function" &&
+      typeof result !== "symbol" &&
+      !Effect.isEffect(result) &&
+      !Predicate.isPromiseLike(result)
     return isData && !isBrokenOutput(result) ? make(JSON.stringify(fromUnknown(result))) : undefined
   }
   const { details } = result

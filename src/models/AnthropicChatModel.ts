@@ -101,6 +101,8 @@ export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel
     ChatModel,
     Effect.gen(function* () {
       const own = yield* fromConfigured<Options>(options)
+      const refused = refuse(own)
+      if (refused !== undefined) return yield* refused
       if (own.vertex !== undefined) return yield* make(own)
       const origin = { provider: providerOf(own), model: own.model }
       return yield* make({ ...own, apiKey: own.apiKey ?? (yield* keyFrom(variable, origin)) })

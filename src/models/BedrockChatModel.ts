@@ -89,6 +89,8 @@ export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel
     ChatModel,
     Effect.gen(function* () {
       const own = yield* fromConfigured<Options>(options)
+      const refused = refuse(own)
+      if (refused !== undefined) return yield* refused
       const missing = new ModelError({
         provider,
         model: own.model,

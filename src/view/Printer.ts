@@ -17,13 +17,15 @@
  */
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
+import { format } from "effect/Formatter"
 import * as Stream from "effect/Stream"
 import * as Agent from "../core/Agent.ts"
 import type { AgentError } from "../core/AgentError.ts"
 import type { AgentEvent } from "../core/AgentEvent.ts"
 import * as ToolCall from "../core/ToolCall.ts"
+import { cleanLine } from "../support/text/clean.ts"
 import { cut } from "../support/text/text.ts"
-import { oneLine, visible } from "../support/text/untrusted.ts"
+import { visible } from "../support/text/untrusted.ts"
 
 /** Node, Bun and Deno have it. Elsewhere whole lines go to the console. */
 declare const process:
@@ -37,14 +39,14 @@ const longest = 200
 
 /** A call, a failed call, a warning or a repeated turn as a line; `undefined` for other events. Sub-agents are indented. */
 export const line = (event: AgentEvent): string | undefined => {
-  const indent = "  ".repeat(event.path.length - 1)
-  const short = (text: string) => cut(oneLine(text), longest)
+  const indent = "  ".repeat(Math.max(0, event.path.length - 1))
+  const short = (text: string) => cut(cleanLine(text), longest)
   if (event._tag === "ToolCalled") {
-    return `${indent}→ ${event.toolName} ${short(ToolCall.describeArguments(event.arguments))}`
+    return `${indent}→ ${cleanLine(event.toolName)} ${short(ToolCall.describeArguments(event.arguments))}`
   }
-  if (event._tag === "ToolFailed") return `${indent}✗ ${event.toolName}: ${short(event.text)}`
-  if (event._tag === "Warning") return `${indent}! ${oneLine(event.message)}`
-  return event._tag === "TurnRestarted" ? `${indent}↻ ${oneLine(event.reason)}` : undefined
+  if (event._tag === "ToolFailed") return `${indent}✗ ${cleanLine(event.toolName)}: ${short(event.text)}`
+  if (event._tag === "Warning") return `${indent}! ${cleanLine(event.message)}`
+  return event._tag === "TurnRestarted" ? `${indent}↻ ${cleanLine(event.reason)}` : undefined
 }
 
 /** Writes text as it comes, or whole lines where only a console is there. */
@@ -73,9 +75,15 @@ export const run = <O, E, R>(agent: Agent.Agent<O, E, R>, input: Agent.Input): E
   Effect.gen(function* () {
     const console = yield* Console.Console
     const { endLine, write } = makeWriter(console)
+    /** Half of a character, or of an end of a line. */
+    let half = ""
     const events = Stream.runForEach(Agent.stream(agent, input), (event) =>
       Effect.sync(() => {
-        if (event._tag === "TextDelta" && event.path.length === 1) return write(visible(event.text))
+        if (event._tag === "TextDelta" && event.path.length === 1) {
+          const text = half + event.text
+          half = /[\ud800-\udbff\r]$/.exec(text)?.[0] ?? ""
+          return write(visible(text.slice(0, text.length - half.length)))
+        }
         const text = line(event)
         if (text === undefined) return
         endLine()
@@ -87,6 +95,12 @@ export const run = <O, E, R>(agent: Agent.Agent<O, E, R>, input: Agent.Input): E
     yield* Effect.ensuring(events, Effect.sync(endLine))
   })
 
+/** A failure in words. An error without a message is known by its name. */
+const sentenceOf = (error: unknown): string =>
+  visible(
+    error instanceof Error && error.message !== "" ? error.message : typeof error === "string" ? error : format(error)
+  )
+
 /**
  * Prints the sentence of a failure in place of a stack trace, and has the process end with code 1. For the last step of a
  * program, behind its layers.
@@ -94,7 +108,7 @@ export const run = <O, E, R>(agent: Agent.Agent<O, E, R>, input: Agent.Input): E
 export const orExit = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<void, never, R> =>
   Effect.catch(Effect.asVoid(program), (error) =>
     Effect.gen(function* () {
-      yield* Console.error(error instanceof Error ? error.message : String(error))
+      yield* Console.error(sentenceOf(error))
       if (inProcess !== undefined) inProcess.exitCode = 1
     })
   )

@@ -360,7 +360,81 @@ describe("a patch", () => {
         ["/config/new.json true"]
       )
       assert.deepInclude(yield* contents, { "/open.txt": "opened\n", "/config/new.json": "new" })
-      assert.deepStrictEqual(second.state[Approval.always.name], ["permissions write /config/new.json"])
+      assert.deepStrictEqual(second.state[Approval.always.name], [
+        JSON.stringify(["permissions", "/config/**", "write", "/config/new.json"])
+      ])
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "two_files", arguments: {} }]), "done"])))
+  )
+})
+
+describe("the deciders of rules", () => {
+  const ask = (path: string, who: string): Permissions.Options["rules"][number] => ({
+    operations: ["write"],
+    paths: [path],
+    ruling: "ask",
+    name: who,
+    deciders: [who]
+  })
+  const deciding = (who: string) =>
+    approvals((request) =>
+      Effect.succeed(Approval.decidedBy(Approval.approve(request, { always: true }), request, { by: { id: who } }))
+    )
+
+  it.effect("all decide on a tree below which several rules ask", () =>
+    Effect.gen(function* () {
+      for (const folder of ["/config/b.json", "/config"]) {
+        const inner = yield* MemoryBackend.make({ files })
+        const rules = [ask("/config/a.json", "ada"), ask(folder, "bob")]
+        const backend = yield* Permissions.wrap(inner, { rules })
+        const { layer } = deciding("ada")
+        const call = { name: "delete_file", arguments: { file_path: "/config", recursive: true } }
+        const agent = Agent.make({ name: "agent", prompt: "", tools: FileTools.make({ only: ["delete_file"] }) })
+        const { messages } = yield* Agent.run(agent, "Go").pipe(
+          Effect.provide([TestChatModel.script([TestChatModel.calls([call]), "done"]), layer, layerOf(backend)])
+        )
+        assert.include(messages.map(Message.text).join(), "no decider in common")
+        assert.lengthOf((yield* inner.ls("/config")).entries, 2)
+      }
+    })
+  )
+
+  it.effect("decide on their own rules only, also where they approve for good", () =>
+    Effect.gen(function* () {
+      const inner = yield* MemoryBackend.make({ files })
+      const lower = yield* Permissions.wrap(inner, { rules: [ask("/config/**", "bob")] })
+      const backend = yield* Permissions.wrap(lower, { rules: [ask("/config/**", "ada")] })
+      const { layer, requests } = deciding("ada")
+      const [result] = yield* running(write("/config/new.json")).pipe(Effect.provide([layer, layerOf(backend)]))
+      assert.deepStrictEqual(
+        requests.map(({ rule }) => rule),
+        ["ada", "bob"]
+      )
+      assert.include(result === undefined ? "" : Message.text(result), 'may be decided by bob, not by "ada"')
+    })
+  )
+
+  it.effect("are those of the rule when the run is resumed", () =>
+    Effect.gen(function* () {
+      const inner = yield* MemoryBackend.make({ files })
+      const rule: Permissions.Options["rules"][number] = { operations: ["write"], paths: ["/config/**"], ruling: "ask" }
+      const open = yield* Permissions.wrap(inner, { rules: [rule] })
+      const strict = yield* Permissions.wrap(inner, { rules: [{ ...rule, deciders: ["bob"] }] })
+      const agent = Agent.make({
+        name: "agent",
+        prompt: "",
+        tools: FileTools.make({ only: ["write_file"] }),
+        middleware: [Middleware.make({ name: "Asking", asks: true })]
+      })
+      const model = TestChatModel.script([TestChatModel.calls([write("/config/new.json")])], { exhaustive: false })
+      const first = yield* Agent.run(agent, "Go").pipe(Effect.provide([model, layerOf(open)]))
+      const decisions = first.pending.map((request) => Approval.approve(request))
+      const second = yield* Agent.resume(agent, { checkpoint: first, decisions }).pipe(
+        Effect.provide([model, layerOf(strict)])
+      )
+      assert.deepStrictEqual(
+        second.pending.map(({ deciders }) => deciders),
+        [["bob"]]
+      )
+    })
   )
 })

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { Agent, AgentError, AgentPromise, Message, Tool } from "effect-deepagents"
-import { HumanInTheLoop } from "effect-deepagents/middleware"
+import { HumanInTheLoop, ToolTimeout } from "effect-deepagents/middleware"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 
@@ -65,6 +65,28 @@ describe("the work of a tool", () => {
       (...all) =>
         execute(...all)
     assert.deepEqual(await told(wrap(async ({ x }, { signal }) => [x, signal.aborted])), [false, "[2,false]"])
+  })
+
+  it("has a signal that is aborted for an Effect too, and for who looks at it only later", async () => {
+    const seen: Array<boolean> = []
+    const aborted = (execute: Execute) => {
+      const tools = [look(execute)]
+      const agent = Agent.make({ name: "a", prompt: "", tools, middleware: [ToolTimeout.make({ default: 5 })] })
+      const door = AgentPromise.make(agent, script(call("look"), "done"))
+      return door.run("go").then(() => door.dispose())
+    }
+    let late: { readonly signal: AbortSignal } | undefined
+    await aborted((_args, context) => {
+      late = context
+      return Effect.never
+    })
+    seen.push(late?.signal.aborted === true)
+    await aborted(async (_args, context) => {
+      late = context
+      return new Promise<string>(() => undefined)
+    })
+    seen.push(late?.signal.aborted === true)
+    assert.deepEqual(seen, [true, true])
   })
 
   it("fails with the message of a rejection, which the model reads", async () => {
@@ -133,6 +155,40 @@ describe("AgentPromise", () => {
     assert.deepEqual(log, ["opened", "closed"])
     assert.match(String(await rejection(door.run("go"))), /was disposed of/)
     assert.match(String(await rejection(drain(door.stream("go")))), /was disposed of/)
+  })
+
+  it("begins no work with an aborted signal, and leaves a layer that is not built in time", async () => {
+    let begun = 0
+    const prompt = Effect.sync(() => `${begun++}`)
+    const reason = new Error("the user left")
+    await using door = AgentPromise.make(Agent.make({ name: "a", prompt }), script("done"))
+    assert.strictEqual(await rejection(door.run("go", { signal: AbortSignal.abort(reason) })), reason)
+    assert.equal(begun, 0)
+    await using stuck = AgentPromise.make(Agent.make({ name: "a", prompt }), Layer.unwrap(Effect.never))
+    const error = await rejection(stuck.run("go", { signal: AbortSignal.timeout(10) }))
+    assert.equal(error instanceof Error ? error.name : "", "TimeoutError")
+  })
+
+  it("ends a run while nobody reads its stream, before the layer is released", async () => {
+    const log: Array<string> = []
+    const place = Layer.effectDiscard(Effect.addFinalizer(() => Effect.sync(() => log.push("closed"))))
+    const tool = look(() => Effect.onInterrupt(Effect.never, () => Effect.sync(() => log.push("interrupted"))))
+    const agent = Agent.make({ name: "a", prompt: "", tools: [tool] })
+    for (const way of ["signal", "dispose"]) {
+      const leaving = new AbortController()
+      const door = AgentPromise.make(agent, Layer.merge(script(call("look")), place))
+      for await (const event of door.stream("go", { signal: leaving.signal })) {
+        if (event._tag !== "ToolCalled") continue
+        await new Promise((go) => setTimeout(go, 10))
+        if (way === "signal") leaving.abort()
+        else await door.dispose()
+        await new Promise((go) => setTimeout(go, 10))
+        assert.deepEqual(log, way === "signal" ? ["interrupted"] : ["interrupted", "closed"])
+        break
+      }
+      await door.dispose()
+      log.length = 0
+    }
   })
 
   it("keeps threads, suspends a run and resumes it by the thread or the result", async () => {

@@ -5,6 +5,7 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import { check } from "../../support/options/check.ts"
+import { brief } from "../../support/text/issues.ts"
 import { AgentError, type Reason } from "../AgentError.ts"
 import * as AgentState from "../AgentState.ts"
 import type { Decision, Request } from "../Approval.ts"
@@ -31,14 +32,18 @@ export const isResume = (input: Input): input is Resume => typeof input === "obj
 
 const checkRun = check(shapes.agentRun)
 
-const roles: { readonly [role: string]: string } = { user: "human", assistant: "ai" }
+const roles: ReadonlyMap<unknown, string> = new Map([
+  ["user", "human"],
+  ["assistant", "ai"]
+])
 
 /** Says why a value is no message. Messages of other libraries have other roles, or content that is no list. */
 const messageProblem = (message: unknown): string | undefined => {
   if (!Predicate.hasProperty(message, "role")) return "is no message"
   const { role } = message
-  if (typeof role !== "string" || !["system", "human", "ai", "tool"].includes(role)) {
-    return `has the role ${JSON.stringify(role)}, which is a role of another library; make it with Message.${roles[String(role)] ?? "human"}`
+  if (typeof role !== "string") return "has no text as its role"
+  if (!["system", "human", "ai", "tool"].includes(role)) {
+    return `has the role ${brief(role)}, which is a role of another library; make it with Message.${roles.get(role) ?? "human"}`
   }
   return Predicate.hasProperty(message, "content") && Array.isArray(message.content)
     ? undefined

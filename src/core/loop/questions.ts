@@ -12,7 +12,7 @@ import * as Inside from "./inside.ts"
 import { note, save } from "./journal.ts"
 import type { Attempt, Live } from "./live.ts"
 import { emit } from "./report.ts"
-import { makeRequest, problemOn } from "./requests.ts"
+import { isEnough, makeRequest, problemOn } from "./requests.ts"
 import { waitingIn } from "./work.ts"
 
 /** A question in an attempt, with its place in the records. */
@@ -42,7 +42,7 @@ export const askQuestion = Effect.fnUntraced(function* <A>(attempt: Attempt, que
   if (saved?.answer !== undefined) return yield* decodeAnswer(question, saved.answer)
   const id = saved?.id ?? Inside.freshId(attempt)
   const { suspension } = live.round
-  const earlier = requestFor(suspension, live.run.path, id, details)
+  const earlier = requestFor(suspension, live.run.path, id, details, undefined, isEnough(approval?.ask?.terms ?? {}))
   const known = earlier !== undefined && isInTime(live, earlier) ? earlier : undefined
   const decision = known === undefined ? undefined : decisionOn(suspension, known)
   if (known !== undefined && decision !== undefined) return yield* takeDecision(asking, known, decision)

@@ -59,20 +59,29 @@ export const perform = <A>(
 ): Effect.Effect<unknown, unknown> =>
   Effect.suspend(() => {
     let controller: AbortController | undefined
+    let isOver = false
+    const abort = () => {
+      isOver = true
+      controller?.abort(reason)
+    }
     const context: CallContext | undefined =
       execute.length === 1
         ? undefined
         : {
             get signal() {
-              return (controller ??= new AbortController()).signal
+              controller ??= new AbortController()
+              // Work goes on after its call was interrupted, and may look at the signal only then.
+              if (isOver) controller.abort(reason)
+              return controller.signal
             }
           }
     // A function of one parameter does not read it.
     const work = execute(args, context as CallContext)
-    if (Effect.isEffect(work)) return work as Effect.Effect<unknown, unknown>
-    return Predicate.isPromiseLike(work)
-      ? awaitPromise(tool, work, () => controller?.abort(reason))
-      : Effect.succeed(work)
+    if (Effect.isEffect(work)) {
+      const effect = work as Effect.Effect<unknown, unknown>
+      return context === undefined ? effect : Effect.onInterrupt(effect, () => Effect.sync(abort))
+    }
+    return Predicate.isPromiseLike(work) ? awaitPromise(tool, work, abort) : Effect.succeed(work)
   })
 
 /** Asks a tool whether a call needs a decision. Every answer but a clear `false` means that it does. */

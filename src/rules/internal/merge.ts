@@ -82,7 +82,7 @@ export const budgetOf = (policies: ReadonlyArray<Policy>): Limits | undefined =>
     found.onExhausted = budget.onExhausted
     if (isStrict(policy, "budget")) fixed.add("onExhausted")
   }
-  return found
+  return amounts.some((kind) => found?.[kind] !== undefined) ? found : undefined
 }
 
 /** Checks whether one pattern covers all hosts of another. */

@@ -72,7 +72,7 @@ const wantedBy = ({ brands, fields, items, letters, literals, values }: Kind): s
 /** Describes a value. Only texts that can't be secrets are shown. */
 const describeValue = (value: unknown, isShown: boolean): string => {
   if (typeof value === "string" && isShown) return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
-  if (value === null) return "null"
+  if (value === null || value === undefined) return String(value)
   if (Array.isArray(value)) return "an array"
   if (typeof value === "number" || typeof value === "boolean") return String(value)
   return `${typeof value === "object" ? "an" : "a"} ${typeof value}`
@@ -94,8 +94,28 @@ const mismatch = (kind: Kind, value: unknown): Problem => {
 
 const below = (segment: string, { path, say }: Problem): Problem => ({ path: `${segment}${path}`, say })
 
+const units: ReadonlySet<string> = new Set([
+  "weeks",
+  "days",
+  "hours",
+  "minutes",
+  "seconds",
+  "milliseconds",
+  "microseconds",
+  "nanoseconds"
+])
+
+/** False for objects without units, such as misspelt ones: Effect reads them as no time at all. */
+const hasUnits = (value: unknown): boolean => {
+  if (typeof value !== "object" || value === null || Array.isArray(value) || Duration.isDuration(value)) return true
+  const keys = Object.keys(value)
+  return keys.length > 0 && keys.every((key) => units.has(key))
+}
+
 const isDuration = (value: unknown): boolean =>
-  typeof value === "number" || typeof value === "bigint" || Option.isSome(Duration.fromInput(value as Duration.Input))
+  typeof value === "number" ||
+  typeof value === "bigint" ||
+  (hasUnits(value) && Option.isSome(Duration.fromInput(value as Duration.Input)))
 
 const hasBrand = (brands: ReadonlyArray<Brand>, value: object): boolean => {
   for (const { key } of brands) if (key in value) return true
@@ -122,8 +142,10 @@ const findOf = (kind: Kind): Find => {
         if (isString || literals.includes(value) || (isTime && isDuration(value))) return undefined
         break
       case "number":
-      case "bigint":
         if (isNumber || isTime) return undefined
+        break
+      case "bigint":
+        if (isTime) return undefined
         break
       case "boolean":
         if (isBoolean) return undefined

@@ -100,14 +100,8 @@ const accessesOf = (findings: ReadonlyArray<Finding>): ReadonlyArray<Access> =>
     ruling._tag === "Ask" ? [{ operation, path, ruling }] : []
   )
 
-/** The strictest of some rulings, the first of equals. */
-const strictest = (rulings: ReadonlyArray<Ruling.Ruling>): Ruling.Ruling =>
-  rulings.find(isRefusal) ??
-  rulings.find(({ _tag }) => _tag === "Ask") ??
-  rulings[0] ??
-  Ruling.refuse("default", noReason)
-
-const keyOf = ({ operation, path }: Access): string => `${operation} ${path}`
+const keyOf = ({ operation, path, ruling }: Access): string =>
+  JSON.stringify([operation, path, ruling.by, ruling.terms])
 
 const refusal = (operation: Operation, given: string, detail: string): BackendError.BackendError =>
   BackendError.make(operation.name, given, { _tag: "PermissionDenied" }, { detail })
@@ -178,12 +172,12 @@ export const make = (backend: Backend.Service, rules: Rules): Guard => {
     return { need, path, ruling: isFree ? Ruling.allow("search") : ruling, below: false }
   }
 
-  const findingBelow = (need: Need, path: string): Finding => ({
-    need,
-    path,
-    ruling: strictest(overlaps(rules, need.operation, path)),
-    below: true
-  })
+  const findingsBelow = (need: Need, path: string): ReadonlyArray<Finding> => {
+    const rulings = overlaps(rules, need.operation, path)
+    const refused = rulings.find(isRefusal)
+    const against = refused === undefined ? rulings.filter(({ _tag }) => _tag === "Ask") : [refused]
+    return against.map((ruling) => ({ need, path, ruling, below: true }))
+  }
 
   const isDirectory = (operation: string, path: string): Failing<boolean> =>
     backend.ls(path).pipe(
@@ -219,9 +213,8 @@ export const make = (backend: Backend.Service, rules: Rules): Guard => {
       const { needs, tree } = subject
       for (const need of needs) findings.push(...namesOf(need).map((path) => findingOf(need, path)))
       if (tree === undefined || findings.some(isRefused)) continue
-      const below = needs.flatMap((need) => [need.path, ...namesOf(need)].map((path) => findingBelow(need, path)))
-      const isUniform = below.every(({ ruling }) => ruling._tag === "Allow")
-      if (!isUniform && (yield* isDirectory(operation.name, tree))) findings.push(...below)
+      const below = needs.flatMap((need) => [need.path, ...namesOf(need)].flatMap((path) => findingsBelow(need, path)))
+      if (below.length > 0 && (yield* isDirectory(operation.name, tree))) findings.push(...below)
     }
     return all
   })

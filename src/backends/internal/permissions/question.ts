@@ -64,8 +64,8 @@ const describe = (toolName: string, action: Action, accesses: ReadonlyArray<Acce
 const nobody = Ruling.refuse("permissions", "this needs approval, and nobody is there to ask; do without it")
 
 /** The name of an access in an approval for good. For a command it is the whole text. */
-const nameOf = (action: Action, { operation, path }: Access): string =>
-  `permissions ${operation} ${action.operation === "execute" ? action.command : (path ?? "/")}`
+const nameOf = (action: Action, { operation, path = "/", ruling }: Access): string =>
+  JSON.stringify(["permissions", ruling.by, operation, action.operation === "execute" ? action.command : path])
 
 const withReason = (text: string, { reason }: Ruling.Terms): string =>
   reason === undefined ? text : `${text}\n${reason}`

@@ -13,7 +13,6 @@ export type Thinking =
       /** The most tokens of thinking. */
       readonly budget: number
       /** Lets models up to Claude 4.6 think between tool calls; later ones always do. Default: `false`. */
-      /** Lets models up to Claude 4.6 think between tool calls; later ones always do. Default: `false`. */
       readonly interleaved?: boolean | undefined
     }
 

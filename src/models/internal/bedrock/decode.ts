@@ -109,7 +109,7 @@ export const makeDecoder = (
 
   const speechAt = (index: number, kind: Speech["kind"]): Speech<Said> => {
     const open = speeches.get(index)
-    if (open !== undefined) return open
+    if (open?.kind === kind) return open
     const speech = turn.speak(kind, { citations: [], signature: "", redacted: "" })
     speeches.set(index, speech)
     return speech

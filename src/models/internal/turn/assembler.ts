@@ -24,7 +24,7 @@ export interface Call<out Data = unknown> {
   readonly _tag: "call"
   readonly id: string
   name: string
-  readonly isHosted: boolean
+  isHosted: boolean
   raw: string
   isStarted: boolean
   isClosed: boolean
@@ -138,9 +138,9 @@ export const makeAssembler = <Said = undefined, Called = undefined>(sink: Sink, 
       if (hasPlace(block)) order.push("content")
     }
     const answer = (call: Call<Called>): void => {
-      const { id, name, raw } = call
       const facts = callOf === undefined ? {} : callOf(call)
       if (facts === undefined) return
+      const { id, name, raw } = call
       const { cut = false, problem, providerData } = facts
       const one =
         problem === undefined

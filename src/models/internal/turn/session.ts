@@ -40,9 +40,9 @@ export const makeSessions = <Event, E = never>(
 ): Effect.Effect<ModelSession, E> => {
   const known = new Set<string>()
   const warnOfSchema = makeSchemaWarner(model)
-  const warnOfMedia = makeMediaWarner()
   const warnOfThinking = makeThinkingWarner(model)
   return Effect.map(makeWriter, (write) => {
+    const warnOfMedia = makeMediaWarner()
     const turn = Effect.fnUntraced(function* (request: ModelRequest) {
       const written = yield* Effect.mapError(write(request, yield* IdGenerator), (failure) =>
         typeof failure === "string" ? reservedParameter(model.provider, model.model, failure) : failure

@@ -285,7 +285,10 @@ export const makeDecoder = (context: DecodeContext, sink: Sink): TurnDecoder<unk
 
   const complete: Handler = (part) => {
     const given = stringOf(part["toolCallId"])
-    calls.complete(calls.open(given) ?? calls.begin(given, part), part)
+    const call = calls.open(given) ?? calls.begin(given, part)
+    const { length } = call.raw
+    calls.complete(call, part)
+    return length === 0 ? grow(call.raw.length) : undefined
   }
 
   const conclude = (part: JsonObject): ModelError | undefined => {

@@ -112,9 +112,11 @@ const makeReply = (origin: Origin, makeId: () => string, sink: Sink): Reply => {
   }
 
   const begin = (id: string, name: string, isHosted: boolean): Call<Called> => {
+    const open = calls.get(id)
+    if (open?.isClosed === false) return open
     const call = turn.addCall({ id, name, isHosted, data: { options: {} } })
     // A second call of one id is not shown.
-    if (!calls.has(id)) turn.start(call)
+    if (open === undefined || id === "") turn.start(call)
     if (!isHosted) writing.add(call)
     calls.set(id, call)
     return call
@@ -122,10 +124,13 @@ const makeReply = (origin: Origin, makeId: () => string, sink: Sink): Reply => {
 
   const complete = (part: AiResponse.ToolCallPart<string, unknown>): void => {
     const { id, metadata, name, params, providerExecuted } = part
-    const before = calls.get(id)
-    const call = before === undefined || before.isClosed ? begin(id, name, providerExecuted) : before
     const tooDeep = isTooDeep(params)
     const raw = tooDeep ? "" : rawOf(params)
+    const before = calls.get(id)
+    // A provider that repeats a call means a single one.
+    if (id !== "" && before?.isClosed === true && before.name === name && before.raw === raw) return
+    const call = begin(id, name, providerExecuted)
+    call.isHosted = providerExecuted
     if (call.raw === "") turn.write(call, raw)
     call.raw = raw
     call.name = name
@@ -143,7 +148,7 @@ const makeReply = (origin: Origin, makeId: () => string, sink: Sink): Reply => {
         return void begin(part.id, part.name, part.providerExecuted)
       case "tool-params-delta": {
         const call = calls.get(part.id)
-        if (call !== undefined) turn.write(call, part.delta)
+        if (call?.isClosed === false) turn.write(call, part.delta)
         return undefined
       }
       case "tool-call":
