@@ -19,6 +19,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { defined } from "../support/json/defined.ts"
 import { wholeSpan, wholeStreamSpan } from "../support/effect/span.ts"
 import * as Backend from "./Backend.ts"
 import type { BackendError } from "./BackendError.ts"
@@ -36,18 +37,25 @@ export interface ExecuteOptions {
 
 /**
  * The result of a command. `output` is its stdout and stderr in the order of arrival; `truncated` says that its middle
- * is missing. A command that a signal ended has the exit code of a shell (128 + n).
+ * is missing. A command that a signal ended has the exit code of a shell (128 + n). `left` names the processes that
+ * still ran when the shell had exited, and were ended with it; it is absent where there are none or nobody knows.
  */
 export interface Executed {
   readonly output: string
   readonly exitCode: number
   readonly truncated: boolean
+  readonly left?: ReadonlyArray<string>
 }
 
 /** The events of a running command: pieces of output, then its end. */
 export type ExecuteEvent =
   | { readonly _tag: "Output"; readonly channel: "stdout" | "stderr"; readonly text: string }
-  | { readonly _tag: "Exited"; readonly exitCode: number; readonly truncated: boolean }
+  | {
+      readonly _tag: "Exited"
+      readonly exitCode: number
+      readonly truncated: boolean
+      readonly left?: ReadonlyArray<string>
+    }
 
 /**
  * Operations beside those of a backend. `command` is a line for a POSIX shell. A failing command is no failure: it has
@@ -99,5 +107,5 @@ export const collect = (events: Stream.Stream<ExecuteEvent, BackendError>): Effe
     (sum, event) =>
       event._tag === "Output"
         ? { ...sum, output: sum.output + event.text }
-        : { ...sum, exitCode: event.exitCode, truncated: event.truncated }
+        : { ...sum, exitCode: event.exitCode, truncated: event.truncated, ...defined({ left: event.left }) }
   )

@@ -272,9 +272,26 @@ describe("what a command leaves in the background", () => {
     Effect.gen(function* () {
       const { root, sandbox } = yield* opened()
       const { millis, value } = yield* timed(sandbox.execute("sleep 60 & echo $! > pid; echo started"))
-      assert.deepStrictEqual(value, { output: "started\n", exitCode: 0, truncated: false })
+      const pid = yield* pidIn(`${root}/pid`)
+      assert.deepStrictEqual(value, { output: "started\n", exitCode: 0, truncated: false, left: [`sleep (pid ${pid})`] })
       assert.isBelow(millis, 1500)
-      assert.isTrue(yield* gone(yield* pidIn(`${root}/pid`)))
+      assert.isTrue(yield* gone(pid))
+    })
+  )
+
+  it.live("is named at the end, by the program and not by what it is called from; what ends in a moment is not", () =>
+    Effect.gen(function* () {
+      const { sandbox } = yield* opened()
+      const many = "for i in 1 2 3 4 5 6 7; do nohup sleep 60 >/dev/null 2>&1 & done; exit 3"
+      const [ended] = yield* Stream.runCollect(
+        Stream.filter(sandbox.executeStream(many), ({ _tag }) => _tag === "Exited")
+      )
+      assert.deepInclude(ended, { exitCode: 3 })
+      const left = ended !== undefined && "left" in ended ? (ended.left ?? []) : []
+      assert.match(left.join(", "), /^(sleep \(pid \d+\), ){5}2 more$/)
+      for (const command of ["true", "seq 1 100000 | head -1", "sleep 0.02 &", "true & wait"]) {
+        assert.notProperty(yield* sandbox.execute(command), "left", command)
+      }
     })
   )
 

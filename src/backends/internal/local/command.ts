@@ -6,6 +6,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { constants } from "node:os"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
@@ -26,6 +27,8 @@ export interface Running {
   readonly take: Effect.Effect<ReadonlyArray<Chunk> | undefined>
   /** As a shell would say: 128 + n if a signal ended it. Known when `take` gave `undefined`. */
   readonly exitCode: () => number
+  /** Names what the command left behind, once `take` gave `undefined`. It is being ended then. */
+  readonly left: Effect.Effect<ReadonlyArray<string>>
 }
 
 export interface Spec {
@@ -214,7 +217,8 @@ const listen = (child: ChildProcess, stdin: string | undefined) => {
  */
 export const start = (spec: Spec, leftovers: Scope.Scope): Effect.Effect<Running, Fault, Scope.Scope> =>
   Effect.gen(function* () {
-    const { begin, end, output } = yield* Effect.acquireRelease(
+    const left = yield* Deferred.make<ReadonlyArray<string>>()
+    const { begin, end, group, output } = yield* Effect.acquireRelease(
       Effect.map(launch(spec), ({ child, group }) => {
         let ending: Fiber.Fiber<void> | undefined
         const begin = Effect.suspend(() =>
@@ -226,7 +230,7 @@ export const start = (spec: Spec, leftovers: Scope.Scope): Effect.Effect<Running
             : Effect.succeed(ending)
         )
         const end = Effect.asVoid(Effect.flatMap(begin, Fiber.await))
-        return { output: listen(child, spec.stdin), begin, end }
+        return { output: listen(child, spec.stdin), begin, end, group }
       }),
       ({ begin, end, output }) =>
         Effect.suspend(() => {
@@ -234,6 +238,11 @@ export const start = (spec: Spec, leftovers: Scope.Scope): Effect.Effect<Running
           return Effect.andThen(output.hasExited() ? begin : end, Effect.sync(output.finish))
         })
     )
-    yield* Effect.forkIn(Effect.andThen(output.exited, begin), leftovers, { startImmediately: true })
-    return { end, take: output.take, exitCode: output.exitCode }
+    yield* output.exited.pipe(
+      Effect.andThen(Group.findLeft(group)),
+      Effect.flatMap((found) => Deferred.succeed(left, found)),
+      Effect.ensuring(Effect.andThen(Deferred.succeed(left, []), begin)),
+      Effect.forkIn(leftovers, { startImmediately: true })
+    )
+    return { end, take: output.take, exitCode: output.exitCode, left: Deferred.await(left) }
   })

@@ -40,6 +40,7 @@ const separateChannels = (shell: Shell, command: string) => ({ file: shell.path,
 interface Session {
   readonly next: Effect.Effect<ReadonlyArray<Output.Piece> | undefined, BackendError>
   readonly exitCode: () => number
+  readonly left: Effect.Effect<{ readonly left?: ReadonlyArray<string> }>
 }
 
 const folderOf = Effect.fnUntraced(function* (jail: Jail.Jail, cwd: string) {
@@ -93,7 +94,8 @@ const open = Effect.fnUntraced(function* (
     for (const { text } of pieces) last.add(text)
     return chunks === undefined && pieces.length === 0 ? undefined : pieces
   })
-  return { next: Effect.raceFirst(Deferred.await(late), take), exitCode: running.exitCode }
+  const left = Effect.map(running.left, (names) => (names.length === 0 ? {} : { left: names }))
+  return { next: Effect.raceFirst(Deferred.await(late), take), exitCode: running.exitCode, left }
 })
 
 /** Runs a command to its end. */
@@ -104,12 +106,12 @@ export const execute = (
 ): Effect.Effect<Executed, BackendError> =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { next, exitCode } = yield* open(shell, command, mergeChannels(shell, command), options)
+      const { next, exitCode, left } = yield* open(shell, command, mergeChannels(shell, command), options)
       const keeper = Output.keeper(shell.outputLimit)
       for (let pieces = yield* next; pieces !== undefined; pieces = yield* next) {
         for (const { text } of pieces) keeper.add(text)
       }
-      return { ...keeper.kept(), exitCode: exitCode() }
+      return { ...keeper.kept(), exitCode: exitCode(), ...(yield* left) }
     })
   )
 
@@ -120,12 +122,17 @@ export const executeStream = (
   options: ExecuteOptions | undefined
 ): Stream.Stream<ExecuteEvent, BackendError> =>
   Stream.unwrap(
-    Effect.map(open(shell, command, separateChannels(shell, command), options), ({ next, exitCode }) =>
+    Effect.map(open(shell, command, separateChannels(shell, command), options), ({ next, exitCode, left }) =>
       Stream.paginate(undefined, () =>
-        Effect.map(next, (pieces): readonly [ReadonlyArray<ExecuteEvent>, Option.Option<undefined>] =>
-          pieces === undefined
-            ? [[{ _tag: "Exited", exitCode: exitCode(), truncated: false }], Option.none()]
-            : [pieces.map((piece) => ({ _tag: "Output", ...piece })), Option.some(undefined)]
+        Effect.flatMap(
+          next,
+          (pieces): Effect.Effect<readonly [ReadonlyArray<ExecuteEvent>, Option.Option<undefined>]> =>
+            pieces === undefined
+              ? Effect.map(left, (names) => [
+                  [{ _tag: "Exited", exitCode: exitCode(), truncated: false, ...names }],
+                  Option.none()
+                ])
+              : Effect.succeed([pieces.map((piece) => ({ _tag: "Output", ...piece })), Option.some(undefined)])
         )
       )
     )

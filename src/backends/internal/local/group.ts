@@ -1,6 +1,7 @@
 /** The processes that a command starts: one group, which is ended as a whole. */
 import * as NodeFs from "node:fs"
 import * as Effect from "effect/Effect"
+import { oneLine } from "../../../support/text/untrusted.ts"
 import { each } from "./many.ts"
 import { pause } from "./system.ts"
 
@@ -27,17 +28,25 @@ const runsIn = (group: number, stat: string): boolean => {
   return Number(itsGroup) === group && state !== "Z" && state !== "X"
 }
 
+/** A process of a group, by its id and the name of its program. */
+interface Member {
+  readonly id: string
+  readonly name: string
+}
+
 /** Those of some processes that run in a group. */
-const running = (group: number, ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>> =>
+const running = (group: number, ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Member>> =>
   Effect.callback((resume) => {
-    const found: Array<string> = []
+    const found: Array<Member> = []
     each(
       ids.length,
       readAtOnce,
       (index, done) => {
         const id = ids[index] ?? ""
         NodeFs.readFile(`/proc/${id}/stat`, "latin1", (error, stat) => {
-          if (!error && runsIn(group, stat)) found.push(id)
+          if (!error && runsIn(group, stat)) {
+            found.push({ id, name: stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")")) })
+          }
           done()
         })
       },
@@ -62,16 +71,44 @@ const waitForExit = Effect.fnUntraced(function* (group: number) {
   for (let wait = firstLookMillis; ; wait = Math.min(2 * wait, longestLookMillis)) {
     yield* pause(wait)
     if (!(yield* signal(group, 0))) return
-    known = yield* running(group, known)
+    known = idsOf(yield* running(group, known))
     if (known.length > 0) continue
     const all = yield* processes
     if (all === undefined) continue
-    known = yield* running(group, all)
+    known = idsOf(yield* running(group, all))
     if (known.length === 0) return
   }
 })
 
 const kill = (group: number): Effect.Effect<void> => Effect.asVoid(signal(group, "SIGKILL"))
+
+const idsOf = (members: ReadonlyArray<Member>): ReadonlyArray<string> => members.map(({ id }) => id)
+
+/** A pipeline or a substitution may end a moment after its shell. */
+const lateMillis = 100
+const shownMembers = 5
+
+const describeMembers = (members: ReadonlyArray<Member>): ReadonlyArray<string> => [
+  ...members.slice(0, shownMembers).map(({ id, name }) => `${oneLine(name)} (pid ${id})`),
+  ...(members.length > shownMembers ? [`${members.length - shownMembers} more`] : [])
+]
+
+/** Names the processes of a group that still run a moment after its shell has exited. */
+export const findLeft = (group: number): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.gen(function* () {
+    let waited = 0
+    for (let wait = firstLookMillis; ; wait *= 2) {
+      if (!(yield* signal(group, 0))) return []
+      const all = yield* processes
+      // Without a list of the machine's processes, zombies look alive.
+      if (all === undefined) return []
+      const members = yield* running(group, all)
+      if (members.length === 0) return []
+      if (waited >= lateMillis) return describeMembers(members)
+      yield* pause(wait)
+      waited += wait
+    }
+  }).pipe(Effect.onInterrupt(() => kill(group)))
 
 /** Sends SIGTERM to a group, waits for its end, and sends SIGKILL after 2 seconds or on an interruption. */
 export const end = (group: number): Effect.Effect<void> =>

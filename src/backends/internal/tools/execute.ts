@@ -108,22 +108,27 @@ const cutNote = (left: number, path: string | undefined): string => {
   return `\n[… ${left} characters left out; ${where} …]\n`
 }
 
+/** The end of a command. */
+type Ended = Omit<Extract<Sandbox.ExecuteEvent, { readonly _tag: "Exited" }>, "_tag">
+
+const leftNote = (left: ReadonlyArray<string>): string =>
+  `It left behind: ${left.join(", ")}, which ${left.length === 1 ? "was" : "were"} ended.`
+
 const render = (
   transcript: Transcript,
   path: string | undefined,
-  event: { readonly exitCode: number; readonly truncated: boolean }
+  event: Ended
 ): string => {
   const { left, text } = transcript.shown()
   const output =
     left === 0
       ? text
       : text.slice(0, headLength).toWellFormed() + cutNote(left, path) + text.slice(headLength).toWellFormed()
-  const end =
-    event.exitCode === 0 ? "[Command succeeded with exit code 0]" : `[Command failed with exit code ${event.exitCode}]`
+  const end = event.exitCode === 0 ? "Command succeeded with exit code 0" : `Command failed with exit code ${event.exitCode}`
   return [
     output === "" ? "[No output]" : output.endsWith("\n") ? output.slice(0, -1) : output,
     ...(event.truncated ? ["[The middle of the output was too much, and was left out]"] : []),
-    end
+    event.left === undefined ? `[${end}]` : `[${end}. ${leftNote(event.left)}]`
   ].join("\n")
 }
 
@@ -173,7 +178,7 @@ export const execute = (kit: Kit, limits: ExecuteLimits): Tool.Tool<Sandbox.Sand
       let fresh = false
       const run = sandbox.executeStream(command, { timeout: limit }).pipe(
         Stream.runFold(
-          () => ({ exitCode: -1, truncated: false }),
+          (): Ended => ({ exitCode: -1, truncated: false }),
           (end, event) => {
             if (event._tag === "Exited") return event
             transcript.push(event.text)
@@ -198,12 +203,13 @@ export const execute = (kit: Kit, limits: ExecuteLimits): Tool.Tool<Sandbox.Sand
         ),
         Effect.forever
       )
-      const { exitCode, truncated } = yield* Effect.raceFirst(run, watch)
+      const ended = yield* Effect.raceFirst(run, watch)
+      const { exitCode, left, truncated } = ended
       const cut = truncated || transcript.shown().left > 0
       const path = yield* keep(sandbox, transcript)
-      return ToolOutput.make(render(transcript, path, { exitCode, truncated }), {
+      return ToolOutput.make(render(transcript, path, ended), {
         isError: exitCode !== 0,
-        details: { kind: "command", exitCode, truncated: cut, ...defined({ path }) }
+        details: { kind: "command", exitCode, truncated: cut, ...defined({ path, left }) }
       })
     }, kit.tell)
   })
