@@ -273,7 +273,12 @@ describe("what a command leaves in the background", () => {
       const { root, sandbox } = yield* opened()
       const { millis, value } = yield* timed(sandbox.execute("sleep 60 & echo $! > pid; echo started"))
       const pid = yield* pidIn(`${root}/pid`)
-      assert.deepStrictEqual(value, { output: "started\n", exitCode: 0, truncated: false, left: [`sleep (pid ${pid})`] })
+      assert.deepStrictEqual(value, {
+        output: "started\n",
+        exitCode: 0,
+        truncated: false,
+        left: [`sleep (pid ${pid})`]
+      })
       assert.isBelow(millis, 1500)
       assert.isTrue(yield* gone(pid))
     })

@@ -114,17 +114,14 @@ type Ended = Omit<Extract<Sandbox.ExecuteEvent, { readonly _tag: "Exited" }>, "_
 const leftNote = (left: ReadonlyArray<string>): string =>
   `It left behind: ${left.join(", ")}, which ${left.length === 1 ? "was" : "were"} ended.`
 
-const render = (
-  transcript: Transcript,
-  path: string | undefined,
-  event: Ended
-): string => {
+const render = (transcript: Transcript, path: string | undefined, event: Ended): string => {
   const { left, text } = transcript.shown()
   const output =
     left === 0
       ? text
       : text.slice(0, headLength).toWellFormed() + cutNote(left, path) + text.slice(headLength).toWellFormed()
-  const end = event.exitCode === 0 ? "Command succeeded with exit code 0" : `Command failed with exit code ${event.exitCode}`
+  const end =
+    event.exitCode === 0 ? "Command succeeded with exit code 0" : `Command failed with exit code ${event.exitCode}`
   return [
     output === "" ? "[No output]" : output.endsWith("\n") ? output.slice(0, -1) : output,
     ...(event.truncated ? ["[The middle of the output was too much, and was left out]"] : []),
