@@ -10,18 +10,22 @@
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs"
 import { resolve } from "node:path"
 import { API, SignatureKind, type Symbol, SymbolFlags, type Type } from "typescript/unstable/sync"
+import { makeReach } from "./options/reach.ts"
 import { type Alternative, makeReader, type Property } from "./options/shape.ts"
 
 const isCheck = process.argv.includes("--check")
 const root = resolve(".")
 
-/** Constructors of plain values, which can't fail, and tools for tests. */
+/** Constructors of plain values, which can't fail, tools for tests, and `Middleware.make`, which `Agent.make` checks. */
 const unchecked =
-  /^(?:core\/(?:Message|Content|ToolOutput|ToolError|Ruling|Approval|Sources|AgentState|Question|DocumentFormat)|testing\/|view\/|agents\/Doctor)/
+  /^(?:core\/(?:MiddlewareMake$|Message|Content|ToolOutput|ToolError|Ruling|Approval|Sources|AgentState|Question|DocumentFormat)|testing\/|view\/|agents\/Doctor)/
 
 /** A parameter of a public function that takes options. */
 interface Door {
   readonly room: string
+  readonly file: string
+  /** The name in its module, and the name of its shape. */
+  readonly exported: string
   readonly name: string
   readonly alternatives: ReadonlyArray<Alternative>
 }
@@ -68,7 +72,15 @@ const doorsOf = (file: string): ReadonlyArray<Door> => {
     })
     return alternatives.length === 0
       ? []
-      : [{ room, name: `${lowerFirst(moduleName)}${upperFirst(exported.name)}`, alternatives }]
+      : [
+          {
+            room,
+            file,
+            exported: exported.name,
+            name: `${lowerFirst(moduleName)}${upperFirst(exported.name)}`,
+            alternatives
+          }
+        ]
   })
 }
 
@@ -83,8 +95,8 @@ const problems: Array<string> = []
 const header =
   "/** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */"
 
-const normalised = (shape: string) => shape.replaceAll("~effect/Config~", "").split(";").toSorted().join(";")
-const checkedShapes = new Set<string>()
+const sorted = (shape: string) => shape.split(";").toSorted().join(";")
+const normalised = (shape: string) => sorted(shape.replaceAll("~effect/Config~", ""))
 for (const room of new Set(doors.map((door) => door.room))) {
   const to = shapesOf(room)
   const sources = globSync(`src/${room}/**/*.ts`)
@@ -94,27 +106,41 @@ for (const room of new Set(doors.map((door) => door.room))) {
   const used = [
     ...new Set(sources.flatMap((text) => [...text.matchAll(/\bshapes\.(?!ts\b)(\w+)/g)].map(([, name = ""]) => name)))
   ]
+  const before = existsSync(to) ? readFileSync(to, "utf8") : ""
+  const written = new Map(
+    [...before.matchAll(/^export const (\w+) =\s+"(.*)"$/gm)].map(([, name = "", shape = ""]) => [name, shape])
+  )
   const lines = used.toSorted().flatMap((name) => {
     const door = doors.find((one) => one.room === room && one.name === name)
     if (door === undefined) {
       problems.push(`src/${room} uses shapes.${name}, and there is no such constructor`)
       return []
     }
-    checkedShapes.add(`${room} ${normalised(shapeOf(door.alternatives))}`)
-    const line = `export const ${name} = ${JSON.stringify(shapeOf(door.alternatives))}`
+    const former = written.get(name)
+    const fresh = shapeOf(door.alternatives)
+    // The order of the parts of an intersection is the compiler's: any file may change it.
+    const shape = former !== undefined && sorted(former) === sorted(fresh) ? former : fresh
+    const line = `export const ${name} = ${JSON.stringify(shape)}`
     // As oxfmt breaks it.
     return [line.length > 120 ? line.replace(" = ", " =\n  ") : line]
   })
   const text = lines.length === 0 ? "" : `${header}\n\n${lines.join("\n\n")}\n`
-  const before = existsSync(to) ? readFileSync(to, "utf8") : ""
   if (before === text) continue
   if (isCheck) problems.push(`${to} differs from the types: run npm run options`)
   else writeFileSync(to, text)
 }
 
+/** The shapes of a folder by their names, in a form that can be compared. */
+const comparable = new Map(
+  doors.map(({ alternatives, name, room }) => [`${room} ${name}`, normalised(shapeOf(alternatives))])
+)
+const reach = makeReach()
+/** True if the constructor itself leads to a check by its shape, or by the equal shape of another one. */
+const isChecked = ({ exported, file, name, room }: Door) =>
+  [...reach(file, exported)].some((used) => comparable.get(`${room} ${used}`) === comparable.get(`${room} ${name}`))
+
 const unwired = doors.filter(
-  ({ alternatives, name, room }) =>
-    !unchecked.test(`${room}/${upperFirst(name)}`) && !checkedShapes.has(`${room} ${normalised(shapeOf(alternatives))}`)
+  (door) => !unchecked.test(`${door.room}/${upperFirst(door.name)}`) && !isChecked(door)
 )
 problems.push(
   ...unwired.map(

@@ -31,6 +31,7 @@ import { makeLayerCheck } from "../support/options/check.ts"
 import * as Derive from "./internal/derive/backend.ts"
 import type { Content, Options, Primitives } from "./internal/derive/primitives.ts"
 import * as Locks from "./internal/files/locks.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
 export type { Content } from "./internal/derive/primitives.ts"
@@ -40,14 +41,21 @@ export type { Options, Primitives, Stat } from "./internal/derive/primitives.ts"
 /** Encodes a text as UTF-8, and passes bytes on. */
 export const toBytes: (content: Content) => Uint8Array = Derive.toBytes
 
+const refuseMake = makeEffectCheck("CustomBackend.make", shapes.customBackendMake)
+
 /**
  * Makes a backend. It serialises changes of one file: no edit is lost, and no directory is moved during a write in it.
  *
  * A search takes at most 15 seconds (`grep`) or 5 seconds (`glob`) and then returns partial results. The operations
  * don't call each other, so each can be replaced: `{ ...CustomBackend.make(primitives), grep: myGrep }`.
  */
-export const make = (primitives: Primitives, options?: Options): Backend.Service =>
-  Derive.make(primitives, Locks.make(), options)
+export const make = (primitives: Primitives, options?: Options): Backend.Service => {
+  const refused = refuseMake(options)
+  if (refused === undefined) return Derive.make(primitives, Locks.make(), options)
+  const refuse = () => refused
+  const all = { stat: refuse, list: refuse, read: refuse, write: refuse, remove: refuse, rename: refuse }
+  return Derive.make(all, Locks.make())
+}
 
 const refuseLayer = makeLayerCheck("CustomBackend.layer", shapes.customBackendLayer)
 

@@ -819,3 +819,19 @@ describe("searches", () => {
     })
   )
 })
+
+describe("options that their type refuses", () => {
+  it.effect("are the failure of each operation", () =>
+    Effect.gen(function* () {
+      const { asked, primitives } = plain({ "/a": "one" })
+      const options: object = { maxFileSizes: 3 }
+      const backend = CustomBackend.make(primitives, options)
+      const works = [backend.ls("/"), backend.read("/a"), backend.write("/b", "two"), backend.glob({ pattern: "*" })]
+      for (const work of works) {
+        const error = yield* Effect.flip(Effect.asVoid<unknown, BackendError.BackendError, never>(work))
+        assert.include(error.message, 'There is no option "maxFileSizes"')
+      }
+      assert.isEmpty(asked)
+    })
+  )
+})

@@ -13,6 +13,8 @@ export const compositeBackendLayerSandbox = "default:~effect/Layer~;routes:<~eff
 
 export const customBackendLayer = "maxFileSize?:n;concurrency?:n"
 
+export const customBackendMake = "maxFileSize?:n;concurrency?:n"
+
 export const customSandboxLayer = "root?:s;maxFileSize?:n;outputLimit?:n"
 
 export const daytonaSandboxLayer =
