@@ -6,12 +6,10 @@
  */
 import assert from "node:assert/strict"
 import { execFileSync } from "node:child_process"
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import manifest from "../package.json" with { type: "json" }
-
-/** The folder of the published files. */
-export const published = resolve(".pack")
 
 /** The limit of the tarball, in bytes. */
 const limit = 3_800_000
@@ -38,23 +36,23 @@ const repositoryOf = (given: object): string | undefined => {
   return repository?.url.replace(/^git[+]|[.]git$/g, "")
 }
 
-/** Packs into a folder. Returns the file of the tarball. */
-export const pack = (destination: string): string => {
+/** Writes the published files into an empty folder. */
+const writeFiles = (folder: string): void => {
   assert.ok(existsSync("dist/index.js"), "dist/ is missing: run `npm run build` first.")
-  rmSync(published, { recursive: true, force: true })
-  mkdirSync(published)
-  for (const name of [...manifest.files, "README.md", "LICENSE"]) {
-    cpSync(name, join(published, name), { recursive: true })
-  }
+  for (const name of [...manifest.files, "README.md", "LICENSE"]) cpSync(name, join(folder, name), { recursive: true })
   const repository = repositoryOf(manifest)
   if (repository !== undefined) {
-    writeFileSync(join(published, "README.md"), withAbsoluteLinks(readFileSync("README.md", "utf8"), repository))
+    writeFileSync(join(folder, "README.md"), withAbsoluteLinks(readFileSync("README.md", "utf8"), repository))
   }
   const { devDependencies: _dev, exports, scripts: _scripts, ...rest } = manifest
-  writeFileSync(join(published, "package.json"), JSON.stringify({ ...rest, exports: exportsOf(exports) }, null, 2))
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ ...rest, exports: exportsOf(exports) }, null, 2))
+}
+
+/** Packs the files of a folder into another one. Returns the file of the tarball. */
+const packFiles = (folder: string, destination: string): string => {
   const [packed] = JSON.parse(
     execFileSync("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", destination], {
-      cwd: published,
+      cwd: folder,
       encoding: "utf8"
     })
   )
@@ -62,8 +60,24 @@ export const pack = (destination: string): string => {
   return join(destination, packed.filename)
 }
 
+/** Packs into a folder. Returns the file of the tarball. Several processes may pack at once. */
+export const pack = (destination: string): string => {
+  const folder = mkdtempSync(join(tmpdir(), "effect-deepagents-files-"))
+  try {
+    writeFiles(folder)
+    return packFiles(folder, destination)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
 if (import.meta.main) {
-  const file = pack(published)
-  console.log(`packed: ${execFileSync("wc", ["-c", file], { encoding: "utf8" }).trim()}`)
+  const published = resolve(".pack")
+  rmSync(published, { recursive: true, force: true })
+  mkdirSync(published)
+  writeFiles(published)
+  const file = packFiles(published, published)
+  const files = execFileSync("tar", ["-tzf", file], { encoding: "utf8" }).trim().split("\n").length
+  console.log(`packed: ${files} files, ${statSync(file).size} bytes`)
   rmSync(file)
 }

@@ -6,32 +6,31 @@
  * - `npm run release:check` fails while one of them is missing, and packs the package
  */
 import { execFileSync } from "node:child_process"
-import { readFileSync, rmSync, writeFileSync } from "node:fs"
-import { pack, published } from "./pack.ts"
+import { readFileSync, writeFileSync } from "node:fs"
 
-const [given = ""] = process.argv.slice(2)
-const manifest = JSON.parse(readFileSync("package.json", "utf8"))
+/** Reads the address of a repository. `undefined` for other texts, and for addresses with credentials. */
+export const parseAddress = (text: string): string | undefined =>
+  /^https:\/\/[\w.-]+(?::\d+)?\/[\w.-]+\/[\w.-]+$/.exec(text.replace(/[.]git$/, ""))?.[0]
+
 const fields = ["repository", "homepage", "bugs"]
+const usage = "npm run release -- https://github.com/owner/name"
 
-if (given === "--check") {
-  const missing = fields.filter((field) => manifest[field] === undefined)
-  if (missing.length > 0) {
-    console.error(
-      `package.json has no ${missing.join(", ")}. Fill them in: npm run release -- https://github.com/owner/name`
-    )
-    process.exit(1)
+/** Stops the program with a sentence. */
+const stop = (sentence: string): never => {
+  console.error(sentence)
+  process.exit(1)
+}
+
+const release = (text = ""): void => {
+  const manifest = JSON.parse(readFileSync("package.json", "utf8"))
+  if (text === "--check") {
+    const missing = fields.filter((field) => manifest[field] === undefined)
+    if (missing.length > 0) stop(`package.json has no ${missing.join(", ")}. Fill them in: ${usage}`)
+    execFileSync(process.execPath, ["scripts/pack.ts"], { stdio: "inherit" })
+    return
   }
-  const file = pack(published)
-  console.log(`ready: ${execFileSync("tar", ["-tzf", file], { encoding: "utf8" }).trim().split("\n").length} files`)
-  rmSync(file)
-} else {
-  const address = /^https:\/\/[^/\s]+\/[\w.-]+\/[\w.-]+$/.exec(given.replace(/[.]git$/, ""))?.[0]
-  if (address === undefined) {
-    console.error("Give the address of the repository: npm run release -- https://github.com/owner/name")
-    process.exit(1)
-  }
-  const { version, ...rest } = manifest
-  const { name, ...others } = rest
+  const address = parseAddress(text) ?? stop(`Give the address of the repository, without a password: ${usage}`)
+  const { name, version, ...others } = manifest
   const filled = {
     name,
     version,
@@ -41,5 +40,9 @@ if (given === "--check") {
     repository: { type: "git", url: `git+${address}.git` }
   }
   writeFileSync("package.json", `${JSON.stringify(filled, null, 2)}\n`)
+  // The check of the format sorts the keys.
+  execFileSync(process.execPath, ["node_modules/oxfmt/bin/oxfmt", "package.json"], { stdio: "inherit" })
   console.log(`package.json names ${address}.`)
 }
+
+if (import.meta.main) release(process.argv[2])
