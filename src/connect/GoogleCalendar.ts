@@ -53,7 +53,7 @@ const checkTools = check(shapes.googleCalendarTools)
 /** Makes the tools of Google Calendar. */
 export const tools = <R = never>(options: Options<R>) => {
   const [{ baseUrl = "https://www.googleapis.com", connection }, problem] = readOptions(checkTools, options)
-  const { change, list, read } = makeConnector({
+  const { change, list, read, submit } = makeConnector({
     problem,
     service: "Google Calendar",
     connection,
@@ -116,7 +116,7 @@ export const tools = <R = never>(options: Options<R>) => {
       }),
       answer: Event
     }),
-    change(
+    submit(
       {
         name: "google_calendar_delete_event",
         about: "Cancels an event, and tells its attendees.",
@@ -126,8 +126,7 @@ export const tools = <R = never>(options: Options<R>) => {
           path: `${pathOf(calendar)}${at`/${id}`}`,
           query: { sendUpdates: "all" }
         }),
-        answer: Schema.Unknown,
-        show: (_, { id }) => ({ deleted: id })
+        done: ({ id }) => ({ deleted: id })
       },
       { destructive: true, idempotent: true }
     )

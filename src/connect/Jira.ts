@@ -89,7 +89,7 @@ const checkTools = check(shapes.jiraTools)
 /** Makes the tools of Jira. */
 export const tools = <R = never>(options: SiteOptions<R>) => {
   const [{ baseUrl, connection }, problem] = readOptions(checkTools, options)
-  const { change, list, read } = makeConnector({
+  const { change, list, read, submit } = makeConnector({
     problem,
     service: "Jira",
     connection,
@@ -148,7 +148,7 @@ export const tools = <R = never>(options: SiteOptions<R>) => {
       }),
       answer: Created
     }),
-    change(
+    submit(
       {
         name: "jira_transition_issue",
         about: "Brings an issue to another state.",
@@ -158,8 +158,7 @@ export const tools = <R = never>(options: SiteOptions<R>) => {
           path: at`/issue/${args.key}/transitions`,
           body: { transition: { id: args.transitionId } }
         }),
-        answer: Schema.Unknown,
-        show: (_, args) => ({ moved: args.key })
+        done: (args) => ({ moved: args.key })
       },
       { destructive: true }
     ),
@@ -174,7 +173,7 @@ export const tools = <R = never>(options: SiteOptions<R>) => {
       }),
       answer: Schema.Struct({ id: Schema.String })
     }),
-    change(
+    submit(
       {
         name: "jira_assign_issue",
         about: "Assigns an issue to a person, or to nobody.",
@@ -184,8 +183,7 @@ export const tools = <R = never>(options: SiteOptions<R>) => {
           path: at`/issue/${args.key}/assignee`,
           body: { accountId: args.accountId ?? null }
         }),
-        answer: Schema.Unknown,
-        show: (_, args) => ({ assigned: args.key })
+        done: (args) => ({ assigned: args.key })
       },
       { destructive: true, idempotent: true }
     )

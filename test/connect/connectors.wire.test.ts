@@ -215,3 +215,20 @@ it.effect("Google says with status 403 that it is asked too often", () =>
     expect(asked).toBe(2)
   }).pipe(Effect.provide(FetchHttpClient.layer))
 )
+
+it.effect("a change is made when its response is no JSON", () =>
+  Effect.gen(function* () {
+    const bodies = ["<html>", " ", '"text"', ""]
+    for (const body of bodies) {
+      const baseUrl = yield* serve(() => new Response(body))
+      const options = { connection: Connection.fixed("Jira", Redacted.make("ada@x.test:t0ken")), baseUrl }
+      const jira = caller(Jira.tools(options))
+      const calendar = caller(GoogleCalendar.tools(options))
+      expect([
+        yield* jira("jira_transition_issue", { key: "ENG-1", transitionId: "31" }),
+        yield* jira("jira_assign_issue", { key: "ENG-1" }),
+        yield* calendar("google_calendar_delete_event", { id: "e1" })
+      ]).toEqual([{ moved: "ENG-1" }, { assigned: "ENG-1" }, { deleted: "e1" }])
+    }
+  }).pipe(Effect.provide(FetchHttpClient.layer))
+)

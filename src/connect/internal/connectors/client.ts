@@ -9,7 +9,7 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { fromUnknown } from "../../../core/Json.ts"
+import { fromUnknown, type Json } from "../../../core/Json.ts"
 import { refuseTool } from "../../../core/schema/invalid.ts"
 import * as Tool from "../../../core/Tool.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
@@ -257,6 +257,15 @@ export const makeConnector = <R>(setting: {
     /** Makes a tool that changes something. */
     change: <const P extends Tool.Parameters, A>(operation: Single<P, A>, annotations?: Tool.Annotations) =>
       changeBy({ ...operation, work: perform(operation) }, annotations),
+    /** Makes a tool that changes something, and reads no response: after its status the change is made, whatever it says. */
+    submit: <const P extends Tool.Parameters>(
+      { ask, done, ...named }: Named<P> & Pick<Single<P, never>, "ask"> & { readonly done: (args: Tool.Arguments<P>) => Json },
+      annotations?: Tool.Annotations
+    ) =>
+      changeBy(
+        { ...named, work: (args) => Effect.as(sendRaw(operationOf(named.name), ask(args)), done(args)) },
+        annotations
+      ),
     /** Makes a tool that reads a list. */
     list: <const P extends Tool.Parameters, A, B, C extends string | number = string>({
       answer,
