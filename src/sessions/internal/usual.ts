@@ -134,13 +134,17 @@ export const usual = (value: unknown): Entry | undefined => {
   return entry
 }
 
-/** Copies JSON. */
+/** Copies JSON, without `map`: a list may have a `constructor` of its own. `Array.from` and `entries` take twice the time. */
 const copyOf = <A>(value: A): A => {
-  if (typeof value !== "object" || value === null) return value
-  // A copy has the keys and the values of the original, and so its type.
-  if (Array.isArray(value)) return Array.from(value, copyOf) as A
+  if (Array.isArray(value)) {
+    const copy: Array<unknown> = []
+    for (const item of value) copy.push(copyOf(item))
+    // A copy has the keys and the values of the original, and so its type.
+    return copy as A
+  }
+  if (!isObject(value)) return value
   const copy: { [key: string]: unknown } = {}
-  for (const [key, part] of Object.entries(value)) copy[key] = copyOf(part)
+  for (const key of Object.keys(value)) copy[key] = copyOf(value[key])
   return copy as A
 }
 
