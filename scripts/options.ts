@@ -139,9 +139,7 @@ const reach = makeReach()
 const isChecked = ({ exported, file, name, room }: Door) =>
   [...reach(file, exported)].some((used) => comparable.get(`${room} ${used}`) === comparable.get(`${room} ${name}`))
 
-const unwired = doors.filter(
-  (door) => !unchecked.test(`${door.room}/${upperFirst(door.name)}`) && !isChecked(door)
-)
+const unwired = doors.filter((door) => !unchecked.test(`${door.room}/${upperFirst(door.name)}`) && !isChecked(door))
 problems.push(
   ...unwired.map(
     ({ name, room }) => `${room}: ${name} checks no options: see makeMiddlewareCheck, makeLayerCheck and readOptions`

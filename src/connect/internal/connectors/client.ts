@@ -259,7 +259,11 @@ export const makeConnector = <R>(setting: {
       changeBy({ ...operation, work: perform(operation) }, annotations),
     /** Makes a tool that changes something, and reads no response: after its status the change is made, whatever it says. */
     submit: <const P extends Tool.Parameters>(
-      { ask, done, ...named }: Named<P> & Pick<Single<P, never>, "ask"> & { readonly done: (args: Tool.Arguments<P>) => Json },
+      {
+        ask,
+        done,
+        ...named
+      }: Named<P> & Pick<Single<P, never>, "ask"> & { readonly done: (args: Tool.Arguments<P>) => Json },
       annotations?: Tool.Annotations
     ) =>
       changeBy(
