@@ -280,7 +280,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
       const cwd = folder()
       const plain = yield* demo(cwd)
       assert.equal(plain.code, 0, plain.err)
-      assert.match(plain.out, /^The report is at/)
+      assert.match(plain.out, /^The report was not written/)
       const asJson = yield* demo(cwd, "--json")
       const events = asJson.out
         .trim()

@@ -137,7 +137,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
         const program = yield* opened(["--demo", "--yolo"], {}, cwd)
         yield* until(program, ready)
         program.type("one\rtwo\r")
-        yield* until(program, (text) => /The report is at[^]*You said: “two”/.test(text))
+        yield* until(program, (text) => /The report is in[^]*You said: “two”/.test(text))
         yield* until(program, ready)
         assert.include(program.text(), "› one")
         program.type("three\r")
@@ -151,7 +151,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
           ["/agent", "Answers one question by reading much", escape],
           ["/agent nobody", 'There is no agent "nobody"'],
           ["/agents", "2. general-purpose"],
-          ["/agents x", 'There is no sub-agent "x"; there are 1 to 2.'],
+          ["/agents x", 'There is no sub-agent "x"; there are 1 to 3.'],
           ["/model", "the model:", escape],
           ["/provider", "No provider has a key"],
           ["/tools", /• git_status/],
@@ -163,7 +163,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
           ["/files nowhere", "no such file or directory"],
           ["/read /notes.txt", /^noted$/m],
           ["/read ", "Say which file"],
-          ["/diff", /diff \/output\/report\.md\n[^]*\+# What is in this folder/],
+          ["/diff", /diff \/deepagents-demo\.md\n[^]*\+# What is in this folder/],
           ["/context", "results of tools"],
           ["/cost", /tokens in \([^]* in all/],
           ["/budget", "no limit in money"],
@@ -187,7 +187,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
           ["/undo", "There is no turn of this chat to take back"],
           ["/sessions nothing", 'There is no session "nothing"'],
           ["/sessions", "go over to …", escape],
-          ["/compact", "The folder was looked at."],
+          ["/compact", "The files of the folder were counted."],
           ["/clear", "a new conversation"],
           ["/todos", "There is no plan."],
           ["/context", "Nothing was sent to the model yet."]
@@ -217,15 +217,15 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
     Effect.scoped(
       Effect.gen(function* () {
         const program = yield* opened(["--demo", "--yolo", "chat", "What is here?"])
-        yield* until(program, "The report is at")
+        yield* until(program, "The report is in")
         yield* until(program, ready)
         program.type("/agents\r")
         yield* until(program, "2. general-purpose")
         program.type("/agents 1\r")
         // Keys that are typed while another program has the terminal are that program's.
-        yield* until(program, (text) => /› Which files are[^]*✓ glob[^]*\/ commands/.test(text))
+        yield* until(program, (text) => /› All files: count[^]*✓ glob[^]*\/ commands/.test(text))
         program.type("/agents 9\r")
-        yield* until(program, "there are 1 to 2")
+        yield* until(program, "there are 1 to 3")
       })
     )
   )

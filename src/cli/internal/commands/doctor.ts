@@ -31,7 +31,7 @@ export const doctor = Effect.fnUntraced(function* (
     model: Result.isFailure(model)
       ? Layer.effectContext(fail("noModel", "no provider has a key: deepagents models login"))
       : context.isDemo
-        ? Demo.model
+        ? Demo.layer([])
         : modelLayer(places, settings, app.model),
     sessions: sessions(places),
     files: folder,

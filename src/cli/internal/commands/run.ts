@@ -56,18 +56,21 @@ const readSchema = Effect.fnUntraced(function* (file: string) {
 })
 
 const forPersons = "Only a person may decide on this call, and nobody is there to ask."
+const forDemo = "The demo changes nothing here without a person who approves it."
 
 /** Decides requests by the settings, without a person. */
 const unattended = ({ isDemo, settings }: Context): Layer.Layer<Approval.Approvals> | undefined => {
   const mode = settings.approvals?.value
   const decide =
-    isDemo || mode === "yolo"
+    mode === "yolo"
       ? (request: Approval.Request) =>
           request.byPerson === true ? Approval.reject(request, forPersons) : Approval.approve(request)
       : mode === "plan"
         ? (request: Approval.Request) =>
             Approval.reject(request, "Nothing is changed while a plan is made. Say what you would do instead.")
-        : undefined
+        : isDemo
+          ? (request: Approval.Request) => Approval.reject(request, forDemo)
+          : undefined
   return decide === undefined
     ? undefined
     : Layer.succeed(Approval.Approvals, { decide: (request) => Effect.succeed(decide(request)) })

@@ -81,8 +81,8 @@ export interface App {
   readonly files: (threadId: string) => Layer.Layer<Backend | Sandbox, Failure, Services>
 }
 
-/** A read-only folder that searches leave out. */
-const readOnly = (root: string) =>
+/** A folder that searches leave out. */
+const unsearched = <E, R>(files: Layer.Layer<Backend, E, R>) =>
   Layer.effect(
     Backend,
     Effect.map(Backend, (backend) =>
@@ -92,11 +92,15 @@ const readOnly = (root: string) =>
         grep: () => Effect.succeed({ files: [] })
       })
     )
-  ).pipe(
+  ).pipe(Layer.provide(files))
+
+/** A read-only folder that searches leave out. */
+const readOnly = (root: string) =>
+  unsearched(
     Layer.provide(
-      Permissions.layer({ rules: [{ operations: ["write"], paths: ["/**"], ruling: "refuse" }], default: "allow" })
-    ),
-    Layer.provide(FilesystemBackend.layer({ root }))
+      Permissions.layer({ rules: [{ operations: ["write"], paths: ["/**"], ruling: "refuse" }], default: "allow" }),
+      FilesystemBackend.layer({ root })
+    )
   )
 
 /** Loads the network, search and the reader of pages when a run begins. */
@@ -122,6 +126,12 @@ export const connected = Effect.fnUntraced(function* (context: Context) {
 /** Folders of skills. They are hidden, so that a search of the project does not find them. */
 const packaged = "/.skills/packaged"
 const users = "/.skills/user"
+
+const largeResults = "/large_results"
+const conversations = "/conversation_history"
+
+/** The folders at the top that the program adds to those of the project. */
+const mounts = [AgentHome.mountedAt, "/.skills", largeResults, conversations]
 
 /** The skill folders of an agent, by its own paths. */
 export const skillSources = ({ isTrusted, settings }: Context): ReadonlyArray<string> => [
@@ -150,19 +160,21 @@ export const files = (context: Context, threadId: string) =>
       const history = yield* folder(thread, "conversation_history")
       const own = yield* folder(places.config, "skills")
       const more = (settings.skills?.value ?? []).map((root, index) => [`/.skills/${index}`, readOnly(root)] as const)
-      const output = context.isDemo
-        ? [[Demo.outputRoute, FilesystemBackend.layer({ root: yield* folder(thread, "output") })] as const]
-        : []
+      // The demo counts the files of the project, so its searches leave these folders out.
+      const mount = (root: string) => {
+        const mounted = FilesystemBackend.layer({ root })
+        return context.isDemo ? unsearched(mounted) : mounted
+      }
       return layerOrFail("failed")(
         CompositeBackend.layerSandbox({
           default: LocalShell.layer({ root: places.project }),
           routes: {
-            [AgentHome.mountedAt]: FilesystemBackend.layer({ root: home }),
+            [AgentHome.mountedAt]: mount(home),
             [packaged]: readOnly(Assets.skills),
             [users]: readOnly(own),
-            "/large_results": FilesystemBackend.layer({ root: large }),
-            "/conversation_history": FilesystemBackend.layer({ root: history }),
-            ...Object.fromEntries([...more, ...output])
+            [largeResults]: mount(large),
+            [conversations]: mount(history),
+            ...Object.fromEntries(more)
           }
         })
       )
@@ -197,7 +209,9 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const isGuarded = !isDemo && settings.approvals?.value !== "yolo"
   const node = yield* Effect.context<Services>()
   const layerOf = (spec: string, thinking: AgentFile.AgentFile["thinking"]) =>
-    isDemo ? Demo.model : Layer.provide(modelLayer(places, settings, spec, thinking), Layer.succeedContext(node))
+    isDemo
+      ? Demo.layer(mounts)
+      : Layer.provide(modelLayer(places, settings, spec, thinking), Layer.succeedContext(node))
   const mcp =
     context.servers === undefined
       ? Layer.provide(serversLayer(places, servers.servers), Layer.succeedContext(node))

@@ -13,16 +13,16 @@ import { canAsk, tell } from "../output.ts"
 import type { Context } from "./app.ts"
 
 /**
- * Asks once whether to trust a folder that has settings, agents or instructions. Without a terminal it is not trusted,
- * and a line says so.
+ * Asks once whether to trust a folder that has settings, agents or instructions. In the demo and without a terminal it
+ * is not trusted, and a line says so.
  */
-const trusted = Effect.fnUntraced(function* (places: Context["places"], flag: boolean, asks: boolean) {
+const trusted = Effect.fnUntraced(function* (places: Context["places"], flags: Shared, asks: boolean) {
   if (yield* isTrusted(places)) return true
-  if (flag) return yield* Effect.as(trust(places), true)
+  if (flags.trust) return yield* Effect.as(trust(places), true)
   const brings = yield* bringsOf(places)
   if (brings.length === 0) return false
   const what = brings.join(", ")
-  if (!asks || !(yield* canAsk)) {
+  if (!asks || flags.demo || !(yield* canAsk)) {
     if (asks) yield* tell(`${places.project} is not trusted: its own ${what} is not read (--trust, if it is yours)`)
     return false
   }
@@ -40,7 +40,7 @@ export const contextOf = Effect.fnUntraced(function* (flags: Shared, asks = true
   const isFolder = Effect.map(fs.stat(flags.cwd), ({ type }) => type === "Directory")
   if (!(yield* orFail("usage", "--cwd: ")(isFolder))) return yield* fail("usage", `--cwd: ${flags.cwd} is no folder`)
   const places = placesOf(flags.cwd)
-  const known = yield* trusted(places, flags.trust, asks)
+  const known = yield* trusted(places, flags, asks)
   const { agent, approvals, budget, maxTurns, model, thinking, tokens } = flags
   const settings = yield* readSettings({
     places,

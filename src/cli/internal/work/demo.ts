@@ -8,9 +8,8 @@ import type { JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import * as TestChatModel from "../../../testing/TestChatModel.ts"
 
-/** The folder for the demo's output. It is deleted afterwards. */
-export const outputRoute = "/output"
-const report = `${outputRoute}/report.md`
+/** The file of the report, in the folder that the demo looks at. A person approves it, as any edit. */
+const report = "/deepagents-demo.md"
 
 interface Said {
   readonly text?: string
@@ -20,7 +19,7 @@ interface Said {
 
 type Messages = ReadonlyArray<Message.Message>
 
-const steps = ["Look around", "Have two questions answered", "Write a report"]
+const steps = ["Look around", "Count the files", "Write a report"]
 
 const plan = (done: number): readonly [string, JsonObject] => [
   "write_todos",
@@ -32,78 +31,126 @@ const plan = (done: number): readonly [string, JsonObject] => [
   }
 ]
 
-/** The results of a tool since the last message of the person, oldest first. */
-const results = (messages: Messages, tool: string): ReadonlyArray<string> =>
-  messages.flatMap((message) =>
-    message.role === "tool" && message.toolName === tool && !message.isError ? [Message.text(message)] : []
-  )
+/** The last result of a tool, a failure included. */
+const resultOf = (messages: Messages, tool: string) =>
+  messages.findLast((message) => message.role === "tool" && message.toolName === tool)
 
-const lines = (text: string | undefined): ReadonlyArray<string> =>
-  (text ?? "").split("\n").filter((line) => line.startsWith("/"))
+const isSuccess = (message: Message.Message | undefined): message is Message.ToolMessage =>
+  message?.role === "tool" && !message.isError
 
-const questions = [
-  ["Which files are Markdown?", "**/*.md"],
-  ["Which files are TypeScript?", "**/*.ts"]
-] as const
-
-const table = (messages: Messages): string => {
-  const counted = results(messages, "task").flatMap((answer) => {
-    const [, count = "0", glob = ""] = /^(\d+) files fit (\S+)/m.exec(answer) ?? []
-    return glob === "" ? [] : [`| \`${glob}\` | ${count} |`]
-  })
-  return ["| files | how many |", "| --- | ---: |", ...counted].join("\n")
+/** The rows of a listing, and its total as the tool reports it. */
+const readListing = (text: string) => {
+  const rows = text.split("\n").filter((line) => line.startsWith("/"))
+  const [, total = rows.length] = /^\[\d+ of (\d+) are shown;/m.exec(text) ?? []
+  return { rows, total: Number(total), isComplete: !/^\[there may be more:/m.test(text) }
 }
 
-const turns: ReadonlyArray<(messages: Messages) => Said> = [
+const questions = [
+  ["All files", "**/*"],
+  ["Markdown", "**/*.md"],
+  ["TypeScript", "**/*.ts"]
+] as const
+
+const describeCount = (count: number, isComplete: boolean): string => `${isComplete ? "" : "at least "}${count}`
+
+/** The answers of the sub-agents as a table. */
+const table = (messages: Messages): string => {
+  const rows = messages.flatMap((message) => {
+    if (!isSuccess(message) || message.toolName !== "task") return []
+    const [, glob, count] = /^`(.+)`: (.+)$/m.exec(Message.text(message)) ?? []
+    const [name] = questions.find(([, pattern]) => pattern === glob) ?? []
+    return name === undefined ? [] : [`| ${name} | \`${glob}\` | ${count} |`]
+  })
+  return ["| files | pattern | count |", "| --- | --- | ---: |", ...rows].join("\n")
+}
+
+/** A program that asks a model the same. `test/cli/demo.test.ts` runs it. */
+const program = `import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
+import { DeepAgent } from "effect-deepagents/deep"
+import { ChatModels } from "effect-deepagents/models"
+import { Printer } from "effect-deepagents/view"
+import * as Effect from "effect/Effect"
+
+const files = FilesystemBackend.layerReadOnly({ root: "." })
+const model = ChatModels.resolve(process.env["MODEL"] ?? "anthropic:claude-sonnet-5-5")
+const reader = DeepAgent.make({ name: "reader", prompt: "You answer from the files.", files: ["ls", "read_file", "glob"] })
+
+const answer = Printer.run(reader, "What is in this folder?").pipe(Effect.provide([files, model]), Printer.orExit)
+await Effect.runPromise(answer)`
+
+const makeTurns = (mounts: ReadonlyArray<string>): ReadonlyArray<(messages: Messages) => Said> => [
   () => ({
     reasoning: "I know nothing of this folder, so I look before I say anything.",
     text: "I look around first.",
     calls: [plan(0), ["ls", { path: "/" }]]
   }),
+  (messages) => {
+    const listed = resultOf(messages, "ls")
+    const { isComplete, rows, total } = readListing(listed === undefined ? "" : Message.text(listed))
+    // The program's own folders are in the listing, but not in the person's folder.
+    const count = describeCount(total - mounts.length, isComplete)
+    const seen = isSuccess(listed) ? `Entries at the top of this folder: ${count}.` : "This folder can't be listed."
+    return {
+      text: `${seen} Three sub-agents count its files, at the same time. They leave out what \`.gitignore\` names.`,
+      calls: [
+        plan(1),
+        // An older report has to be read before it is replaced.
+        ...(rows.some((row) => row.startsWith(`${report} `)) ? [["read_file", { file_path: report }] as const] : []),
+        ...questions.map(
+          ([name, pattern]) =>
+            ["task", { subagent_type: "general-purpose", description: `${name}: count \`${pattern}\`.` }] as const
+        )
+      ]
+    }
+  },
   (messages) => ({
-    text: `There are ${lines(results(messages, "ls").at(-1)).length} entries at the top. Two sub-agents count the rest, at the same time.`,
+    text: "Now the report. It is a file in your folder, so I ask you first.",
     calls: [
-      plan(1),
-      ...questions.map(
-        ([question, pattern]) =>
-          ["task", { subagent_type: "general-purpose", description: `${question} Look for \`${pattern}\`.` }] as const
-      )
+      plan(2),
+      [
+        "write_file",
+        {
+          file_path: report,
+          content: `# What is in this folder\n\nCounted before this report was written, without what \`.gitignore\` names:\n\n${table(messages)}\n`
+        }
+      ]
     ]
   }),
   (messages) => ({
-    text: "Now the report, for which I ask you first.",
-    calls: [plan(2), ["write_file", { file_path: report, content: `# What is in this folder\n\n${table(messages)}\n` }]]
-  }),
-  (messages) => {
-    const isWritten = results(messages, "write_file").length > 0
-    return {
-      text: [
-        isWritten ? `The report is at \`${report}\`.` : "The report may not be written, so here it is.",
-        "",
-        table(messages),
-        "",
-        "A program that does the same:",
-        "",
-        "```ts",
-        'import { Agent } from "effect-deepagents"',
-        'import { DeepAgent } from "effect-deepagents/deep"',
-        "",
-        'const agent = DeepAgent.make({ name: "counter", prompt: "You count files." })',
-        'const answer = Agent.run(agent, "What is in this folder?")',
-        "```",
-        "",
-        "This was a **script**: with a key (`deepagents models login`), a model answers."
-      ].join("\n")
-    }
-  }
+    text: [
+      isSuccess(resultOf(messages, "write_file"))
+        ? `The report is in \`.${report}\`.`
+        : "The report was not written, so here it is.",
+      "",
+      table(messages),
+      "",
+      "This was a **script**: a model answers once you add a key (`deepagents models login`).",
+      "",
+      "The same question as a program. Save it as `ask.mts` in this folder:",
+      "",
+      "```ts",
+      program,
+      "```",
+      "",
+      "```sh",
+      "npm install effect effect-deepagents @anthropic-ai/sdk",
+      "ANTHROPIC_API_KEY=sk-ant-… node ask.mts",
+      "```"
+    ].join("\n")
+  })
 ]
 
 const child = (messages: Messages): Said => {
   const [, pattern = "**/*"] = /`(.*)`/.exec(Message.text(messages[0] ?? Message.human(""))) ?? []
-  const found = results(messages, "glob").at(-1)
-  if (found === undefined) return { calls: [["glob", { pattern }]] }
-  const files = lines(found)
-  return { text: [`${files.length} files fit ${pattern}`, ...files.slice(0, 5).map((file) => `- ${file}`)].join("\n") }
+  const found = resultOf(messages, "glob")
+  if (found === undefined) return { calls: [["glob", { pattern, max_count: 10_000 }]] }
+  if (!isSuccess(found)) return { text: `\`${pattern}\`: not counted, as the search failed` }
+  const { isComplete, rows, total } = readListing(Message.text(found))
+  return {
+    text: [`\`${pattern}\`: ${describeCount(total, isComplete)}`, ...rows.slice(0, 5).map((row) => `- ${row}`)].join(
+      "\n"
+    )
+  }
 }
 
 const turn = ({ calls = [], reasoning, text = "" }: Said, request: ModelRequest): TestChatModel.Turn => {
@@ -126,10 +173,11 @@ const turn = ({ calls = [], reasoning, text = "" }: Said, request: ModelRequest)
   )
 }
 
-const answer = (request: ModelRequest): Said => {
+const answer = (request: ModelRequest, turns: ReturnType<typeof makeTurns>): Said => {
   const { messages } = request
   // A request without tools has a text to be made short.
-  if (request.purpose === "summary" || request.tools.length === 0) return { text: "The folder was looked at." }
+  if (request.purpose === "summary" || request.tools.length === 0)
+    return { text: "The files of the folder were counted." }
   if (!request.tools.some(({ name }) => name === "task")) return child(messages)
   const asked = messages.findLastIndex(({ role, source }) => role === "human" && source === undefined)
   const isFirst = !messages.slice(0, asked).some(({ role }) => role === "human")
@@ -142,8 +190,12 @@ const answer = (request: ModelRequest): Said => {
   return turns[done]?.(since) ?? { text: "That was all." }
 }
 
-export const model: Layer.Layer<ChatModel> = TestChatModel.reactive((request) => turn(answer(request), request), {
-  provider: "demo",
-  modelId: "script",
-  contextWindowTokens: 200_000
-})
+/** The scripted model. `mounts` are the folders that the program adds to the person's folder. */
+export const layer = (mounts: ReadonlyArray<string>): Layer.Layer<ChatModel> => {
+  const turns = makeTurns(mounts)
+  return TestChatModel.reactive((request) => turn(answer(request, turns), request), {
+    provider: "demo",
+    modelId: "script",
+    contextWindowTokens: 200_000
+  })
+}
