@@ -68,12 +68,16 @@ const isOutput = (value: unknown): value is ToolOutput =>
 const isBrokenOutput = (value: unknown): boolean =>
   isObject(value) && "content" in value && ["isError", "returnDirect", "state"].some((key) => Object.hasOwn(value, key))
 
+/** True for a list of content blocks. As JSON, a model would read the bytes of an image as text. */
+const isContent = (value: unknown): value is ReadonlyArray<Content.Block> =>
+  Array.isArray(value) && value.length > 0 && value.every((block) => isAnyBlock(block))
+
 /**
- * Reads the result of `execute`: a string is an output of that text, data an output of its JSON. `details` become JSON.
- * `undefined` for values that are no data, and for broken outputs.
+ * Reads the result of `execute`: a string is an output of that text, a list of content blocks an output of them, data an
+ * output of its JSON. `details` become JSON. `undefined` for values that are no data, and for broken outputs.
  */
 export const fromResult = (result: unknown): ToolOutput | undefined => {
-  if (typeof result === "string") return make(result)
+  if (typeof result === "string" || isContent(result)) return make(result)
   if (!isOutput(result)) {
     const isData =
       result !== undefined &&

@@ -59,10 +59,10 @@ export interface Options extends Connection, Overrides, Parameters {
   /** Has OpenAI keep the responses (for its dashboard, 30 days). `false` by default. */
   readonly store?: boolean | undefined
   /**
-   * Tools that OpenAI runs, as its API describes them: `[{ type: "web_search" }]`, `file_search`, `code_interpreter`,
-   * `image_generation`, `mcp`. The agent's own tools and gates do the client's part: `shell` (`{ type: "shell",
-   * environment: { type: "local" } }`) calls the tool `shell`, `apply_patch` the tool `apply_patch`, and an MCP
-   * approval calls {@link mcpApproval}.
+   * Tools of OpenAI's, as its API describes them. It runs some (`web_search`, `file_search`, `code_interpreter`, `mcp` …).
+   * The agent's own tools and gates do the client's part: `shell` (`{ type: "shell", environment: { type: "local" } }`),
+   * `apply_patch`, `computer`, a `custom` tool of any name, `tool_search` (`execution: "client"`), and
+   * {@link mcpApproval}.
    */
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
   /** Holds arguments to the schemas of their tools, where strict mode takes them. */

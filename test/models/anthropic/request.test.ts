@@ -35,6 +35,32 @@ describe("a request", () => {
     })
   )
 
+  it.live("has Claude's own client tools in the place of the agent's tools of their names", () =>
+    Effect.gen(function* () {
+      const serverTools = [
+        { type: "bash_20250124", name: "bash" },
+        { type: "text_editor_20250728", name: "str_replace_based_edit_tool" },
+        { type: "memory_20250818", name: "memory" },
+        { type: "computer_20251124", name: "computer", display_width_px: 800, display_height_px: 600 },
+        { type: "web_search_20260318", name: "web_search" }
+      ]
+      const names = ["memory", "other", "bash", "computer", "str_replace_based_edit_tool"]
+      const { body } = yield* sent({ serverTools, cache: "off" }, request({ tools: names.map(tool) }))
+      expect(body.tools.slice(0, -1)).toEqual(serverTools)
+      expect(body.tools.at(-1).name).toBe("other")
+      for (const left of ["memory", "bash", "computer", "str_replace_based_edit_tool"]) {
+        const server = yield* serve(say("ok"))
+        const tools = names.filter((name) => name !== left).map(tool)
+        const { detail, reason } = yield* failure(claude(server, { serverTools }), request({ tools }))
+        expect(reason._tag).toBe("Unsupported")
+        expect(detail).toContain(`give the agent a tool named ${left}`)
+        // Nothing is paid for, and a request beside the turns is no matter of tools.
+        expect(server.requests).toEqual([])
+        yield* turn(claude(server, { serverTools }), request({ purpose: "summary" }))
+      }
+    })
+  )
+
   it.live("carries every option in the API's words", () =>
     Effect.gen(function* () {
       const { body, headers } = yield* sent({

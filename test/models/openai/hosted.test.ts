@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { Agent, Approval, Message, Tool } from "effect-deepagents"
+import { Agent, Approval, Content, Message, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
 import * as Server from "../servers/openai.ts"
@@ -175,6 +175,138 @@ describe("OpenAI's tools that wait for the client", () => {
       assert.include(answers[1]?.[1].reason, "not today")
       // Model and API do not see the tool.
       assert.deepStrictEqual(server.seen[0]?.body.tools, [wiki])
+    })
+  )
+
+  it.live("of a container go back beside their output, which has the same call id", () =>
+    Effect.gen(function* () {
+      const server = yield* Server.make
+      const environment = { type: "container_reference", container_id: "cntr_1" }
+      const pairs = ["1", "2"].flatMap((id): ReadonlyArray<Any> => [
+        { ...shellCall, id: `sh_${id}`, call_id: `call_${id}`, environment },
+        {
+          type: "shell_call_output",
+          id: `so_${id}`,
+          call_id: `call_${id}`,
+          status: "completed",
+          output: [{ stdout: id, stderr: "", outcome: { type: "exit", exit_code: 0 } }]
+        }
+      ])
+      const told = [...pairs, message("Done.")]
+      const model = responses(server, { serverTools: [{ type: "shell", environment: { type: "container_auto" } }] })
+      // Streamed, and in the end alone.
+      for (const stream of [responseEvents(told), responseEvents(told).slice(-1)]) {
+        server.reply(Server.events(stream), replies(message("ok")))
+        const hello = [Message.human("hi")]
+        const { message: said } = yield* ask(model, request(hello))
+        assert.strictEqual(said?.toolCalls.length, 0)
+        yield* ask(model, request([...hello, said!, Message.human("go on")]))
+        assert.deepStrictEqual(inputOf(server).slice(1, -2), pairs)
+      }
+    })
+  )
+
+  it.live("are texts in a grammar, actions on a screen, and searches for tools", () =>
+    Effect.gen(function* () {
+      const server = yield* Server.make
+      const custom = { type: "custom_tool_call", id: "ct_1", call_id: "call_ct", name: "sql", input: "select 1" }
+      const check = { id: "sc_1", code: "malicious_instructions", message: "look twice" }
+      const action = { type: "click", button: "left", x: 1, y: 2 }
+      const screen = {
+        type: "computer_call",
+        id: "cu_1",
+        call_id: "call_cu",
+        status: "completed",
+        action,
+        pending_safety_checks: [check]
+      }
+      const search = {
+        type: "tool_search_call",
+        id: "ts_1",
+        call_id: "call_ts",
+        status: "completed",
+        execution: "client",
+        arguments: { query: "weather" }
+      }
+      const found = [{ type: "function", name: "weather", parameters: { type: "object" } }]
+      const seen: Array<unknown> = []
+      const note =
+        <A>(answer: A) =>
+        (given: unknown) =>
+          Effect.sync(() => (seen.push(given), answer))
+      const picture = { base64: "iVBORw0KGgo=", mimeType: "image/png" }
+      const tools = [
+        Tool.make("sql", { description: "Asks", parameters: { input: Schema.String }, execute: note("1") }),
+        Tool.make("computer", {
+          description: "Acts",
+          parameters: { actions: Schema.Array(Schema.Json), pending_safety_checks: Schema.optionalKey(Schema.Json) },
+          execute: note([Content.image(picture)])
+        }),
+        Tool.make("tool_search", {
+          description: "Finds tools",
+          parameters: { query: Schema.String },
+          execute: note(JSON.stringify(found))
+        })
+      ]
+      const serverTools = [
+        { type: "custom", name: "sql", format: { type: "grammar", syntax: "lark", definition: "start: /.+/" } },
+        { type: "computer" },
+        { type: "tool_search", execution: "client", parameters: { type: "object" } }
+      ]
+      server.reply(replies(custom, screen, search), replies(message("Done.")))
+      const agent = Agent.make({ name: "analyst", prompt: "", tools })
+      const { text } = yield* Agent.run(agent, "hi").pipe(Effect.provide(responses(server, { serverTools })))
+      assert.strictEqual(text, "Done.")
+      assert.deepStrictEqual(seen, [
+        { input: "select 1" },
+        { actions: [action], pending_safety_checks: [check] },
+        { query: "weather" }
+      ])
+      assert.deepStrictEqual(server.seen[0]?.body.tools, serverTools)
+      assert.deepStrictEqual(inputOf(server).slice(-6), [
+        custom,
+        screen,
+        search,
+        { type: "custom_tool_call_output", call_id: "call_ct", output: "1" },
+        {
+          type: "computer_call_output",
+          call_id: "call_cu",
+          output: { type: "computer_screenshot", image_url: `data:image/png;base64,${picture.base64}` },
+          acknowledged_safety_checks: [check]
+        },
+        {
+          type: "tool_search_output",
+          call_id: "call_ts",
+          execution: "client",
+          status: "completed",
+          tools: found
+        }
+      ])
+    })
+  )
+
+  it.live("never end a turn without a word if nobody answers them, whatever they are", () =>
+    Effect.gen(function* () {
+      const server = yield* Server.make
+      const items: ReadonlyArray<Any> = [
+        { type: "custom_tool_call", id: "1", call_id: "c", name: "sql", input: "" },
+        { type: "computer_call", id: "1", call_id: "c", status: "completed", actions: [], pending_safety_checks: [] },
+        { type: "tool_search_call", id: "1", call_id: "c", execution: "client", arguments: {} },
+        { type: "future_call", id: "1", call_id: "c", execution: "client" },
+        { ...patchCall },
+        { type: "local_shell_call", id: "1", call_id: "c", status: "completed", action: { type: "exec", command: [] } }
+      ]
+      for (const item of items) {
+        // Streamed, and in the end alone.
+        for (const stream of [responseEvents([item]), responseEvents([item]).slice(-1)]) {
+          server.reply(Server.events(stream))
+          const { error } = yield* ask(responses(server, {}), request([Message.human("hi")]))
+          assert.strictEqual(error?.reason._tag, "Unsupported", item.type)
+        }
+      }
+      server.reply(replies({ type: "tool_search_call", id: "1", call_id: "c", execution: "server", arguments: {} }))
+      const { message: said } = yield* ask(responses(server, {}), request([Message.human("hi")]))
+      assert.strictEqual(said?.stopReason, "stop")
     })
   )
 

@@ -9,6 +9,7 @@ import { budgetOf, effortOf, thinkingFrom, type ThinkingLevel, withThinking } fr
 import { makeToolNames, type ToolNames } from "../turn/toolNames.ts"
 import { wellFormed } from "../turn/wellFormed.ts"
 import { withBreakpoints } from "./cache.ts"
+import { namesOf } from "./clientTools.ts"
 import { dialect } from "./content.ts"
 import { makeHistoryEncoder } from "./history.ts"
 import type { Profile } from "./models.ts"
@@ -214,7 +215,9 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
     const system = [request.systemPrompt, ...folded, output?.plea ?? ""]
       .filter((text) => text.trim() !== "")
       .map((text): TextPart => ({ type: "text", text: wellFormed(text) }))
-    const wire = [...(settings.serverTools ?? []), ...own]
+    const provided = settings.serverTools ?? []
+    const taken = namesOf(provided)
+    const wire = [...provided, ...own.filter(({ name }) => !taken.has(name))]
     const prompt: Prompt = defined({
       model,
       system: system.length === 0 ? undefined : system,

@@ -9,6 +9,7 @@ import { makeSessions, type Write } from "../turn/session.ts"
 import type { Origin } from "../wire/errors.ts"
 import { patiently } from "../wire/patience.ts"
 import { textsOf } from "../wire/secrets.ts"
+import { rejectUnanswered } from "./clientTools.ts"
 import { type Fault, makeDecoder } from "./decode.ts"
 import { faultError, isMovedThinking, requestError } from "./failure.ts"
 import { makeEncoder, type Encoding } from "./request.ts"
@@ -119,6 +120,8 @@ export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession> =>
     const encode = makeEncoder(encoding)
     let isDropping = false
     return Effect.fnUntraced(function* (request, makeId) {
+      const unanswered = rejectUnanswered({ provider, model }, encoding.settings.serverTools ?? [], request)
+      if (unanswered !== undefined) return yield* unanswered
       const { betas, body, damaged, names, removed } = yield* Effect.fromResult(encode(request))
       const token = accessToken === undefined ? undefined : Redacted.value(yield* accessToken)
       const origin: Origin = {

@@ -24,7 +24,7 @@ export type Thinking =
  * - `showThinking`: true returns a summary of the thinking, false only its signature
  * - `effort`: the amount of work for an answer
  * - `cache`: the places and the lifetime of prompt caching; on by default, for five minutes
- * - `serverTools`: tools that Anthropic runs (web search …), as its API describes them
+ * - `serverTools`: tools of Anthropic's, as its API describes them
  * - `parallelToolCalls`: false allows only one tool call per turn
  * - `strictTools`: true holds arguments to their schemas if the API can (models from 4.5 on)
  * - `metadata.userId`: an opaque id of the end user
@@ -63,7 +63,10 @@ export interface Settings {
   readonly parallelToolCalls?: boolean | undefined
   /** `true` holds arguments to their schemas if the API can (models from 4.5 on). Default: `false`. */
   readonly strictTools?: boolean | undefined
-  /** Tools that Anthropic runs (web search …), as its API describes them. Default: none. */
+  /**
+   * Tools of Anthropic's, as its API describes them. It runs some (web search …). Those that the client executes (`bash`,
+   * text editor, memory, computer, browser) stand for the agent's tool of their name. Default: none.
+   */
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
   /** Facts about the request for Anthropic. Default: none. */
   readonly metadata?:

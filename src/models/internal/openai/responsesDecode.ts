@@ -6,7 +6,6 @@ import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import { badResponse, type Origin, providerError } from "../wire/errors.ts"
 import { objectOf, objectsOf, placeOf, stringOf } from "../wire/read.ts"
 import { failureOf } from "./failure.ts"
-import { toolFor } from "./hosted.ts"
 import { makeSlots, type Slot } from "./responsesSlots.ts"
 import { type DecodeContext, finishTurn, parting, reasoningKey, reasoningText } from "./responsesTurn.ts"
 
@@ -24,7 +23,7 @@ const startCall = (slot: Slot, { hosted, names }: DecodeContext, sink: Sink): vo
   const type = stringOf(slot.item["type"])
   if (slot.started || type === undefined) return
   const id = callId(slot.item)
-  const own = hosted?.get(type)
+  const own = hosted?.toolOf(slot.item)
   if (own !== undefined) {
     slot.started = true
     return sink.emit({ _tag: "ToolCallStart", id, name: own })
@@ -43,9 +42,9 @@ const unstreamedEnd = (slot: Slot, key: number, whole: string | undefined): stri
 }
 
 /** Rejects an item that waits for the client if the agent has no tool for it, since nothing could answer it. */
-const rejectUnanswerable = (type: string, { hosted, origin }: DecodeContext): ModelError | undefined => {
-  const isAsked = hosted?.has(type) === true || type === "mcp_approval_request"
-  return isAsked && hosted?.get(type) === undefined ? waitsInVain(origin, type) : undefined
+const rejectUnanswerable = (item: JsonObject, { hosted, origin }: DecodeContext): ModelError | undefined => {
+  const tool = hosted?.toolOf(item)
+  return tool === undefined || hosted?.has(tool) === true ? undefined : waitsInVain(origin, item, tool)
 }
 
 /** Makes the decoder of one turn. */
@@ -104,19 +103,25 @@ export const makeResponsesDecoder = (context: DecodeContext, sink: Sink): TurnDe
     sink.emit({ _tag: "ToolCallDelta", id: callId(slot.item), delta })
   }
 
-  const finish = (response: JsonObject): void => {
+  const finish = (response: JsonObject): ModelError | undefined => {
     done = true
     // The last word: Azure gives the encrypted reasoning only here, some servers give items only here.
     slots.conclude(objectsOf(response["output"]))
-    for (const slot of slots.all()) catchUp(slot)
+    for (const slot of slots.all()) {
+      const refused = rejectUnanswerable(slot.item, context)
+      if (refused !== undefined) return refused
+      catchUp(slot)
+    }
     finishTurn(slots.all(), response, context, sink)
+    return undefined
   }
 
   const addItem: Handler = (event) => {
     const slot = slots.of(event)
     slots.learn(slot, objectOf(event["item"]) ?? {})
-    startCall(slot, context, sink)
-    return rejectUnanswerable(stringOf(slot.item["type"]) ?? "", context)
+    const refused = rejectUnanswerable(slot.item, context)
+    if (refused === undefined) startCall(slot, context, sink)
+    return refused
   }
 
   const addText: Handler = (event) => text(event, stringOf(event["delta"]))
@@ -178,13 +183,20 @@ export const makeResponsesDecoder = (context: DecodeContext, sink: Sink): TurnDe
   }
 }
 
-const waitsInVain = ({ model, provider }: Origin, type: string): ModelError =>
-  new ModelError({
+const waitsInVain = ({ model, provider }: Origin, item: JsonObject, tool: string): ModelError => {
+  const type = stringOf(item["type"]) ?? "item"
+  const cure = tool === "" ? "leave the server tool out" : `give the agent a tool named ${tool}`
+  const other =
+    type === "mcp_approval_request"
+      ? ' (OpenAiChatModel.mcpApproval), or set require_approval of the server to "never"'
+      : ""
+  return new ModelError({
     provider,
     model,
     reason: { _tag: "Unsupported" },
-    detail: `a tool of OpenAI's waits for the client (${type}), and nobody answers it: give the agent a tool named ${toolFor(type)}${type === "mcp_approval_request" ? ' (OpenAiChatModel.mcpApproval), or set require_approval of the server to "never"' : ""}`
+    detail: `a tool of OpenAI's waits for the client (${type}), and nobody answers it: ${cure}${other}`
   })
+}
 
 const failed = (origin: Origin, error: unknown): ModelError =>
   objectOf(error) === undefined

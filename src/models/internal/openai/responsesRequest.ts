@@ -233,8 +233,6 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
     const { definitions, names: toolNames, restoreCall } = toolbox(request.tools)
     const serverTools = request.purpose === turnPurpose ? (settings.serverTools ?? []) : []
     const hosted = hostedCalls(serverTools, request.tools)
-    // A tool of OpenAI's own stands for the agent's of that name.
-    const replaced = new Set(hosted.values())
     const { damaged, turns } = normalize(request.messages)
     const reasons = settings.reasons || turns.findLast((turn) => didReason(turn, settings)) !== undefined
     const layers = [...settings.parameters, request.parameters]
@@ -248,7 +246,7 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
     return Result.map(overlay(told, names, reserved), (parameters) => {
       const own = definitions.flatMap(
         ({ description, name, parameters: schema, strict = false }): Array<FunctionTool> =>
-          replaced.has(name) ? [] : [{ type: "function", name, description, parameters: schema, strict }]
+          hosted.replaced.has(name) ? [] : [{ type: "function", name, description, parameters: schema, strict }]
       )
       const tools = [...serverTools, ...own]
       const body = Object.assign({}, parameters, {

@@ -33,10 +33,12 @@ const compare = (left: JsonObject, right: JsonObject, key: Key): "same" | "other
 }
 
 /**
- * Reports whether an item can't be the one of a slot. Of a call the call's id decides: items of it have changing ids.
+ * Reports whether an item can't be the one of a slot. Of a call the call's id and the type decide: items of it have
+ * changing ids, and its output has the id of the call.
  */
 const isOther = ({ item }: Slot, told: JsonObject): boolean => {
   const call = compare(item, told, "call_id")
+  if (call === "same" && compare(item, told, "type") === "other") return true
   return call === "other" || (call === "unknown" && compare(item, told, "id") === "other")
 }
 
@@ -52,6 +54,12 @@ const mayBe = ({ item, texts }: Slot, told: JsonObject): boolean =>
   compare(item, told, "type") !== "other" &&
   (keyOf(told, "type") !== "message" ||
     objectsOf(told["content"]).every((part, at) => isTextOf(texts.get(at), stringOf(part["text"]))))
+
+/** The key of a call: its output has the same id, and another type. */
+const callKeyOf = (item: JsonObject): string | undefined => {
+  const call = keyOf(item, "call_id")
+  return call === undefined ? undefined : `${keyOf(item, "type") ?? ""} ${call}`
+}
 
 /** Makes an empty collection. */
 export const makeSlots = (): Slots => {
@@ -69,7 +77,7 @@ export const makeSlots = (): Slots => {
   const learn = (slot: Slot, item: JsonObject): void => {
     slot.item = merge(slot.item, item)
     const id = keyOf(item, "id")
-    const call = keyOf(item, "call_id")
+    const call = callKeyOf(slot.item)
     if (id !== undefined) byId.set(id, slot)
     if (call !== undefined && !byCall.has(call)) byCall.set(call, slot)
   }
@@ -80,7 +88,7 @@ export const makeSlots = (): Slots => {
     const id = stringOf(event["item_id"]) ?? keyOf(item, "id") ?? ""
     const there = index === undefined ? undefined : byIndex.get(index)
     if (there !== undefined && keyOf(there.item, "id") === id && !isOther(there, item)) return there
-    const named = byId.get(id) ?? (id === "" ? byCall.get(keyOf(item, "call_id") ?? "") : undefined)
+    const named = byId.get(id) ?? (id === "" ? byCall.get(callKeyOf(item) ?? "") : undefined)
     if (named !== undefined && !isOther(named, item)) return named
     // A new item at a taken index has a wrong index. For other events, the item's id changed.
     if (there !== undefined && !(isNew && isOther(there, item))) return there
@@ -106,7 +114,7 @@ export const makeSlots = (): Slots => {
       return slot
     }
     const named = output.map((item) => {
-      const slot = byCall.get(keyOf(item, "call_id") ?? "") ?? byId.get(keyOf(item, "id") ?? "")
+      const slot = byCall.get(callKeyOf(item) ?? "") ?? byId.get(keyOf(item, "id") ?? "")
       return slot === undefined || isOther(slot, item) ? undefined : claim(slot, item)
     })
     // Without an id that is known it is what stands there, or the next of its kind that nobody claimed.

@@ -103,9 +103,9 @@ const readCall: ItemReader = (draft, { item, texts }, index) => {
 }
 
 const readHosted =
-  (type: string, name: string): ItemReader =>
+  (name: string): ItemReader =>
   (draft, { item }, index) =>
-    addCall(draft, item, name, hostedArguments(type, item), {
+    addCall(draft, item, name, hostedArguments(item), {
       cut: false,
       providerData: own(draft.context, { index, hosted: item })
     })
@@ -159,8 +159,8 @@ const readers = new Map<string, ItemReader>([
 const readerOf = ({ item, texts }: Slot, hosted: HostedCalls | undefined): ItemReader | undefined => {
   const type = stringOf(item["type"])
   if (type === undefined) return texts.size > 0 ? readMessage : undefined
-  const name = hosted?.get(type)
-  return readers.get(type) ?? (name === undefined ? readOther : readHosted(type, name))
+  const name = hosted?.toolOf(item)
+  return readers.get(type) ?? (name === undefined ? readOther : readHosted(name))
 }
 
 /** Builds the message of a turn that ended in good order, and emits it. */
