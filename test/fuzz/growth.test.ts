@@ -61,7 +61,7 @@ import { inPieces, type Parser, slowOn, textOf } from "./pieces.ts"
 await Effect.runPromise(Effect.all([re2, yaml]))
 
 const origin = { provider: "test", model: "test", secrets: ["sk-canary-0123456789", "header-canary"] }
-const names = { wire: (name: string) => name, own: (name: string) => name }
+const names = { has: () => true, wire: (name: string) => name, own: (name: string) => name }
 const context = { origin, names, restore: undefined, makeId: () => "id" }
 const sink = { emit: () => undefined, unknown: () => undefined }
 

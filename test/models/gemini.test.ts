@@ -93,6 +93,53 @@ describe("GeminiChatModel", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("assembles arguments that come in parts, and runs no call with half of them", () =>
+    Effect.gen(function* () {
+      const part = (functionCall: object) => gemini([{ functionCall }], null)
+      const go = { willContinue: true }
+      const put = (jsonPath: string, value: object) => part({ ...go, partialArgs: [{ jsonPath, ...value }] })
+      const chunks = (...list: ReadonlyArray<string>) => OpenAi.raw(list.join(""))
+      const whole = chunks(
+        part({ name: "files_read", id: "c1", ...go }),
+        put("$.location", { stringValue: "San ", ...go }),
+        put("$.location", { stringValue: "Francisco", ...go }),
+        put("$.location", go),
+        put("$.days[1]['max temp']", { numberValue: 20.5 }),
+        put("$.days[0].sunny", { boolValue: true }),
+        put('$["__proto__"]', { nullValue: "NULL_VALUE" }),
+        part({}),
+        part({ name: "files_read", args: { location: "Ulm" } }),
+        part({ name: "files_read", partialArgs: [{ jsonPath: "$.location", stringValue: "Bonn" }] }),
+        gemini([{ text: "" }])
+      )
+      const { outcome } = yield* ask(whole, { tools })
+      assert.deepStrictEqual(
+        outcome.message?.toolCalls.map(({ arguments: args }) => JSON.stringify(args)),
+        [
+          '{"location":"San Francisco","days":[{"sunny":true},{"max temp":20.5}],"__proto__":null}',
+          '{"location":"Ulm"}',
+          '{"location":"Bonn"}'
+        ]
+      )
+      const bad = [
+        chunks(part({ name: "files_read", ...go }), put("$.a", { stringValue: "x", ...go }), gemini([{ text: "" }])),
+        ...["$.a.b", "$", "$.list[99999]", "$..a", "$.a[?(@.b)]", `$${".a".repeat(100)}`].map((path) =>
+          chunks(
+            part({ name: "files_read", ...go }),
+            put("$.a", { stringValue: "x" }),
+            put(path, { numberValue: 1 }),
+            part({}),
+            gemini([{ text: "" }])
+          )
+        )
+      ]
+      for (const reply of bad) {
+        const { message } = (yield* ask(reply, { tools })).outcome
+        assert.deepStrictEqual([message?.toolCalls.length, message?.malformedToolCalls.length], [0, 1])
+      }
+    })
+  )
+
   it.live("calls that another model made are excused, once a turn", () =>
     Effect.gen(function* () {
       const history = [

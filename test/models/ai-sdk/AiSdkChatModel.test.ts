@@ -391,6 +391,35 @@ describe("the next request", () => {
     })
   )
 
+  it.effect("knows a call of the provider's own that only its end tells", () =>
+    Effect.gen(function* () {
+      const parts: ReadonlyArray<Part> = [
+        { type: "tool-input-start", id: "srv_1", toolName: "x_search" },
+        { type: "tool-input-delta", id: "srv_1", delta: '{"query":' },
+        { type: "tool-input-delta", id: "srv_1", delta: '"ulm"}' },
+        { type: "tool-input-end", id: "srv_1" },
+        {
+          type: "tool-call",
+          toolCallId: "srv_1",
+          toolName: "x_search",
+          input: '{"query":"ulm"}',
+          providerExecuted: true
+        },
+        { type: "tool-result", toolCallId: "srv_1", toolName: "x_search", result: [] },
+        ...text("Found."),
+        finish()
+      ]
+      const { assistant, message } = yield* sentBack(parts)
+      assert.deepStrictEqual([message.toolCalls, message.malformedToolCalls, message.stopReason], [[], [], "stop"])
+      assert.deepStrictEqual(
+        (typeof assistant === "string" ? [] : assistant).map(({ type }) => type),
+        ["tool-call", "tool-result", "text"]
+      )
+      const starts = (yield* ask(parts, { tools })).parts.filter(({ _tag }) => _tag === "ToolCallStart")
+      assert.deepStrictEqual(starts, [{ _tag: "ToolCallStart", id: "srv_1", name: "x_search", providerExecuted: true }])
+    })
+  )
+
   it.effect("leaves out a call of the provider's own that was never answered", () =>
     Effect.gen(function* () {
       const hosted: Part = {

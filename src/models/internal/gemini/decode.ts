@@ -7,12 +7,13 @@ import * as Sources from "../../../core/Sources.ts"
 import * as Usage from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { isTooDeep, tooDeep } from "../schema/nesting.ts"
-import { layoutIn, makeAssembler, type Speech } from "../turn/assembler.ts"
+import { type Call, layoutIn, makeAssembler, type Speech } from "../turn/assembler.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
 import { badResponse, type Origin, toldBy } from "../wire/errors.ts"
 import { countOf, listOf, objectOf, objectsOf, placeOf, stringOf } from "../wire/read.ts"
 import { errorOf } from "./client.ts"
+import { makePartialArgs, type PartialArgs } from "./partialArgs.ts"
 import { dataKey } from "./request.ts"
 
 /** Facts that a turn is read with. */
@@ -25,6 +26,13 @@ export interface DecodeContext {
 
 interface Said {
   signature: string | undefined
+}
+
+/** Data of a call. `partial`: its arguments come in parts. */
+interface Called {
+  readonly data: JsonObject
+  readonly partial: PartialArgs | undefined
+  problem: string | undefined
 }
 
 const filters = new Set([
@@ -104,7 +112,7 @@ const logprobsOf = (result: JsonObject | undefined): ReadonlyArray<JsonObject> =
 
 /** Makes the decoder of one turn. */
 export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext, sink: Sink): TurnDecoder<unknown> => {
-  const turn = makeAssembler<Said, JsonObject>(sink, makeId)
+  const turn = makeAssembler<Said, Called>(sink, makeId)
   let finish: string | undefined
   let finishMessage: string | undefined
   let usage: JsonObject | undefined
@@ -124,18 +132,44 @@ export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext, s
     else if (signature !== undefined) turn.add({ _tag: "own", part: { text: "", thoughtSignature: signature } })
   }
 
-  const call = (part: JsonObject, called: JsonObject): void => {
+  /** The call whose arguments still come. */
+  let open: Call<Called> | undefined
+
+  const close = (call: Call<Called>, partial: PartialArgs): void => {
+    open = undefined
+    call.isClosed = true
+    turn.write(call, JSON.stringify(partial.value()))
+  }
+
+  const begin = (part: JsonObject, called: JsonObject): Call<Called> => {
     const given = stringOf(called["id"]) || undefined
+    const partial = called["willContinue"] === true || "partialArgs" in called ? makePartialArgs() : undefined
     const data = defined({ id: given, signature: stringOf(part["thoughtSignature"]) })
     const name = names.own(stringOf(called["name"]) ?? "")
-    turn.call({ id: given ?? makeId(), name, data }, JSON.stringify(called["args"] ?? {}))
+    const call = turn.call(
+      { id: given ?? makeId(), name, data: { data, partial, problem: undefined } },
+      partial === undefined ? JSON.stringify(called["args"] ?? {}) : ""
+    )
+    call.isClosed = partial === undefined
+    return call
+  }
+
+  const addCall = (part: JsonObject, called: JsonObject): void => {
+    const isNew = stringOf(called["name"]) !== undefined || open === undefined
+    const call = isNew || open === undefined ? begin(part, called) : open
+    const { partial } = call.data
+    if (partial === undefined) return
+    open = call
+    const lost = partial.add(called["partialArgs"])
+    if (lost !== undefined) call.data.problem ??= `the arguments have a part at ${lost}, which can't be put there`
+    if (called["willContinue"] !== true) close(call, partial)
   }
 
   const addPart = (part: JsonObject): void => {
     const text = stringOf(part["text"])
     const called = objectOf(part["functionCall"])
     const inline = objectOf(part["inlineData"])
-    if (called !== undefined) call(part, called)
+    if (called !== undefined) addCall(part, called)
     else if (inline !== undefined) {
       const [mimeType, data] = [stringOf(inline["mimeType"]) ?? "", stringOf(inline["data"]) ?? ""]
       const type = mimeType.startsWith("image/") ? "image" : "file"
@@ -203,7 +237,7 @@ export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext, s
       model: stringOf(response["model"]) ?? origin.model,
       usage: usage === undefined ? undefined : usageOf(usage),
       blockOf,
-      callOf: ({ data }) => own(data),
+      callOf: ({ data: { data, problem }, isClosed }) => ({ ...own(data), cut: !isClosed, problem }),
       unread: misspelt.has(finishReason) ? toldBy(origin, finishMessage ?? "") : undefined,
       restore,
       providerData: (order) => ({

@@ -1,7 +1,8 @@
 /** Tool names that a provider accepts, and the way back: a tool may be called `server.search`, a provider may not. */
 
-/** `wire` gives the name to send, `own` the tool that a name from the wire means. */
+/** `wire` gives the name to send, `own` the tool that a name from the wire means, `has` whether there is such a tool. */
 export interface ToolNames {
+  readonly has: (wire: string) => boolean
   readonly wire: (name: string) => string
   readonly own: (wire: string) => string
 }
@@ -30,6 +31,7 @@ export const makeToolNames = (tools: ReadonlyArray<{ readonly name: string }>, l
     add(name, wire)
   }
   return {
+    has: (wire) => owns.has(wire),
     wire: (name) => wires.get(name) ?? fit(name, limit),
     own: (wire) => owns.get(wire) ?? wire
   }

@@ -230,7 +230,9 @@ const makeCalls = (turn: Turn, { makeId, names }: DecodeContext) => {
     const name = stringOf(part["toolName"]) ?? ""
     const isHosted = part["providerExecuted"] === true
     const data = { metadata: metadataOf(part) }
-    const call = turn.call({ id: given || makeId(), name: isHosted ? name : names.own(name), isHosted, data })
+    const call = turn.addCall({ id: given || makeId(), name: isHosted ? name : names.own(name), isHosted, data })
+    // Some providers tell only with the whole call that they run it.
+    if (isHosted || names.has(name)) turn.start(call)
     calls.set(given ?? "", call)
     return call
   }
@@ -244,6 +246,11 @@ const makeCalls = (turn: Turn, { makeId, names }: DecodeContext) => {
     },
     complete: (call: Call<Called>, part: JsonObject): void => {
       const raw = inputOf(part["input"])
+      if (part["providerExecuted"] === true && !call.isHosted) {
+        call.isHosted = true
+        call.name = stringOf(part["toolName"]) ?? call.name
+      }
+      turn.start(call)
       if (call.raw === "") turn.write(call, raw)
       call.raw = raw
       call.data.metadata = mergeMetadata(call.data.metadata, metadataOf(part))
