@@ -10,6 +10,7 @@ import * as FileSystem from "effect/FileSystem"
 import { approvalsOf } from "../../src/cli/internal/approvals/defaults.ts"
 import { automatic } from "../../src/cli/internal/approvals/desk.ts"
 import { findAgents } from "../../src/cli/internal/config/agents.ts"
+import { noProject } from "../../src/cli/internal/config/items.ts"
 import { compiled } from "../../src/cli/internal/config/policies.ts"
 
 const make = (name: string, annotations: Tool.Annotations) =>
@@ -65,7 +66,7 @@ describe("a new tool is known by its annotations", () => {
 
   it.effect("to the agents of the program that change nothing", () =>
     Effect.gen(function* () {
-      const { agents } = yield* findAgents({ config: "/none", project: "/none", data: "/none" }, false)
+      const { agents } = yield* findAgents({ config: "/none", project: "/none", data: "/none" }, noProject)
       const compileAll = Effect.forEach(agents, (agent) => AgentFile.compile(agent, { agents, tools }))
       const [deep, ...readers] = (yield* compileAll).map(Agent.toolNames)
       assert.deepStrictEqual([deep?.has("rename_symbol"), deep?.has("outline")], [true, true])

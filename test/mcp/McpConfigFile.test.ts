@@ -7,7 +7,7 @@ import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as fc from "fast-check"
 import { McpConfig, McpConfigFile } from "../../src/mcp/index.ts"
-import { toJson } from "../../src/mcp/internal/jsonc.ts"
+import { toJson } from "../../src/support/json/jsonc.ts"
 import { scaled } from "../scale.ts"
 
 const environment = ConfigProvider.layer(

@@ -14,6 +14,7 @@ import { session, sessionsCommand } from "./sessionsTree.ts"
 const inInbox = looking(() => import("./inbox.ts"))
 const inSetup = looking(() => import("./setupCommands.ts"))
 const inConfig = looking(() => import("./configCommand.ts"))
+const inTrust = looking(() => import("./trustCommand.ts"))
 const inDoctor = looking(() => import("./doctor.ts"))
 
 const run = Command.make(
@@ -189,6 +190,26 @@ const config = Command.make("config", { json }, (options) =>
   Command.withSubcommands([explain])
 )
 
+const items = Argument.String("item").pipe(
+  Argument.withDescription("Names, kinds or files; all of the folder without one"),
+  Argument.variadic()
+)
+
+const trustAdd = Command.make("add", { items }, (options) =>
+  inTrust((Trust, context) => Trust.decide(context, options.items, true))
+).pipe(Command.withDescription("Trusts these items as they are now"))
+
+const trustDrop = Command.make("drop", { items }, (options) =>
+  inTrust((Trust, context) => Trust.decide(context, options.items, false))
+).pipe(Command.withDescription("Withdraws the trust of these items"))
+
+const trust = Command.make("trust", { json }, (options) =>
+  inTrust((Trust, context) => Trust.list(context, options.json))
+).pipe(
+  Command.withDescription("What the files of this folder would have an agent follow or run, and what is trusted of it"),
+  Command.withSubcommands([trustAdd, trustDrop])
+)
+
 /** Starts the chat. Piped input becomes its lines. The prompt appears before the rest loads. */
 const talking = Effect.fnUntraced(function* (
   context: Context,
@@ -277,6 +298,7 @@ export const command = root.pipe(
     agents,
     skills,
     mcpCommand,
+    trust,
     config,
     doctor,
     init

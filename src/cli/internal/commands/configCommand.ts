@@ -5,6 +5,7 @@ import * as Agent from "../../../core/Agent.ts"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import type * as Ruling from "../../../core/Ruling.ts"
 import { suggestion } from "../../../support/text/near.ts"
+import { idOf } from "../config/items.ts"
 import { projectSettings, userSettings } from "../config/places.ts"
 import { compiled, type Found, policyFiles, readPolicies } from "../config/policies.ts"
 import { keys, says, type Setting } from "../config/settings.ts"
@@ -24,10 +25,10 @@ const rowsOf = ({ file, from, policy: { name: _name, strict: _strict, ...rules }
   )
 }
 
-export const config = Effect.fnUntraced(function* ({ isTrusted, places, settings }: Context, asJson: boolean) {
+export const config = Effect.fnUntraced(function* ({ places, project, settings }: Context, asJson: boolean) {
   const files = { user: userSettings(places), project: projectSettings(places) }
-  const policies = yield* readPolicies(policyFiles(places, isTrusted))
-  if (asJson) return yield* printJson({ settings, policies, files, isTrusted, data: places.data })
+  const policies = yield* readPolicies(policyFiles(places, project))
+  if (asJson) return yield* printJson({ settings, policies, files, leftOut: project.left.map(idOf), data: places.data })
   const rows = keys.map((key) => {
     const found = settings[key]
     return found === undefined
@@ -41,7 +42,10 @@ export const config = Effect.fnUntraced(function* ({ isTrusted, places, settings
     ...(rules.length === 0 ? [] : [...table(rules), ""]),
     ...table([
       ["user", files.user],
-      ["project", files.project + (isTrusted ? "" : " (not read: the folder is not trusted)")],
+      [
+        "project",
+        files.project + (project.left.some(({ kind }) => kind === "settings") ? " (left out: it is not trusted)" : "")
+      ],
       ["data", places.data]
     ])
   )
@@ -71,7 +75,7 @@ const rulingsIn = ({ ruling, rulings }: Ruling.Verdict): ReadonlyArray<Ruling.Ru
 
 /** Explains which setting or rule decides about a setting, a tool call or a path. */
 export const explain = Effect.fnUntraced(function* (context: Context, name: string, given: string | undefined) {
-  const { isTrusted, places, settings } = context
+  const { places, project, settings } = context
   const key = keys.find((one) => one === name)
   if (key !== undefined) {
     const rows = [...settingOf(settings[key])]
@@ -79,7 +83,7 @@ export const explain = Effect.fnUntraced(function* (context: Context, name: stri
   }
   // No model is called, so none has to be set up.
   const app = yield* openApp({ ...context, isDemo: true })
-  const found = yield* readPolicies(policyFiles(places, isTrusted))
+  const found = yield* readPolicies(policyFiles(places, project))
   const { tools } = Agent.describe(yield* app.agent({ mode: "ask" }))
   const names = tools.map((tool) => tool.name)
   const policy = yield* compiled(found, tools)

@@ -48,7 +48,9 @@ export const shared = {
   ),
   demo: Flag.Boolean("demo").pipe(Flag.withDescription("A scripted model: no key, no network"), off),
   trust: Flag.Boolean("trust").pipe(
-    Flag.withDescription("Trust this folder from now on: its own agents, instructions, skills and settings are read"),
+    Flag.withDescription(
+      "Trust all items of this folder as they are now: agents, instructions, skills, servers, settings"
+    ),
     off
   )
 }

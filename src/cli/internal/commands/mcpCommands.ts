@@ -6,16 +6,17 @@ import type * as Stdio from "effect/Stdio"
 import type * as McpConfig from "../../../mcp/McpConfig.ts"
 import { suggestion } from "../../../support/text/near.ts"
 import { visible } from "../../../support/text/untrusted.ts"
+import { findItems } from "../config/items.ts"
 import { userServers } from "../config/places.ts"
 import { findServers, type FoundServer, serversLayer, tried } from "../config/servers.ts"
 import { readRecord } from "../config/settings.ts"
-import { writePrivate } from "../config/trust.ts"
+import { answer, writePrivate } from "../config/trust.ts"
 import { fail } from "../failure.ts"
 import { print, printJson, table, tell } from "../output.ts"
 import type { Context } from "../work/app.ts"
 
-const loadServers = Effect.fnUntraced(function* ({ isTrusted, places }: Context) {
-  const all = yield* findServers(places, isTrusted)
+const loadServers = Effect.fnUntraced(function* ({ places, project }: Context) {
+  const all = yield* findServers(places, project)
   for (const problem of all.problems) yield* tell(`! ${visible(problem)}`)
   return all.servers
 })
@@ -110,6 +111,15 @@ export const add = Effect.fnUntraced(function* ({ places }: Context, { args, at,
     : { type: "stdio", command: at, args, ...(env.length > 0 ? { env: Object.fromEntries(env.map(envOf)) } : {}) }
   const after = { ...before, [key]: { ...listed, [name]: server } }
   yield* writePrivate(file, `${JSON.stringify(after, null, 2)}\n`)
+  if (project) {
+    const items = yield* findItems(places.project)
+    // Whoever adds a server trusts it.
+    yield* answer(
+      places,
+      items.filter((item) => item.kind === "MCP server" && item.file === ".mcp.json" && item.name === name),
+      true
+    )
+  }
   return yield* tell(`Added to ${file}. Try it: deepagents mcp test ${name}`)
 })
 

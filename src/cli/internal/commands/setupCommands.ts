@@ -85,8 +85,8 @@ export const logout = Effect.fnUntraced(function* ({ places }: Context, name: st
   return yield* tell(wasThere ? "Forgotten." : `No key was kept for ${name}.`)
 })
 
-export const agents = Effect.fnUntraced(function* ({ isTrusted, places }: Context, asJson: boolean) {
-  const found = yield* Agents.findAgents(places, isTrusted)
+export const agents = Effect.fnUntraced(function* ({ places, project }: Context, asJson: boolean) {
+  const found = yield* Agents.findAgents(places, project)
   if (asJson) {
     return yield* printJson({
       agents: found.agents,
@@ -100,8 +100,8 @@ export const agents = Effect.fnUntraced(function* ({ isTrusted, places }: Contex
   return undefined
 })
 
-export const agent = Effect.fnUntraced(function* ({ isTrusted, places }: Context, name: string) {
-  const found = yield* Agents.agentOf(yield* Agents.findAgents(places, isTrusted), name)
+export const agent = Effect.fnUntraced(function* ({ places, project }: Context, name: string) {
+  const found = yield* Agents.agentOf(yield* Agents.findAgents(places, project), name)
   const { prompt, ...rest } = found
   const fields = Object.entries(rest).map(([field, value]) => [
     field,

@@ -1,6 +1,6 @@
 /** Finds agents: of the program, of the user's files, and of a trusted project. */
 import { homedir } from "node:os"
-import { join } from "node:path"
+import { join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Result from "effect/Result"
@@ -8,6 +8,7 @@ import * as AgentFile from "../../../agents/AgentFile.ts"
 import * as Prompts from "../../../agents/Prompts.ts"
 import { suggestion } from "../../../support/text/near.ts"
 import { fail } from "../failure.ts"
+import { itemsOf, type Project } from "./items.ts"
 import type { Places } from "./places.ts"
 
 export type Origin = "program" | "user" | "project"
@@ -47,36 +48,36 @@ const own: ReadonlyArray<AgentFile.AgentFile & { readonly origin: Origin }> = [
   }
 ].map((agent) => ({ ...agent, path: "effect-deepagents", origin: "program" }))
 
-const inFolder = Effect.fnUntraced(function* (folder: string, origin: Origin, claude: boolean) {
+/** An agent, or what is wrong with its file. */
+const agentIn = (text: string, path: string, origin: Origin) =>
+  Effect.result(
+    Effect.map(AgentFile.parse(text, { path, claude: path.includes("/.claude/") }), (agent) => ({ ...agent, origin }))
+  )
+
+/** The agents in a folder of the user. */
+const inFolder = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const names = yield* Effect.orElseSucceed(fs.readDirectory(folder), (): ReadonlyArray<string> => [])
   const files = names.filter((name) => name.endsWith(".md")).toSorted()
   return yield* Effect.forEach(files, (name) => {
     const path = join(folder, name)
-    const text = Effect.mapError(
-      fs.readFileString(path),
-      (error) => new AgentFile.InvalidAgentFile({ path, problem: error.message })
-    )
-    const parsed = Effect.flatMap(text, (found) => AgentFile.parse(found, { path, claude }))
-    return Effect.result(Effect.map(parsed, (agent) => ({ ...agent, origin })))
+    return Effect.matchEffect(fs.readFileString(path), {
+      onFailure: (error) =>
+        Effect.succeed(Result.fail(new AgentFile.InvalidAgentFile({ path, problem: error.message }))),
+      onSuccess: (text) => agentIn(text, path, "user")
+    })
   })
 })
 
 /** Finds all agents. A project overrides the user, and the user the program, by the name of an agent. */
-export const findAgents = Effect.fnUntraced(function* (places: Places, isTrusted: boolean) {
-  const folders = [
-    [join(homedir(), ".claude", "agents"), "user", true],
-    [join(places.config, "agents"), "user", false],
-    ...(isTrusted
-      ? ([
-          [join(places.project, ".claude", "agents"), "project", true],
-          [join(places.project, ".deepagents", "agents"), "project", false]
-        ] as const)
-      : [])
-  ] as const
-  const results = (yield* Effect.forEach(folders, ([folder, origin, claude]) =>
-    inFolder(folder, origin, claude)
-  )).flat()
+export const findAgents = Effect.fnUntraced(function* (places: Places, project: Project) {
+  const folders = [join(homedir(), ".claude", "agents"), join(places.config, "agents")]
+  const results = [
+    ...(yield* Effect.forEach(folders, inFolder)).flat(),
+    ...(yield* Effect.forEach(itemsOf(project, "agent"), ({ file, text }) =>
+      agentIn(text, resolve(places.project, file), "project")
+    ))
+  ]
   const found = results.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
   return {
     agents: [...new Map([...own, ...found].map((agent) => [agent.name, agent])).values()],

@@ -7,6 +7,7 @@ import type { Tool } from "../../../core/Tool.ts"
 import type * as Network from "../../../net/Network.ts"
 import type * as Policy from "../../../rules/Policy.ts"
 import { fail, type Failure, orFail } from "../failure.ts"
+import { itemsOf, type Project } from "./items.ts"
 import { type Places, textOf } from "./places.ts"
 
 type PolicyFrom = "organisation" | "user" | "project"
@@ -14,24 +15,26 @@ type PolicyFrom = "organisation" | "user" | "project"
 interface PolicyFile {
   readonly from: PolicyFrom
   readonly file: string
+  /** The content that is trusted. Without it, the file is read. */
+  readonly text?: string | undefined
 }
 
 /** A policy with its file. */
-export interface Found extends PolicyFile {
+export interface Found extends Pick<PolicyFile, "file" | "from"> {
   readonly policy: Policy.Policy
 }
 
 /** The policy of an organisation, in a folder that only administrators write. */
 const organisation = "/etc/deepagents/policy.yaml"
 
-export const policyFiles = ({ config, project }: Places, isTrusted: boolean): ReadonlyArray<PolicyFile> => [
+export const policyFiles = ({ config, project: folder }: Places, project: Project): ReadonlyArray<PolicyFile> => [
   { from: "organisation", file: organisation },
   { from: "user", file: join(config, "policy.yaml") },
-  ...(isTrusted ? [{ from: "project", file: join(project, ".deepagents", "policy.yaml") } as const] : [])
+  ...itemsOf(project, "policy").map(({ file, text }) => ({ from: "project", file: join(folder, file), text }) as const)
 ]
 
-const readOne = Effect.fnUntraced(function* ({ file, from }: PolicyFile) {
-  const text = yield* textOf(file)
+const readOne = Effect.fnUntraced(function* ({ file, from, text: trusted }: PolicyFile) {
+  const text = trusted ?? (yield* textOf(file))
   if (text === undefined) return []
   // Most users have no policy, so the module loads late.
   const { fromYaml } = yield* Effect.promise(() => import("../../../rules/Policy.ts"))

@@ -1,9 +1,8 @@
 /** MCP servers from the files of the user and of a trusted project. */
 import { homedir } from "node:os"
-import { join } from "node:path"
+import { join, resolve } from "node:path"
 import type { NodeServices } from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
@@ -13,7 +12,8 @@ import * as McpConfigFile from "../../../mcp/McpConfigFile.ts"
 import * as McpServers from "../../../mcp/McpServers.ts"
 import * as ToolSchema from "../../../models/ToolSchema.ts"
 import { oneLine } from "../../../support/text/untrusted.ts"
-import { type Places, userServers } from "./places.ts"
+import { itemsOf, type Project } from "./items.ts"
+import { type Places, textOf, userServers } from "./places.ts"
 import type { Authorization } from "./signIn.ts"
 
 export type Origin = "user" | "project"
@@ -50,32 +50,48 @@ const asking = (server: Server): Server => ({
   ...(server.sampling === "allow" ? { sampling: "ask" } : {})
 })
 
+/** A file of servers. */
+interface ServerFile {
+  readonly file: string
+  readonly origin: Origin
+  readonly text: string
+}
+
+/** The files of the user. */
+const userFiles = Effect.fnUntraced(function* (places: Places) {
+  const files = [
+    [join(homedir(), ".claude.json"), true],
+    [join(homedir(), ".cursor", "mcp.json"), false],
+    [userServers(places), false]
+  ] as const
+  const read = yield* Effect.forEach(
+    files,
+    Effect.fnUntraced(function* ([file, isMixed]) {
+      const whole = yield* Effect.orElseSucceed(textOf(file), () => "")
+      const text = whole !== undefined && isMixed ? serversOnly(whole) : whole
+      return text === undefined ? [] : [{ file, origin: "user", text } satisfies ServerFile]
+    })
+  )
+  return read.flat()
+})
+
 /**
  * Finds all servers. The later of two servers with one name counts. A wrong file is a problem that is reported, not a
  * failure.
  */
-export const findServers = Effect.fnUntraced(function* (places: Places, isTrusted: boolean) {
-  const fs = yield* FileSystem.FileSystem
-  const files: ReadonlyArray<readonly [file: string, origin: Origin, isMixed: boolean]> = [
-    [join(homedir(), ".claude.json"), "user", true],
-    [join(homedir(), ".cursor", "mcp.json"), "user", false],
-    [userServers(places), "user", false],
-    ...(isTrusted
-      ? ([
-          [join(places.project, ".cursor", "mcp.json"), "project", false],
-          [join(places.project, ".vscode", "mcp.json"), "project", false],
-          [join(places.project, ".mcp.json"), "project", false]
-        ] as const)
-      : [])
+export const findServers = Effect.fnUntraced(function* (places: Places, project: Project) {
+  const files: ReadonlyArray<ServerFile> = [
+    ...(yield* userFiles(places)),
+    ...itemsOf(project, "MCP server").map(({ file, text }): ServerFile => ({
+      file: resolve(places.project, file),
+      origin: "project",
+      text
+    }))
   ]
   const found = new Map<string, FoundServer>()
   const problems: Array<string> = []
-  for (const [file, origin, isMixed] of files) {
-    if (!(yield* Effect.orElseSucceed(fs.exists(file), () => false))) continue
-    const text = yield* Effect.orElseSucceed(fs.readFileString(file), () => "")
-    const given = isMixed ? serversOnly(text) : text
-    if (given === undefined) continue
-    const read = yield* Effect.result(McpConfigFile.parse(file, given, { workspace: places.project }))
+  for (const { file, origin, text } of files) {
+    const read = yield* Effect.result(McpConfigFile.parse(file, text, { workspace: places.project }))
     if (Result.isFailure(read)) {
       problems.push(read.failure.message)
       continue

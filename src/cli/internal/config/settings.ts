@@ -8,6 +8,7 @@ import { suggestion } from "../../../support/text/near.ts"
 import { fail, type Failure } from "../failure.ts"
 import { actions, keyName } from "../input/bindings.ts"
 import { themes } from "../render/themes.ts"
+import { itemsOf, type Project } from "./items.ts"
 import { type Places, projectSettings, textOf, userSettings } from "./places.ts"
 
 const positive = Schema.Finite.check(Schema.isGreaterThan(0))
@@ -122,9 +123,8 @@ const decoded = (
 const isRecord = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Reads the record of a JSON file. A missing file is empty. */
-export const readRecord = Effect.fnUntraced(function* (file: string) {
-  const text = yield* textOf(file)
+/** Reads the record of a JSON file from its text. Without a text it is empty. */
+const parseRecord = Effect.fnUntraced(function* (file: string, text: string | undefined) {
   const json = Result.try((): unknown => JSON.parse(text === undefined || text === "" ? "{}" : text))
   if (Result.isFailure(json)) {
     const why = json.failure instanceof Error ? json.failure.message : "it is no JSON"
@@ -133,8 +133,28 @@ export const readRecord = Effect.fnUntraced(function* (file: string) {
   return isRecord(json.success) ? json.success : yield* fail("usage", `${file}: expected an object of settings`)
 })
 
-const fileLayer = Effect.fnUntraced(function* (from: "user" | "project", file: string) {
-  const values = yield* decoded(yield* readRecord(file), (name) => `${file}: ${name}`)
+/** Reads the record of a JSON file. A missing file is empty. */
+export const readRecord = (file: string) => Effect.flatMap(textOf(file), (text) => parseRecord(file, text))
+
+/** Settings that a project can't make for its users: where their keys go, and what their keyboard does. */
+const ofUsersOnly: ReadonlySet<string> = new Set<Key>(["keys"])
+
+/** Refuses settings by which a project would reach the keys of its users. */
+const refuseAddresses = (file: string, record: { readonly [name: string]: unknown }): Effect.Effect<void, Failure> => {
+  const models = isRecord(record["models"]) ? Object.entries(record["models"]) : []
+  const addressed = models.flatMap(([name, facts]) =>
+    isRecord(facts) && Object.hasOwn(facts, "baseURL") ? [`models.${name}.baseURL`] : []
+  )
+  const [first] = [...addressed, ...Object.keys(record).filter((name) => ofUsersOnly.has(name))]
+  return first === undefined
+    ? Effect.void
+    : fail("usage", `${file}: ${brief(first)} can't be set by a project; set it in your own settings if you want it`)
+}
+
+const fileLayer = Effect.fnUntraced(function* (from: "user" | "project", file: string, text: string | undefined) {
+  const record = yield* parseRecord(file, text)
+  if (from === "project") yield* refuseAddresses(file, record)
+  const values = yield* decoded(record, (name) => `${file}: ${name}`)
   if (values.approvals === "yolo") {
     return yield* fail("usage", `${file}: approvals can't be "yolo" in a file; give --yolo, each time that you mean it`)
   }
@@ -173,17 +193,19 @@ export const choose = <K extends Key>(settings: Settings, key: K, value: NonNull
   [key]: { value, from: "flag", where: flag(key), before: settings[key] }
 })
 
-/** Reads and merges all settings. The file of a project counts only in a trusted folder. */
+/** Reads and merges all settings. The file of a project counts only once it is trusted. */
 export const readSettings = Effect.fnUntraced(function* (options: {
   readonly places: Places
   readonly flags: Values
-  readonly isTrusted: boolean
+  readonly project: Project
 }): Effect.fn.Return<Settings, Failure, FileSystem.FileSystem> {
-  const { flags, isTrusted, places } = options
+  const { flags, places, project } = options
   const layers: ReadonlyArray<Layer> = [
     { from: "default", where: () => "", values: defaults },
-    yield* fileLayer("user", userSettings(places)),
-    ...(isTrusted ? [yield* fileLayer("project", projectSettings(places))] : []),
+    yield* fileLayer("user", userSettings(places), yield* textOf(userSettings(places))),
+    ...(yield* Effect.forEach(itemsOf(project, "settings"), ({ text }) =>
+      fileLayer("project", projectSettings(places), text)
+    )),
     yield* environment(process.env),
     { from: "flag", where: flag, values: yield* decoded(flags, flag) }
   ]

@@ -1,21 +1,27 @@
-/** Trusted folders: only there the program reads agents, instructions, skills and settings of a project. */
-import { randomUUID } from "node:crypto"
+/** Trust of a project's items, by the hash of their content. */
+import { createHash, randomUUID } from "node:crypto"
 import { dirname, join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import { orFail } from "../failure.ts"
-import { type Places, trustFile } from "./places.ts"
+import { idOf, type Item, type Project } from "./items.ts"
+import { type Places, textOf, trustFile } from "./places.ts"
 import { readRecord } from "./settings.ts"
 
-/** Files of a project that influence an agent. */
-const brought = [
-  ".deepagents",
-  "AGENTS.md",
-  ".claude/agents",
-  ".mcp.json",
-  ".vscode/mcp.json",
-  ".cursor/mcp.json"
-] as const
+/** The answer of a person about an item, or that nobody decided on its present content. */
+export type State = "trusted" | "refused" | "new" | "changed"
+
+/** An item with its state. `before` is the last content that was trusted. */
+export interface Known {
+  readonly item: Item
+  readonly state: State
+  readonly before: string | undefined
+}
+
+/** The answers of a person about one folder: hashes by item. */
+type Answers = { readonly [id: string]: { readonly hash: string; readonly isTrusted: boolean } }
+
+const hashOf = ({ text }: Item): string => createHash("sha256").update(text).digest("hex")
 
 /** The real path of the folder, so that a link is the same folder. */
 const real = Effect.fnUntraced(function* ({ project }: Places) {
@@ -23,21 +29,86 @@ const real = Effect.fnUntraced(function* ({ project }: Places) {
   return yield* orFail("usage")(fs.realPath(project))
 })
 
-/** Lists the files of the folder that need trust. */
-export const bringsOf = Effect.fnUntraced(function* ({ project }: Places) {
-  const fs = yield* FileSystem.FileSystem
-  return yield* Effect.filter(brought, (name) => Effect.orElseSucceed(fs.exists(join(project, name)), () => false))
-})
+const isRecord = (value: unknown): value is { readonly [name: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
-export const isTrusted = Effect.fnUntraced(function* (places: Places) {
+/** Reads an answer. Ignores one without a hash. */
+const answerOf = (value: unknown): Answers[string] | undefined =>
+  isRecord(value) && typeof value["hash"] === "string"
+    ? { hash: value["hash"], isTrusted: value["isTrusted"] === true }
+    : undefined
+
+const answersOf = Effect.fnUntraced(function* (places: Places) {
   const folders = yield* readRecord(trustFile(places))
-  return folders[yield* real(places)] === true
+  const folder = yield* real(places)
+  const stored = Object.hasOwn(folders, folder) ? folders[folder] : undefined
+  return new Map(
+    Object.entries(isRecord(stored) ? stored : {}).flatMap(([id, value]) => {
+      const answer = answerOf(value)
+      return answer === undefined ? [] : [[id, answer] as const]
+    })
+  )
 })
 
-export const trust = Effect.fnUntraced(function* (places: Places) {
+/** The file with a content that was trusted, for the next diff. */
+const contentFile = ({ data }: Places, hash: string): string => join(data, "trusted", hash)
+
+/** Gives the state of each item. */
+export const statesOf = Effect.fnUntraced(function* (places: Places, items: ReadonlyArray<Item>) {
+  if (items.length === 0) return []
+  const answers = yield* answersOf(places)
+  return yield* Effect.forEach(
+    items,
+    Effect.fnUntraced(function* (item) {
+      const answer = answers.get(idOf(item))
+      const isSame = answer?.hash === hashOf(item)
+      const state: State =
+        answer === undefined
+          ? "new"
+          : isSame && item.problem === undefined
+            ? answer.isTrusted
+              ? "trusted"
+              : "refused"
+            : answer.isTrusted
+              ? "changed"
+              : "new"
+      const before =
+        state === "changed" && answer !== undefined ? yield* textOf(contentFile(places, answer.hash)) : undefined
+      return { item, state, before } satisfies Known
+    })
+  )
+})
+
+/** Stores the answer of the person about items. `undefined` forgets an earlier one. */
+export const answer = Effect.fnUntraced(function* (
+  places: Places,
+  items: ReadonlyArray<Item>,
+  isTrusted: boolean | undefined
+) {
+  if (items.length === 0) return
+  const folder = yield* real(places)
+  if (isTrusted === true) {
+    yield* Effect.forEach(items, (item) => makePrivate(contentFile(places, hashOf(item)), item.text), { discard: true })
+  }
+  const answers = new Map<string, unknown>(yield* answersOf(places))
+  for (const item of items) {
+    if (isTrusted === undefined) answers.delete(idOf(item))
+    else answers.set(idOf(item), { hash: hashOf(item), isTrusted })
+  }
   const file = trustFile(places)
-  const folders = { ...(yield* readRecord(file)), [yield* real(places)]: true }
+  const folders = { ...(yield* readRecord(file)), [folder]: Object.fromEntries(answers) }
   yield* writePrivate(file, `${JSON.stringify(folders, null, 2)}\n`)
+})
+
+/** Kinds that only restrict: a change that nobody trusts leaves the trusted content in force. */
+const restricting: ReadonlySet<string> = new Set(["policy"])
+
+/** What counts of a project by these states. */
+export const projectOf = (known: ReadonlyArray<Known>): Project => ({
+  items: known.flatMap(({ before, item, state }) =>
+    state === "trusted" ? [item] : before !== undefined && restricting.has(item.kind) ? [{ ...item, text: before }] : []
+  ),
+  left: known.flatMap(({ item, state }) => (state === "trusted" ? [] : [item]))
 })
 
 /** Writes a private temporary file, and moves it into place. */

@@ -31,21 +31,32 @@ const commandOf = (name: string, source: string): Command => {
   }
 }
 
+/** A command file that was read before. */
+interface CommandFile {
+  readonly name: string
+  readonly text: string
+}
+
 /**
- * Reads the command files of folders, with `description` and `argument-hint` in their front matter. The later folder
- * wins. A missing folder has no commands.
+ * Makes the commands of files, with `description` and `argument-hint` in their front matter: those of the folders, then
+ * the given ones. The later one of two with one name wins. A missing folder has no commands.
  */
-export const fileCommands = Effect.fnUntraced(function* (folders: ReadonlyArray<string>) {
+export const fileCommands = Effect.fnUntraced(function* (
+  folders: ReadonlyArray<string>,
+  given: ReadonlyArray<CommandFile>
+) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const found = new Map<string, Command>()
+  const files: Array<CommandFile> = []
   for (const folder of folders) {
     const names = yield* Effect.orElseSucceed(fs.readDirectory(folder), () => [])
-    for (const file of names.filter((name) => /^[\w-]+\.md$/.test(name)).toSorted()) {
+    for (const file of names.filter((name) => name.endsWith(".md")).toSorted()) {
       const text = yield* Effect.orElseSucceed(fs.readFileString(path.join(folder, file)), () => "")
-      const name = file.slice(0, -3)
-      if (text !== "" && text.length <= longest) found.set(name, commandOf(name, text))
+      files.push({ name: file.slice(0, -3), text })
     }
   }
-  return [...found.values()]
+  const fitting = [...files, ...given].filter(
+    ({ name, text }) => /^[\w-]+$/.test(name) && text !== "" && text.length <= longest
+  )
+  return [...new Map(fitting.map(({ name, text }) => [name, commandOf(name, text)])).values()]
 })

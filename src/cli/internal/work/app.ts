@@ -36,6 +36,8 @@ import { approvalsOf } from "../approvals/defaults.ts"
 import * as Assets from "../assets.ts"
 import { type Search, searchOf } from "../commands/search.ts"
 import { agentOf, type Agents, findAgents } from "../config/agents.ts"
+import { freeze } from "../config/frozen.ts"
+import { itemsOf, type Project, skillFolders } from "../config/items.ts"
 import { makeFolder, type Places, sessionsFile } from "../config/places.ts"
 import { compiled, network, policyFiles, readPolicies } from "../config/policies.ts"
 import { chooseModel, modelLayer } from "../config/providers.ts"
@@ -49,7 +51,8 @@ import * as Outside from "./outside.ts"
 export interface Context {
   readonly places: Places
   readonly settings: Settings
-  readonly isTrusted: boolean
+  /** What is trusted of the folder's own files. */
+  readonly project: Project
   readonly isDemo: boolean
   /** The open connections of a chat. Without them, each run connects anew. */
   readonly servers?: McpServers["Service"] | undefined
@@ -117,7 +120,7 @@ const web = (
 
 /** Connects to all servers until the scope ends, for all runs of a chat. */
 export const connected = Effect.fnUntraced(function* (context: Context) {
-  const { servers } = yield* findServers(context.places, context.isTrusted)
+  const { servers } = yield* findServers(context.places, context.project)
   if (servers.length === 0) return context
   const built = yield* Layer.build(serversLayer(context.places, servers))
   return { ...context, servers: ContextOf.get(built, McpServers) } satisfies Context
@@ -126,6 +129,7 @@ export const connected = Effect.fnUntraced(function* (context: Context) {
 /** Folders of skills. They are hidden, so that a search of the project does not find them. */
 const packaged = "/.skills/packaged"
 const users = "/.skills/user"
+const projects = "/.skills/project"
 
 const largeResults = "/large_results"
 const conversations = "/conversation_history"
@@ -134,31 +138,32 @@ const conversations = "/conversation_history"
 const mounts = [AgentHome.mountedAt, "/.skills", largeResults, conversations]
 
 /** The skill folders of an agent, by its own paths. */
-export const skillSources = ({ isTrusted, settings }: Context): ReadonlyArray<string> => [
+export const skillSources = ({ project, settings }: Context): ReadonlyArray<string> => [
   packaged,
   users,
   ...(settings.skills?.value ?? []).map((_, index) => `/.skills/${index}`),
   `${AgentHome.mountedAt}/skills`,
-  ...(isTrusted ? ["/.deepagents/skills"] : [])
+  ...skillFolders(project).map((folder) => join(projects, folder))
 ]
 
 /** The instruction and memory files of an agent, by its own paths. */
-export const memorySources = ({ isTrusted }: Context): ReadonlyArray<string> => [
+export const memorySources = ({ project }: Context): ReadonlyArray<string> => [
   `${AgentHome.mountedAt}/agent.md`,
-  ...(isTrusted ? ["/.deepagents/agent.md", "/AGENTS.md"] : [])
+  ...itemsOf(project, "instructions").map(({ file }) => `/${file}`)
 ]
 
 /** The files of a thread: the project, the agent's own folder, skills, large results, old conversations. */
 export const files = (context: Context, threadId: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { places, settings } = context
+      const { places, project, settings } = context
       const folder = (...names: ReadonlyArray<string>) => makeFolder(join(...names))
       const home = yield* folder(places.data, "home")
       const thread = yield* folder(places.data, "threads", threadId)
       const large = yield* folder(thread, "large_results")
       const history = yield* folder(thread, "conversation_history")
       const own = yield* folder(places.config, "skills")
+      const trusted = itemsOf(project, "skill").map(({ file, files = new Map() }) => ({ path: file, files }))
       const more = (settings.skills?.value ?? []).map((root, index) => [`/.skills/${index}`, readOnly(root)] as const)
       // The demo counts the files of the project, so its searches leave these folders out.
       const mount = (root: string) => {
@@ -172,6 +177,7 @@ export const files = (context: Context, threadId: string) =>
             [AgentHome.mountedAt]: mount(home),
             [packaged]: readOnly(Assets.skills),
             [users]: readOnly(own),
+            ...(trusted.length === 0 ? {} : { [projects]: readOnly(yield* freeze(places, trusted)) }),
             [largeResults]: mount(large),
             [conversations]: mount(history),
             ...Object.fromEntries(more)
@@ -191,16 +197,16 @@ export const sessions = (places: Places): Layer.Layer<SessionStore, Failure, Fil
   )
 
 export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn.Return<App, Failure, Services> {
-  const { isDemo, isTrusted, places, settings } = context
-  const agents = yield* findAgents(places, isTrusted)
+  const { isDemo, places, project, settings } = context
+  const agents = yield* findAgents(places, project)
   const chosen = yield* agentOf(agents, settings.agent?.value ?? "deep")
-  const servers = yield* findServers(places, isTrusted)
+  const servers = yield* findServers(places, project)
   const names = servers.servers.map(({ name }) => name)
   // The default agent has all servers. Agents of files name theirs.
   const file = chosen.origin === "program" && chosen.name === "deep" ? { ...chosen, mcp: names } : chosen
   const search = yield* searchOf(settings)
   const model = isDemo ? "demo:script" : (file.model ?? (yield* chooseModel(places, settings)))
-  const policies = yield* readPolicies(policyFiles(places, isTrusted))
+  const policies = yield* readPolicies(policyFiles(places, project))
   const tools = [FetchUrl.make({ robots: true }), WebSearch.make(), ...Git.make()]
   const all = [...FileTools.make({ execute: true }), ...tools]
   const policy = yield* compiled(policies, all)

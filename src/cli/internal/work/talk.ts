@@ -9,6 +9,7 @@ import { SessionStore } from "../../../core/SessionStore.ts"
 import { visible } from "../../../support/text/untrusted.ts"
 import { chat } from "../chat/open.ts"
 import { login } from "../commands/setupCommands.ts"
+import { itemsOf } from "../config/items.ts"
 import { userSettings } from "../config/places.ts"
 import { keyed, ollama } from "../config/providers.ts"
 import { choose, readRecord } from "../config/settings.ts"
@@ -24,6 +25,7 @@ import { hold } from "./hold.ts"
 import { mcpInChat } from "./mcpInChat.ts"
 import { setupInChat } from "./setupInChat.ts"
 import * as Threads from "./threads.ts"
+import { trustInChat } from "./trustInChat.ts"
 
 type Chosen =
   | { readonly _tag: "key"; readonly name: string }
@@ -112,13 +114,8 @@ export const talk = Effect.fnUntraced(
       return yield* setupOf(made)
     })
     const node = yield* Effect.context<Services>()
-    const commands = yield* fileCommands([
-      join(places.config, "commands"),
-      ...(context.isTrusted
-        ? [join(places.project, ".claude", "commands"), join(places.project, ".deepagents", "commands")]
-        : [])
-    ])
-    const fixed = [...(yield* setupInChat(context)), ...commands]
+    const commands = yield* fileCommands([join(places.config, "commands")], itemsOf(context.project, "command"))
+    const fixed = [...(yield* setupInChat(context)), yield* trustInChat(context), ...commands]
     const ofServers = yield* mcpInChat(context)
     const all = yield* keyed(places)
     const refused = new Set<string>()

@@ -1,0 +1,228 @@
+/** Items of a project that an agent would follow or run: each is read once, and trusted by its content. */
+import { dirname, join, relative, sep } from "node:path"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import { isObject, type Json } from "../../../core/Json.ts"
+import { toJson } from "../../../support/json/jsonc.ts"
+
+/** A file of a skill. */
+export interface SkillFile {
+  readonly bytes: Uint8Array
+  readonly isProgram: boolean
+}
+
+/** `text` is the whole content: it is shown, hashed and used. `gist` tells its effect on one line. */
+export interface Item {
+  readonly kind: string
+  readonly name: string
+  /** Relative to the folder of the project, or absolute for files above it. */
+  readonly file: string
+  readonly text: string
+  readonly gist?: string | undefined
+  /** The files of a skill, by their paths in its folder. */
+  readonly files?: ReadonlyMap<string, SkillFile> | undefined
+  /** Why it can't be trusted. */
+  readonly problem?: string | undefined
+}
+
+/** The name of an item among all items of its project. */
+export const idOf = ({ file, kind, name }: Item): string => `${kind} ${name} (${file})`
+
+/** Limits of one item. */
+const limits = { bytes: 1_000_000, skillBytes: 5_000_000, skillFiles: 200 } as const
+
+/** Reads files of one folder. Links that lead out of it, and special files, are not there. */
+export interface Reader {
+  readonly bytes: (path: string) => Effect.Effect<Uint8Array | undefined>
+  /** The text of a file; `undefined` if there is no such file, or if it is too large. */
+  readonly text: (path: string) => Effect.Effect<string | undefined>
+  /** The names in a folder, sorted. */
+  readonly names: (path: string) => Effect.Effect<ReadonlyArray<string>>
+  readonly isFolder: (path: string) => Effect.Effect<boolean>
+  readonly isProgram: (path: string) => Effect.Effect<boolean>
+}
+
+/** Makes a reader of a folder. */
+const readerOf = Effect.fnUntraced(function* (root: string) {
+  const fs = yield* FileSystem.FileSystem
+  const real = yield* Effect.orElseSucceed(fs.realPath(root), () => root)
+  /** The real path inside of the folder, with its facts. */
+  const inside = (path: string) =>
+    Effect.gen(function* () {
+      const found = yield* fs.realPath(join(real, path))
+      const isInside = found === real || found.startsWith(real.endsWith(sep) ? real : real + sep)
+      return isInside ? { path: found, info: yield* fs.stat(found) } : undefined
+    }).pipe(Effect.orElseSucceed(() => undefined))
+  const bytes = Effect.fnUntraced(function* (path: string) {
+    const found = yield* inside(path)
+    if (found === undefined || found.info.type !== "File" || found.info.size > limits.skillBytes) return undefined
+    return Option.getOrUndefined(yield* Effect.option(fs.readFile(found.path)))
+  })
+  return {
+    bytes,
+    text: (path) =>
+      Effect.map(bytes(path), (read) =>
+        read === undefined || read.length > limits.bytes ? undefined : new TextDecoder().decode(read)
+      ),
+    names: (path) =>
+      Effect.flatMap(inside(path), (found) =>
+        found?.info.type === "Directory"
+          ? Effect.orElseSucceed(
+              Effect.map(fs.readDirectory(found.path), (names) => names.toSorted()),
+              () => []
+            )
+          : Effect.succeed([])
+      ),
+    isFolder: (path) => Effect.map(inside(path), (found) => found?.info.type === "Directory"),
+    isProgram: (path) => Effect.map(inside(path), (found) => ((found?.info.mode ?? 0) & 0o111) !== 0)
+  } satisfies Reader
+})
+
+/** Finds the items of one kind. */
+type Find = (folder: Reader) => Effect.Effect<ReadonlyArray<Item>>
+
+const lines = (text: string): string => `${text.trimEnd().split("\n").length} lines`
+
+/** A whole file as one item. */
+const fileItem =
+  (kind: string, file: string): Find =>
+  (folder) =>
+    Effect.map(folder.text(file), (text) =>
+      text === undefined ? [] : [{ kind, name: file, file, text, gist: lines(text) }]
+    )
+
+/** Each Markdown file of a folder as an item. */
+const markdownItems =
+  (kind: string, at: string): Find =>
+  (folder) =>
+    Effect.gen(function* () {
+      const names = (yield* folder.names(at)).filter((name) => name.endsWith(".md"))
+      const found = yield* Effect.forEach(names, (name) => fileItem(kind, `${at}/${name}`)(folder))
+      return found.flat().map((item) => ({ ...item, name: item.file.slice(at.length + 1, -3) }))
+    })
+
+const parseJson = (text: string): Json | undefined =>
+  Result.getOrUndefined(Result.try((): Json => JSON.parse(toJson(text))))
+
+/** The command line or the address of a server. */
+const gistOf = (entry: Json): string => {
+  if (!isObject(entry)) return ""
+  const { args, command, url } = entry
+  const words = [command, ...(Array.isArray(args) ? args : [])].filter((word) => typeof word === "string")
+  return typeof url === "string" ? `connects to ${url}` : `runs ${words.join(" ")}`
+}
+
+/** Each server of a file as an item, whose text is a file with this server alone. */
+const serverItems =
+  (file: string): Find =>
+  (folder) =>
+    Effect.map(folder.text(file), (text) => {
+      if (text === undefined) return []
+      const kind = "MCP server"
+      const json = parseJson(text)
+      if (!isObject(json)) return [{ kind, name: "*", file, text }]
+      return ["mcpServers", "servers"].flatMap((key) => {
+        const listed = json[key]
+        return Object.entries(isObject(listed) ? listed : {}).map(([name, entry]): Item => {
+          const inputs = JSON.stringify(entry).includes("${input:") ? { inputs: json["inputs"] ?? [] } : {}
+          const alone = JSON.stringify({ [key]: { [name]: entry }, ...inputs }, null, 2)
+          return { kind, name, file, text: alone, gist: gistOf(entry) }
+        })
+      })
+    })
+
+/** A text as it is, other bytes in base64. */
+const shownText = (bytes: Uint8Array): string => {
+  const text = new TextDecoder().decode(bytes)
+  return /[\uFFFD\0]/.test(text) ? `(base64) ${Buffer.from(bytes).toString("base64")}` : text
+}
+
+/** Reads a folder with all below it. `undefined` if it has too much. */
+const readTree = Effect.fnUntraced(function* (folder: Reader, at: string) {
+  const files = new Map<string, SkillFile>()
+  let size = 0
+  const open = [at]
+  for (let path = open.pop(); path !== undefined; path = open.pop()) {
+    for (const name of yield* folder.names(path)) {
+      const file = `${path}/${name}`
+      if (yield* folder.isFolder(file)) {
+        // A link to a folder above would never end.
+        if (file.split("/").length < at.split("/").length + 8) open.push(file)
+        continue
+      }
+      const bytes = yield* folder.bytes(file)
+      if (bytes === undefined) continue
+      size += bytes.length
+      if (size > limits.skillBytes || files.size >= limits.skillFiles) return undefined
+      files.set(relative(at, file), { bytes, isProgram: yield* folder.isProgram(file) })
+    }
+  }
+  return new Map([...files].toSorted(([left], [right]) => (left < right ? -1 : 1)))
+})
+
+/** Each skill of a folder as an item, with all its files. */
+const skillItems =
+  (at: string): Find =>
+  (folder) =>
+    Effect.gen(function* () {
+      const items: Array<Item> = []
+      for (const name of yield* folder.names(at)) {
+        const file = `${at}/${name}`
+        if (!(yield* folder.isFolder(file))) continue
+        const files = yield* readTree(folder, file)
+        const item = { kind: "skill", name, file }
+        if (files === undefined) {
+          const problem = `it has more than ${limits.skillFiles} files, or more than 5 MB`
+          items.push({ ...item, text: "", problem })
+        } else if (files.has("SKILL.md")) {
+          const parts = [...files].map(
+            ([path, { bytes, isProgram }]) =>
+              `── ${path}, ${bytes.length} bytes${isProgram ? ", a program" : ""}\n${shownText(bytes)}`
+          )
+          items.push({ ...item, files, text: parts.join("\n"), gist: `${files.size} files` })
+        }
+      }
+      return items
+    })
+
+/** The kinds of items, with the files that have them. Of two with one name, the later one counts. */
+const sources: ReadonlyArray<Find> = [
+  fileItem("settings", ".deepagents/config.json"),
+  fileItem("policy", ".deepagents/policy.yaml"),
+  fileItem("instructions", ".deepagents/agent.md"),
+  fileItem("instructions", "AGENTS.md"),
+  markdownItems("agent", ".claude/agents"),
+  markdownItems("agent", ".deepagents/agents"),
+  markdownItems("command", ".claude/commands"),
+  markdownItems("command", ".deepagents/commands"),
+  skillItems(".deepagents/skills"),
+  serverItems(".cursor/mcp.json"),
+  serverItems(".vscode/mcp.json"),
+  serverItems(".mcp.json")
+]
+
+/** Reads all items of a project, once. */
+export const findItems = Effect.fnUntraced(function* (project: string) {
+  const folder = yield* readerOf(project)
+  return (yield* Effect.forEach(sources, (find) => find(folder), { concurrency: 4 })).flat()
+})
+
+/** The trusted items of a project. Nothing else of it is read. */
+export interface Project {
+  readonly items: ReadonlyArray<Item>
+  /** Items that are left out. */
+  readonly left: ReadonlyArray<Item>
+}
+
+export const noProject: Project = { items: [], left: [] }
+
+/** The trusted items of a kind. */
+export const itemsOf = ({ items }: Project, kind: string): ReadonlyArray<Item> =>
+  items.filter((item) => item.kind === kind)
+
+/** The folders of skills, relative to the folder of the frozen ones. */
+export const skillFolders = (project: Project): ReadonlyArray<string> => [
+  ...new Set(itemsOf(project, "skill").map(({ file }) => dirname(file)))
+]
