@@ -86,7 +86,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
     reasons: reasoning !== undefined || isReasoning(model),
     efforts: known?.efforts,
     serverTools: options.serverTools,
-    strictTools: options.strictTools
+    strictTools: options.strictTools,
+    hasCacheKey: targetOf(options) !== "other"
   }
   return ChatModel.of({
     modelId: model,

@@ -60,6 +60,11 @@ export interface Options extends Connection, Overrides, Parameters {
   readonly thinkTags?: "auto" | "prefilled" | "off" | undefined
   /** Holds arguments to the schemas of their tools, for servers that have a strict mode. */
   readonly strictTools?: boolean | undefined
+  /**
+   * Marks the prompt for Claude's cache, as gateways hand it on: without marks they cache nothing of Claude's. Default: true
+   * for Claude at OpenRouter and LiteLLM.
+   */
+  readonly cacheMarks?: boolean | undefined
   /** Parameters of the API or the server that have no option here, by its names: `{ top_k: 20 }`. */
   readonly parameters?: JsonObject | undefined
 }
@@ -112,7 +117,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
     parameters: [jsonOf(options), parameters],
     ways: { ...ways, audio: ways.audio && (!isOpenAi || model.includes("audio")) },
     efforts,
-    strictTools: options.strictTools
+    strictTools: options.strictTools,
+    isMarked: options.cacheMarks ?? ways.cacheMarks?.test(model)
   }
   return ChatModel.of({
     modelId: model,

@@ -162,6 +162,32 @@ describe("OpenAI's codecs: any history is valid on the wire", () => {
   })
 })
 
+it("the requests of a conversation share the key of a cache, and parameters win over it", () => {
+  const keyOf = (
+    messages: ReadonlyArray<Message.Message>,
+    over: Parameters<typeof request>[1] = {},
+    cacheKey?: string
+  ) => {
+    const write = makeResponsesWriter({
+      provider: "openai",
+      model,
+      parameters: cacheKey === undefined ? [] : [{ promptCacheKey: cacheKey }],
+      reasons: true,
+      efforts: undefined,
+      hasCacheKey: true
+    })
+    return Result.getOrThrow(write(request(messages, { systemPrompt: "Be brief.", ...over }))).body.prompt_cache_key
+  }
+  const hello = Message.human("Hello")
+  const first = keyOf([hello])
+  assert.match(first ?? "", /^deepagents-[\da-z-]+$/)
+  assert.strictEqual(keyOf([hello, Message.ai("Hi"), Message.human("And?")]), first)
+  assert.notStrictEqual(keyOf([Message.human("Hi")]), first)
+  assert.strictEqual(keyOf([hello], {}, "mine"), "mine")
+  assert.strictEqual(keyOf([hello], { parameters: { prompt_cache_key: null } }), undefined)
+  assert.strictEqual(keyOf([hello], { purpose: "summary" }), undefined)
+})
+
 describe("OpenAI's codecs: chunks may be cut anywhere", () => {
   const essence = ({ message: done, parts }: Outcome) => {
     const text = parts.map((part) => (part._tag === "TextDelta" ? part.text : "")).join("")

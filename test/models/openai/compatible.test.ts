@@ -35,6 +35,41 @@ const text = (value: string) => [
 ]
 
 describe("OpenAiCompatibleChatModel", () => {
+  it.live("marks the prompt for Claude's cache where a gateway hands the marks on", () =>
+    Effect.gen(function* () {
+      const server = yield* Server.make
+      const asked = request(
+        [
+          Message.human("Find it."),
+          Message.ai("", { toolCalls: [{ id: "c1", name: "search", arguments: { q: "a" } }] }),
+          Message.tool("found", { toolCallId: "c1", toolName: "search" }),
+          Message.ai("Here."),
+          Message.human("And then?")
+        ],
+        { systemPrompt: "You search.", tools: [tool] }
+      )
+      const send = Effect.fnUntraced(function* (options: Partial<OpenAiCompatibleChatModel.Options>) {
+        server.reply(Server.chunks([...text("ok"), usageChunk()]))
+        yield* ask(compatible(server, options), asked)
+        const messages: ReadonlyArray<{ readonly content: unknown }> = server.seen.at(-1)!.body.messages
+        return messages.map(({ content }) => content)
+      })
+      const mark = (said: string) => [{ type: "text", text: said, cache_control: { type: "ephemeral" } }]
+      const marked = [mark("You search."), "Find it.", null, mark("found"), "Here.", mark("And then?")]
+      const claude = "anthropic/claude-sonnet-5.5"
+      assert.deepStrictEqual(yield* send({ provider: "openrouter", model: claude }), marked)
+      assert.deepStrictEqual(yield* send({ provider: "litellm", model: "bedrock/claude-opus-5" }), marked)
+      assert.deepStrictEqual(yield* send({ model: "our-claude", cacheMarks: true }), marked)
+      for (const plain of [
+        { provider: "openrouter", model: claude, cacheMarks: false },
+        { provider: "openrouter", model: "openai/gpt-5" },
+        { model: claude }
+      ]) {
+        assert.notInclude(JSON.stringify(yield* send(plain)), "cache_control")
+      }
+    })
+  )
+
   it.live("streams text and counts what was used", () =>
     Effect.gen(function* () {
       const server = yield* Server.make

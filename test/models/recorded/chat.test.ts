@@ -120,7 +120,8 @@ describe("any history is valid for each server", () => {
               model: "a-model",
               parameters: level === undefined ? [] : [{ thinking: level }],
               ways: own,
-              efforts: taken
+              efforts: taken,
+              isMarked: own.cacheMarks !== undefined
             })
             const written = write(request(messages, { tools, toolChoice, systemPrompt: "Be brief." }))
             assert.deepStrictEqual(rules[name]!(Result.getOrThrow(written).body), [])

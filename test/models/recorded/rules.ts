@@ -108,6 +108,26 @@ const generic: Rules = (body) =>
     )
   })
 
+/** Gateways to Claude take marks on texts, at most four, and none on an empty one. Without them, all is as elsewhere. */
+const marked =
+  (rules: Rules): Rules =>
+  (body) => {
+    const marks = partsOf(body).filter((part) => part.cache_control !== undefined)
+    const plain = (content: Any): Any => {
+      if (!Array.isArray(content)) return content
+      const parts = content.map(({ cache_control: _, ...part }: Any) => part)
+      return parts.length === 1 && parts[0].type === "text" ? parts[0].text : parts
+    }
+    const messages = body.messages.map((message: Any) => ({ ...message, content: plain(message.content) }))
+    return [
+      ...(marks.length > 4 ? ["A maximum of 4 blocks with cache_control may be provided"] : []),
+      ...marks.flatMap(({ text, type }) =>
+        type === "text" && text !== "" ? [] : ["cache_control cannot be set for empty text blocks"]
+      ),
+      ...rules({ ...body, messages })
+    ]
+  }
+
 const pictures = only("text", "image_url")
 
 const usage = "stream_options"
@@ -150,7 +170,12 @@ export const rules: Readonly<Record<string, Rules>> = {
     noForeignReasoning("reasoning"),
     fields(usage, "max_completion_tokens", "reasoning_effort")
   ),
-  openrouter: all(generic, only("text", "image_url", "file", "input_audio"), fields(usage, "max_tokens", "reasoning")),
+  openrouter: marked(
+    all(generic, only("text", "image_url", "file", "input_audio"), fields(usage, "max_tokens", "reasoning"))
+  ),
+  litellm: marked(
+    all(generic, only("text", "image_url", "file", "input_audio"), fields(usage, "max_tokens", "reasoning_effort"))
+  ),
   "lm-studio": all(generic, pictures, fields(usage, "max_tokens", "reasoning_effort")),
   "llama-server": all(generic, pictures, fields(usage, "max_tokens", "reasoning_effort", "chat_template_kwargs")),
   vllm: all(generic, pictures, fields(usage, "max_tokens", "reasoning_effort", "chat_template_kwargs"))

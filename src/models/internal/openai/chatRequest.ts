@@ -30,6 +30,7 @@ import { type Effort, isUnheard, type ThinkingLevel, withThinking } from "../tur
 import type { ToolNames } from "../turn/toolNames.ts"
 import { wellFormed } from "../turn/wellFormed.ts"
 import { listOf, objectOf, stringOf } from "../wire/read.ts"
+import { markConversation } from "./cacheMarks.ts"
 import { inContent } from "./chatDecode.ts"
 import { audioFormat, fileName, imageUrl, isPdf, readsFileId, readsImage } from "./media.ts"
 import { commonNames, overlay, type WireNames } from "./parameters.ts"
@@ -48,6 +49,8 @@ export interface ChatSettings {
   readonly efforts: ReadonlyArray<Effort> | undefined
   /** Holds arguments to the schemas of their tools, where those can be. */
   readonly strictTools?: boolean | undefined
+  /** Marks the prompt for Claude's cache. */
+  readonly isMarked?: boolean | undefined
 }
 
 const reserved = new Set(["model", "messages", "stream", "tools", "tool_choice", "n"])
@@ -247,9 +250,11 @@ export const makeChatWriter = (settings: ChatSettings) => {
         type: "function",
         function: definition
       }))
+      const messages: ReadonlyArray<ChatCompletionMessageParam> =
+        prompt === "" ? conversation : [{ role: "system", content: prompt }, ...conversation]
       const body = Object.assign({}, parameters, {
         model: settings.model,
-        messages: prompt === "" ? conversation : [{ role: "system" as const, content: prompt }, ...conversation],
+        messages: [...(settings.isMarked === true ? markConversation(messages) : messages)],
         ...(tools.length === 0 ? {} : { tools, ...(plea === undefined ? choice(request, names) : {}) }),
         stream: true as const
       })

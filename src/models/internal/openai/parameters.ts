@@ -21,7 +21,10 @@ export interface Parameters {
   readonly parallelToolCalls?: boolean | undefined
   /** The processing tier. Default: the project's own. */
   readonly serviceTier?: "auto" | "default" | "flex" | "scale" | "priority" | "fast" | undefined
-  /** Requests with the same key are sent to the same cache. */
+  /**
+   * Requests with the same key are sent to the same cache. Default of `OpenAiChatModel` at OpenAI and Azure: a hash of
+   * the beginning of the conversation.
+   */
   readonly promptCacheKey?: string | undefined
   /** The lifetime of the prompt cache. Default: the API's own. */
   readonly promptCacheRetention?: "in_memory" | "24h" | undefined

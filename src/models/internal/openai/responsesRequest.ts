@@ -1,4 +1,5 @@
 /** Writes a request for OpenAI's Responses API. */
+import * as Hash from "effect/Hash"
 import * as Result from "effect/Result"
 import type {
   FunctionTool,
@@ -9,6 +10,7 @@ import type {
 } from "openai/resources/responses/responses"
 import { type ModelRequest, turnPurpose } from "../../../core/ChatModel.ts"
 import type { JsonObject } from "../../../core/Json.ts"
+import * as Message from "../../../core/Message.ts"
 import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../turn/normalize.ts"
 import { type Effort, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
@@ -35,6 +37,8 @@ export interface ResponsesSettings {
   readonly strictTools?: boolean | undefined
   /** Tools that the provider runs itself. */
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
+  /** Sends the requests of a conversation to the same cache. */
+  readonly hasCacheKey?: boolean | undefined
 }
 
 /** Facts for writing a history. `stored` means that the provider keeps its items and finds them by id. */
@@ -206,6 +210,13 @@ const itemsOf = (turn: Turn, writing: Writing): ReadonlyArray<ResponseInputItem>
   }
 }
 
+/** The key of a conversation: a hash of its beginning, which all requests of its runs share. */
+const cacheKeyOf = ({ messages, systemPrompt }: ModelRequest): JsonObject => {
+  const first = messages.find(({ role }) => role === "human")
+  const said = first === undefined ? "" : Message.text(first)
+  return { prompt_cache_key: `deepagents-${Hash.string(`${systemPrompt}\n${said}`).toString(36)}` }
+}
+
 /** Reports whether a turn of this model shows that it reasons. */
 const didReason = (turn: Turn, settings: ResponsesSettings): boolean =>
   turn.role === "ai" &&
@@ -242,7 +253,8 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
     if (input.length === 0) input.push({ role: "user", content: placeholders.emptyMessage.text })
     const { format, lost, restore } = outputFormat(request.outputSchema)
     const text = format === undefined ? [] : [{ text: { format: { type: "json_schema", ...format } } }]
-    const told = withThinking([...settings.parameters, ...text, request.parameters], thinking)
+    const cache = settings.hasCacheKey === true && request.purpose === turnPurpose ? [cacheKeyOf(request)] : []
+    const told = withThinking([...cache, ...settings.parameters, ...text, request.parameters], thinking)
     return Result.map(overlay(told, names, reserved), (parameters) => {
       const own = definitions.flatMap(
         ({ description, name, parameters: schema, strict = false }): Array<FunctionTool> =>

@@ -33,6 +33,8 @@ export interface Ways {
   readonly forcedTools: boolean
   /** Models that support an answer in a schema beside tools. Others answer by a tool call. */
   readonly native?: RegExp | undefined
+  /** Models whose prompts are marked for a cache, in Claude's form. */
+  readonly cacheMarks?: RegExp | undefined
   /** The form of the parameter for thinking. */
   readonly thinking: "effort" | "google" | "reasoning" | "toggle" | "deepseek" | "template"
 }
@@ -100,7 +102,7 @@ export const servers: ReadonlyArray<Server> = [
     baseURL: "https://openrouter.ai/api/v1",
     key: "OPENROUTER_API_KEY",
     firstModel: "anthropic/claude-sonnet-5.5",
-    ways: { ...plain, thinking: "reasoning" }
+    ways: { ...plain, cacheMarks: /^~?anthropic\//, thinking: "reasoning" }
   },
   {
     name: "xai",
@@ -163,6 +165,13 @@ export const servers: ReadonlyArray<Server> = [
     assumed: { contextWindowTokens: 131_072 }
   },
   gemini,
+  {
+    // A gateway to models of many providers, which reports no cost in its answers.
+    name: "litellm",
+    baseURL: "http://localhost:4000/v1",
+    key: "LITELLM_API_KEY",
+    ways: { ...plain, cacheMarks: /claude/ }
+  },
   local("lm-studio", 1234, "effort"),
   local("llama-server", 8080, "template"),
   local("vllm", 8000, "template")
