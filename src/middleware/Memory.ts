@@ -27,7 +27,7 @@ import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Attached from "../support/effect/attached.ts"
-import { head, oneLine, quote, visible } from "../support/text/untrusted.ts"
+import { head, oneLine, quote, visible, withoutComments } from "../support/text/untrusted.ts"
 import { countProblem } from "./internal/limits.ts"
 import * as shapes from "./internal/shapes.ts"
 
@@ -68,19 +68,6 @@ interface Known {
   /** The last system prompt with the memory section: one string for as long as both are the same. */
   base: string
   prompt: string
-}
-
-/** Removes HTML comments. An unclosed comment is text. */
-const withoutComments = (text: string): string => {
-  let kept = ""
-  let from = 0
-  for (;;) {
-    const start = text.indexOf("<!--", from)
-    const end = start < 0 ? -1 : text.indexOf("-->", start + 4)
-    if (end < 0) return kept + text.slice(from)
-    kept += text.slice(from, start)
-    from = end + 3
-  }
 }
 
 const guidance = (sources: ReadonlyArray<string>): string =>

@@ -66,7 +66,7 @@ describe("a new tool is known by its annotations", () => {
 
   it.effect("to the agents of the program that change nothing", () =>
     Effect.gen(function* () {
-      const { agents } = yield* findAgents({ config: "/none", project: "/none", data: "/none" }, noProject)
+      const { agents } = yield* findAgents({ config: "/none", project: "/none", data: "/none" }, noProject, [])
       const compileAll = Effect.forEach(agents, (agent) => AgentFile.compile(agent, { agents, tools }))
       const [deep, ...readers] = (yield* compileAll).map(Agent.toolNames)
       assert.deepStrictEqual([deep?.has("rename_symbol"), deep?.has("outline")], [true, true])

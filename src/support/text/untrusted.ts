@@ -44,3 +44,16 @@ export const head = (text: string, maxBytes: number): string => {
   const end = text.lastIndexOf("\n", read)
   return text.slice(0, end > 0 ? end : read)
 }
+
+/** Removes HTML comments. An unclosed comment is text. */
+export const withoutComments = (text: string): string => {
+  let kept = ""
+  let from = 0
+  for (;;) {
+    const start = text.indexOf("<!--", from)
+    const end = start < 0 ? -1 : text.indexOf("-->", start + 4)
+    if (end < 0) return kept + text.slice(from)
+    kept += text.slice(from, start)
+    from = end + 3
+  }
+}

@@ -1,10 +1,12 @@
 /** Handles each key, line and choice of a person. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import { Approvals } from "../../../core/Approval.ts"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
 import * as Slash from "../slash/table.ts"
 import * as External from "./external.ts"
 import type { Said } from "./options.ts"
+import { makeRunCommand } from "./runCommand.ts"
 import { shell } from "./shell.ts"
 import type { Intent } from "./state.ts"
 import { interrupt, leave, queueMessage, say, sendQueue, showFacts, type Talk } from "./turns.ts"
@@ -27,8 +29,15 @@ const runCommand = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, line: st
     return yield* works.begin(
       `/${name}`,
       // Unwrapped, as a listing is: it may be an address.
-      own.run(argument, (text) =>
-        ui.parts([{ kind: "code", language: "", text: clean(text), isFirst: true, more: false }])
+      own.run(
+        argument,
+        (text) => ui.parts([{ kind: "code", language: "", text: clean(text), isFirst: true, more: false }]),
+        makeRunCommand((request) =>
+          Effect.provide(
+            Approvals.use(({ decide }) => decide(request)),
+            room.desk.layer
+          )
+        )
       )
     )
   }

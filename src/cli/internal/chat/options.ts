@@ -38,6 +38,9 @@ export type Said =
   | { readonly _tag: "Show"; readonly markdown: string }
   | { readonly _tag: "Send"; readonly input: string | HumanMessage }
 
+/** Runs a command for a slash command, after the same approval as the agent's own. Gives its output. */
+export type RunCommand = (command: string) => Effect.Effect<string, Problem>
+
 /**
  * A slash command from a file, an MCP prompt or the program. It replaces a command of the chat with the same name.
  * `argument` describes the text behind the name. `note` shows a line while the command runs.
@@ -46,7 +49,7 @@ export interface Command {
   readonly name: string
   readonly description: string
   readonly argument?: string | undefined
-  readonly run: (argument: string, note: (text: string) => void) => Effect.Effect<Said, Problem>
+  readonly run: (argument: string, note: (text: string) => void, runCommand: RunCommand) => Effect.Effect<Said, Problem>
 }
 
 /** A model or an agent to choose from. */
@@ -74,6 +77,10 @@ export interface Options<out E, out R> {
   readonly models?: ReadonlyArray<Choice> | undefined
   /** The current commands. They may change while the chat runs. */
   readonly commands?: (() => ReadonlyArray<Command>) | undefined
+  /** The instruction files in the agent's prompt. */
+  readonly instructions?:
+    | ReadonlyArray<{ readonly path: string; readonly bytes: number; readonly isWhole: boolean }>
+    | undefined
   readonly mode?: Mode | undefined
   /** The limits of a run: US dollars and tokens. */
   readonly limits?: { readonly cost?: number | undefined; readonly tokens?: number | undefined } | undefined

@@ -125,7 +125,7 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
   const isLooking = (yield* stdio.stderrIsTerminal) && !options.json
   const output = options.outputSchema === undefined ? undefined : yield* readSchema(options.outputSchema)
   const asked = unattended(app.context)
-  for (const problem of app.servers.problems) yield* tell(`! ${visible(problem)}`)
+  for (const problem of app.problems) yield* tell(`! ${visible(problem)}`)
   const agent = yield* app.agent({ mode: asked === undefined ? "suspend" : "ask", output })
   const journal = Sessions.journalWith({ busy: "refuse", parts: true })
   const result = yield* Effect.scoped(

@@ -12,6 +12,7 @@ import { forgetKey, keepKey } from "../config/credentials.ts"
 import * as Providers from "../config/providers.ts"
 import { fail, orFail } from "../failure.ts"
 import { canAsk, print, printJson, table, tell } from "../output.ts"
+import { pluginsOf } from "../project/brought.ts"
 import { type Context, files, skillSources } from "../work/app.ts"
 
 export const models = Effect.fnUntraced(function* ({ places, settings }: Context, asJson: boolean) {
@@ -85,8 +86,13 @@ export const logout = Effect.fnUntraced(function* ({ places }: Context, name: st
   return yield* tell(wasThere ? "Forgotten." : `No key was kept for ${name}.`)
 })
 
-export const agents = Effect.fnUntraced(function* ({ places, project }: Context, asJson: boolean) {
-  const found = yield* Agents.findAgents(places, project)
+const findAgents = Effect.fnUntraced(function* (context: Context) {
+  const { plugins } = yield* pluginsOf(context)
+  return yield* Agents.findAgents(context.places, context.project, plugins)
+})
+
+export const agents = Effect.fnUntraced(function* (context: Context, asJson: boolean) {
+  const found = yield* findAgents(context)
   if (asJson) {
     return yield* printJson({
       agents: found.agents,
@@ -100,8 +106,8 @@ export const agents = Effect.fnUntraced(function* ({ places, project }: Context,
   return undefined
 })
 
-export const agent = Effect.fnUntraced(function* ({ places, project }: Context, name: string) {
-  const found = yield* Agents.agentOf(yield* Agents.findAgents(places, project), name)
+export const agent = Effect.fnUntraced(function* (context: Context, name: string) {
+  const found = yield* Agents.agentOf(yield* findAgents(context), name)
   const { prompt, ...rest } = found
   const fields = Object.entries(rest).map(([field, value]) => [
     field,
@@ -112,7 +118,7 @@ export const agent = Effect.fnUntraced(function* ({ places, project }: Context, 
 
 /** Lists the skills of an agent. */
 export const scanned = (context: Context) =>
-  orFail("failed")(Effect.provide(Skills.scan(skillSources(context)), files(context, "skills")))
+  orFail("failed")(Effect.provide(Effect.flatMap(skillSources(context), Skills.scan), files(context, "skills")))
 
 export const skills = Effect.fnUntraced(function* (context: Context, asJson: boolean) {
   const found = yield* scanned(context)

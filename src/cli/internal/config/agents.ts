@@ -8,10 +8,12 @@ import * as AgentFile from "../../../agents/AgentFile.ts"
 import * as Prompts from "../../../agents/Prompts.ts"
 import { suggestion } from "../../../support/text/near.ts"
 import { fail } from "../failure.ts"
+import { smallFile } from "../project/folders.ts"
+import type { Plugin } from "../project/plugins.ts"
 import { itemsOf, type Project } from "./items.ts"
 import type { Places } from "./places.ts"
 
-export type Origin = "program" | "user" | "project"
+export type Origin = "program" | "plugin" | "user" | "project"
 
 export interface Agents {
   readonly agents: ReadonlyArray<AgentFile.AgentFile & { readonly origin: Origin }>
@@ -49,31 +51,42 @@ const own: ReadonlyArray<AgentFile.AgentFile & { readonly origin: Origin }> = [
 ].map((agent) => ({ ...agent, path: "effect-deepagents", origin: "program" }))
 
 /** An agent, or what is wrong with its file. */
-const agentIn = (text: string, path: string, origin: Origin) =>
-  Effect.result(
-    Effect.map(AgentFile.parse(text, { path, claude: path.includes("/.claude/") }), (agent) => ({ ...agent, origin }))
-  )
+const agentIn = (text: string, path: string, origin: Origin) => {
+  const claude = origin === "plugin" || path.includes("/.claude/")
+  return Effect.result(Effect.map(AgentFile.parse(text, { path, claude }), (agent) => ({ ...agent, origin })))
+}
 
-/** The agents in a folder of the user. */
-const inFolder = Effect.fnUntraced(function* (folder: string) {
+/** The most bytes of a file. */
+const mostBytes = 65_536
+
+/** The agents in a folder of the user or of a plugin. */
+const inFolder = Effect.fnUntraced(function* (folder: string, origin: Origin) {
   const fs = yield* FileSystem.FileSystem
   const names = yield* Effect.orElseSucceed(fs.readDirectory(folder), (): ReadonlyArray<string> => [])
   const files = names.filter((name) => name.endsWith(".md")).toSorted()
   return yield* Effect.forEach(files, (name) => {
     const path = join(folder, name)
-    return Effect.matchEffect(fs.readFileString(path), {
-      onFailure: (error) =>
-        Effect.succeed(Result.fail(new AgentFile.InvalidAgentFile({ path, problem: error.message }))),
-      onSuccess: (text) => agentIn(text, path, "user")
-    })
+    const problem = `is no file of at most ${mostBytes} bytes`
+    return Effect.flatMap(smallFile(path, mostBytes), (text) =>
+      text === undefined
+        ? Effect.succeed(Result.fail(new AgentFile.InvalidAgentFile({ path, problem })))
+        : agentIn(text, path, origin)
+    )
   })
 })
 
-/** Finds all agents. A project overrides the user, and the user the program, by the name of an agent. */
-export const findAgents = Effect.fnUntraced(function* (places: Places, project: Project) {
+/**
+ * Finds all agents. A project overrides the user, the user the plugins, and these the program, by the name of an agent.
+ */
+export const findAgents = Effect.fnUntraced(function* (
+  places: Places,
+  project: Project,
+  plugins: ReadonlyArray<Plugin>
+) {
   const folders = [join(homedir(), ".claude", "agents"), join(places.config, "agents")]
   const results = [
-    ...(yield* Effect.forEach(folders, inFolder)).flat(),
+    ...(yield* Effect.forEach(plugins, ({ folder }) => inFolder(join(folder, "agents"), "plugin"))).flat(),
+    ...(yield* Effect.forEach(folders, (folder) => inFolder(folder, "user"))).flat(),
     ...(yield* Effect.forEach(itemsOf(project, "agent"), ({ file, text }) =>
       agentIn(text, resolve(places.project, file), "project")
     ))

@@ -6,6 +6,8 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import { isObject, type Json } from "../../../core/Json.ts"
 import { toJson } from "../../../support/json/jsonc.ts"
+import { foldersOf } from "../project/folders.ts"
+import { isInside, loadFile, names as instructionNames, readWithImports } from "../project/imports.ts"
 
 /** A file of a skill. */
 export interface SkillFile {
@@ -43,6 +45,15 @@ export interface Reader {
   readonly isFolder: (path: string) => Effect.Effect<boolean>
   readonly isProgram: (path: string) => Effect.Effect<boolean>
 }
+
+/** Makes a reader of a folder below the folder of a reader. */
+const readerBelow = (folder: Reader, at: string): Reader => ({
+  bytes: (path) => folder.bytes(join(at, path)),
+  text: (path) => folder.text(join(at, path)),
+  names: (path) => folder.names(join(at, path)),
+  isFolder: (path) => folder.isFolder(join(at, path)),
+  isProgram: (path) => folder.isProgram(join(at, path))
+})
 
 /** Makes a reader of a folder. */
 const readerOf = Effect.fnUntraced(function* (root: string) {
@@ -93,14 +104,22 @@ const fileItem =
       text === undefined ? [] : [{ kind, name: file, file, text, gist: lines(text) }]
     )
 
-/** Each Markdown file of a folder as an item. */
+/** Each Markdown file below a folder as an item, by its path with colons: `ns/x.md` is `ns:x`. */
 const markdownItems =
-  (kind: string, at: string): Find =>
+  (kind: string, at: string, depth: number): Find =>
   (folder) =>
     Effect.gen(function* () {
-      const names = (yield* folder.names(at)).filter((name) => name.endsWith(".md"))
-      const found = yield* Effect.forEach(names, (name) => fileItem(kind, `${at}/${name}`)(folder))
-      return found.flat().map((item) => ({ ...item, name: item.file.slice(at.length + 1, -3) }))
+      const names = yield* folder.names(at)
+      const files = names.filter((name) => name.endsWith(".md"))
+      const found = yield* Effect.forEach(files, (name) => fileItem(kind, `${at}/${name}`)(folder))
+      const items = found.flat().map((item) => ({ ...item, name: item.file.slice(at.length + 1, -3) }))
+      const below = depth === 0 ? [] : names.filter((name) => /^[\w-]+$/.test(name))
+      const nested = yield* Effect.forEach(below, (name) =>
+        Effect.map(markdownItems(kind, `${at}/${name}`, depth - 1)(folder), (inside) =>
+          inside.map((item) => ({ ...item, name: `${name}:${item.name}` }))
+        )
+      )
+      return [...items, ...nested.flat()]
     })
 
 const parseJson = (text: string): Json | undefined =>
@@ -187,26 +206,55 @@ const skillItems =
       return items
     })
 
-/** The kinds of items, with the files that have them. Of two with one name, the later one counts. */
-const sources: ReadonlyArray<Find> = [
+/** Items of the working folder and of those above it. Of two with one name, the later one counts. */
+const shared: ReadonlyArray<Find> = [
+  markdownItems("agent", ".claude/agents", 0),
+  markdownItems("agent", ".deepagents/agents", 0),
+  markdownItems("command", ".claude/commands", 3),
+  markdownItems("command", ".deepagents/commands", 3),
+  skillItems(".claude/skills"),
+  skillItems(".agents/skills"),
+  skillItems(".deepagents/skills")
+]
+
+/** Items of the working folder alone. */
+const own: ReadonlyArray<Find> = [
   fileItem("settings", ".deepagents/config.json"),
   fileItem("policy", ".deepagents/policy.yaml"),
-  fileItem("instructions", ".deepagents/agent.md"),
-  fileItem("instructions", "AGENTS.md"),
-  markdownItems("agent", ".claude/agents"),
-  markdownItems("agent", ".deepagents/agents"),
-  markdownItems("command", ".claude/commands"),
-  markdownItems("command", ".deepagents/commands"),
-  skillItems(".deepagents/skills"),
+  fileItem("memory", ".deepagents/agent.md"),
   serverItems(".cursor/mcp.json"),
   serverItems(".vscode/mcp.json"),
   serverItems(".mcp.json")
 ]
 
-/** Reads all items of a project, once. */
+/** Instruction files with their imports as items. */
+const instructionItems = Effect.fnUntraced(function* (root: string, folders: ReadonlyArray<string>, working: string) {
+  const { files } = yield* readWithImports(
+    folders.flatMap((folder) => instructionNames.map((name) => join(folder, name))),
+    (real) => loadFile(real, isInside(root, real))
+  )
+  return files.map(({ importer, path, text }): Item => {
+    const file = isInside(working, path) ? relative(working, path) : path
+    const gist = importer === undefined ? lines(text) : `${lines(text)}, imported by ${importer}`
+    return { kind: "instructions", name: file, file, text, gist }
+  })
+})
+
+/** Reads all items of a project, once: of its folder, and of the folders above it up to the root of the repository. */
 export const findItems = Effect.fnUntraced(function* (project: string) {
-  const folder = yield* readerOf(project)
-  return (yield* Effect.forEach(sources, (find) => find(folder), { concurrency: 4 })).flat()
+  const folders = yield* foldersOf(project)
+  const working = folders.at(-1) ?? project
+  const root = folders[0] ?? project
+  const reader = yield* readerOf(root)
+  const found = yield* Effect.forEach(folders, (folder) => {
+    const here = readerBelow(reader, relative(root, folder))
+    const isWorking = folder === working
+    return Effect.map(
+      Effect.forEach(isWorking ? [...own, ...shared] : shared, (find) => find(here), { concurrency: 4 }),
+      (items) => items.flat().map((item) => (isWorking ? item : { ...item, file: join(folder, item.file) }))
+    )
+  })
+  return [...(yield* instructionItems(root, folders, working)), ...found.flat()]
 })
 
 /** The trusted items of a project. Nothing else of it is read. */

@@ -36,6 +36,7 @@ const schemas = {
   budget: positive,
   tokens: whole,
   skills: Schema.Array(Schema.String),
+  plugins: Schema.Array(Schema.String),
   models: Schema.Record(Schema.String, Facts),
   search: Schema.Literals(["tavily", "brave", "exa", "serper", "duckduckgo"]),
   plain: Schema.Boolean,
@@ -58,6 +59,7 @@ export const says: { readonly [K in Key]: string } = {
   budget: "US dollars that a run may cost",
   tokens: "tokens that a run may use, read and written",
   skills: "further folders of skills",
+  plugins: "folders of plugins of Claude Code: their commands, agents, skills and hooks",
   models: `facts of models that no table knows, by provider:model: ${Object.keys(Facts.fields).join(", ")}`,
   search: "tavily | brave | exa | serper | duckduckgo; without it, the first that has a key, else DuckDuckGo",
   plain: "lines instead of a screen",
@@ -136,8 +138,8 @@ const parseRecord = Effect.fnUntraced(function* (file: string, text: string | un
 /** Reads the record of a JSON file. A missing file is empty. */
 export const readRecord = (file: string) => Effect.flatMap(textOf(file), (text) => parseRecord(file, text))
 
-/** Settings that a project can't make for its users: where their keys go, and what their keyboard does. */
-const ofUsersOnly: ReadonlySet<string> = new Set<Key>(["keys"])
+/** Settings that a project can't make for its users: where their keys go, their plugins, and what their keyboard does. */
+const ofUsersOnly: ReadonlySet<string> = new Set<Key>(["keys", "plugins"])
 
 /** Refuses settings by which a project would reach the keys of its users. */
 const refuseAddresses = (file: string, record: { readonly [name: string]: unknown }): Effect.Effect<void, Failure> => {
@@ -164,7 +166,7 @@ const fileLayer = Effect.fnUntraced(function* (from: "user" | "project", file: s
 const parsed = (key: Key, text: string): unknown => {
   if (key === "maxTurns" || key === "budget" || key === "tokens") return text.trim() === "" ? text : Number(text)
   if (key === "plain") return text === "1" || text === "true" ? true : text === "0" || text === "false" ? false : text
-  return key === "skills" ? text.split(":") : text
+  return key === "skills" || key === "plugins" ? text.split(":") : text
 }
 
 const environment = Effect.fnUntraced(function* (env: { readonly [name: string]: string | undefined }) {

@@ -23,6 +23,7 @@ import * as Dialog from "../approvals/dialog.ts"
 import type { Rule } from "../approvals/rules.ts"
 import { withImages } from "../chat/attach.ts"
 import type { Left, Options } from "../chat/options.ts"
+import { makeRunCommand } from "../chat/runCommand.ts"
 import { styleOf } from "../render/style.ts"
 import { makePrinter, print } from "./printer.ts"
 import { makeQuestions } from "./questions.ts"
@@ -126,7 +127,7 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
     const own = commands.find((one) => one.name === name)
     if (own === undefined)
       return say(`In this mode there are /quit${commands.map((one) => `, /${one.name}`).join("")}.`)
-    const answer = yield* Effect.result(own.run(argument, say))
+    const answer = yield* Effect.result(own.run(argument, say, makeRunCommand(decide)))
     if (answer._tag === "Failure") return say(`failed: ${answer.failure.message}`)
     if (answer.success._tag === "Send") return yield* sendMessage(answer.success.input)
     printer.parts([{ kind: "text", markdown: answer.success.markdown }])

@@ -1,35 +1,85 @@
 /** Slash commands from Markdown files. Their text becomes a message to the agent. */
+import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
-import * as Path from "effect/Path"
 import { cleanLine } from "../../../support/text/clean.ts"
-import type { Command } from "../chat/options.ts"
+import { compareText } from "../../../support/text/text.ts"
+import type { Command, RunCommand } from "../chat/options.ts"
+import { smallFile } from "../project/folders.ts"
 
-/** The longest command file, in characters. */
-const longest = 100_000
+/** Limits: bytes of a file, files of a folder, folders in folders, commands that one text runs. */
+const limits = { bytes: 100_000, files: 500, depth: 4, commands: 20 } as const
+
+/** A folder of commands. `prefix` stands before their names, with a colon. */
+export interface CommandFolder {
+  readonly folder: string
+  readonly prefix?: string | undefined
+}
 
 const field = (front: string, name: string): string | undefined =>
   new RegExp(`^${name}:\\s*(.+)$`, "m").exec(front)?.[1]?.replace(/^["'](.*)["']$/, "$1")
 
+const argumentMarks = /\$(ARGUMENTS|\d)/g
+
 /** Fills in `$ARGUMENTS` (all words) and `$1`, `$2` … (single words). */
-const filled = (body: string, argument: string): string => {
+const filled = (text: string, argument: string): string => {
   const words = argument.split(/\s+/).filter((word) => word !== "")
-  const isTaken = /\$(?:ARGUMENTS|\d)/.test(body)
-  const text = body.replaceAll(/\$(ARGUMENTS|\d)/g, (_, name: string) =>
+  return text.replaceAll(argumentMarks, (_, name: string) =>
     name === "ARGUMENTS" ? argument : (words[Number(name) - 1] ?? "")
   )
-  return isTaken || argument === "" ? text : `${text}\n\n${argument}`
 }
 
+const takesArgument = (body: string): boolean => /\$(?:ARGUMENTS|\d)/.test(body)
+
+/**
+ * Makes the message: the text with its arguments, and the output of each command in `` !`…` `` in place of the command.
+ * Only the file names commands: words of an argument are never run by themselves.
+ */
+const messageOf = Effect.fnUntraced(function* (body: string, argument: string, runCommand: RunCommand) {
+  const pieces: Array<string> = []
+  let ran = 0
+  for (const [index, piece] of body.split(/!`([^`\n]+)`/).entries()) {
+    const text = filled(piece, argument)
+    if (index % 2 === 0) pieces.push(text)
+    else if (ran >= limits.commands) pieces.push(`[not run: a command file may run ${limits.commands} commands]`)
+    else {
+      ran += 1
+      pieces.push(yield* runCommand(text))
+    }
+  }
+  const text = pieces.join("")
+  return takesArgument(body) || argument === "" ? text : `${text}\n\n${argument}`
+})
+
 const commandOf = (name: string, source: string): Command => {
-  const [, front = "", body = source] = /^---\n([^]*?)\n---\n?([^]*)$/.exec(source.replaceAll("\r\n", "\n")) ?? []
+  const [, front = "", whole = source] = /^---\n([^]*?)\n---\n?([^]*)$/.exec(source.replaceAll("\r\n", "\n")) ?? []
+  const body = whole.trim()
   return {
     name,
-    description: cleanLine(field(front, "description") ?? body.trim().split("\n")[0] ?? ""),
-    argument: field(front, "argument-hint") ?? (/\$(?:ARGUMENTS|\d)/.test(body) ? "[…]" : undefined),
-    run: (argument) => Effect.succeed({ _tag: "Send", input: filled(body.trim(), argument.trim()) })
+    description: cleanLine(field(front, "description") ?? body.split("\n")[0] ?? ""),
+    argument: field(front, "argument-hint") ?? (takesArgument(body) ? "[…]" : undefined),
+    run: (argument, _note, runCommand) =>
+      Effect.map(messageOf(body, argument.trim(), runCommand), (input) => ({ _tag: "Send", input }))
   }
 }
+
+/** Lists the command files below a folder, with the names of their commands: `ns/x.md` is `ns:x`. */
+const filesIn = Effect.fnUntraced(function* ({ folder, prefix }: CommandFolder) {
+  const fs = yield* FileSystem.FileSystem
+  const found: Array<readonly [name: string, file: string]> = []
+  const walk = (at: string, parts: ReadonlyArray<string>): Effect.Effect<void> =>
+    Effect.gen(function* () {
+      const names = yield* Effect.orElseSucceed(fs.readDirectory(at), (): ReadonlyArray<string> => [])
+      for (const name of names.toSorted(compareText)) {
+        if (found.length >= limits.files) return
+        const path = join(at, name)
+        if (/^[\w-]+\.md$/.test(name)) found.push([[...parts, name.slice(0, -3)].join(":"), path])
+        else if (/^[\w-]+$/.test(name) && parts.length < limits.depth) yield* walk(path, [...parts, name])
+      }
+    })
+  yield* walk(folder, prefix === undefined ? [] : [prefix])
+  return found
+})
 
 /** A command file that was read before. */
 interface CommandFile {
@@ -38,25 +88,21 @@ interface CommandFile {
 }
 
 /**
- * Makes the commands of files, with `description` and `argument-hint` in their front matter: those of the folders, then
+ * Makes the commands of files, with `description` and `argument-hint` in their front matter: those in the folders, then
  * the given ones. The later one of two with one name wins. A missing folder has no commands.
  */
 export const fileCommands = Effect.fnUntraced(function* (
-  folders: ReadonlyArray<string>,
+  folders: ReadonlyArray<CommandFolder>,
   given: ReadonlyArray<CommandFile>
 ) {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
   const files: Array<CommandFile> = []
   for (const folder of folders) {
-    const names = yield* Effect.orElseSucceed(fs.readDirectory(folder), () => [])
-    for (const file of names.filter((name) => name.endsWith(".md")).toSorted()) {
-      const text = yield* Effect.orElseSucceed(fs.readFileString(path.join(folder, file)), () => "")
-      files.push({ name: file.slice(0, -3), text })
+    for (const [name, file] of yield* filesIn(folder)) {
+      files.push({ name, text: (yield* smallFile(file, limits.bytes)) ?? "" })
     }
   }
   const fitting = [...files, ...given].filter(
-    ({ name, text }) => /^[\w-]+$/.test(name) && text !== "" && text.length <= longest
+    ({ name, text }) => /^[\w-]+(?::[\w-]+){0,9}$/.test(name) && text !== "" && text.length <= limits.bytes
   )
   return [...new Map(fitting.map(({ name, text }) => [name, commandOf(name, text)])).values()]
 })

@@ -113,7 +113,15 @@ const budget = <E, R>({ options, ui }: Room<E, R>): string => {
   ])
 }
 
-const context = <E, R>({ ui }: Room<E, R>): string => {
+/** The instruction files in the prompt. */
+const instructions = <E, R>({ options: { instructions: files = [] } }: Room<E, R>): string =>
+  files.length === 0
+    ? ""
+    : `\n\nInstructions:\n\n${list(files.map(({ bytes, isWhole, path }) => `\`${cleanLine(path)}\` ${bytes} bytes${isWhole ? "" : ", only the beginning is read"}`))}`
+
+const context = <E, R>(room: Room<E, R>): string => `${filling(room)}${instructions(room)}`
+
+const filling = <E, R>({ ui }: Room<E, R>): string => {
   const measured = ui.view().context
   if (measured === undefined) return "Nothing was sent to the model yet."
   const { parts, total, window } = measured

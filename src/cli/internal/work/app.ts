@@ -3,7 +3,7 @@ import { join } from "node:path"
 import type { NodeServices } from "@effect/platform-node/NodeServices"
 import * as ContextOf from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as FileSystem from "effect/FileSystem"
+import * as FileSystem from "effect/FileSystem"
 import type * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
@@ -44,8 +44,12 @@ import { chooseModel, modelLayer } from "../config/providers.ts"
 import { findServers, type FoundServers, serversLayer } from "../config/servers.ts"
 import type { Settings } from "../config/settings.ts"
 import { type Failure, layerOrFail, orFail } from "../failure.ts"
+import { pluginsOf, skillsOf } from "../project/brought.ts"
+import { instructing } from "../project/instructing.ts"
+import { type Instructions, readInstructions } from "../project/instructions.ts"
 import * as Demo from "./demo.ts"
 import * as Outside from "./outside.ts"
+import { withFileAgents } from "./subagents.ts"
 
 /** The command line and its settings. */
 export interface Context {
@@ -74,6 +78,9 @@ export interface App {
   readonly context: Context
   readonly agents: Agents
   readonly servers: FoundServers
+  readonly instructions: Instructions
+  /** Files that were left out, and why. */
+  readonly problems: ReadonlyArray<string>
   readonly name: string
   readonly model: string
   readonly agent: (options: {
@@ -128,7 +135,6 @@ export const connected = Effect.fnUntraced(function* (context: Context) {
 
 /** Folders of skills. They are hidden, so that a search of the project does not find them. */
 const packaged = "/.skills/packaged"
-const users = "/.skills/user"
 const projects = "/.skills/project"
 
 const largeResults = "/large_results"
@@ -138,33 +144,34 @@ const conversations = "/conversation_history"
 const mounts = [AgentHome.mountedAt, "/.skills", largeResults, conversations]
 
 /** The skill folders of an agent, by its own paths. */
-export const skillSources = ({ project, settings }: Context): ReadonlyArray<string> => [
-  packaged,
-  users,
-  ...(settings.skills?.value ?? []).map((_, index) => `/.skills/${index}`),
-  `${AgentHome.mountedAt}/skills`,
-  ...skillFolders(project).map((folder) => join(projects, folder))
-]
+export const skillSources = (context: Context) =>
+  Effect.map(skillsOf(context), (users) => [
+    packaged,
+    ...users.map(({ label }) => `/.skills/${label}`),
+    `${AgentHome.mountedAt}/skills`,
+    ...skillFolders(context.project).map((folder) => join(projects, folder))
+  ])
 
-/** The instruction and memory files of an agent, by its own paths. */
+/** The memory files of an agent, by its own paths. */
 export const memorySources = ({ project }: Context): ReadonlyArray<string> => [
   `${AgentHome.mountedAt}/agent.md`,
-  ...itemsOf(project, "instructions").map(({ file }) => `/${file}`)
+  ...itemsOf(project, "memory").map(({ file }) => `/${file}`)
 ]
 
 /** The files of a thread: the project, the agent's own folder, skills, large results, old conversations. */
 export const files = (context: Context, threadId: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { places, project, settings } = context
+      const { places, project } = context
       const folder = (...names: ReadonlyArray<string>) => makeFolder(join(...names))
       const home = yield* folder(places.data, "home")
       const thread = yield* folder(places.data, "threads", threadId)
       const large = yield* folder(thread, "large_results")
       const history = yield* folder(thread, "conversation_history")
-      const own = yield* folder(places.config, "skills")
       const trusted = itemsOf(project, "skill").map(({ file, files = new Map() }) => ({ path: file, files }))
-      const more = (settings.skills?.value ?? []).map((root, index) => [`/.skills/${index}`, readOnly(root)] as const)
+      const users = (yield* skillsOf(context)).map(
+        ({ folder: root, label }) => [`/.skills/${label}`, readOnly(root)] as const
+      )
       // The demo counts the files of the project, so its searches leave these folders out.
       const mount = (root: string) => {
         const mounted = FilesystemBackend.layer({ root })
@@ -176,11 +183,10 @@ export const files = (context: Context, threadId: string) =>
           routes: {
             [AgentHome.mountedAt]: mount(home),
             [packaged]: readOnly(Assets.skills),
-            [users]: readOnly(own),
             ...(trusted.length === 0 ? {} : { [projects]: readOnly(yield* freeze(places, trusted)) }),
             [largeResults]: mount(large),
             [conversations]: mount(history),
-            ...Object.fromEntries(more)
+            ...Object.fromEntries(users)
           }
         })
       )
@@ -198,7 +204,10 @@ export const sessions = (places: Places): Layer.Layer<SessionStore, Failure, Fil
 
 export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn.Return<App, Failure, Services> {
   const { isDemo, places, project, settings } = context
-  const agents = yield* findAgents(places, project)
+  const { plugins, problems: wrongPlugins } = yield* pluginsOf(context)
+  const agents = yield* findAgents(places, project, plugins)
+  const instructions = yield* readInstructions(places, project)
+  const skills = yield* skillSources(context)
   const chosen = yield* agentOf(agents, settings.agent?.value ?? "deep")
   const servers = yield* findServers(places, project)
   const names = servers.servers.map(({ name }) => name)
@@ -226,33 +235,52 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
     budget === undefined && tokens === undefined
       ? []
       : [Budget.make({ cost: budget?.value, tokens: tokens?.value, onExhausted: "finalAnswer" })]
+  const fs = yield* FileSystem.FileSystem
+  const parts = {
+    tools,
+    servers: { names, make: (some: ReadonlyArray<string>) => Mcp.make({ servers: some }) },
+    documents: Documents.formats,
+    memory: memorySources(context),
+    skills,
+    maxRounds: settings.maxTurns?.value,
+    model: layerOf,
+    taint: isGuarded ? Outside.rules(all, servers) : undefined,
+    middleware: [
+      ...(policy?.middleware ?? []),
+      AskUser.make(),
+      instructing(instructions, context, fs),
+      ...(isGuarded ? [Outside.commands] : []),
+      ...limits
+    ]
+  }
+  const own =
+    file.origin === "program" && file.name === "deep"
+      ? yield* withFileAgents(places, file, agents.agents, (one, others) =>
+          AgentFile.compile<Failures, Needs>(one, { ...parts, agents: others })
+        )
+      : { deep: file, agents: agents.agents, problems: [] }
   return {
     context,
     agents,
     servers,
+    instructions,
+    problems: [
+      ...servers.problems,
+      ...wrongPlugins,
+      ...agents.problems.map(({ message }) => `${message} (it is left out)`),
+      ...own.problems,
+      ...instructions.problems
+    ],
     name: file.name,
     model,
     agent: ({ mode, output }) =>
       orFail("usage")(
-        AgentFile.compile<Failures, Needs>(file, {
-          agents: agents.agents,
-          tools,
-          servers: { names, make: (some) => Mcp.make({ servers: some }) },
-          documents: Documents.formats,
-          memory: memorySources(context),
-          skills: skillSources(context),
-          maxRounds: settings.maxTurns?.value,
+        AgentFile.compile<Failures, Needs>(own.deep, {
+          ...parts,
+          agents: own.agents,
           output,
-          model: layerOf,
           // The desk of a chat applies the mode, which may change during a run.
-          approvals: approvalsOf(mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"), all),
-          taint: isGuarded ? Outside.rules(all, servers) : undefined,
-          middleware: [
-            ...(policy?.middleware ?? []),
-            AskUser.make(),
-            ...(isGuarded ? [Outside.commands] : []),
-            ...limits
-          ]
+          approvals: approvalsOf(mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"), all)
         }).pipe(
           Effect.map((made) => {
             const held = policy === undefined ? made : Agent.provide(policy.apply(made), policy.files)

@@ -17,6 +17,7 @@ import { writePrivate } from "../config/trust.ts"
 import { fail, orFail } from "../failure.ts"
 import { bindingsWith } from "../input/bindings.ts"
 import { canAsk, tell } from "../output.ts"
+import { commandFolders } from "../project/brought.ts"
 import type { Theme } from "../render/themes.ts"
 import type { Terminal } from "../screen/terminal.ts"
 import { fileCommands } from "../slash/fileCommands.ts"
@@ -106,7 +107,7 @@ export const talk = Effect.fnUntraced(
     const context = yield* connected(yield* firstRun(given, aside))
     const { places, settings } = context
     const { app, threadId } = yield* openThread(context, options)
-    for (const problem of app.servers.problems) yield* aside(tell(`! ${visible(problem)}`))
+    for (const problem of app.problems) yield* aside(tell(`! ${visible(problem)}`))
     const setup = Effect.fnUntraced(function* (chosen: { readonly agent?: string; readonly model?: string }) {
       const named = chosen.agent === undefined ? settings : choose(settings, "agent", chosen.agent)
       const other = chosen.model === undefined ? named : choose(named, "model", chosen.model)
@@ -114,7 +115,7 @@ export const talk = Effect.fnUntraced(
       return yield* setupOf(made)
     })
     const node = yield* Effect.context<Services>()
-    const commands = yield* fileCommands([join(places.config, "commands")], itemsOf(context.project, "command"))
+    const commands = yield* fileCommands(yield* commandFolders(context), itemsOf(context.project, "command"))
     const fixed = [...(yield* setupInChat(context)), yield* trustInChat(context), ...commands]
     const ofServers = yield* mcpInChat(context)
     const all = yield* keyed(places)
@@ -127,6 +128,7 @@ export const talk = Effect.fnUntraced(
       agents: app.agents.agents.map(({ description, name }) => ({ name, description })),
       models: all.filter(({ key }) => key !== undefined).map(({ model }) => ({ name: model })),
       commands: () => [...fixed, ...ofServers()],
+      instructions: app.instructions.files,
       limits: { cost: settings.budget?.value, tokens: settings.tokens?.value },
       mode: settings.approvals?.value,
       plain: settings.plain?.value,

@@ -1,0 +1,51 @@
+/** The folders of a project: from the root of its repository down to the working folder. */
+import { homedir } from "node:os"
+import { dirname, join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+
+/** The real path of a folder or a file. `undefined` if there is none. */
+export const realOf = (path: string) =>
+  FileSystem.FileSystem.use((fs) => Effect.option(fs.realPath(path)).pipe(Effect.map(Option.getOrUndefined)))
+
+/** Tells whether only this user and the administrator may write to a folder. */
+const isOwn = (folder: string) =>
+  FileSystem.FileSystem.use((fs) =>
+    Effect.match(fs.stat(folder), {
+      onFailure: () => false,
+      onSuccess: ({ mode, uid }) =>
+        (mode & 0o002) === 0 &&
+        Option.match(uid, { onNone: () => true, onSome: (id) => id === 0 || id === process.getuid?.() })
+    })
+  )
+
+/**
+ * Lists the project's folders, the outermost first and the working folder last. Outside of a repository these are the
+ * folders below the user's home. A folder above that others may write to ends the search.
+ */
+export const foldersOf = Effect.fnUntraced(function* (project: string) {
+  const fs = yield* FileSystem.FileSystem
+  const start = (yield* realOf(project)) ?? project
+  const home = (yield* realOf(homedir())) ?? homedir()
+  const isRoot = (folder: string) => Effect.orElseSucceed(fs.exists(join(folder, ".git")), () => false)
+  const folders: Array<string> = [start]
+  let folder = start
+  while (!(yield* isRoot(folder))) {
+    const parent = dirname(folder)
+    // Neither in a repository nor below the home: the folders above are somebody else's.
+    if (parent === folder || !(yield* isOwn(parent))) return [start]
+    if (parent === home) return folders
+    folder = parent
+    folders.unshift(folder)
+  }
+  return folders
+})
+
+/** Reads a regular file of at most so many bytes. `undefined` for any other: a pipe would never end. */
+export const smallFile = Effect.fnUntraced(function* (path: string, most: number) {
+  const fs = yield* FileSystem.FileSystem
+  const isSmall = Effect.map(fs.stat(path), ({ size, type }) => type === "File" && Number(size) <= most)
+  if (!(yield* Effect.orElseSucceed(isSmall, () => false))) return undefined
+  return yield* Effect.orElseSucceed(fs.readFileString(path), () => undefined)
+})
