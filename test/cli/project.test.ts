@@ -118,7 +118,7 @@ describe("instruction files", { timeout: 60_000 }, () => {
   it.effect("are bounded, and no pipe or binary file keeps the program waiting", () =>
     Effect.gen(function* () {
       const root = repository({ "AGENTS.md": `${"line\n".repeat(20_000)}`, "b/x": "", "CLAUDE.local.md": "a\u0000b" })
-      execFileSync("mkfifo", [join(root, "CLAUDE.md")])
+      execFileSync("sh", ["-c", "mkfifo CLAUDE.md"], { cwd: root })
       const { files, problems } = yield* read(root)
       assert.deepEqual(
         files.map(({ bytes, isWhole }) => [bytes, isWhole]),

@@ -12,11 +12,11 @@ export interface Plugin {
 
 type Fields = { readonly [name: string]: unknown }
 
-export const isFields = (value: unknown): value is Fields =>
+const isFields = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** Reads an object from a JSON file. `undefined` if there is no such file, or no such object in it. */
-export const fieldsOf = (file: string) =>
+const fieldsOf = (file: string) =>
   textOf(file).pipe(
     Effect.flatMap((text) => Effect.try((): unknown => JSON.parse(text ?? ""))),
     Effect.match({ onFailure: () => undefined, onSuccess: (value) => (isFields(value) ? value : undefined) })

@@ -9,7 +9,7 @@ import type { Agents } from "../config/agents.ts"
 import type { Places } from "../config/places.ts"
 import { keyed } from "../config/providers.ts"
 
-/** The most agents of files that the default agent gets, and characters of what each says of itself. */
+/** The most agents of files for the default agent, and characters of a description. */
 const limits = { agents: 50, description: 600 } as const
 
 type One = Agents["agents"][number]
@@ -35,7 +35,7 @@ const withoutMissing = Effect.fnUntraced(function* (places: Places, agents: Read
 })
 
 /**
- * Gives the default agent the agents of files as sub-agents. One that can't be compiled is left out, and its problem is
+ * Gives the default agent the agents of files as sub-agents. An agent that can't be compiled is left out, and its problem is
  * reported.
  */
 export const withFileAgents = Effect.fnUntraced(function* <A>(
