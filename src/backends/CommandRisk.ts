@@ -14,6 +14,8 @@
  */
 import { cut } from "../support/text/text.ts"
 import { oneLine } from "../support/text/untrusted.ts"
+import { hazardsOf } from "./internal/risk/options.ts"
+import { gitWords, isOption, nameOf, scriptOf, shells, unwrap } from "./internal/risk/unwrap.ts"
 import { parse, type Simple } from "./internal/risk/words.ts"
 
 /**
@@ -35,40 +37,6 @@ type Risk = {
 const readLength = 20_000
 const maxDepth = 4
 
-/** Programs that run the command in their arguments, and their options that take a value. */
-const wrappers: { readonly [name: string]: RegExp } = {
-  sudo: /^-[ugphCrtT]$/,
-  doas: /^-[uC]$/,
-  env: /^-[uS]$/,
-  nohup: /^$/,
-  time: /^-[fo]$/,
-  exec: /^-a$/,
-  command: /^$/,
-  nice: /^-n$/,
-  ionice: /^-[cn]$/,
-  timeout: /^-[ks]$/,
-  stdbuf: /^-[ioe]$/,
-  setsid: /^$/,
-  xargs: /^-[IndPLs]$/,
-  busybox: /^$/,
-  builtin: /^$/,
-  flock: /^-[wE]$/,
-  chroot: /^$/
-}
-
-/** The number of operands of such a program before the command. */
-const operands: { readonly [name: string]: number } = { timeout: 1, flock: 1, chroot: 1 }
-
-/** Keywords of the shell that precede a command. */
-const keywords = new Set(["then", "do", "else", "elif", "if", "while", "until", "coproc", "!", "{"])
-
-/** Programs that pass all words after their options (and the host of ssh) to a shell. */
-const passing: { readonly [name: string]: RegExp } = {
-  watch: /^-[nq]$/,
-  parallel: /^-[jNnPI]$/,
-  ssh: /^-[bcDEeFIiJLlmOopQRSWw]$/
-}
-
 /** Options that take the text of a program. */
 const onLine: { readonly [name: string]: RegExp } = {
   python: /^-\w*c$/,
@@ -80,8 +48,6 @@ const onLine: { readonly [name: string]: RegExp } = {
   ruby: /^-\w*e$/,
   php: /^-r$/
 }
-
-const shells = new Set(["sh", "bash", "dash", "zsh", "ksh", "fish"])
 
 const interpreters = new Set([...shells, "python", "python3", "node", "perl", "ruby", "php", "deno", "bun"])
 
@@ -123,8 +89,6 @@ const machine = new Set(
 /** Programs that only read or print text. */
 const quiet = new Set(["echo", "printf", "grep", "rg", "sed", "awk", "cat", "head", "tail", "test", "["])
 
-const isOption = (word: string): boolean => word.startsWith("-") && word !== "-"
-
 const targetsOf = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const end = words.indexOf("--")
   return end === -1
@@ -132,46 +96,12 @@ const targetsOf = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
     : [...targetsOf(words.slice(0, end)), ...words.slice(end + 1)]
 }
 
-/** Drops leading options and their values. */
-const behindOptions = (words: ReadonlyArray<string>, valued: RegExp): ReadonlyArray<string> => {
-  let at = 0
-  while (at < words.length && isOption(words[at] ?? "")) at += valued.test(words[at] ?? "") ? 2 : 1
-  return words.slice(at)
-}
-
 const has = (words: ReadonlyArray<string>, letter: string, long: string): boolean =>
   words.some((word) => word === long || (/^-[A-Za-z]+$/.test(word) && word.includes(letter)))
-
-const nameOf = (word: string): string => word.slice(word.lastIndexOf("/") + 1)
 
 const listWords = (words: ReadonlyArray<string>): string => {
   const some = words.slice(0, 8).map((word) => cut(oneLine(word), 100))
   return words.length > some.length ? `${some.join(", ")} and ${words.length - some.length} more` : some.join(", ")
-}
-
-/** Removes wrappers from a command, and names the one that changes the user. */
-const unwrap = (given: ReadonlyArray<string>): { readonly words: ReadonlyArray<string>; readonly as?: string } => {
-  let words = given
-  let as: string | undefined
-  for (let step = 0; step < 20; step++) {
-    const first = words[0]
-    if (first === undefined) break
-    if (/^[A-Za-z_]\w*=/.test(first) || keywords.has(first) || /^[\w-]+\(\)\{?$/.test(first)) {
-      words = words.slice(1)
-      continue
-    }
-    if (first === "function") {
-      words = words.slice(2)
-      continue
-    }
-    const name = nameOf(first)
-    const valued = Object.hasOwn(wrappers, name) ? wrappers[name] : undefined
-    if (valued === undefined) break
-    if (name === "sudo" || name === "doas") as = name
-    const behind = behindOptions(words.slice(1), valued).slice(Object.hasOwn(operands, name) ? operands[name] : 0)
-    words = behind[0] === "-c" ? ["sh", ...behind] : behind
-  }
-  return as === undefined ? { words } : { words, as }
 }
 
 const host = /\b(?:https?|ftps?|ssh|git|wss?|s3|gs):\/\/(?:[^\s/@'"]*@)?([^\s/:'"`()?#]+)/gi
@@ -184,10 +114,6 @@ const hostsOf = (words: ReadonlyArray<string>): ReadonlyArray<string> =>
     const short = named.length > 0 ? undefined : account.exec(word)?.[1]
     return short === undefined ? named : [short]
   })
-
-/** The action of git and its arguments. */
-const gitWords = (words: ReadonlyArray<string>): ReadonlyArray<string> =>
-  behindOptions(words.slice(1), /^(?:-[Cc]|--git-dir|--work-tree|--namespace)$/)
 
 const pushRisk = (rest: ReadonlyArray<string>): Risk => {
   const [to = "the remote", ...others] = targetsOf(rest)
@@ -322,27 +248,13 @@ const programRisks = (words: ReadonlyArray<string>): ReadonlyArray<Risk> => {
       const text = names.includes(known) ? detail(program) : undefined
       return text === undefined ? [] : [{ kind, detail: text }]
     }),
+    ...hazardsOf(words, name === "git" ? gitWords(words)[0] : undefined).flatMap(({ detail, kind }) =>
+      detail === "" ? [] : [{ kind, detail: cut(oneLine(detail), 100) }]
+    ),
     ...(name === "git" ? gitRisks(words) : []),
     ...networkRisks(program),
     ...runRisks(program)
   ]
-}
-
-/** The script in the arguments of a shell, after `-c` and the like. */
-const scriptOf = (words: ReadonlyArray<string>): string | undefined => {
-  const [first = "", ...rest] = words
-  const name = nameOf(first)
-  if (name === "eval") return rest[0]?.startsWith("$") === true ? undefined : rest.join(" ")
-  if (name === "trap") return behindOptions(rest, /^$/)[0]
-  if (name === "alias") return rest.map((one) => one.slice(one.indexOf("=") + 1)).join("\n")
-  const valued = Object.hasOwn(passing, name) ? passing[name] : undefined
-  if (valued !== undefined)
-    return behindOptions(rest, valued)
-      .slice(name === "ssh" ? 1 : 0)
-      .join(" ")
-  if (!shells.has(name) && name !== "su" && name !== "script") return undefined
-  const at = rest.findIndex((word) => /^-[a-z]*c$/.test(word))
-  return at === -1 ? undefined : behindOptions(rest.slice(at + 1), /^$/)[0]
 }
 
 /** Tells whether a program is an interpreter that runs its stdin. */
@@ -387,6 +299,14 @@ const look = (command: string, depth: number): ReadonlyArray<Risk> => {
       ...pipe.flatMap((one): ReadonlyArray<Risk> => {
         const script = scriptOf(one.words)
         return [
+          ...(one.variables.length === 0
+            ? []
+            : [
+                {
+                  kind: "runs" as const,
+                  detail: `what ${listWords(one.variables)} name${one.variables.length === 1 ? "s" : ""}`
+                }
+              ]),
           ...(one.as === undefined ? [] : [{ kind: "rights" as const, detail: `runs as another user, by ${one.as}` }]),
           ...programRisks(one.words),
           ...writeRisks(one),
