@@ -12,7 +12,7 @@ import type { Fault, Tables } from "./tables.ts"
 /** Adds the operation and the thread to a failure of the tables. */
 export const guarded =
   (operation: string, threadId: string) =>
-  <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A, SessionError> =>
+  <A, R = never>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, SessionError, R> =>
     Effect.mapError(effect, ({ cause, reason }) => failure(operation, threadId, reason, cause))
 
 /** Bounds the limit of a page. */

@@ -1,5 +1,9 @@
 /** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
 
+export const fileCheckpointsLayer = "folders:[s];file?:s;locate?:f;maxFileBytes?:n;maxScanBytes?:n;maxPaths?:n"
+
+export const fileCheckpointsRecord = "threadId:s;title?:s;goesOn?:b;onProblem?:f"
+
 export const jsonlSessionsLayer = "folder:s;fsync?:b"
 
 export const redisSessionsLayer = "prefix?:s"
