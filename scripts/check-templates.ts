@@ -1,11 +1,12 @@
 /**
- * Makes a project of each template by the packed program, as a user would, and checks its types, runs its tests and the
- * program itself: against a server that speaks as the provider does; the worker on a Postgres server of its own.
+ * Makes a project of each template by the packed program, as a user would, checks its types, and runs its tests. Then it
+ * starts the program without a key, with a wrong setting, and against a server that speaks as the provider does; the
+ * worker on a Postgres server of its own, too. `node scripts/check-templates.ts chat http` checks some of them.
  */
 import assert from "node:assert/strict"
 import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
@@ -22,7 +23,8 @@ if (process.env["TEST_SCALE"] !== "full") {
 }
 if (!existsSync("dist/cli/program/deepagents.js")) throw new Error("dist/ is missing: run `npm run build` first.")
 const folder = mkdtempSync(join(tmpdir(), "effect-deepagents-templates-"))
-const names = ["chat", "research", "coder", "http", "worker"]
+const all = ["chat", "research", "coder", "http", "worker"]
+const names = process.argv.length > 2 ? all.filter((name) => process.argv.includes(name)) : all
 const { HOME = folder, PATH = "" } = process.env
 
 const run = (cwd: string, command: string, args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) => {
@@ -49,11 +51,13 @@ interface How {
   readonly args?: ReadonlyArray<string>
   readonly stdin?: string
   readonly env?: Readonly<Record<string, string>>
+  /** Starts the program without a key, so that its script answers. */
+  readonly isKeyless?: boolean
   /** What is done while the program runs, as soon as it says that it listens, or at once; then it is told to end. */
   readonly use?: { readonly after: string; readonly run: () => Promise<void> }
 }
 
-/** Runs the program of a project, beside a model that always says the same, and gives its output. */
+/** Runs the program of a project, beside a model that always says the same, and gives what it prints. */
 const start = (name: string, how: How) =>
   Effect.runPromise(
     Effect.scoped(
@@ -62,8 +66,13 @@ const start = (name: string, how: How) =>
           console.log(`$ node src/main.ts (${name})`)
           const child = spawn(process.execPath, ["src/main.ts", ...(how.args ?? [])], {
             cwd: join(folder, name),
-            env: { HOME, PATH, ANTHROPIC_API_KEY: "sk-ant-test", ANTHROPIC_BASE_URL: url, ...how.env },
-            stdio: ["pipe", "pipe", "inherit"],
+            env: {
+              HOME,
+              PATH,
+              ...(how.isKeyless === true ? {} : { ANTHROPIC_API_KEY: "sk-ant-test", ANTHROPIC_BASE_URL: url }),
+              ...how.env
+            },
+            stdio: ["pipe", "pipe", "pipe"],
             timeout: 60_000,
             killSignal: "SIGKILL"
           })
@@ -74,10 +83,12 @@ const start = (name: string, how: How) =>
             used = how.use.run().finally(() => child.kill("SIGINT"))
           }
           child.stdin.end(how.stdin ?? "")
-          child.stdout.on("data", (chunk) => {
-            out += chunk
+          const read = (chunk: unknown) => {
+            out += String(chunk)
             look()
-          })
+          }
+          child.stdout.on("data", read)
+          child.stderr.on("data", read)
           look()
           await once(child, "close")
           await used
@@ -87,7 +98,10 @@ const start = (name: string, how: How) =>
     )
   )
 
+const withoutKey = /There is no key, so a script answers\./
+
 const serving = async () => {
+  assert.match(await start("http", { env: { PORT: "abc" } }), /^PORT is wrong: expected a number\n$/)
   const port = await freePort()
   const say = async (text: string) => {
     const body = await (await fetch(`http://127.0.0.1:${port}/threads/ada`, { method: "POST", body: text })).text()
@@ -99,16 +113,25 @@ const serving = async () => {
     // The thread is kept: the second run begins with what the first one left.
     assert.match(await say("And again"), /"_tag":"CheckpointLoaded"/)
   }
-  await start("http", { env: { PORT: String(port) }, use: { after: "istening", run } })
+  const env = { PORT: String(port) }
+  await start("http", { env, use: { after: "istening", run } })
+  const ask = async () => {
+    assert.match(await say("Hello"), /"text":"I am a script/)
+  }
+  assert.match(await start("http", { env, isKeyless: true, use: { after: "istening", run: ask } }), withoutKey)
 }
 
-/** The worker's own test, and then the worker itself, on a job that is put into its table. */
+/** The worker on its embedded Postgres, and then on a server, on a job that is put into its table. */
 const working = Effect.gen(function* () {
+  const args = ["One. Two. Three. Four."]
+  const isDone = { after: "job 1: One. Two. Three.\n", run: async () => {} }
+  assert.match(yield* Effect.promise(() => start("worker", { args, isKeyless: true, use: isDone })), withoutKey)
   const url = yield* postgres
   const env = { DATABASE_URL: url }
-  yield* Effect.sync(() => run(join(folder, "worker"), "npm", ["test", "--silent"], env))
   const done = Effect.gen(function* () {
     const sql = yield* PgClient.PgClient
+    const isThere = sql`SELECT 1 FROM jobs`
+    yield* Effect.retry(isThere, Schedule.spaced("100 millis"))
     yield* sql`INSERT INTO jobs (input) VALUES ('A long text.')`
     const rest = Effect.map(
       sql<{ n: number }>`SELECT count(*)::int AS n FROM jobs WHERE output IS NULL`,
@@ -140,7 +163,7 @@ try {
   for (const [index, name] of names.entries()) {
     const own = join(folder, name)
     const { dependencies } = packages[index]
-    for (const file of [join(own, "src/main.ts"), join(own, "src/agent.ts")]) {
+    for (const file of globSync(join(own, "src/*.ts"))) {
       for (const [, from = ""] of readFileSync(file, "utf8").matchAll(/ from "([^."][^"]*)"/g)) {
         const wanted = from.startsWith("@") ? from.split("/").slice(0, 2).join("/") : (from.split("/")[0] ?? "")
         assert.ok(
@@ -150,13 +173,28 @@ try {
       }
     }
     run(own, process.execPath, [join(folder, "node_modules/typescript/bin/tsc"), "-p", "."])
-    if (name !== "worker") run(own, "npm", ["test", "--silent"])
+    run(own, "npm", ["test", "--silent"])
   }
-  assert.match(await start("chat", { stdin: "Hello\n" }), /Hello, Ada\./)
-  assert.match(await start("research", { args: ["Who is there?"] }), /Hello, Ada\./)
-  assert.match(await start("coder", { args: ["Who is there?"] }), /Hello, Ada\./)
-  await serving()
-  await Effect.runPromise(Effect.scoped(working))
+  const checks: Readonly<Record<string, () => Promise<unknown>>> = {
+    chat: async () => {
+      assert.match(await start("chat", { stdin: "Hello\n" }), /Hello, Ada\./)
+      const keyless = await start("chat", { isKeyless: true, stdin: "Where is order 42?\n" })
+      assert.match(keyless, withoutKey)
+      assert.match(keyless, /Order 42 was sent on Monday\./)
+    },
+    research: async () => {
+      assert.match(await start("research", { args: ["Who is there?"] }), /Hello, Ada\./)
+      assert.match(await start("research", { isKeyless: true }), withoutKey)
+      assert.match(readFileSync(join(folder, "research/output/report.md"), "utf8"), /\/documents\/2025\.md/)
+    },
+    coder: async () => {
+      assert.match(await start("coder", { args: ["Who is there?"] }), /Hello, Ada\./)
+      assert.match(await start("coder", { isKeyless: true }), /I ran the tests:[^]*pass 1/)
+    },
+    http: serving,
+    worker: () => Effect.runPromise(Effect.scoped(working))
+  }
+  for (const name of names) await checks[name]?.()
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

@@ -74,7 +74,8 @@ running.onData((data) => terminal.write(data))
 terminal.onData((data) => running.write(data))
 
 const frames: Array<{ readonly at: number; readonly lines: ReadonlyArray<string> }> = []
-const began = performance.now()
+// The recording begins with the first frame that shows something, so the image is never black.
+let began = performance.now()
 
 const watch = setInterval(() => {
   const { active } = terminal.buffer
@@ -82,6 +83,10 @@ const watch = setInterval(() => {
     const line = active.getLine(active.baseY + row)
     return line === undefined ? "" : drawn(line)
   })
+  if (frames.length === 0) {
+    if (lines.every((line) => line === "")) return
+    began = performance.now()
+  }
   if (lines.join("\n") !== frames.at(-1)?.lines.join("\n")) frames.push({ at: performance.now() - began, lines })
 }, 120)
 
@@ -125,9 +130,10 @@ const scenesOf = frames.map(({ at, lines }, index) => {
       line === "" ? "" : `<use href="#l${idOf(line)}" y="${size.pad + (row + 1) * size.line - 4}"/>`
     )
     .join("")
-  const keyframes = `@keyframes f${index}{0%{visibility:hidden}${percent(at)}%{visibility:visible}${percent(end)}%{visibility:hidden}100%{visibility:hidden}}`
+  // The first frame is also what a viewer without animations shows.
+  const keyframes = `@keyframes f${index}{0%{visibility:${index === 0 ? "visible" : "hidden"}}${percent(at)}%{visibility:visible}${percent(end)}%{visibility:hidden}100%{visibility:hidden}}`
   return {
-    rule: `${keyframes}#f${index}{visibility:hidden;animation:f${index} ${Math.round(total)}ms step-end infinite}`,
+    rule: `${keyframes}#f${index}{visibility:${index === 0 ? "visible" : "hidden"};animation:f${index} ${Math.round(total)}ms step-end infinite}`,
     group: `<g id="f${index}">${rows}</g>`
   }
 })

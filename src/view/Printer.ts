@@ -15,6 +15,7 @@
  * )
  * ```
  */
+import { ConfigError } from "effect/Config"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { format } from "effect/Formatter"
@@ -26,6 +27,7 @@ import * as ToolCall from "../core/ToolCall.ts"
 import { cleanLine } from "../support/text/clean.ts"
 import { cut } from "../support/text/text.ts"
 import { visible } from "../support/text/untrusted.ts"
+import { configProblem } from "./internal/configProblem.ts"
 
 /** Node, Bun and Deno have it. Elsewhere whole lines go to the console. */
 declare const process:
@@ -95,11 +97,13 @@ export const run = <O, E, R>(agent: Agent.Agent<O, E, R>, input: Agent.Input): E
     yield* Effect.ensuring(events, Effect.sync(endLine))
   })
 
-/** A failure in words. An error without a message is known by its name. */
-const sentenceOf = (error: unknown): string =>
-  visible(
-    error instanceof Error && error.message !== "" ? error.message : typeof error === "string" ? error : format(error)
-  )
+/** A failure in words. An error without a message is known by its cause, or by its name. */
+const describeFailure = (error: unknown): string => {
+  if (error instanceof ConfigError) return configProblem(error)
+  if (!(error instanceof Error)) return typeof error === "string" ? error : format(error)
+  if (error.message !== "") return error.message
+  return error.cause instanceof Error ? error.cause.message : format(error)
+}
 
 /**
  * Prints the sentence of a failure in place of a stack trace, and has the process end with code 1. For the last step of a
@@ -108,7 +112,7 @@ const sentenceOf = (error: unknown): string =>
 export const orExit = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<void, never, R> =>
   Effect.catch(Effect.asVoid(program), (error) =>
     Effect.gen(function* () {
-      yield* Console.error(sentenceOf(error))
+      yield* Console.error(visible(describeFailure(error)))
       if (inProcess !== undefined) inProcess.exitCode = 1
     })
   )

@@ -1,6 +1,6 @@
 /** A run in the terminal: its text as it comes, a line for each call, and a sentence in place of a stack trace. */
 import { assert, describe, it } from "@effect/vitest"
-import { Console, Effect, Layer, Schema } from "effect"
+import { Config, ConfigProvider, Console, Effect, Layer, Schema } from "effect"
 import { Agent, ChatModel, Tool } from "effect-deepagents"
 import { TestChatModel } from "effect-deepagents/testing"
 import { Printer } from "effect-deepagents/view"
@@ -54,20 +54,32 @@ describe("Printer", () => {
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.text(["\u001b[2J", "wiped"])])))
   )
 
+  const ending = Effect.fnUntraced(function* <A, E>(program: Effect.Effect<A, E>) {
+    const before = process.exitCode
+    const said: Array<unknown> = []
+    const console = Object.assign(Object.create(globalThis.console), { error: (text: unknown) => said.push(text) })
+    yield* program.pipe(Printer.orExit, Effect.provideService(Console.Console, console))
+    const { exitCode } = process
+    process.exitCode = before
+    return [...said, exitCode]
+  })
+
   it.effect("ends a program with the sentence of its failure, and code 1", () =>
     Effect.gen(function* () {
-      const before = process.exitCode
-      const said: Array<unknown> = []
-      const console = Object.assign(Object.create(globalThis.console), { error: (text: unknown) => said.push(text) })
       const broken = Layer.effect(ChatModel.ChatModel, Effect.fail(new Error("There is no key.")))
-      yield* Printer.run(agent, "go").pipe(
-        Effect.provide(broken),
-        Printer.orExit,
-        Effect.provideService(Console.Console, console)
-      )
-      const { exitCode } = process
-      process.exitCode = before
-      assert.deepEqual([said, exitCode], [["There is no key."], 1])
+      assert.deepEqual(yield* ending(Printer.run(agent, "go").pipe(Effect.provide(broken))), ["There is no key.", 1])
+      const isInUse = Effect.fail(new Error("", { cause: new Error("the port is in use") }))
+      assert.deepEqual(yield* ending(isInUse), ["the port is in use", 1])
+    })
+  )
+
+  it.effect("says of a setting that it is missing or what it should be, and never its value", () =>
+    Effect.gen(function* () {
+      const settings = ConfigProvider.fromEnv({ env: { PORT: "sk-secret", SMALL: "99999" } })
+      const read = <A>(config: Config.Config<A>) => ending(config.parse(settings))
+      assert.deepEqual(yield* read(Config.Port("PORT")), ["PORT is wrong: expected a number", 1])
+      assert.deepEqual(yield* read(Config.Port("SMALL")), ["SMALL is wrong: expected a value between 1 and 65535", 1])
+      assert.deepEqual(yield* read(Config.Redacted("DATABASE_URL")), ["DATABASE_URL is not set", 1])
     })
   )
 })

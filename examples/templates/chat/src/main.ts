@@ -1,17 +1,12 @@
 /** Talks at the terminal. The conversation is kept in chat.db: stop at any time, and go on later. */
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Config, Console, Effect, Layer, Stream, Terminal } from "effect"
+import { Console, Effect, Stream, Terminal } from "effect"
 import { AgentEvent } from "effect-deepagents"
-import { ChatModels } from "effect-deepagents/models"
 import { Chat } from "effect-deepagents/sessions"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
+import { Printer } from "effect-deepagents/view"
 import { agent } from "./agent.ts"
-
-const model = Layer.unwrap(
-  Effect.map(Config.String("MODEL").pipe(Config.withDefault("anthropic:claude-sonnet-5-5")), (spec) =>
-    ChatModels.resolve(spec)
-  )
-)
+import { model } from "./model.ts"
 
 const program = Effect.gen(function* () {
   const terminal = yield* Terminal.Terminal
@@ -27,7 +22,7 @@ const program = Effect.gen(function* () {
 }).pipe(
   Effect.catchTag("QuitError", () => Console.log("\nGoodbye.")),
   Effect.provide([model, SqliteSessions.layer({ file: "chat.db" }), NodeServices.layer]),
-  Effect.tapError((error) => Console.error(error.message))
+  Printer.orExit
 )
 
-NodeRuntime.runMain(program, { disableErrorReporting: true })
+NodeRuntime.runMain(program)

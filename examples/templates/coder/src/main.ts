@@ -1,16 +1,11 @@
 /** Works on the folder that it is started in: npm start -- "A test fails. Mend it." */
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Config, Console, Effect, Layer, Semaphore, Stdio, Stream, Terminal } from "effect"
-import { Agent, AgentEvent, Approval } from "effect-deepagents"
+import { Console, Effect, Layer, Semaphore, Stdio, Terminal } from "effect"
+import { Approval } from "effect-deepagents"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
-import { ChatModels } from "effect-deepagents/models"
+import { Printer } from "effect-deepagents/view"
 import { agent } from "./agent.ts"
-
-const model = Layer.unwrap(
-  Effect.map(Config.String("MODEL").pipe(Config.withDefault("anthropic:claude-sonnet-5-5")), (spec) =>
-    ChatModels.resolve(spec)
-  )
-)
+import { model } from "./model.ts"
 
 /** Asks whoever sits at the terminal; only "y" is a yes. */
 const approvals = Layer.effect(
@@ -34,14 +29,12 @@ const approvals = Layer.effect(
 )
 
 const program = Effect.gen(function* () {
-  const terminal = yield* Terminal.Terminal
   const [task = "Say what this folder is about."] = yield* (yield* Stdio.Stdio).args
-  const words = AgentEvent.textDeltas(Agent.stream(agent, task))
-  yield* Stream.runForEach(words, (text) => terminal.display(text))
+  yield* Printer.run(agent, task)
 }).pipe(
   Effect.provide([model, LocalShell.layer({ root: "." }), approvals]),
   Effect.provide(NodeServices.layer),
-  Effect.tapError((error) => Console.error(error.message))
+  Printer.orExit
 )
 
-NodeRuntime.runMain(program, { disableErrorReporting: true })
+NodeRuntime.runMain(program)

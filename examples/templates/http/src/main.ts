@@ -1,25 +1,16 @@
-/** Serves the agent on PORT (3000). */
+/** Serves the agent on PORT (3000): curl -N http://127.0.0.1:3000/threads/ada -d "Hello" */
 import { createServer } from "node:http"
 import { NodeHttpServer, NodeRuntime } from "@effect/platform-node"
-import { Config, Console, Effect, Layer } from "effect"
-import { ChatModels } from "effect-deepagents/models"
+import { Config, Effect, Layer } from "effect"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
+import { Printer } from "effect-deepagents/view"
 import { app } from "./app.ts"
+import { model } from "./model.ts"
 
-const model = Layer.unwrap(
-  Effect.map(Config.String("MODEL").pipe(Config.withDefault("anthropic:claude-sonnet-5-5")), (spec) =>
-    ChatModels.resolve(spec)
-  )
-)
+const program = Effect.gen(function* () {
+  const port = yield* Config.withDefault(Config.Port("PORT"), 3000)
+  const server = NodeHttpServer.layer(createServer, { port, host: "127.0.0.1" })
+  yield* Layer.launch(Layer.provide(app, [model, SqliteSessions.layer({ file: "threads.db" }), server]))
+}).pipe(Printer.orExit)
 
-const server = Layer.unwrap(
-  Effect.map(Config.Port("PORT").pipe(Config.withDefault(3000)), (port) =>
-    NodeHttpServer.layer(createServer, { port, host: "127.0.0.1" })
-  )
-)
-
-const program = Layer.launch(
-  app.pipe(Layer.provide([model, SqliteSessions.layer({ file: "threads.db" }), server]))
-).pipe(Effect.tapError((error) => Console.error(error._tag === "ServeError" ? String(error.cause) : error.message)))
-
-NodeRuntime.runMain(program, { disableErrorReporting: true })
+NodeRuntime.runMain(program)

@@ -1,17 +1,11 @@
 /** Answers a question from the files in `documents`: npm start -- "What changed between the two years?" */
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Config, Console, Effect, Layer, Stdio, Stream } from "effect"
-import { Agent, AgentEvent } from "effect-deepagents"
+import { Effect, Layer, Stdio } from "effect"
 import { CompositeBackend, Permissions } from "effect-deepagents/backends"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
-import { ChatModels } from "effect-deepagents/models"
+import { Printer } from "effect-deepagents/view"
 import { agent } from "./agent.ts"
-
-const model = Layer.unwrap(
-  Effect.map(Config.String("MODEL").pipe(Config.withDefault("anthropic:claude-sonnet-5-5")), (spec) =>
-    ChatModels.resolve(spec)
-  )
-)
+import { model } from "./model.ts"
 
 /** The documents can only be read; whatever the agent writes goes to `output`. */
 const files = CompositeBackend.layer({
@@ -26,16 +20,7 @@ const files = CompositeBackend.layer({
 
 const program = Effect.gen(function* () {
   const [question = "What is in the documents?"] = yield* (yield* Stdio.Stdio).args
-  const events = Agent.stream(agent, question)
-  yield* Stream.runForEach(AgentEvent.filter(events, ["ToolCalled", "MessageAppended"]), (event) => {
-    if (event._tag === "ToolCalled") return Console.error(`${"  ".repeat(event.path.length)}→ ${event.toolName}`)
-    const { message, path } = event
-    const text = message.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("")
-    return message.role === "ai" && path.length === 1 && text !== "" ? Console.log(text) : Effect.void
-  })
-}).pipe(
-  Effect.provide([model, files, NodeServices.layer]),
-  Effect.tapError((error) => Console.error(error.message))
-)
+  yield* Printer.run(agent, question)
+}).pipe(Effect.provide([model, files, NodeServices.layer]), Printer.orExit)
 
-NodeRuntime.runMain(program, { disableErrorReporting: true })
+NodeRuntime.runMain(program)

@@ -1,24 +1,23 @@
-/** A worker on the database of DATABASE_URL. Add a job by: INSERT INTO jobs (input) VALUES ('…') */
-import { NodeRuntime } from "@effect/platform-node"
-import * as PgClient from "@effect/sql-pg/PgClient"
-import { Config, Console, Effect, Layer } from "effect"
-import { ChatModels } from "effect-deepagents/models"
+/** Works on the jobs of the table. `npm start -- "A long text."` adds a job first; so does any INSERT INTO jobs (input). */
+import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import { Effect, Layer, Stdio } from "effect"
 import { SessionStore } from "effect-deepagents/sessions"
 import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
-import { work } from "./worker.ts"
+import { Printer } from "effect-deepagents/view"
+import { database } from "./database.ts"
+import { model } from "./model.ts"
+import { add, prepare, work } from "./worker.ts"
 
-const model = Layer.unwrap(
-  Effect.map(Config.String("MODEL").pipe(Config.withDefault("anthropic:claude-sonnet-5-5")), (spec) =>
-    ChatModels.resolve(spec)
-  )
-)
-
-const database = PgClient.layerConfig({ url: Config.Redacted("DATABASE_URL") })
 const sessions = SessionStore.journal.pipe(Layer.provideMerge(SqlSessions.layer))
 
-const program = work.pipe(
+const program = Effect.gen(function* () {
+  yield* prepare
+  for (const text of yield* (yield* Stdio.Stdio).args) yield* add(text)
+  yield* work
+}).pipe(
   Effect.provide(Layer.mergeAll(sessions, model).pipe(Layer.provideMerge(database))),
-  Effect.tapError((error) => Console.error(error.message))
+  Effect.provide(NodeServices.layer),
+  Printer.orExit
 )
 
-NodeRuntime.runMain(program, { disableErrorReporting: true })
+NodeRuntime.runMain(program)

@@ -2,7 +2,7 @@
  * Takes jobs from a table, any number of workers at once, and keeps each one's thread in the same database. A worker that
  * dies leaves its job to the next one, which goes on where the thread was.
  */
-import { Effect, Schedule } from "effect"
+import { Console, Effect, Schedule } from "effect"
 import { Agent, Checkpoint } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
 import { SqlClient } from "effect/sql"
@@ -19,7 +19,12 @@ export const prepare = Effect.gen(function* () {
   )`
 })
 
-/** A job that nobody has, or that was left by a worker that died; it is this worker's for ten minutes. */
+export const add = Effect.fnUntraced(function* (input: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`INSERT INTO jobs (input) VALUES (${input})`
+})
+
+/** Takes a new job, or a job whose worker died. This worker has ten minutes for it. */
 const take = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [job] = yield* sql<{ id: string; input: string }>`UPDATE jobs SET taken_until = now() + interval '10 minutes'
@@ -31,7 +36,7 @@ const take = Effect.gen(function* () {
   return job
 })
 
-/** Does one job; tells whether there was one. */
+/** Does one job. The result is false if there was none. */
 export const step = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const job = yield* take
@@ -40,14 +45,19 @@ export const step = Effect.gen(function* () {
   const begun = yield* Effect.orElseSucceed(SessionStore.checkpoint(threadId), () => undefined)
   const input = begun === undefined ? job.input : Checkpoint.resume(undefined)
   yield* Effect.matchEffect(Agent.run(agent, input, { threadId }), {
-    onFailure: ({ message }) => sql`UPDATE jobs SET error = ${message} WHERE id = ${job.id}::bigint`,
-    onSuccess: ({ text }) => sql`UPDATE jobs SET output = ${text} WHERE id = ${job.id}::bigint`
+    onFailure: ({ message }) =>
+      Effect.andThen(
+        sql`UPDATE jobs SET error = ${message} WHERE id = ${job.id}::bigint`,
+        Console.error(`job ${job.id} failed: ${message}`)
+      ),
+    onSuccess: ({ text }) =>
+      Effect.andThen(
+        sql`UPDATE jobs SET output = ${text} WHERE id = ${job.id}::bigint`,
+        Console.log(`job ${job.id}: ${text}`)
+      )
   })
   return true
 })
 
-/** Works for ever; looks every second while there is nothing to do. */
-export const work = Effect.andThen(
-  prepare,
-  Effect.repeat(Effect.repeat(step, { while: (did) => did }), Schedule.spaced("1 second"))
-)
+/** Works for ever. Looks every second while there is nothing to do. */
+export const work = Effect.repeat(Effect.repeat(step, { while: (did) => did }), Schedule.spaced("1 second"))

@@ -25,7 +25,14 @@ const templates = {
   http: { says: "an HTTP endpoint that streams answers", needs: { ...anthropic, ...node } },
   worker: {
     says: "a worker that takes jobs from Postgres",
-    needs: { ...anthropic, ...node, "@effect/sql-pg": developed["@effect/sql-pg"] }
+    // The socket takes exactly this version of PGlite.
+    needs: {
+      ...anthropic,
+      ...node,
+      "@effect/sql-pg": developed["@effect/sql-pg"],
+      "@electric-sql/pglite": "0.5.14",
+      "@electric-sql/pglite-socket": "0.2.17"
+    }
   }
 } as const satisfies { readonly [name: string]: Template }
 
@@ -73,10 +80,11 @@ const around = (name: string, template: TemplateName): { readonly [path: string]
     "# Copy it to .env",
     "ANTHROPIC_API_KEY=",
     "# MODEL=anthropic:claude-sonnet-5-5",
-    ...(template === "worker" ? ["DATABASE_URL=postgres://postgres@localhost/agents"] : []),
+    ...(template === "worker" ? ["# DATABASE_URL=postgres://postgres@localhost/agents"] : []),
+    ...(template === "http" ? ["# PORT=3000"] : []),
     ""
   ].join("\n"),
-  ".gitignore": ["node_modules", ".env", "*.db", "*.db-*", ""].join("\n"),
+  ".gitignore": ["node_modules", ".env", "*.db", "*.db-*", "jobs-db", ""].join("\n"),
   "README.md": [
     `# ${name}`,
     "",
@@ -84,10 +92,12 @@ const around = (name: string, template: TemplateName): { readonly [path: string]
     "",
     "```sh",
     "npm install",
-    "npm test            # with a scripted model: no key",
-    "cp .env.example .env",
-    "npm start",
+    "npm test     # with a scripted model",
+    "npm start    # without a key, a script answers",
     "```",
+    "",
+    "For a model: `cp .env.example .env`, and write your key into `.env`. `MODEL` names another one, such as",
+    "`openai:gpt-5.4-mini` (`npm install openai`) or `ollama:qwen3:8b`, which runs on this machine.",
     "",
     "The agent is in `src/agent.ts`.",
     ""
@@ -160,6 +170,6 @@ export const initTemplate = Effect.fnUntraced(function* (given: string, template
     `  cd ${given}`,
     "  npm install",
     "  npm test",
-    "  npm start"
+    "  npm start           # a script answers until .env has a key"
   )
 })
