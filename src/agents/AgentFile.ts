@@ -238,7 +238,7 @@ const nameOf = (path: string): string => (path.split(/[/\\]/).at(-1) ?? "").repl
 
 /** The parts of agents that files name. For the other options see `DeepAgent.make`: all agents have them. */
 export interface Options<E = never, R = never> {
-  /** Further tools, beside the file tools and `execute`. */
+  /** Further tools, beside the file tools, `execute`, and those for its processes. */
   readonly tools?: ReadonlyArray<Tool<R | Approvals | ToolContext>> | undefined
   /** Sub-agents. */
   readonly agents?: ReadonlyArray<AgentFile> | undefined
@@ -282,6 +282,12 @@ const execute = "execute"
 
 type Named = Pick<Tool<never>, "annotations" | "name">
 
+/** The tools for files and commands. `execute` brings those for processes in the background. */
+const commandTools: ReadonlyArray<Named> = FileTools.make({ execute: { background: true } })
+
+/** The names that come with `execute`. */
+const withExecute = commandTools.map(({ name }) => name).filter((name) => !FileTools.names.some((one) => one === name))
+
 /** Reports whether a tool acts on nothing outside of its agent. */
 const changesNothing = ({ destructive, openWorld, readOnly }: Annotations): boolean =>
   readOnly === true || (destructive === false && openWorld === false)
@@ -301,7 +307,7 @@ const findTools = (all: ReadonlyArray<Named>, given: string): ReadonlyArray<Name
 /** Chooses the tools of a file, and parts them as `DeepAgent.make` takes them. */
 const chooseTools = <E, R>(file: AgentFile, options: Options<E, R>) => {
   const tools = options.tools ?? []
-  const all: ReadonlyArray<Named> = [...FileTools.make({ execute: true }), ...tools]
+  const all: ReadonlyArray<Named> = [...commandTools, ...tools]
   const { disallowedTools = [], readOnly = false, tools: listed } = file
   const unknown = [...(listed ?? []), ...disallowedTools].find((name) => findTools(all, name).length === 0)
   if (unknown !== undefined) {
@@ -337,7 +343,7 @@ const policyOf = <E, R>({ name, path, policy = {} }: AgentFile, options: Options
   Result.mapError(
     // With rules for files, the agent has no tool that runs commands.
     Policy.compile([{ ...policy, name, ...defined({ sandbox: policy.files && ("noCommands" as const) }) }], {
-      known: [...FileTools.names, execute, ...(options.tools ?? []).map((tool) => tool.name)]
+      known: [...commandTools.map((tool) => tool.name), ...(options.tools ?? []).map((tool) => tool.name)]
     }),
     ({ path: place, problem }) => new InvalidAgentFile({ path, problem: `policy: ${place}: ${problem}` })
   )
@@ -425,7 +431,7 @@ const build = <E, R>(
     const found = chooseTools(file, options)
     if (Result.isFailure(found)) return yield* invalid(found.failure)
     const { execute: shell, ...tools } = found.success
-    const names = [...tools.files, ...(shell ? [execute] : []), ...tools.tools.map(({ name }) => name)]
+    const names = [...tools.files, ...(shell ? withExecute : []), ...tools.tools.map(({ name }) => name)]
     // Commands go around rules for files.
     const runsCommands = tools.tools.find(({ annotations }) => annotations.runsCommands === true)?.name
     const command = shell ? execute : runsCommands
@@ -438,7 +444,7 @@ const build = <E, R>(
     const agent: Agent.Agent<unknown, unknown, unknown> = DeepAgent.make({
       ...tools,
       ...shared,
-      execute: shell,
+      execute: shell && { background: true },
       name: file.name,
       description: file.description,
       prompt: file.prompt,

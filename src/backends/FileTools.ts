@@ -30,6 +30,7 @@ import { refuseTools } from "../core/schema/invalid.ts"
 import type { Tool } from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import { check } from "../support/options/check.ts"
+import { processTools } from "./internal/processes/tools.ts"
 import * as shapes from "./internal/shapes.ts"
 import { execute } from "./internal/tools/execute.ts"
 import { type Kit, makeKit, type Name, names } from "./internal/tools/kit.ts"
@@ -53,12 +54,17 @@ export interface Options {
   readonly documents?: ReadonlyArray<Format> | undefined
 }
 
-/** Time limits of commands. */
+/** Time limits of commands, and whether they may go on in the background. */
 export interface ExecuteOptions {
   /** The time limit of commands that set none. Default: 2 minutes. */
   readonly timeout?: Duration.Input | undefined
   /** The longest time limit that the model may choose. Default: 1 hour. */
   readonly maxTimeout?: Duration.Input | undefined
+  /**
+   * Lets `execute` start processes in the background, and adds `read_output`, `send_input` and `kill_process`: see
+   * `Processes`. Default: `false`.
+   */
+  readonly background?: boolean | undefined
 }
 
 /** A tool for files. */
@@ -81,7 +87,7 @@ const makers: { readonly [Key in Name]: (kit: Kit) => FileTool } = {
 const limitsOf = (options: ExecuteOptions) => {
   const maxTimeout = Duration.fromInputUnsafe(options.maxTimeout ?? "1 hour")
   const timeout = Duration.fromInputUnsafe(options.timeout ?? "2 minutes")
-  return { timeout: Duration.min(timeout, maxTimeout), maxTimeout }
+  return { timeout: Duration.min(timeout, maxTimeout), maxTimeout, background: options.background === true }
 }
 
 /** A set of file tools. Tools are immutable, so agents share them. */
@@ -111,7 +117,8 @@ const makeTools = (
 ): ReadonlyArray<SandboxTool> => {
   const { kit, tools } = offerOf(options)
   if (options.execute === undefined || options.execute === false) return [...tools]
-  return [...tools, execute(kit, limitsOf(options.execute === true ? {} : options.execute))]
+  const limits = limitsOf(options.execute === true ? {} : options.execute)
+  return [...tools, execute(kit, limits), ...(limits.background ? processTools : [])]
 }
 
 const checkMake = check(shapes.fileToolsMake)
@@ -132,13 +139,13 @@ const checkMake = check(shapes.fileToolsMake)
 export const make: {
   (
     options?: Options & {
-      /** Adds the tool `execute`, which needs a `Sandbox`: `true`, or its time limits. Default: `false`. */
+      /** Adds the tool `execute`, which needs a `Sandbox`: `true`, or its options. Default: `false`. */
       readonly execute?: false | undefined
     }
   ): ReadonlyArray<FileTool>
   (
     options: Options & {
-      /** Adds the tool `execute`, which needs a `Sandbox`: `true`, or its time limits. */
+      /** Adds the tool `execute`, which needs a `Sandbox`: `true`, or its options. */
       readonly execute: true | ExecuteOptions
     }
   ): ReadonlyArray<SandboxTool>

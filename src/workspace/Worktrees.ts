@@ -30,6 +30,7 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
+import * as Processes from "../backends/Processes.ts"
 import * as Agent from "../core/Agent.ts"
 import { Backend } from "../core/Backend.ts"
 import { Sandbox } from "../core/Sandbox.ts"
@@ -246,7 +247,7 @@ const workIn = <A, E, R>(
 ): Effect.Effect<
   { readonly branch: string; readonly exit: Exit.Exit<A, E>; readonly closed: Closed },
   ToolError.ToolError,
-  Exclude<R, Sandbox | Backend> | Sandbox
+  Exclude<R, Sandbox | Backend | Processes.ProcessTable> | Sandbox
 > =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
@@ -258,7 +259,10 @@ const workIn = <A, E, R>(
       const own = makeRooted(sandbox, placeOf(tree.path, options))
       Repository.storeRepository(own, "/", tree.git.repository)
       const exit = yield* work.pipe(
-        Effect.provide(Layer.merge(Layer.succeed(Sandbox, own), Layer.succeed(Backend, own))),
+        // Processes in the folder end before it is removed.
+        Effect.provide(
+          Layer.provideMerge(Processes.layer(), Layer.merge(Layer.succeed(Sandbox, own), Layer.succeed(Backend, own)))
+        ),
         restore,
         Effect.exit
       )
@@ -278,7 +282,11 @@ export const runOnBranch = <A, E, R>(
   branch: string,
   work: Effect.Effect<A, E, R>,
   options: Options = {}
-): Effect.Effect<Worked<A>, E | ToolError.ToolError, Exclude<R, Sandbox | Backend> | Sandbox> =>
+): Effect.Effect<
+  Worked<A>,
+  E | ToolError.ToolError,
+  Exclude<R, Sandbox | Backend | Processes.ProcessTable> | Sandbox
+> =>
   refuseRun(options) ??
   Effect.flatMap(
     workIn(branch, work, options),
@@ -397,7 +405,10 @@ export const tools = <O, E, R>(
     /** The agent that works on a branch. */
     readonly agent: Agent.Agent<O, E, R>
   }
-): readonly [Tool.Tool<Exclude<R, Sandbox | Backend> | Sandbox | ToolContext>, Tool.NeedingApproval<Sandbox>] => {
+): readonly [
+  Tool.Tool<Exclude<R, Sandbox | Backend | Processes.ProcessTable> | Sandbox | ToolContext>,
+  Tool.NeedingApproval<Sandbox>
+] => {
   const [own, problem] = readOptions(checkTools, options)
   // Tools with a problem never run.
   const agent = problem === undefined ? own.agent : (Agent.make({ name: "agent", prompt: "" }) as typeof own.agent)
@@ -405,7 +416,7 @@ export const tools = <O, E, R>(
   const runTask = (
     branch: string,
     task: string
-  ): Effect.Effect<string, unknown, Exclude<R, Sandbox | Backend> | Sandbox | ToolContext> =>
+  ): Effect.Effect<string, unknown, Exclude<R, Sandbox | Backend | Processes.ProcessTable> | Sandbox | ToolContext> =>
     Effect.flatMap(workIn(branch, Agent.delegate(agent, task), shared), ({ branch, exit, closed }) => {
       const note = describeBranch(branch, closed)
       return Exit.match(exit, {

@@ -24,7 +24,7 @@ export const e2bSandboxLayer =
   "apiKey?:~effect/Redacted~;domain?:s;template?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"
 
 export const fileToolsMake =
-  "only?:['delete_file''edit_file''glob''grep''ls''move_file''read_file''write_file'];documents?:a;execute?:b{timeout?:d;maxTimeout?:d}"
+  "only?:['delete_file''edit_file''glob''grep''ls''move_file''read_file''write_file'];documents?:a;execute?:b{timeout?:d;maxTimeout?:d;background?:b}"
 
 export const filesystemBackendMake = "root:s;ripgrep?:bs;maxFileSize?:n"
 
@@ -37,6 +37,8 @@ export const modalSandboxLayer =
 
 export const permissionsLayer =
   "rules:[{operations:['execute''read''write'];paths?:[s];ruling:'allow''ask''refuse';name?:s;reason?:s;deciders?:[s];expiresIn?:n}];default?:'allow''refuse'"
+
+export const processesLayer = "most?:n;time?:d;output?:n;folder?:s"
 
 export const runloopSandboxLayer =
   "apiKey?:~effect/Redacted~;baseURL?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"

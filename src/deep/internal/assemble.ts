@@ -1,6 +1,7 @@
 /** Makes the parts of a deep agent's stack, and the agent of them. */
 import * as Effect from "effect/Effect"
 import * as FileTools from "../../backends/FileTools.ts"
+import * as Processes from "../../backends/Processes.ts"
 import * as Agent from "../../core/Agent.ts"
 import { make } from "../../core/Middleware.ts"
 import { nameIn } from "../../core/schema/invalid.ts"
@@ -55,6 +56,9 @@ const usual = {
   last: once(() => [ModelRetry.make(), ModelTimeout.make()])
 }
 
+const startsProcesses = ({ execute }: SubagentOptions): boolean =>
+  typeof execute === "object" && execute.background === true
+
 /** The parts that an agent and its sub-agents share: before the user's own middleware, and after it. */
 export const layers = (options: SubagentOptions) => {
   const skills = skillsOf(options)
@@ -66,7 +70,8 @@ export const layers = (options: SubagentOptions) => {
       profiles === undefined ? usual.harness() : harness(profiles),
       ...(todos ? [usual.todos()] : []),
       ...(skills.length === 0 ? [] : [Skills.make({ sources: skills })]),
-      ...(largeResults === false ? [] : [Filesystem.make(largeResults)])
+      ...(largeResults === false ? [] : [Filesystem.make(largeResults)]),
+      ...(startsProcesses(options) ? [Processes.notices()] : [])
     ],
     summary:
       summarization === false

@@ -47,7 +47,7 @@ const viewOf = (
 const libraryTools = once((): ReadonlySet<string> => {
   const middleware = [Todos.make(), Summarization.make({ tool: true }), Skills.make({ sources: [] })]
   const tools = [
-    ...FileTools.make({ execute: true }),
+    ...FileTools.make({ execute: { background: true } }),
     AskUser.tool(),
     ...middleware.flatMap(({ tools: own }) => (Array.isArray(own) ? own : []))
   ]

@@ -42,7 +42,7 @@ export interface SubagentOptions {
    * none.
    */
   readonly documents?: FileTools.Options["documents"]
-  /** Adds the tool `execute`, which needs a `Sandbox`: `true`, or its time limits. Default: `false`. */
+  /** Adds the tool `execute`, which needs a `Sandbox`: `true`, or its options. Default: `false`. */
   readonly execute?: boolean | FileTools.ExecuteOptions | undefined
   /** Your own middleware. A middleware with the name of a part (`parts`) replaces the part. Default: none. */
   readonly middleware?: ReadonlyArray<Middleware.Middleware<unknown, unknown>> | undefined

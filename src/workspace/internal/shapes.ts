@@ -6,8 +6,6 @@ export const gitMake = "repository?:s"
 
 export const lspDiagnosticsLayer = "root:s;command:[s];languages:<s>"
 
-export const processesMake = "most?:n;time?:d;output?:n"
-
 export const runCodeMake = "languages?:['javascript''python''shell''typescript'];timeout?:d;allow?:['LocalShell']"
 
 export const treeMake = "entries?:n;closed?:[s]"

@@ -28,25 +28,17 @@ const runsIn = (group: number, stat: string): boolean => {
   return Number(itsGroup) === group && state !== "Z" && state !== "X"
 }
 
-/** A process of a group, by its id and the name of its program. */
-interface Member {
-  readonly id: string
-  readonly name: string
-}
-
 /** Those of some processes that run in a group. */
-const running = (group: number, ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Member>> =>
+const running = (group: number, ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>> =>
   Effect.callback((resume) => {
-    const found: Array<Member> = []
+    const found: Array<string> = []
     each(
       ids.length,
       readAtOnce,
       (index, done) => {
         const id = ids[index] ?? ""
         NodeFs.readFile(`/proc/${id}/stat`, "latin1", (error, stat) => {
-          if (!error && runsIn(group, stat)) {
-            found.push({ id, name: stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")")) })
-          }
+          if (!error && runsIn(group, stat)) found.push(id)
           done()
         })
       },
@@ -71,27 +63,35 @@ const waitForExit = Effect.fnUntraced(function* (group: number) {
   for (let wait = firstLookMillis; ; wait = Math.min(2 * wait, longestLookMillis)) {
     yield* pause(wait)
     if (!(yield* signal(group, 0))) return
-    known = idsOf(yield* running(group, known))
+    known = yield* running(group, known)
     if (known.length > 0) continue
     const all = yield* processes
     if (all === undefined) continue
-    known = idsOf(yield* running(group, all))
+    known = yield* running(group, all)
     if (known.length === 0) return
   }
 })
 
 const kill = (group: number): Effect.Effect<void> => Effect.asVoid(signal(group, "SIGKILL"))
 
-const idsOf = (members: ReadonlyArray<Member>): ReadonlyArray<string> => members.map(({ id }) => id)
-
 /** A pipeline or a substitution may end a moment after its shell. */
 const lateMillis = 100
 const shownMembers = 5
 
-const describeMembers = (members: ReadonlyArray<Member>): ReadonlyArray<string> => [
-  ...members.slice(0, shownMembers).map(({ id, name }) => `${oneLine(name)} (pid ${id})`),
-  ...(members.length > shownMembers ? [`${members.length - shownMembers} more`] : [])
-]
+/** The name of the program of a process. A thread may rename the process, so its command line comes first. */
+const nameOf = (id: string): Effect.Effect<string> =>
+  Effect.callback((resume) => {
+    NodeFs.readFile(`/proc/${id}/cmdline`, "utf8", (error, line) => {
+      const [program = ""] = error === null ? line.split("\0") : []
+      resume(Effect.succeed(oneLine(program.slice(program.lastIndexOf("/") + 1)).slice(0, 50) || "a process"))
+    })
+  })
+
+const describeMembers = (ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.map(
+    Effect.forEach(ids.slice(0, shownMembers), (id) => Effect.map(nameOf(id), (name) => `${name} (pid ${id})`)),
+    (named) => [...named, ...(ids.length > shownMembers ? [`${ids.length - shownMembers} more`] : [])]
+  )
 
 /** Names the processes of a group that still run a moment after its shell has exited. */
 export const findLeft = (group: number): Effect.Effect<ReadonlyArray<string>> =>
@@ -104,7 +104,7 @@ export const findLeft = (group: number): Effect.Effect<ReadonlyArray<string>> =>
       if (all === undefined) return []
       const members = yield* running(group, all)
       if (members.length === 0) return []
-      if (waited >= lateMillis) return describeMembers(members)
+      if (waited >= lateMillis) return yield* describeMembers(members)
       yield* pause(wait)
       waited += wait
     }

@@ -12,6 +12,7 @@ import { defined } from "../../../support/json/defined.ts"
 import { sha256 } from "../../../support/store/hash.ts"
 import { headOf } from "../../../support/text/text.ts"
 import * as CommandRisk from "../../CommandRisk.ts"
+import { startProcess } from "../processes/tools.ts"
 import type { Kit } from "./kit.ts"
 
 /** The most characters of the output for the model: its beginning, and more of its end. */
@@ -37,6 +38,8 @@ const timeoutLength = 4_000
 export interface ExecuteLimits {
   readonly timeout: Duration.Duration
   readonly maxTimeout: Duration.Duration
+  /** Commands may be started in the background. */
+  readonly background: boolean
 }
 
 /** Keeps the beginning and the end of an output, and the text for a file. */
@@ -111,10 +114,13 @@ const cutNote = (left: number, path: string | undefined): string => {
 /** The end of a command. */
 type Ended = Omit<Extract<Sandbox.ExecuteEvent, { readonly _tag: "Exited" }>, "_tag">
 
-const leftNote = (left: ReadonlyArray<string>): string =>
-  `It left behind: ${left.join(", ")}, which ${left.length === 1 ? "was" : "were"} ended.`
+const leftNote = (left: ReadonlyArray<string>, hasBackground: boolean): string =>
+  [
+    `. It left behind: ${left.join(", ")}, which ${left.length === 1 ? "was" : "were"} ended.`,
+    ...(hasBackground ? ["Use background: true for what has to go on."] : [])
+  ].join(" ")
 
-const render = (transcript: Transcript, path: string | undefined, event: Ended): string => {
+const render = (transcript: Transcript, path: string | undefined, event: Ended, hasBackground: boolean): string => {
   const { left, text } = transcript.shown()
   const output =
     left === 0
@@ -125,7 +131,7 @@ const render = (transcript: Transcript, path: string | undefined, event: Ended):
   return [
     output === "" ? "[No output]" : output.endsWith("\n") ? output.slice(0, -1) : output,
     ...(event.truncated ? ["[The middle of the output was too much, and was left out]"] : []),
-    event.left === undefined ? `[${end}]` : `[${end}. ${leftNote(event.left)}]`
+    `[${end}${event.left === undefined ? "" : leftNote(event.left, hasBackground)}]`
   ].join("\n")
 }
 
@@ -147,67 +153,99 @@ const tooLong = (
   })
 }
 
-export const execute = (kit: Kit, limits: ExecuteLimits): Tool.Tool<Sandbox.Sandbox | ToolContext> => {
+/** Runs a command to its end, and reports its last lines meanwhile. */
+const runCommand = Effect.fnUntraced(function* (
+  { command, timeout }: { readonly command: string; readonly timeout?: number },
+  limits: ExecuteLimits
+) {
   const most = Duration.toSeconds(limits.maxTimeout)
+  if (timeout !== undefined && !(timeout > 0 && timeout <= most)) {
+    return yield* ToolError.make(`timeout is in seconds, more than 0 and at most ${most}; you gave ${timeout}`)
+  }
+  const limit = timeout === undefined ? limits.timeout : Duration.seconds(timeout)
+  const sandbox = yield* Sandbox.Sandbox
+  const { emit } = yield* ToolContext
+  const transcript = makeTranscript()
+  let fresh = false
+  const run = sandbox.executeStream(command, { timeout: limit }).pipe(
+    Stream.runFold(
+      (): Ended => ({ exitCode: -1, truncated: false }),
+      (end, event) => {
+        if (event._tag === "Exited") return event
+        transcript.push(event.text)
+        fresh = true
+        return end
+      }
+    ),
+    Effect.catchReason("BackendError", "TimedOut", () =>
+      Effect.flatMap(keep(sandbox, transcript), (path) =>
+        Effect.fail(tooLong(transcript, path, Duration.toSeconds(limit), most))
+      )
+    )
+  )
+  // By the clock and not by the piece: a command that writes byte by byte makes no more events than another.
+  const watch = Effect.sleep(progressEvery).pipe(
+    Effect.andThen(
+      Effect.suspend(() => {
+        if (!fresh) return Effect.void
+        fresh = false
+        return emit({ output: lastLines(transcript, progressLines, progressLength) })
+      })
+    ),
+    Effect.forever
+  )
+  const ended = yield* Effect.raceFirst(run, watch)
+  const { exitCode, left, truncated } = ended
+  const cut = truncated || transcript.shown().left > 0
+  const path = yield* keep(sandbox, transcript)
+  return ToolOutput.make(render(transcript, path, ended, limits.background), {
+    isError: exitCode !== 0,
+    details: { kind: "command", exitCode, truncated: cut, ...defined({ path, left }) }
+  })
+})
+
+const textOf = (command: unknown): string => (typeof command === "string" ? command : "")
+
+export const execute = (kit: Kit, limits: ExecuteLimits): Tool.Tool<Sandbox.Sandbox | ToolContext> => {
+  const description = [
+    "Runs a command line in a POSIX shell, at the root of the files, and gives its output (stdout and stderr together) and its exit code.",
+    "It has no input, so it must not ask for any. Each command has a shell of its own: what one sets, the next does not have.",
+    `Of more than ${headLength + tailLength} characters of output the middle is left out, and all of it is in a file.`,
+    `It is stopped after ${inSeconds(Duration.toSeconds(limits.timeout))}, or after timeout.`
+  ].join(" ")
+  const parameters = {
+    command: Schema.NonEmptyString.annotate({ description: "The command line" }),
+    timeout: Schema.optionalKey(
+      Schema.Finite.annotate({
+        description: `How long it may take, in seconds, at most ${Duration.toSeconds(limits.maxTimeout)}`
+      })
+    )
+  }
+  const annotations = { destructive: true, openWorld: true, volatile: true, runsCommands: true, aliases: ["Bash"] }
+  if (!limits.background) {
+    return Tool.make("execute", {
+      description,
+      parameters,
+      annotations,
+      describe: ({ command }) => CommandRisk.describe(textOf(command)),
+      execute: (args) => kit.tell(runCommand(args, limits))
+    })
+  }
   return Tool.make("execute", {
-    description: [
-      "Runs a command line in a POSIX shell, at the root of the files, and gives its output (stdout and stderr together) and its exit code.",
-      "It has no input, so it must not ask for any. Each command has a shell of its own: what one sets, the next does not have.",
-      `Of more than ${headLength + tailLength} characters of output the middle is left out, and all of it is in a file.`,
-      `It is stopped after ${inSeconds(Duration.toSeconds(limits.timeout))}, or after timeout.`
-    ].join(" "),
+    description: `${description} What shall go on, such as a server, needs background.`,
     parameters: {
-      command: Schema.NonEmptyString.annotate({ description: "The command line" }),
-      timeout: Schema.optionalKey(
-        Schema.Finite.annotate({ description: `How long it may take, in seconds, at most ${most}` })
+      ...parameters,
+      background: Schema.optionalKey(
+        Schema.Boolean.annotate({ description: "Lets it go on, and gives its id and its first output" })
+      ),
+      pty: Schema.optionalKey(
+        Schema.Boolean.annotate({ description: "Gives it a terminal in the background, if it asks for one" })
       )
     },
-    annotations: { destructive: true, openWorld: true, volatile: true, runsCommands: true, aliases: ["Bash"] },
-    describe: ({ command }) => CommandRisk.describe(typeof command === "string" ? command : ""),
-    execute: Effect.fnUntraced(function* ({ command, timeout }) {
-      if (timeout !== undefined && !(timeout > 0 && timeout <= most)) {
-        return yield* ToolError.make(`timeout is in seconds, more than 0 and at most ${most}; you gave ${timeout}`)
-      }
-      const limit = timeout === undefined ? limits.timeout : Duration.seconds(timeout)
-      const sandbox = yield* Sandbox.Sandbox
-      const { emit } = yield* ToolContext
-      const transcript = makeTranscript()
-      let fresh = false
-      const run = sandbox.executeStream(command, { timeout: limit }).pipe(
-        Stream.runFold(
-          (): Ended => ({ exitCode: -1, truncated: false }),
-          (end, event) => {
-            if (event._tag === "Exited") return event
-            transcript.push(event.text)
-            fresh = true
-            return end
-          }
-        ),
-        Effect.catchReason("BackendError", "TimedOut", () =>
-          Effect.flatMap(keep(sandbox, transcript), (path) =>
-            Effect.fail(tooLong(transcript, path, Duration.toSeconds(limit), most))
-          )
-        )
-      )
-      // By the clock and not by the piece: a command that writes byte by byte makes no more events than another.
-      const watch = Effect.sleep(progressEvery).pipe(
-        Effect.andThen(
-          Effect.suspend(() => {
-            if (!fresh) return Effect.void
-            fresh = false
-            return emit({ output: lastLines(transcript, progressLines, progressLength) })
-          })
-        ),
-        Effect.forever
-      )
-      const ended = yield* Effect.raceFirst(run, watch)
-      const { exitCode, left, truncated } = ended
-      const cut = truncated || transcript.shown().left > 0
-      const path = yield* keep(sandbox, transcript)
-      return ToolOutput.make(render(transcript, path, ended), {
-        isError: exitCode !== 0,
-        details: { kind: "command", exitCode, truncated: cut, ...defined({ path, left }) }
-      })
-    }, kit.tell)
+    annotations,
+    describe: ({ background, command }) =>
+      `${background === true ? "In the background: " : ""}${CommandRisk.describe(textOf(command))}`,
+    execute: ({ background = false, pty = false, ...args }) =>
+      background ? startProcess(args.command, pty) : kit.tell(runCommand(args, limits))
   })
 }

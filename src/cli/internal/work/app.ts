@@ -217,7 +217,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const model = isDemo ? "demo:script" : (file.model ?? (yield* chooseModel(places, settings)))
   const policies = yield* readPolicies(policyFiles(places, project))
   const tools = [FetchUrl.make({ robots: true }), WebSearch.make(), ...Git.make()]
-  const all = [...FileTools.make({ execute: true }), ...tools]
+  const all = [...FileTools.make({ execute: { background: true } }), ...tools]
   const policy = yield* compiled(policies, all)
   const { budget, tokens } = settings
   // Whoever says --yolo wants no such question.

@@ -1,8 +1,8 @@
 /** Starts a background process that ends by no signal but the last, and is killed itself: `node crash.child.mjs FOLDER`. */
 import { Agent, Tool } from "effect-deepagents"
+import { FileTools } from "effect-deepagents/backends"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { TestChatModel } from "effect-deepagents/testing"
-import { Processes } from "effect-deepagents/workspace"
 import * as Effect from "effect/Effect"
 
 const [root = ""] = process.argv.slice(2)
@@ -16,11 +16,15 @@ const crash = Tool.make("crash", {
 const command = "trap '' TERM; echo $$ >pid; while true; do sleep 1; done"
 
 const model = TestChatModel.script([
-  TestChatModel.calls([{ name: "start_process", arguments: { command } }]),
+  TestChatModel.calls([{ name: "execute", arguments: { command, background: true } }]),
   TestChatModel.calls([{ name: "crash" }])
 ])
 
 await Agent.run(
-  Agent.make({ name: "tested", prompt: "You are tested.", tools: [...Processes.make(), crash] }),
+  Agent.make({
+    name: "tested",
+    prompt: "You are tested.",
+    tools: [...FileTools.make({ execute: { background: true } }), crash]
+  }),
   "Go"
 ).pipe(Effect.provide(model), Effect.provide(LocalShell.layer({ root })), Effect.runPromise)
