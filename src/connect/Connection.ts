@@ -33,7 +33,15 @@ export const secretOf = (credential: Credential): Redacted.Redacted<string> =>
 const isSame = (one: Credential, other: Credential): boolean =>
   Redacted.value(secretOf(one)) === Redacted.value(secretOf(other))
 
-const refuseStored = makeEffectCheck("Connection.stored", shapes.connectionStored)
+/** Wrong options are a failure of the service, since its tools can't fail otherwise. */
+const makeCheck = (where: string, shape: string) =>
+  makeEffectCheck(where, shape, (operation, problem) =>
+    Effect.fail(
+      new ServiceError({ service: "service", operation, reason: "InvalidRequest", problem, isRetryable: false })
+    )
+  )
+
+const refuseStored = makeCheck("Connection.stored", shapes.connectionStored)
 
 /**
  * A connection by the {@link CredentialStore}.
@@ -89,7 +97,7 @@ export const stored = <E = never, R = never, E2 = never, R2 = never>(options: {
   }
 }
 
-const refuseFromToken = makeEffectCheck("Connection.fromToken", shapes.connectionFromToken)
+const refuseFromToken = makeCheck("Connection.fromToken", shapes.connectionFromToken)
 
 /**
  * A connection by the access tokens of `OAuth.accessToken`, or of `OAuth.connect`, which asks a person to sign in. The

@@ -60,25 +60,26 @@ const layerOf = (provider: providers.Provider): SearchLayer =>
     )
   )
 
-const refuseKeyed = makeLayerCheck("WebSearch", shapes.webSearchTavily)
 const refuseSearxng = makeLayerCheck("WebSearch.searxng", shapes.webSearchSearxng)
 const refuseDuckDuckGo = makeLayerCheck("WebSearch.duckDuckGo", shapes.webSearchDuckDuckGo)
 
+/** Makes the layer of a provider that is asked with a key. */
+const makeKeyed = (name: string, providerOf: (options: providers.KeyOptions) => providers.Provider) => {
+  const refuse = makeLayerCheck(`WebSearch.${name}`, shapes.webSearchTavily)
+  return (options: providers.KeyOptions): SearchLayer => refuse(options) ?? layerOf(providerOf(options))
+}
+
 /** Searches by Tavily, with topics and the text of pages. */
-export const tavily = (options: providers.KeyOptions): SearchLayer =>
-  refuseKeyed(options) ?? layerOf(providers.tavily(options))
+export const tavily = makeKeyed("tavily", providers.tavily)
 
 /** Searches the index of Brave. */
-export const brave = (options: providers.KeyOptions): SearchLayer =>
-  refuseKeyed(options) ?? layerOf(providers.brave(options))
+export const brave = makeKeyed("brave", providers.brave)
 
 /** Searches by meaning with Exa, with the text of pages. */
-export const exa = (options: providers.KeyOptions): SearchLayer =>
-  refuseKeyed(options) ?? layerOf(providers.exa(options))
+export const exa = makeKeyed("exa", providers.exa)
 
 /** Searches Google by Serper. */
-export const serper = (options: providers.KeyOptions): SearchLayer =>
-  refuseKeyed(options) ?? layerOf(providers.serper(options))
+export const serper = makeKeyed("serper", providers.serper)
 
 /** Searches by your own SearXNG server. Its settings must allow the format `json`. */
 export const searxng = (options: {

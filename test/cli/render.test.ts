@@ -266,6 +266,7 @@ describe("lines", () => {
       .join("\n")
     expect(stripVTControlCharacters(coloured)).toBe(code)
     expect(coloured).toContain("\u001b[35mconst\u001b[39m")
+    expect(highlight("class Go {}", "ts", styleOf(true))).toContain("\u001b[34mGo\u001b[39m")
   })
 
   it("of a long listing are as they are in the source, wherever it is parted to be coloured", async () => {

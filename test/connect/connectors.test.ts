@@ -816,6 +816,19 @@ describe("connectors", () => {
       }).pipe(Effect.provide(Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])))
   )
 
+  it.effect("wrong options of a connection are the failure of each call", () =>
+    Effect.gen(function* () {
+      const wrong: object = { service: "Slack", namspace: "a", tokn: "t" }
+      const made = [Connection.stored, Connection.fromToken].map((make) =>
+        (make as (options: object) => Connection.Connection)(wrong)
+      )
+      for (const connection of made) {
+        const { reason, problem } = yield* Effect.flip(connection.credential())
+        expect([reason, problem]).toEqual(["InvalidRequest", expect.stringContaining("There is no option")])
+      }
+    })
+  )
+
   it("what changes something asks, what reads does not, and names are the services' own", () => {
     const site = { ...options("x"), baseUrl: "https://x.test" }
     const tools = all(

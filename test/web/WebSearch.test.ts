@@ -172,6 +172,20 @@ describe("providers", () => {
   )
 })
 
+describe("options that their type refuses", () => {
+  it.effect("are told by the name of the constructor", () =>
+    Effect.gen(function* () {
+      const { brave, exa, serper, tavily } = WebSearch
+      for (const [name, make] of Object.entries({ brave, exa, serper, tavily })) {
+        const options: object = { apiKey, apiURL: "x" }
+        const page = make(options as Parameters<typeof make>[0])
+        const exit = yield* Effect.exit(Effect.provide(search, Layer.provide(page, local)))
+        assert.include(String(exit), `WebSearch.${name}: There is no option "apiURL"`)
+      }
+    })
+  )
+})
+
 describe("web_search", () => {
   it.effect("quotes what was found, and gives each page as a source", () =>
     Effect.gen(function* () {

@@ -6,7 +6,7 @@ import * as NodePath from "node:path"
 import { fileURLToPath } from "node:url"
 import { Worker } from "node:worker_threads"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Context, Effect, Fiber, Layer } from "effect"
 import { Backend, type BackendError } from "effect-deepagents"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import { BackendConformance } from "effect-deepagents/testing/conformance"
@@ -51,6 +51,37 @@ for (const [kind, layer] of [
     for (const check of checks.filter(({ name }) => name.includes("link"))) it.live(check.name, () => check.run, 60_000)
   })
 }
+
+describe("a folder that is only read", () => {
+  it.live("has no hidden files and no installed dependencies, and nothing in it changes", () =>
+    Effect.gen(function* () {
+      const { root } = yield* temporary
+      yield* plant(root, {
+        "a.txt": "hit",
+        "src/b.txt": "hit",
+        ".env": "hit",
+        "src/.secret/c.txt": "hit",
+        "src/node_modules/d/e.txt": "hit"
+      })
+      const context = yield* Layer.build(FilesystemBackend.layerReadOnly({ root, ripgrep: false }))
+      const backend = Context.get(context, Backend.Backend)
+      const { files } = yield* backend.grep({ pattern: "hit", ignored: true })
+      assert.deepStrictEqual(files.map(({ path }) => path).toSorted(), ["/a.txt", "/src/b.txt"])
+      const refused = [
+        backend.read("/.env"),
+        backend.read("/src/.secret/c.txt"),
+        backend.read("/src/node_modules/d/e.txt"),
+        backend.write("/new.txt", "x"),
+        backend.edit("/a.txt", [{ old: "hit", new: "x" }]),
+        backend.move("/a.txt", "/b.txt"),
+        backend.delete("/a.txt")
+      ]
+      for (const one of refused) assert.strictEqual(yield* tagOf<unknown>(one), "PermissionDenied")
+      assert.deepStrictEqual(yield* names(root), [".env", "a.txt", "src"])
+      assert.strictEqual(yield* now(() => NodeFs.readFileSync(`${root}/a.txt`, "utf8")), "hit")
+    })
+  )
+})
 
 describe("the root", () => {
   it.live("is a folder that exists, or the layer is not built", () =>

@@ -22,7 +22,7 @@ const colours: ReadonlyMap<string, Colour> = new Map([
   ...all("green", "string", "regexp", "addition", "attr"),
   ...all("cyan", "number", "symbol", "variable", "template-variable"),
   ...all("dim", "comment", "quote"),
-  ...all("blue", "title", "section", "type", "class_", "function_"),
+  ...all("blue", "title", "section", "type"),
   ...all("red", "deletion"),
   ...all("yellow", "meta")
 ])

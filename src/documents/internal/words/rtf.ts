@@ -160,7 +160,11 @@ const makeReader = (writer: Writer): TokenHandler & { readonly end: () => void }
     scripts.close()
     paragraphs.end(group.edge)
   }
-  const breakParagraph = () => (group.isInline ? write(" ") : group.to === "text" ? endParagraph() : undefined)
+  const breakParagraph = () => {
+    skip = 0
+    if (group.isInline) write(" ")
+    else if (group.to === "text") endParagraph()
+  }
   const beginLabel = () => {
     paragraphs.beginLabel()
     setGroup({ to: "label" })
@@ -257,7 +261,8 @@ const makeReader = (writer: Writer): TokenHandler & { readonly end: () => void }
       group = outer
     },
     word: (name, value) => {
-      if (skip > 0) skip--
+      // A word repeats a Unicode character if it stands for a character, and not if it does something.
+      if (skip > 0 && !table.has(name)) skip--
       else {
         buffer.flush()
         readWord(name, value)
