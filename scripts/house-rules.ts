@@ -12,6 +12,17 @@ interface Node {
   readonly expression?: Node
   readonly superClass?: Node | null
   readonly params?: ReadonlyArray<Node>
+  readonly computed?: boolean
+  readonly body?: ReadonlyArray<Node>
+  readonly declaration?: Node | null
+  readonly declarations?: ReadonlyArray<Node>
+  readonly id?: Node
+  readonly init?: Node | null
+  readonly typeAnnotation?: Node
+  readonly typeArguments?: Node | null
+  readonly typeName?: Node
+  readonly members?: ReadonlyArray<Node>
+  readonly parameters?: ReadonlyArray<Node>
 }
 
 interface Context {
@@ -98,6 +109,39 @@ const noLoosePromise = rule((report) => {
   }
 })
 
+const isString = (type: Node | undefined): boolean => type?.type === "TSStringKeyword"
+
+/** `{ readonly [name: string]: A }`, `Record<string, A>`, `Readonly<Record<string, A>>` */
+const isTable = (type: Node | undefined): boolean => {
+  if (type?.type === "TSTypeReference") {
+    const [first] = type.typeArguments?.params ?? []
+    return type.typeName?.name === "Record" ? isString(first) : type.typeName?.name === "Readonly" && isTable(first)
+  }
+  const isSignature = ({ parameters = [], type: kind }: Node) =>
+    kind === "TSIndexSignature" && isString(parameters[0]?.typeAnnotation?.typeAnnotation)
+  return type?.type === "TSTypeLiteral" && type.members?.some(isSignature) === true
+}
+
+/** Tables of a module are objects, in which every name of `Object.prototype` is found, too. */
+const noOpenLookup = rule((report) => {
+  const tables = new Set<string | undefined>()
+  return {
+    Program: ({ body = [] }) => {
+      tables.clear()
+      for (const statement of body) {
+        for (const { id, init } of (statement.declaration ?? statement).declarations ?? []) {
+          if (init?.type === "ObjectExpression" && isTable(id?.typeAnnotation?.typeAnnotation)) tables.add(id?.name)
+        }
+      }
+    },
+    MemberExpression: (node) => {
+      if (node.computed === true && node.property?.type !== "Literal" && tables.has(node.object?.name)) {
+        report(node, `Look up a table by valueAt(${node.object?.name}, key): "constructor" is in every object.`)
+      }
+    }
+  }
+})
+
 export default {
   meta: { name: "house" },
   rules: {
@@ -105,6 +149,7 @@ export default {
     "no-throw": noThrow,
     "no-class": noClass,
     "no-floating-effect": noFloatingEffect,
-    "no-loose-promise": noLoosePromise
+    "no-loose-promise": noLoosePromise,
+    "no-open-lookup": noOpenLookup
   }
 }

@@ -17,7 +17,7 @@ const reported = (name: Rule, source: string): number => {
     if ("type" in node && typeof node.type === "string") visitor[node.type]?.(node as never)
     for (const part of Object.values(node)) visit(part)
   }
-  visit(parseAst(source))
+  visit(parseAst(source, { lang: "ts" }))
   return reports
 }
 
@@ -46,6 +46,25 @@ describe("house rules", () => {
       "Promise.all([])"
     ]) {
       expect([fine, reported("no-loose-promise", fine)]).toEqual([fine, 0])
+    }
+  })
+
+  it("a table is looked up by its own keys only", () => {
+    for (const open of [
+      "const table: { readonly [name: string]: number } = { a: 1 }; const read = (key) => table[key]",
+      "export const table: Record<string, number> = { a: 1 }; f(table[event.type] ?? 0)",
+      "const table: Readonly<Record<string, number>> = {}; Object.hasOwn(table, key) ? table[key] : undefined"
+    ]) {
+      expect([open, reported("no-open-lookup", open)]).toEqual([open, 1])
+    }
+    for (const fine of [
+      "const table: { readonly [name: string]: number } = { a: 1 }; valueAt(table, key)",
+      "const table: { readonly [status: number]: string } = { 404: 'gone' }; table[status]",
+      "const table: { readonly [K in Kind]: number } = { a: 1 }; table[kind]",
+      'const table: { readonly [name: string]: number } = { a: 1 }; table["a"]',
+      "const table: { readonly [name: string]: number } = read(); table[key]"
+    ]) {
+      expect([fine, reported("no-open-lookup", fine)]).toEqual([fine, 0])
     }
   })
 })

@@ -38,6 +38,7 @@ import * as Taint from "../middleware/Taint.ts"
 import * as ToolExclusion from "../middleware/ToolExclusion.ts"
 import * as Policy from "../rules/Policy.ts"
 import { defined } from "../support/json/defined.ts"
+import { valueAt } from "../support/json/valueAt.ts"
 import { check } from "../support/options/check.ts"
 import { at, brief, problems } from "../support/text/issues.ts"
 import { normaliseName } from "../support/text/names.ts"
@@ -153,7 +154,7 @@ const chosenOf = (value: unknown): unknown => {
 const fromClaude = (raw: Raw): Raw => {
   const known = Object.fromEntries(Object.entries(raw).filter(([field]) => fields.includes(field)))
   const { disallowedTools, model, tools, ...rest } = known
-  const spec = typeof model === "string" && Object.hasOwn(claudeModels, model) ? claudeModels[model] : model
+  const spec = typeof model === "string" ? (valueAt(claudeModels, model) ?? model) : model
   return defined({
     ...rest,
     model: spec,

@@ -12,6 +12,7 @@
  * // [{ kind: "deletes", detail: "build, with all that is in it" }, { kind: "reaches", detail: "example.com" }, …]
  * ```
  */
+import { valueAt } from "../support/json/valueAt.ts"
 import { cut } from "../support/text/text.ts"
 import { oneLine } from "../support/text/untrusted.ts"
 import { hazardsOf } from "./internal/risk/options.ts"
@@ -221,7 +222,7 @@ const networkRisks = ({ name, rest, targets, words }: Program): ReadonlyArray<Ri
   if (hosts.length > 0) return [{ kind: "reaches", detail: listWords([...new Set(hosts)]) }]
   const action = (name === "git" ? gitWords(words) : targets)[0] ?? ""
   const isNetwork = downloaders.has(name) || remote.has(name)
-  if (!isNetwork && !(Object.hasOwn(fetching, name) && fetching[name]?.test(action) === true)) return []
+  if (!isNetwork && valueAt(fetching, name)?.test(action) !== true) return []
   const what = isNetwork ? listWords(targets.slice(0, 2)) : action
   return [{ kind: "reaches", detail: `the network, by ${name}${what === "" ? "" : ` ${what}`}` }]
 }
@@ -229,7 +230,7 @@ const networkRisks = ({ name, rest, targets, words }: Program): ReadonlyArray<Ri
 const runRisks = ({ name, rest, targets, words }: Program): ReadonlyArray<Risk> => {
   const isMadeFile = interpreters.has(name) && targets[0]?.startsWith("<(") === true
   const isMadeHere = ["eval", "source", "."].includes(name) || isMadeFile || isMade(words[0] ?? "")
-  const isOnLine = Object.hasOwn(onLine, name) && rest.some((one) => onLine[name]?.test(one) === true)
+  const isOnLine = rest.some((one) => valueAt(onLine, name)?.test(one) === true)
   return [
     ...(isMadeHere
       ? [{ kind: "runs" as const, detail: `a command that is made at run time: ${listWords(words.slice(0, 4))}` }]

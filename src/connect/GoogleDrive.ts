@@ -6,6 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { readOptions } from "../core/schema/invalid.ts"
+import { valueAt } from "../support/json/valueAt.ts"
 import { check } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { at, limitField, makeConnector, type Options, text } from "./internal/connectors/client.ts"
@@ -86,7 +87,7 @@ export const tools = <R = never>(options: Options<R>) => {
           const operation = "read a file"
           const path = at`/files/${id}`
           const file = yield* request(operation, File, { path, query: { fields, supportsAllDrives: true } })
-          const format = exported[file.mimeType]
+          const format = valueAt(exported, file.mimeType)
           if (format === undefined && !/^text\/|json|xml|yaml|javascript/.test(file.mimeType)) {
             const problem = `${file.name} is ${file.mimeType}, of which there is no text`
             return yield* failure({ service, operation }, "InvalidRequest", problem)

@@ -8,6 +8,7 @@ import type { HttpClient } from "effect/http/HttpClient"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { readOptions } from "../core/schema/invalid.ts"
+import { valueAt } from "../support/json/valueAt.ts"
 import { check } from "../support/options/check.ts"
 import { at, limitField, makeConnector, type Options, text } from "./internal/connectors/client.ts"
 import * as shapes from "./internal/shapes.ts"
@@ -74,7 +75,7 @@ const lineOf = (block: typeof Block.Type): string => {
   const type = typeof block["type"] === "string" ? block["type"] : ""
   const own = Object.hasOwn(block, type) ? block[type] : undefined
   if (isRow(own)) return own.cells.map(wordsOf).join(" | ")
-  return isRich(own) ? `${Object.hasOwn(marks, type) ? (marks[type] ?? "") : ""}${wordsOf(own.rich_text)}` : ""
+  return isRich(own) ? `${valueAt(marks, type) ?? ""}${wordsOf(own.rich_text)}` : ""
 }
 
 /** Deeper blocks are left out. */

@@ -21,6 +21,7 @@ import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import { once } from "../support/effect/once.ts"
+import { valueAt } from "../support/json/valueAt.ts"
 import { escaped } from "../support/text/untrusted.ts"
 
 /** The name of this middleware. */
@@ -87,7 +88,7 @@ export const tool: () => Tool.Tool<ToolContext> = once(() =>
           details: { questions: fromUnknown(questions) }
         })
       )
-      return questions.map(({ id, label }) => `${label}\n${say(answers[id])}`).join("\n\n")
+      return questions.map(({ id, label }) => `${label}\n${say(valueAt(answers, id))}`).join("\n\n")
     })
   })
 )

@@ -29,6 +29,7 @@ import { ChatModel, type Service } from "../core/ChatModel.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
+import { valueAt } from "../support/json/valueAt.ts"
 import { normaliseName } from "../support/text/names.ts"
 import { profileOf } from "./internal/anthropic/models.ts"
 import { factsOf as bedrockFacts } from "./internal/bedrock/models.ts"
@@ -203,7 +204,7 @@ const catalogues: { readonly [provider: string]: (model: string) => Partial<Mode
 
 /** Describes the assumptions about a model that the catalogue does not list, unless the caller gave its facts. */
 const describeAssumptions = (provider: string, model: Service, given: Overrides): string | undefined => {
-  const find = Object.hasOwn(catalogues, provider) ? catalogues[provider] : undefined
+  const find = valueAt(catalogues, provider)
   const isGiven = given.contextWindowTokens !== undefined && given.supportsVision !== undefined
   if (find === undefined || isGiven || find(model.modelId) !== undefined) return undefined
   const window = model.contextWindowTokens

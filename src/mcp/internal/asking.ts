@@ -9,6 +9,7 @@ import * as Question from "../../core/Question.ts"
 import * as Tool from "../../core/Tool.ts"
 import { ToolContext } from "../../core/ToolContext.ts"
 import type { ToolError } from "../../core/ToolError.ts"
+import { valueAt } from "../../support/json/valueAt.ts"
 import { cut } from "../../support/text/text.ts"
 import { oneLine, quote } from "../../support/text/untrusted.ts"
 import type { CallOptions, Reply, SampleRequest } from "./model.ts"
@@ -97,7 +98,7 @@ export const handlers = (
                 return {
                   text: toText(answer.content),
                   model: answer.model ?? run.model?.modelId ?? "unknown",
-                  stopReason: stops[answer.stopReason] ?? answer.stopReason
+                  stopReason: valueAt(stops, answer.stopReason) ?? answer.stopReason
                 }
               }),
       onProgress: ({ message, progress, total }) =>

@@ -1,6 +1,7 @@
 /** Failures of the client of the protocol, as failures that say what to do. */
 import type { PlatformError } from "effect/PlatformError"
 import * as Predicate from "effect/Predicate"
+import { valueAt } from "../../support/json/valueAt.ts"
 import { cut } from "../../support/text/text.ts"
 import { oneLine } from "../../support/text/untrusted.ts"
 import type { StdioServer } from "../McpConfig.ts"
@@ -85,7 +86,7 @@ export const ofRequest = (server: string, error: unknown, seen?: Seen): McpError
   }
   if (typeof code === "string") {
     const isDenied = seen?.status === 401 || seen?.status === 403
-    return make(server, isDenied ? "Unauthorized" : (codes[code] ?? "Lost"), wordsOf(error), error)
+    return make(server, isDenied ? "Unauthorized" : (valueAt(codes, code) ?? "Lost"), wordsOf(error), error)
   }
   // The client goes through some of an answer by recursion.
   return error instanceof RangeError

@@ -15,6 +15,7 @@ import type { ToolError } from "../../core/ToolError.ts"
 import type { ToolOutput } from "../../core/ToolOutput.ts"
 import { once } from "../../support/effect/once.ts"
 import { defined } from "../../support/json/defined.ts"
+import { valueAt } from "../../support/json/valueAt.ts"
 import { sha256Sync } from "../../support/store/sha256.ts"
 import { normaliseName } from "../../support/text/names.ts"
 import { cut } from "../../support/text/text.ts"
@@ -188,7 +189,7 @@ const rulingOf = (
     onDecision: (decision) => {
       if (decision._tag !== "Approve" || decision.always !== true) return Effect.void
       // Content that came in after the person was asked was not looked at.
-      const cleared = current.asked[call.id] ?? current.arrivals
+      const cleared = valueAt(current.asked, call.id) ?? current.arrivals
       return Effect.andThen(
         isDirty
           ? run.state.update(labels, (now) => ({ ...now, cleared: Math.max(now.cleared, cleared) }))

@@ -12,6 +12,7 @@ import { pipeArguments } from "effect/Pipeable"
 import * as Stream from "effect/Stream"
 import { joinBytes } from "../../support/http/body.ts"
 import { type Refused, makeRefused } from "../../support/http/rules.ts"
+import { valueAt } from "../../support/json/valueAt.ts"
 import { makeUnpacker, type Packing } from "./unpack.ts"
 
 type Bytes = Stream.Stream<Uint8Array, HttpClientError.HttpClientError>
@@ -112,7 +113,7 @@ const streamBytes = (response: HttpClientResponse.HttpClientResponse, bounds: Bo
     .map((encoding) => encoding.trim().toLowerCase())
     .filter((encoding) => packings.has(encoding))
   const [encoding, ...more] = encodings
-  const format = encoding === undefined ? undefined : formats[encoding]
+  const format = valueAt(formats, encoding)
   if (more.length > 0 || (encoding !== undefined && format === undefined)) {
     return Stream.fail(fail("encoding", `the answer is packed as "${encodings.join(", ")}", which was not asked for`))
   }

@@ -1,6 +1,7 @@
 /** A listener on this machine for one redirect of an OAuth server: on 127.0.0.1 only. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import * as Effect from "effect/Effect"
+import { valueAt } from "../json/valueAt.ts"
 import type { Redirect } from "./redirect.ts"
 
 const path = "/callback"
@@ -17,7 +18,7 @@ const close = (server: Server, answering: () => ServerResponse | undefined): Eff
 const escapes: { readonly [character: string]: string } = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" }
 
 const page = (text: string): string =>
-  `<!doctype html><meta charset="utf-8"><title>Sign-in</title><p>${text.replaceAll(/[&<>"]/g, (c) => escapes[c] ?? c)}</p>`
+  `<!doctype html><meta charset="utf-8"><title>Sign-in</title><p>${text.replaceAll(/[&<>"]/g, (c) => valueAt(escapes, c) ?? c)}</p>`
 
 const answer = (response: ServerResponse, status: number, text: string): void => {
   response.writeHead(status, {

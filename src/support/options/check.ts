@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { valueAt } from "../json/valueAt.ts"
 import { didYouMean } from "../text/names.ts"
 import { suggestion } from "../text/near.ts"
 
@@ -63,7 +64,7 @@ const wantedBy = ({ brands, fields, items, letters, literals, values }: Kind): s
   const nested = [...(items === undefined ? [] : ["a"]), ...((values ?? fields) ? ["o"] : [])]
   const all = [
     ...literals.map((literal) => JSON.stringify(literal)),
-    ...[...letters, ...nested].flatMap((letter) => words[letter] ?? []),
+    ...[...letters, ...nested].flatMap((letter) => valueAt(words, letter) ?? []),
     ...brands.map(({ name }) => name)
   ]
   return all.length < 2 ? all.join("") : `${all.slice(0, -1).join(", ")} or ${all.at(-1)}`

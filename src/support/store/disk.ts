@@ -1,6 +1,7 @@
 /** Explains failures of a file system to a person. */
 import type { PlatformError } from "effect/PlatformError"
 import * as Predicate from "effect/Predicate"
+import { valueAt } from "../json/valueAt.ts"
 
 /** Failures that a person can do something about, by the code of the system. */
 const known: { readonly [code: string]: string } = {
@@ -24,7 +25,7 @@ const codeIn = (error: unknown): string | undefined => {
 export const problemOf = (error: PlatformError): string => {
   const code = codeIn(error) ?? /\bE[A-Z]{2,}\b/u.exec(error.message)?.[0]
   if (code === undefined) return error.message
-  const explained = known[code]
+  const explained = valueAt(known, code)
   const path = "pathOrDescriptor" in error.reason ? error.reason.pathOrDescriptor : undefined
   if (explained !== undefined) {
     return path === undefined ? `${explained} (${code}): ${error.message}` : `${path}: ${explained} (${code})`

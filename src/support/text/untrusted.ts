@@ -1,4 +1,5 @@
 /** Makes foreign texts safe in a prompt: they can't pass for a part of the prompt itself. */
+import { valueAt } from "../json/valueAt.ts"
 
 /** Every line break for a model or a person. */
 const breaks = /\r\n|[\r\n\v\f\u0085\u2028\u2029]/g
@@ -27,7 +28,7 @@ export const visible = plain
 const names: { readonly [character: string]: string } = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }
 
 const escape = (character: string): string =>
-  names[character] ?? `\\u{${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}}`
+  valueAt(names, character) ?? `\\u{${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}}`
 
 /** Control characters of terminals, and invisible characters. */
 const acting = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu

@@ -8,6 +8,7 @@ import { add, totalTokens, zero } from "../../core/Usage.ts"
 import * as BackgroundTasks from "../../middleware/BackgroundTasks.ts"
 import * as Todos from "../../middleware/Todos.ts"
 import { defined } from "../../support/json/defined.ts"
+import { valueAt } from "../../support/json/valueAt.ts"
 import { clean, cleanLine } from "../../support/text/clean.ts"
 import { cut } from "../../support/text/text.ts"
 import * as Blocks from "./blocks.ts"
@@ -296,8 +297,10 @@ const shownSlots: { readonly [slot: string]: (value: Json) => Pick<View, "tasks"
   [BackgroundTasks.slot.name]: (value) => ({ tasks: tasksOf(value) })
 }
 
-const showSlot = (view: View, { slot, value }: Of<"StateChanged">): View =>
-  Object.hasOwn(shownSlots, slot) ? { ...view, ...shownSlots[slot]?.(value) } : view
+const showSlot = (view: View, { slot, value }: Of<"StateChanged">): View => {
+  const change = valueAt(shownSlots, slot)?.(value)
+  return change === undefined ? view : { ...view, ...change }
+}
 
 type Tag = AgentEvent["_tag"]
 type Handlers = { readonly [Name in Tag]: (view: View, event: Of<Name>) => Step }

@@ -6,6 +6,7 @@
  * output only at the end, so each part of a longer line writes to a marked file, the output.
  */
 import type { CommandNode, PipelineNode, ScriptNode, SimpleCommandNode, StatementNode } from "just-bash"
+import { valueAt } from "../../../support/json/valueAt.ts"
 
 type Redirection = SimpleCommandNode["redirections"][number]
 
@@ -50,7 +51,7 @@ const operators: { readonly [operator: string]: Use } = {
 const isRedirection = (node: object): node is Redirection => "type" in node && node.type === "Redirection"
 
 const markTarget = ({ operator, target }: Redirection): void => {
-  const use = operators[operator]
+  const use = valueAt(operators, operator)
   if (use === undefined || target.type !== "Word") return
   const [first] = target.parts
   // The shell looks for its devices by name, and a pattern must match names of files.

@@ -1,6 +1,7 @@
 /** Detects whether a file is text or binary by its first bytes, and its MIME type by those and its name. */
 import * as Result from "effect/Result"
 import type * as BackendError from "../../../core/BackendError.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { basename } from "./path.ts"
 
 /** The number of bytes at the beginning of a file that say whether it is binary. */
@@ -196,7 +197,7 @@ const extensionOf = (path: string): string => {
  */
 export const mimeTypeOf = (path: string, head: Uint8Array): string => {
   const extension = extensionOf(path)
-  const byExtension = Object.hasOwn(typesByExtension, extension) ? typesByExtension[extension] : undefined
+  const byExtension = valueAt(typesByExtension, extension)
   const magic = magics.find((candidate) => hasMagic(head, candidate))
   return magic === undefined || magic.container === true ? (byExtension ?? magic?.type ?? unknownType) : magic.type
 }

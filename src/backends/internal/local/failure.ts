@@ -1,6 +1,7 @@
 /** Failures of the operating system, as the reason of a backend's error. */
 import * as Effect from "effect/Effect"
 import { type BackendError, make, type Reason } from "../../../core/BackendError.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 
 /** A failure before it is known which operation of which path it belongs to. */
 export interface Fault {
@@ -51,7 +52,7 @@ const verdicts: { readonly [code: string]: Fault | undefined } = {
 
 /** Translates a system error (`ENOENT`). The error itself names real paths: it is the cause, which stays in the log. */
 export const fromSystem = (cause: NodeJS.ErrnoException): Fault => ({
-  ...(verdicts[cause.code ?? ""] ?? unavailable(cause.code ?? "unknown error")),
+  ...(valueAt(verdicts, cause.code) ?? unavailable(cause.code ?? "unknown error")),
   cause
 })
 

@@ -8,6 +8,7 @@
  * invalid UTF-8 as U+FFFD, so a pattern for U+FFFD also matches invalid bytes. Patterns that depend on the Unicode
  * version are not translated.
  */
+import { valueAt } from "../../../support/json/valueAt.ts"
 
 type Range = readonly [number, number]
 
@@ -100,7 +101,7 @@ const readEscape = (pattern: string, at: number): Read<number> | undefined => {
   const char = pattern.codePointAt(at + 1)
   if (char === undefined) return undefined
   const text = String.fromCodePoint(char)
-  const control = controls[text]
+  const control = valueAt(controls, text)
   if (control !== undefined) return { value: control, next: at + 2 }
   return /[0-9A-Za-z]/.test(text) ? undefined : { value: char, next: at + 1 + text.length }
 }
@@ -114,14 +115,14 @@ const readOne = (pattern: string, at: number): Read<number> | undefined => {
 /** `\d`, `\W` … at a backslash. */
 const readPerl = (pattern: string, at: number): Read<ReadonlyArray<Range>> | undefined => {
   const name = pattern[at + 1] ?? ""
-  const ranges = pattern[at] === "\\" ? perl[name.toLowerCase()] : undefined
+  const ranges = pattern[at] === "\\" ? valueAt(perl, name.toLowerCase()) : undefined
   if (ranges === undefined) return undefined
   return { value: name === name.toLowerCase() ? ranges : complement(ranges), next: at + 2 }
 }
 
 const readPosix = (pattern: string, at: number): Read<ReadonlyArray<Range>> | undefined => {
   const match = /^\[:(\^?)([a-z]+):\]/.exec(pattern.slice(at, at + 16))
-  const ranges = posix[match?.[2] ?? ""]
+  const ranges = valueAt(posix, match?.[2])
   if (match === null || ranges === undefined) return undefined
   return { value: match[1] === "" ? ranges : complement(ranges), next: at + match[0].length }
 }

@@ -1,5 +1,6 @@
 /** Reads the text of a patch into its parts. */
 import * as Result from "effect/Result"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { type Change, type Hunk, type HunkLine, type Patch, InvalidPatch } from "./model.ts"
 
 const shown = 160
@@ -71,7 +72,7 @@ const parseHunk = (cursor: Cursor): Result.Result<Hunk | undefined, InvalidPatch
     }
     if (text.trimEnd() === remark) continue
     // An empty line is an empty line of the file, whose leading space was lost.
-    const kind = text === "" ? "keep" : kinds[text.charAt(0)]
+    const kind = text === "" ? "keep" : valueAt(kinds, text.charAt(0))
     if (kind === undefined) return fail(cursor, "a line that begins with ' ', '+' or '-', or \"@@\", or a line of ***")
     if (text !== "") blank = false
     lines.push({ kind, text: text.slice(1) })

@@ -3,6 +3,7 @@
  * names are not, put together by their order.
  */
 import type { Entry, Listing } from "../../../core/Backend.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { compareText } from "../../../support/text/text.ts"
 import * as Path from "../files/path.ts"
 import type { Reader } from "./shell.ts"
@@ -21,7 +22,12 @@ const parseName = (kind: string, name: string): Named => {
   const link = kind.startsWith("@")
   const mark = link ? kind.charAt(1) : kind
   const size = link && mark === "f" ? Number.parseInt(kind.slice(2), 10) : undefined
-  return { name, kind: kinds[mark] ?? "link", mark: link ? "l" : mark, size: Number.isNaN(size) ? undefined : size }
+  return {
+    name,
+    kind: valueAt(kinds, mark) ?? "link",
+    mark: link ? "l" : mark,
+    size: Number.isNaN(size) ? undefined : size
+  }
 }
 
 /** `-rw-r--r-- 1 0 0 12 Nov …` */

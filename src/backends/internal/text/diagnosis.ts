@@ -2,6 +2,7 @@
  * Explains why a text to replace is not in a file: gives the nearest text, and the difference. Takes time
  * proportional to the file.
  */
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { cut } from "../../../support/text/text.ts"
 import { indexOf, forEachOccurrence } from "../search/find.ts"
 import { type Aspect, aspectNames, aspects, fold } from "./fold.ts"
@@ -88,7 +89,7 @@ const withoutNumbers = (old: string): string | undefined => {
 const escapes: { readonly [escaped: string]: string } = { "\\n": "\n", "\\t": "\t", '\\"': '"', "\\'": "'" }
 
 const withoutEscapes = (old: string): string | undefined => {
-  const plain = old.replace(/\\[nt"']/g, (escaped) => escapes[escaped] ?? escaped)
+  const plain = old.replace(/\\[nt"']/g, (escaped) => valueAt(escapes, escaped) ?? escaped)
   return plain === old ? undefined : plain
 }
 

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Base64 from "effect/encoding/Base64"
 import * as FileSystem from "effect/FileSystem"
 import * as Message from "../../../core/Message.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 
 const types: { readonly [extension: string]: string } = {
   png: "image/png",
@@ -39,7 +40,10 @@ export const withImages = Effect.fnUntraced(function* (text: string, id: string)
     if (extension === undefined) continue
     const bytes = yield* Effect.option(fs.readFile(path))
     if (bytes._tag === "Some" && bytes.value.length <= largest) {
-      images.push({ base64: Base64.encode(bytes.value), mimeType: types[extension.toLowerCase()] ?? "image/png" })
+      images.push({
+        base64: Base64.encode(bytes.value),
+        mimeType: valueAt(types, extension.toLowerCase()) ?? "image/png"
+      })
     }
   }
   return Message.human(text, images.length === 0 ? { id } : { id, images })

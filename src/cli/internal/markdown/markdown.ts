@@ -1,5 +1,6 @@
 /** Renders Markdown for a terminal, block by block. */
 import { lexer, type Token, type Tokens } from "marked"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { fit, type Style, widthOf, wrap } from "../render/style.ts"
 import type { Highlight } from "./highlight.ts"
 
@@ -13,7 +14,7 @@ export interface Surface {
 const entities: { readonly [name: string]: string } = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'", nbsp: " " }
 
 const plain = (text: string): string =>
-  text.replaceAll(/&(amp|lt|gt|quot|#39|nbsp);/g, (_, name: string) => entities[name] ?? "")
+  text.replaceAll(/&(amp|lt|gt|quot|#39|nbsp);/g, (_, name: string) => valueAt(entities, name) ?? "")
 
 /** Extensions add kinds of tokens, so the type of the lexer is open. */
 const toGeneric = (token: Token): Tokens.Generic => token

@@ -1,5 +1,6 @@
 /** Renders the live area at the bottom of the screen. It is always shorter than the screen. */
 import * as HashMap from "effect/HashMap"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import type { Call, View } from "../../../view/View.ts"
 import { openText } from "../../../view/View.ts"
 import { renderLive, type Surface } from "../markdown/markdown.ts"
@@ -103,7 +104,8 @@ const plan = (view: View, { isPlanOpen }: Around, { style }: Surface): ReadonlyA
   return [
     style.dim(`plan ${done}/${todos.length}`),
     ...shown.map(
-      ({ content, status }) => `${boxes[status] ?? "·"} ${status === "completed" ? style.dim(content) : content}`
+      ({ content, status }) =>
+        `${valueAt(boxes, status) ?? "·"} ${status === "completed" ? style.dim(content) : content}`
     ),
     ...more(todos.length - first - shown.length, style.dim)
   ]

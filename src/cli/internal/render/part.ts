@@ -1,5 +1,6 @@
 /** Renders finished parts for the scrollback. */
 import { totalTokens } from "../../../core/Usage.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import type { Part } from "../../../view/View.ts"
 import { listing, render, type Surface } from "../markdown/markdown.ts"
 import { fit, type Style, wrap } from "./style.ts"
@@ -67,7 +68,8 @@ const ends: { readonly [reason: string]: string } = {
 const usageOf = (part: Extract<Part, { readonly kind: "turnEnd" }>): string => {
   const { millis, stopReason, usage } = part
   const said =
-    ends[stopReason] ?? (stopReason.startsWith("budget:") ? `stopped: ${stopReason.slice(7)} budget spent` : "")
+    valueAt(ends, stopReason) ??
+    (stopReason.startsWith("budget:") ? `stopped: ${stopReason.slice(7)} budget spent` : "")
   return [
     ...(said === "" ? [] : [said]),
     duration(millis),

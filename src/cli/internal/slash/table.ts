@@ -5,6 +5,7 @@ import * as Path from "effect/Path"
 import * as Agent from "../../../core/Agent.ts"
 import * as Message from "../../../core/Message.ts"
 import { totalTokens } from "../../../core/Usage.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
 import { didYouMean } from "../../../support/text/names.ts"
 import { cut } from "../../../support/text/text.ts"
@@ -24,7 +25,7 @@ import * as Threads from "./threads.ts"
 const aliases: { readonly [name: string]: string } = { new: "clear", exit: "quit" }
 
 export const find = (name: string): Builtin | undefined =>
-  builtins.find((one) => one.name === (Object.hasOwn(aliases, name) ? aliases[name] : name))
+  builtins.find((one) => one.name === (valueAt(aliases, name) ?? name))
 
 /** Says that there is no such command, and what may have been meant. */
 export const unknown = <E, R>(options: Room<E, R>["options"], name: string): string => {
@@ -140,7 +141,7 @@ const filling = <E, R>({ ui }: Room<E, R>): string => {
   const rows = Object.entries(parts)
     .filter(([, tokens]) => tokens > 0)
     .toSorted(([, left], [, right]) => right - left)
-    .map(([part, tokens]) => `| ${names[part] ?? part} | ${count(tokens)} | ${share(tokens)} |`)
+    .map(([part, tokens]) => `| ${valueAt(names, part) ?? part} | ${count(tokens)} | ${share(tokens)} |`)
   const whole = window === undefined ? `${count(total)} tokens` : `${count(total)} of ${count(window)} tokens`
   return `${whole} (estimated)\n\n| part | tokens | share |\n| --- | --- | --- |\n${rows.join("\n")}`
 }

@@ -8,6 +8,7 @@ import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 import * as Content from "../../../core/Content.ts"
 import * as Message from "../../../core/Message.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { fail, orFail } from "../failure.ts"
 
 const images: { readonly [extension: string]: string } = {
@@ -37,9 +38,9 @@ const text = (name: string, value: string): Content.Block =>
 const attachment = Effect.fnUntraced(function* (path: string) {
   const bytes = yield* bytesOf(path)
   const extension = extname(path).toLowerCase()
-  const image = images[extension]
+  const image = valueAt(images, extension)
   if (image !== undefined) return Content.image({ base64: Base64.encode(bytes), mimeType: image })
-  const document = documents[extension]
+  const document = valueAt(documents, extension)
   if (document !== undefined) {
     return Content.file({ base64: Base64.encode(bytes), mimeType: document, name: basename(path) })
   }

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as HttpBody from "effect/http/HttpBody"
 import { Backend } from "../../../core/Backend.ts"
 import { isObject, type Json, type JsonObject, stringify } from "../../../core/Json.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { encodePart } from "../../../support/text/percent.ts"
 import type { ServiceError } from "../../ServiceError.ts"
 import type { Call } from "../connectors/http.ts"
@@ -53,11 +54,11 @@ const encodeQuery = ({ explode, isJson, name, style }: Parameter, given: Json): 
   if (isEmpty(value)) return []
   if (Array.isArray(value)) {
     if (explode) return value.map((one) => [name, textOf(one)])
-    return [[name, value.map(textOf).join(separators[style] ?? ",")]]
+    return [[name, value.map(textOf).join(valueAt(separators, style) ?? ",")]]
   }
   if (!isObject(value)) return [[name, textOf(value)]]
   const entries = Object.entries(value).map(([key, one]): readonly [string, string] => [key, textOf(one)])
-  return explode ? entries : [[name, entries.flat().join(separators[style] ?? ",")]]
+  return explode ? entries : [[name, entries.flat().join(valueAt(separators, style) ?? ",")]]
 }
 
 /** Encodes a value in the style `simple`, `label` or `matrix`. */

@@ -3,6 +3,7 @@ import * as Predicate from "effect/Predicate"
 import { ModelError } from "../../../core/ModelError.ts"
 import type { HeaderReader } from "../../../support/http/retryAfter.ts"
 import { defined } from "../../../support/json/defined.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { badResponse, connectionError, type Origin, providerError, stumbled, toldBy } from "../wire/errors.ts"
 import { longestSaid } from "../wire/secrets.ts"
 import type { Fault } from "./decode.ts"
@@ -84,7 +85,7 @@ const errorOf = (
   }
 ): ModelError => {
   const { code, headers, message, status, type } = failure
-  const implied = status ?? statuses[type]
+  const implied = status ?? valueAt(statuses, type)
   const error = providerError(origin, { type, message, status: implied, code, headers })
   const refined = refine(error, type, code ?? "", message, implied)
   if (status !== undefined) return refined

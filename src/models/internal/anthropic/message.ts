@@ -5,6 +5,7 @@ import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import type { TurnStop } from "../../../core/Message.ts"
 import type { Usage } from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import type { Assembler, Call, Order, Speech } from "../turn/assembler.ts"
 import { cited } from "../turn/citations.ts"
 import { toCall } from "../turn/toolCalls.ts"
@@ -89,7 +90,7 @@ const wordOf = (place: Order[number]): Layout[number] | undefined => {
 /** Builds the whole message and emits it. */
 export const finishTurn = (turn: Assembler<Said, Called>, { filtered, start, stop, usage }: Answer): void => {
   const raw = text(stop["stop_reason"])
-  const mapped = stops[raw]
+  const mapped = valueAt(stops, raw)
   const last = turn.pieces.at(-1)
   turn.finish({
     stop: filtered ? "contentFilter" : mapped === "toolCalls" || mapped === "stop" ? undefined : mapped,

@@ -1,6 +1,7 @@
 /** Parameters of a request over those of the layer, by our names or the API's. */
 import * as Result from "effect/Result"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { wellFormedObject } from "../turn/wellFormed.ts"
 import { merge } from "../wire/read.ts"
 import type { Body } from "./wire.ts"
@@ -25,7 +26,7 @@ const reserved = new Set(["model", "messages", "stream", "system", "tools", "too
 export const overlay = (body: Body, layers: ReadonlyArray<JsonObject>): Result.Result<Body, string> => {
   const fields = new Map<string, unknown>(Object.entries(body))
   for (const [name, value] of layers.flatMap((layer) => Object.entries(wellFormedObject(layer)))) {
-    const [key = name, inner] = (names[name] ?? name).split(".")
+    const [key = name, inner] = (valueAt(names, name) ?? name).split(".")
     if (reserved.has(key)) return Result.fail(key)
     const own = inner === undefined ? value : { [inner]: value }
     const before = fields.get(key)

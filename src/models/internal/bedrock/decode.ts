@@ -8,6 +8,7 @@ import type * as Message from "../../../core/Message.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
 import * as Usage from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { isTooDeep, tooDeep } from "../schema/nesting.ts"
 import { type Call, layoutIn, makeAssembler, type Speech } from "../turn/assembler.ts"
 import { cited } from "../turn/citations.ts"
@@ -188,11 +189,11 @@ export const makeDecoder = (
     const { model } = origin
     const reason = stop
     turn.finish({
-      stop: stops[reason],
+      stop: valueAt(stops, reason),
       model,
       usage: usage === undefined ? undefined : cost(usageOf(usage)),
       blockOf: blockOf(model),
-      callOf: ({ isClosed }) => ({ cut: stops[reason] === "length" && !isClosed }),
+      callOf: ({ isClosed }) => ({ cut: valueAt(stops, reason) === "length" && !isClosed }),
       partOf: hostedPart,
       unread: misspelt.has(reason) ? "" : undefined,
       providerData: (order) => ({ [dataKey]: defined({ model, stopReason: reason, layout: layoutIn(order) }) })

@@ -3,6 +3,7 @@ import * as Result from "effect/Result"
 import type { ModelRequest, ToolDefinition } from "../../../core/ChatModel.ts"
 import * as Content from "../../../core/Content.ts"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { overlay } from "../openai/parameters.ts"
 import { makeToolbox } from "../openai/schemas.ts"
 import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.ts"
@@ -59,7 +60,7 @@ const sorted = (layer: JsonObject): JsonObject => {
   const own: Record<string, Json> = {}
   const options: Record<string, Json> = {}
   for (const [given, value] of Object.entries(layer)) {
-    const name = names[given] ?? given
+    const name = valueAt(names, given) ?? given
     if (fields.has(name)) own[name] = value
     else options[name] = value
   }

@@ -6,6 +6,7 @@
 import * as Result from "effect/Result"
 import type { ToolDefinition } from "../../../core/ChatModel.ts"
 import { fromUnknown, type JsonObject } from "../../../core/Json.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import type { Answer, AnsweredCall } from "../turn/normalize.ts"
 import { objectOf, objectsOf, parse, stringOf } from "../wire/read.ts"
 import { imageUrl } from "./media.ts"
@@ -125,10 +126,7 @@ const kinds: { readonly [itemType: string]: Kind } = {
   }
 }
 
-const kindOf = (item: JsonObject | undefined): Kind | undefined => {
-  const type = stringOf(item?.["type"]) ?? ""
-  return Object.hasOwn(kinds, type) ? kinds[type] : undefined
-}
+const kindOf = (item: JsonObject | undefined): Kind | undefined => valueAt(kinds, stringOf(item?.["type"]))
 
 /** The items that wait for the client, and the agent's tools that answer them. */
 export interface HostedCalls {

@@ -1,5 +1,6 @@
 /** Images and files that OpenAI's APIs read, and their form on the wire. */
 import type { FileBlock, ImageBlock, Source } from "../../../core/Content.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 
 const pictures = /^image\/(?:png|jpe?g|gif|webp)$/
 
@@ -39,7 +40,7 @@ const sound: { readonly [mimeType: string]: "wav" | "mp3" } = {
 
 /** The format of a recording that a model with audio input hears. */
 export const audioFormat = ({ source }: FileBlock): "wav" | "mp3" | undefined =>
-  source.kind === "base64" && source.data !== "" ? sound[source.mimeType] : undefined
+  source.kind === "base64" && source.data !== "" ? valueAt(sound, source.mimeType) : undefined
 
 /** Documents that are sent with the request. */
 export const isDocument = ({ source }: FileBlock): boolean =>
@@ -62,5 +63,5 @@ const extensions: { readonly [mimeType: string]: string } = {
 export const fileName = (block: FileBlock): string => {
   if (block.name !== undefined && block.name !== "") return block.name
   const type = block.source.kind === "base64" ? block.source.mimeType : ""
-  return `document.${extensions[type] ?? "bin"}`
+  return `document.${valueAt(extensions, type) ?? "bin"}`
 }

@@ -6,6 +6,7 @@
 import * as Result from "effect/Result"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { follow, pathOf } from "../../../support/json/jsonSchema.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { wellFormed, wellFormedJson } from "../turn/wellFormed.ts"
 
 /** The greatest depth of a schema. Deeper down anything is valid. */
@@ -225,7 +226,7 @@ export const ordered = (root: JsonObject): { readonly schema: JsonObject; readon
   }
 
   const keywordOf = (key: string, value: Json, depth: number, of: JsonObject | undefined): Json | undefined => {
-    if (Object.hasOwn(valueKeywords, key) && valueKeywords[key]?.(value) === true) return wellFormedJson(value)
+    if (valueAt(valueKeywords, key)?.(value) === true) return wellFormedJson(value)
     if (nodeKeywords.includes(key)) {
       if (isObject(value)) return visit(value, depth + 1, undefined) ?? {}
       return key === "additionalProperties" && typeof value === "boolean" ? value : undefined
@@ -273,6 +274,6 @@ export const refPrefix = "#/$defs/"
 
 export const definitionOf = (schema: JsonObject, definitions: JsonObject): JsonObject | undefined => {
   const ref = schema["$ref"]
-  const target = typeof ref === "string" ? definitions[ref.slice(refPrefix.length)] : undefined
+  const target = typeof ref === "string" ? valueAt(definitions, ref.slice(refPrefix.length)) : undefined
   return isObject(target) ? target : undefined
 }

@@ -2,6 +2,7 @@
  * Servers that speak Chat Completions, as data: their address, their key, and their rules. A new server is one entry
  * of `servers`; facts about its models are in `../facts/models.json` under its name.
  */
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { normaliseName } from "../../../support/text/names.ts"
 import { profileOf } from "../anthropic/models.ts"
 import { findFacts, type ModelFacts } from "../facts/facts.ts"
@@ -219,6 +220,6 @@ export const factsAt = (server: Server, model: string): ModelFacts | undefined =
     .replace(/^~/, "")
     .replace(/:[a-z]+$/, "")
     .split("/")
-  const facts = Object.hasOwn(vendors, vendor) ? vendors[vendor]?.(name) : undefined
+  const facts = valueAt(vendors, vendor)?.(name)
   return facts === undefined ? undefined : { ...facts, prices: undefined }
 }

@@ -7,6 +7,7 @@
 import type { GbnfJsonObjectSchema } from "node-llama-cpp"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { allowsNull, definitionsOf, isInfinity, membersOf, resolve } from "../../../support/json/jsonSchema.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { merge } from "../../internal/wire/read.ts"
 
 /** A schema for a grammar, and the function that restores answers to the original schema. */
@@ -50,7 +51,7 @@ const intersected = (schema: JsonObject, defs: JsonObject, depth: number): JsonO
   for (const member of allOf) {
     if (!isObject(member)) continue
     const name = refName(member)
-    const target = name === undefined ? member : defs[name]
+    const target = name === undefined ? member : valueAt(defs, name)
     const part = isObject(target) ? intersected(target, defs, depth + 1) : undefined
     if (part === undefined || (all["type"] !== undefined && (part["type"] ?? all["type"]) !== all["type"])) {
       return undefined
@@ -125,7 +126,7 @@ const described = (schema: JsonObject, converted: JsonObject): JsonObject =>
 const convert = (given: Json, context: Context): JsonObject => {
   if (!isObject(given)) return anything
   const name = refName(given)
-  if (name !== undefined) return isObject(context.defs[name]) ? { $ref: `#/$defs/${name}` } : anything
+  if (name !== undefined) return isObject(valueAt(context.defs, name)) ? { $ref: `#/$defs/${name}` } : anything
   const schema = intersected(given, context.defs, 0)
   if (schema === undefined) return anything
   const { const: constant, enum: values, type } = schema

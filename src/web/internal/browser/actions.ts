@@ -3,6 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Download as File, Page } from "playwright-core"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { BrowserError } from "../../Browser.ts"
 import type { Opened } from "./contexts.ts"
 import { attempt } from "./launch.ts"
@@ -25,7 +26,7 @@ const types: { readonly [extension: string]: string | undefined } = {
 }
 
 const typeOf = (name: string): string =>
-  types[/\.(\w+)$/.exec(name)?.[1]?.toLowerCase() ?? ""] ?? "application/octet-stream"
+  valueAt(types, /\.(\w+)$/.exec(name)?.[1]?.toLowerCase()) ?? "application/octet-stream"
 
 const stale = "; the page may have changed: take a new snapshot, and use its numbers"
 

@@ -1,4 +1,5 @@
 /** Decodes responses, and detects their kind. */
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { decoderFor } from "../../../support/text/charset.ts"
 
 export type Kind = "html" | "feed" | "sitemap" | "json" | "csv" | "text" | "document" | "image" | "binary"
@@ -49,7 +50,7 @@ const magicKind = (bytes: Uint8Array, type: string): Kind | undefined => {
 
 const rootKind = (head: string): Kind | undefined => {
   const root = findRoot(head)
-  return root !== undefined && Object.hasOwn(roots, root) ? roots[root] : undefined
+  return valueAt(roots, root)
 }
 
 const textKind = (head: string, type: string, path: string): Kind => {

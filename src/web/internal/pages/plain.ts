@@ -1,10 +1,11 @@
 /** Reads the text of any page in one pass, for pages that no extractor can read. */
+import { valueAt } from "../../../support/json/valueAt.ts"
 
 const entities: { readonly [name: string]: string } = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: " " }
 
 const unescape = (text: string): string =>
   text.replaceAll(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|([a-z]{2,6}));/gi, (whole, decimal, hexadecimal, name) => {
-    if (typeof name === "string") return entities[name.toLowerCase()] ?? whole
+    if (typeof name === "string") return valueAt(entities, name.toLowerCase()) ?? whole
     const code = typeof decimal === "string" ? Number(decimal) : Number.parseInt(String(hexadecimal), 16)
     return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : ""
   })

@@ -1,5 +1,6 @@
 /** Evaluates arithmetic: numbers, `+ - * / % ^`, parentheses and some functions, in the usual order. */
 import * as Result from "effect/Result"
+import { valueAt } from "../../../support/json/valueAt.ts"
 
 const functions: { readonly [name: string]: (value: number) => number } = {
   abs: Math.abs,
@@ -35,7 +36,7 @@ const readTokens = (text: string): Result.Result<ReadonlyArray<Token>, string> =
     const match = tokenPattern.exec(text)
     if (match === null) return Result.fail(`${JSON.stringify(text.slice(at, at + 20))} can't be read`)
     const [, number, name, sign = ""] = match
-    tokens.push(number === undefined ? (name ?? synonyms[sign] ?? sign) : Number(number))
+    tokens.push(number === undefined ? (name ?? valueAt(synonyms, sign) ?? sign) : Number(number))
     at = tokenPattern.lastIndex
   }
   return Result.succeed(tokens)
@@ -50,7 +51,7 @@ const operators: { readonly [sign: string]: { rank: number; apply: (left: number
   "^": { rank: 4, apply: (left, right) => left ** right }
 }
 
-const rankOf = (sign: string): number => (sign === "negate" ? 3 : (operators[sign]?.rank ?? 9))
+const rankOf = (sign: string): number => (sign === "negate" ? 3 : (valueAt(operators, sign)?.rank ?? 9))
 
 /** Reads tokens onto stacks, so that no depth of parentheses overflows. Each step returns a problem, if any. */
 const makeStacks = () => {
@@ -64,13 +65,13 @@ const makeStacks = () => {
     const sign = signs.pop() ?? ""
     const right = values.pop()
     if (right === undefined) return missing
-    const call = Object.hasOwn(functions, sign) ? functions[sign] : undefined
+    const call = valueAt(functions, sign)
     if (call !== undefined || sign === "negate") {
       values.push(call === undefined ? -right : call(right))
       return undefined
     }
     const left = values.pop()
-    const operator = operators[sign]
+    const operator = valueAt(operators, sign)
     if (left === undefined || operator === undefined) return missing
     values.push(operator.apply(left, right))
     return undefined
@@ -120,7 +121,8 @@ const makeStacks = () => {
 
   const addToken = (token: Token): string | undefined => {
     if (typeof token === "number") return addValue(token)
-    if (Object.hasOwn(constants, token)) return addValue(constants[token] ?? 0)
+    const constant = valueAt(constants, token)
+    if (constant !== undefined) return addValue(constant)
     if (token === "(" || Object.hasOwn(functions, token)) return open(token)
     if (token === ")") return close()
     if (Object.hasOwn(operators, token)) return addSign(token)

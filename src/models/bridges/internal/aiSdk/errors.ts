@@ -5,6 +5,7 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import { isModelError, ModelError, type Reason } from "../../../../core/ModelError.ts"
 import { defined } from "../../../../support/json/defined.ts"
+import { valueAt } from "../../../../support/json/valueAt.ts"
 import { failureOf } from "../../../internal/openai/failure.ts"
 import {
   badResponse,
@@ -70,9 +71,9 @@ const errorByName = (origin: Origin, cause: unknown): ModelError | undefined => 
   const name = stringOf(field(cause, "name")) ?? ""
   const { model, provider } = origin
   if (name === "AI_APICallError") return apiCall(origin, cause)
-  const problem = unreadable[name]
+  const problem = valueAt(unreadable, name)
   if (problem !== undefined) return badResponse(origin, problem)
-  const tag = reasons[name]
+  const tag = valueAt(reasons, name)
   if (tag === undefined) return undefined
   const detail = toldBy(origin, stringOf(field(cause, "message")) ?? name)
   return new ModelError({ provider, model, reason: { _tag: tag }, detail })

@@ -3,6 +3,7 @@ import type { LanguageModelV4Message, LanguageModelV4Prompt, SharedV4ProviderOpt
 import type { ModelRequest } from "../../../../core/ChatModel.ts"
 import type { ReasoningBlock, TextBlock } from "../../../../core/Content.ts"
 import { isObject, type JsonObject } from "../../../../core/Json.ts"
+import { valueAt } from "../../../../support/json/valueAt.ts"
 import type { Dialect, Shown } from "../../../internal/turn/dialect.ts"
 import { arrange } from "../../../internal/turn/layout.ts"
 import {
@@ -133,7 +134,7 @@ export const makePromptWriter = (provider: string, reach: Reach) => {
     }
   })
 
-  const mark = cacheMarks[vendor]
+  const mark = valueAt(cacheMarks, vendor)
   const addMark = (message: LanguageModelV4Message): LanguageModelV4Message =>
     mark === undefined ? message : { ...message, providerOptions: { ...message.providerOptions, ...mark } }
 

@@ -3,6 +3,7 @@ import * as AiPrompt from "effect/ai/Prompt"
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type * as Content from "../../../../core/Content.ts"
+import { valueAt } from "../../../../support/json/valueAt.ts"
 import { optionsOf, providerDataOf } from "./metadata.ts"
 
 type Media = Content.ImageBlock | Content.FileBlock
@@ -25,7 +26,8 @@ const mediaTypes: { readonly [extension: string]: string } = {
 }
 
 /** A file by reference says no media type. PDF is the one kind of document that every provider takes by reference. */
-const guess = (name: string): string => mediaTypes[extension.exec(name)?.[1]?.toLowerCase() ?? ""] ?? "application/pdf"
+const guess = (name: string): string =>
+  valueAt(mediaTypes, extension.exec(name)?.[1]?.toLowerCase()) ?? "application/pdf"
 
 /** A data URL is data and not a place. */
 const settle = (source: Content.Source): Content.Source => {

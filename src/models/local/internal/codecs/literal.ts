@@ -1,4 +1,5 @@
 /** Values in the notations that models use (JSON, Python, Gemma's), read as they come and written as JSON. */
+import { valueAt } from "../../../../support/json/valueAt.ts"
 import { at, type Cursor, expected, isSpace, type Parser, type Problem, run, space } from "./cursor.ts"
 import { type Out, quoted, tagged } from "./strings.ts"
 
@@ -49,7 +50,7 @@ const scalar = function* (cursor: Cursor, out: Out, notation: Notation): Parser<
   const word = yield* readWord(cursor)
   if (word === "") return expected(cursor, "a value")
   const value = Object.hasOwn(words, word)
-    ? words[word]
+    ? valueAt(words, word)
     : number.test(word)
       ? numeral(word)
       : notation.bareStrings

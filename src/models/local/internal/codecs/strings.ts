@@ -1,4 +1,5 @@
 /** Quoted strings of JSON and Python, read as they come and written as JSON. */
+import { valueAt } from "../../../../support/json/valueAt.ts"
 import { type Cursor, type Parser, type Problem, tag } from "./cursor.ts"
 
 /** Takes JSON text. */
@@ -38,8 +39,8 @@ const escape = function* (cursor: Cursor, out: Out): Parser<Problem> {
   yield
   const letter = cursor.char
   if (letter === "") return unclosed
-  const replaced = letters[letter]
-  const count = digits[letter]
+  const replaced = valueAt(letters, letter)
+  const count = valueAt(digits, letter)
   if (count === undefined) {
     yield
     for (const char of replaced ?? `\\${letter}`) out(escaped(char))

@@ -3,6 +3,7 @@ import * as Result from "effect/Result"
 import type { Replacement, Window } from "../../../../core/Backend.ts"
 import type { Reason } from "../../../../core/BackendError.ts"
 import { defined } from "../../../../support/json/defined.ts"
+import { valueAt } from "../../../../support/json/valueAt.ts"
 import { byteLength } from "./paths.ts"
 
 const sniffed = 8192
@@ -37,7 +38,7 @@ const mimeTypes: Readonly<Record<string, string>> = {
 
 /** Finds the media type of a binary file by its name. */
 export const mimeType = (path: string): string =>
-  mimeTypes[path.slice(path.lastIndexOf(".") + 1).toLowerCase()] ?? "application/octet-stream"
+  valueAt(mimeTypes, path.slice(path.lastIndexOf(".") + 1).toLowerCase()) ?? "application/octet-stream"
 
 /** Splits a text into lines without endings. A final ending begins no line. */
 export const toLines = (text: string): ReadonlyArray<string> => {
