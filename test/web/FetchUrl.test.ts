@@ -324,6 +324,7 @@ describe("plain text", () => {
       textOf(part.repeat(200_000))
     }
     assert.strictEqual(textOf("<p>a&amp;b<script>x<y</script><p>c <b>d</b>&#x41;"), "a&b\n\nc dA")
+    assert.strictEqual(textOf("a &constructor; &toString; &__proto__; b"), "a &constructor; &toString; &__proto__; b")
   })
 
   it("is told from feeds by its first element, whatever stands before it", () => {

@@ -122,6 +122,7 @@ const atom = fc.constantFrom(
   "[^\\w]",
   "[[:alpha:]]",
   "[[:^alpha:]]",
+  "[[:constructor:]]",
   "[\\d_-]",
   "[]a]",
   "[a&&b]",

@@ -136,7 +136,9 @@ describe("how a turn ended", () => {
     ["model_context_window_exceeded", "length"],
     ["refusal", "refusal"],
     ["pause_turn", "pause"],
-    ["something_new", "stop"]
+    ["something_new", "stop"],
+    ["constructor", "stop"],
+    ["__proto__", "stop"]
   ])("%s is %s, the raw word is kept", ([stop = "", stopReason]) =>
     Effect.gen(function* () {
       const server = yield* serve(stream(answer([{ text: "hm" }], { stop })))

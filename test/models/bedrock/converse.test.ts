@@ -231,6 +231,15 @@ describe("an answer", () => {
     })
   )
 
+  it.live("may end for a reason that is a name of every object", () =>
+    Effect.gen(function* () {
+      for (const reason of ["constructor", "toString", "__proto__"]) {
+        const server = yield* serveConverse(frames(converseAnswer([{ deltas: [{ text: "hm" }] }], reason)))
+        expect((yield* done(converse(server), asked)).stopReason).toBe("stop")
+      }
+    })
+  )
+
   it.live("of a model that streams no calls is asked for whole, from then on", () =>
     Effect.gen(function* () {
       const refused = awsError(400, "ValidationException", "This model doesn't support tool use in streaming mode.")

@@ -61,6 +61,17 @@ const wiki = { type: "mcp", server_label: "wiki", server_url: "https://wiki.exam
 
 const inputOf = (server: Server.Server): ReadonlyArray<Any> => server.seen.at(-1)?.body.input
 
+it.live("an item whose type is a name of every object is kept as any other unknown item", () =>
+  Effect.gen(function* () {
+    const server = yield* Server.make
+    for (const type of ["constructor", "toString", "something_new"]) {
+      server.reply(replies({ type, id: "x_1", status: "completed" }, message("Done.")))
+      const { error, message: said } = yield* ask(responses(server), request([Message.human("hi")]))
+      assert.deepStrictEqual([error, said === undefined ? "" : Message.text(said)], [undefined, "Done."])
+    }
+  })
+)
+
 describe("OpenAI's tools that wait for the client", () => {
   it.live("are calls of the agent's tools, answered in their own form", () =>
     Effect.gen(function* () {
