@@ -221,7 +221,9 @@ describe("rich text", () => {
   it.effect("a line end or a word that acts is no fallback of a Unicode character", () =>
     Effect.gen(function* () {
       const lines = yield* linesOf(
-        bytesOf("{\\rtf1 a\\u8364\\\nb\\u8364\\par c\\u8364\\emdash d\\uc2\\u8364??e\\u-10179??\\u-8704??\\u8364\\\r\nf}")
+        bytesOf(
+          "{\\rtf1 a\\u8364\\\nb\\u8364\\par c\\u8364\\emdash d\\uc2\\u8364??e\\u-10179??\\u-8704??\\u8364\\\r\nf}"
+        )
       )
       assert.deepStrictEqual(lines, ["a€", "b€", "c€d€e😀€", "f"])
     })
