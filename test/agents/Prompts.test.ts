@@ -1,7 +1,7 @@
 /** The agents of the program that change nothing: their tools, and what their prompts ask for. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Agent, Tool } from "effect-deepagents"
+import { Agent, type Tool } from "effect-deepagents"
 import { AgentFile, Prompts } from "effect-deepagents/agents"
 import { FetchUrl, WebSearch } from "effect-deepagents/web"
 import { Git } from "effect-deepagents/workspace"
