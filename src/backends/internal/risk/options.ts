@@ -1,4 +1,5 @@
 /** Options that make a program, which mostly reads, builds or fetches, write a file or run another program. */
+import { valueAt } from "../../../support/json/valueAt.ts"
 
 interface Hazard {
   readonly kind: "overwrites" | "runs"
@@ -85,7 +86,7 @@ export const hasHazards = (name: string): boolean => Object.hasOwn(table, name)
 export const hazardsOf = (words: ReadonlyArray<string>, action = ""): ReadonlyArray<Hazard> => {
   const first = words[0] ?? ""
   const name = first.slice(first.lastIndexOf("/") + 1)
-  const known = Object.hasOwn(table, name) ? (table[name] ?? []) : []
+  const known = valueAt(table, name) ?? []
   const end = words.indexOf("--")
   // Options behind the tool belong to the tool.
   const tool = name === "npx" ? words.findIndex((word, at) => at > 0 && !word.startsWith("-")) : -1

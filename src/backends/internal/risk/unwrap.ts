@@ -1,4 +1,5 @@
 /** Finds the commands behind the words of a command: programs that run other programs, scripts in arguments. */
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { parse } from "./words.ts"
 
 /** Programs that run the command in their arguments, and their options that take a value. */
@@ -84,10 +85,10 @@ export const unwrap = (given: ReadonlyArray<string>): Unwrapped => {
     }
     stages.push(words)
     const name = nameOf(first)
-    const valued = Object.hasOwn(wrappers, name) ? wrappers[name] : undefined
+    const valued = valueAt(wrappers, name)
     if (valued === undefined) break
     if (name === "sudo" || name === "doas") as = name
-    const behind = behindOptions(words.slice(1), valued).slice(Object.hasOwn(operands, name) ? operands[name] : 0)
+    const behind = behindOptions(words.slice(1), valued).slice(valueAt(operands, name) ?? 0)
     words = behind[0] === "-c" ? ["sh", ...behind] : behind
   }
   return { words, stages, variables, ...(as === undefined ? {} : { as }) }
@@ -104,7 +105,7 @@ export const scriptOf = (words: ReadonlyArray<string>): string | undefined => {
   if (name === "eval") return rest[0]?.startsWith("$") === true ? undefined : rest.join(" ")
   if (name === "trap") return behindOptions(rest, /^$/)[0]
   if (name === "alias") return rest.map((one) => one.slice(one.indexOf("=") + 1)).join("\n")
-  const valued = Object.hasOwn(passing, name) ? passing[name] : undefined
+  const valued = valueAt(passing, name)
   if (valued !== undefined)
     return behindOptions(rest, valued)
       .slice(name === "ssh" ? 1 : 0)
