@@ -34,6 +34,7 @@ import type { ToolContext } from "../core/ToolContext.ts"
 import * as DeepAgent from "../deep/DeepAgent.ts"
 import * as Budget from "../middleware/Budget.ts"
 import type * as HumanInTheLoop from "../middleware/HumanInTheLoop.ts"
+import type * as Memory from "../middleware/Memory.ts"
 import * as Taint from "../middleware/Taint.ts"
 import * as ToolExclusion from "../middleware/ToolExclusion.ts"
 import * as Policy from "../rules/Policy.ts"
@@ -262,8 +263,8 @@ export interface Options<E = never, R = never> {
   readonly middleware?: ReadonlyArray<Middleware.Middleware<E, R | Approvals | ToolContext>> | undefined
   /** The document formats that `read_file` reads as text. */
   readonly documents?: DeepAgent.SubagentOptions["documents"]
-  /** Paths of memory files in the backend. */
-  readonly memory?: ReadonlyArray<string> | undefined
+  /** Memory files, as paths in the backend or with their texts. */
+  readonly memory?: Memory.Options["sources"] | undefined
   /** Folders of skills in the backend. */
   readonly skills?: ReadonlyArray<string> | undefined
   /** The schema of the answer. Sub-agents answer with text. */

@@ -1,5 +1,5 @@
 /** Policies as files of the program. */
-import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -137,7 +137,7 @@ describe("policies of the program", { timeout: 60_000 }, () => {
               "off: { middleware: [Todos] }"
             ].join("\n")
           )
-          const done = yield* run(cwd, ["run", "Look", "--yolo", "--trust"], env)
+          const done = yield* run(cwd, ["run", "Look", "--yolo", "--trust", "--remember"], env)
           assert.equal(done.code, 0, done.err)
           const names = JSON.stringify(requests[0]?.body)
           assert.include(names, '"read_file"')
@@ -147,7 +147,8 @@ describe("policies of the program", { timeout: 60_000 }, () => {
           assert.match(results, /not among those that are allowed/)
           assert.notOk(existsSync(join(cwd, "a.txt")))
           // Files that the program keeps for an agent are its own.
-          assert.ok(existsSync(join(cwd, "data/deepagents/home/memo.md")))
+          const [memory = ""] = readdirSync(join(cwd, "data/deepagents/memory"))
+          assert.ok(existsSync(join(cwd, "data/deepagents/memory", memory, "notes/memo.md")))
           const [path, command, setting] = yield* Effect.all(
             [
               run(cwd, ["config", "explain", "/secrets/key.txt"], env),

@@ -39,6 +39,26 @@ const codes = (events: ReadonlyArray<{ readonly _tag: string; readonly code?: st
   events.flatMap((event) => (event._tag === "Warning" ? [event.code] : []))
 
 describe("Memory", () => {
+  it.effect("texts that are given stay in the prompt as they are, whatever becomes of their files", () =>
+    Effect.gen(function* () {
+      const sources = [
+        { path: project, text: "Run npm test.<!-- not this -->\n## Obey", readOnly: true },
+        { path: user, text: "" }
+      ]
+      yield* AgentTest.collect(agentWith({ sources }), "go")
+      const [first, second] = yield* TestChatModel.requests
+      assert.strictEqual(first?.systemPrompt, second?.systemPrompt)
+      assert.isTrue(first?.systemPrompt.endsWith(`${project}:\n> Run npm test.\n> ## Obey`))
+      assert.include(first?.systemPrompt ?? "", `Write to ${user} with`)
+      assert.include(first?.systemPrompt ?? "", "Changes count from the next conversation on.")
+    }).pipe(
+      Effect.provide([
+        TestBackend.layer({ files: { [user]: "first" } }),
+        TestChatModel.script([call("write"), TestChatModel.text("done")])
+      ])
+    )
+  )
+
   it.effect("files are told in their order at the end of the prompt, quoted and without comments", () =>
     Effect.gen(function* () {
       const { events } = yield* AgentTest.collect(agentWith({ sources: [user, "/none/AGENTS.md", project] }), "go")

@@ -12,6 +12,7 @@ import type * as Tool from "../../core/Tool.ts"
 import type * as BackgroundSubagents from "../../middleware/BackgroundSubagents.ts"
 import type * as Filesystem from "../../middleware/Filesystem.ts"
 import type * as HumanInTheLoop from "../../middleware/HumanInTheLoop.ts"
+import type * as Memory from "../../middleware/Memory.ts"
 import type * as Subagents from "../../middleware/Subagents.ts"
 import type * as Summarization from "../../middleware/Summarization.ts"
 import type { HarnessProfile } from "../../profiles/HarnessProfile.ts"
@@ -48,8 +49,8 @@ export interface SubagentOptions {
   readonly middleware?: ReadonlyArray<Middleware.Middleware<unknown, unknown>> | undefined
   /** Adds a todo list. Default: `true`. */
   readonly todos?: boolean | undefined
-  /** Paths of memory files in the backend. Default: none. */
-  readonly memory?: ReadonlyArray<string> | undefined
+  /** Memory files, as paths in the backend or with their texts. Default: none. */
+  readonly memory?: Memory.Options["sources"] | undefined
   /** Folders of skills in the backend. Default: none. */
   readonly skills?: ReadonlyArray<string> | undefined
   /**

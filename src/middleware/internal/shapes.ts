@@ -34,7 +34,7 @@ export const hiddenResultsMake =
 export const humanInTheLoopMake =
   "tools?:<bf{name?:s;when?:f;allow?:['approve''edit''reject''respond'];deciders?:[s];describe?:f;likeness?:f}>;destructive?:b;expiresIn?:d;inherit?:b"
 
-export const memoryMake = "sources:[s];maxBytes?:n"
+export const memoryMake = "sources:[s{path:s;text:s;readOnly?:b}];maxBytes?:n"
 
 export const modelFallbackMake = "when?:f"
 

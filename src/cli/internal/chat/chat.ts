@@ -93,8 +93,10 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     isTurning: false,
     isLeaving: false,
     isHeld: false,
-    outputs: []
+    outputs: [],
+    putOff: ""
   }
+  options.remembering?.setPlan(() => desk.mode() === "plan")
 
   yield* Effect.acquireRelease(
     terminal.listen({ onKey: ui.key, onPaste: ui.paste, onResize: debounceResize(ui.resized), onFocus: ui.focus }),

@@ -58,6 +58,22 @@ export interface Choice {
   readonly description?: string | undefined
 }
 
+/** A change of the agent's memory that waits for the person. */
+export interface MemoryChange {
+  readonly path: string
+  readonly diff: string
+  readonly settle: (isKept: boolean) => Effect.Effect<void, Problem>
+}
+
+/** The memory that the agent writes. After each turn the person decides on its changes. */
+export interface Remembering {
+  /** Sets what tells that nothing may be changed now. */
+  readonly setPlan: (isPlan: () => boolean) => void
+  readonly pending: Effect.Effect<ReadonlyArray<MemoryChange>, Problem>
+  /** The sources of text from outside in a conversation. */
+  readonly outside: (threadId: string) => Effect.Effect<ReadonlyArray<string>>
+}
+
 /**
  * The options of a chat.
  *
@@ -95,6 +111,7 @@ export interface Options<out E, out R> {
   readonly history?: string | undefined
   readonly draft?: string | undefined
   readonly principal?: Principal | undefined
+  readonly remembering?: Remembering | undefined
   /** Locks the thread against other processes until the scope of a turn ends. */
   readonly hold?: ((threadId: string) => Effect.Effect<unknown, Problem, Scope.Scope>) | undefined
   readonly resumeCommand?: ((threadId: string) => string) | undefined

@@ -12,6 +12,7 @@ import { cut } from "../../../support/text/text.ts"
 import { withImages } from "./attach.ts"
 import type { Kept } from "./kept.ts"
 import type { Problem } from "./options.ts"
+import { offerMemory } from "./remember.ts"
 import { type Room, threadOf } from "./room.ts"
 import { messageOf, type Works } from "./works.ts"
 
@@ -31,6 +32,8 @@ export interface Talk<E, R> {
   isHeld: boolean
   /** Output of the person's own commands. The agent reads it with the next message. */
   outputs: ReadonlyArray<string>
+  /** The changes of the memory that the person put off. */
+  putOff: string
 }
 
 /** Shows who talks: the agent and its model. */
@@ -124,6 +127,7 @@ export const say = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, input: s
       }
       const { threadId } = at
       const isDone = yield* runTurn(talk, message, text, () => recorder.begin(threadId, thread?.leaf.id ?? null, title))
+      if (isDone) yield* offerMemory(talk)
       if (isDone && desk.mode() === "plan") offerPlan(talk)
     })
   )

@@ -44,18 +44,23 @@ const run = Command.make(
       Flag.withDescription("A JSON Schema that the answer has to fit; it is printed as JSON"),
       Flag.optional
     ),
+    remember: Flag.Boolean("remember").pipe(
+      Flag.withDescription("Lets the agent write to its memory of this folder"),
+      off
+    ),
     session: Flag.String("session").pipe(
       Flag.withDescription("Goes on with a session; a new one by default"),
       Flag.optional
     )
   },
-  Effect.fnUntraced(function* ({ files, images, json: asJson, outputSchema, session: thread, words }) {
+  Effect.fnUntraced(function* ({ files, images, json: asJson, outputSchema, remember, session: thread, words }) {
     const Run = yield* load(() => import("./run.ts"))
     return yield* Run.run(running, {
       words,
       files: [...files, ...images],
       json: asJson,
       outputSchema: Option.getOrUndefined(outputSchema),
+      remembers: remember,
       thread: Option.getOrUndefined(thread)
     })
   })

@@ -20,11 +20,14 @@ import { SessionStore } from "../../../core/SessionStore.ts"
 import * as Sessions from "../../../sessions/SessionStore.ts"
 import { oneLine, visible } from "../../../support/text/untrusted.ts"
 import * as Printer from "../../../view/Printer.ts"
+import { type Change, pendingChanges, settleChanges } from "../config/memory.ts"
 import { type Exit, exitOf, exits, fail, Failure, orFail } from "../failure.ts"
 import { print, tell, write, writeAll } from "../output.ts"
 import { type App, type Context, openApp, sessions } from "../work/app.ts"
+import type { Guard } from "../work/guard.ts"
 import { hold } from "../work/hold.ts"
 import { readPrompt } from "../work/prompt.ts"
+import { outsideOf } from "../work/remembering.ts"
 import * as Threads from "../work/threads.ts"
 
 export interface RunOptions {
@@ -32,6 +35,8 @@ export interface RunOptions {
   readonly files: ReadonlyArray<string>
   readonly json: boolean
   readonly outputSchema: string | undefined
+  /** True if the agent may write to its memory. */
+  readonly remembers: boolean
   /** The thread to continue; a new one by default. */
   readonly thread: string | undefined
 }
@@ -119,6 +124,37 @@ const concluded =
       Effect.flatMap(({ exit, message }) => (exit === "done" ? Effect.void : fail(exit, message)))
     )
 
+/** Keeps what the agent wrote to its memory during the run, unless the session has text from outside. */
+const remember = Effect.fnUntraced(function* (
+  places: Context["places"],
+  threadId: string,
+  earlier: ReadonlyArray<Change>
+) {
+  const known = new Set(earlier.map((change) => JSON.stringify(change)))
+  const changes = (yield* pendingChanges(places)).filter((change) => !known.has(JSON.stringify(change)))
+  if (changes.length === 0) return
+  const files = changes.map(({ path }) => path).join(", ")
+  const outside = yield* outsideOf(yield* SessionStore, threadId)
+  if (outside.length === 0) {
+    yield* settleChanges(places, changes, true)
+    return yield* tell(oneLine(`Remembered: ${files}. It counts from the next session on.`))
+  }
+  yield* tell(
+    oneLine(
+      `Not remembered: ${files}. The session has text from outside (${outside.join(", ")}); decide in a chat: /memory`
+    )
+  )
+})
+
+const unremembered = "memory can't be changed in a run; the user allows it with --remember"
+const planned = "nothing is changed in plan mode"
+
+/** Allows an agent to write to its memory, if the person said so. */
+const guardOf =
+  ({ settings }: Context, { remembers }: RunOptions): Guard =>
+  () =>
+    settings.approvals?.value === "plan" ? planned : remembers ? undefined : unremembered
+
 /** Runs the input on a thread, and writes the output. */
 const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threadId: string, options: RunOptions) {
   const stdio = yield* Stdio.Stdio
@@ -127,6 +163,7 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
   const asked = unattended(app.context)
   for (const problem of app.problems) yield* tell(`! ${visible(problem)}`)
   const agent = yield* app.agent({ mode: asked === undefined ? "suspend" : "ask", output })
+  const earlier = yield* pendingChanges(app.context.places)
   const journal = Sessions.journalWith({ busy: "refuse", parts: true })
   const result = yield* Effect.scoped(
     Effect.gen(function* () {
@@ -149,6 +186,7 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
     (work) => (asked === undefined ? work : Effect.provide(work, asked)),
     Effect.onInterrupt(() => tell(`\nInterrupted. It is kept: deepagents resume ${threadId}`))
   )
+  if (options.remembers) yield* remember(app.context.places, threadId, earlier)
   const exit = exitOf(result.stopReason)
   if (options.json) {
     const { output: value, pending, rounds, stopReason, text, usage } = result
@@ -176,7 +214,7 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
 const start = Effect.fnUntraced(
   function* (context: Context, options: RunOptions) {
     const prompt = yield* readPrompt(options)
-    const app = yield* openApp(context)
+    const app = yield* openApp({ ...context, memoryGuard: guardOf(context, options) })
     const store = yield* SessionStore
     const thread = options.thread === undefined ? undefined : yield* Threads.find(store, options.thread)
     const threadId = thread?.threadId ?? (yield* Threads.create(store, app, prompt.title))
@@ -196,7 +234,14 @@ export const proceed = (
   decisions: ReadonlyArray<Approval.Decision>,
   json: boolean
 ) => {
-  const options: RunOptions = { words: [], files: [], json, outputSchema: undefined, thread: threadId }
+  const options: RunOptions = {
+    words: [],
+    files: [],
+    json,
+    outputSchema: undefined,
+    remembers: false,
+    thread: threadId
+  }
   return concluded(json)(
     Effect.flatMap(openApp(context), (app) =>
       perform(app, Checkpoint.resume(undefined, { decisions }), threadId, options)

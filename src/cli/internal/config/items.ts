@@ -56,7 +56,7 @@ const readerBelow = (folder: Reader, at: string): Reader => ({
 })
 
 /** Makes a reader of a folder. */
-const readerOf = Effect.fnUntraced(function* (root: string) {
+export const readerOf = Effect.fnUntraced(function* (root: string) {
   const fs = yield* FileSystem.FileSystem
   const real = yield* Effect.orElseSucceed(fs.realPath(root), () => root)
   /** The real path inside of the folder, with its facts. */
@@ -159,7 +159,7 @@ const shownText = (bytes: Uint8Array): string => {
 }
 
 /** Reads a folder with all below it. `undefined` if it has too much. */
-const readTree = Effect.fnUntraced(function* (folder: Reader, at: string) {
+export const readTree = Effect.fnUntraced(function* (folder: Reader, at: string) {
   const files = new Map<string, SkillFile>()
   let size = 0
   const open = [at]

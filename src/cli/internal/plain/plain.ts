@@ -23,6 +23,7 @@ import * as Dialog from "../approvals/dialog.ts"
 import type { Rule } from "../approvals/rules.ts"
 import { withImages } from "../chat/attach.ts"
 import type { Left, Options } from "../chat/options.ts"
+import { decidedWords, questionOf } from "../chat/remember.ts"
 import { makeRunCommand } from "../chat/runCommand.ts"
 import { styleOf } from "../render/style.ts"
 import { makePrinter, print } from "./printer.ts"
@@ -64,7 +65,7 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
   const printer = makePrinter({ write, columns: process.stdout.columns ?? 100, colours: options.colours })
   let rules: ReadonlyArray<Rule> = []
 
-  const { approve, fill } = makeQuestions({
+  const { approve, fill, number } = makeQuestions({
     readLine,
     write,
     onRule: (rule) => {
@@ -93,6 +94,30 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
       })
     )
 
+  options.remembering?.setPlan(() => options.mode === "plan")
+  /** What the model reads with the next message. */
+  let told = ""
+  let putOff = ""
+  const askMemory = Effect.gen(function* () {
+    const changes = yield* Effect.orElseSucceed(options.remembering?.pending ?? Effect.succeed([]), () => [])
+    const shown = JSON.stringify(changes)
+    if (options.remembering === undefined || changes.length === 0 || shown === putOff) return
+    for (const { diff, path } of changes) say(`memory: ${cleanLine(path)}\n${diff}`)
+    const { items, title } = questionOf(yield* options.remembering.outside(options.threadId))
+    say(title)
+    const index = yield* number(items.map(({ about, label }) => `${label} (${about})`))
+    const answer = index === undefined ? undefined : items[index]?.value
+    if (answer !== "yes" && answer !== "no") {
+      putOff = shown
+      return
+    }
+    const settled = yield* Effect.result(
+      Effect.forEach(changes, ({ settle }) => settle(answer === "yes"), { discard: true })
+    )
+    told = Result.isFailure(settled) ? "" : `(${decidedWords(changes, answer === "yes")})`
+    say(Result.isFailure(settled) ? `failed: ${settled.failure.message}` : told)
+  })
+
   const turn = (input: Agent.Input) =>
     Effect.scoped(
       Effect.gen(function* () {
@@ -102,6 +127,7 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
         yield* print(handle.events, printer, say)
         const exit = yield* Effect.exit(handle.await)
         if (Exit.isFailure(exit) && printer.view().runId === undefined) say(`failed: ${Cause.pretty(exit.cause)}`)
+        if (Exit.isSuccess(exit)) yield* askMemory
       })
     ).pipe(
       Effect.provide(Layer.succeed(Approval.Approvals, { decide })),
@@ -117,7 +143,9 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
       (error) => error.reason._tag === "AlreadyExists",
       () => Effect.void
     )
-    yield* turn(typeof input === "string" ? yield* withImages(input, Message.makeId()) : input)
+    const whole = told === "" ? text : `${told}\n\n${text}`
+    told = ""
+    yield* turn(typeof input === "string" ? yield* withImages(whole, Message.makeId()) : input)
   })
 
   const handleLine = Effect.fnUntraced(function* (line: string) {

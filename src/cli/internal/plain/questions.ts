@@ -7,7 +7,7 @@ import * as Dialog from "../approvals/dialog.ts"
 import { answerOf, type Field, fieldsOf, readField } from "../approvals/form.ts"
 import { likeOf, type Rule, ruleFor, wordsOf } from "../approvals/rules.ts"
 
-/** Makes the questions: `approve` for a call, `fill` for a form. `readLine` gives `undefined` at the end of the input. */
+/** Makes the questions: `approve` for a call, `fill` for a form, `number` for a choice. `readLine` gives `undefined` at the end of the input. */
 export const makeQuestions = (options: {
   readonly readLine: Effect.Effect<string | undefined>
   readonly write: (text: string) => void
@@ -82,5 +82,5 @@ export const makeQuestions = (options: {
     return Approval.respond(request, answerOf(fields, values))
   })
 
-  return { approve, fill }
+  return { approve, fill, number }
 }

@@ -38,6 +38,7 @@ import { type Search, searchOf } from "../commands/search.ts"
 import { agentOf, type Agents, findAgents } from "../config/agents.ts"
 import { freeze } from "../config/frozen.ts"
 import { itemsOf, type Project, skillFolders } from "../config/items.ts"
+import type { Kept } from "../config/memory.ts"
 import { makeFolder, type Places, sessionsFile } from "../config/places.ts"
 import { compiled, network, policyFiles, readPolicies } from "../config/policies.ts"
 import { chooseModel, modelLayer } from "../config/providers.ts"
@@ -48,6 +49,7 @@ import { pluginsOf, skillsOf } from "../project/brought.ts"
 import { instructing } from "../project/instructing.ts"
 import { type Instructions, readInstructions } from "../project/instructions.ts"
 import * as Demo from "./demo.ts"
+import { type Guard, guarded } from "./guard.ts"
 import * as Outside from "./outside.ts"
 import { withFileAgents } from "./subagents.ts"
 
@@ -55,8 +57,12 @@ import { withFileAgents } from "./subagents.ts"
 export interface Context {
   readonly places: Places
   readonly settings: Settings
-  /** What is trusted of the folder's own files. */
+  /** The trusted items of the folder. */
   readonly project: Project
+  /** The memory of the project, as it was when the program began. */
+  readonly memory: Kept
+  /** Tells why an agent can't write to its memory now. Without it, no agent can. */
+  readonly memoryGuard?: Guard | undefined
   readonly isDemo: boolean
   /** The open connections of a chat. Without them, each run connects anew. */
   readonly servers?: McpServers["Service"] | undefined
@@ -136,6 +142,7 @@ export const connected = Effect.fnUntraced(function* (context: Context) {
 /** Folders of skills. They are hidden, so that a search of the project does not find them. */
 const packaged = "/.skills/packaged"
 const projects = "/.skills/project"
+const noted = "/.skills/noted"
 
 const largeResults = "/large_results"
 const conversations = "/conversation_history"
@@ -148,14 +155,21 @@ export const skillSources = (context: Context) =>
   Effect.map(skillsOf(context), (users) => [
     packaged,
     ...users.map(({ label }) => `/.skills/${label}`),
-    `${AgentHome.mountedAt}/skills`,
+    noted,
     ...skillFolders(context.project).map((folder) => join(projects, folder))
   ])
 
+/** A memory file that was read when the program began. */
+interface MemoryText {
+  readonly path: string
+  readonly text: string
+  readonly readOnly?: boolean | undefined
+}
+
 /** The memory files of an agent, by its own paths. */
-export const memorySources = ({ project }: Context): ReadonlyArray<string> => [
-  `${AgentHome.mountedAt}/agent.md`,
-  ...itemsOf(project, "memory").map(({ file }) => `/${file}`)
+export const memorySources = ({ memory, project }: Context): ReadonlyArray<MemoryText> => [
+  ...itemsOf(project, "memory").map(({ file, text }) => ({ path: `/${file}`, text, readOnly: true })),
+  { path: `${AgentHome.mountedAt}/agent.md`, text: memory.text }
 ]
 
 /** The files of a thread: the project, the agent's own folder, skills, large results, old conversations. */
@@ -164,7 +178,6 @@ export const files = (context: Context, threadId: string) =>
     Effect.gen(function* () {
       const { places, project } = context
       const folder = (...names: ReadonlyArray<string>) => makeFolder(join(...names))
-      const home = yield* folder(places.data, "home")
       const thread = yield* folder(places.data, "threads", threadId)
       const large = yield* folder(thread, "large_results")
       const history = yield* folder(thread, "conversation_history")
@@ -181,7 +194,8 @@ export const files = (context: Context, threadId: string) =>
         CompositeBackend.layerSandbox({
           default: LocalShell.layer({ root: places.project }),
           routes: {
-            [AgentHome.mountedAt]: mount(home),
+            [AgentHome.mountedAt]: guarded(mount(context.memory.notes), context.memoryGuard),
+            [noted]: readOnly(yield* freeze(places, context.memory.skills)),
             [packaged]: readOnly(Assets.skills),
             ...(trusted.length === 0 ? {} : { [projects]: readOnly(yield* freeze(places, trusted)) }),
             [largeResults]: mount(large),

@@ -4,6 +4,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import { defined } from "../../../support/json/defined.ts"
 import type { Shared } from "../commands/flags.ts"
+import { readMemory } from "../config/memory.ts"
 import { placesOf } from "../config/places.ts"
 import { readSettings } from "../config/settings.ts"
 import { fail, orFail } from "../failure.ts"
@@ -32,5 +33,5 @@ export const contextOf = Effect.fnUntraced(function* (flags: Shared, asks = true
       plain: flags.plain ? true : undefined
     })
   })
-  return { places, settings, project, isDemo: flags.demo } satisfies Context
+  return { places, settings, project, memory: yield* readMemory(places), isDemo: flags.demo } satisfies Context
 })

@@ -1,11 +1,13 @@
 /** Slash commands about the setup of the agent: its skills and its memory files. */
 import * as Effect from "effect/Effect"
-import { Backend } from "../../../core/Backend.ts"
 import { cut } from "../../../support/text/text.ts"
 import { oneLine, visible } from "../../../support/text/untrusted.ts"
 import type { Command, Problem, Said } from "../chat/options.ts"
 import { scanned } from "../commands/setupCommands.ts"
-import { type Context, files, memorySources, type Services } from "./app.ts"
+import { pendingChanges, settleChanges } from "../config/memory.ts"
+import { fail } from "../failure.ts"
+import { type Context, memorySources, type Services } from "./app.ts"
+import { diffOf } from "./remembering.ts"
 
 /** Characters of a file that are shown. */
 const shown = 4_000
@@ -27,16 +29,27 @@ const indented = (text: string): string =>
     .map((line) => `    ${line}`)
     .join("\n")
 
-const memory = Effect.fnUntraced(function* (context: Context) {
-  const backend = yield* Backend
-  const parts = yield* Effect.forEach(memorySources(context), (path) =>
-    Effect.map(backend.download([path]), ([file]) => {
-      if (file?.ok !== true) return `**${path}** is not there.`
-      const text = new TextDecoder().decode(file.value)
-      return `**${path}**, ${text.length} characters:\n\n${indented(cut(text.trim(), shown))}`
-    })
+/** Shows the memory files and the changes that nobody decided on, or decides on these. */
+const memory = Effect.fnUntraced(function* (context: Context, argument: string) {
+  const changes = yield* pendingChanges(context.places)
+  const action = argument.trim()
+  if (action === "keep" || action === "drop") {
+    yield* settleChanges(context.places, changes, action === "keep")
+    const files = changes.map(({ path }) => oneLine(path)).join(", ")
+    if (files === "") return show("No change of the memory waits for you.")
+    return show(
+      action === "keep" ? `Kept: ${files}. It counts from the next conversation on.` : `Taken back: ${files}.`
+    )
+  }
+  if (action !== "") return yield* fail("usage", `There is no /memory ${JSON.stringify(action)}; say keep or drop.`)
+  const parts = memorySources(context).map(({ path, text }) =>
+    text === ""
+      ? `**${path}** is not there.`
+      : `**${path}**, ${text.length} characters:\n\n${indented(cut(text.trim(), shown))}`
   )
-  return show(parts.join("\n\n"))
+  const waiting = changes.map((change) => `**${oneLine(change.path)}** was changed:\n\n${indented(diffOf(change))}`)
+  const how = waiting.length === 0 ? [] : ["`/memory keep` keeps the changes, `/memory drop` takes them back."]
+  return show([...parts, ...waiting, ...how].join("\n\n"))
 })
 
 /** Gives the commands for the folder and the agent of this chat. */
@@ -51,8 +64,9 @@ export const setupInChat = Effect.fnUntraced(function* (context: Context) {
     { name: "skills", description: "the skills that the agent finds", run: () => run(skills(context)) },
     {
       name: "memory",
-      description: "the files that the agent is given in each conversation",
-      run: () => run(Effect.provide(memory(context), files(context, "memory")))
+      argument: "[keep | drop]",
+      description: "the files that the agent is given in each conversation, and its changes of them",
+      run: (argument) => run(memory(context, argument))
     }
   ]
   return commands

@@ -24,6 +24,7 @@ import { fileCommands } from "../slash/fileCommands.ts"
 import { type App, connected, type Context, openApp, type Services, sessions } from "./app.ts"
 import { hold } from "./hold.ts"
 import { mcpInChat } from "./mcpInChat.ts"
+import { makeRemembering } from "./remembering.ts"
 import { setupInChat } from "./setupInChat.ts"
 import * as Threads from "./threads.ts"
 import { trustInChat } from "./trustInChat.ts"
@@ -104,7 +105,8 @@ export const talk = Effect.fnUntraced(
     }
   ) {
     const aside: Aside = (work) => (options.terminal === undefined ? work : options.terminal.lend(work))
-    const context = yield* connected(yield* firstRun(given, aside))
+    const { guard, remembering } = yield* makeRemembering(given.places, yield* SessionStore)
+    const context = yield* connected({ ...(yield* firstRun(given, aside)), memoryGuard: guard })
     const { places, settings } = context
     const { app, threadId } = yield* openThread(context, options)
     for (const problem of app.problems) yield* aside(tell(`! ${visible(problem)}`))
@@ -127,6 +129,7 @@ export const talk = Effect.fnUntraced(
       choose: (chosen) => Effect.provideContext(setup(chosen), node),
       agents: app.agents.agents.map(({ description, name }) => ({ name, description })),
       models: all.filter(({ key }) => key !== undefined).map(({ model }) => ({ name: model })),
+      remembering,
       commands: () => [...fixed, ...ofServers()],
       instructions: app.instructions.files,
       limits: { cost: settings.budget?.value, tokens: settings.tokens?.value },

@@ -1,0 +1,198 @@
+/** The memory of a project: what agents write, what a person keeps of it, and when it counts. */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { NodeServices } from "@effect/platform-node"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { pendingChanges, readMemory, settleChanges } from "../../src/cli/internal/config/memory.ts"
+import { placesOf } from "../../src/cli/internal/config/places.ts"
+import { answer, say, serve, stream } from "../models/servers/anthropic.ts"
+import { build } from "./built.ts"
+
+let program: ReturnType<typeof build>
+
+beforeAll(() => {
+  program = build()
+})
+afterAll(() => program.remove())
+
+const note = (content: string) => ({
+  call: "write_file",
+  id: "toolu_1",
+  input: { file_path: "/agent/agent.md", content }
+})
+
+const systemOf = (request: { readonly body: unknown } | undefined): string => {
+  const body = request?.body
+  return typeof body === "object" && body !== null && "system" in body ? JSON.stringify(body.system) : ""
+}
+
+/** The texts of the files below a folder, by their last names. */
+const textsIn = (folder: string) =>
+  Object.fromEntries(
+    readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => [
+        join(entry.parentPath, entry.name).split("/").slice(-2).join("/"),
+        readFileSync(join(entry.parentPath, entry.name), "utf8")
+      ])
+  )
+
+/** Types lines, each once a pattern was seen. */
+const converse = (
+  chat: ReturnType<typeof program.start>,
+  lines: ReadonlyArray<readonly [seen: RegExp, line: string]>
+) =>
+  Effect.gen(function* () {
+    let from = 0
+    for (const [seen, line] of lines) {
+      yield* Effect.callback<void>((resume) => {
+        const look = () => {
+          const at = chat.out().slice(from).search(seen)
+          if (at < 0) return
+          chat.child.stdout.off("data", look)
+          from += at
+          resume(Effect.void)
+        }
+        chat.child.stdout.on("data", look)
+        look()
+      })
+      from = chat.out().length
+      chat.child.stdin.write(`${line}\n`)
+    }
+    return yield* Effect.promise(() => chat.ended)
+  })
+
+describe("the memory of a project", { timeout: 60_000 }, () => {
+  it.effect(
+    "is not written in a run, but with --remember, and then counts in later sessions of this folder alone",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const cwd = program.folder()
+          const { requests, url } = yield* serve(
+            stream(answer([note("BE LOUD")])),
+            say("Noted."),
+            stream(answer([note("BE LOUD")])),
+            say("Noted."),
+            say("Hello."),
+            say("Hello.")
+          )
+          const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test", XDG_DATA_HOME: join(cwd, "data") }
+          const plain = yield* program.run(cwd, ["run", "Note it", "--yolo"], env)
+          assert.equal(plain.code, 0, plain.err)
+          assert.include(JSON.stringify(requests[1]?.body), "allows it with --remember")
+          const memory = join(cwd, "data/deepagents/memory")
+          assert.deepEqual(textsIn(memory), {})
+          const kept = yield* program.run(cwd, ["run", "Note it", "--yolo", "--remember"], env)
+          assert.equal(kept.code, 0, kept.err)
+          assert.match(kept.err, /Remembered: agent\.md/)
+          assert.deepEqual(textsIn(memory), { "kept/agent.md": "BE LOUD", "notes/agent.md": "BE LOUD" })
+          // The prompt stays the same within the session.
+          assert.equal(systemOf(requests[3]), systemOf(requests[2]))
+          assert.notInclude(systemOf(requests[3]), "BE LOUD")
+          yield* program.run(cwd, ["run", "Hi"], env)
+          assert.include(systemOf(requests[4]), "BE LOUD")
+          yield* program.run(program.folder(), ["run", "Hi"], env)
+          assert.notInclude(systemOf(requests[5]), "BE LOUD")
+        })
+      )
+  )
+
+  it.live("asks at the end of a turn with the diff; a yes counts from the next session on, and the model is told", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const cwd = program.folder()
+        const { requests, url } = yield* serve(
+          stream(answer([note("BE LOUD")])),
+          say("Noted."),
+          say("Hello."),
+          stream(answer([note("BE QUIET")])),
+          say("Noted."),
+          say("Bye."),
+          say("Hello.")
+        )
+        const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test", XDG_DATA_HOME: join(cwd, "data") }
+        const chat = program.start(cwd, ["chat"], env, null)
+        const done = yield* converse(chat, [
+          [/> /, "note it"],
+          [/memory: agent\.md[^]*\+BE LOUD[^]*remember this\?[^]*2\. yes[^]*1-3: /, "2"],
+          [/are kept[^]*> /, "hi"],
+          [/Hello[^]*> /, "note another"],
+          [/-BE LOUD[^]*\+BE QUIET[^]*3\. no[^]*1-3: /, "3"],
+          [/are taken back[^]*> /, "bye"],
+          [/Bye[^]*> /, "/quit"]
+        ])
+        assert.equal(done.code, 0, done.err)
+        assert.equal(new Set(requests.map(systemOf)).size, 1)
+        assert.include(JSON.stringify(requests[2]?.body), "They count from the next conversation on")
+        assert.include(JSON.stringify(requests[5]?.body), "were not wanted")
+        const later = yield* program.run(cwd, ["run", "Hi"], env)
+        assert.equal(later.code, 0, later.err)
+        assert.include(systemOf(requests[6]), "BE LOUD")
+        assert.notInclude(systemOf(requests[6]), "BE QUIET")
+      })
+    )
+  )
+
+  it.live("is not written in plan mode; text from outside is said, and the refusal comes first", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const cwd = program.folder()
+        const reach = { call: "execute", id: "toolu_2", input: { command: "curl -s http://127.0.0.1:1/ || true" } }
+        const { requests, url } = yield* serve(
+          stream(answer([note("BE LOUD")])),
+          say("A plan."),
+          stream(answer([reach])),
+          stream(answer([note("BE LOUD")])),
+          say("Noted.")
+        )
+        const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test", XDG_DATA_HOME: join(cwd, "data") }
+        const planned = yield* converse(program.start(cwd, ["chat", "--approvals", "plan"], env, null), [
+          [/> /, "note it"],
+          [/A plan[^]*> /, "/quit"]
+        ])
+        assert.equal(planned.code, 0, planned.err)
+        assert.include(JSON.stringify(requests[1]?.body), "nothing is changed in plan mode")
+        const chat = program.start(cwd, ["chat"], env, null)
+        const done = yield* converse(chat, [
+          [/> /, "note it"],
+          [/curl[^]*1-3: /, "1"],
+          [/write_file[^]*1-\d: /, "1"],
+          [/text from outside \(a command that uses the network\)[^]*1\. no[^]*1-3: /, "1"],
+          [/are taken back[^]*> /, "/quit"]
+        ])
+        assert.equal(done.code, 0, done.err)
+        assert.deepEqual(textsIn(join(cwd, "data/deepagents/memory")), {})
+      })
+    )
+  )
+
+  it.effect("keeps its skills and files as they were shown, and leaves newer notes to another question", () =>
+    Effect.gen(function* () {
+      const project = program.folder()
+      const places = { ...placesOf(project), data: program.folder() }
+      const { notes } = yield* readMemory(places)
+      const put = (path: string, text: string): void => {
+        mkdirSync(dirname(join(notes, path)), { recursive: true })
+        writeFileSync(join(notes, path), text)
+      }
+      put("skills/ship/SKILL.md", "---\nname: ship\ndescription: Ships\n---\nShip.\n")
+      put("agent.md", "one")
+      const shown = yield* pendingChanges(places)
+      assert.deepEqual(
+        shown.map(({ path }) => path),
+        ["agent.md", "skills/ship/SKILL.md"]
+      )
+      put("agent.md", "two")
+      yield* settleChanges(places, shown, true)
+      const kept = yield* readMemory(places)
+      assert.deepEqual([kept.text, kept.skills.map(({ path }) => path)], ["one", ["ship"]])
+      const [newer, ...others] = yield* pendingChanges(places)
+      assert.deepEqual([newer?.path, others.length], ["agent.md", 0])
+      yield* settleChanges(places, newer === undefined ? [] : [newer], false)
+      assert.equal(readFileSync(join(notes, "agent.md"), "utf8"), "one")
+      assert.deepEqual(yield* pendingChanges(places), [])
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+})
