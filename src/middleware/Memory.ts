@@ -87,7 +87,8 @@ type Source = Options["sources"][number]
 
 const pathOf = (source: Source): string => (typeof source === "string" ? source : source.path)
 
-const listPaths = (sources: ReadonlyArray<Source>): string => sources.map((source) => oneLine(pathOf(source))).join(", ")
+const listPaths = (sources: ReadonlyArray<Source>): string =>
+  sources.map((source) => oneLine(pathOf(source))).join(", ")
 
 const guidance = (sources: ReadonlyArray<Source>): string => {
   const written = sources.filter((source) => typeof source === "string" || source.readOnly !== true)

@@ -3,8 +3,15 @@ import * as Effect from "effect/Effect"
 import { cleanLine } from "../../../support/text/clean.ts"
 import type { Item } from "./menu.ts"
 import type { MemoryChange } from "./options.ts"
-import { choose, toProblem } from "./room.ts"
-import type { Talk } from "./turns.ts"
+import { choose, type Room, toProblem } from "./room.ts"
+
+/** The parts of a chat that the question uses. */
+interface Asking<E, R> {
+  readonly room: Room<E, R>
+  readonly isLeaving: boolean
+  outputs: ReadonlyArray<string>
+  putOff: string
+}
 
 const item = (value: string, label: string, about: string): Item => ({ value, label, about, isWhole: true })
 
@@ -32,7 +39,7 @@ export const questionOf = (
       }
 
 /** Shows the changes that nobody decided on, and asks about them. Changes that were put off are asked about once. */
-export const offerMemory = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>) {
+export const offerMemory = Effect.fnUntraced(function* <E, R>(talk: Asking<E, R>) {
   const { room } = talk
   const { at, options, ui } = room
   const { remembering } = options

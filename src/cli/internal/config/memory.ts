@@ -101,6 +101,8 @@ export const settleChanges = Effect.fnUntraced(function* (
 ) {
   const folder = yield* folderOf(places)
   for (const { after, before, path } of changes) {
-    yield* isKept ? writeKept(join(folder, names.kept, path), after) : writeKept(join(folder, names.notes, path), before)
+    yield* isKept
+      ? writeKept(join(folder, names.kept, path), after)
+      : writeKept(join(folder, names.notes, path), before)
   }
 })
