@@ -1,131 +1,206 @@
 /**
- * Renews the facts about models in `src/models/internal/facts/models.json` from the data of models.dev:
+ * Writes the facts about models, `src/models/internal/facts/models.json`, from the price file of litellm (MIT) and from
+ * `scripts/models/corrections.json`, which wins and gives a reason for each of its rows.
  *
  * ```sh
- * node scripts/models.ts                      # downloads https://models.dev/api.json
- * node scripts/models.ts api.json             # reads a file, or another address
+ * pip download litellm --no-deps && unzip litellm-*.whl
+ * node scripts/models.ts litellm/model_prices_and_context_window_backup.json 1.110.2   # writes the file
+ * node scripts/models.ts litellm/model_prices_and_context_window_backup.json --check   # fails if it would differ
  * ```
- *
- * It changes windows, limits, vision and prices of the models that are listed, and adds new models of the providers
- * that are listed. Efforts, prices of long requests, and models that the source does not have stay.
  */
 import { readFileSync, writeFileSync } from "node:fs"
 import * as Schema from "effect/Schema"
 
 const target = "src/models/internal/facts/models.json"
 
-/** Our name of a provider → the name that models.dev has for it. */
-const names: { readonly [ours: string]: string } = {
-  anthropic: "anthropic",
-  openai: "openai",
-  gemini: "google",
-  xai: "xai",
-  mistral: "mistral",
-  deepseek: "deepseek",
-  groq: "groq",
-  together: "togetherai",
-  fireworks: "fireworks-ai",
-  cerebras: "cerebras"
+/** Our name of a provider → the source's name, and the text before its ids. */
+const providers: { readonly [ours: string]: readonly [name: string, prefix: string] } = {
+  anthropic: ["anthropic", ""],
+  openai: ["openai", ""],
+  gemini: ["gemini", "gemini/"],
+  xai: ["xai", "xai/"],
+  mistral: ["mistral", "mistral/"],
+  deepseek: ["deepseek", "deepseek/"],
+  groq: ["groq", "groq/"],
+  together: ["together_ai", "together_ai/"],
+  fireworks: ["fireworks_ai", "fireworks_ai/"],
+  cerebras: ["cerebras", "cerebras/"],
+  bedrock: ["bedrock_converse", ""]
 }
 
 const optional = Schema.optionalKey
 
-const Source = Schema.Record(
-  Schema.String,
+const Model = Schema.StructWithRest(
   Schema.Struct({
-    models: Schema.Record(
-      Schema.String,
-      Schema.Struct({
-        tool_call: optional(Schema.Boolean),
-        modalities: optional(Schema.Struct({ input: Schema.Array(Schema.String) })),
-        limit: optional(Schema.Struct({ context: Schema.Number, output: optional(Schema.Number) })),
-        cost: optional(
-          Schema.Struct({
-            input: Schema.Number,
-            output: Schema.Number,
-            cache_read: optional(Schema.Number),
-            cache_write: optional(Schema.Number)
-          })
-        )
-      })
-    )
-  })
+    litellm_provider: optional(Schema.String),
+    mode: optional(Schema.String),
+    max_input_tokens: optional(Schema.Number),
+    max_output_tokens: optional(Schema.Number),
+    supports_function_calling: optional(Schema.Boolean),
+    supports_reasoning: optional(Schema.Boolean),
+    supports_vision: optional(Schema.Boolean),
+    reasoning_effort_levels: optional(Schema.Array(Schema.String)),
+    search_context_cost_per_query: optional(Schema.Struct({ search_context_size_medium: optional(Schema.Number) })),
+    deprecation_date: optional(Schema.String),
+    successor_model: optional(Schema.String)
+  }),
+  [Schema.Record(Schema.String, Schema.Unknown)]
 )
+type Model = typeof Model.Type
 
-const Prices = Schema.Struct({
-  input: Schema.Number,
-  output: Schema.Number,
-  cacheRead: optional(Schema.Number),
-  cacheWrite: optional(Schema.Number)
+const Source = Schema.Record(Schema.String, Schema.Unknown)
+
+/** Dollars of a million tokens: of input, of output, of input from the cache and into it. Unknown ones are `null`. */
+const Rate = Schema.Array(Schema.NullOr(Schema.Number))
+type Rate = typeof Rate.Type
+
+const Band = Schema.Struct({
+  above: Schema.Number,
+  prices: Rate,
+  flex: optional(Rate),
+  priority: optional(Rate)
 })
 
 const Row = Schema.Struct({
-  contextWindowTokens: Schema.Number,
-  maxOutputTokens: optional(Schema.Number),
-  vision: Schema.Boolean,
+  in: optional(Schema.Number),
+  out: optional(Schema.Number),
+  vision: optional(Schema.Boolean),
   efforts: optional(Schema.String),
-  prices: optional(Prices),
-  long: optional(Schema.Struct({ above: Schema.Number, prices: Prices }))
+  prices: optional(Rate),
+  flex: optional(Rate),
+  priority: optional(Rate),
+  long: optional(Schema.Array(Band)),
+  search: optional(Schema.Number),
+  until: optional(Schema.String),
+  next: optional(Schema.String)
 })
+type Row = typeof Row.Type
 
-const Facts = Schema.Struct({
-  asOf: Schema.String,
-  providers: Schema.Record(Schema.String, Schema.Record(Schema.String, Row))
-})
+const Corrections = Schema.Record(
+  Schema.String,
+  Schema.Record(Schema.String, Schema.Struct({ why: Schema.String, ...Row.fields }))
+)
 
-type Theirs = (typeof Source.Type)[string]["models"][string]
+const read = (path: string) => readFileSync(path, "utf8")
+const [, , path = "", version = ""] = process.argv
+const isCheck = version === "--check"
+const source = Schema.decodeUnknownSync(Schema.fromJsonString(Source))(read(path))
+const corrections = Schema.decodeUnknownSync(Schema.fromJsonString(Corrections), { onExcessProperty: "error" })(
+  read("scripts/models/corrections.json")
+)
+const decodeModel = Schema.decodeUnknownOption(Model)
 
-const rowOf = ({ cost, limit, modalities }: Theirs, old: typeof Row.Type | undefined): typeof Row.Type | undefined => {
-  // A window that the table has lower, since a higher price begins there, stays.
-  const contextWindowTokens = Math.min(limit?.context ?? Infinity, old?.contextWindowTokens ?? Infinity)
-  if (!Number.isFinite(contextWindowTokens) || contextWindowTokens <= 0) return old
-  const prices = cost && {
-    ...old?.prices,
-    input: cost.input,
-    output: cost.output,
-    ...(cost.cache_read === undefined ? {} : { cacheRead: cost.cache_read }),
-    ...(cost.cache_write === undefined || old?.prices?.cacheWrite === undefined ? {} : { cacheWrite: cost.cache_write })
-  }
-  const maxOutputTokens = old?.maxOutputTokens === undefined ? undefined : (limit?.output ?? old.maxOutputTokens)
-  return {
-    contextWindowTokens,
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-    vision: modalities === undefined ? (old?.vision ?? false) : modalities.input.includes("image"),
-    ...(old?.efforts === undefined ? {} : { efforts: old.efforts }),
-    ...(prices === undefined ? (old?.prices === undefined ? {} : { prices: old.prices }) : { prices }),
-    ...(old?.long === undefined ? {} : { long: old.long })
-  }
+const amount = (value: unknown): number | null =>
+  typeof value === "number" ? Number((value * 1_000_000).toPrecision(6)) : null
+
+const kinds = [
+  "input_cost_per_token",
+  "output_cost_per_token",
+  "cache_read_input_token_cost",
+  "cache_creation_input_token_cost"
+]
+
+/** A rate, without unknown amounts at its end. `undefined` without a price of input and output. */
+const rateOf = (model: Model, suffix: string): Rate | undefined => {
+  const amounts = kinds.map((kind) => amount(model[`${kind}${suffix}`]))
+  if (amounts[0] === null || amounts[1] === null) return undefined
+  return amounts.slice(0, amounts.findLastIndex((one) => one !== null) + 1)
 }
 
-const textOf = async (source: string) =>
-  /^https?:/.test(source) ? (await fetch(source)).text() : readFileSync(source, "utf8")
+const defined = (row: { readonly [key: string]: unknown }) =>
+  Object.fromEntries(Object.entries(row).filter(([, value]) => value !== undefined && value !== false))
 
-const theirs = Schema.decodeUnknownSync(Schema.fromJsonString(Source))(
-  await textOf(process.argv[2] ?? "https://models.dev/api.json")
-)
-const facts = Schema.decodeUnknownSync(Schema.fromJsonString(Facts))(readFileSync(target, "utf8"))
+const tiersOf = (model: Model, suffix: string) => ({
+  flex: rateOf(model, `${suffix}_flex`),
+  priority: rateOf(model, `${suffix}_priority`)
+})
 
-const changes: Array<string> = []
-const providers = Object.fromEntries(
-  Object.entries(facts.providers).map(([provider, models]) => {
-    const source = theirs[names[provider] ?? ""]?.models ?? {}
-    const fresh = Object.keys(source).filter((id) => !Object.hasOwn(models, id) && source[id]?.tool_call === true)
-    const rows = [...Object.keys(models), ...fresh].flatMap((id) => {
-      const found = source[id]
-      const row = found === undefined ? models[id] : rowOf(found, models[id])
-      if (row === undefined) return []
-      if (JSON.stringify(row) !== JSON.stringify(models[id])) changes.push(`${provider}:${id}`)
-      return [[id, row] as const]
+const bandsOf = (model: Model) => {
+  const sizes = new Set(
+    Object.keys(model).flatMap((key) => /^input_cost_per_token_above_(\d+)k_tokens$/.exec(key)?.[1] ?? [])
+  )
+  const bands = Array.from(sizes, Number)
+    .sort((left, right) => left - right)
+    .flatMap((size) => {
+      const suffix = `_above_${size}k_tokens`
+      const prices = rateOf(model, suffix)
+      return prices === undefined ? [] : [defined({ above: size * 1_000, prices, ...tiersOf(model, suffix) })]
     })
-    return [provider, rows] as const
-  })
-)
+  return bands.length === 0 ? undefined : bands
+}
 
-/** One model a line; the formatter breaks those that are too long. */
-const lines = Object.entries(providers).map(
-  ([provider, rows]) =>
-    `    ${JSON.stringify(provider)}: {\n${rows.map(([id, row]) => `      ${JSON.stringify(id)}: ${JSON.stringify(row)}`).join(",\n")}\n    }`
+const usual = ["low", "medium", "high"]
+const levels = ["none", "minimal", ...usual, "xhigh", "max"]
+
+/** The efforts that a model takes. Only OpenAI's models take the usual ones without a word of it. */
+const effortsOf = (provider: string, model: Model): string | undefined => {
+  if (model.reasoning_effort_levels !== undefined) return model.reasoning_effort_levels.join(" ")
+  if (provider !== "openai" || model.supports_reasoning !== true) return undefined
+  const says = (level: string) => model[`supports_${level}_reasoning_effort`]
+  return levels.filter((level) => (usual.includes(level) ? says(level) !== false : says(level) === true)).join(" ")
+}
+
+const rowOf = (provider: string, model: Model): Row => {
+  const { max_input_tokens: input, max_output_tokens: output, search_context_cost_per_query: search } = model
+  return defined({
+    in: input,
+    // Where the source knows no limit of answers, it repeats the other one.
+    out: output === input ? undefined : output,
+    vision: model.supports_vision,
+    efforts: effortsOf(provider, model),
+    prices: rateOf(model, ""),
+    ...tiersOf(model, ""),
+    long: bandsOf(model),
+    search: search?.search_context_size_medium,
+    until: model.deprecation_date,
+    next: model.successor_model
+  })
+}
+
+const dated = /[-@](?:\d{4}-\d{2}-\d{2}|\d{8})$/
+
+/** Bedrock's ids have a region before, and a version behind. */
+const idOf = (provider: string, id: string): string | undefined => {
+  if (id.startsWith("ft:")) return undefined
+  if (provider !== "bedrock") return id
+  if (id.includes("anthropic.")) return undefined
+  return id.replace(/^(?:us|us-gov|eu|apac|au|ca|jp|global)\./, "").replace(/(?:-v\d+|-\d+)?(?::\d+)$/, "")
+}
+
+const rowsOf = (provider: string): ReadonlyArray<readonly [string, Row]> => {
+  const [name, prefix] = providers[provider] ?? ["", ""]
+  const rows = new Map<string, Row>()
+  for (const [key, value] of Object.entries(source)) {
+    const found = decodeModel(value)
+    if (found._tag === "None" || found.value.litellm_provider !== name || !key.startsWith(prefix)) continue
+    const model = found.value
+    const isChat = model.mode === "chat" || model.mode === "responses"
+    const id = idOf(provider, key.slice(prefix.length))
+    if (!isChat || model.supports_function_calling !== true || id === undefined || rows.has(id)) continue
+    const row = rowOf(provider, model)
+    if (row.prices !== undefined) rows.set(id, row)
+  }
+  // A date behind a name means the model of that name.
+  for (const [id, row] of rows) {
+    const base = rows.get(id.replace(dated, ""))
+    if (dated.test(id) && JSON.stringify(base) === JSON.stringify(row)) rows.delete(id)
+  }
+  for (const [id, { why: _, ...row }] of Object.entries(corrections[provider] ?? {})) {
+    rows.set(id, { ...rows.get(id), ...row })
+  }
+  return Array.from(rows).sort(([left], [right]) => (left < right ? -1 : 1))
+}
+
+const before = JSON.parse(read(target))
+const asOf = isCheck ? before.asOf : new Date().toISOString().slice(0, 10)
+const from = isCheck ? before.source : `litellm ${version} (MIT), model_prices_and_context_window_backup.json`
+const blocks = Object.keys(providers).map((provider) => {
+  const rows = rowsOf(provider).map(([id, row]) => `      ${JSON.stringify(id)}: ${JSON.stringify(row)}`)
+  return `    ${JSON.stringify(provider)}: {\n${rows.join(",\n")}\n    }`
+})
+const text = `{\n  "source": ${JSON.stringify(from)},\n  "asOf": ${JSON.stringify(asOf)},\n  "providers": {\n${blocks.join(",\n")}\n  }\n}\n`
+if (isCheck && text !== read(target)) throw new Error(`${target} differs from its source and corrections`)
+writeFileSync(target, text)
+console.log(
+  `models: ${blocks.reduce((sum, block) => sum + block.split("\n").length - 2, 0)} rows, ${text.length} bytes`
 )
-const asOf = changes.length === 0 ? facts.asOf : new Date().toISOString().slice(0, 10)
-writeFileSync(target, `{\n  "asOf": ${JSON.stringify(asOf)},\n  "providers": {\n${lines.join(",\n")}\n  }\n}\n`)
-console.log(`models: ${changes.length} changed\n${changes.join("\n")}\nRun \`npx oxfmt ${target}\` now.`)

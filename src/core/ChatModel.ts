@@ -95,7 +95,8 @@ export interface ModelSession {
  * A model, as a service.
  *
  * `contextWindowTokens` is `undefined` if unknown. `structuredOutput` is `"native"` if the model honours
- * `outputSchema`, else `"tool"`. `prices` put a cost on usage without one.
+ * `outputSchema`, else `"tool"`. `prices` put a cost on usage without one. `reportsCost` is true if answers say what they
+ * cost.
  */
 export class ChatModel extends Context.Service<
   ChatModel,
@@ -106,6 +107,7 @@ export class ChatModel extends Context.Service<
     readonly contextWindowTokens: number | undefined
     readonly structuredOutput?: "native" | "tool" | undefined
     readonly prices?: Prices | undefined
+    readonly reportsCost?: boolean | undefined
     readonly makeSession: Effect.Effect<ModelSession, ModelError, Scope.Scope>
   }
 >()("effect-deepagents/ChatModel") {}

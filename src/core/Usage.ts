@@ -29,7 +29,7 @@ export const Spent = Schema.Struct({
 export type Spent = typeof Spent.Type
 
 /** Price of one million tokens. A kind that is left out is charged as its plain counterpart (input or output). */
-export interface Prices {
+interface Rate {
   /** The price of input. */
   readonly input: number
   /** The price of output. */
@@ -38,6 +38,19 @@ export interface Prices {
   readonly cacheRead?: number | undefined
   /** The price of input into the cache. Default: the price of input. */
   readonly cacheWrite?: number | undefined
+}
+
+/** Prices of one million tokens. Long requests may have their own. */
+export interface Prices extends Rate {
+  /** The prices of requests with more than `above` tokens of input, the smallest number first. Default: none. */
+  readonly long?:
+    | ReadonlyArray<
+        Rate & {
+          /** The tokens of input above which these prices hold. */
+          readonly above: number
+        }
+      >
+    | undefined
 }
 
 /** Nothing used. */
@@ -110,11 +123,12 @@ export const subtract = (left: Usage, right: Usage): Usage => {
 /** Sets `cost` from prices, unless the provider already told it. */
 export const priced = (usage: Usage, prices: Prices): Usage => {
   if (usage.cost !== undefined) return usage
+  const rate = prices.long?.findLast(({ above }) => usage.inputTokens > above) ?? prices
   const fresh = Math.max(0, usage.inputTokens - usage.cacheReadTokens - usage.cacheWriteTokens)
   const cost =
-    fresh * prices.input +
-    usage.cacheReadTokens * (prices.cacheRead ?? prices.input) +
-    usage.cacheWriteTokens * (prices.cacheWrite ?? prices.input) +
-    usage.outputTokens * prices.output
+    fresh * rate.input +
+    usage.cacheReadTokens * (rate.cacheRead ?? rate.input) +
+    usage.cacheWriteTokens * (rate.cacheWrite ?? rate.input) +
+    usage.outputTokens * rate.output
   return { ...usage, cost: cost / 1_000_000 }
 }

@@ -68,7 +68,7 @@ export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("Budget
 export interface Limits {
   /** Input and output tokens of all model calls, retries and side calls included. */
   readonly tokens?: number | undefined
-  /** Money, in the currency of the model's prices. A model without prices costs nothing and causes a warning. */
+  /** Money, in the currency of the model's prices. Needs a model with prices, or one that reports its cost. */
   readonly cost?: number | undefined
   /** Tool calls that the budget allows. */
   readonly toolCalls?: number | undefined
@@ -91,6 +91,14 @@ const notSampled = (run: Run, reached: Ledger.Reached): ModelError =>
     detail: isUsedUp(reached)
   })
 
+const unpricedError = (run: Run, model: string): ModelError =>
+  new ModelError({
+    provider: run.model?.provider ?? run.agent,
+    model,
+    reason: { _tag: "Unsupported" },
+    detail: `the budget limits the cost, and nobody knows the prices of "${model}": give \`prices\` to its layer, or set \`unpriced\` of Budget.make to "allow"`
+  })
+
 /** Limits that stop an agent before a model call. Tool calls are counted when the model makes one. */
 const ofTurns = Ledger.kinds.filter((kind) => kind !== "toolCalls")
 
@@ -107,9 +115,15 @@ const failing: Policy<BudgetExceeded> = {
   at: (run, reached) => Effect.fail(new BudgetExceeded({ agent: run.agent, ...reached }))
 }
 
-const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> => {
+/** The options of {@link make} beside the mode. */
+interface Allowed extends Limits {
+  /** Lets a model without known prices run under a limit of `cost`, with a warning. Default: `"refuse"`. */
+  readonly unpriced?: "refuse" | "allow" | undefined
+}
+
+const build = <E>(limits: Allowed, policy: Policy<E>): Middleware.Middleware<E> => {
   const time = limits.time === undefined ? undefined : Duration.toMillis(timeOf(limits.time))
-  const { cost, rounds, tokens, toolCalls } = limits
+  const { cost, rounds, tokens, toolCalls, unpriced = "refuse" } = limits
   const maxima: Ledger.Maxima = { tokens, cost, rounds, toolCalls, time }
   const ledgers = Ledger.make()
   /** The allowed calls of each run's current round. A call that a person edited returns, and counts once. */
@@ -138,6 +152,15 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
     }
     return { ledger, now }
   })
+
+  /** Refuses a model whose use can't be held to a limit of money. */
+  const refuseUnpriced = (run: Run, ledger: Ledger.Ledger): ModelError | undefined => {
+    if (cost === undefined || unpriced === "allow") return undefined
+    const { model } = run
+    const isPriced = model === undefined || model.prices !== undefined || model.reportsCost === true
+    const found = ledger.unpriced ?? (isPriced ? undefined : model.modelId)
+    return found === undefined ? undefined : unpricedError(run, found)
+  }
 
   /** Ends when the time limit is reached; never without a limit. */
   const timeUp = <A, E2>(run: Run, ledger: Ledger.Ledger, gentle: Effect.Effect<A, E2>): Effect.Effect<A, E | E2> =>
@@ -174,6 +197,12 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
     }),
     afterModel: Effect.fnUntraced(function* (run) {
       const { ledger } = yield* watch(run)
+      const said = run.messages.at(-1)
+      const used = said?.role === "ai" ? said.usage : undefined
+      // A fallback may be another model, and an answer may lack the cost that others have.
+      if (said?.role === "ai" && used !== undefined && used.cost === undefined && totalTokens(used) > 0) {
+        ledger.unpriced ??= said.model ?? run.model?.modelId ?? "a model"
+      }
       yield* Ledger.chargeUsage(ledger, run)
     }),
     counts: toolCalls !== undefined,
@@ -213,40 +242,28 @@ const build = <E>(limits: Limits, policy: Policy<E>): Middleware.Middleware<E> =
       const gentle = Effect.suspend(() => (hasAgent() ? Effect.never : Effect.fail(timeOutError(time))))
       return yield* Effect.raceFirst(work, timeUp(run, ledger, gentle))
     }),
-    ...(policy.fails
-      ? {
-          wrapModelCall: (request, next, run) =>
-            Stream.unwrap(
-              Effect.gen(function* () {
-                const ledger = yield* ledgers.of(run)
-                const reached = Ledger.reached(maxima, ledger, yield* WorkingTime.workingNow(ledger.owner), [
-                  "tokens",
-                  "cost",
-                  "time"
-                ])
-                if (reached !== undefined) yield* policy.at(run, reached, undefined)
-                return time === undefined
-                  ? next(request)
-                  : Stream.interruptWhen(next(request), timeUp(run, ledger, Effect.never))
-              })
-            )
-        }
-      : {
-          // A server's request has no part in the final answer, so it is not paid for beyond the limit.
-          wrapModelCall: (request, next, run) =>
-            request.isForeign !== true
-              ? next(request)
-              : Stream.unwrap(
-                  Effect.gen(function* () {
-                    const ledger = yield* ledgers.of(run)
-                    const now = yield* WorkingTime.workingNow(ledger.owner)
-                    const reached = Ledger.reached(maxima, ledger, now, ofTurns)
-                    if (reached !== undefined) return Stream.fail(notSampled(run, reached))
-                    ledger.rounds++
-                    return next(request)
-                  })
-                )
+    wrapModelCall: (request, next, run) =>
+      Stream.unwrap(
+        Effect.gen(function* () {
+          const ledger = yield* ledgers.of(run)
+          const refused = refuseUnpriced(run, ledger)
+          if (refused !== undefined) return Stream.fail(refused)
+          if (!policy.fails && request.isForeign !== true) return next(request)
+          const now = yield* WorkingTime.workingNow(ledger.owner)
+          if (!policy.fails) {
+            // A server's request has no part in the final answer, so it is not paid for beyond the limit.
+            const reached = Ledger.reached(maxima, ledger, now, ofTurns)
+            if (reached !== undefined) return Stream.fail(notSampled(run, reached))
+            ledger.rounds++
+            return next(request)
+          }
+          const reached = Ledger.reached(maxima, ledger, now, ["tokens", "cost", "time"])
+          if (reached !== undefined) yield* policy.at(run, reached, undefined)
+          return time === undefined
+            ? next(request)
+            : Stream.interruptWhen(next(request), timeUp(run, ledger, Effect.never))
         })
+      )
   })
 }
 
@@ -278,7 +295,7 @@ const refuseMake = makeMiddlewareCheck(name, shapes.budgetMake)
  * Put it first in the stack: middleware after it does not start when the budget is used up.
  */
 export const make = <const Mode extends "finalAnswer" | "fail">(
-  options: Limits & {
+  options: Allowed & {
     /** The end at a limit: one more answer without tools (`finalAnswer`), or a failed run (`fail`). */
     readonly onExhausted: Mode
   }

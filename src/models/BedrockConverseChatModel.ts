@@ -28,7 +28,7 @@ import { secretsOf } from "./internal/anthropic/connection.ts"
 import { saidIn } from "./internal/anthropic/session.ts"
 import { type Connection, makeClient } from "./internal/bedrock/client.ts"
 import { makeDecoder } from "./internal/bedrock/decode.ts"
-import { factsOf, familyOf, pricingOf } from "./internal/bedrock/models.ts"
+import { factsOf, familyOf, pricesOf } from "./internal/bedrock/models.ts"
 import { makeWriter } from "./internal/bedrock/request.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
@@ -86,7 +86,6 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
   const ask = yield* makeClient(options, { provider, model, secrets })
   const facts = factsOf(model)
   const cache = options.cache ?? { ttl: "5m" }
-  const rates = options.prices === undefined ? pricingOf(model, cache === "off" ? "5m" : cache.ttl) : undefined
   const parameters = defined({ maxOutputTokens, stop, temperature, thinking, topP })
   return {
     modelId: model,
@@ -94,7 +93,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
     supportsVision: options.supportsVision ?? facts?.vision ?? false,
     contextWindowTokens: options.contextWindowTokens ?? facts?.contextWindowTokens,
     structuredOutput: options.structuredOutput ?? "tool",
-    prices: options.prices ?? rates?.prices ?? facts?.prices,
+    prices: options.prices ?? pricesOf(model, cache === "off" ? "5m" : cache.ttl) ?? facts?.prices,
     makeSession: makeSessions(
       { provider, model },
       Effect.sync(() => {
@@ -113,7 +112,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
             return {
               ...written,
               events: ask(body, collectTexts),
-              makeDecoder: (sink) => makeDecoder({ origin, names, makeId, cost: rates?.cost }, sink)
+              makeDecoder: (sink) => makeDecoder({ origin, names, makeId }, sink)
             }
           })
       })

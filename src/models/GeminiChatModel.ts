@@ -28,6 +28,7 @@ import { type Configured, fromConfigured } from "../core/configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
+import { pricingOf } from "./internal/facts/facts.ts"
 import { type Connection, makeClient } from "./internal/gemini/client.ts"
 import { makeDecoder } from "./internal/gemini/decode.ts"
 import { makeWriter } from "./internal/gemini/request.ts"
@@ -78,6 +79,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
   const client = makeClient(options, key, { provider, model })
   const name = model.slice(model.lastIndexOf("/") + 1)
   const facts = { ...gemini.assumed, ...factsAt(gemini, name) }
+  const price = pricingOf(facts, options.prices)
   const isNative = gemini.ways.native?.test(name) === true
   const { maxOutputTokens, seed, stop, temperature, thinking, topK, topP } = options
   const parameters = defined({ maxOutputTokens, seed, stop, temperature, thinking, topK, topP })
@@ -99,7 +101,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
         })
         return (request, makeId) =>
           Effect.map(Effect.fromResult(write(request)), ({ body, names, restore, ...written }) => {
-            const context = { origin: client.originOf(body), names, restore, makeId }
+            const context = { origin: client.originOf(body), names, restore, makeId, price }
             return {
               ...written,
               events: Stream.unwrap(client.stream(body)),

@@ -25,6 +25,7 @@ import { type Configured, fromConfigured } from "../core/configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import * as Tool from "../core/Tool.ts"
+import { pricingOf } from "./internal/facts/facts.ts"
 import { type Connection, makeClient, targetOf } from "./internal/openai/client.ts"
 import { findModel, isReasoning } from "./internal/openai/models.ts"
 import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.ts"
@@ -101,6 +102,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
       model,
       makeWriter: () => makeResponsesWriter(settings),
       send: (body) => (sdk, signal) => sdk.responses.create(body, { signal }),
+      price: pricingOf(known, options.prices),
       makeDecoder: makeResponsesDecoder
     })
   })

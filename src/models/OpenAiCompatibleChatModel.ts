@@ -21,6 +21,7 @@ import { ChatModel } from "../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../core/configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
+import { pricingOf } from "./internal/facts/facts.ts"
 import { makeChatDecoder } from "./internal/openai/chatDecode.ts"
 import { makeChatWriter } from "./internal/openai/chatRequest.ts"
 import { type Connection, makeClient, targetOf } from "./internal/openai/client.ts"
@@ -83,14 +84,14 @@ const lookUp = ({ baseURL, model, provider }: Options, isOpenAi: boolean) => {
   return {
     ways: server?.ways ?? (isOpenAi ? openAi : plain),
     efforts: known?.efforts,
-    prices: isOpenAi || server !== undefined ? known?.prices : undefined,
+    priced: isOpenAi || server !== undefined ? known : undefined,
     assumed: known ?? server?.assumed
   }
 }
 
 /** The facts of a model. Options win over known ones. */
 const factsOf = (options: Options, isOpenAi: boolean) => {
-  const { assumed, efforts, prices, ways } = lookUp(options, isOpenAi)
+  const { assumed, efforts, priced, ways } = lookUp(options, isOpenAi)
   const isNative = isOpenAi || ways.native?.test(options.model) === true
   return {
     ways,
@@ -98,7 +99,8 @@ const factsOf = (options: Options, isOpenAi: boolean) => {
     supportsVision: options.supportsVision ?? assumed?.vision ?? isOpenAi,
     contextWindowTokens: options.contextWindowTokens ?? assumed?.contextWindowTokens,
     structuredOutput: options.structuredOutput ?? (isNative ? "native" : "tool"),
-    prices: options.prices ?? prices
+    prices: options.prices ?? priced?.prices,
+    price: pricingOf(priced, options.prices)
   } as const
 }
 
@@ -109,7 +111,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const target = targetOf(options)
   const isOpenAi = target !== "other"
   const provider = options.provider ?? (isOpenAi ? target : "openai-compatible")
-  const { efforts, ways, ...facts } = factsOf(options, isOpenAi)
+  const { efforts, price, ways, ...facts } = factsOf(options, isOpenAi)
   const client = yield* makeClient(options, "chat", provider, model)
   const settings = {
     provider,
@@ -124,11 +126,13 @@ const make = Effect.fnUntraced(function* (options: Options) {
     modelId: model,
     provider,
     ...facts,
+    reportsCost: ways.reportsCost,
     makeSession: makeApiSessions(client, {
       provider,
       model,
       makeWriter: () => makeChatWriter(settings),
       send: (body) => (sdk, signal) => sdk.chat.completions.create(body, { signal }),
+      price,
       makeDecoder: (context, sink) => makeChatDecoder({ ...context, thinkTags: tagsOf(ways, options) }, sink)
     })
   })

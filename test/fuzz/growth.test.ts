@@ -61,8 +61,9 @@ import { inPieces, type Parser, slowOn, textOf } from "./pieces.ts"
 await Effect.runPromise(Effect.all([re2, yaml]))
 
 const origin = { provider: "test", model: "test", secrets: ["sk-canary-0123456789", "header-canary"] }
+const price = <A>(usage: A): A => usage
 const names = { has: () => true, wire: (name: string) => name, own: (name: string) => name }
-const context = { origin, names, restore: undefined, makeId: () => "id" }
+const context = { origin, names, restore: undefined, price, makeId: () => "id" }
 const sink = { emit: () => undefined, unknown: () => undefined }
 
 const patchOf = (text: string): string =>

@@ -1,6 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { Agent, type AgentEvent, type AgentResult, Middleware, type Run, Tool, Usage } from "effect-deepagents"
+import {
+  Agent,
+  type AgentEvent,
+  type AgentResult,
+  ChatModel,
+  Middleware,
+  type Run,
+  Tool,
+  Usage
+} from "effect-deepagents"
 import { Budget } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
@@ -65,7 +74,7 @@ describe("Budget, finalAnswer", () => {
 
   it.effect("below the limit nothing changes", () =>
     Effect.gen(function* () {
-      const limits = { tokens: 102, cost: 1, toolCalls: 2, rounds: 3, time: 1000 }
+      const limits = { tokens: 102, cost: 1, toolCalls: 2, rounds: 3, time: 1000, unpriced: "allow" } as const
       const result = yield* Agent.run(agentOf(Budget.make({ ...limits, onExhausted: "finalAnswer" })), prompt)
       assert.strictEqual(result.stopReason, "completed")
     }).pipe(
@@ -130,9 +139,15 @@ describe("Budget, finalAnswer", () => {
     )
   )
 
-  it.effect("a limit of cost that can't be checked says so, once", () =>
+  it.effect("a limit of cost that can't be checked refuses to start, or says so once where that is allowed", () =>
     Effect.gen(function* () {
-      const { events } = yield* watch(agentOf(Budget.make({ cost: 2, onExhausted: "finalAnswer" })))
+      const refused = yield* Effect.flip(
+        Agent.run(agentOf(Budget.make({ cost: 2, onExhausted: "finalAnswer" })), prompt)
+      )
+      assert.strictEqual(refused._tag, "ModelError")
+      assert.match(refused.message, /nobody knows the prices of "scripted": give `prices`.*`unpriced`.*"allow"/)
+      const budget = Budget.make({ cost: 2, onExhausted: "finalAnswer", unpriced: "allow" })
+      const { events } = yield* watch(agentOf(budget))
       assert.deepStrictEqual(warnings(events), [
         `"scripted" has no prices, so the cost can't be limited; give prices to its layer.`
       ])
@@ -141,6 +156,28 @@ describe("Budget, finalAnswer", () => {
         TestChatModel.script([work([1], { inputTokens: 5 }), work([2], { inputTokens: 5 }), answer("done")])
       )
     )
+  )
+
+  it.effect("a model that reports its cost needs no prices; an answer without it is the last", () =>
+    Effect.gen(function* () {
+      const agent = agentOf(Budget.make({ cost: 2, onExhausted: "finalAnswer" }))
+      const reporting = (usage: ReadonlyArray<Partial<Usage.Usage>>) =>
+        Effect.provideServiceEffect(
+          Agent.run(agent, prompt),
+          ChatModel.ChatModel,
+          Effect.map(
+            Effect.provide(ChatModel.ChatModel, TestChatModel.script([...usage.map((one) => work([1], one)), "done"])),
+            (model) => ({ ...model, reportsCost: true })
+          )
+        )
+      const told = yield* reporting([{ inputTokens: 5, cost: 0.5 }])
+      assert.strictEqual(told.text, "done")
+      const { _tag, message } = yield* Effect.flip(
+        reporting([{ inputTokens: 5, cost: 0.5 }, { inputTokens: 5 }, { inputTokens: 5 }])
+      )
+      assert.strictEqual(_tag, "ModelError")
+      assert.include(message, "nobody knows the prices")
+    })
   )
 
   it.effect("time: a tool that runs past it is interrupted and answered, and the model answers", () =>

@@ -1,11 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Layer, Redacted, Schema } from "effect"
-import { Agent, ChatModel, Content, type Json, Message, Tool } from "effect-deepagents"
+import { Agent, ChatModel, Content, type Json, Message, Tool, Usage } from "effect-deepagents"
 import { ChatModels } from "effect-deepagents/models"
 import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 import { TestChatModel } from "effect-deepagents/testing"
 import fc from "fast-check"
-import type { ModelFacts } from "../../src/models/internal/facts/facts.ts"
+import corrections from "../../scripts/models/corrections.json" with { type: "json" }
+import { findFacts, pricingOf } from "../../src/models/internal/facts/facts.ts"
 import catalogue from "../../src/models/internal/facts/models.json" with { type: "json" }
 import { servers } from "../../src/models/internal/servers/servers.ts"
 import { makeCallIds } from "../../src/models/internal/turn/callIds.ts"
@@ -36,15 +37,15 @@ describe("what is known of models by name", () => {
         ["gemini:gemini-2.5-flash", 1_048_576, true, "tool", 0.3],
         ["xai:grok-4.3", 1_000_000, true, "native", 1.25],
         ["mistral:mistral-large-latest", 262_144, true, "tool", 0.5],
-        ["deepseek:deepseek-v4-pro", 1_000_000, false, "tool", 0.435],
+        ["deepseek:deepseek-v4-pro", 1_000_000, false, "tool", 1.32],
         ["groq:openai/gpt-oss-120b", 131_072, false, "tool", 0.15],
         ["together:zai-org/GLM-5.1", 202_752, false, "tool", 1.4],
-        ["fireworks:accounts/fireworks/models/kimi-k2p6", 262_000, true, "tool", 0.95],
+        ["fireworks:accounts/fireworks/models/kimi-k2p6", 262_144, true, "tool", 0.95],
         ["cerebras:gpt-oss-120b", 131_072, false, "tool", 0.35],
         ["openrouter:anthropic/claude-sonnet-4.5", 200_000, true, "tool", undefined],
         ["openrouter:google/gemini-3.5-flash:free", 1_048_576, true, "tool", undefined],
-        ["openrouter:openai/gpt-5.5", 272_000, true, "tool", undefined],
-        ["openai:gpt-5.5-2026-04-23", 272_000, true, "native", 5],
+        ["openrouter:openai/gpt-5.5", 922_000, true, "tool", undefined],
+        ["openai:gpt-5.5-2026-04-23", 922_000, true, "native", 5],
         ["anthropic:claude-opus-5-5", 1_000_000, true, "native", 4]
       ] as const) {
         const model = yield* facts(ChatModels.resolve(spec, nowhere))
@@ -100,17 +101,52 @@ describe("what is known of models by name", () => {
   )
 
   it("tables hold what can be true", () => {
-    const providers: { readonly [provider: string]: { readonly [model: string]: ModelFacts } } = JSON.parse(
-      JSON.stringify(catalogue.providers)
-    )
-    for (const [name, models] of Object.entries(providers)) {
-      for (const [model, { contextWindowTokens, prices }] of Object.entries(models)) {
-        assert.isAtLeast(contextWindowTokens, 8_000, `${name}:${model}`)
-        if (prices === undefined) continue
-        assert.isAtLeast(prices.output, prices.input, `${name}:${model}`)
-        assert.isAtMost(prices.cacheRead ?? 0, prices.input, `${name}:${model}`)
+    for (const [name, models] of Object.entries(catalogue.providers)) {
+      for (const model of Object.keys(models)) {
+        const told = findFacts(name, model)
+        if (told === undefined) continue
+        const { contextWindowTokens, maxOutputTokens = 1, prices, tiers = {} } = told
+        assert.isAtLeast(contextWindowTokens, 2_000, `${name}:${model}`)
+        assert.isAtLeast(maxOutputTokens, 1, `${name}:${model}`)
+        for (const one of [prices, ...(prices?.long ?? []), ...Object.values(tiers)]) {
+          if (one === undefined) continue
+          assert.isAtLeast(one.output, one.input * 0.9, `${name}:${model}`)
+          assert.isAtMost(one.cacheRead ?? 0, one.input, `${name}:${model}`)
+        }
+        const sizes = prices?.long?.map(({ above }) => above) ?? []
+        assert.deepStrictEqual(
+          sizes,
+          sizes.toSorted((left, right) => left - right)
+        )
+        for (const above of sizes) assert.isBelow(above, contextWindowTokens, `${name}:${model}`)
       }
     }
+  })
+
+  it("a correction says why, and stands in the tables", () => {
+    for (const [provider, rows] of Object.entries(corrections)) {
+      for (const [model, { why, ...row }] of Object.entries(rows)) {
+        assert.isAtLeast(why.length, 10, `${provider}:${model}`)
+        const models: { readonly [model: string]: object } =
+          Object.entries(catalogue.providers).find(([name]) => name === provider)?.[1] ?? {}
+        assert.deepInclude(models[model], row, `${provider}:${model}`)
+      }
+    }
+  })
+
+  it("costs follow the size of a request, its tier, and its searches", () => {
+    const usage = (inputTokens: number) =>
+      Usage.make({ inputTokens, outputTokens: 1_000_000, cacheReadTokens: 100_000 })
+    const sol = pricingOf(findFacts("openai", "gpt-6-sol"))
+    // 100,000 of the tokens from the cache, at 0.2; a long request costs twice, and one before others, too.
+    assert.closeTo(sol(usage(200_000)).cost ?? 0, 0.2 + 0.02 + 10, 1e-9)
+    assert.closeTo(sol(usage(300_000)).cost ?? 0, 0.8 + 0.04 + 15, 1e-9)
+    assert.closeTo(sol(usage(200_000), { tier: "flex" }).cost ?? 0, 0.1 + 0.01 + 5, 1e-9)
+    assert.closeTo(sol(usage(300_000), { tier: "priority", searches: 3 }).cost ?? 0, 1.6 + 0.08 + 30 + 0.03, 1e-9)
+    assert.closeTo(sol(usage(200_000), { tier: "constructor" }).cost ?? 0, 0.2 + 0.02 + 10, 1e-9)
+    assert.strictEqual(sol({ ...usage(200_000), cost: 7 }, { searches: 9 }).cost, 7)
+    const told = pricingOf(findFacts("openai", "gpt-6-sol"), { input: 1, output: 1 })
+    assert.isUndefined(told(usage(1)).cost)
   })
 })
 
@@ -157,7 +193,10 @@ describe("thinking, in the words of every provider", () => {
         }
         server.reply(ok)
         yield* ask(at(server, spec, { thinking }), hello)
-        const { stream_options: _, ...body } = server.seen.at(-1)!.body
+        const { stream_options: _, ...sent } = server.seen.at(-1)!.body
+        const body = JSON.parse(
+          JSON.stringify(sent).replace(/\[\{"type":"text","text":("hello"),"cache_control":[^\]]*\]/, "$1")
+        )
         assert.deepStrictEqual(body, { ...plain, ...fields }, `${spec}, ${JSON.stringify(thinking)}`)
       }
     })

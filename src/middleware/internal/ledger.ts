@@ -42,6 +42,8 @@ export interface Ledger {
   readonly charged: Map<Spender, Usage>
   rounds: number
   toolCalls: number
+  /** A model that answered, and whose answer has no cost. */
+  unpriced: string | undefined
   /** True when agents requested more calls than remain. */
   wantsCalls: boolean
 }
@@ -133,7 +135,8 @@ const begin = (owner: Run, now: number): Ledger => {
     charged: new Map(),
     rounds,
     toolCalls,
-    wantsCalls: false
+    wantsCalls: false,
+    unpriced: undefined
   }
 }
 

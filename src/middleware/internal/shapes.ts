@@ -10,7 +10,8 @@ export const backgroundTasksLayer = "maxRunning?:n;maxTotal?:n;maxDuration?:d;ke
 
 export const budgetAccounts = "caps:f;onExhausted:'fail''finalAnswer'"
 
-export const budgetMake = "tokens?:n;cost?:n;toolCalls?:n;rounds?:n;time?:d;onExhausted:'fail''finalAnswer'"
+export const budgetMake =
+  "unpriced?:'allow''refuse';tokens?:n;cost?:n;toolCalls?:n;rounds?:n;time?:d;onExhausted:'fail''finalAnswer'"
 
 export const circuitBreakerMake = "failures?:n;cooldown?:d;when?:f"
 

@@ -33,7 +33,7 @@ const models = {
   mistral: "mistral.mistral-large-2407-v1:0",
   "gpt-oss": "openai.gpt-oss-120b-1:0",
   deepseek: "us.deepseek.r1-v1:0",
-  stranger: "qwen.qwen3-32b-v1:0"
+  stranger: "acme.large-v1:0"
 }
 
 const converse = (server: Server, options?: Partial<BedrockConverseChatModel.Options>) =>

@@ -112,7 +112,7 @@ describe("what is known of a model", () => {
         modelId: "gpt-5-2025-08-07",
         provider: "openai",
         supportsVision: true,
-        contextWindowTokens: 400_000,
+        contextWindowTokens: 272_000,
         structuredOutput: "native"
       })
       assert.deepStrictEqual(known.prices, { input: 1.25, output: 10, cacheRead: 0.125 })

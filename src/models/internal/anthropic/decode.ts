@@ -4,7 +4,7 @@
  */
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
-import type { Usage } from "../../../core/Usage.ts"
+import type { Pricing } from "../facts/facts.ts"
 import { isTooDeep, tooDeep } from "../schema/nesting.ts"
 import { type Call, makeAssembler, type Speech } from "../turn/assembler.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
@@ -22,7 +22,7 @@ export type Fault =
 /** The context of a decoder: the names of the tools, prices, ids, and the way to report a fault. */
 export interface Reading {
   readonly names: ToolNames
-  readonly priced: (usage: Usage) => Usage
+  readonly priced: Pricing
   readonly makeId: () => string
   readonly fail: (fault: Fault) => ModelError
 }
@@ -102,7 +102,7 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink
     if (answer === undefined) return broken("the answer ended without a beginning")
     if (typeof stop["stop_reason"] !== "string") return broken("the answer ended without a stop reason")
     done = true
-    finishTurn(turn, { start: answer, stop, usage: priced(usageOf(counts)), filtered })
+    finishTurn(turn, { start: answer, stop, usage: priced(usageOf(counts), { searches: counts.searches }), filtered })
     return undefined
   }
 

@@ -1,6 +1,7 @@
 /** Claude models: windows, limits and prices from the catalogue, and the rules of each generation. */
-import { type Prices, priced, type Usage } from "../../../core/Usage.ts"
-import { findFacts, type ModelFacts } from "../facts/facts.ts"
+import type { Prices } from "../../../core/Usage.ts"
+import { defined } from "../../../support/json/defined.ts"
+import { findFacts, type ModelFacts, type Pricing, pricingOf } from "../facts/facts.ts"
 
 /** The abilities and limits of a Claude model. */
 export interface Profile {
@@ -81,25 +82,24 @@ export const bedrockFactor = (model: string): number =>
   /(^|\/)global\./.test(model) || /^claude-(3|opus-4(-1)?$|sonnet-4$)/.test(baseModel(model)) ? 1 : 1.1
 
 /** Cache writes cost 1.25 times the input for five minutes, and twice the input for an hour. */
-const pricesOf = ({ cacheRead, input, output }: Prices, ttl: "5m" | "1h", factor: number): Prices => ({
-  input: input * factor,
-  output: output * factor,
-  cacheRead: (cacheRead ?? input) * factor,
-  cacheWrite: input * (ttl === "1h" ? 2 : 1.25) * factor
-})
+const pricesOf = (prices: Prices, ttl: "5m" | "1h", factor: number): Prices => {
+  const change = <Rate extends Prices>({ cacheRead, input, output, ...rest }: Rate) => ({
+    ...rest,
+    input: input * factor,
+    output: output * factor,
+    cacheRead: (cacheRead ?? input) * factor,
+    cacheWrite: input * (ttl === "1h" ? 2 : 1.25) * factor
+  })
+  return { ...change(prices), ...defined({ long: prices.long?.map(change) }) }
+}
 
-/** Puts a price on usage. `undefined` if no price is known. */
+/** The prices of a model, and its pricing. `undefined` if no price is known. */
 export const pricing = (
   { facts }: Profile,
   ttl: "5m" | "1h",
   factor = 1
-): { readonly prices: Prices; readonly cost: (usage: Usage) => Usage } | undefined => {
+): { readonly prices: Prices; readonly cost: Pricing } | undefined => {
   if (facts?.prices === undefined) return undefined
-  const { long } = facts
   const prices = pricesOf(facts.prices, ttl, factor)
-  const longPrices = long === undefined ? prices : pricesOf(long.prices, ttl, factor)
-  return {
-    prices,
-    cost: (usage) => priced(usage, long !== undefined && usage.inputTokens > long.above ? longPrices : prices)
-  }
+  return { prices, cost: pricingOf({ ...facts, prices }) }
 }

@@ -4,7 +4,7 @@ import * as Redacted from "effect/Redacted"
 import { fromAsyncIterable, type ModelRequest, type ModelSession } from "../../../core/ChatModel.ts"
 import { isObject } from "../../../core/Json.ts"
 import { isModelError, type ModelError } from "../../../core/ModelError.ts"
-import type { Usage } from "../../../core/Usage.ts"
+import type { Pricing } from "../facts/facts.ts"
 import { makeSessions, type Write } from "../turn/session.ts"
 import type { Origin } from "../wire/errors.ts"
 import { patiently } from "../wire/patience.ts"
@@ -31,7 +31,7 @@ export interface Setup {
   readonly send: Send
   readonly secrets: ReadonlyArray<string>
   readonly idle: number
-  readonly priced: (usage: Usage) => Usage
+  readonly priced: Pricing
   /** The access token of a request, if each has its own. */
   readonly accessToken?: Effect.Effect<Redacted.Redacted, ModelError> | undefined
 }

@@ -9,6 +9,7 @@ export interface Counts {
   cacheRead: number
   cacheWrite: number
   reasoning: number
+  searches: number
 }
 
 /**
@@ -16,6 +17,8 @@ export interface Counts {
  * the list of steps counts all of them.
  */
 export const count = (counts: Counts, usage: JsonObject): void => {
+  const ran = usage["server_tool_use"]
+  if (isObject(ran)) counts.searches = countOf(ran["web_search_requests"]) ?? counts.searches
   const steps = objectsOf(usage["iterations"])
   if (steps.some((step) => step["type"] !== "message")) {
     const sum = (key: string): number => steps.reduce((total, step) => total + (countOf(step[key]) ?? 0), 0)
@@ -47,4 +50,4 @@ export const usageOf = (counts: Counts): Usage =>
   })
 
 /** Nothing counted yet. */
-export const noCounts = (): Counts => ({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 })
+export const noCounts = (): Counts => ({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0, searches: 0 })

@@ -1,6 +1,5 @@
 /** Reads the events of Bedrock's Converse API into the parts of a turn. */
 import * as Base64 from "effect/encoding/Base64"
-import { identity } from "effect/Function"
 import * as Result from "effect/Result"
 import * as Content from "../../../core/Content.ts"
 import { fromUnknown, type JsonObject } from "../../../core/Json.ts"
@@ -23,8 +22,6 @@ export interface DecodeContext {
   readonly origin: Origin
   readonly names: ToolNames
   readonly makeId: () => string
-  /** Puts a cost on usage that the prices of the model alone don't tell. */
-  readonly cost: ((usage: Usage.Usage) => Usage.Usage) | undefined
 }
 
 /** Data of a text or a thought. A citation and a signature come in pieces behind it. */
@@ -97,10 +94,7 @@ const blockOf =
   }
 
 /** Makes the decoder of one turn. */
-export const makeDecoder = (
-  { cost = identity, makeId, names, origin }: DecodeContext,
-  sink: Sink
-): TurnDecoder<unknown> => {
+export const makeDecoder = ({ makeId, names, origin }: DecodeContext, sink: Sink): TurnDecoder<unknown> => {
   const turn = makeAssembler<Said, JsonObject>(sink, makeId)
   const speeches = new Map<number, Speech<Said>>()
   const calls = new Map<number, Call<JsonObject>>()
@@ -191,7 +185,7 @@ export const makeDecoder = (
     turn.finish({
       stop: valueAt(stops, reason),
       model,
-      usage: usage === undefined ? undefined : cost(usageOf(usage)),
+      usage: usage === undefined ? undefined : usageOf(usage),
       blockOf: blockOf(model),
       callOf: ({ isClosed }) => ({ cut: valueAt(stops, reason) === "length" && !isClosed }),
       partOf: hostedPart,

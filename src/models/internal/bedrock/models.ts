@@ -84,9 +84,9 @@ const baseOf = (model: string): string =>
     .replace(/^(?:us|us-gov|eu|apac|au|ca|jp|global)\./, "")
     .replace(/(?:-v\d+|-\d+)(?::\d+(?::.*)?)$/, "")
 
-/** Prices of a model of Anthropic's, and what usage costs by them: long requests may cost more. */
-export const pricingOf = (model: string, ttl: "5m" | "1h") =>
-  familyOf(model).thinking === "claude" ? pricing(profileOf(model), ttl, bedrockFactor(model)) : undefined
+/** Prices of a model of Anthropic's. */
+export const pricesOf = (model: string, ttl: "5m" | "1h") =>
+  familyOf(model).thinking === "claude" ? pricing(profileOf(model), ttl, bedrockFactor(model))?.prices : undefined
 
 /** Gives the facts about a model, as far as a table has them. */
 export const factsOf = (model: string): Partial<ModelFacts> | undefined => {
@@ -96,7 +96,7 @@ export const factsOf = (model: string): Partial<ModelFacts> | undefined => {
     return defined({
       contextWindowTokens: profile.contextWindowTokens,
       vision: profile.supportsVision,
-      prices: pricingOf(model, "5m")?.prices
+      prices: pricesOf(model, "5m")
     })
   }
   return findFacts("bedrock", baseOf(model))

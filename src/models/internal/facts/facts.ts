@@ -1,33 +1,122 @@
-/** Facts about models from `models.json`, which `node scripts/models.ts` renews. Options of a layer win over them. */
-import type { Prices } from "../../../core/Usage.ts"
+/** Facts about models from `models.json`, which `node scripts/models.ts` writes. Options of a layer win over them. */
+import { type Prices, priced, type Usage } from "../../../core/Usage.ts"
+import { defined } from "../../../support/json/defined.ts"
 import { type Effort, efforts } from "../turn/thinking.ts"
 import file from "./models.json" with { type: "json" }
 
 /** The facts about one model, without those that nobody knows. */
 export interface ModelFacts {
+  /** The most tokens of a request. */
   readonly contextWindowTokens: number
+  /** The most tokens of an answer. */
   readonly maxOutputTokens?: number | undefined
   readonly vision: boolean
   /** The efforts that the model accepts, least first. Empty if it does not reason or always reasons alike. */
   readonly efforts: ReadonlyArray<Effort>
-  /** US dollars per million tokens. A model with two rates has the lower one here. */
+  /** US dollars per million tokens. */
   readonly prices?: Prices | undefined
-  /** The prices of requests above a number of input tokens. */
-  readonly long?: { readonly above: number; readonly prices: Prices } | undefined
+  /** The prices of requests that wait, and of requests before others. */
+  readonly tiers?: { readonly [tier: string]: Prices } | undefined
+  /** US dollars for one search of the web by the provider. */
+  readonly searchPrice?: number | undefined
+  /** The day on which the provider takes the model away, as `2026-12-11`. */
+  readonly retiresOn?: string | undefined
+  /** The model that the provider names in its place. */
+  readonly successor?: string | undefined
 }
 
-interface Row extends Omit<ModelFacts, "efforts"> {
-  readonly efforts?: string | undefined
+/** Prices of input, of output, of input from the cache, and into it. */
+type Rate = ReadonlyArray<number | null>
+
+interface RatesRow {
+  readonly prices?: Rate
+  readonly flex?: Rate
+  readonly priority?: Rate
 }
+
+interface Row extends RatesRow {
+  readonly in?: number
+  readonly out?: number
+  readonly vision?: boolean
+  readonly efforts?: string
+  readonly long?: ReadonlyArray<RatesRow & { readonly above: number }>
+  readonly search?: number
+  readonly until?: string
+  readonly next?: string
+}
+
+/** The day of the facts. */
+export const { asOf } = file
 
 const providers: { readonly [provider: string]: { readonly [model: string]: Row } } = file.providers
+
+const rateOf = (rate: Rate | undefined): Prices | undefined => {
+  const [input, output, cacheRead, cacheWrite] = rate ?? []
+  if (typeof input !== "number" || typeof output !== "number") return undefined
+  return { input, output, ...defined({ cacheRead: cacheRead ?? undefined, cacheWrite: cacheWrite ?? undefined }) }
+}
+
+const pricesOf = (row: Row, tier: keyof RatesRow): Prices | undefined => {
+  const short = rateOf(row[tier])
+  const long = row.long?.flatMap(({ above, ...more }) => {
+    const rate = rateOf(more[tier])
+    return rate === undefined ? [] : [{ above, ...rate }]
+  })
+  return short === undefined || long === undefined ? short : { ...short, long }
+}
+
+const tiersOf = (row: Row): ModelFacts["tiers"] => {
+  const tiers = defined({ flex: pricesOf(row, "flex"), priority: pricesOf(row, "priority") })
+  return Object.keys(tiers).length === 0 ? undefined : tiers
+}
+
+const factsOf = (row: Row): ModelFacts | undefined => {
+  if (row.in === undefined) return undefined
+  const words = row.efforts?.split(" ") ?? []
+  return {
+    contextWindowTokens: row.in,
+    vision: row.vision === true,
+    efforts: efforts.filter((effort) => words.includes(effort)),
+    ...defined({
+      maxOutputTokens: row.out,
+      prices: pricesOf(row, "prices"),
+      tiers: tiersOf(row),
+      searchPrice: row.search,
+      retiresOn: row.until,
+      successor: row.next
+    })
+  }
+}
 
 /** Finds the first of several names among the models of a provider. */
 export const findFacts = (provider: string, ...names: ReadonlyArray<string>): ModelFacts | undefined => {
   const models = Object.hasOwn(providers, provider) ? (providers[provider] ?? {}) : {}
   const name = names.find((one) => Object.hasOwn(models, one))
   const row = name === undefined ? undefined : models[name]
-  if (row === undefined) return undefined
-  const words = row.efforts?.split(" ") ?? []
-  return { ...row, efforts: efforts.filter((effort) => words.includes(effort)) }
+  return row === undefined ? undefined : factsOf(row)
+}
+
+/** How a request was served. */
+export interface Served {
+  /** The provider's name of the tier, such as `flex`. */
+  readonly tier?: string | undefined
+  /** Searches of the web by the provider. */
+  readonly searches?: number | undefined
+}
+
+/** Puts a cost on usage that has none. */
+export type Pricing = (usage: Usage, served?: Served) => Usage
+
+/** Prices usage by the tier of a request, and its searches. Prices of the layer win. */
+export const pricingOf = (
+  facts: Pick<ModelFacts, "prices" | "tiers" | "searchPrice"> | undefined,
+  own?: Prices
+): Pricing => {
+  const { prices, searchPrice = 0, tiers = {} } = facts ?? {}
+  if (prices === undefined || own !== undefined) return (usage) => usage
+  return (usage, { searches = 0, tier = "" } = {}) => {
+    if (usage.cost !== undefined) return usage
+    const { cost = 0, ...counts } = priced(usage, (Object.hasOwn(tiers, tier) ? tiers[tier] : undefined) ?? prices)
+    return { ...counts, cost: cost + searches * searchPrice }
+  }
 }

@@ -6,6 +6,7 @@ import { ModelError } from "../../../core/ModelError.ts"
 import * as Sources from "../../../core/Sources.ts"
 import * as Usage from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
+import type { Pricing } from "../facts/facts.ts"
 import { isTooDeep, tooDeep } from "../schema/nesting.ts"
 import { type Call, layoutIn, makeAssembler, type Speech } from "../turn/assembler.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
@@ -22,6 +23,7 @@ export interface DecodeContext {
   readonly names: ToolNames
   readonly restore: ((answer: Json) => Json) | undefined
   readonly makeId: () => string
+  readonly price: Pricing
 }
 
 interface Said {
@@ -110,8 +112,17 @@ const logprobsOf = (result: JsonObject | undefined): ReadonlyArray<JsonObject> =
   }))
 }
 
+/** Counts the paid searches of a turn. Models before Gemini 3 pay for the turn, later ones for each search. */
+const searchesIn = (grounding: JsonObject, model: string): number => {
+  const { length } = listOf(grounding["webSearchQueries"])
+  return /gemini-[12]\D/.test(model) ? Math.min(length, 1) : length
+}
+
 /** Makes the decoder of one turn. */
-export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext, sink: Sink): TurnDecoder<unknown> => {
+export const makeDecoder = (
+  { makeId, names, origin, price, restore }: DecodeContext,
+  sink: Sink
+): TurnDecoder<unknown> => {
   const turn = makeAssembler<Said, Called>(sink, makeId)
   let finish: string | undefined
   let finishMessage: string | undefined
@@ -235,7 +246,7 @@ export const makeDecoder = ({ makeId, names, origin, restore }: DecodeContext, s
     turn.finish({
       stop: stopOf(finishReason),
       model: stringOf(response["model"]) ?? origin.model,
-      usage: usage === undefined ? undefined : usageOf(usage),
+      usage: usage === undefined ? undefined : price(usageOf(usage), { searches: searchesIn(grounding, origin.model) }),
       blockOf,
       callOf: ({ data: { data, problem }, isClosed }) => ({ ...own(data), cut: !isClosed, problem }),
       unread: misspelt.has(finishReason) ? toldBy(origin, finishMessage ?? "") : undefined,

@@ -105,6 +105,7 @@ export const makeChatDecoder = (context: ChatDecodeContext, sink: Sink): TurnDec
     annotations: [],
     finish: undefined,
     usage: undefined,
+    tier: undefined,
     id: undefined,
     model: undefined,
     refused: false,
@@ -198,6 +199,7 @@ export const makeChatDecoder = (context: ChatDecodeContext, sink: Sink): TurnDec
     takeSources(chunk)
     turn.id = stringOf(chunk["id"]) ?? turn.id
     turn.model = stringOf(chunk["model"]) ?? turn.model
+    turn.tier = stringOf(chunk["service_tier"]) ?? turn.tier
     turn.usage =
       objectOf(chunk["usage"]) ??
       objectOf(choice?.["usage"]) ??

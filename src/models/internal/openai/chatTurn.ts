@@ -30,6 +30,8 @@ export interface ChatTurn {
   usage: JsonObject | undefined
   id: string | undefined
   model: string | undefined
+  /** The tier in which the request was served. */
+  tier: string | undefined
   refused: boolean
   /** Token probabilities, if requested. */
   readonly logprobs: Array<JsonObject>
@@ -98,7 +100,7 @@ const repetitionsIn = (calls: ReadonlyArray<Call<Called>>): ReadonlySet<Call> =>
 export const finishTurn = (
   assembler: Assembler<Said, Called>,
   turn: ChatTurn,
-  { names, origin, restore, restoreCall }: DecodeContext
+  { names, origin, price, restore, restoreCall }: DecodeContext
 ): void => {
   const own = (data: JsonObject) => ({ [origin.provider]: data })
   const { pieces } = assembler
@@ -132,7 +134,7 @@ export const finishTurn = (
     stop,
     silent: turn.refused || finish === "refusal" ? "refusal" : "stop",
     model: turn.model ?? origin.model,
-    usage: turn.usage === undefined ? undefined : usageOf(turn.usage),
+    usage: turn.usage === undefined ? undefined : price(usageOf(turn.usage), { tier: turn.tier }),
     blockOf,
     callOf: (call) =>
       repeated.has(call)

@@ -4,12 +4,13 @@ import type { Json, JsonObject } from "../../../core/Json.ts"
 import type { ToolCall } from "../../../core/ToolCall.ts"
 import * as Usage from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
+import type { Pricing } from "../facts/facts.ts"
 import { type Assembler, makeAssembler } from "../turn/assembler.ts"
 import { cited } from "../turn/citations.ts"
 import type { Sink } from "../turn/decodeTurn.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
 import type { Origin } from "../wire/errors.ts"
-import { countOf, objectOf, objectsOf, stringOf } from "../wire/read.ts"
+import { countOf, numberOf, objectOf, objectsOf, stringOf } from "../wire/read.ts"
 import { hostedArguments, type HostedCalls } from "./hosted.ts"
 import { isReasoning } from "./models.ts"
 import type { Slot } from "./responsesSlots.ts"
@@ -21,6 +22,7 @@ export interface DecodeContext {
   readonly restore: ((answer: Json) => Json) | undefined
   readonly restoreCall?: ((call: ToolCall) => ToolCall) | undefined
   readonly hosted?: HostedCalls | undefined
+  readonly price: Pricing
   readonly makeId: () => string
 }
 
@@ -40,8 +42,17 @@ const usageOf = (response: JsonObject): Usage.Usage | undefined => {
     outputTokens: countOf(usage["output_tokens"]) ?? 0,
     cacheReadTokens: countOf(input?.["cached_tokens"]) ?? 0,
     cacheWriteTokens: countOf(input?.["cache_write_tokens"]) ?? 0,
-    reasoningTokens: countOf(output?.["reasoning_tokens"]) ?? 0
+    reasoningTokens: countOf(output?.["reasoning_tokens"]) ?? 0,
+    // OpenRouter tells it.
+    ...defined({ cost: numberOf(usage["cost"]) })
   })
+}
+
+/** The usage of a response, at the price of its tier and its searches. */
+const pricedUsage = (slots: ReadonlyArray<Slot>, response: JsonObject, { price }: DecodeContext) => {
+  const usage = usageOf(response)
+  const searches = slots.filter(({ item }) => item["type"] === "web_search_call").length
+  return usage === undefined ? undefined : price(usage, { tier: stringOf(response["service_tier"]), searches })
 }
 
 /** All of the reasoning that an item shows. */
@@ -182,7 +193,7 @@ export const finishTurn = (
     stop: isCut ? (incomplete === "content_filter" ? "contentFilter" : "length") : undefined,
     silent: draft.refused ? "refusal" : "stop",
     model: model ?? origin.model,
-    usage: usageOf(response),
+    usage: pricedUsage(slots, response, context),
     blockOf: () => undefined,
     callOf: ({ data }) => data,
     restore,

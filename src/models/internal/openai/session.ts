@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import type * as Result from "effect/Result"
 import type { ModelRequest, ModelSession } from "../../../core/ChatModel.ts"
+import type { Pricing } from "../facts/facts.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import { makeSessions } from "../turn/session.ts"
 import type { Client } from "./client.ts"
@@ -17,6 +18,7 @@ export interface Api<Body> {
   /** Makes the writer of a session. A request fails with the name of a parameter that is not the caller's to set. */
   readonly makeWriter: () => (request: ModelRequest) => Result.Result<Written<Body>, string>
   readonly send: (body: Body) => Sending
+  readonly price: Pricing
   readonly makeDecoder: (context: DecodeContext, sink: Sink) => TurnDecoder<unknown>
 }
 
@@ -28,7 +30,15 @@ export const makeApiSessions = <Body>(client: Client, api: Api<Body>): Effect.Ef
       const write = api.makeWriter()
       return (request, makeId) =>
         Effect.map(Effect.fromResult(write(request)), ({ body, hosted, names, restore, restoreCall, ...written }) => {
-          const context = { origin: client.originOf(body), names, restore, restoreCall, hosted, makeId }
+          const context = {
+            origin: client.originOf(body),
+            names,
+            restore,
+            restoreCall,
+            hosted,
+            makeId,
+            price: api.price
+          }
           return {
             ...written,
             events: client.stream(body, api.send(body)),

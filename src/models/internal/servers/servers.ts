@@ -34,6 +34,8 @@ export interface Ways {
   readonly forcedTools: boolean
   /** Models that support an answer in a schema beside tools. Others answer by a tool call. */
   readonly native?: RegExp | undefined
+  /** True if answers say what they cost. */
+  readonly reportsCost?: true | undefined
   /** Models whose prompts are marked for a cache, in Claude's form. */
   readonly cacheMarks?: RegExp | undefined
   /** The form of the parameter for thinking. */
@@ -98,19 +100,18 @@ const local = (name: string, port: number, thinking: Ways["thinking"]): Server =
 /** All known servers. The program asks for their keys in this order. */
 export const servers: ReadonlyArray<Server> = [
   {
-    // It reports the cost in each answer.
     name: "openrouter",
     baseURL: "https://openrouter.ai/api/v1",
     key: "OPENROUTER_API_KEY",
     firstModel: "anthropic/claude-sonnet-5.5",
-    ways: { ...plain, cacheMarks: /^~?anthropic\//, thinking: "reasoning" }
+    ways: { ...plain, reportsCost: true, cacheMarks: /^~?anthropic\//, thinking: "reasoning" }
   },
   {
     name: "xai",
     baseURL: "https://api.x.ai/v1",
     key: "XAI_API_KEY",
     firstModel: "grok-4.3",
-    ways: { ...pictures, native: /^grok-(?:[4-9]|\d\d|latest|build)/ },
+    ways: { ...pictures, reportsCost: true, native: /^grok-(?:[4-9]|\d\d|latest|build)/ },
     assumed: { contextWindowTokens: 256_000, vision: true }
   },
   {
