@@ -7,7 +7,8 @@ import * as fc from "fast-check"
 
 const names = ["a", "b", "d/c", "d/e", "d/f/g", "h", "日本", "sp ace", "x.sh"]
 
-const targets = ["a", "nowhere", "/etc", ".."]
+/** Edits follow links: outside of the folder is only a folder of the test. */
+const targets = ["a", "nowhere", "../outside", ".."]
 const modes = [0o644, 0o755, 0o600, 0o444]
 
 export type Edit =

@@ -12,9 +12,18 @@ import * as fc from "fast-check"
 import { scaled } from "../../scale.ts"
 import { type Edit, edit, git, make, shapeOf } from "./edits.ts"
 
-const aFolder = Effect.acquireRelease(
-  Effect.sync(() => fs.realpathSync(fs.mkdtempSync(join(os.tmpdir(), "checkpoints-")))),
-  (folder) => Effect.sync(() => fs.rmSync(folder, { recursive: true, force: true }))
+/** A folder inside of another one, with a neighbour to which its links lead. */
+const aFolder = Effect.map(
+  Effect.acquireRelease(
+    Effect.sync(() => fs.realpathSync(fs.mkdtempSync(join(os.tmpdir(), "checkpoints-")))),
+    (outer) => Effect.sync(() => fs.rmSync(outer, { recursive: true, force: true }))
+  ),
+  (outer) => {
+    const folder = join(outer, "folder")
+    fs.mkdirSync(folder)
+    fs.mkdirSync(join(outer, "outside"))
+    return folder
+  }
 )
 
 /** Runs a property for random values. */
