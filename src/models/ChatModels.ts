@@ -17,6 +17,7 @@
  * prices, levels of thinking) come from a catalogue. The first turn of an unlisted model lists the assumptions in a
  * `Warning`.
  */
+import * as Clock from "effect/Clock"
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -25,7 +26,7 @@ import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { ChatModel, type Service } from "../core/ChatModel.ts"
+import { ChatModel, type ModelRequest, type Service } from "../core/ChatModel.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
@@ -33,7 +34,7 @@ import { valueAt } from "../support/json/valueAt.ts"
 import { normaliseName } from "../support/text/names.ts"
 import { profileOf } from "./internal/anthropic/models.ts"
 import { factsOf as bedrockFacts } from "./internal/bedrock/models.ts"
-import type { ModelFacts } from "./internal/facts/facts.ts"
+import { asOf, type ModelFacts } from "./internal/facts/facts.ts"
 import { findModel } from "./internal/openai/models.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import { factsAt, gemini, type Server, servers } from "./internal/servers/servers.ts"
@@ -213,22 +214,37 @@ const describeAssumptions = (provider: string, model: Service, given: Overrides)
     model.supportsVision ? "images are sent to it" : "no images are sent to it",
     ...(model.prices === undefined ? ["its prices are unknown"] : [])
   ]
-  return `${provider}:${model.modelId} is not in the tables of models. Assumed: ${facts.join("; ")}. Say otherwise with contextWindowTokens, supportsVision and prices.`
+  return `${provider}:${model.modelId} is not in the tables of models (of ${asOf}). Assumed: ${facts.join("; ")}. Say otherwise with contextWindowTokens, supportsVision and prices.`
 }
 
-/** Applies the caller's facts to a model. Its first turn warns about assumptions. */
+const noticeDays = 30
+
+/** Describes the end of a model, from 30 days before it. */
+const describeRetirement = (provider: string, { modelId }: Service, now: number): string | undefined => {
+  const { retiresOn, successor } =
+    (Object.hasOwn(catalogues, provider) ? catalogues[provider]?.(modelId) : undefined) ?? {}
+  const day = retiresOn === undefined ? NaN : Date.parse(retiresOn)
+  if (!(day - now < noticeDays * 86_400_000)) return undefined
+  const instead = successor === undefined ? "" : ` Its provider names ${successor} in its place.`
+  return `${provider}:${modelId} ${day < now ? "was" : "is"} taken away by its provider on ${retiresOn}.${instead}`
+}
+
+/** Applies the caller's facts to a model. Its first turn warns about assumptions, and about the model's end. */
 const applyFacts = (provider: string, model: Service, given: Overrides): Service => {
   const { contextWindowTokens, prices, structuredOutput, supportsVision } = given
   const own: Service = { ...model, ...defined({ contextWindowTokens, prices, structuredOutput, supportsVision }) }
   const assumed = describeAssumptions(provider, own, given)
-  if (assumed === undefined) return own
   const warn = makeWarner("model-facts", (text) => text)
-  return {
-    ...own,
-    makeSession: Effect.map(own.makeSession, ({ nextTurn }) => ({
-      nextTurn: (request) => Stream.suspend(() => warned(warn([assumed]), nextTurn(request)))
-    }))
-  }
+  const makeSession = Effect.gen(function* () {
+    const session = yield* own.makeSession
+    const told = [assumed, describeRetirement(provider, own, yield* Clock.currentTimeMillis)].filter(
+      (text) => text !== undefined
+    )
+    if (told.length === 0) return session
+    const { nextTurn } = session
+    return { nextTurn: (request: ModelRequest) => Stream.suspend(() => warned(warn(told), nextTurn(request))) }
+  })
+  return { ...own, makeSession }
 }
 
 interface Profile {

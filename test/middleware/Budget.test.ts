@@ -166,7 +166,10 @@ describe("Budget, finalAnswer", () => {
           Agent.run(agent, prompt),
           ChatModel.ChatModel,
           Effect.map(
-            Effect.provide(ChatModel.ChatModel, TestChatModel.script([...usage.map((one) => work([1], one)), "done"])),
+            Effect.provide(
+              ChatModel.ChatModel,
+              TestChatModel.script([...usage.map((one) => work([1], one)), "done"], { exhaustive: false })
+            ),
             (model) => ({ ...model, reportsCost: true })
           )
         )

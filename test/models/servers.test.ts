@@ -4,6 +4,7 @@ import { Agent, ChatModel, Content, type Json, Message, Tool, Usage } from "effe
 import { ChatModels } from "effect-deepagents/models"
 import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 import { TestChatModel } from "effect-deepagents/testing"
+import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import corrections from "../../scripts/models/corrections.json" with { type: "json" }
 import { findFacts, pricingOf } from "../../src/models/internal/facts/facts.ts"
@@ -118,10 +119,27 @@ describe("what is known of models by name", () => {
           sizes,
           sizes.toSorted((left, right) => left - right)
         )
-        for (const above of sizes) assert.isBelow(above, contextWindowTokens, `${name}:${model}`)
+        for (const above of sizes) assert.isAtMost(above, contextWindowTokens, `${name}:${model}`)
       }
     }
   })
+
+  it.effect("a model that its provider takes away says so, from 30 days before, with the model in its place", () =>
+    Effect.gen(function* () {
+      const warned = Effect.gen(function* () {
+        const server = yield* Server.make
+        server.reply(ok, ok)
+        const outcomes = yield* askAll(at(server, "mistral:mistral-large-2512"), [hello, hello])
+        return outcomes.flatMap(({ parts }) => parts.flatMap((part) => (part._tag === "Warning" ? [part.message] : [])))
+      })
+      yield* TestClock.setTime(Date.parse("2027-03-30"))
+      assert.deepStrictEqual(yield* warned, [])
+      yield* TestClock.setTime(Date.parse("2027-04-01"))
+      assert.deepStrictEqual(yield* warned, ["mistral:mistral-large-2512 is taken away by its provider on 2027-04-30."])
+      yield* TestClock.setTime(Date.parse("2027-05-01"))
+      assert.match((yield* warned)[0] ?? "", /was taken away/)
+    })
+  )
 
   it("a correction says why, and stands in the tables", () => {
     for (const [provider, rows] of Object.entries(corrections)) {
