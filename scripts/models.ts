@@ -125,7 +125,9 @@ const bandsOf = (model: Model) => {
       const suffix = `_above_${size}k_tokens`
       const prices = rateOf(model, suffix)
       const isReached = size * 1_000 < (model.max_input_tokens ?? Infinity)
-      return prices === undefined || !isReached ? [] : [defined({ above: size * 1_000, prices, ...tiersOf(model, suffix) })]
+      return prices === undefined || !isReached
+        ? []
+        : [defined({ above: size * 1_000, prices, ...tiersOf(model, suffix) })]
     })
   return bands.length === 0 ? undefined : bands
 }
