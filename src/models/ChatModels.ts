@@ -221,8 +221,7 @@ const noticeDays = 30
 
 /** Describes the end of a model, from 30 days before it. */
 const describeRetirement = (provider: string, { modelId }: Service, now: number): string | undefined => {
-  const { retiresOn, successor } =
-    (Object.hasOwn(catalogues, provider) ? catalogues[provider]?.(modelId) : undefined) ?? {}
+  const { retiresOn, successor } = valueAt(catalogues, provider)?.(modelId) ?? {}
   const day = retiresOn === undefined ? NaN : Date.parse(retiresOn)
   if (!(day - now < noticeDays * 86_400_000)) return undefined
   const instead = successor === undefined ? "" : ` Its provider names ${successor} in its place.`
