@@ -203,10 +203,10 @@ const ofSessions = Effect.fnUntraced(function* (store: SessionStore["Service"]) 
 })
 
 const ofFiles = Effect.fnUntraced(function* (backend: Backend["Service"]) {
-  const path = `/.${yield* probe}`
-  const listed = yield* Effect.match(backend.ls("/"), {
+  const path = `.${yield* probe}`
+  const listed = yield* Effect.match(backend.ls("."), {
     onFailure: ({ message }) => failure("files", "readable", message, "check the folder and its rights"),
-    onSuccess: () => ok("files", "readable", "the root can be listed")
+    onSuccess: () => ok("files", "readable", "the working folder can be listed")
   })
   const written = yield* Effect.match(Effect.andThen(backend.write(path, "ok"), backend.delete(path)), {
     onFailure: ({ message }) => warning("files", "writable", message, "fine if the agent is only to read"),
@@ -218,7 +218,7 @@ const ofFiles = Effect.fnUntraced(function* (backend: Backend["Service"]) {
 const secret = /^[A-Za-z0-9_]*(?:API_?KEY|SECRET|TOKEN|PASSWORD)[A-Za-z0-9_]*(?==.)/gim
 
 const ofSandbox = Effect.fnUntraced(function* (sandbox: Sandbox["Service"]) {
-  const isLocal = sandbox.id.startsWith("local:")
+  const isLocal = /^(?:local|host):/.test(sandbox.id)
   const ran = yield* Effect.result(sandbox.execute("env", { timeout: "20 seconds" }))
   if (ran._tag === "Failure") {
     return [failure("sandbox", "commands", ran.failure.message, "check that it is up, and its shell")]

@@ -151,7 +151,7 @@ const tool = once(() =>
     execute: Effect.fnUntraced(function* ({ input }) {
       const backend = yield* Backend
       const patch = yield* Effect.mapError(Effect.fromResult(parse(input)), failed)
-      const paths = yield* Effect.mapError(Effect.fromResult(pathsOf(patch)), failed)
+      const paths = yield* Effect.mapError(Effect.fromResult(pathsOf(patch, backend.paths)), failed)
       // Asked about as a whole, before anything is read or written.
       const permit = yield* Effect.mapError(permitted(backend, input, patch, paths), failed)
       const work = hold(

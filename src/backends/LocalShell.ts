@@ -4,8 +4,8 @@
  * **This is no isolation.** A command runs with all rights of this process: it can read, change and send any file, in
  * and outside the root. Use it only where you would let the model type into your own terminal.
  *
- * It takes some precautions. A command gets few environment variables (`PATH`, `HOME`, `LANG`, `TERM`, `TMPDIR` and
- * `env`), so your keys are not inherited. It runs in its own process group. On a timeout or an interruption, the group
+ * It takes some precautions. A command gets few environment variables (`PATH`, `HOME`, `LANG`, `TERM` and `TMPDIR`), so
+ * your keys are not inherited; `env` passes on more of them. It runs in its own process group. On a timeout or an interruption, the group
  * gets SIGTERM, and SIGKILL 2 seconds later. A command ends with its shell: leftover background processes are ended in
  * the same way, at the latest when the layer is released. A process that leaves the group (`setsid`, `set -m`) survives.
  * At most `outputLimit` characters of output are kept.
@@ -32,37 +32,17 @@ import type { BackendError } from "../core/BackendError.ts"
 import { type Configured, fromConfigured } from "../core/configured.ts"
 import * as Sandbox from "../core/Sandbox.ts"
 import type * as FilesystemBackend from "./FilesystemBackend.ts"
+import type { Environment } from "./internal/local/environment.ts"
 import * as Execute from "./internal/local/execute.ts"
-import { fault, on } from "./internal/local/failure.ts"
 import * as Files from "./internal/local/files.ts"
-import * as System from "./internal/local/system.ts"
+import { openShell, type ShellOptions } from "./internal/local/shell.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
+export type { Environment }
+
 /** Options of the shell, and of `FilesystemBackend`. */
-export interface Options extends FilesystemBackend.Options {
-  /** Further variables of every command. Default: none. */
-  readonly env?: { readonly [name: string]: string } | undefined
-  /** The absolute path of a POSIX shell. Default: `/bin/sh`. */
-  readonly shell?: string | undefined
-  /** The most characters of output, half of them from its end. Default: 100,000. */
-  readonly outputLimit?: number | undefined
-}
-
-const passedOn = ["PATH", "HOME", "LANG", "TMPDIR"]
-
-const fallbacks = { PATH: "/usr/local/bin:/usr/bin:/bin", LANG: "C.UTF-8", TERM: "dumb" }
-
-const environment = (env: Options["env"]): { readonly [name: string]: string } => ({
-  ...fallbacks,
-  ...Object.fromEntries(
-    passedOn.flatMap((name) => {
-      const value = process.env[name]
-      return value === undefined || value === "" ? [] : [[name, value]]
-    })
-  ),
-  ...env
-})
+export interface Options extends FilesystemBackend.Options, ShellOptions {}
 
 const refuseMake = makeEffectCheck("LocalShell", shapes.localShellMake)
 
@@ -74,18 +54,7 @@ export const make = (options: Options): Effect.Effect<Sandbox.Service, BackendEr
   refuseMake(options) ??
   Effect.gen(function* () {
     const { jail, service } = yield* Files.make(options)
-    const path = options.shell ?? "/bin/sh"
-    if (!path.startsWith("/")) {
-      return yield* on("open", path, Effect.fail(fault({ _tag: "InvalidPath", problem: "give an absolute path" })))
-    }
-    yield* on("open", path, System.accessTo("run", path))
-    const shell: Execute.Shell = {
-      jail,
-      path,
-      env: environment(options.env),
-      outputLimit: options.outputLimit ?? 100_000,
-      leftovers: yield* Effect.scope
-    }
+    const shell = yield* openShell(jail, options)
     return {
       ...service,
       id: `local:${options.root}`,

@@ -59,7 +59,8 @@ export interface Options {
   readonly output?: number | undefined
   /**
    * The folder of this session's outputs, a path of the sandbox. What an earlier program left in it is ended, and told
-   * as gone. Default: `/.processes`, shared by all sessions, where nothing is told.
+   * as gone. Default: `.processes` in the `paths.scratch` of the sandbox, or in its root, shared by all sessions, where
+   * nothing is told.
    */
   readonly folder?: string | undefined
 }

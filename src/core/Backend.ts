@@ -181,6 +181,18 @@ export interface Plan {
 export type Permit = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /**
+ * How paths are written where the root is not the working folder: in the files of a whole machine. All are absolute.
+ */
+export interface Paths {
+  /** The working folder: relative paths count from it, and commands run in it. */
+  readonly cwd: string
+  /** The folder that `~` stands for. */
+  readonly home: string
+  /** The folder for files that nobody asked for, such as large results and old conversations. */
+  readonly scratch: string
+}
+
+/**
  * The operations. Result paths are normalised and absolute. Writes are atomic, create missing directories and keep a
  * file's mode; edits keep its line endings. A write or an edit with a `version` fails with `Conflict` if the file has
  * another version.
@@ -231,6 +243,8 @@ export interface Service {
    * `Permit` is not asked about again, not even to undo the changes. A backend without `permit` asks nobody.
    */
   readonly permit?: ((plan: Plan) => Effect.Effect<Permit, BackendError>) | undefined
+  /** How paths are written. Without it, relative paths count from the root, which is the working folder. */
+  readonly paths?: Paths | undefined
   /** Set if the files lie in the file system of this machine, and the commands (of a sandbox) run there unconfined. */
   readonly onHost?: boolean | undefined
 }

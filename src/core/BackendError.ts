@@ -20,7 +20,8 @@ import { defined } from "../support/json/defined.ts"
  *
  * - `NotFound`, `AlreadyExists`, `IsDirectory`, `NotDirectory`: the path has the wrong kind of entry
  * - `InvalidPath`, `InvalidPattern`: the path (the glob, the regular expression) is invalid
- * - `OutsideRoot`: the path would leave the backend, by `..`, `~` or a link
+ * - `OutsideRoot`: the path would leave the backend, by `..`, `~` or a link; with `cwd`, it is not in the folders of a
+ *   machine that the agent may use
  * - `PermissionDenied`: by the operating system, or by a rule
  * - `NotUnique`, `NoMatch`: the text to replace occurs several times (`lines`, counted from 1), or not at all
  * - `TooLarge`: `size` and `limit` in bytes
@@ -37,7 +38,7 @@ export const Reason = Schema.Union([
   Schema.TaggedStruct("NotDirectory", {}),
   Schema.TaggedStruct("InvalidPath", { problem: Schema.String }),
   Schema.TaggedStruct("InvalidPattern", { pattern: Schema.String, problem: Schema.String }),
-  Schema.TaggedStruct("OutsideRoot", {}),
+  Schema.TaggedStruct("OutsideRoot", { cwd: Schema.optionalKey(Schema.String) }),
   Schema.TaggedStruct("PermissionDenied", {}),
   Schema.TaggedStruct("NotUnique", { count: Schema.Finite, lines: Schema.Array(Schema.Finite) }),
   Schema.TaggedStruct("NoMatch", { hint: Schema.optionalKey(Schema.String) }),
@@ -67,7 +68,9 @@ const explain = (reason: Reason): string => {
     case "InvalidPattern":
       return `the pattern ${JSON.stringify(reason.pattern)} is not valid: ${reason.problem}`
     case "OutsideRoot":
-      return "this path leads out of the root; write it from the root, without '..' or '~'"
+      return reason.cwd === undefined
+        ? "this path leads out of the root; write it from the root, without '..' or '~'"
+        : `this is outside of ${reason.cwd} and of the folders that were added to it`
     case "PermissionDenied":
       return "permission denied"
     case "NotUnique": {

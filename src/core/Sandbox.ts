@@ -25,8 +25,8 @@ import * as Backend from "./Backend.ts"
 import type { BackendError } from "./BackendError.ts"
 
 /**
- * Options of a command. `timeout` defaults to 2 minutes. `cwd` is a path of the backend (default: its root). `env` adds
- * to the few variables of the layer. `stdin` is the input of the command (default: closed).
+ * Options of a command. `timeout` defaults to 2 minutes. `cwd` is a path of the backend (default: its working
+ * folder). `env` adds to the variables of the layer. `stdin` is the input of the command (default: closed).
  */
 export interface ExecuteOptions {
   readonly timeout?: Duration.Input | undefined

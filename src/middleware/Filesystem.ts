@@ -56,7 +56,7 @@ export interface Options {
   readonly toolResults?: number | undefined
   /** The tokens (four characters each) from which a user's message goes into a file. Default: 50,000. */
   readonly userMessages?: number | undefined
-  /** The folder of the files in the backend. Default: `/large_results`. */
+  /** The folder of the files in the backend. Default: `large_results` in its `paths.scratch`, or in its root. */
   readonly folder?: string | undefined
   /** The most stored files. The oldest are deleted first, but none of a run's last two rounds. Default: 200. */
   readonly keep?: number | undefined
@@ -198,14 +198,15 @@ const recentIn = (recents: Recents, run: Run): Recent => {
 interface Limits {
   readonly results: number
   readonly messages: number
-  readonly folder: string
+  readonly folder: string | undefined
   readonly keep: number
   readonly recents: Recents
 }
 
 /** Stores a text and returns its files; `undefined` if that failed. */
-const storeText = Effect.fnUntraced(function* (run: Run, text: string, { folder, keep, recents }: Limits) {
+const storeText = Effect.fnUntraced(function* (run: Run, text: string, { folder: given, keep, recents }: Limits) {
   const backend = yield* Backend
+  const folder = given ?? `${backend.paths?.scratch ?? ""}/large_results`
   const { lines, parts } = yield* partsOf(text)
   const encoder = new TextEncoder()
   const hashes = yield* Effect.forEach(parts, (part) => hashOf(encoder.encode(part), parts.length === 1 ? 32 : 16))
@@ -308,7 +309,7 @@ const refuseMake = makeMiddlewareCheck(name, shapes.filesystemMake)
 export const make = (options: Options = {}): Middleware.Middleware<never, Backend> => {
   const refused = refuseMake(options)
   if (refused !== undefined) return refused
-  const { folder = "/large_results", keep = 200, toolResults = 20_000, userMessages = 50_000 } = options
+  const { folder, keep = 200, toolResults = 20_000, userMessages = 50_000 } = options
   const limits: Limits = {
     results: toolResults === Infinity ? Infinity : Math.min(toolResults * charactersPerToken, ToolOutput.defaultLimit),
     messages: userMessages * charactersPerToken,

@@ -17,7 +17,7 @@
  *
  * // curl -H 'authorization: Bearer {{secret:API_KEY}}' "$EGRESS_URL/https://api.example.com/orders"
  * const shell = Layer.unwrap(
- *   Effect.map(NodeEgress.start({ rules }), ({ env }) => LocalShell.layer({ root: "./work", env }))
+ *   Effect.map(NodeEgress.start({ rules }), ({ env }) => LocalShell.layer({ root: "./work", env: { set: env } }))
  * ).pipe(Layer.provide(Layer.merge(NodeNetwork.layer(rules), secrets)))
  * ```
  */

@@ -84,7 +84,7 @@ const checkOptions = check(shapes.gitMake)
  * `git_worktrees`.
  */
 export const reading = (options: Options = {}): ReadonlyArray<Tool.Tool<Sandbox>> => {
-  const [{ repository: cwd = "/" }, problem] = readOptions(checkOptions, options)
+  const [{ repository: cwd = "." }, problem] = readOptions(checkOptions, options)
   const git = (args: ReadonlyArray<string>, none: string) =>
     Effect.map(Commands.runReadOnly(cwd, args), (answer) => renderAnswer(answer, none))
   const annotations = { readOnly: true, idempotent: true, volatile: true, runsCommands: true }
@@ -176,7 +176,7 @@ export const reading = (options: Options = {}): ReadonlyArray<Tool.Tool<Sandbox>
 
 /** Makes the tools that change the repository: `git_commit`, `git_branch`, `git_worktree`. */
 const changing = (options: Options = {}): ReadonlyArray<Tool.NeedingApproval<Sandbox>> => {
-  const [{ repository: cwd = "/" }, problem] = readOptions(checkOptions, options)
+  const [{ repository: cwd = "." }, problem] = readOptions(checkOptions, options)
   const openSafely = Effect.flatMap(Repository.openRepository(cwd), Commands.makeSafe)
   /** Makes git with the approved programs of a checkout. */
   const approveCheckout = (doing: string) =>

@@ -88,8 +88,9 @@ const toProblem = ({ code, message, range, severity }: Client.Diagnostic): Probl
   message: cut(oneLine(`${code === undefined ? "" : `${code}: `}${message}`), 500)
 })
 
+/** Paths are from the root of the server, or the machine's own. */
 const uriOf = (root: string, path: string): string =>
-  `file://${[...root.split("/"), ...path.split("/")]
+  `file://${[...(path.startsWith(`${root}/`) ? [] : root.split("/")), ...path.split("/")]
     .filter((part) => part !== "")
     .map((part) => `/${encodePart(part)}`)
     .join("")}`

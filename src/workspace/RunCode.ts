@@ -48,7 +48,7 @@ const programs: { readonly [Key in Language]: { readonly run: string; readonly e
 
 const maxLength = 30_000
 
-const folder = "/.code"
+const folder = ".code"
 
 const checkMake = check(shapes.runCodeMake)
 
@@ -79,7 +79,7 @@ export const make = (options: Options = {}): Tool.Tool<Sandbox | ToolContext> =>
         const name = `${(yield* sha256(`${runId}\n${callId}`)).slice(0, 40)}.${extension}`
         const answer = yield* Effect.acquireUseRelease(
           sandbox.write(`${folder}/${name}`, code),
-          () => sandbox.execute(`${run} .code/${name}`, { timeout, stdin: input }),
+          () => sandbox.execute(`${run} ${folder}/${name}`, { timeout, stdin: input }),
           () => Effect.ignore(sandbox.delete(`${folder}/${name}`))
         )
         const output = ToolOutput.truncateText(answer.output.trimEnd(), maxLength)

@@ -78,13 +78,15 @@ export const make = (options: Options = {}): Tool.Tool<Backend> => {
     Tool.make("tree", {
       description: `Lists the folders and files below a folder, as an indented list of at most ${entries}, 3 levels deep.`,
       parameters: {
-        path: Schema.optionalKey(Schema.String.annotate({ description: "The folder; the root if left out" })),
+        path: Schema.optionalKey(
+          Schema.String.annotate({ description: "The folder; the working directory if left out" })
+        ),
         depth: Schema.optionalKey(
           Schema.Finite.annotate({ description: `How many levels, at most ${maxDepth}; 3 if left out` })
         )
       },
       annotations: { readOnly: true, idempotent: true },
-      execute: Effect.fnUntraced(function* ({ depth = 3, path = "/" }) {
+      execute: Effect.fnUntraced(function* ({ depth = 3, path = "." }) {
         const backend = yield* Backend
         const into: Rows = { rows: [], room: entries, closed: new Set(closed), more: false }
         yield* listFolder(backend, path, 0, Math.max(1, Math.min(maxDepth, Math.trunc(depth))), into)

@@ -33,7 +33,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as Processes from "../backends/Processes.ts"
 import * as Agent from "../core/Agent.ts"
 import { Backend } from "../core/Backend.ts"
-import { Sandbox } from "../core/Sandbox.ts"
+import { Sandbox, type Service as SandboxService } from "../core/Sandbox.ts"
 import { readOptions, refuseTools } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
@@ -111,7 +111,7 @@ const identity = ({ author = { name: "agent", email: "agent@localhost" } }: Opti
 
 /** Makes git for the repository, with the author of commits. */
 const makeGit = (options: Options) =>
-  Effect.flatMap(Repository.openRepository(options.repository ?? "/"), (repository) =>
+  Effect.flatMap(Repository.openRepository(options.repository ?? "."), (repository) =>
     Commands.makeSafe(repository, identity(options))
   )
 
@@ -126,6 +126,8 @@ const folderOf = (branch: string): string =>
 interface Tree {
   readonly branch: string
   readonly path: string
+  /** The path of its folder in the sandbox. */
+  readonly place: string
   readonly git: Commands.Git
   readonly head: string
 }
@@ -133,8 +135,13 @@ interface Tree {
 /** The commit of a closed worktree, or the reason why it stays open. */
 type Closed = Result.Result<Omit<Worked<unknown>, "value" | "branch">, ToolError.ToolError>
 
-const placeOf = (path: string, { repository = "" }: Options): string =>
-  `${repository === "/" ? "" : repository}/${path}`
+/** The folder of the repository. */
+const repositoryOf = ({ paths }: SandboxService, { repository = paths?.cwd ?? "/" }: Options): string => repository
+
+const placeOf = (sandbox: SandboxService, path: string, options: Options): string => {
+  const repository = repositoryOf(sandbox, options)
+  return `${repository === "/" ? "" : repository}/${path}`
+}
 
 /** Removes the folder of a worktree, also if its `.git` was redirected. */
 const removeTree = (git: Commands.Git, path: string): Effect.Effect<void, ToolError.ToolError, Sandbox> =>
@@ -161,9 +168,9 @@ const openTree = Effect.fnUntraced(function* (
   const sandbox = yield* Sandbox
   const git = yield* makeGit(options)
   const path = folderOf(branch)
-  const place = placeOf(path, options)
+  const place = placeOf(sandbox, path, options)
   yield* sandbox
-    .write(placeOf(`${folder}/.gitignore`, options), "*\n")
+    .write(placeOf(sandbox, `${folder}/.gitignore`, options), "*\n")
     .pipe(Effect.mapError((error) => ToolError.make(error.message)))
   const there = yield* runLine(`[ -e ${yield* quoteWords([path])} ]`, { cwd: git.repository.cwd })
   if (there.exitCode === 0) {
@@ -184,7 +191,7 @@ const openTree = Effect.fnUntraced(function* (
     }
     const own = yield* Commands.makeSafe(repository, identity(options))
     const { stdout } = yield* Commands.run(own, ["rev-parse", "HEAD"])
-    return { branch, path, git: own, head: stdout.trim() }
+    return { branch, path, place, git: own, head: stdout.trim() }
   })
   return yield* Effect.onError(makeTree, () => Effect.ignore(removeTree(git, path)))
 })
@@ -216,7 +223,7 @@ const commitTree = Effect.fnUntraced(function* (
   }
   const last = (yield* Commands.run(git, ["rev-parse", "HEAD"])).stdout.trim()
   const isKept = nested.length > 0 || (yield* hasNested(tree, last))
-  const kept = isKept ? { kept: placeOf(tree.path, options) } : {}
+  const kept = isKept ? { kept: tree.place } : {}
   if (last === tree.head) return { changes: "", ...kept }
   const { stdout } = yield* Commands.run(git, ["diff", ...plain, "--stat", tree.head, last])
   return { commit: last, changes: cut(stdout.trimEnd(), 4_000), ...kept }
@@ -232,7 +239,7 @@ const closeTree = (tree: Tree, options: Options): Effect.Effect<Closed, never, S
     ),
     Effect.mapError(({ message }) =>
       ToolError.make(
-        `The work on branch ${tree.branch} is not committed: ${message}. It is kept in the folder ${placeOf(tree.path, options)}: commit it there, then remove the folder by git_worktree.`
+        `The work on branch ${tree.branch} is not committed: ${message}. It is kept in the folder ${tree.place}: commit it there, then remove the folder by git_worktree.`
       )
     ),
     Effect.tapError(({ message }) => Effect.logWarning(message)),
@@ -253,11 +260,11 @@ const workIn = <A, E, R>(
     Effect.gen(function* () {
       const branch = yield* Names.checkBranch(given)
       const sandbox = yield* Sandbox
-      const lock = lockOf(sandbox, options.repository ?? "/")
+      const lock = lockOf(sandbox, repositoryOf(sandbox, options))
       yield* restore(lock.take(1))
       const tree = yield* Effect.ensuring(openTree(branch, options), lock.release(1))
-      const own = makeRooted(sandbox, placeOf(tree.path, options))
-      Repository.storeRepository(own, "/", tree.git.repository)
+      const own = makeRooted(sandbox, tree.place)
+      Repository.storeRepository(own, ".", tree.git.repository)
       const exit = yield* work.pipe(
         // Processes in the folder end before it is removed.
         Effect.provide(
@@ -368,7 +375,7 @@ export const merge = (
     }
     return yield* Effect.forEach(branches, (branch) => mergeBranch(branch, options))
   }).pipe((merging) =>
-    Effect.flatMap(Sandbox, (sandbox) => lockOf(sandbox, options.repository ?? "/").withPermit(merging))
+    Effect.flatMap(Sandbox, (sandbox) => lockOf(sandbox, repositoryOf(sandbox, options)).withPermit(merging))
   )
 
 const renderMerge = (merged: Merged): string => {

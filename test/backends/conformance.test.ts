@@ -8,10 +8,11 @@ import { Context, Effect, Layer } from "effect"
 import { Backend } from "effect-deepagents"
 import { CompositeBackend, MemoryBackend, Permissions, StoreBackend } from "effect-deepagents/backends"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
+import * as HostFiles from "effect-deepagents/backends/HostFiles"
 import { BackendConformance } from "effect-deepagents/testing/conformance"
 import { KeyValueStore } from "effect/persistence"
+import { layerRootedAt } from "../../src/testing/conformance/internal/backend/rooted.ts"
 import { elsewhere, folder, holds, inFolder, inMemory, onDisk, onDiskAgain } from "./conformance.ts"
-import { layerRootedAt } from "./rooted.ts"
 import { inRun } from "./run.ts"
 import * as subjects from "./subjects.ts"
 
@@ -67,6 +68,14 @@ holds(
   "a folder, without ripgrep",
   BackendConformance.suite({
     layer: inFolder(folder(false)),
+    ...onDisk,
+    manyFiles: { ...onDisk.manyFiles, count: 2000 }
+  })
+)
+holds(
+  "folders of the machine",
+  BackendConformance.suite({
+    layer: inFolder((root) => HostFiles.layer({ cwd: root, ripgrep: false })),
     ...onDisk,
     manyFiles: { ...onDisk.manyFiles, count: 2000 }
   })

@@ -65,7 +65,7 @@ describe("the demo", { concurrent: true, timeout: 60_000 }, () => {
       const entries = readdirSync(cwd).length
       const { code, err, out } = yield* run(cwd, "--yolo")
       assert.equal(code, 0, err)
-      assert.match(err, /^[^\n]* is not trusted: its own AGENTS\.md is not read[^\n]*\n$/)
+      assert.match(err, /^Left out, as it is not trusted: new instructions AGENTS\.md [^\n]*\n$/)
       const text = told(out)
       assert.include(text, `Entries at the top of this folder: ${entries}.`)
       const counts = { "**/*": "1203", "**/*.md": "1", "**/*.ts": "1200" }

@@ -11,6 +11,7 @@ import { approvalsOf } from "../../src/cli/internal/approvals/defaults.ts"
 import { automatic } from "../../src/cli/internal/approvals/desk.ts"
 import { findAgents } from "../../src/cli/internal/config/agents.ts"
 import { noProject } from "../../src/cli/internal/config/items.ts"
+import { placesOf } from "../../src/cli/internal/config/places.ts"
 import { compiled } from "../../src/cli/internal/config/policies.ts"
 
 const make = (name: string, annotations: Tool.Annotations) =>
@@ -81,9 +82,9 @@ describe("a new tool is known by its annotations", () => {
   it.effect("to approvals and the modes of a chat", () =>
     Effect.gen(function* () {
       const all = [[{ name: "outline" }, { name: "rename_symbol" }]]
-      const ask = yield* run([HumanInTheLoop.make(approvalsOf("ask", tools))], ...all)
+      const ask = yield* run([HumanInTheLoop.make(approvalsOf("ask", tools, "/notes"))], ...all)
       assert.deepStrictEqual(asked(ask), ["rename_symbol"])
-      const edit = yield* run([HumanInTheLoop.make(approvalsOf("auto-edit", tools))], ...all)
+      const edit = yield* run([HumanInTheLoop.make(approvalsOf("auto-edit", tools, "/notes"))], ...all)
       assert.deepStrictEqual(asked(edit), [])
       const [request] = ask.pending
       assert(request !== undefined)
@@ -95,7 +96,12 @@ describe("a new tool is known by its annotations", () => {
 
   it.effect("to policies that run no commands", () =>
     Effect.gen(function* () {
-      const policy = yield* compiled([{ from: "user", file: "policy.yaml", policy: { sandbox: "noCommands" } }], tools)
+      const policy = yield* compiled(
+        [{ from: "user", file: "policy.yaml", policy: { sandbox: "noCommands" } }],
+        tools,
+        placesOf("/work"),
+        []
+      )
       assert.deepStrictEqual(
         tools.map(({ name }) => policy?.explain({ name }).ruling._tag),
         ["Allow", "Allow", "Refuse", "Allow"]

@@ -35,7 +35,7 @@ describe("deepagents inbox", { concurrent: true, timeout: 60_000 }, () => {
         }
         const { url } = yield* serve(
           stream(answer([task])),
-          stream(answer([write("/a.txt")])),
+          stream(answer([write("a.txt")])),
           say("Wrote it."),
           say("All is done.")
         )
@@ -76,8 +76,8 @@ describe("deepagents inbox", { concurrent: true, timeout: 60_000 }, () => {
         const { folder, run } = program
         const cwd = folder()
         const { requests, url } = yield* serve(
-          stream(answer([write("/a.txt")])),
-          stream(answer([{ ...write("/b.txt"), id: "toolu_2" }])),
+          stream(answer([write("a.txt")])),
+          stream(answer([{ ...write("b.txt"), id: "toolu_2" }])),
           say("Written.")
         )
         const env = envOf(cwd, url)

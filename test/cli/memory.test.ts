@@ -16,11 +16,16 @@ beforeAll(() => {
 })
 afterAll(() => program.remove())
 
-const note = (content: string) => ({
-  call: "write_file",
-  id: "toolu_1",
-  input: { file_path: "/agent/agent.md", content }
-})
+/** Makes the call that writes the memory of a project. */
+const noteIn = (cwd: string) =>
+  readMemory({ ...placesOf(cwd), data: join(cwd, "data/deepagents") }).pipe(
+    Effect.map(({ notes }) => (content: string) => ({
+      call: "write_file",
+      id: "toolu_1",
+      input: { file_path: join(notes, "agent.md"), content }
+    })),
+    Effect.provide(NodeServices.layer)
+  )
 
 const systemOf = (request: { readonly body: unknown } | undefined): string => {
   const body = request?.body
@@ -70,6 +75,7 @@ describe("the memory of a project", { timeout: 60_000 }, () => {
       Effect.scoped(
         Effect.gen(function* () {
           const cwd = program.folder()
+          const note = yield* noteIn(cwd)
           const { requests, url } = yield* serve(
             stream(answer([note("BE LOUD")])),
             say("Noted."),
@@ -103,6 +109,7 @@ describe("the memory of a project", { timeout: 60_000 }, () => {
     Effect.scoped(
       Effect.gen(function* () {
         const cwd = program.folder()
+        const note = yield* noteIn(cwd)
         const { requests, url } = yield* serve(
           stream(answer([note("BE LOUD")])),
           say("Noted."),
@@ -139,6 +146,7 @@ describe("the memory of a project", { timeout: 60_000 }, () => {
     Effect.scoped(
       Effect.gen(function* () {
         const cwd = program.folder()
+        const note = yield* noteIn(cwd)
         const reach = { call: "execute", id: "toolu_2", input: { command: "curl -s http://127.0.0.1:1/ || true" } }
         const { requests, url } = yield* serve(
           stream(answer([note("BE LOUD")])),

@@ -5,6 +5,8 @@ import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { readMemory } from "../../src/cli/internal/config/memory.ts"
+import { placesOf } from "../../src/cli/internal/config/places.ts"
 import { compiled, readPolicies } from "../../src/cli/internal/config/policies.ts"
 import { answer, say, serve, stream } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
@@ -35,7 +37,7 @@ describe("policies of the program", { timeout: 60_000 }, () => {
           )
         }
       ])
-      const policy = yield* compiled(found, [])
+      const policy = yield* compiled(found, [], placesOf("/work"), [])
       const words = ["execute", "delete_file", "ls"].map((name) => policy?.explain({ name }))
       assert.deepEqual(
         words.map((verdict) => [verdict?.ruling._tag, verdict?.ruling.by]),
@@ -48,7 +50,10 @@ describe("policies of the program", { timeout: 60_000 }, () => {
       assert.equal(policy?.budget?.tokens, 10)
       const hidden = "files: { rules: [{ operations: [read], paths: [/secrets/**], ruling: refuse }] }"
       const around = yield* readPolicies([{ from: "user", file: file("user", hidden) }])
-      assert.match((yield* Effect.flip(compiled(around, []))).message, /commands go around.*sandbox: noCommands/)
+      assert.match(
+        (yield* Effect.flip(compiled(around, [], placesOf("/work"), []))).message,
+        /commands go around.*sandbox: noCommands/
+      )
     }).pipe(Effect.provide(NodeServices.layer))
   )
 
@@ -59,7 +64,7 @@ describe("policies of the program", { timeout: 60_000 }, () => {
         Effect.gen(function* () {
           const { folder, run } = program
           const cwd = folder()
-          const call = { call: "write_file", id: "toolu_1", input: { file_path: "/a.txt", content: "x" } }
+          const call = { call: "write_file", id: "toolu_1", input: { file_path: "a.txt", content: "x" } }
           const { requests, url } = yield* serve(
             stream(answer([call])),
             say("It may not be."),
@@ -112,13 +117,20 @@ describe("policies of the program", { timeout: 60_000 }, () => {
         Effect.gen(function* () {
           const { folder, run } = program
           const cwd = folder()
+          const { notes } = yield* Effect.provide(
+            readMemory({ ...placesOf(cwd), data: join(cwd, "data/deepagents") }),
+            NodeServices.layer
+          )
           const call = (id: string, name: string, input: unknown) => ({ call: name, id, input })
           const { requests, url } = yield* serve(
             stream(
               answer([
-                call("toolu_1", "read_file", { file_path: "/secrets/key.txt" }),
-                call("toolu_2", "write_file", { file_path: "/a.txt", content: "x" }),
-                call("toolu_3", "write_file", { file_path: "/agent/memo.md", content: "mine" }),
+                call("toolu_1", "read_file", { file_path: "secrets/key.txt" }),
+                call("toolu_2", "write_file", { file_path: "a.txt", content: "x" }),
+                call("toolu_3", "write_file", {
+                  file_path: join(notes, "memo.md"),
+                  content: "mine"
+                }),
                 call("toolu_4", "fetch_url", { url: "https://elsewhere.example/" })
               ])
             ),
@@ -151,7 +163,7 @@ describe("policies of the program", { timeout: 60_000 }, () => {
           assert.ok(existsSync(join(cwd, "data/deepagents/memory", memory, "notes/memo.md")))
           const [path, command, setting] = yield* Effect.all(
             [
-              run(cwd, ["config", "explain", "/secrets/key.txt"], env),
+              run(cwd, ["config", "explain", "./secrets/key.txt"], env),
               run(cwd, ["config", "explain", "execute", '{"command": "ls"}'], env),
               run(cwd, ["config", "explain", "agent", "-a", "planner"], env)
             ],

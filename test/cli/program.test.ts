@@ -364,7 +364,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
         const rounds = yield* demo(cwd, "--max-turns", "1")
         assert.equal(rounds.code, 4)
         assert.match(rounds.err, /--max-turns/)
-        const call = { call: "write_file", id: "toolu_1", input: { file_path: "/a.txt", content: "x" } }
+        const call = { call: "write_file", id: "toolu_1", input: { file_path: "a.txt", content: "x" } }
         const { url } = yield* serve(stream(answer([call])), stream(answer([call])), say("Written."))
         const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test" }
         const waits = yield* run(cwd, ["run", "Write it"], env)

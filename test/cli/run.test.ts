@@ -20,7 +20,7 @@ const world = Effect.fnUntraced(function* (...replies: ReadonlyArray<Reply>) {
   return { cwd, requests, run: (args: ReadonlyArray<string>, stdin = "") => program.run(cwd, args, env, stdin) }
 })
 
-const looking = stream(answer([{ call: "ls", id: "toolu_1", input: { path: "/" } }]))
+const looking = stream(answer([{ call: "ls", id: "toolu_1", input: {} }]))
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 const licence = JSON.stringify({
   type: "object",

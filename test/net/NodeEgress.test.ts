@@ -64,7 +64,7 @@ describe("egress", () => {
           assert.match(yield* run(`'http://10.0.0.1/'`), /502 10\.0\.0\.1 is an address of this machine/)
           assert.match(yield* run(`'not-an-address'`), /400 write the whole address/)
           assert.strictEqual(other.seen.length, 0)
-        }).pipe(Effect.provide(LocalShell.layer({ root, env })))
+        }).pipe(Effect.provide(LocalShell.layer({ root, env: { set: env } })))
       }).pipe(Effect.provide(web))
     })
   )

@@ -28,7 +28,12 @@ export const fileToolsMake =
 
 export const filesystemBackendMake = "root:s;ripgrep?:bs;maxFileSize?:n"
 
-export const localShellMake = "env?:<s>;shell?:s;outputLimit?:n;root:s;ripgrep?:bs;maxFileSize?:n"
+export const hostFilesMake = "cwd:s;folders?:a~effect/Effect~;scratch?:s;advise?:f;ripgrep?:bs;maxFileSize?:n"
+
+export const hostShellMake =
+  "ripgrep?:bs;maxFileSize?:n;cwd:s;folders?:a~effect/Effect~;scratch?:s;advise?:f;env?:o;shell?:s;outputLimit?:n"
+
+export const localShellMake = "root:s;ripgrep?:bs;maxFileSize?:n;env?:o;shell?:s;outputLimit?:n"
 
 export const memoryBackendMake = "files?:<os>;maxFileSize?:n"
 

@@ -52,6 +52,7 @@ import { sizeRules, transferRules } from "./internal/backend/checkTransfers.ts"
 import { treeRules } from "./internal/backend/checkTrees.ts"
 import { writeRules } from "./internal/backend/checkWrites.ts"
 import type { Rules } from "./internal/backend/common.ts"
+import { inWorkingFolder } from "./internal/backend/rooted.ts"
 import type { Abilities } from "./internal/backend/subject.ts"
 
 export type { Absent, Check } from "./internal/assert.ts"
@@ -88,7 +89,7 @@ const makeChecks = <A, S, E, R>(
     makeCheck(name, ability, (able) => Effect.provide(Effect.scoped(body(able)), Layer.fresh(layer)))
   )
 
-/** Lists the checks of a backend. */
+/** Lists the checks of a backend. One that names its working folder (`paths`) is checked there. */
 export const suite = <H = never, E = never, R = never>(
   subject: Subject<H, E, R>
 ): ReadonlyArray<BackendCheck<E, R>> => {
@@ -98,7 +99,9 @@ export const suite = <H = never, E = never, R = never>(
   ): ReadonlyArray<BackendCheck<E, R>> =>
     makeChecks<A, Backend | H, E, R>(
       ability,
-      rules.map(([name, body]) => [name, (able) => Backend.use((backend) => body(backend, able))] as const),
+      rules.map(
+        ([name, body]) => [name, (able) => Backend.use((backend) => body(inWorkingFolder(backend), able))] as const
+      ),
       subject.layer
     )
   return [

@@ -31,7 +31,8 @@ const opened = Effect.gen(function* () {
 /** A folder as a system without /proc opens it. */
 const makeByPath = Effect.fnUntraced(function* (root: string) {
   const jail = yield* Effect.orDie(Effect.mapError(Jail.make(root), () => new Error("no root")))
-  return yield* inJail({ ...jail, byDescriptor: false }, { root, ripgrep: false })
+  const byPath = { ...jail, byDescriptor: false }
+  return yield* inJail(byPath, byPath, { ripgrep: false })
 })
 
 const openedByPath = Effect.gen(function* () {

@@ -69,7 +69,7 @@ describe("execute", () => {
       const { sandbox } = yield* Effect.acquireRelease(
         now(() => void (process.env["SECRET_KEY"] = "s3cret")),
         () => now(() => void delete process.env["SECRET_KEY"])
-      ).pipe(Effect.andThen(opened({ env: { LAYER: "l", BOTH: "l" } })))
+      ).pipe(Effect.andThen(opened({ env: { set: { LAYER: "l", BOTH: "l" } } })))
       const { output } = yield* sandbox.execute("env", { env: { CALL: "c", BOTH: "c" } })
       const variables = new Map(
         output

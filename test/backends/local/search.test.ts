@@ -523,7 +523,7 @@ describe("glob", () => {
       Effect.gen(function* () {
         const { quick, root } = yield* both
         const jail = yield* Effect.orDie(Effect.mapError(Jail.make(root), () => new Error("no root")))
-        const walker = CustomBackend.make(Folder.primitives(jail, 1_000_000))
+        const walker = CustomBackend.make(Folder.primitives(jail, 1_000_000, jail))
         yield* Effect.promise(() =>
           fc.assert(
             fc.asyncProperty(

@@ -475,6 +475,6 @@ it.live("filters of the person's own settings run, unasked: in a worktree and in
       assert.strictEqual(asked.length, 1)
       assert.strictEqual(git(root, "cat-file", "-p", "w:one.big"), "TEXT")
       assert.strictEqual(git(root, "cat-file", "-p", "HEAD:two.big"), "TEXT")
-    }).pipe(Effect.provide(LocalShell.layer({ root, env: { GIT_CONFIG_GLOBAL: join(root, ".git/home") } })))
+    }).pipe(Effect.provide(LocalShell.layer({ root, env: { set: { GIT_CONFIG_GLOBAL: join(root, ".git/home") } } })))
   )
 )

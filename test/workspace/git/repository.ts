@@ -34,11 +34,13 @@ export const inRepository = <A, E>(
           LocalShell.layer({
             root,
             env: {
-              GIT_CONFIG_GLOBAL: "/dev/null",
-              GIT_AUTHOR_NAME: "Ada",
-              GIT_AUTHOR_EMAIL: "ada@a.b",
-              GIT_COMMITTER_NAME: "Ada",
-              GIT_COMMITTER_EMAIL: "ada@a.b"
+              set: {
+                GIT_CONFIG_GLOBAL: "/dev/null",
+                GIT_AUTHOR_NAME: "Ada",
+                GIT_AUTHOR_EMAIL: "ada@a.b",
+                GIT_COMMITTER_NAME: "Ada",
+                GIT_COMMITTER_EMAIL: "ada@a.b"
+              }
             }
           })
         )

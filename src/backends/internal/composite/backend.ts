@@ -182,6 +182,7 @@ export const backendOf = (routes: Routes): Backend.Service => {
       ),
     realPaths: routes.parts.some(({ backend }) => backend.realPaths !== undefined) ? realPaths : undefined,
     permit: routes.parts.some(({ backend }) => backend.permit !== undefined) ? permitOf(routes) : undefined,
+    paths: routes.fallback.backend.paths,
     onHost: routes.parts.some(({ backend }) => backend.onHost === true)
   }
 }

@@ -29,38 +29,41 @@ export const everywhere = <Q extends { readonly path?: string | undefined }, A e
   merge: (results: ReadonlyArray<A>) => A,
   spanOf: (from: Place, to: Place) => Result.Result<Span<Q> | undefined, BackendError.Reason>
 ): Failing<A> =>
-  Effect.flatMap(Effect.fromResult(locate(routes, operation, query.path ?? "/")), (place) => {
-    const inPlace = { ...query, path: place.inner }
-    const below = routes.below(place.path)
-    if (below.length === 0) {
-      return Effect.map(told(place)(one(place.part.backend, inPlace)), (result) => restore(place.part, result))
+  Effect.flatMap(
+    Effect.fromResult(locate(routes, operation, query.path ?? Path.workingFolder(routes.fallback.backend.paths))),
+    (place) => {
+      const inPlace = { ...query, path: place.inner }
+      const below = routes.below(place.path)
+      if (below.length === 0) {
+        return Effect.map(told(place)(one(place.part.backend, inPlace)), (result) => restore(place.part, result))
+      }
+      const spans: Array<Span<Q>> = [{ place, query: inPlace, wanted: () => true }]
+      for (const part of below) {
+        const span = spanOf(place, { given: part.mount, path: part.mount, part, inner: "/" })
+        if (Result.isFailure(span)) return Effect.fail(BackendError.make(operation, place.given, span.failure))
+        if (span.success !== undefined) spans.push(span.success)
+      }
+      const results = Effect.forEach(
+        spans,
+        (span) => {
+          const { part } = span.place
+          const counts = (path: string) => {
+            const outer = toOuter(part, path)
+            return isSeen(routes, part, outer) && span.wanted(outer)
+          }
+          const searching = some(part.backend, span.query, (paths) => Effect.succeed(new Set(paths.filter(counts))))
+          return searching.pipe(
+            span.place === place ? orNothing(place, nothing) : (effect) => effect,
+            told(span.place),
+            Effect.map((result) => restore(part, result)),
+            Effect.result
+          )
+        },
+        { concurrency: "unbounded" }
+      )
+      return Effect.flatMap(results, (all) => Effect.map(Effect.fromResult(Result.all(all)), merge))
     }
-    const spans: Array<Span<Q>> = [{ place, query: inPlace, wanted: () => true }]
-    for (const part of below) {
-      const span = spanOf(place, { given: part.mount, path: part.mount, part, inner: "/" })
-      if (Result.isFailure(span)) return Effect.fail(BackendError.make(operation, place.given, span.failure))
-      if (span.success !== undefined) spans.push(span.success)
-    }
-    const results = Effect.forEach(
-      spans,
-      (span) => {
-        const { part } = span.place
-        const counts = (path: string) => {
-          const outer = toOuter(part, path)
-          return isSeen(routes, part, outer) && span.wanted(outer)
-        }
-        const searching = some(part.backend, span.query, (paths) => Effect.succeed(new Set(paths.filter(counts))))
-        return searching.pipe(
-          span.place === place ? orNothing(place, nothing) : (effect) => effect,
-          told(span.place),
-          Effect.map((result) => restore(part, result)),
-          Effect.result
-        )
-      },
-      { concurrency: "unbounded" }
-    )
-    return Effect.flatMap(results, (all) => Effect.map(Effect.fromResult(Result.all(all)), merge))
-  })
+  )
 
 /** Makes the query by which a search looks into a mounted backend for the files that a glob of the whole path means. */
 export const spanning =

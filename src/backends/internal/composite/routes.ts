@@ -84,7 +84,7 @@ export const locate = (
   operation: string,
   given: string
 ): Result.Result<Place, BackendError.BackendError> =>
-  Result.map(Path.normalize(operation, given), (path) => {
+  Result.map(Path.resolve(operation, given, routes.fallback.backend.paths), (path) => {
     const part = routes.ownerOf(path)
     return { given, path, part, inner: toInner(part, path) }
   })

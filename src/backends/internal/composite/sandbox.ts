@@ -42,7 +42,7 @@ export const sandboxOf = (sandbox: Sandbox.Service, routes: Routes): Sandbox.Ser
     executeStream: (command, options) =>
       Stream.unwrap(Effect.map(inSandbox(options), (inside) => sandbox.executeStream(command, inside))),
     reaches: (path) => {
-      const normal = Path.normalize("reaches", path)
+      const normal = Path.resolve("reaches", path, sandbox.paths)
       if (Result.isFailure(normal)) return true
       const owner = routes.ownerOf(normal.success)
       return (

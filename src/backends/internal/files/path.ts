@@ -2,9 +2,10 @@
  * The path rules of all backends: valid paths, their normal form and their order.
  *
  * Normal paths are absolute, without empty or `.` segments and without a trailing `/`; the root is `/`. All
- * functions but {@link normalize} take normal paths.
+ * functions but {@link normalize} and {@link resolve} take normal paths.
  */
 import * as Result from "effect/Result"
+import type { Paths } from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import { cut } from "../../../support/text/text.ts"
 import { utf8Length } from "../text/utf8.ts"
@@ -44,6 +45,47 @@ export const normalize = (operation: string, path: string): Result.Result<string
   const normal = `/${segments.join("/")}`
   return utf8Length(normal) > maxPathBytes ? invalid(`it is longer than ${maxPathBytes} bytes`) : Result.succeed(normal)
 }
+
+const fileAddress = "file:///"
+
+/** Decodes the path of an address, as stack traces print it. A malformed one stays a text. */
+const fromAddress = (address: string): string =>
+  Result.getOrElse(
+    Result.try(() => decodeURIComponent(address.slice(fileAddress.length - 1))),
+    () => address
+  )
+
+/** A path from the root: relative ones count from the working folder, `~` is the home, `..` is folded by names. */
+const absolute = ({ cwd, home }: Paths, given: string): string => {
+  const path = given.startsWith(fileAddress) ? fromAddress(given) : given
+  const whole = path.startsWith("/")
+    ? path
+    : path === "~" || path.startsWith("~/")
+      ? `${home}${path.slice(1)}`
+      : `${cwd}/${path}`
+  const names: Array<string> = []
+  for (const name of whole.split("/")) {
+    if (name === "..") names.pop()
+    else if (name !== "" && name !== ".") names.push(name)
+  }
+  return `/${names.join("/")}`
+}
+
+/** {@link normalize}, in a backend that says how paths are written. The error names the path as it was given. */
+export const resolve = (
+  operation: string,
+  given: string,
+  paths: Paths | undefined
+): Result.Result<string, BackendError.BackendError> =>
+  // As a shell reads it, `~name` is the home of somebody else.
+  paths === undefined || given.length > 2 * maxPathBytes || problemOf(given) !== undefined || /^~[^/]/.test(given)
+    ? normalize(operation, given)
+    : Result.mapError(normalize(operation, absolute(paths, given)), (error) =>
+        BackendError.at(error, operation, cut(given, maxPathBytes))
+      )
+
+/** The folder that relative paths count from. */
+export const workingFolder = (paths: Paths | undefined): string => paths?.cwd ?? "/"
 
 /** Splits a path into names. The root has none. */
 export const segments = (path: string): ReadonlyArray<string> => (path === "/" ? [] : path.slice(1).split("/"))

@@ -10,6 +10,7 @@ import type { Executed, ExecuteEvent, ExecuteOptions } from "../../../core/Sandb
 import * as Path from "../files/path.ts"
 import { refusalOf } from "../sandboxes/commandLine.ts"
 import * as Command from "./command.ts"
+import type { Variables } from "./environment.ts"
 import { fault, on } from "./failure.ts"
 import * as Jail from "./jail.ts"
 import * as Output from "./output.ts"
@@ -18,7 +19,7 @@ import * as Output from "./output.ts"
 export interface Shell {
   readonly jail: Jail.Jail
   readonly path: string
-  readonly env: { readonly [name: string]: string }
+  readonly variables: Variables
   readonly outputLimit: number
   readonly leftovers: Scope.Scope
 }
@@ -43,6 +44,38 @@ interface Session {
   readonly left: Effect.Effect<{ readonly left?: ReadonlyArray<string> }>
 }
 
+/** More of an output is not looked at for names. */
+const lookedAt = 1_000_000
+
+/** Finds hidden variables in a command and its output, and says so if the command fails. */
+const makeMissing = (
+  hidden: ReadonlyArray<string>,
+  command: string,
+  own: ExecuteOptions["env"]
+): { readonly add: (text: string) => void; readonly end: (exitCode: number) => ReadonlyArray<Output.Piece> } => {
+  const left = hidden.filter((name) => /^\w+$/.test(name) && own?.[name] === undefined)
+  const words = new RegExp(`(?<!\\w)(?:${left.join("|")})(?!\\w)`, "g")
+  const named = new Set<string>(left.length === 0 ? [] : command.match(words))
+  let looked = 0
+  let tail = ""
+  return {
+    add: (text) => {
+      if (left.length === 0 || looked > lookedAt) return
+      looked += text.length
+      const part = tail + text
+      for (const name of part.match(words) ?? []) named.add(name)
+      tail = part.slice(-80)
+    },
+    end: (exitCode) => {
+      if (exitCode === 0 || named.size === 0) return []
+      const names = [...named].toSorted().slice(0, 5).join(", ")
+      named.clear()
+      const text = `\n[not passed on to commands: ${names}; it looks like a secret. The user can let it through: shell.env.show]\n`
+      return [{ channel: "stderr", text }]
+    }
+  }
+}
+
 const folderOf = Effect.fnUntraced(function* (jail: Jail.Jail, cwd: string) {
   const { names, stats } = yield* Jail.locate(jail, Path.segments(cwd), true)
   if (stats === undefined) return yield* Effect.fail(fault({ _tag: "NotFound" }))
@@ -61,7 +94,8 @@ const open = Effect.fnUntraced(function* (
   const refusal = refusalOf(given, command, options?.env)
   if (refusal !== undefined) return yield* Effect.fail(refusal)
   const timeout = Duration.max(Duration.fromInputUnsafe(options?.timeout ?? defaultTimeout), Duration.zero)
-  const env = { ...shell.env, ...options?.env }
+  const env = { ...shell.variables.env, ...options?.env }
+  const missing = makeMissing(shell.variables.hidden, command, options?.env)
   const scope = yield* Effect.scope
   const names = yield* on(operation, given, folderOf(shell.jail, cwd))
   const running = yield* on(
@@ -90,8 +124,11 @@ const open = Effect.fnUntraced(function* (
     Effect.forkScoped
   )
   const take = Effect.map(running.take, (chunks) => {
-    const pieces = chunks === undefined ? decoder.end() : decoder.add(chunks)
-    for (const { text } of pieces) last.add(text)
+    const pieces = chunks === undefined ? [...decoder.end(), ...missing.end(running.exitCode())] : decoder.add(chunks)
+    for (const { text } of pieces) {
+      last.add(text)
+      missing.add(text)
+    }
     return chunks === undefined && pieces.length === 0 ? undefined : pieces
   })
   const left = Effect.map(running.left, (names) => (names.length === 0 ? {} : { left: names }))

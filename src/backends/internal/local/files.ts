@@ -47,11 +47,15 @@ const removeAll = (jail: Jail.Jail, source: Source, path: string): Effect.Effect
     true
   )
 
-/** The service in a root. */
-export const inJail = (jail: Jail.Jail, options: Options): Effect.Effect<Backend.Service, BackendError> =>
+/** The service in a root. Changes are made in `changed`, which is the same root with the same or fewer folders. */
+export const inJail = (
+  jail: Jail.Jail,
+  changed: Jail.Jail,
+  options: Omit<Options, "root">
+): Effect.Effect<Backend.Service, BackendError> =>
   Effect.gen(function* () {
     const maxFileSize = options.maxFileSize ?? defaultMaxFileSize
-    const primitives = Folder.primitives(jail, maxFileSize)
+    const primitives = Folder.primitives(jail, maxFileSize, changed)
     const ripgrep = yield* on("open", options.ripgrep || "rg", Ripgrep.find(jail, options.ripgrep))
     const searched: Search.Searched = { jail, primitives, maxFileSize, ripgrep }
     const locks = Locks.make(jail)
@@ -60,24 +64,29 @@ export const inJail = (jail: Jail.Jail, options: Options): Effect.Effect<Backend
     return asking(jail, {
       ...derived,
       onHost: true,
-      delete: (path, how) => (how?.recursive === true ? removeAll(jail, source, path) : derived.delete(path, how)),
+      delete: (path, how) => (how?.recursive === true ? removeAll(changed, source, path) : derived.delete(path, how)),
       grep: Search.grep(searched),
       glob: Search.glob(searched)
     })
   })
 
+/** Fails on Windows. */
+export const checkSystem = (root: string): Effect.Effect<void, BackendError> => {
+  const detail = "the root can't be guarded on Windows; run this in WSL"
+  return process.platform === "win32"
+    ? Effect.fail(makeError("open", root, { _tag: "Unsupported" }, { detail }))
+    : Effect.void
+}
+
 /** Opens the root. */
 export const make = (options: Options): Effect.Effect<Files, BackendError> =>
   Effect.gen(function* () {
-    if (process.platform === "win32") {
-      const detail = "the root can't be guarded on Windows; run this in WSL"
-      return yield* Effect.fail(makeError("open", options.root, { _tag: "Unsupported" }, { detail }))
-    }
+    yield* checkSystem(options.root)
     const opened = Effect.mapError(Jail.make(options.root), (failed) =>
       failed.reason._tag === "NotFound"
         ? { ...failed, detail: "make this folder first; only what is in it is made" }
         : failed
     )
     const jail = yield* on("open", options.root, opened)
-    return { jail, service: yield* inJail(jail, options) }
+    return { jail, service: yield* inJail(jail, jail, options) }
   })

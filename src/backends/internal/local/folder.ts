@@ -264,8 +264,8 @@ const rename = Effect.fnUntraced(function* (jail: Jail.Jail, from: ReadonlyArray
   return yield* Protected.changing(jail, [source.names, [...target.names, ...target.missing]], moving)
 })
 
-/** The primitives. `maxFileSize` bounds a single read, in bytes. */
-export const primitives = (jail: Jail.Jail, maxFileSize: number): Primitives => {
+/** The primitives. `maxFileSize` bounds a single read, in bytes. Changes are made in `changed`. */
+export const primitives = (jail: Jail.Jail, maxFileSize: number, changed: Jail.Jail): Primitives => {
   const names = Path.segments
   return {
     stat: (path) => on("stat", path, stat(jail, names(path))),
@@ -277,12 +277,12 @@ export const primitives = (jail: Jail.Jail, maxFileSize: number): Primitives => 
         "write",
         path,
         Effect.suspend(() =>
-          write(jail, names(path), typeof content === "string" ? encoder.encode(content) : content, create)
+          write(changed, names(path), typeof content === "string" ? encoder.encode(content) : content, create)
         )
       ),
-    remove: (path) => on("delete", path, remove(jail, names(path))),
-    rename: (from, to) => on("move", from, rename(jail, names(from), names(to))),
-    renameDirectory: (from, to) => on("move", from, rename(jail, names(from), names(to))),
+    remove: (path) => on("delete", path, remove(changed, names(path))),
+    rename: (from, to) => on("move", from, rename(changed, names(from), names(to))),
+    renameDirectory: (from, to) => on("move", from, rename(changed, names(from), names(to))),
     resolve: (path) =>
       on(
         "resolve",

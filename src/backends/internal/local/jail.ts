@@ -14,14 +14,23 @@ import type * as Scope from "effect/Scope"
 import { type Fault, fault, outside, special } from "./failure.ts"
 import * as System from "./system.ts"
 
+/** The folders of a root that may be entered. The answers may change while the jail is used. */
+export interface Bounds {
+  /** Tells whether a real path is in one of the folders. */
+  readonly has: (real: string) => boolean
+  /** Tells whether a path leads down to one of the folders, by its real path or by another name. */
+  readonly leads: (path: string) => boolean
+}
+
 /**
  * `root` is a real path without a trailing `/`. `alias` is the root as configured; absolute links may use it too.
- * `byDescriptor` tells whether `/proc/self/fd` exists.
+ * `byDescriptor` tells whether `/proc/self/fd` exists. Without `bounds`, all of the root may be entered.
  */
 export interface Jail {
   readonly root: string
   readonly alias: string
   readonly byDescriptor: boolean
+  readonly bounds?: Bounds | undefined
 }
 
 /** A resolved path: names of real folders below the root and the entry there, or the names that are missing. */
@@ -60,12 +69,24 @@ export const folderOnly = pathOnly | NodeFs.constants.O_DIRECTORY | NodeFs.const
 const splitNames = (path: string): ReadonlyArray<string> =>
   path.split("/").filter((name) => name !== "" && name !== ".")
 
-/** Tells whether a real path is in the root. */
-export const isInside = (jail: Jail, real: string): boolean => real === jail.root || real.startsWith(`${jail.root}/`)
+/** Tells whether a real path is in the root, and in one of its folders. */
+export const isInside = (jail: Jail, real: string): boolean =>
+  (real === jail.root || real.startsWith(`${jail.root}/`)) && jail.bounds?.has(real) !== false
+
+/** Tells whether it may be looked whether a path is a link. */
+const mayLook = (jail: Jail, path: string): boolean =>
+  jail.bounds === undefined || jail.bounds.has(path) || jail.bounds.leads(path)
 
 /** The real path of names below the root. */
 export const realPath = (jail: Jail, names: ReadonlyArray<string>): string =>
   names.length === 0 ? jail.root || "/" : `${jail.root}/${names.join("/")}`
+
+/** Tells whether the system names open files by their descriptors. */
+const hasDescriptors = Effect.isSuccess(System.stat("/proc/self/fd"))
+
+/** Opens the whole machine, of which only some folders may be entered. */
+export const within = (bounds: Bounds): Effect.Effect<Jail> =>
+  Effect.map(hasDescriptors, (byDescriptor) => ({ root: "", alias: "", byDescriptor, bounds }))
 
 /** Opens a root. Fails if it is not a folder. */
 export const make = Effect.fnUntraced(function* (folder: string): Effect.fn.Return<Jail, Fault> {
@@ -73,7 +94,7 @@ export const make = Effect.fnUntraced(function* (folder: string): Effect.fn.Retu
   const root = yield* System.realpath(alias)
   const stats = yield* System.stat(root)
   if (!stats.isDirectory()) return yield* Effect.fail(fault({ _tag: "NotDirectory" }))
-  const byDescriptor = yield* Effect.isSuccess(System.stat("/proc/self/fd"))
+  const byDescriptor = yield* hasDescriptors
   const bare = (path: string) => (path === "/" ? "" : path)
   return { root: bare(root), alias: bare(alias), byDescriptor }
 })
@@ -94,7 +115,9 @@ const deep = 16
 /** Looks up a path without links in a folder. */
 const locatePlain = (jail: Jail, path: ReadonlyArray<string>): Place | undefined => {
   if (!jail.byDescriptor || path.length <= deep || path.includes("..")) return undefined
-  const found = holdNow(realPath(jail, path.slice(0, -1)), (self) => System.lstatNow(`${self}/${path.at(-1) ?? ""}`))
+  const folder = realPath(jail, path.slice(0, -1))
+  if (!isInside(jail, folder)) return undefined
+  const found = holdNow(folder, (self) => System.lstatNow(`${self}/${path.at(-1) ?? ""}`))
   return found === undefined || found.isSymbolicLink() ? undefined : { names: path, stats: found, missing: [] }
 }
 
@@ -128,12 +151,16 @@ export const locate = Effect.fnUntraced(function* (
       continue
     }
     const names = current.slice(base.length)
+    const real = realPath(jail, [...names, name])
+    if (!mayLook(jail, real)) return yield* Effect.fail(outside)
     const found = yield* Effect.catchIf(
-      System.lstat(realPath(jail, [...names, name])),
+      System.lstat(real),
       (failed) => failed.reason._tag === "NotFound",
       () => Effect.undefined
     )
     if (found === undefined) {
+      // A folder that may be entered, or the way to it, is gone.
+      if (!isInside(jail, realPath(jail, names))) return yield* Effect.fail(fault({ _tag: "NotFound" }))
       const missing = [name, ...pending.toReversed()]
       if (missing.includes("..")) return yield* Effect.fail(fault({ _tag: "NotFound" }))
       return { names, stats: undefined, missing }
@@ -146,7 +173,7 @@ export const locate = Effect.fnUntraced(function* (
     last = undefined
     links++
     if (links > maxLinks) return yield* Effect.fail(outside)
-    const target = yield* System.readlink(realPath(jail, [...names, name]))
+    const target = yield* System.readlink(real)
     if (target.startsWith("/")) {
       const aliased = target === jail.alias || target.startsWith(`${jail.alias}/`)
       current = aliased ? [...base] : []
@@ -155,6 +182,7 @@ export const locate = Effect.fnUntraced(function* (
   }
   if (current.length < base.length) return yield* Effect.fail(outside)
   const names = current.slice(base.length)
+  if (!isInside(jail, realPath(jail, names))) return yield* Effect.fail(outside)
   return { names, stats: last ?? (yield* System.lstat(realPath(jail, names))), missing: [] }
 })
 

@@ -47,6 +47,7 @@ const rulesAbove = Effect.fnUntraced(function* (jail: Jail.Jail, names: Readonly
   let rules = Ignore.none
   for (let depth = 0; depth < names.length; depth++) {
     const above = names.slice(0, depth)
+    if (!Jail.isInside(jail, Jail.realPath(jail, above))) continue
     rules = yield* Jail.holding(jail, above, (held) => extend(held, `/${above.join("/")}`, rules))
   }
   return rules

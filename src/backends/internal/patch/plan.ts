@@ -52,12 +52,15 @@ interface Section {
   readonly to: string | undefined
 }
 
-const sectionOf = (change: Change): Result.Result<Section, BackendError.BackendError> =>
+const sectionOf = (
+  change: Change,
+  paths: Backend.Paths | undefined
+): Result.Result<Section, BackendError.BackendError> =>
   Result.gen(function* () {
-    const path = yield* Path.normalize("patch", change.path)
+    const path = yield* Path.resolve("patch", change.path, paths)
     const to =
       change._tag === "Update" && change.moveTo !== undefined
-        ? yield* Path.normalize("patch", change.moveTo)
+        ? yield* Path.resolve("patch", change.moveTo, paths)
         : undefined
     return { change, path, to: to === path ? undefined : to }
   })
@@ -67,8 +70,11 @@ const all = (sections: ReadonlyArray<Section>): ReadonlyArray<string> => [
 ]
 
 /** The paths that a patch names, normalised. */
-export const pathsOf = (patch: Patch): Result.Result<ReadonlyArray<string>, Failure> =>
-  Result.map(Result.all(patch.changes.map(sectionOf)), all)
+export const pathsOf = (
+  patch: Patch,
+  paths: Backend.Paths | undefined
+): Result.Result<ReadonlyArray<string>, Failure> =>
+  Result.map(Result.all(patch.changes.map((change) => sectionOf(change, paths))), all)
 
 /** The state of a path while the sections are gone over, one after the other. */
 interface State {
@@ -137,7 +143,7 @@ export const plan = Effect.fnUntraced(function* (
   backend: Backend.Service,
   patch: Patch
 ): Effect.fn.Return<ReadonlyArray<Step>, Failure> {
-  const sections = yield* Effect.fromResult(Result.all(patch.changes.map(sectionOf)))
+  const sections = yield* Effect.fromResult(Result.all(patch.changes.map((change) => sectionOf(change, backend.paths))))
   const paths = all(sections)
   const loaded = yield* Effect.forEach(paths, (path) => Effect.result(load(backend, path)), { concurrency: 8 })
   const states = new Map<string, State>()

@@ -8,5 +8,10 @@ import { searchesOf } from "./searches.ts"
 /** Puts rules before the operations on files. */
 export const backendOf = (backend: Backend.Service, rules: Rules): Backend.Service => {
   const guard = Guard.make(backend, rules)
-  return { ...searchesOf(backend, rules, guard), ...changesOf(backend, rules, guard), onHost: backend.onHost }
+  return {
+    ...searchesOf(backend, rules, guard),
+    ...changesOf(backend, rules, guard),
+    paths: backend.paths,
+    onHost: backend.onHost
+  }
 }

@@ -15,9 +15,9 @@ import { transfer } from "./transfer.ts"
 const asking = (action: Action): Operation => ({ name: action.operation, action })
 
 /** The needs of one change of a patch. */
-const needsOf = (change: Backend.PlannedChange): Failing<ReadonlyArray<Need>> =>
+const needsOf = (change: Backend.PlannedChange, paths: Backend.Paths | undefined): Failing<ReadonlyArray<Need>> =>
   Effect.gen(function* () {
-    const normal = (path: string) => Effect.fromResult(Path.normalize("patch", path))
+    const normal = (path: string) => Effect.fromResult(Path.resolve("patch", path, paths))
     const entry = { entry: true }
     if (change.operation !== "move") {
       const path = yield* normal(change.path)
@@ -44,7 +44,7 @@ export const changesOf = (
   const permit = Effect.fnUntraced(function* (
     plan: Backend.Plan
   ): Effect.fn.Return<Backend.Permit, BackendError.BackendError> {
-    const needs = yield* Effect.forEach(plan.changes, needsOf)
+    const needs = yield* Effect.forEach(plan.changes, (change) => needsOf(change, backend.paths))
     const operation = asking({ operation: "patch", plan })
     const accesses = yield* authoriseOne(guard, operation, { needs: needs.flat() }, Effect.succeed)
     const inner = backend.permit === undefined ? undefined : yield* backend.permit(plan)
@@ -58,13 +58,13 @@ export const changesOf = (
   return {
     permit,
     read: (given, window) =>
-      at("read", given, (path) =>
+      at(guard, "read", given, (path) =>
         authoriseOne(guard, asking({ operation: "read", path, window }), { needs: [needOf("read", given, path)] }, () =>
           backend.read(given, window)
         )
       ),
     write: (given, content, options) =>
-      at("write", given, (path) =>
+      at(guard, "write", given, (path) =>
         authoriseOne(
           guard,
           asking({ operation: "write", path, content }),
@@ -74,7 +74,7 @@ export const changesOf = (
         )
       ),
     edit: (given, replacements, options) =>
-      at("edit", given, (path) =>
+      at(guard, "edit", given, (path) =>
         authoriseOne(
           guard,
           asking({ operation: "edit", path, replacements }),
@@ -89,7 +89,7 @@ export const changesOf = (
         )
       ),
     delete: (given, options) =>
-      at("delete", given, (path) =>
+      at(guard, "delete", given, (path) =>
         authoriseOne(
           guard,
           { ...asking({ operation: "delete", path, recursive: options?.recursive === true }), alone: true },
@@ -98,8 +98,8 @@ export const changesOf = (
         )
       ),
     move: (from, to) =>
-      at("move", from, (source) =>
-        at("move", to, (target) =>
+      at(guard, "move", from, (source) =>
+        at(guard, "move", to, (target) =>
           authoriseOne(
             guard,
             { ...asking({ operation: "move", from: source, to: target }), alone: true },

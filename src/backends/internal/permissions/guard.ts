@@ -42,6 +42,7 @@ export interface Pass {
 
 /** Holds rules against a backend. */
 export interface Guard {
+  readonly paths: Backend.Paths | undefined
   /** Runs an operation on its allowed subjects. */
   readonly authorise: <A>(
     operation: Operation,
@@ -79,8 +80,12 @@ export const needOf = (
 ): Need => ({ operation, given, path, ...more })
 
 /** Runs an operation at the normal form of a path. */
-export const at = <A>(operation: string, given: string, run: (path: string) => Failing<A>): Failing<A> =>
-  Effect.flatMap(Effect.fromResult(Path.normalize(operation, given)), run)
+export const at = <A>(
+  { paths }: Guard,
+  operation: string,
+  given: string,
+  run: (path: string) => Failing<A>
+): Failing<A> => Effect.flatMap(Effect.fromResult(Path.resolve(operation, given, paths)), run)
 
 /** Runs an operation on one subject, or fails with the reason of its refusal. */
 export const authoriseOne = <A>(
@@ -255,5 +260,5 @@ export const make = (backend: Backend.Service, rules: Rules): Guard => {
     })
   }
 
-  return { authorise, real }
+  return { paths: backend.paths, authorise, real }
 }

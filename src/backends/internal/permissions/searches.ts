@@ -69,7 +69,7 @@ export const searchesOf = (
   })
 
   const ls = (given: string): Failing<Backend.Listing> =>
-    at("ls", given, (path) =>
+    at(guard, "ls", given, (path) =>
       authoriseOne(guard, { name: "ls" }, search(given, path, "names"), () =>
         Effect.gen(function* () {
           const listing = yield* backend.ls(given)
@@ -90,8 +90,8 @@ export const searchesOf = (
     )
 
   const glob = (query: Backend.GlobQuery): Failing<Backend.Listing> =>
-    at("glob", query.path ?? "/", (path) =>
-      authoriseOne(guard, { name: "glob" }, search(query.path ?? "/", path, "names"), () =>
+    at(guard, "glob", query.path ?? ".", (path) =>
+      authoriseOne(guard, { name: "glob" }, search(query.path ?? ".", path, "names"), () =>
         Search.glob(backend, query, keepVisible("glob", mayBeNamed)).pipe(
           orNothing<Backend.Listing>("glob", path, { entries: [] })
         )
@@ -99,11 +99,11 @@ export const searchesOf = (
     )
 
   const grep = (query: Backend.GrepQuery): Failing<Backend.GrepResult> =>
-    at("grep", query.path ?? "/", (path) =>
+    at(guard, "grep", query.path ?? ".", (path) =>
       authoriseOne(
         guard,
         { name: "grep", action: { operation: "grep", query } },
-        search(query.path ?? "/", path, "contents"),
+        search(query.path ?? ".", path, "contents"),
         (approved) => {
           const mayBeRead = (file: string): boolean => {
             const ruling = decide(rules, "read", file)
@@ -118,7 +118,7 @@ export const searchesOf = (
 
   const realPaths = (paths: ReadonlyArray<string>): Failing<ReadonlyArray<string | undefined>> =>
     Effect.gen(function* () {
-      const normal = paths.map((path) => Result.getOrUndefined(Path.normalize("realPaths", path)))
+      const normal = paths.map((path) => Result.getOrUndefined(Path.resolve("realPaths", path, backend.paths)))
       const named = normal.filter((path) => path !== undefined).filter(mayBePassed)
       const real = yield* guard.real("realPaths", named)
       const targets = new Map(named.map((path, index) => [path, real[index]]))

@@ -17,7 +17,7 @@ export const transfer = <I, A>(
   run: (items: ReadonlyArray<I>) => Effect.Effect<ReadonlyArray<Backend.Transfer<A>>>
 ): Effect.Effect<ReadonlyArray<Backend.Transfer<A>>> => {
   const failed = (path: string, error: BackendError.BackendError): Backend.Transfer<A> => ({ path, ok: false, error })
-  const normal = items.map((item) => Path.normalize(action.operation, pathOf(item)))
+  const normal = items.map((item) => Path.resolve(action.operation, pathOf(item), guard.paths))
   const valid = items.flatMap((item, index) => {
     const path = normal[index]
     return path !== undefined && Result.isSuccess(path) ? [{ item, path: path.success }] : []

@@ -21,7 +21,7 @@ export interface Settings {
   readonly time: Duration.Duration
   readonly output: number
   /** A path of the backend. */
-  readonly folder: string
+  readonly folder: string | undefined
 }
 
 /** The exit code of a process, or the reason why it has none. */
@@ -211,6 +211,10 @@ const adopt = Effect.fnUntraced(function* (folder: string, place: string, sandbo
   return { entries, last }
 })
 
+/** The folder of outputs: among the files that nobody asked for, unless it is given. */
+const folderOf = ({ paths }: SandboxService, { folder }: Settings): string =>
+  folder ?? `${paths?.scratch ?? ""}/.processes`
+
 /** Finds the folder of outputs, as a shell of the sandbox has it. Git and searches ignore the folder. */
 const openFolder = Effect.fnUntraced(function* (sandbox: SandboxService, folder: string) {
   yield* Effect.mapError(sandbox.write(`${folder}/.gitignore`, "*\n"), convertError)
@@ -240,7 +244,7 @@ export const makeTable = Effect.fnUntraced(function* (
   let starting = 0
 
   const placeIn = Effect.fnUntraced(function* (sandbox: SandboxService) {
-    const known = places.get(sandbox) ?? (yield* openFolder(sandbox, settings.folder))
+    const known = places.get(sandbox) ?? (yield* openFolder(sandbox, folderOf(sandbox, settings)))
     places.set(sandbox, known)
     return known
   })
@@ -311,7 +315,7 @@ export const makeTable = Effect.fnUntraced(function* (
       Effect.asVoid
     )
     const fiber = yield* Effect.forkIn(work, scope)
-    const path = `${settings.folder}/${name}`
+    const path = `${folderOf(sandbox, settings)}/${name}`
     const entry: Entry = { id, command, place: `${place}/${name}`, path, sandbox, owner, fiber, end, isTold: false }
     all.set(id, entry)
     prune()
@@ -321,9 +325,10 @@ export const makeTable = Effect.fnUntraced(function* (
   if (kept !== undefined) {
     const place = yield* Effect.option(placeIn(kept))
     const earlier = yield* Effect.option(
-      Effect.flatMap(Effect.fromOption(place), (found) => adopt(settings.folder, found, kept))
+      Effect.flatMap(Effect.fromOption(place), (found) => adopt(folderOf(kept, settings), found, kept))
     )
-    if (Option.isNone(earlier)) yield* Effect.logWarning(`earlier processes in ${settings.folder} can't be found`)
+    if (Option.isNone(earlier))
+      yield* Effect.logWarning(`earlier processes in ${folderOf(kept, settings)} can't be found`)
     else {
       for (const entry of earlier.value.entries) all.set(entry.id, entry)
       asked = earlier.value.last

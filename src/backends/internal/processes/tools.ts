@@ -17,7 +17,7 @@ export const usual: Settings = {
   most: 8,
   time: Duration.hours(4),
   output: 64 * 1024 * 1024,
-  folder: "/.processes"
+  folder: undefined
 }
 
 const runs = Attached.make<Run, Service>()

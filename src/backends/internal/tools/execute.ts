@@ -22,8 +22,8 @@ const tailLength = 20_000
 /** The most of an output that is kept in a file, in characters: its beginning. */
 const wholeLength = 8_000_000
 
-/** The folder of outputs that are too long to show. */
-const folder = "/large_results"
+/** The folder of outputs that are too long to show, in the one for such files. */
+const folder = "large_results"
 
 /** The interval at which a running command reports its last lines, and how many of them. */
 const progressEvery = "500 millis"
@@ -94,7 +94,7 @@ const keep = Effect.fnUntraced(function* (sandbox: Sandbox.Service, transcript: 
   if (transcript.shown().left === 0) return undefined
   const text = transcript.whole().toWellFormed()
   const hash = yield* sha256(new TextEncoder().encode(text))
-  const path = `${folder}/${hash.slice(0, 32)}.txt`
+  const path = `${sandbox.paths?.scratch ?? ""}/${folder}/${hash.slice(0, 32)}.txt`
   return yield* sandbox.write(path, text).pipe(
     Effect.as(path),
     Effect.orElseSucceed(() => undefined)
@@ -208,7 +208,7 @@ const textOf = (command: unknown): string => (typeof command === "string" ? comm
 
 export const execute = (kit: Kit, limits: ExecuteLimits): Tool.Tool<Sandbox.Sandbox | ToolContext> => {
   const description = [
-    "Runs a command line in a POSIX shell, at the root of the files, and gives its output (stdout and stderr together) and its exit code.",
+    "Runs a command line in a POSIX shell, in the working directory, and gives its output (stdout and stderr together) and its exit code.",
     "It has no input, so it must not ask for any. Each command has a shell of its own: what one sets, the next does not have.",
     `Of more than ${headLength + tailLength} characters of output the middle is left out, and all of it is in a file.`,
     `It is stopped after ${inSeconds(Duration.toSeconds(limits.timeout))}, or after timeout.`

@@ -39,12 +39,13 @@ export const ls = (kit: Kit): Tool.Tool<Backend.Backend> =>
     ].join(" "),
     parameters: {
       path: Schema.optionalKey(
-        Schema.String.annotate({ description: "The path of the directory; the root if left out" })
+        Schema.String.annotate({ description: "The path of the directory; the working directory if left out" })
       )
     },
     annotations: { readOnly: true, idempotent: true, aliases: ["Read"] },
-    execute: Effect.fnUntraced(function* ({ path = "/" }) {
+    execute: Effect.fnUntraced(function* (given) {
       const backend = yield* Backend.Backend
+      const path = given.path ?? Path.workingFolder(backend.paths)
       const listing = yield* backend.ls(path)
       return ToolOutput.make(renderListing(listing), { details: listingDetails(path, listing) })
     }, kit.tell)
@@ -129,7 +130,7 @@ export const readFile = (kit: Kit): Tool.Tool<Backend.Backend | ToolContext> => 
   return Tool.make("read_file", {
     description: [
       `Reads a file: a text with the number of each line before it and a tab, at most ${defaultLimit} lines and ${maxCharacters} characters at once.`,
-      "What was left out is makeNotice, and with which offset (and column) to go on.",
+      "What was left out is told, and with which offset (and column) to go on.",
       `Lines of more than ${maxRowLength} characters go on in rows N.1, N.2 and so on.`,
       ...(documents.length === 0
         ? []
@@ -144,7 +145,7 @@ export const readFile = (kit: Kit): Tool.Tool<Backend.Backend | ToolContext> => 
     execute: Effect.fnUntraced(function* (given: typeof Given.Type) {
       const { column, file_path, limit, offset, page = 1, raw } = given
       const backend = yield* Backend.Backend
-      const path = yield* Effect.fromResult(Path.normalize("read", file_path))
+      const path = yield* Effect.fromResult(Path.resolve("read", file_path, backend.paths))
       return yield* hold(
         [path],
         Effect.fnUntraced(function* (seen) {

@@ -6,6 +6,7 @@ import type { Json } from "../../../core/Json.ts"
 import * as Tool from "../../../core/Tool.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
 import { defined } from "../../../support/json/defined.ts"
+import * as Path from "../files/path.ts"
 import { defaultLimit, maxContext } from "../search/search.ts"
 import { maxCharacters, renderGlob, renderGrep } from "../text/render.ts"
 import type { Kit } from "./kit.ts"
@@ -37,14 +38,15 @@ export const glob = (kit: Kit): Tool.Tool<Backend.Backend> =>
     parameters: {
       pattern: Schema.String.annotate({ description: "The pattern" }),
       path: Schema.optionalKey(
-        Schema.String.annotate({ description: "The directory to look in; the root if left out" })
+        Schema.String.annotate({ description: "The directory to look in; the working directory if left out" })
       ),
       max_count: maxCountParameter,
       include_ignored: ignored
     },
     annotations: { readOnly: true, idempotent: true },
-    execute: Effect.fnUntraced(function* ({ include_ignored, max_count, path = "/", pattern }) {
+    execute: Effect.fnUntraced(function* ({ include_ignored, max_count, path: given, pattern }) {
       const backend = yield* Backend.Backend
+      const path = given ?? Path.workingFolder(backend.paths)
       const listing = yield* backend.glob({
         pattern,
         path,
@@ -77,7 +79,9 @@ export const grep = (kit: Kit): Tool.Tool<Backend.Backend> =>
     parameters: {
       pattern: Schema.String.annotate({ description: "The text, or with regex the regular expression" }),
       path: Schema.optionalKey(
-        Schema.String.annotate({ description: "The directory to look in, or a file; the root if left out" })
+        Schema.String.annotate({
+          description: "The directory to look in, or a file; the working directory if left out"
+        })
       ),
       glob: Schema.optionalKey(
         Schema.String.annotate({
@@ -109,7 +113,7 @@ export const grep = (kit: Kit): Tool.Tool<Backend.Backend> =>
       const backend = yield* Backend.Backend
       const query: Backend.GrepQuery = {
         pattern: args.pattern,
-        path: args.path ?? "/",
+        path: args.path ?? Path.workingFolder(backend.paths),
         mode: modes[args.output_mode ?? "files_with_matches"],
         regex: args.regex === true,
         ignoreCase: args.ignore_case === true,

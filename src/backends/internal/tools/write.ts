@@ -14,7 +14,8 @@ import { filePath, maxDetails, showPath } from "./text.ts"
 
 type FileTool = Tool.Tool<Backend.Backend | ToolContext>
 
-const normalize = (operation: string, path: string) => Effect.fromResult(Path.normalize(operation, path))
+const resolve = (operation: string, path: string, { paths }: Backend.Service) =>
+  Effect.fromResult(Path.resolve(operation, path, paths))
 
 const mustRead = (kit: Kit, path: string, then: string): ToolError.ToolError =>
   ToolError.make(
@@ -74,7 +75,7 @@ export const writeFile = (kit: Kit): FileTool =>
     annotations: { destructive: true, idempotent: true, editsFiles: true, aliases: ["Write"] },
     execute: Effect.fnUntraced(function* ({ content, file_path }) {
       const backend = yield* Backend.Backend
-      const path = yield* normalize("write", file_path)
+      const path = yield* resolve("write", file_path, backend)
       return yield* hold(
         [path],
         Effect.fnUntraced(function* (seen) {
@@ -144,7 +145,7 @@ export const editFile = (kit: Kit): FileTool =>
     annotations: { destructive: true, editsFiles: true, aliases: ["Edit", "MultiEdit", "NotebookEdit"] },
     execute: Effect.fnUntraced(function* ({ file_path, new_string, old_string, replace_all }) {
       const backend = yield* Backend.Backend
-      const path = yield* normalize("edit", file_path)
+      const path = yield* resolve("edit", file_path, backend)
       return yield* hold(
         [path],
         Effect.fnUntraced(function* (seen) {
@@ -192,7 +193,7 @@ export const deleteFile = (kit: Kit): FileTool =>
     annotations: { destructive: true, idempotent: true },
     execute: Effect.fnUntraced(function* ({ file_path, recursive }) {
       const backend = yield* Backend.Backend
-      const path = yield* normalize("delete", file_path)
+      const path = yield* resolve("delete", file_path, backend)
       return yield* hold(
         [path],
         Effect.fnUntraced(function* () {
@@ -214,7 +215,8 @@ export const moveFile = (kit: Kit): FileTool =>
     annotations: { editsFiles: true },
     execute: Effect.fnUntraced(function* ({ destination, source }) {
       const backend = yield* Backend.Backend
-      const [from, to] = [yield* normalize("move", source), yield* normalize("move", destination)]
+      const from = yield* resolve("move", source, backend)
+      const to = yield* resolve("move", destination, backend)
       return yield* hold(
         [from, to],
         Effect.fnUntraced(function* (seen) {

@@ -3,6 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { Approvals } from "../../../core/Approval.ts"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
+import { shortPath } from "../slash/files.ts"
 import * as Slash from "../slash/table.ts"
 import * as External from "./external.ts"
 import type { Said } from "./options.ts"
@@ -147,7 +148,7 @@ const handleOver = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, { next }
 const completeFile = Effect.fnUntraced(function* <E, R>({ room: { backend, ui } }: Talk<E, R>, text: string) {
   const paths = yield* backend.glob({ pattern: text.includes("/") ? `${text}*` : `*${text}*`, limit: 50 }).pipe(
     Effect.timeout("1 second"),
-    Effect.map(({ entries }) => entries.map(({ path }) => cleanLine(path))),
+    Effect.map(({ entries }) => entries.map(({ path }) => cleanLine(shortPath(backend, path)))),
     Effect.orElseSucceed((): ReadonlyArray<string> => [])
   )
   ui.offer(

@@ -1,4 +1,6 @@
 /** `deepagents config`: each setting and rule with its origin, and which of them decides. */
+import { homedir } from "node:os"
+import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Agent from "../../../core/Agent.ts"
@@ -12,6 +14,7 @@ import { keys, says, type Setting } from "../config/settings.ts"
 import { fail } from "../failure.ts"
 import { print, printJson, table } from "../output.ts"
 import { type Context, openApp } from "../work/app.ts"
+import { ownFolders } from "../work/host.ts"
 
 const originOf = ({ from, where }: Setting): string => from + (where === "" ? "" : ` (${where})`)
 
@@ -86,10 +89,11 @@ export const explain = Effect.fnUntraced(function* (context: Context, name: stri
   const found = yield* readPolicies(policyFiles(places, project))
   const { tools } = Agent.describe(yield* app.agent({ mode: "ask" }))
   const names = tools.map((tool) => tool.name)
-  const policy = yield* compiled(found, tools)
-  if (name.startsWith("/")) {
+  const policy = yield* compiled(found, tools, places, yield* ownFolders(context))
+  if (/^(?:\.{0,2}\/|~\/)/.test(name)) {
+    const path = resolve(places.project, name.replace(/^~/, homedir()))
     const rowOf = (operation: "read" | "write") => {
-      const ruling = policy?.explainPath(operation, name).ruling
+      const ruling = policy?.explainPath(operation, path).ruling
       return ruling === undefined ? [operation, "allow"] : [operation, verbs[ruling._tag], ruling.by]
     }
     return yield* print(...table([rowOf("read"), rowOf("write")]))

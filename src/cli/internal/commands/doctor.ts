@@ -7,8 +7,9 @@ import { chooseModel, modelLayer } from "../config/providers.ts"
 import { serversLayer, tried } from "../config/servers.ts"
 import { fail } from "../failure.ts"
 import { print, printJson, table } from "../output.ts"
-import { type Context, files, openApp, sessions } from "../work/app.ts"
+import { type Context, openApp, sessions } from "../work/app.ts"
 import * as Demo from "../work/demo.ts"
+import { machine } from "../work/host.ts"
 
 const marks = { ok: "✓", warning: "!", failure: "✗" }
 
@@ -23,7 +24,7 @@ export const doctor = Effect.fnUntraced(function* (
   const app = yield* openApp(Result.isSuccess(model) ? context : { ...context, isDemo: true })
   const agent = yield* app.agent({ mode: "ask" })
   const { places, settings } = context
-  const folder = files(context, "doctor")
+  const folder = machine(context, undefined)
   const { problems, servers } = app.servers
   const found = servers.length === 0 ? [] : yield* Effect.provide(tried, serversLayer(places, servers))
   const report = yield* Doctor.check(agent, {
@@ -31,7 +32,7 @@ export const doctor = Effect.fnUntraced(function* (
     model: Result.isFailure(model)
       ? Layer.effectContext(fail("noModel", "no provider has a key: deepagents models login"))
       : context.isDemo
-        ? Demo.layer([])
+        ? Demo.model
         : modelLayer(places, settings, app.model),
     sessions: sessions(places),
     files: folder,

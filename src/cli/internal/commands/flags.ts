@@ -25,6 +25,13 @@ export const shared = {
     Flag.withDescription("The folder to work in; this one by default"),
     Flag.withDefault(".")
   ),
+  addDir: Flag.String("add-dir").pipe(
+    Flag.withMetavar("directory[:write]"),
+    Flag.withDescription(
+      "A folder beside this one that file tools may read, or change (:write); several times for more"
+    ),
+    Flag.atLeast(0)
+  ),
   thinking: Flag.Literals("thinking", ["off", "low", "medium", "high"]).pipe(
     Flag.withDescription("How much the model thinks before it answers"),
     Flag.optional

@@ -7,13 +7,16 @@ import * as Stream from "effect/Stream"
 import * as Skills from "../../../middleware/Skills.ts"
 import { suggestion } from "../../../support/text/near.ts"
 import { oneLine, visible } from "../../../support/text/untrusted.ts"
+import * as Assets from "../assets.ts"
 import * as Agents from "../config/agents.ts"
 import { forgetKey, keepKey } from "../config/credentials.ts"
+import { frozenAt } from "../config/frozen.ts"
 import * as Providers from "../config/providers.ts"
 import { fail, orFail } from "../failure.ts"
 import { canAsk, print, printJson, table, tell } from "../output.ts"
-import { pluginsOf } from "../project/brought.ts"
-import { type Context, files, skillSources } from "../work/app.ts"
+import { pluginsOf, skillsOf } from "../project/brought.ts"
+import { type Context, skillSources } from "../work/app.ts"
+import { machine } from "../work/host.ts"
 
 export const models = Effect.fnUntraced(function* ({ places, settings }: Context, asJson: boolean) {
   const all = yield* Providers.keyed(places)
@@ -118,18 +121,18 @@ export const agent = Effect.fnUntraced(function* (context: Context, name: string
 
 /** Lists the skills of an agent. */
 export const scanned = (context: Context) =>
-  orFail("failed")(Effect.provide(Effect.flatMap(skillSources(context), Skills.scan), files(context, "skills")))
+  orFail("failed")(Effect.provide(Effect.flatMap(skillSources(context), Skills.scan), machine(context, undefined)))
 
 export const skills = Effect.fnUntraced(function* (context: Context, asJson: boolean) {
   const found = yield* scanned(context)
   if (asJson) return yield* printJson(found)
+  const folders = [{ label: "packaged", folder: Assets.skills }, ...(yield* skillsOf(context))]
+  const originOf = (path: string): string =>
+    folders.find(({ folder }) => path.startsWith(`${folder}/`))?.label ??
+    (path.startsWith(`${frozenAt(context.places, context.memory.skills)}/`) ? "memory" : "project")
   yield* print(
     ...table(
-      found.skills.map(({ description, name, path }) => [
-        name,
-        path.startsWith("/.skills/") ? (path.split("/")[2] ?? "") : (path.split("/")[1] ?? ""),
-        oneLine(description).slice(0, 120)
-      ])
+      found.skills.map(({ description, name, path }) => [name, originOf(path), oneLine(description).slice(0, 120)])
     )
   )
   for (const { field, path, problem } of found.problems)

@@ -12,6 +12,7 @@ import { smallFile } from "../project/folders.ts"
 import type { Plugin } from "../project/plugins.ts"
 import { itemsOf, type Project } from "./items.ts"
 import type { Places } from "./places.ts"
+import { onMachine } from "./policies.ts"
 
 export type Origin = "program" | "plugin" | "user" | "project"
 
@@ -50,17 +51,26 @@ const own: ReadonlyArray<AgentFile.AgentFile & { readonly origin: Origin }> = [
   }
 ].map((agent) => ({ ...agent, path: "effect-deepagents", origin: "program" }))
 
+/** Turns the globs of a file's policy, which begin at the project, into globs of the machine. */
+const placeRules = (agent: AgentFile.AgentFile, places: Places): AgentFile.AgentFile => {
+  const { files } = agent.policy ?? {}
+  if (files === undefined) return agent
+  const rules = files.rules.map((rule) => ({ ...rule, paths: rule.paths.map(onMachine(places)) }))
+  return { ...agent, policy: { ...agent.policy, files: { ...files, rules } } }
+}
+
 /** An agent, or what is wrong with its file. */
-const agentIn = (text: string, path: string, origin: Origin) => {
+const agentIn = (text: string, path: string, origin: Origin, places: Places) => {
   const claude = origin === "plugin" || path.includes("/.claude/")
-  return Effect.result(Effect.map(AgentFile.parse(text, { path, claude }), (agent) => ({ ...agent, origin })))
+  const parsed = AgentFile.parse(text, { path, claude })
+  return Effect.result(Effect.map(parsed, (agent) => ({ ...placeRules(agent, places), origin })))
 }
 
 /** The most bytes of a file. */
 const mostBytes = 65_536
 
 /** The agents in a folder of the user or of a plugin. */
-const inFolder = Effect.fnUntraced(function* (folder: string, origin: Origin) {
+const inFolder = Effect.fnUntraced(function* (folder: string, origin: Origin, places: Places) {
   const fs = yield* FileSystem.FileSystem
   const names = yield* Effect.orElseSucceed(fs.readDirectory(folder), (): ReadonlyArray<string> => [])
   const files = names.filter((name) => name.endsWith(".md")).toSorted()
@@ -70,7 +80,7 @@ const inFolder = Effect.fnUntraced(function* (folder: string, origin: Origin) {
     return Effect.flatMap(smallFile(path, mostBytes), (text) =>
       text === undefined
         ? Effect.succeed(Result.fail(new AgentFile.InvalidAgentFile({ path, problem })))
-        : agentIn(text, path, origin)
+        : agentIn(text, path, origin, places)
     )
   })
 })
@@ -85,10 +95,10 @@ export const findAgents = Effect.fnUntraced(function* (
 ) {
   const folders = [join(homedir(), ".claude", "agents"), join(places.config, "agents")]
   const results = [
-    ...(yield* Effect.forEach(plugins, ({ folder }) => inFolder(join(folder, "agents"), "plugin"))).flat(),
-    ...(yield* Effect.forEach(folders, (folder) => inFolder(folder, "user"))).flat(),
+    ...(yield* Effect.forEach(plugins, ({ folder }) => inFolder(join(folder, "agents"), "plugin", places))).flat(),
+    ...(yield* Effect.forEach(folders, (folder) => inFolder(folder, "user", places))).flat(),
     ...(yield* Effect.forEach(itemsOf(project, "agent"), ({ file, text }) =>
-      agentIn(text, resolve(places.project, file), "project")
+      agentIn(text, resolve(places.project, file), "project", places)
     ))
   ]
   const found = results.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))

@@ -23,11 +23,14 @@ const nameOf = (trees: ReadonlyArray<Tree>): string => {
   return hash.digest("hex")
 }
 
+/** The folder of the copies of these folders. */
+export const frozenAt = ({ data }: Places, trees: ReadonlyArray<Tree>): string => join(data, "frozen", nameOf(trees))
+
 /** Copies these folders into one, unless that was done before, and gives its path. */
 export const freeze = Effect.fnUntraced(function* (places: Places, trees: ReadonlyArray<Tree>) {
   const fs = yield* FileSystem.FileSystem
-  const parent = yield* makeFolder(join(places.data, "frozen"))
-  const folder = join(parent, nameOf(trees))
+  yield* makeFolder(join(places.data, "frozen"))
+  const folder = frozenAt(places, trees)
   if (yield* Effect.orElseSucceed(fs.exists(folder), () => false)) return folder
   const beside = `${folder}.${randomUUID()}.tmp`
   const write = Effect.gen(function* () {

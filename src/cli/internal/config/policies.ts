@@ -1,8 +1,8 @@
 /** Policy files of the organisation, the user and a trusted project. The strictest rule holds. */
+import { homedir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
-import * as AgentHome from "../../../backends/AgentHome.ts"
 import type { Tool } from "../../../core/Tool.ts"
 import type * as Network from "../../../net/Network.ts"
 import type * as Policy from "../../../rules/Policy.ts"
@@ -54,16 +54,28 @@ export const network: Network.Rules = { maxBytes: 20_000_000 }
 
 type FileRule = NonNullable<Policy.Policy["files"]>["rules"][number]
 
+/** A path as a glob that means only this path. */
+const escapeGlob = (path: string): string => path.replaceAll(/[*?[\]{},\\!]/g, "\\$&")
+
+/**
+ * A glob of a policy as a glob of the machine. In a policy `/` is the folder of the project, `//` the root of the machine,
+ * and `~/` the home.
+ */
+export const onMachine =
+  ({ project }: Pick<Places, "project">) =>
+  (glob: string): string => {
+    if (glob.startsWith("//")) return glob.slice(1)
+    if (glob.startsWith("~/")) return escapeGlob(homedir()) + glob.slice(1)
+    return glob.startsWith("/") ? escapeGlob(project) + glob : glob
+  }
+
 /** Files that the program keeps for an agent. Policies are about files of the project. */
-const own: FileRule = {
+const ownRule = (folders: ReadonlyArray<string>): FileRule => ({
   name: "the program's own files",
   operations: ["read", "write"],
-  paths: [AgentHome.mountedAt, "/.skills", "/large_results", "/conversation_history"].flatMap((path) => [
-    path,
-    `${path}/**`
-  ]),
+  paths: folders.map((folder) => `${escapeGlob(folder)}/**`),
   ruling: "allow"
-}
+})
 
 /** All tools that an agent of the program may have. */
 type Tools = ReadonlyArray<Pick<Tool, "annotations" | "name">>
@@ -78,12 +90,16 @@ const restricts = ({ files, sandbox }: Policy.Policy): boolean =>
   files?.rules.some(({ ruling }) => ruling !== "allow") === true
 
 /** Splits a policy into the parts that agents enforce. Commands go where none may run. */
-const partsOf = (tools: Tools, { policy }: Found): ReadonlyArray<Policy.Policy> => {
+const partsOf = (tools: Tools, { policy }: Found, places: Places, own: FileRule): ReadonlyArray<Policy.Policy> => {
   const commands = tools.flatMap(({ annotations, name }) => (annotations.runsCommands === true ? [name] : []))
   const { sandbox, ...rest } = policy
   const { files, off } = rest
   // The program adds rules of its own, so each rule keeps its place in the file as a name.
-  const named = (files?.rules ?? []).map((rule, place) => ({ name: `files.rules[${place}]`, ...rule }))
+  const named = (files?.rules ?? []).map((rule, place) => ({
+    name: `files.rules[${place}]`,
+    ...rule,
+    paths: rule.paths.map(onMachine(places))
+  }))
   const rules = [...(sandbox === "readOnly" ? [nothingWritten] : []), ...named]
   const whole: Policy.Policy = {
     ...rest,
@@ -103,7 +119,9 @@ const partsOf = (tools: Tools, { policy }: Found): ReadonlyArray<Policy.Policy> 
 /** Combines all policies. Returns `undefined` without any. */
 export const compiled = Effect.fnUntraced(function* (
   found: ReadonlyArray<Found>,
-  tools: Tools
+  tools: Tools,
+  places: Places,
+  folders: ReadonlyArray<string>
 ): Effect.fn.Return<Policy.Compiled | undefined, Failure> {
   if (found.length === 0) return undefined
   const around = found.find(({ policy }) => restricts(policy))
@@ -116,9 +134,15 @@ export const compiled = Effect.fnUntraced(function* (
   const { compile } = yield* Effect.promise(() => import("../../../rules/Policy.ts"))
   return yield* orFail("usage")(
     Effect.fromResult(
-      compile([{ name: "program", strict: true, network }, ...found.flatMap((one) => partsOf(tools, one))], {
-        known: tools.map(({ name }) => name)
-      })
+      compile(
+        [
+          { name: "program", strict: true, network },
+          ...found.flatMap((one) => partsOf(tools, one, places, ownRule(folders)))
+        ],
+        {
+          known: tools.map(({ name }) => name)
+        }
+      )
     )
   )
 })

@@ -24,6 +24,20 @@ const Facts = Schema.Struct({
 
 const KeyName = Schema.String.check(Schema.isPattern(keyName, { expected: "a key such as ctrl+p" }))
 
+const Names = Schema.optionalKey(Schema.Array(Schema.String))
+
+/** The shell of commands: its program, and variables that it hides, shows or sets. */
+const Shell = Schema.Struct({
+  program: Schema.optionalKey(Schema.String),
+  env: Schema.optionalKey(
+    Schema.Struct({
+      hide: Names,
+      show: Names,
+      set: Schema.optionalKey(Schema.Record(Schema.String, Schema.String))
+    })
+  )
+})
+
 /** Keys of the chat, by action. */
 const Keys = Schema.Record(Schema.Literals(actions), Schema.optionalKey(Schema.Array(KeyName)))
 
@@ -37,6 +51,8 @@ const schemas = {
   tokens: whole,
   skills: Schema.Array(Schema.String),
   plugins: Schema.Array(Schema.String),
+  folders: Schema.Array(Schema.String),
+  shell: Shell,
   models: Schema.Record(Schema.String, Facts),
   search: Schema.Literals(["tavily", "brave", "exa", "serper", "duckduckgo"]),
   plain: Schema.Boolean,
@@ -60,6 +76,9 @@ export const says: { readonly [K in Key]: string } = {
   tokens: "tokens that a run may use, read and written",
   skills: "further folders of skills",
   plugins: "folders of plugins of Claude Code: their commands, agents, skills and hooks",
+  folders:
+    "folders beside the working folder, such as ../shared (to be read) or ../shared:write; --add-dir on the line",
+  shell: `the shell of commands: {"program": "/bin/bash", "env": {"hide": [], "show": ["NPM_TOKEN"], "set": {}}}; variables that look like secrets are hidden`,
   models: `facts of models that no table knows, by provider:model: ${Object.keys(Facts.fields).join(", ")}`,
   search: "tavily | brave | exa | serper | duckduckgo; without it, the first that has a key, else DuckDuckGo",
   plain: "lines instead of a screen",
@@ -93,7 +112,7 @@ const variable = (key: string): string =>
   `DEEPAGENTS_${key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
 
 /** Settings with a structure. Flags and variables can't set them. */
-const inFilesOnly: ReadonlySet<Key> = new Set<Key>(["models", "keys"])
+const inFilesOnly: ReadonlySet<Key> = new Set<Key>(["models", "keys", "shell"])
 
 /** Variables of the program that are not settings. */
 const others = ["DEEPAGENTS_CACHE", "DEEPAGENTS_DEMO"]
@@ -138,8 +157,8 @@ const parseRecord = Effect.fnUntraced(function* (file: string, text: string | un
 /** Reads the record of a JSON file. A missing file is empty. */
 export const readRecord = (file: string) => Effect.flatMap(textOf(file), (text) => parseRecord(file, text))
 
-/** Settings that a project can't make for its users: where their keys go, their plugins, and what their keyboard does. */
-const ofUsersOnly: ReadonlySet<string> = new Set<Key>(["keys", "plugins"])
+/** Settings that a project can't make for its users: their plugins and keyboard, and what is reached beside its folder. */
+const ofUsersOnly: ReadonlySet<string> = new Set<Key>(["keys", "plugins", "folders", "shell"])
 
 /** Refuses settings by which a project would reach the keys of its users. */
 const refuseAddresses = (file: string, record: { readonly [name: string]: unknown }): Effect.Effect<void, Failure> => {
@@ -166,6 +185,7 @@ const fileLayer = Effect.fnUntraced(function* (from: "user" | "project", file: s
 const parsed = (key: Key, text: string): unknown => {
   if (key === "maxTurns" || key === "budget" || key === "tokens") return text.trim() === "" ? text : Number(text)
   if (key === "plain") return text === "1" || text === "true" ? true : text === "0" || text === "false" ? false : text
+  if (key === "folders") return text.split(",")
   return key === "skills" || key === "plugins" ? text.split(":") : text
 }
 

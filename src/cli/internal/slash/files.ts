@@ -29,12 +29,19 @@ export const fileDiff = (
     }
   })
 
+/** A path as a person writes it: from the working folder, if it is in there. */
+export const shortPath = ({ paths }: Backend.Service, path: string): string =>
+  paths !== undefined && path.startsWith(`${paths.cwd}/`) ? path.slice(paths.cwd.length + 1) : path
+
 /** Shows a diff under the name of its command. */
 export const showDiff = <E, R>(
-  { ui }: Room<E, R>,
+  { backend, ui }: Room<E, R>,
   name: "diff" | "undo",
   { diff, path }: { readonly path: string; readonly diff: string }
-): void => ui.parts([{ kind: "tool", name, gist: path, isError: false, summary: "", diff, output: "", millis: 0 }])
+): void =>
+  ui.parts([
+    { kind: "tool", name, gist: shortPath(backend, path), isError: false, summary: "", diff, output: "", millis: 0 }
+  ])
 
 export const diff = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
   const files = new Map(
@@ -53,8 +60,10 @@ export const files = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argume
   const pattern = argument.trim()
   const listing = pattern.includes("*")
     ? yield* toProblem(room.backend.glob({ pattern, limit: 200 }))
-    : yield* toProblem(room.backend.ls(pattern === "" ? "/" : pattern))
-  const lines = listing.entries.map(({ kind, path }) => `${cleanLine(path)}${kind === "directory" ? "/" : ""}`)
+    : yield* toProblem(room.backend.ls(pattern === "" ? "." : pattern))
+  const lines = listing.entries.map(
+    ({ kind, path }) => `${cleanLine(shortPath(room.backend, path))}${kind === "directory" ? "/" : ""}`
+  )
   room.ui.show(`\`\`\`\n${lines.length === 0 ? "(nothing)" : lines.join("\n")}\n\`\`\``)
 })
 

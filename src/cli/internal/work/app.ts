@@ -1,5 +1,5 @@
 /** The agent of a folder with its surroundings: model, files, shell, skills, memory, sessions. */
-import { join } from "node:path"
+import { join, resolve } from "node:path"
 import type { NodeServices } from "@effect/platform-node/NodeServices"
 import * as ContextOf from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -8,14 +8,9 @@ import type * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
 import * as AgentFile from "../../../agents/AgentFile.ts"
-import * as AgentHome from "../../../backends/AgentHome.ts"
-import * as CompositeBackend from "../../../backends/CompositeBackend.ts"
-import * as FilesystemBackend from "../../../backends/FilesystemBackend.ts"
 import * as FileTools from "../../../backends/FileTools.ts"
-import * as LocalShell from "../../../backends/LocalShell.ts"
-import * as Permissions from "../../../backends/Permissions.ts"
 import * as Agent from "../../../core/Agent.ts"
-import { Backend } from "../../../core/Backend.ts"
+import type { Backend } from "../../../core/Backend.ts"
 import type { ChatModel } from "../../../core/ChatModel.ts"
 import type * as Middleware from "../../../core/Middleware.ts"
 import type { Sandbox } from "../../../core/Sandbox.ts"
@@ -33,11 +28,9 @@ import type { WebReader } from "../../../web/WebReader.ts"
 import * as WebSearch from "../../../web/WebSearch.ts"
 import * as Git from "../../../workspace/Git.ts"
 import { approvalsOf } from "../approvals/defaults.ts"
-import * as Assets from "../assets.ts"
 import { type Search, searchOf } from "../commands/search.ts"
 import { agentOf, type Agents, findAgents } from "../config/agents.ts"
-import { freeze } from "../config/frozen.ts"
-import { itemsOf, type Project, skillFolders } from "../config/items.ts"
+import { itemsOf, type Project } from "../config/items.ts"
 import type { Kept } from "../config/memory.ts"
 import { makeFolder, type Places, sessionsFile } from "../config/places.ts"
 import { compiled, network, policyFiles, readPolicies } from "../config/policies.ts"
@@ -45,11 +38,11 @@ import { chooseModel, modelLayer } from "../config/providers.ts"
 import { findServers, type FoundServers, serversLayer } from "../config/servers.ts"
 import type { Settings } from "../config/settings.ts"
 import { type Failure, layerOrFail, orFail } from "../failure.ts"
-import { pluginsOf, skillsOf } from "../project/brought.ts"
+import { pluginsOf } from "../project/brought.ts"
 import { instructing } from "../project/instructing.ts"
 import { type Instructions, readInstructions } from "../project/instructions.ts"
 import * as Demo from "./demo.ts"
-import { type Guard, guarded } from "./guard.ts"
+import * as Host from "./host.ts"
 import * as Outside from "./outside.ts"
 import { withFileAgents } from "./subagents.ts"
 
@@ -62,8 +55,10 @@ export interface Context {
   /** The memory of the project, as it was when the program began. */
   readonly memory: Kept
   /** Tells why an agent can't write to its memory now. Without it, no agent can. */
-  readonly memoryGuard?: Guard | undefined
+  readonly memoryGuard?: Host.Guard | undefined
   readonly isDemo: boolean
+  /** The folders beside the working folder. */
+  readonly folders: Host.Folders
   /** The open connections of a chat. Without them, each run connects anew. */
   readonly servers?: McpServers["Service"] | undefined
 }
@@ -97,28 +92,6 @@ export interface App {
   readonly files: (threadId: string) => Layer.Layer<Backend | Sandbox, Failure, Services>
 }
 
-/** A folder that searches leave out. */
-const unsearched = <E, R>(files: Layer.Layer<Backend, E, R>) =>
-  Layer.effect(
-    Backend,
-    Effect.map(Backend, (backend) =>
-      Backend.of({
-        ...backend,
-        glob: () => Effect.succeed({ entries: [] }),
-        grep: () => Effect.succeed({ files: [] })
-      })
-    )
-  ).pipe(Layer.provide(files))
-
-/** A read-only folder that searches leave out. */
-const readOnly = (root: string) =>
-  unsearched(
-    Layer.provide(
-      Permissions.layer({ rules: [{ operations: ["write"], paths: ["/**"], ruling: "refuse" }], default: "allow" }),
-      FilesystemBackend.layer({ root })
-    )
-  )
-
 /** Loads the network, search and the reader of pages when a run begins. */
 const web = (
   search: Search,
@@ -139,25 +112,9 @@ export const connected = Effect.fnUntraced(function* (context: Context) {
   return { ...context, servers: ContextOf.get(built, McpServers) } satisfies Context
 })
 
-/** Folders of skills. They are hidden, so that a search of the project does not find them. */
-const packaged = "/.skills/packaged"
-const projects = "/.skills/project"
-const noted = "/.skills/noted"
-
-const largeResults = "/large_results"
-const conversations = "/conversation_history"
-
-/** The folders at the top that the program adds to those of the project. */
-const mounts = [AgentHome.mountedAt, "/.skills", largeResults, conversations]
-
-/** The skill folders of an agent, by its own paths. */
+/** The skill folders of an agent. Those of the project and the memory are copies of what a person accepted. */
 export const skillSources = (context: Context) =>
-  Effect.map(skillsOf(context), (users) => [
-    packaged,
-    ...users.map(({ label }) => `/.skills/${label}`),
-    noted,
-    ...skillFolders(context.project).map((folder) => join(projects, folder))
-  ])
+  Effect.map(Host.ownSkills(context), (own) => [...own, ...Host.copiedSkills(context)])
 
 /** A memory file that was read when the program began. */
 interface MemoryText {
@@ -166,46 +123,15 @@ interface MemoryText {
   readonly readOnly?: boolean | undefined
 }
 
-/** The memory files of an agent, by its own paths. */
-export const memorySources = ({ memory, project }: Context): ReadonlyArray<MemoryText> => [
-  ...itemsOf(project, "memory").map(({ file, text }) => ({ path: `/${file}`, text, readOnly: true })),
-  { path: `${AgentHome.mountedAt}/agent.md`, text: memory.text }
+/** The memory files of an agent. */
+export const memorySources = ({ memory, places, project }: Context): ReadonlyArray<MemoryText> => [
+  ...itemsOf(project, "memory").map(({ file, text }) => ({
+    path: resolve(places.project, file),
+    text,
+    readOnly: true
+  })),
+  { path: join(memory.notes, "agent.md"), text: memory.text }
 ]
-
-/** The files of a thread: the project, the agent's own folder, skills, large results, old conversations. */
-export const files = (context: Context, threadId: string) =>
-  Layer.unwrap(
-    Effect.gen(function* () {
-      const { places, project } = context
-      const folder = (...names: ReadonlyArray<string>) => makeFolder(join(...names))
-      const thread = yield* folder(places.data, "threads", threadId)
-      const large = yield* folder(thread, "large_results")
-      const history = yield* folder(thread, "conversation_history")
-      const trusted = itemsOf(project, "skill").map(({ file, files = new Map() }) => ({ path: file, files }))
-      const users = (yield* skillsOf(context)).map(
-        ({ folder: root, label }) => [`/.skills/${label}`, readOnly(root)] as const
-      )
-      // The demo counts the files of the project, so its searches leave these folders out.
-      const mount = (root: string) => {
-        const mounted = FilesystemBackend.layer({ root })
-        return context.isDemo ? unsearched(mounted) : mounted
-      }
-      return layerOrFail("failed")(
-        CompositeBackend.layerSandbox({
-          default: LocalShell.layer({ root: places.project }),
-          routes: {
-            [AgentHome.mountedAt]: guarded(mount(context.memory.notes), context.memoryGuard),
-            [noted]: readOnly(yield* freeze(places, context.memory.skills)),
-            [packaged]: readOnly(Assets.skills),
-            ...(trusted.length === 0 ? {} : { [projects]: readOnly(yield* freeze(places, trusted)) }),
-            [largeResults]: mount(large),
-            [conversations]: mount(history),
-            ...Object.fromEntries(users)
-          }
-        })
-      )
-    })
-  )
 
 /** The sessions of the user. */
 export const sessions = (places: Places): Layer.Layer<SessionStore, Failure, FileSystem.FileSystem> =>
@@ -232,15 +158,13 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const policies = yield* readPolicies(policyFiles(places, project))
   const tools = [FetchUrl.make({ robots: true }), WebSearch.make(), ...Git.make()]
   const all = [...FileTools.make({ execute: { background: true } }), ...tools]
-  const policy = yield* compiled(policies, all)
+  const policy = yield* compiled(policies, all, places, yield* Host.ownFolders(context))
   const { budget, tokens } = settings
   // Whoever says --yolo wants no such question.
   const isGuarded = !isDemo && settings.approvals?.value !== "yolo"
   const node = yield* Effect.context<Services>()
   const layerOf = (spec: string, thinking: AgentFile.AgentFile["thinking"]) =>
-    isDemo
-      ? Demo.layer(mounts)
-      : Layer.provide(modelLayer(places, settings, spec, thinking), Layer.succeedContext(node))
+    isDemo ? Demo.model : Layer.provide(modelLayer(places, settings, spec, thinking), Layer.succeedContext(node))
   const mcp =
     context.servers === undefined
       ? Layer.provide(serversLayer(places, servers.servers), Layer.succeedContext(node))
@@ -294,7 +218,11 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
           agents: own.agents,
           output,
           // The desk of a chat applies the mode, which may change during a run.
-          approvals: approvalsOf(mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"), all)
+          approvals: approvalsOf(
+            mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"),
+            all,
+            context.memory.notes
+          )
         }).pipe(
           Effect.map((made) => {
             const held = policy === undefined ? made : Agent.provide(policy.apply(made), policy.files)
@@ -303,6 +231,6 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
         )
       ),
     chatModel: layerOf(model, file.thinking ?? settings.thinking?.value),
-    files: (threadId) => files(context, threadId)
+    files: (threadId) => Host.machine(context, threadId)
   }
 })

@@ -9,6 +9,7 @@ import { placesOf } from "../config/places.ts"
 import { readSettings } from "../config/settings.ts"
 import { fail, orFail } from "../failure.ts"
 import type { Context } from "./app.ts"
+import { makeFolders, readFolder } from "./host.ts"
 import { reviewProject } from "./trusting.ts"
 
 /** Reads settings and trust for a command. Commands that run no agent pass `asks: false`. */
@@ -16,7 +17,8 @@ export const contextOf = Effect.fnUntraced(function* (flags: Shared, asks = true
   const fs = yield* FileSystem.FileSystem
   const isFolder = Effect.map(fs.stat(flags.cwd), ({ type }) => type === "Directory")
   if (!(yield* orFail("usage", "--cwd: ")(isFolder))) return yield* fail("usage", `--cwd: ${flags.cwd} is no folder`)
-  const places = placesOf(flags.cwd)
+  // Tools and commands print real paths, so the program names its folder by it, too.
+  const places = placesOf(yield* orFail("usage", "--cwd: ")(fs.realPath(flags.cwd)))
   const project = yield* reviewProject(places, { trustsAll: flags.trust, tells: asks, asks: asks && !flags.demo })
   const { agent, approvals, budget, maxTurns, model, thinking, tokens } = flags
   const settings = yield* readSettings({
@@ -33,5 +35,13 @@ export const contextOf = Effect.fnUntraced(function* (flags: Shared, asks = true
       plain: flags.plain ? true : undefined
     })
   })
-  return { places, settings, project, memory: yield* readMemory(places), isDemo: flags.demo } satisfies Context
+  const named = settings.folders
+  const folders = [
+    ...(yield* Effect.forEach(named?.value ?? [], (text) =>
+      readFolder(text, places.project, `${named?.where}: folders`)
+    )),
+    ...(yield* Effect.forEach(flags.addDir, (text) => readFolder(text, places.project, "--add-dir")))
+  ]
+  const memory = yield* readMemory(places)
+  return { places, settings, project, memory, isDemo: flags.demo, folders: makeFolders(folders) } satisfies Context
 })

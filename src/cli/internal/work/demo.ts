@@ -9,7 +9,7 @@ import * as Message from "../../../core/Message.ts"
 import * as TestChatModel from "../../../testing/TestChatModel.ts"
 
 /** The file of the report, in the folder that the demo looks at. A person approves it, as any edit. */
-const report = "/deepagents-demo.md"
+const report = "deepagents-demo.md"
 
 interface Said {
   readonly text?: string
@@ -78,24 +78,23 @@ const reader = DeepAgent.make({ name: "reader", prompt: "You answer from the fil
 const answer = Printer.run(reader, "What is in this folder?").pipe(Effect.provide([files, model]), Printer.orExit)
 await Effect.runPromise(answer)`
 
-const makeTurns = (mounts: ReadonlyArray<string>): ReadonlyArray<(messages: Messages) => Said> => [
+const turns: ReadonlyArray<(messages: Messages) => Said> = [
   () => ({
     reasoning: "I know nothing of this folder, so I look before I say anything.",
     text: "I look around first.",
-    calls: [plan(0), ["ls", { path: "/" }]]
+    calls: [plan(0), ["ls", {}]]
   }),
   (messages) => {
     const listed = resultOf(messages, "ls")
     const { isComplete, rows, total } = readListing(listed === undefined ? "" : Message.text(listed))
-    // The program's own folders are in the listing, but not in the person's folder.
-    const count = describeCount(total - mounts.length, isComplete)
+    const count = describeCount(total, isComplete)
     const seen = isSuccess(listed) ? `Entries at the top of this folder: ${count}.` : "This folder can't be listed."
     return {
       text: `${seen} Three sub-agents count its files, at the same time. They leave out what \`.gitignore\` names.`,
       calls: [
         plan(1),
         // An older report has to be read before it is replaced.
-        ...(rows.some((row) => row.startsWith(`${report} `)) ? [["read_file", { file_path: report }] as const] : []),
+        ...(rows.some((row) => row.includes(`/${report} `)) ? [["read_file", { file_path: report }] as const] : []),
         ...questions.map(
           ([name, pattern]) =>
             ["task", { subagent_type: "general-purpose", description: `${name}: count \`${pattern}\`.` }] as const
@@ -119,7 +118,7 @@ const makeTurns = (mounts: ReadonlyArray<string>): ReadonlyArray<(messages: Mess
   (messages) => ({
     text: [
       isSuccess(resultOf(messages, "write_file"))
-        ? `The report is in \`.${report}\`.`
+        ? `The report is in \`./${report}\`.`
         : "The report was not written, so here it is.",
       "",
       table(messages),
@@ -173,7 +172,7 @@ const turn = ({ calls = [], reasoning, text = "" }: Said, request: ModelRequest)
   )
 }
 
-const answer = (request: ModelRequest, turns: ReturnType<typeof makeTurns>): Said => {
+const answer = (request: ModelRequest): Said => {
   const { messages } = request
   // A request without tools has a text to be made short.
   if (request.purpose === "summary" || request.tools.length === 0)
@@ -190,12 +189,9 @@ const answer = (request: ModelRequest, turns: ReturnType<typeof makeTurns>): Sai
   return turns[done]?.(since) ?? { text: "That was all." }
 }
 
-/** The scripted model. `mounts` are the folders that the program adds to the person's folder. */
-export const layer = (mounts: ReadonlyArray<string>): Layer.Layer<ChatModel> => {
-  const turns = makeTurns(mounts)
-  return TestChatModel.reactive((request) => turn(answer(request, turns), request), {
-    provider: "demo",
-    modelId: "script",
-    contextWindowTokens: 200_000
-  })
-}
+/** The scripted model. */
+export const model: Layer.Layer<ChatModel> = TestChatModel.reactive((request) => turn(answer(request), request), {
+  provider: "demo",
+  modelId: "script",
+  contextWindowTokens: 200_000
+})

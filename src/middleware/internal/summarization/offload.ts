@@ -9,7 +9,7 @@ import { defined } from "../../../support/json/defined.ts"
 import type { Offload, Ref } from "./record.ts"
 import { sectionOf } from "./transcript.ts"
 
-const root = "/conversation_history"
+const rootOf = ({ paths }: Backend.Service): string => `${paths?.scratch ?? ""}/conversation_history`
 
 /** Characters of one file, unless a single message has more. */
 const fileLength = 1_000_000
@@ -36,9 +36,9 @@ const nameOf = (id: string): string => {
 }
 
 /** The folder of a run. A sub-agent shares its parent's thread, but must not mix its files with the parent's. */
-const folderOf = (run: Run): string => {
+const folderOf = (backend: Backend.Service, run: Run): string => {
   const thread = run.depth === 0 && run.threadId !== undefined && run.threadId !== "" ? run.threadId : run.runId
-  return `${root}/${nameOf(thread)}`
+  return `${rootOf(backend)}/${nameOf(thread)}`
 }
 
 const isThere = (error: BackendError): boolean => error.reason._tag === "AlreadyExists"
@@ -83,7 +83,12 @@ export const offload = Effect.fnUntraced(function* (
   before: Offload | undefined,
   end: number
 ) {
-  const written = before ?? { folder: folderOf(run), files: [] }
+  // Files in a place that is gone can't be added to.
+  const isHere = before?.folder.startsWith(`${rootOf(backend)}/`) === true
+  const written =
+    before !== undefined && isHere
+      ? before
+      : { ...defined({ through: before?.through }), folder: folderOf(backend, run), files: [] }
   const start = startOf(history, written.through)
   if (start >= end) return written
   const files = [...written.files]

@@ -3,41 +3,18 @@ import type { ModelRequest, TurnPart } from "../../../core/ChatModel.ts"
 import type * as Content from "../../../core/Content.ts"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import type { AiMessage, Message } from "../../../core/Message.ts"
+import { maskKeys } from "../../../support/text/keys.ts"
 
 /** Redaction must be idempotent, since the next request repeats a replayed turn. */
 export type Redact = (text: string) => string
 
 const mark = "[redacted]"
 
-const patterns: ReadonlyArray<readonly [RegExp, string]> = [
-  [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g, mark],
-  // OpenAI, Anthropic and compatible keys; Google; GitHub; Slack; AWS; a JSON Web Token
-  [/\b[sr]k[-_][A-Za-z0-9_-]{16,}/g, mark],
-  [/\bAIza[A-Za-z0-9_-]{30,}/g, mark],
-  [/\b(?:gh[a-z]_|github_pat_|glpat-|hf_)[A-Za-z0-9_-]{16,}/g, mark],
-  [/\bxox[a-z]-[A-Za-z0-9-]{10,}/g, mark],
-  [/\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g, mark],
-  [/\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*/g, mark],
-  // English has no word of twenty letters after "bearer", and none with a digit
-  [/\b(Bearer\s+)(?:[A-Za-z0-9._~+/=-]{20,}|(?=[A-Za-z._~+/=-]{0,40}\d)[A-Za-z0-9._~+/=-]{8,})/gi, `$1${mark}`],
-  [/\b(Authorization\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?(?:(?:Bearer|Basic|Token)\s+)?)[^\s"'\\,;]{8,}/gi, `$1${mark}`],
-  // The password of a URL
-  [/\b([a-z][a-z0-9+.-]{1,20}:\/\/[^\s/:@]{0,200}:)[^\s/@]{1,200}@/gi, `$1${mark}@`],
-  // name=value and "name": "value"
-  [
-    /\b((?:[a-z0-9]{1,40}[-_]){0,4}(?:api[-_]?key|client[-_]?secret|secret[-_]?key|access[-_]?key|private[-_]?key|access[-_]?token|refresh[-_]?token|auth[-_]?token|password|passwd)\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?)[^\s"'\\,;&]{8,}/gi,
-    `$1${mark}`
-  ]
-]
-
 /** Removes texts that look like keys, after the user's function. */
 export const withBuiltIn =
   (own: Redact | undefined): Redact =>
-  (text) => {
-    let out = own === undefined ? text : own(text)
-    for (const [pattern, replacement] of patterns) out = out.replace(pattern, replacement)
-    return out
-  }
+  (text) =>
+    maskKeys(own === undefined ? text : own(text), mark)
 
 const secretKeys: ReadonlySet<string> = new Set([
   "apikey",

@@ -50,6 +50,17 @@ const traversals = [
   "/a/./../x", "../../../../../../../etc/passwd", "~", "~/x", "~root/x", "/~", "/~/x"
 ] // prettier-ignore
 
+/** Tells whether a path leaves the root where `..` is folded. */
+const leaves = (path: string): boolean => {
+  let depth = 0
+  for (const name of path.split("/")) {
+    if (name === "..") depth--
+    else if (name !== "" && name !== ".") depth++
+    if (depth < 0 || name.startsWith("~")) return true
+  }
+  return false
+}
+
 const invalids = [
   "a\0b", "\0", "/x/\0/y", "C:/x", "c:", "Z:", "C:\\x", "..\\x", "\\", "/a\\..\\b", "\\\\host\\share", "a\ud800b",
   "\udc00", "x".repeat(256), `/d/${"é".repeat(128)}`, `${"x".repeat(300)}/y`, "/0123456789".repeat(400)
@@ -135,9 +146,12 @@ const worksOnNames = Effect.fnUntraced(function* (backend: Service) {
   yield* expect((yield* backend.ls("/")).entries, [], "all of it is gone")
 })
 
+const checkTraversals = (backend: Service) =>
+  checkRefusal(backend.paths === undefined ? traversals : traversals.filter(leaves), "OutsideRoot")(backend)
+
 /** Checks of paths. */
 export const pathRules: Rules<Service> = [
-  ["no operation leaves the root by .. or ~", checkRefusal(traversals, "OutsideRoot")],
+  ["no operation leaves the root by .. or ~", checkTraversals],
   ["no operation takes a path that can't be meant", checkRefusal(invalids, "InvalidPath")],
   rule("what only looks like .. or / is a name", function* (backend) {
     const paths = lookalikes.map((name) => `/a/${name}/b`)

@@ -1,16 +1,16 @@
-/**
- * A folder of a backend as a backend: what is mounted in a composite is held to the suite through it.
- */
-import { Effect, Layer } from "effect"
-import { Backend, BackendError } from "effect-deepagents"
+/** Shows a folder of a backend as its root: the checks write paths from there. */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Backend from "../../../../core/Backend.ts"
+import * as BackendError from "../../../../core/BackendError.ts"
 
-/** What the path rule refuses as it is: it must not become a name below the folder. */
-const isSpecial = (path: string) => /^[~]|^\/+~|^\.\/+~|^[A-Za-z]:(\/|$)/.test(path)
+/** Tells whether the rule of paths refuses it as it is: it must not become a name below the folder. */
+const isSpecial = (path: string): boolean => /^[~]|^\/+~|^\.\/+~|^[A-Za-z]:(\/|$)/.test(path)
 
-/** The service whose root is a folder of another one. */
+/** Makes the service whose root is a folder of another one. */
 const rootedAt = (backend: Backend.Service, folder: string): Backend.Service => {
-  const into = (path: string) => (isSpecial(path) ? path : `${folder}/${path}`)
-  const out = (path: string) => path.slice(folder.length) || "/"
+  const into = (path: string): string => (isSpecial(path) ? path : `${folder}/${path}`)
+  const out = (path: string): string => path.slice(folder.length) || "/"
   const failed = (given: string) => (error: BackendError.BackendError) =>
     BackendError.make(error.operation, given, error.reason, error.detail === undefined ? {} : { detail: error.detail })
   const on = <A>(path: string, effect: Effect.Effect<A, BackendError.BackendError>) =>
@@ -56,7 +56,11 @@ const rootedAt = (backend: Backend.Service, folder: string): Backend.Service => 
   }
 }
 
-/** {@link rootedAt} for the backend that a layer gives. */
+/** Shows the working folder of a backend as its root. It still folds `..`, which only such a backend does. */
+export const inWorkingFolder = (backend: Backend.Service): Backend.Service =>
+  backend.paths === undefined ? backend : { ...rootedAt(backend, backend.paths.cwd), paths: backend.paths }
+
+/** Shows a folder of the backend in context as its root. */
 export const layerRootedAt = (folder: string): Layer.Layer<Backend.Backend, never, Backend.Backend> =>
   Layer.effect(
     Backend.Backend,

@@ -1,0 +1,269 @@
+/**
+ * The files of a machine, in some folders of it: paths are the machine's own, and relative ones count from the working
+ * folder.
+ *
+ * It is one jail at the root of the machine, whose bounds are the folders. A second jail, with the folders that may be
+ * changed, makes all changes. So a folder that is swapped for a link is harmless here too.
+ */
+import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises"
+import { homedir, tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
+import type * as Backend from "../../../core/Backend.ts"
+import * as BackendError from "../../../core/BackendError.ts"
+import * as Path from "../files/path.ts"
+import * as Files from "../local/files.ts"
+import * as Jail from "../local/jail.ts"
+import { findCwd, findFolders, type Folders } from "./folders.ts"
+import type { Folder, Options } from "./options.ts"
+
+type Failing<A> = Effect.Effect<A, BackendError.BackendError>
+
+/** The files, with what commands need of them. */
+export interface HostFiles {
+  readonly jail: Jail.Jail
+  readonly paths: Backend.Paths
+  readonly service: Backend.Service
+  /** Runs something at a path of the machine. Failures say what may be done about them. */
+  readonly at: <A, R>(
+    operation: string,
+    given: string,
+    run: (path: string) => Effect.Effect<A, BackendError.BackendError, R>
+  ) => Effect.Effect<A, BackendError.BackendError, R>
+}
+
+const unchanged: Backend.Permit = (work) => work
+
+/** Operations on a link itself, not on its target. */
+const entries: ReadonlySet<string> = new Set(["delete", "move"])
+
+const changes: ReadonlySet<string> = new Set(["write", "edit", "delete", "move", "upload", "patch"])
+
+const unavailable = (path: string) => (cause: unknown) =>
+  BackendError.make("open", path, { _tag: "Unavailable" }, { detail: "the folder can't be made", cause })
+
+/** Makes the folder for what nobody asked for. */
+const makeScratch = (given: string | undefined): Effect.Effect<string, BackendError.BackendError, Scope.Scope> =>
+  given === undefined
+    ? Effect.acquireRelease(
+        Effect.tryPromise({
+          try: () => mkdtemp(join(tmpdir(), "deepagents-")).then((path) => realpath(path)),
+          catch: unavailable(tmpdir())
+        }),
+        (path) => Effect.ignore(Effect.tryPromise(() => rm(path, { recursive: true, force: true })))
+      )
+    : Effect.tryPromise({
+        try: () => mkdir(given, { recursive: true, mode: 0o700 }).then(() => realpath(given)),
+        catch: unavailable(given)
+      })
+
+/** Splits a pattern that begins at the root of the machine: the folder to begin at, and the rest. */
+const splitPattern = (pattern: string, home: string): readonly [folder: string, rest: string] | undefined => {
+  const whole = pattern.startsWith("~/") ? home + pattern.slice(1) : pattern
+  if (!whole.startsWith("/")) return undefined
+  const names = whole.split("/").filter((name) => name !== "")
+  const wild = names.findIndex((name, index) => index === names.length - 1 || /[*?[{\\]/.test(name))
+  return wild < 1 ? undefined : [`/${names.slice(0, wild).join("/")}`, `./${names.slice(wild).join("/")}`]
+}
+
+/** Opens the folders of a machine. */
+export const make = (options: Options): Effect.Effect<HostFiles, BackendError.BackendError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { advise, folders: given = [] } = options
+    yield* Files.checkSystem(options.cwd)
+    const cwd = yield* findCwd(options.cwd)
+    const scratch = yield* makeScratch(options.scratch)
+    const paths: Backend.Paths = { cwd, home: homedir(), scratch }
+    const own: ReadonlyArray<Folder> = [{ path: options.cwd, access: "write" }]
+    const kept: ReadonlyArray<Folder> = [{ path: scratch, access: "write" }]
+    const asked: Effect.Effect<ReadonlyArray<Folder>> = Effect.isEffect(given) ? given : Effect.succeed(given)
+    const find = (more: ReadonlyArray<Folder>, isFirst: boolean) =>
+      findFolders([...own, ...more, ...kept], paths, isFirst)
+
+    let seen = yield* asked
+    let folders: Folders = yield* find(seen, true)
+    let [readable, changeable] = [folders.bounds("read"), folders.bounds("write")]
+    const refresh = Effect.flatMap(asked, (now) =>
+      now === seen
+        ? Effect.void
+        : Effect.map(find(now, false), (found) => {
+            seen = now
+            folders = found
+            readable = found.bounds("read")
+            changeable = found.bounds("write")
+          })
+    )
+
+    const jail = yield* Jail.within({ has: (real) => readable.has(real), leads: (path) => readable.leads(path) })
+    const changed = yield* Jail.within({ has: (real) => changeable.has(real), leads: (path) => changeable.leads(path) })
+    const files = yield* Files.inJail(jail, changed, options)
+
+    const isThere = (path: string): Effect.Effect<boolean> =>
+      Jail.locate(jail, Path.segments(path), true).pipe(
+        Effect.map(({ stats }) => stats !== undefined),
+        Effect.orElseSucceed(() => false)
+      )
+
+    /** The real path of an entry: its folder without links, and its own name. */
+    const realEntry = (path: string): Effect.Effect<string | undefined> =>
+      Jail.locate(jail, Path.segments(Path.parent(path)), true).pipe(
+        Effect.map(({ missing, names }) => Path.join(`/${[...names, ...missing].join("/")}`, Path.basename(path))),
+        Effect.orElseSucceed(() => undefined)
+      )
+
+    const realTarget = (path: string): Effect.Effect<string | undefined> =>
+      Jail.locate(jail, Path.segments(path), true).pipe(
+        Effect.map(({ missing, names }) => `/${[...names, ...missing].join("/")}`),
+        Effect.orElseSucceed(() => undefined)
+      )
+
+    /** Tells a path outside from one that may only be read, and what may be done about it. */
+    const explain = Effect.fnUntraced(function* (
+      operation: string,
+      written: string,
+      path: string,
+      error: BackendError.BackendError
+    ) {
+      if (error.reason._tag !== "OutsideRoot" || error.reason.cwd !== undefined) {
+        return error.path === path ? BackendError.at(error, error.operation, written) : error
+      }
+      const isChange = changes.has(operation)
+      const real = yield* entries.has(operation) ? realEntry(path) : realTarget(path)
+      const isReadable = isChange && real !== undefined && folders.accessOf(real) === "read"
+      const advice = advise?.({ path, access: isChange ? "write" : "read", isReadable })
+      if (isReadable) {
+        const detail = ["this may be read, and not changed", ...(advice === undefined ? [] : [advice])].join("; ")
+        return BackendError.make(error.operation, written, { _tag: "PermissionDenied" }, { detail })
+      }
+      const below = Path.join(cwd, path.slice(1))
+      const isMeant = written.startsWith("/") && (yield* isThere(below))
+      const detail = [...(isMeant ? [`did you mean ${below}?`] : []), ...(advice === undefined ? [] : [advice])]
+      return BackendError.make(
+        error.operation,
+        written,
+        { _tag: "OutsideRoot", cwd },
+        detail.length === 0 ? {} : { detail: detail.join(" ") }
+      )
+    })
+
+    const at: HostFiles["at"] = (operation, written, run) =>
+      Effect.gen(function* () {
+        const path = yield* Effect.fromResult(Path.resolve(operation, written, paths))
+        yield* refresh
+        return yield* Effect.catch(run(path), (error) =>
+          Effect.flatMap(explain(operation, written, path, error), Effect.fail)
+        )
+      })
+
+    /** Fails for a folder of the list, and for one that has such a folder in it. */
+    const checkWhole = (operation: string, written: string, path: string): Failing<void> =>
+      Effect.gen(function* () {
+        const real = (yield* realEntry(path)) ?? path
+        if (folders.accessOf(real) === undefined || !folders.holdsOne(real)) return
+        const problem = `a folder that the agent works in is not ${operation === "move" ? "moved or replaced" : "deleted"}`
+        return yield* BackendError.make(operation, written, { _tag: "InvalidPath", problem })
+      })
+
+    const transferred = <I, A>(
+      operation: string,
+      items: ReadonlyArray<I>,
+      pathOf: (item: I) => string,
+      run: (items: ReadonlyArray<I>, paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Backend.Transfer<A>>>
+    ): Effect.Effect<ReadonlyArray<Backend.Transfer<A>>> =>
+      Effect.gen(function* () {
+        yield* Effect.ignore(refresh)
+        const resolved = items.map((item) => Path.resolve(operation, pathOf(item), paths))
+        const valid = resolved.map(Result.isSuccess)
+        const outcomes = yield* run(
+          items.filter((_, index) => valid[index]),
+          resolved.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
+        )
+        let next = 0
+        return yield* Effect.forEach(
+          items,
+          Effect.fnUntraced(function* (item, index) {
+            const one = resolved[index]
+            const written = pathOf(item)
+            if (one === undefined || Result.isFailure(one)) {
+              const error = one?.failure ?? BackendError.make(operation, written, { _tag: "Unavailable" })
+              return { path: written, ok: false as const, error }
+            }
+            const outcome = outcomes[next++]
+            if (outcome?.ok === true) return outcome
+            const error = outcome?.error ?? BackendError.make(operation, written, { _tag: "Unavailable" })
+            return {
+              path: one.success,
+              ok: false as const,
+              error: yield* explain(operation, written, one.success, error)
+            }
+          })
+        )
+      })
+
+    const normal = (path: string): string => Result.getOrElse(Path.resolve("patch", path, paths), () => path)
+
+    const service: Backend.Service = {
+      onHost: true,
+      paths,
+      ls: (path) => at("ls", path, files.ls),
+      read: (path, window) => at("read", path, (real) => files.read(real, window)),
+      write: (path, content, how) => at("write", path, (real) => files.write(real, content, how)),
+      edit: (path, replacements, how) => at("edit", path, (real) => files.edit(real, replacements, how)),
+      delete: (path, how) =>
+        at("delete", path, (real) => Effect.andThen(checkWhole("delete", path, real), files.delete(real, how))),
+      move: (from, to) =>
+        at("move", from, (source) =>
+          Effect.gen(function* () {
+            const target = yield* Effect.fromResult(Path.resolve("move", to, paths))
+            yield* checkWhole("move", from, source)
+            yield* checkWhole("move", to, target)
+            // A failure of the target is told of it.
+            const isTarget = folders.accessOf((yield* realEntry(target)) ?? "") !== "write"
+            const moved = files.move(source, target)
+            yield* isTarget
+              ? Effect.catch(moved, (error) => Effect.flatMap(explain("move", to, target, error), Effect.fail))
+              : moved
+          })
+        ),
+      grep: (query) => at("grep", query.path ?? ".", (path) => files.grep({ ...query, path })),
+      glob: (query) => {
+        const split = query.path === undefined ? splitPattern(query.pattern, paths.home) : undefined
+        const [folder, pattern] = split ?? [query.path ?? ".", query.pattern]
+        return at("glob", folder, (path) => files.glob({ ...query, pattern, path }))
+      },
+      upload: (all) =>
+        transferred(
+          "upload",
+          all,
+          ({ path }) => path,
+          (items, real) => files.upload(items.map(({ content }, index) => ({ content, path: real[index] ?? "" })))
+        ),
+      download: (all) =>
+        transferred(
+          "download",
+          all,
+          (path) => path,
+          (_, real) => files.download(real)
+        ),
+      realPaths: (all) =>
+        Effect.andThen(
+          refresh,
+          files.realPaths?.(all.map((path) => normal(path))) ?? Effect.succeed(all.map(() => undefined))
+        ),
+      permit: (plan) =>
+        Effect.andThen(
+          refresh,
+          files.permit?.({
+            ...plan,
+            changes: plan.changes.map((change) =>
+              change.operation === "move"
+                ? { ...change, from: normal(change.from), to: normal(change.to) }
+                : { ...change, path: normal(change.path) }
+            )
+          }) ?? Effect.succeed(unchanged)
+        )
+    }
+    return { jail, paths, service, at }
+  })

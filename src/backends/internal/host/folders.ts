@@ -1,0 +1,86 @@
+/** The folders of the machine that an agent may use, by their real paths. */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Paths } from "../../../core/Backend.ts"
+import { type BackendError, make as makeError } from "../../../core/BackendError.ts"
+import * as Path from "../files/path.ts"
+import { type Fault, fault, on } from "../local/failure.ts"
+import type { Bounds } from "../local/jail.ts"
+import * as System from "../local/system.ts"
+import type { Folder } from "./options.ts"
+
+/** A folder with its real path; `path` is the path as it was given, from the root. */
+interface Known {
+  readonly path: string
+  readonly real: string
+  readonly access: Folder["access"]
+}
+
+/** The folders that hold now. */
+export interface Folders {
+  /** Tells what may be done at a real path, by the deepest folder that it is in. */
+  readonly accessOf: (real: string) => Folder["access"] | undefined
+  /** Tells whether a real path is a folder of the list, or has one below it. */
+  readonly holdsOne: (real: string) => boolean
+  readonly bounds: (access: Folder["access"]) => Bounds
+}
+
+/** Finds the real path of a folder. */
+const realFolder = (path: string): Effect.Effect<string, Fault> =>
+  Effect.gen(function* () {
+    const real = yield* System.realpath(path)
+    const stats = yield* System.stat(real)
+    return stats.isDirectory() ? real : yield* Effect.fail(fault({ _tag: "NotDirectory" }))
+  })
+
+const leadsTo = (path: string, target: string): boolean => Path.isWithin(target, path)
+
+/** Looks up folders. `isFirst`: one that is missing fails; later it is left out. */
+export const findFolders = (
+  folders: ReadonlyArray<Folder>,
+  paths: Paths,
+  isFirst: boolean
+): Effect.Effect<Folders, BackendError> =>
+  Effect.gen(function* () {
+    const found = yield* Effect.forEach(folders, ({ access, path: given }) =>
+      Effect.gen(function* () {
+        const path = yield* Effect.fromResult(Path.resolve("open", given, paths))
+        const real = yield* on("open", given, realFolder(path))
+        return [{ path, real, access } satisfies Known]
+      }).pipe((effect) => (isFirst ? effect : Effect.orElseSucceed(effect, (): ReadonlyArray<Known> => [])))
+    )
+    const known = found.flat()
+    // Of two for the same folder, the later one counts.
+    const deepestFirst = known.toReversed().toSorted((left, right) => right.real.length - left.real.length)
+    const accessOf: Folders["accessOf"] = (real) =>
+      deepestFirst.find((folder) => Path.isWithin(real, folder.real))?.access
+    return {
+      accessOf,
+      holdsOne: (real) => known.some((folder) => Path.isWithin(folder.real, real)),
+      bounds: (wanted) => {
+        const usable = known.filter(({ access }) => wanted === "read" || access === "write")
+        return {
+          has: (real) => {
+            const access = accessOf(real)
+            return access === "write" || access === wanted
+          },
+          leads: (path) => usable.some((folder) => leadsTo(path, folder.real) || leadsTo(path, folder.path))
+        }
+      }
+    }
+  })
+
+/** Finds the working folder. Its path must be one that a backend can say. */
+export const findCwd = (given: string): Effect.Effect<string, BackendError> =>
+  Effect.gen(function* () {
+    const real = yield* on("open", given, realFolder(given))
+    const normal = Path.normalize("open", real)
+    return Result.isSuccess(normal) && normal.success === real
+      ? real
+      : yield* Effect.fail(
+          makeError("open", given, {
+            _tag: "InvalidPath",
+            problem: `${JSON.stringify(real)} can't be written as a path; rename the folder`
+          })
+        )
+  })
