@@ -31,13 +31,13 @@ import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
 import { valueAt } from "../support/json/valueAt.ts"
-import { normaliseName } from "../support/text/names.ts"
+import { didYouMean, normaliseName } from "../support/text/names.ts"
 import { profileOf } from "./internal/anthropic/models.ts"
 import { factsOf as bedrockFacts } from "./internal/bedrock/models.ts"
 import { asOf, type ModelFacts } from "./internal/facts/facts.ts"
 import { findModel } from "./internal/openai/models.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
-import { factsAt, gemini, type Server, servers } from "./internal/servers/servers.ts"
+import { factsAt, gemini, type Server, servers, variableOf } from "./internal/servers/servers.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
@@ -71,7 +71,7 @@ export class UnknownProvider extends Schema.TaggedError<UnknownProvider>()("Unkn
   known: Schema.Array(Schema.String)
 }) {
   override get message(): string {
-    return `"${this.spec}" names no known provider. Write it as provider:model, with one of ${this.known.join(", ")}; or give your own in \`providers\``
+    return `"${this.spec}" names no known provider.${didYouMean(this.spec.split(":")[0] ?? "", this.known)} Write it as provider:model, with one of ${this.known.join(", ")}; or give your own in \`providers\``
   }
 }
 
@@ -171,13 +171,18 @@ const compatible = ({ baseURL, firstModel, key, name }: Server): Provider => ({
       Effect.gen(function* () {
         const OpenAiCompatibleChatModel = yield* Effect.promise(() => import("./OpenAiCompatibleChatModel.ts"))
         // A local server may have another address: VLLM_BASE_URL and the like.
-        const configured = yield* Config.option(Config.String(`${name.toUpperCase().replaceAll("-", "_")}_BASE_URL`))
+        const configured = yield* Config.option(Config.String(variableOf(name, "BASE_URL")))
+        // A local server needs no key, unless whoever runs it guards it.
+        const optional = Config.option(Config.Redacted(variableOf(name, "API_KEY"))).pipe(
+          Config.map(Option.getOrUndefined)
+        )
         return OpenAiCompatibleChatModel.layer({
           model,
           ...options,
           provider: name,
           baseURL: options.baseURL ?? Option.getOrElse(configured, () => baseURL),
-          apiKey: options.apiKey ?? (key === undefined ? undefined : yield* keyFrom(key, { provider: name, model }))
+          apiKey:
+            options.apiKey ?? (key === undefined ? yield* optional : yield* keyFrom(key, { provider: name, model }))
         })
       })
     )

@@ -41,6 +41,13 @@ describe("ChatModels.resolve", () => {
     })
   )
 
+  it.effect("a misspelt provider is followed by the one that was meant", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(Agent.run(agent, "hi").pipe(Effect.provide(ChatModels.resolve("opnai:x"))))
+      assert.include(error.message, 'Did you mean "openai"?')
+    })
+  )
+
   it.effect("a key that is not there is named, for each provider that needs one", () =>
     Effect.gen(function* () {
       for (const [spec, key] of [

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import facts from "../../src/models/internal/facts/models.json" with { type: "json" }
-import { type Server, servers } from "../../src/models/internal/servers/servers.ts"
+import { type Server, servers, variableOf } from "../../src/models/internal/servers/servers.ts"
 
 const page = readFileSync(new URL("../../docs/models.md", import.meta.url), "utf8")
 
@@ -18,7 +18,7 @@ const models: { readonly [provider: string]: object } = facts.providers
 
 const cellsOf = ({ key, name, ways }: Server): ReadonlyArray<string> => [
   `\`${name}\``,
-  key === undefined ? "none" : `\`${key}\``,
+  key === undefined ? `\`${variableOf(name, "API_KEY")}\`, if set` : `\`${key}\``,
   name === "openrouter" ? "of their makers" : String(Object.keys(models[name] ?? {}).length),
   thinking[ways.thinking],
   ways.native === undefined

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Layer, Redacted, Schema } from "effect"
 import { Agent, ChatModel, Content, type Json, Message, Tool, Usage } from "effect-deepagents"
 import { ChatModels } from "effect-deepagents/models"
+import * as OllamaChatModel from "effect-deepagents/models/OllamaChatModel"
 import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
@@ -27,6 +28,9 @@ const hello = request([Message.human("hello")])
 
 const facts = (layer: Layer.Layer<ChatModel.ChatModel, unknown>) =>
   Effect.scoped(Effect.map(Layer.build(layer), (context) => Context.get(context, ChatModel.ChatModel)))
+
+const chat = (baseURL: string, fetch: typeof globalThis.fetch) =>
+  OpenAiCompatibleChatModel.layer({ model: "m", baseURL, fetch })
 
 const nowhere = { baseURL: "http://127.0.0.1:1", apiKey }
 
@@ -516,6 +520,62 @@ describe("addresses", () => {
           )
         )
         assert.include(String(error), `set ${key}`)
+      }
+    })
+  )
+
+  it.effect("a local server takes its key from its variable, and a refusal names it", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const server = yield* Server.make
+        const withEnv = (env: Record<string, string>) =>
+          ChatModels.resolve("vllm:m").pipe(
+            Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: { VLLM_BASE_URL: server.url, ...env } })))
+          )
+        server.reply(ok, Server.plain(401, { error: "unauthorized" }))
+        yield* ask(withEnv({ VLLM_API_KEY: "sk-local" }), hello)
+        assert.strictEqual(server.seen[0]?.headers.authorization, "Bearer sk-local")
+        const { error } = yield* ask(withEnv({}), hello)
+        assert.include(error?.message, "no key was sent; set VLLM_API_KEY or give apiKey")
+      })
+    )
+  )
+
+  it.effect("a server without Responses, asked as OpenAI is, names what to use", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const server = yield* Server.make
+        server.reply(Server.plain(404, { error: "Unknown request URL: POST /v1/responses" }))
+        const { error } = yield* ask(at(server, "openai:m"), hello)
+        assert.include(error?.message, "If this server speaks Chat Completions, use OpenAiCompatibleChatModel")
+        server.reply(Server.plain(404, { error: "no such model" }))
+        const compatible = yield* ask(at(server, "vllm:m"), hello)
+        assert.include(compatible.error?.message, "is the base URL right, and the model's name?")
+      })
+    )
+  )
+
+  it.live("a server that is not started is named with its address, and how it is started", () =>
+    Effect.gen(function* () {
+      const refused = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNREFUSED" } })
+      const fetch = () => Promise.reject(refused)
+      for (const [layer, words] of [
+        [
+          OllamaChatModel.layer({ model: "m", fetch }),
+          /ECONNREFUSED at http:\/\/localhost:11434; is Ollama started \(ollama serve\)\?$/
+        ],
+        [
+          chat("http://user:pw@127.0.0.1:1234/v1", fetch),
+          /ECONNREFUSED at http:\/\/127\.0\.0\.1:1234; is the server of LM Studio started/
+        ],
+        [chat("http://localhost:9/v1", fetch), /ECONNREFUSED at http:\/\/localhost:9; is the server started\?$/],
+        [
+          chat("https://models.example/v1?key=secret", fetch),
+          /ECONNREFUSED at https:\/\/models\.example; is the address right\?$/
+        ]
+      ] as const) {
+        const { error } = yield* ask(layer, hello)
+        assert.match(error?.message ?? "", words)
       }
     })
   )

@@ -109,7 +109,7 @@ export const makeClient = Effect.fnUntraced(function* (
   }
   const headers = revealed({ "content-type": "application/json", ...bearer(apiKey), ...connection.headers })
   const secrets = secretsIn([apiKey, ...Object.values(connection.headers ?? {})])
-  const origin: Origin = { provider, model, secrets }
+  const origin: Origin = { provider, model, secrets, address: root }
   const fetch = guardedFetch(connection.fetch ?? globalThis.fetch, origin, { timeout })
   const post = (path: string, body: object, signal: AbortSignal): Promise<Response> =>
     fetch(`${root}/api/${path}`, {

@@ -7,6 +7,7 @@ import type * as OpenAiSdk from "openai"
 import { fromAsyncIterable } from "../../../core/ChatModel.ts"
 import { isModelError, ModelError } from "../../../core/ModelError.ts"
 import { revealed, secretsIn } from "../../../support/store/redacted.ts"
+import { variableOf } from "../servers/servers.ts"
 import { badResponse, connectionError, type Origin, providerError, stumbled, toldBy } from "../wire/errors.ts"
 import { guardedFetch, timeoutOf } from "../wire/guardedFetch.ts"
 import { keyFrom } from "../wire/keys.ts"
@@ -78,6 +79,15 @@ const baseUrlOf = (connection: Connection, api: "chat" | "responses", model: str
 }
 
 const variables = { openai: "OPENAI_API_KEY", "azure-openai": "AZURE_OPENAI_API_KEY" } as const
+
+const noResponses =
+  'OpenAiChatModel and "openai:" speak the Responses API. If this server speaks Chat Completions, use OpenAiCompatibleChatModel, or a spec such as "vllm:…" with VLLM_BASE_URL'
+
+/** Hints for servers other than OpenAI's. */
+const hintsOf = (api: "chat" | "responses", provider: string, hasKey: boolean): Origin["hints"] => ({
+  401: hasKey ? undefined : `no key was sent; set ${variableOf(provider, "API_KEY")} or give apiKey`,
+  ...(api === "responses" ? { 404: noResponses, 405: noResponses, 501: noResponses } : {})
+})
 
 /** Picks the given key, or the environment's. Another server gets only a given key. */
 const keyOf = Effect.fnUntraced(function* (connection: Connection, origin: Pick<Origin, "provider" | "model">) {
@@ -155,7 +165,14 @@ export const makeClient = Effect.fnUntraced(function* (
   }
   const secrets = [...(key === undefined ? [] : [key]), ...secretsIn(Object.values(connection.headers ?? {}))]
   const secretsOfLayer = secrets.length
-  const origin: Origin = { provider, model, secrets }
+  const baseURL = baseUrlOf(connection, api, model)
+  const origin: Origin = {
+    provider,
+    model,
+    secrets,
+    address: baseURL,
+    hints: targetOf(connection) === "other" ? hintsOf(api, provider, key !== undefined) : undefined
+  }
   const client = yield* Effect.try({
     try: () =>
       new sdk.OpenAI({
@@ -165,7 +182,7 @@ export const makeClient = Effect.fnUntraced(function* (
         webhookSecret: null,
         organization: organization ?? null,
         project: project ?? null,
-        baseURL: baseUrlOf(connection, api, model),
+        baseURL,
         defaultHeaders: headers,
         defaultQuery: azure?.apiVersion === undefined ? undefined : { "api-version": azure.apiVersion },
         timeout: timeout === undefined ? undefined : Duration.toMillis(timeout),

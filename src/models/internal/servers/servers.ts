@@ -46,7 +46,7 @@ export interface Ways {
 export interface Server {
   readonly name: string
   readonly baseURL: string
-  /** The environment variable of its key. Undefined for a server without keys. */
+  /** The environment variable of its key. A server without it takes the key of {@link variableOf} if it is set. */
   readonly key?: string | undefined
   /** The model that a new user starts with. */
   readonly firstModel?: string | undefined
@@ -90,6 +90,10 @@ export const gemini: Server = {
   },
   assumed: { contextWindowTokens: 1_048_576, vision: true }
 }
+
+/** The environment variable of a server, such as `VLLM_BASE_URL`. */
+export const variableOf = (name: string, setting: "API_KEY" | "BASE_URL"): string =>
+  `${name.toUpperCase().replaceAll("-", "_")}_${setting}`
 
 const local = (name: string, port: number, thinking: Ways["thinking"]): Server => ({
   name,

@@ -2,6 +2,7 @@
 import { ModelError, type Reason } from "../../../core/ModelError.ts"
 import { type HeaderReader, readRetryAfter } from "../../../support/http/retryAfter.ts"
 import { defined } from "../../../support/json/defined.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { tooDeep } from "../schema/nesting.ts"
 import { overflowOf } from "./overflow.ts"
 import { type Confidential, hide, longestSaid } from "./secrets.ts"
@@ -10,6 +11,10 @@ import { type Confidential, hide, longestSaid } from "./secrets.ts"
 export interface Origin extends Confidential {
   readonly provider: string
   readonly model: string
+  /** The address of the server. Only its scheme, host and port are shown. */
+  readonly address?: string | undefined
+  /** What to do after a status, instead of the general hint. */
+  readonly hints?: { readonly [status: number]: string | undefined } | undefined
 }
 
 /** A failure that the provider told. `code` and `type` are its own words for it; there is no status inside a stream. */
@@ -97,7 +102,7 @@ const hints: { readonly [status: number]: string } = {
 export const providerError = (origin: Origin, failure: ProviderFailure): ModelError => {
   const { code, headers, message, status } = failure
   const said = message === undefined ? "" : toldBy(origin, message)
-  const hint = status === undefined ? undefined : hints[status]
+  const hint = status === undefined ? undefined : (origin.hints?.[status] ?? hints[status])
   const named = code === undefined || said.includes(code) ? [] : [`[${toldBy(origin, code)}]`]
   const detail = [...named, said, ...(hint === undefined ? [] : [`(${hint})`])].filter((text) => text !== "").join(" ")
   const requestId =
@@ -171,6 +176,26 @@ const codeOf = (cause: unknown): string | undefined => {
   return found
 }
 
+/** How a server of this machine is started, by its usual port. */
+const starts: { readonly [port: string]: string } = {
+  11434: "is Ollama started (ollama serve)?",
+  1234: "is the server of LM Studio started (lms server start)?",
+  4000: "is LiteLLM started?",
+  8000: "is vLLM started (vllm serve)?",
+  8080: "is llama-server started?"
+}
+
+const localHost = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+
+/** Names the server of a failed connection, without credentials and path, and says what to check. */
+const whereOf = (address: string | undefined, code: string | undefined): string => {
+  const url = address === undefined ? null : URL.parse(address)
+  if (url === null) return code ?? ""
+  const at = `${code ?? "no connection"} at ${url.protocol}//${url.host}`
+  if (code !== "ECONNREFUSED") return at
+  return `${at}; ${localHost.test(url.hostname) ? (valueAt(starts, url.port) ?? "is the server started?") : "is the address right?"}`
+}
+
 /**
  * Makes the error of a connection that failed or broke. Of the cause only its code is kept: its message may quote a URL
  * with credentials.
@@ -182,8 +207,14 @@ export const connectionError = (
 ): ModelError => {
   const code = codeOf(cause)
   const timedOut = options?.timedOut === true || (code !== undefined && isTimeout(code))
-  const { model, provider } = origin
+  const { address, model, provider } = origin
+  const detail = timedOut ? code : whereOf(address, code)
   return new ModelError(
-    defined({ provider, model, reason: { _tag: timedOut ? "Timeout" : "Transport" }, detail: code })
+    defined({
+      provider,
+      model,
+      reason: { _tag: timedOut ? "Timeout" : "Transport" },
+      detail: detail === "" ? undefined : detail
+    })
   )
 }
