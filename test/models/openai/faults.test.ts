@@ -91,7 +91,7 @@ for (const [name, model] of apis) {
       [404, "<html>nginx</html>", "InvalidRequest"],
       [404, { error: "model 'x' not found, try pulling it first" }, "InvalidRequest"],
       [408, "", "Timeout"],
-      [413, error("Payload too large"), "InvalidRequest"],
+      [413, error("Payload too large"), "ContextOverflow"],
       [
         422,
         { detail: [{ type: "missing", loc: ["body", "model"], msg: "Field required", input: {} }] },

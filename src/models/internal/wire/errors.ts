@@ -83,6 +83,8 @@ const reasonOf = (failure: ProviderFailure): Reason => {
   const named = `${(failure.code ?? "").slice(0, longest)} ${(failure.type ?? "").slice(0, longest)}`.toLowerCase()
   const overflow = overflowOf(named, (failure.message ?? "").slice(0, longestSaid), status)
   if (overflow !== undefined) return overflow
+  // The body is too large for the server, whatever its tokens.
+  if (status === 413) return { _tag: "ContextOverflow" }
   const word = words.find(([pattern]) => pattern.test(named))?.[1]
   const plain = status === undefined ? undefined : byStatus(status)
   // A status says more than a word that many failures share: `invalid_request_error` is said of a missing key too.
