@@ -166,7 +166,7 @@ const members = [
     partial: Schema.optionalKey(AiMessage)
   }),
   /** Something is worth knowing and did not stop the run. `code` is stable, `message` is for people. */
-  event("Warning", { code: Schema.String, message: Schema.String }),
+  event("Warning", { code: Schema.String, message: Schema.String, data: Schema.optionalKey(Json) }),
   /** An event of a user's own. */
   event("Custom", { name: Schema.String, payload: Json }),
   /** A round is over. `usage` is the usage since the last `RoundCompleted`; `stopReason` is that of the turn. */

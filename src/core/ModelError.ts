@@ -47,8 +47,8 @@ export const Reason = Schema.Union([
 export type Reason = typeof Reason.Type
 
 const advice: { readonly [Tag in Reason["_tag"]]: string } = {
-  RateLimited: "rate limited; wait and try again, or add ModelRetry",
-  Overloaded: "the provider is overloaded; try again, or add ModelFallback",
+  RateLimited: "rate limited; wait, and try again",
+  Overloaded: "the provider is overloaded; try again later",
   Timeout: "no answer in time; try again, or raise the limit of ModelTimeout",
   Transport: "the connection failed; check the network and the base URL",
   Authentication: "an API key that is accepted is needed; check the key and where it is read from",

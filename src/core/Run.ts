@@ -45,7 +45,8 @@ export interface Run {
   readonly scope: Scope.Scope
   /** The number of agents above this one. */
   readonly depth: number
-  readonly warn: (code: string, message: string) => Effect.Effect<void>
+  /** Emits a `Warning`. `data` has its facts for programs. */
+  readonly warn: (code: string, message: string, data?: Json) => Effect.Effect<void>
   readonly custom: (name: string, payload: Json) => Effect.Effect<void>
   /** Reports that the model's view of the history became shorter: a `Compacted` event, in estimated tokens. */
   readonly compacted: (tokensBefore: number, tokensAfter: number) => Effect.Effect<void>

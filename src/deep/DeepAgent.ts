@@ -176,22 +176,16 @@ const generalDescription =
   "Does any task that needs several steps, with the same tools as you have. For searching and reading much to learn little, and for work beside other work."
 
 /**
- * Makes the general-purpose sub-agent. It does not share its parent's middleware, memory, output schema and stop
- * conditions.
+ * Makes the general-purpose sub-agent. Of its parent's middleware it has the retries and time-outs; it does not share
+ * memory, output schema and stop conditions.
  */
 const generalOf = (options: Options): ReadonlyArray<Agent.Agent<unknown, unknown, unknown>> => {
   const isTaken = (options.subagents ?? []).some((one) => ("fork" in one ? one.fork : one).name === generalPurpose)
   if (options.generalPurpose === false || isTaken) return []
   const { description = generalDescription, prompt = generalPrompt } = options.generalPurpose ?? {}
-  const {
-    agentId: _agentId,
-    memory: _memory,
-    middleware: _middleware,
-    output: _output,
-    stopWhen: _stops,
-    ...rest
-  } = options
-  const shared: SubagentOptions = rest
+  const { agentId: _agentId, memory: _memory, middleware = [], output: _output, stopWhen: _stops, ...rest } = options
+  const patient = middleware.filter(({ name }) => name === "ModelRetry" || name === "ModelTimeout")
+  const shared: SubagentOptions = { ...rest, middleware: patient }
   return [assembleSubagent({ ...shared, name: generalPurpose, description, prompt, skills: skillsOf(options) })]
 }
 

@@ -18,8 +18,9 @@ import * as Effect from "effect/Effect"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import * as Middleware from "../core/Middleware.ts"
-import type { ModelError } from "../core/ModelError.ts"
+import { ModelError } from "../core/ModelError.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
+import { defined } from "../support/json/defined.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { reissue } from "./internal/reissue.ts"
 import * as shapes from "./internal/shapes.ts"
@@ -32,18 +33,33 @@ type Policy<E, R> = Schedule.Schedule<unknown, ModelError, E, R>
 
 type Step<E, R> = (now: number, error: ModelError) => Pull.Pull<readonly [unknown, Duration.Duration], E, unknown, R>
 
+/** The failure of the last try, with the number of tries. */
+const describeTries = (error: ModelError, tries: number, millis: number): ModelError => {
+  if (tries === 1) return error
+  const minutes = Math.round(millis / 60_000)
+  const time = minutes > 1 ? `${minutes} minutes` : `${Math.max(1, Math.round(millis / 1_000))} s`
+  const { cause, model, provider, reason, requestId, status } = error
+  const said = error.detail === undefined ? "" : `${error.detail}; `
+  return new ModelError({
+    provider,
+    reason,
+    detail: `${said}tried ${tries} times in ${time}`,
+    ...defined({ cause, model, requestId, status })
+  })
+}
+
 const refuseMake = makeMiddlewareCheck(name, shapes.modelRetryMake)
 
 /**
  * Repeats a failed request unchanged after a wait, if `ModelError.isRetryable` allows it. Every other failure and any
- * interruption passes through. Each retry is a `Warning` event (`model-retry`), followed by `TurnRestarted` if parts of
+ * interruption passes through. Each retry is a `Warning` event (`model-retry`, with the time of the next try and its number), followed by `TurnRestarted` if parts of
  * the failed turn were emitted. A turn in which the provider ran a tool is not retried.
  *
  * `schedule` sets the waits and their number: by default 500 ms, doubling, with jitter, for five tries in all. Its
  * failures and requirements appear in the agent's type. A provider's `retryAfter` is respected in full.
  *
  * No wait ends later than `within` (2 minutes) after the first failure. If the schedule or the provider demands more,
- * the call fails at once with the provider's error.
+ * the call fails at once with the provider's error. After several tries, the error says how many there were.
  */
 export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(options?: {
   /** The waits and their number. Default: 500 ms, doubling, with jitter, for five tries in all. */
@@ -65,19 +81,23 @@ export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(
       reissue(
         Effect.sync(() => {
           let begun: { readonly at: number; readonly step: Step<E, R> } | undefined
+          let tries = 1
           const nextAttempt = (error: ModelError) =>
             Effect.gen(function* () {
               if (!error.isRetryable) return yield* Effect.fail(error)
               const now = yield* Clock.currentTimeMillis
               begun ??= { at: now, step: yield* Schedule.toStep(schedule) }
-              const [, delay] = yield* Pull.catchDone(begun.step(now, error), () => Effect.fail(error))
+              const spent = describeTries(error, tries, now - begun.at)
+              const [, delay] = yield* Pull.catchDone(begun.step(now, error), () => Effect.fail(spent))
               const wait = Math.ceil(
                 Math.max(Duration.toMillis(delay), Duration.toMillis(error.retryAfter ?? Duration.zero))
               )
-              if (now + wait > begun.at + within) return yield* Effect.fail(error)
+              if (now + wait > begun.at + within) return yield* Effect.fail(spent)
+              tries++
               yield* run.warn(
                 "model-retry",
-                `${error.message}; asking again in ${Duration.format(Duration.millis(wait))}`
+                `${error.message}; asking again in ${Duration.format(Duration.millis(wait))}`,
+                { until: now + wait, attempt: tries, reason: error.reason._tag }
               )
               yield* Effect.sleep(wait)
               return { turn: next(request), reason: error.message }

@@ -36,6 +36,7 @@ export type { Call, Part, View } from "./internal/model.ts"
 export const empty: View = {
   runId: undefined,
   status: "idle",
+  retry: undefined,
   agent: "",
   model: "",
   startedAt: 0,

@@ -76,6 +76,7 @@ const parts: ReadonlyArray<View.Part> = [
     summary: "exit code 1",
     diff: undefined,
     output: "a\nb\nc",
+    end: ["a", "b", "c"],
     millis: 3_000
   },
   {

@@ -169,7 +169,8 @@ const makeRun = (
   startedAt: parent?.run.startedAt ?? beganAt,
   scope,
   depth: parent === undefined ? 0 : parent.run.depth + 1,
-  warn: (code, message) => emit({ origin }, { _tag: "Warning", code, message }),
+  warn: (code, message, data) =>
+    emit({ origin }, { _tag: "Warning", code, message, ...(data === undefined ? {} : { data: fromUnknown(data) }) }),
   custom: (name, payload) =>
     Effect.suspend(() =>
       origin.hub.watched ? emit({ origin }, { _tag: "Custom", name, payload: fromUnknown(payload) }) : Effect.void

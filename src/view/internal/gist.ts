@@ -2,7 +2,7 @@
 import { isObject, type Json, type JsonObject, stringify } from "../../core/Json.ts"
 import { describeArguments } from "../../core/ToolCall.ts"
 import { clean, cleanLine } from "../../support/text/clean.ts"
-import { cut } from "../../support/text/text.ts"
+import { boundaryAfter, cut } from "../../support/text/text.ts"
 
 const longest = 400
 
@@ -27,7 +27,22 @@ interface Summary {
   readonly summary: string
   readonly diff: string | undefined
   readonly output: string
+  /** The last lines of a command's output. */
+  readonly end?: ReadonlyArray<string>
 }
+
+/** The most lines of a command's output that are kept for the screen. */
+const keptLines = 40
+
+/** The line in which `execute` says how a command ended. */
+const verdict = /^\[(Command (succeeded|failed)|No output|process p\d)/
+
+/** The last lines of a command's output. */
+const endOf = (output: string): ReadonlyArray<string> =>
+  output
+    .split("\n")
+    .filter((line) => line.trim() !== "" && !verdict.test(line))
+    .slice(-keptLines)
 
 const number = (value: Json | undefined): number => (typeof value === "number" ? value : 0)
 const text = (value: Json | undefined): string => (typeof value === "string" ? cleanLine(value) : "")
@@ -39,7 +54,11 @@ const summaryOf = (details: JsonObject): string | undefined => {
         ? `${number(details["size"])} bytes`
         : `lines ${number(details["startLine"])}–${number(details["endLine"])} of ${number(details["totalLines"])}`
     case "command":
-      return typeof details["exitCode"] === "number" ? `exit code ${details["exitCode"]}` : "ended without an exit code"
+      return typeof details["exitCode"] === "number"
+        ? `exit code ${details["exitCode"]}${leftOf(details)}`
+        : "ended without an exit code"
+    case "process":
+      return `${text(details["id"])} ${details["running"] === true ? "runs in the background" : typeof details["exitCode"] === "number" ? `ended with exit code ${details["exitCode"]}` : "was ended"}`
     case "listing":
       return `${number(details["count"])} found`
     case "matches":
@@ -59,6 +78,9 @@ const summaryOf = (details: JsonObject): string | undefined => {
   }
 }
 
+const leftOf = ({ left }: JsonObject): string =>
+  Array.isArray(left) && left.length > 0 ? `; it left behind ${left.map(text).join(", ")}, now ended` : ""
+
 const changes = (details: JsonObject): string => {
   const { added, removed } = details
   return typeof added === "number" && typeof removed === "number" ? ` (+${added} −${removed})` : ""
@@ -76,10 +98,17 @@ const diffOf = (details: JsonObject): string | undefined => {
 
 /** Summarises the result of a call. */
 export const summarise = (result: string, details: Json | undefined): Summary => {
-  const output = clean(cut(result, keptOutput))
   const facts = isObject(details) ? details : {}
+  const isCommand = facts["kind"] === "command" || facts["kind"] === "process"
+  const start = isCommand ? boundaryAfter(result, Math.max(0, result.length - keptOutput)) : 0
+  const output = clean(isCommand ? result.slice(start) : cut(result, keptOutput))
   const first = output.split("\n").find((line) => line.trim() !== "") ?? ""
-  return { summary: summaryOf(facts) ?? cut(cleanLine(first), 200), diff: diffOf(facts), output }
+  return {
+    summary: summaryOf(facts) ?? cut(cleanLine(first), 200),
+    diff: diffOf(facts),
+    output,
+    ...(isCommand ? { end: endOf(output) } : {})
+  }
 }
 
 /** Gives the last output of a running tool. */

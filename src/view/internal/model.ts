@@ -13,7 +13,8 @@ import type * as Blocks from "./blocks.ts"
  * - `text`: a block of the answer, as Markdown
  * - `code`: a listing of the answer. A long one comes in pieces; `more` follow
  * - `thinking`: the reasoning before an answer
- * - `tool`: a call with its result. `gist` is its main argument, `output` the beginning of the result
+ * - `tool`: a call with its result. `gist` is its main argument, `output` the beginning of the result, or the end of
+ *   that of a command; `end` has a command's last lines
  * - `subagent`: a sub-agent that ended
  * - `decision`: an approval, a refusal or an answer
  * - `note`: a message about the run itself
@@ -39,6 +40,7 @@ export type Part =
       readonly summary: string
       readonly diff: string | undefined
       readonly output: string
+      readonly end?: ReadonlyArray<string>
       readonly millis: number
     }
   | {
@@ -107,6 +109,8 @@ interface Pending {
 export interface View {
   readonly runId: string | undefined
   readonly status: "idle" | "working"
+  /** The model failed for a passing reason, and is asked again at `until`. */
+  readonly retry: { readonly until: number; readonly attempt: number; readonly reason: string } | undefined
   readonly agent: string
   readonly model: string
   readonly startedAt: number

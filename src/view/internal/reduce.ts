@@ -305,6 +305,15 @@ const showSlot = (view: View, { slot, value }: Of<"StateChanged">): View => {
 type Tag = AgentEvent["_tag"]
 type Handlers = { readonly [Name in Tag]: (view: View, event: Of<Name>) => Step }
 
+/** Reads the next try of a model call from its warning. */
+const retryOf = ({ code, data }: Of<"Warning">): View["retry"] => {
+  if (code !== "model-retry" || !isObject(data)) return undefined
+  const { attempt, reason, until } = data
+  return typeof until === "number" && typeof attempt === "number"
+    ? { until, attempt, reason: typeof reason === "string" ? cleanLine(reason) : "" }
+    : undefined
+}
+
 const addTokens = (view: View, event: Of<"RoundCompleted">): View => ({ ...view, usage: add(view.usage, event.usage) })
 
 /** Handles events of any run. */
@@ -316,7 +325,14 @@ const common = {
     { ...view, pending: view.pending.filter((one) => one.id !== id) },
     [{ kind: "decision", toolName: cleanLine(toolName), decision }]
   ],
-  Warning: (view, { message }) => [view, [note("warning", message)]],
+  Warning: (view, event) => {
+    const retry = retryOf(event)
+    // The live view counts down; a line for each of many tries would push the conversation away.
+    return [
+      { ...view, ...defined({ retry }) },
+      retry === undefined || retry.attempt === 2 ? [note("warning", event.message)] : []
+    ]
+  },
   ToolProgress: (view, event) => just(showProgress(view, event))
 } satisfies Partial<Handlers>
 
@@ -379,7 +395,9 @@ const ofSubagent: Partial<Handlers> = {
 
 /** Gives the view after an event, and the parts that the event finished. */
 export const reduce = (before: View, event: AgentEvent): Step => {
-  const view: View = event.at > before.lastAt ? { ...before, lastAt: event.at } : before
+  const isOver = before.retry !== undefined && event._tag !== "Warning" && event._tag !== "TurnRestarted"
+  const later: View = isOver ? { ...before, retry: undefined } : before
+  const view: View = event.at > later.lastAt ? { ...later, lastAt: event.at } : later
   const handlers = event.path.length <= 1 ? ofRoot : ofSubagent
   // The handler of a tag takes the events with that tag.
   const handle = handlers[event._tag] as ((view: View, event: AgentEvent) => Step) | undefined

@@ -8,6 +8,8 @@ import type { Style } from "../render/style.ts"
 
 export interface Asking {
   readonly isOpen: () => boolean
+  /** Reports whether a person was shown a request. */
+  readonly wasAsked: (id: string) => boolean
   readonly expiresAt: () => number
   readonly lines: () => ReadonlyArray<string>
   /** Updates the question from the pending requests. */
@@ -23,6 +25,9 @@ export interface Asking {
 
 const cancelled = "Cancelled: another call of this round was rejected."
 
+/** The most requests that are remembered as shown. */
+const maxAsked = 1_000
+
 export const makeAsking = (options: {
   readonly desk: () => Desk
   readonly input: () => Input
@@ -37,6 +42,8 @@ export const makeAsking = (options: {
   let dialog: Dialog.Dialog | undefined
   /** The requests that were shown in full. Only they can be approved. */
   let shown = new Set<string>()
+  /** The latest requests that were shown, answered ones too. */
+  const asked = new Set<string>()
   /** The draft from before the question took the editor. */
   let stashed: string | undefined
   let isArmed = false
@@ -66,6 +73,8 @@ export const makeAsking = (options: {
     const fresh = waiting.filter(({ id }) => !shown.has(id))
     for (const request of fresh) {
       shown.add(request.id)
+      asked.add(request.id)
+      if (asked.size > maxAsked) asked.delete([...asked][0] ?? "")
       options.commit(Dialog.announcement(request, style))
       options.bell(`${request.toolName} waits for you`)
     }
@@ -106,6 +115,7 @@ export const makeAsking = (options: {
   }
   return {
     isOpen: () => dialog !== undefined,
+    wasAsked: (id) => asked.has(id),
     expiresAt: () => dialog?.request.expiresAt ?? 0,
     lines: () =>
       dialog === undefined

@@ -12,6 +12,7 @@ import { bindings } from "../input/bindings.ts"
 import { load } from "../markdown/highlight.ts"
 import { styleOf } from "../render/style.ts"
 import { processTerminal, type Terminal } from "../screen/terminal.ts"
+import * as Processes from "../slash/processes.ts"
 import * as Slash from "../slash/table.ts"
 import * as External from "./external.ts"
 import { handleIntent, type Over } from "./intents.ts"
@@ -109,6 +110,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   )
   showFacts(talk)
   ui.setAway(false)
+  yield* Processes.watch(ui)
   yield* Effect.forkScoped(Effect.map(Effect.promise(load), ui.setHighlight))
   if (options.resumes === true) {
     const { ended, messages } = yield* replay(room, shownOnResume)

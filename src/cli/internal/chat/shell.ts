@@ -21,6 +21,7 @@ export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
   if (command === "") return yield* Effect.fail(problem("Say the command: !git status"))
   let output = ""
   let exitCode = 0
+  let left: ReadonlyArray<string> = []
   const concludeOutput = (end: ReadonlyArray<string>): string => {
     const text = cutMiddle(clean(output).trimEnd(), most, (left) => `\n… ${left} characters left out …\n`)
     ui.parts([
@@ -33,8 +34,10 @@ export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
   yield* toProblem(
     Stream.runForEach(sandbox.value.executeStream(command), (event) =>
       Effect.sync(() => {
-        if (event._tag === "Exited") exitCode = event.exitCode
-        else {
+        if (event._tag === "Exited") {
+          exitCode = event.exitCode
+          left = event.left ?? []
+        } else {
           output = cutMiddle(output + event.text, most * 2, () => "\n…\n")
           const last = clean(output.slice(-shownAtOnce * 200))
             .trimEnd()
@@ -45,6 +48,9 @@ export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
       })
     )
   ).pipe(Effect.onInterrupt(() => Effect.sync(() => concludeOutput(["interrupted"]))))
-  const text = concludeOutput(exitCode === 0 ? [] : [`exit code ${exitCode}`])
+  const text = concludeOutput([
+    ...(exitCode === 0 ? [] : [`exit code ${exitCode}`]),
+    ...(left.length === 0 ? [] : [`it left behind ${left.join(", ")}, now ended`])
+  ])
   return `I ran \`${command}\` (exit code ${exitCode}):\n\n${text}`
 })

@@ -111,9 +111,10 @@ export const say = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, input: s
   const { at, desk, options, recorder, store } = room
   const text = typeof input === "string" ? input : Message.text(input)
   talk.isHeld = false
-  const whole = [...talk.outputs, text].join("\n\n")
+  // The screen has them already.
+  const ran = talk.outputs.map((output) => Message.human(output, { source: "shell" }))
   talk.outputs = []
-  const message = typeof input === "string" ? yield* withImages(whole, Message.makeId()) : input
+  const message = typeof input === "string" ? yield* withImages(text, Message.makeId()) : input
   yield* beginTurns(
     talk,
     Effect.gen(function* () {
@@ -126,7 +127,9 @@ export const say = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, input: s
         yield* store.describe(at.threadId, { ...thread.metadata, title })
       }
       const { threadId } = at
-      const isDone = yield* runTurn(talk, message, text, () => recorder.begin(threadId, thread?.leaf.id ?? null, title))
+      const isDone = yield* runTurn(talk, [...ran, message], text, () =>
+        recorder.begin(threadId, thread?.leaf.id ?? null, title)
+      )
       if (isDone) yield* offerMemory(talk)
       if (isDone && desk.mode() === "plan") offerPlan(talk)
     })

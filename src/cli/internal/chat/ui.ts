@@ -239,7 +239,9 @@ export const makeUi = (options: UiOptions): Ui => {
     const [view, parts] = View.reduce(state.view, known)
     state.view = view
     if (event._tag === "Steered") state.queue = state.queue.filter(({ id }) => id !== event.messageId)
-    if (parts.length > 0) commit(parts)
+    // A call that nobody was asked about needs no line about its approval.
+    const isUnasked = event._tag === "ApprovalResolved" && event.decision === "approve" && !asking.wasAsked(event.id)
+    if (parts.length > 0 && !isUnasked) commit(parts)
     if (before !== view.status) {
       spinner.update()
       if (view.status === "idle" && now() - view.startedAt > longTurn) bell("the turn is over")

@@ -120,6 +120,14 @@ const tasks = (view: View, { style }: Surface): ReadonlyArray<string> => {
       ]
 }
 
+/** The passing reasons of failures, in a person's words. */
+const reasons: { readonly [reason: string]: string } = {
+  RateLimited: "the provider limits the rate",
+  Overloaded: "the provider is overloaded",
+  Timeout: "the provider is too slow",
+  Transport: "the provider can't be reached"
+}
+
 const status = (view: View, around: Around, { style }: Surface): ReadonlyArray<string> => {
   if (view.status === "idle") return []
   const { frame, now } = around
@@ -137,6 +145,12 @@ const status = (view: View, around: Around, { style }: Surface): ReadonlyArray<s
             ? "writes"
             : "waits for the model"
   const mark = view.pending.length > 0 ? "?" : (spinner[frame % spinner.length] ?? "")
+  if (view.retry !== undefined) {
+    const { attempt, reason, until } = view.retry
+    const left = Math.max(0, Math.ceil((until - now) / 1_000))
+    const why = valueAt(reasons, reason) ?? "the model does not answer"
+    return [`${style.cyan(mark)} ${style.yellow(`${why}: asking again in ${left} s`)} ${style.dim(`· try ${attempt}`)}`]
+  }
   const late = isAlone && quiet >= silent ? style.yellow(` · no word from the model for ${quiet} s`) : ""
   return [`${style.cyan(mark)} ${doing} ${style.dim(since(now, view.startedAt))}${late}`]
 }

@@ -29,23 +29,35 @@ const diffLines = (diff: string, style: Style): ReadonlyArray<string> =>
 const bounded = (lines: ReadonlyArray<string>, most: number, style: Style): ReadonlyArray<string> =>
   lines.length <= most ? lines : [...lines.slice(0, most), style.dim(`… ${lines.length - most} more lines (Ctrl+O)`)]
 
-/** The most lines of an error. */
+/** The most lines of an error, of a failed command, and of one that succeeded. */
 const shownError = 6
+const shownFailed = 6
+const shownDone = 3
+
+/** A line that names an error. Its details below may be longer than what is shown. */
+const naming = /\b[A-Za-z]{0,60}(?:Error|Exception)\b|\bpanicked at\b/
+
+/** The last lines of a command; of a failed one, the line that names its error too. */
+const endLines = (end: ReadonlyArray<string>, isError: boolean): ReadonlyArray<string> => {
+  const last = end.slice(isError ? -shownFailed : -shownDone)
+  const named =
+    isError && !last.some((line) => naming.test(line)) ? end.findLast((line) => naming.test(line)) : undefined
+  return named === undefined ? last : [named, ...last]
+}
+
+/** The most lines of a person's message. `/history` shows all. */
+const shownSaid = 30
 
 const tool = (part: Extract<Part, { readonly kind: "tool" }>, columns: number, style: Style): ReadonlyArray<string> => {
-  const { diff, gist, isError, millis, name, output, summary } = part
+  const { diff, end = [], gist, isError, millis, name, output, summary } = part
   const mark = isError ? style.red("✗") : style.green("✓")
   const time = millis >= 1_000 ? ` · ${duration(millis)}` : ""
   const said = isError ? style.red(summary) : style.dim(summary)
   const head = fit(`${mark} ${style.bold(name)} ${gist}`.trimEnd(), columns)
   const below = fit(`  ${said}${style.dim(time)}`, columns)
-  const more = isError
-    ? output
-        .trimEnd()
-        .split("\n")
-        .slice(1, shownError)
-        .map((line) => fit(style.dim(`  ${line}`), columns))
-    : []
+  const lines =
+    end.length > 0 ? endLines(end, isError) : isError ? output.trimEnd().split("\n").slice(1, shownError) : []
+  const more = lines.map((line) => fit(style.dim(`  ${line}`), columns))
   return [
     head,
     ...(summary === "" && time === "" ? [] : [below]),
@@ -86,8 +98,13 @@ export const partLines = (part: Part, surface: Surface): ReadonlyArray<string> =
   switch (part.kind) {
     case "user": {
       const chips = part.attachments === 0 ? [] : [style.dim(`  [${part.attachments} attached]`)]
-      const lines = part.text.split("\n").flatMap((line) => wrap(line, Math.max(10, prose.columns - 2)))
-      return ["", ...lines.map((line, index) => style.bold(`${index === 0 ? "› " : ""}${line}`)), ...chips, ""]
+      const all = part.text.split("\n")
+      const isLong = all.length > shownSaid
+      const lines = (isLong ? all.slice(0, shownSaid / 2) : all).flatMap((line) =>
+        wrap(line, Math.max(10, prose.columns - 2))
+      )
+      const rest = isLong ? [style.dim(`  [${all.length - shownSaid / 2} more lines; /history shows all]`)] : []
+      return ["", ...lines.map((line, index) => style.bold(`${index === 0 ? "› " : ""}${line}`)), ...rest, ...chips, ""]
     }
     case "text":
       return [...render(part.markdown, prose), ""]

@@ -19,6 +19,7 @@ import { contextOf } from "../render/live.ts"
 import { themes } from "../render/themes.ts"
 import { count, duration, money } from "../render/words.ts"
 import * as Files from "./files.ts"
+import * as Processes from "./processes.ts"
 import * as Threads from "./threads.ts"
 
 /** Names that people know from other programs. */
@@ -325,6 +326,8 @@ const builtins: ReadonlyArray<Builtin> = [
   { name: "todos", about: "the plan", run: shows(todos) },
   { name: "files", argument: "[folder or pattern]", about: "the files that the agent sees", run: Files.files },
   { name: "read", argument: "<file>", about: "show a file", run: Files.showFile },
+  { name: "ps", about: "processes in the background", run: Processes.list },
+  { name: "kill", argument: "[id]", about: "end a process in the background", run: Processes.kill },
   { name: "diff", about: "what the tools changed in this chat", run: Files.diff },
   { name: "undo", about: "take back the last turn: its words and its files", isAlone: true, run: Threads.undo },
   { name: "rewind", argument: "[turn]", about: "go back to an earlier turn", isAlone: true, run: Threads.rewind },

@@ -9,6 +9,7 @@ import * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
 import * as AgentFile from "../../../agents/AgentFile.ts"
 import * as FileTools from "../../../backends/FileTools.ts"
+import * as Processes from "../../../backends/Processes.ts"
 import * as Agent from "../../../core/Agent.ts"
 import type { Backend } from "../../../core/Backend.ts"
 import type { ChatModel } from "../../../core/ChatModel.ts"
@@ -44,6 +45,7 @@ import { type Instructions, readInstructions } from "../project/instructions.ts"
 import * as Demo from "./demo.ts"
 import * as Host from "./host.ts"
 import * as Outside from "./outside.ts"
+import { patience } from "./patience.ts"
 import { withFileAgents } from "./subagents.ts"
 
 /** The command line and its settings. */
@@ -89,7 +91,7 @@ export interface App {
     readonly output?: Schema.ConstraintCodec<unknown, unknown> | undefined
   }) => Effect.Effect<ProgramAgent, Failure>
   readonly chatModel: Layer.Layer<ChatModel, Failure>
-  readonly files: (threadId: string) => Layer.Layer<Backend | Sandbox, Failure, Services>
+  readonly files: (threadId: string) => Layer.Layer<Backend | Sandbox | Processes.ProcessTable, Failure, Services>
 }
 
 /** Loads the network, search and the reader of pages when a run begins. */
@@ -188,7 +190,8 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       AskUser.make(),
       instructing(instructions, context, fs),
       ...(isGuarded ? [Outside.commands] : []),
-      ...limits
+      ...limits,
+      patience()
     ]
   }
   const own =
@@ -231,6 +234,10 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
         )
       ),
     chatModel: layerOf(model, file.thinking ?? settings.thinking?.value),
-    files: (threadId) => Host.machine(context, threadId)
+    files: (threadId) =>
+      Layer.provideMerge(
+        Processes.layer({ time: "7 days", folder: Host.processesOf(places, threadId) }),
+        Host.machine(context, threadId)
+      )
   }
 })

@@ -57,6 +57,9 @@ const unguarded: Guard = () => "memory can't be changed here"
 /** The folder of the files that a thread leaves: large results, old conversations, output of processes. */
 const scratchOf = ({ data }: Places, threadId: string): string => join(data, "threads", threadId, "files")
 
+/** The folder of the processes that a thread has in the background. */
+export const processesOf = (places: Places, threadId: string): string => join(scratchOf(places, threadId), "processes")
+
 /** What the machine of an agent is made of. */
 interface Setup {
   readonly places: Places
