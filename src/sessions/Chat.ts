@@ -24,6 +24,7 @@ import * as Agent from "../core/Agent.ts"
 import type { AgentError } from "../core/AgentError.ts"
 import type { AgentEvent } from "../core/AgentEvent.ts"
 import type { AgentResult } from "../core/AgentResult.ts"
+import * as Checkpoint from "../core/Checkpoint.ts"
 import { Journal } from "../core/Journal.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { Message } from "../core/Message.ts"
@@ -41,12 +42,16 @@ export class ChatBusy extends Schema.TaggedError<ChatBusy>()("ChatBusy", { threa
   }
 }
 
-/** A chat. Its inputs are those of a run, also `Checkpoint.resume` for a suspended or interrupted turn. */
+/** A chat. Its inputs are those of a run, also `Checkpoint.resume` for a stream that resumes a turn. */
 export interface Chat<out Output, out E, out R> {
   readonly threadId: string
   /** Runs a turn to its end. */
   readonly send: (
     input: Agent.Input
+  ) => Effect.Effect<AgentResult<Output>, E | AgentError | ChatBusy, Exclude<R, Journal>>
+  /** Resumes the turn that was suspended, interrupted or cut off by a crash, and runs it to its end. */
+  readonly resume: (
+    options?: Checkpoint.Decided
   ) => Effect.Effect<AgentResult<Output>, E | AgentError | ChatBusy, Exclude<R, Journal>>
   /** Streams the events of a turn. The turn ends when the stream ends or is left. */
   readonly stream: (input: Agent.Input) => Stream.Stream<AgentEvent, E | AgentError | ChatBusy, Exclude<R, Journal>>
@@ -87,12 +92,15 @@ export const make = Effect.fnUntraced(function* <O, E, R>(
     Context.make(Journal, { open }).pipe(Context.add(Held, [...outer, held]))
   )
 
+  const send = (input: Agent.Input) =>
+    Effect.scoped(
+      Effect.flatMap(inTurn, (context) => Effect.provideContext(Agent.run(agent, input, { threadId }), context))
+    )
+
   return {
     threadId,
-    send: (input) =>
-      Effect.scoped(
-        Effect.flatMap(inTurn, (context) => Effect.provideContext(Agent.run(agent, input, { threadId }), context))
-      ),
+    send,
+    resume: (decided) => send(Checkpoint.resume(undefined, decided)),
     stream: (input) =>
       Stream.unwrap(
         Effect.map(inTurn, (context) => Stream.provideContext(Agent.stream(agent, input, { threadId }), context))

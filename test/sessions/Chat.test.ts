@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
-import { Agent, Approval, Checkpoint, Message, Tool } from "effect-deepagents"
+import { Agent, Approval, Message, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Chat, MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
@@ -95,7 +95,7 @@ describe("Chat", () => {
       const chat = yield* Chat.make(careful, "t")
       const { pending } = yield* chat.send("one")
       const decisions = pending.map((request) => Approval.approve(request))
-      yield* chat.send(Checkpoint.resume(undefined, { decisions }))
+      yield* chat.resume({ decisions })
       assert.deepStrictEqual(texts(yield* chat.history), ["one", "", "removed", "ok"])
     }).pipe(
       Effect.provide([
