@@ -83,7 +83,7 @@ export const instructing = (
     const { fresh, root } = yield* claim(run, pathsOf(given))
     const read = yield* Effect.forEach(fresh, (folder) => readFolder(folder, root))
     const files = read.flatMap((one) => one.files).filter(({ path }) => !known.has(path))
-    for (const problem of read.flatMap((one) => one.problems)) yield* run.warn("instructions", problem)
+    for (const problem of read.flatMap((one) => one.problems)) yield* run.warn("instructions-unread", problem)
     if (files.length === 0) return output
     const own = files.filter(({ importer }) => importer === undefined)
     const folders = [...new Set(own.map(({ path }) => dirname(path)))]
