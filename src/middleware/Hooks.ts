@@ -55,8 +55,8 @@ export interface Options<R = never> {
   readonly hooks: ReadonlyArray<Hook<R>>
   /** The working folder that hooks are told. Default: none. */
   readonly cwd?: string | undefined
-  /** Gets the id of a call that a hook allowed, for whoever decides on questions. Default: nobody does. */
-  readonly onAllow?: ((callId: string) => void) | undefined
+  /** Gets the id of each call and whether hooks allowed it, for whoever decides on questions. Default: none. */
+  readonly onDecision?: ((callId: string, isAllowed: boolean) => void) | undefined
 }
 
 /** Text that hooks added behind a message. */
@@ -121,7 +121,7 @@ const refuseMake = makeMiddlewareCheck(name, shapes.hooksMake)
 export const make = <R = never>(options: Options<R>): Middleware.Asking<never, R> => {
   const refused = refuseMake(options)
   if (refused !== undefined) return refused
-  const { cwd, hooks, onAllow } = options
+  const { cwd, hooks, onDecision } = options
   const runs = Attached.make<Run, Known>()
   const said = new Set<string>()
   const started = new Set<string>()
@@ -205,13 +205,10 @@ export const make = <R = never>(options: Options<R>): Middleware.Asking<never, R
 
   const rulingOf = (run: Run, call: Middleware.PreparedCall): Effect.Effect<Ruling.Ruling | undefined, never, R> =>
     Effect.map(judge(run, call), ({ decision, reason }) => {
+      onDecision?.(call.id, decision === "allow")
       if (decision === "deny") return Ruling.refuse(name, reason ?? "A hook refused this call.")
       if (decision === "ask") return Ruling.ask(name, { reason })
-      if (decision === "allow") {
-        onAllow?.(call.id)
-        return Ruling.allow(name, { settles: true })
-      }
-      return undefined
+      return decision === "allow" ? Ruling.allow(name, { settles: true }) : undefined
     })
 
   const afterCall = Effect.fnUntraced(function* (

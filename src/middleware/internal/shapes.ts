@@ -32,7 +32,7 @@ export const handoffsMake = "agents:[~effect-deepagents/Agent~];filter?:f;maxTra
 export const hiddenResultsMake =
   "strict?:b;untrusted?:[s];trusted?:[s];acts?:[s];harmless?:[s];hosts?:[s];servers?:[s];secrets?:<[s]>;clearance?:<[s]>;deciders?:[s]"
 
-export const hooksMake = "hooks:a;cwd?:s;onAllow?:f"
+export const hooksMake = "hooks:a;cwd?:s;onDecision?:f"
 
 export const humanInTheLoopMake =
   "tools?:<bf{name?:s;when?:f;allow?:['approve''edit''reject''respond'];deciders?:[s];describe?:f;likeness?:f}>;destructive?:b;expiresIn?:d;inherit?:b"

@@ -26,13 +26,18 @@ const isQuestion = (request: Approval.Request): boolean =>
 export const automatic = (
   request: Approval.Request,
   mode: Mode,
-  rules: ReadonlyArray<Rule>
+  rules: ReadonlyArray<Rule>,
+  isAllowed: (callId: string) => boolean = () => false
 ): Approval.Decision | undefined => {
   if (isQuestion(request)) return undefined
   if (mode === "plan") return request.allow.includes("reject") ? Approval.reject(request, planned) : undefined
   // Only a person may decide such a request.
   if (request.byPerson === true || !request.allow.includes("approve")) return undefined
-  const isFree = mode === "yolo" || (mode === "auto-edit" && request.editsFiles === true) || covers(rules, request)
+  const isFree =
+    mode === "yolo" ||
+    (mode === "auto-edit" && request.editsFiles === true) ||
+    covers(rules, request) ||
+    isAllowed(request.callId)
   return isFree ? Approval.approve(request) : undefined
 }
 
@@ -44,6 +49,10 @@ interface Waiting {
 export const makeDesk = (options: {
   readonly mode: Mode
   readonly principal: Approval.Principal | undefined
+  /** Tells whether a hook allowed a call. */
+  readonly isAllowed?: ((callId: string) => boolean) | undefined
+  /** Gets each request that a person has to decide. */
+  readonly onWait?: ((request: Approval.Request) => void) | undefined
   readonly onChange: () => void
 }): Desk => {
   let mode = options.mode
@@ -60,17 +69,18 @@ export const makeDesk = (options: {
   /** Decides pending requests by a new rule or another mode. */
   const review = (): void => {
     for (const one of waiting) {
-      const decision = automatic(one.request, mode, rules)
+      const decision = automatic(one.request, mode, rules, options.isAllowed)
       if (decision !== undefined) settle(one, decision)
     }
     options.onChange()
   }
   const decide = (request: Approval.Request): Effect.Effect<Approval.Decision> =>
     Effect.callback<Approval.Decision>((resume) => {
-      const decision = automatic(request, mode, rules)
+      const decision = automatic(request, mode, rules, options.isAllowed)
       if (decision !== undefined) return resume(Effect.succeed(signed(request, decision)))
       const one: Waiting = { request, resume }
       waiting = [...waiting, one]
+      options.onWait?.(request)
       options.onChange()
       return Effect.sync(() => {
         waiting = waiting.filter((other) => other !== one)

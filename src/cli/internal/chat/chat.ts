@@ -48,6 +48,8 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   const desk = makeDesk({
     mode: options.mode ?? "ask",
     principal: options.principal,
+    isAllowed: options.isAllowed,
+    onWait: options.onWait,
     onChange: () => ui.refresh()
   })
   const at: Room<E, R>["at"] = {

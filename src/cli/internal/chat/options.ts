@@ -3,7 +3,7 @@ import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type * as Agent from "../../../core/Agent.ts"
-import type { Principal } from "../../../core/Approval.ts"
+import type { Principal, Request } from "../../../core/Approval.ts"
 import type { ChatModel } from "../../../core/ChatModel.ts"
 import type { HumanMessage } from "../../../core/Message.ts"
 import type { Prices } from "../../../core/Usage.ts"
@@ -98,6 +98,10 @@ export interface Options<out E, out R> {
     | ReadonlyArray<{ readonly path: string; readonly bytes: number; readonly isWhole: boolean }>
     | undefined
   readonly mode?: Mode | undefined
+  /** Tells whether a hook allowed a call. */
+  readonly isAllowed?: ((callId: string) => boolean) | undefined
+  /** Gets each request that a person has to decide. */
+  readonly onWait?: ((request: Request) => void) | undefined
   /** The limits of a run: US dollars and tokens. */
   readonly limits?: { readonly cost?: number | undefined; readonly tokens?: number | undefined } | undefined
   readonly theme?: Theme | undefined

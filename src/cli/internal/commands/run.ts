@@ -23,6 +23,7 @@ import * as Printer from "../../../view/Printer.ts"
 import { type Change, pendingChanges, settleChanges } from "../config/memory.ts"
 import { type Exit, exitOf, exits, fail, Failure, orFail } from "../failure.ts"
 import { print, tell, write, writeAll } from "../output.ts"
+import { endSession } from "../project/hooks.ts"
 import { type App, type Context, openApp, sessions } from "../work/app.ts"
 import { hold } from "../work/hold.ts"
 import type { Guard } from "../work/host.ts"
@@ -184,6 +185,7 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
     })
   ).pipe(
     Effect.mapError(shape),
+    Effect.ensuring(endSession(app.hooks, threadId)),
     Effect.provide([app.chatModel, app.files(threadId), journal]),
     (work) => (asked === undefined ? work : Effect.provide(work, asked)),
     Effect.onInterrupt(() => tell(`\nInterrupted. It is kept: deepagents resume ${threadId}`))

@@ -152,6 +152,27 @@ const serverItems =
       })
     })
 
+/** Each hook of a file as an item, whose text is a file with this hook alone. */
+const hookItems =
+  (file: string): Find =>
+  (folder) =>
+    Effect.map(folder.text(file), (text) => {
+      const json = text === undefined ? undefined : parseJson(text)
+      const events = isObject(json) && isObject(json["hooks"]) ? json["hooks"] : {}
+      return Object.entries(events).flatMap(([event, groups]) =>
+        (Array.isArray(groups) ? groups : []).flatMap((group: Json) => {
+          const { hooks, matcher } = isObject(group) ? group : {}
+          return (Array.isArray(hooks) ? hooks : []).map((entry: Json): Item => {
+            const alone = { hooks: { [event]: [{ ...(matcher === undefined ? {} : { matcher }), hooks: [entry] }] } }
+            const { command, url } = isObject(entry) ? entry : {}
+            const act = typeof command === "string" ? `runs ${command}` : `posts to ${String(url)}`
+            const name = [event, matcher, command ?? url].filter((part) => typeof part === "string").join(" ")
+            return { kind: "hook", name, file, text: JSON.stringify(alone, null, 2), gist: act }
+          })
+        })
+      )
+    })
+
 /** A text as it is, other bytes in base64. */
 const shownText = (bytes: Uint8Array): string => {
   const text = new TextDecoder().decode(bytes)
@@ -212,6 +233,9 @@ const shared: ReadonlyArray<Find> = [
   markdownItems("agent", ".deepagents/agents", 0),
   markdownItems("command", ".claude/commands", 3),
   markdownItems("command", ".deepagents/commands", 3),
+  hookItems(".claude/settings.json"),
+  hookItems(".claude/settings.local.json"),
+  hookItems(".deepagents/hooks.json"),
   skillItems(".claude/skills"),
   skillItems(".agents/skills"),
   skillItems(".deepagents/skills")

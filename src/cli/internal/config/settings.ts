@@ -53,6 +53,7 @@ const schemas = {
   plugins: Schema.Array(Schema.String),
   folders: Schema.Array(Schema.String),
   shell: Shell,
+  hooks: Schema.Record(Schema.String, Schema.Json),
   models: Schema.Record(Schema.String, Facts),
   search: Schema.Literals(["tavily", "brave", "exa", "serper", "duckduckgo"]),
   plain: Schema.Boolean,
@@ -79,6 +80,7 @@ export const says: { readonly [K in Key]: string } = {
   folders:
     "folders beside the working folder, such as ../shared (to be read) or ../shared:write; --add-dir on the line",
   shell: `the shell of commands: {"program": "/bin/bash", "env": {"hide": [], "show": ["NPM_TOKEN"], "set": {}}}; variables that look like secrets are hidden`,
+  hooks: "commands and addresses by event, in the form of Claude Code",
   models: `facts of models that no table knows, by provider:model: ${Object.keys(Facts.fields).join(", ")}`,
   search: "tavily | brave | exa | serper | duckduckgo; without it, the first that has a key, else DuckDuckGo",
   plain: "lines instead of a screen",
@@ -112,7 +114,7 @@ const variable = (key: string): string =>
   `DEEPAGENTS_${key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
 
 /** Settings with a structure. Flags and variables can't set them. */
-const inFilesOnly: ReadonlySet<Key> = new Set<Key>(["models", "keys", "shell"])
+const inFilesOnly: ReadonlySet<Key> = new Set<Key>(["models", "keys", "shell", "hooks"])
 
 /** Variables of the program that are not settings. */
 const others = ["DEEPAGENTS_CACHE", "DEEPAGENTS_DEMO"]
@@ -157,8 +159,8 @@ const parseRecord = Effect.fnUntraced(function* (file: string, text: string | un
 /** Reads the record of a JSON file. A missing file is empty. */
 export const readRecord = (file: string) => Effect.flatMap(textOf(file), (text) => parseRecord(file, text))
 
-/** Settings that a project can't make for its users: their plugins and keyboard, and what is reached beside its folder. */
-const ofUsersOnly: ReadonlySet<string> = new Set<Key>(["keys", "plugins", "folders", "shell"])
+/** Settings that a project can't make for its users: their plugins, hooks and keyboard, and what is reached beside its folder. */
+const ofUsersOnly: ReadonlySet<string> = new Set<Key>(["keys", "plugins", "hooks", "folders", "shell"])
 
 /** Refuses settings by which a project would reach the keys of its users. */
 const refuseAddresses = (file: string, record: { readonly [name: string]: unknown }): Effect.Effect<void, Failure> => {

@@ -84,8 +84,9 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
   const decide = (request: Approval.Request): Effect.Effect<Approval.Decision> =>
     lock.withPermit(
       Effect.gen(function* () {
-        const decided = automatic(request, options.mode ?? "ask", rules)
+        const decided = automatic(request, options.mode ?? "ask", rules, options.isAllowed)
         if (decided !== undefined) return decided
+        options.onWait?.(request)
         for (const line of Dialog.announcement(request, style)) say(line)
         const decision = yield* Dialog.isForm(request) ? fill(request) : approve(request)
         return options.principal === undefined

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import type * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import type * as Schema from "effect/Schema"
 import * as AgentFile from "../../../agents/AgentFile.ts"
 import * as FileTools from "../../../backends/FileTools.ts"
@@ -22,6 +23,7 @@ import type { McpError } from "../../../mcp/McpError.ts"
 import { McpServers } from "../../../mcp/McpServers.ts"
 import * as AskUser from "../../../middleware/AskUser.ts"
 import * as Budget from "../../../middleware/Budget.ts"
+import * as Hooks from "../../../middleware/Hooks.ts"
 import type * as Network from "../../../net/Network.ts"
 import * as SqliteSessions from "../../../sessions/SqliteSessions.ts"
 import * as FetchUrl from "../../../web/FetchUrl.ts"
@@ -40,6 +42,7 @@ import { findServers, type FoundServers, serversLayer } from "../config/servers.
 import type { Settings } from "../config/settings.ts"
 import { type Failure, layerOrFail, orFail } from "../failure.ts"
 import { pluginsOf } from "../project/brought.ts"
+import { findHooks, noteAllowed, type ProgramHook } from "../project/hooks.ts"
 import { instructing } from "../project/instructing.ts"
 import { type Instructions, readInstructions } from "../project/instructions.ts"
 import * as Demo from "./demo.ts"
@@ -61,6 +64,8 @@ export interface Context {
   readonly isDemo: boolean
   /** The folders beside the working folder. */
   readonly folders: Host.Folders
+  /** The ids of calls that a hook allowed, for the desk of a chat. */
+  readonly allowed?: Set<string> | undefined
   /** The open connections of a chat. Without them, each run connects anew. */
   readonly servers?: McpServers["Service"] | undefined
 }
@@ -68,7 +73,14 @@ export interface Context {
 export type Services = NodeServices
 
 /** Services of tools, beside files and approvals. */
-type Needs = HttpClient.HttpClient | WebReader | WebSearch.WebSearch | McpServers | ChatModel | Sandbox
+type Needs =
+  | HttpClient.HttpClient
+  | WebReader
+  | WebSearch.WebSearch
+  | McpServers
+  | ChatModel
+  | Sandbox
+  | ChildProcessSpawner
 
 type Failures = Failure | McpError | Budget.BudgetExceeded
 
@@ -82,6 +94,7 @@ export interface App {
   readonly agents: Agents
   readonly servers: FoundServers
   readonly instructions: Instructions
+  readonly hooks: ReadonlyArray<ProgramHook>
   /** Files that were left out, and why. */
   readonly problems: ReadonlyArray<string>
   readonly name: string
@@ -176,6 +189,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       ? []
       : [Budget.make({ cost: budget?.value, tokens: tokens?.value, onExhausted: "finalAnswer" })]
   const fs = yield* FileSystem.FileSystem
+  const { hooks, problems: wrongHooks } = yield* findHooks(context, policy?.network ?? network)
   const parts = {
     tools,
     servers: { names, make: (some: ReadonlyArray<string>) => Mcp.make({ servers: some }) },
@@ -187,6 +201,9 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
     taint: isGuarded ? Outside.rules(all, servers) : undefined,
     middleware: [
       ...(policy?.middleware ?? []),
+      ...(hooks.length === 0
+        ? []
+        : [Hooks.make({ hooks, cwd: places.project, onDecision: noteAllowed(context.allowed ?? new Set()) })]),
       AskUser.make(),
       instructing(instructions, context, fs),
       ...(isGuarded ? [Outside.commands] : []),
@@ -205,9 +222,11 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
     agents,
     servers,
     instructions,
+    hooks,
     problems: [
       ...servers.problems,
       ...wrongPlugins,
+      ...wrongHooks,
       ...agents.problems.map(({ message }) => `${message} (it is left out)`),
       ...own.problems,
       ...instructions.problems
@@ -229,7 +248,11 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
         }).pipe(
           Effect.map((made) => {
             const held = policy === undefined ? made : Agent.provide(policy.apply(made), policy.files)
-            return held.pipe(Agent.provide(web(search, policy?.network ?? network)), Agent.provide(mcp))
+            return held.pipe(
+              Agent.provide(web(search, policy?.network ?? network)),
+              Agent.provide(mcp),
+              Agent.provide(Layer.succeed(ChildProcessSpawner, ContextOf.get(node, ChildProcessSpawner)))
+            )
           })
         )
       ),

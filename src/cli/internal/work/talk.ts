@@ -6,6 +6,7 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as Agent from "../../../core/Agent.ts"
 import { SessionStore } from "../../../core/SessionStore.ts"
+import * as Hooks from "../../../middleware/Hooks.ts"
 import { visible } from "../../../support/text/untrusted.ts"
 import { chat } from "../chat/open.ts"
 import { login } from "../commands/setupCommands.ts"
@@ -18,6 +19,7 @@ import { fail, orFail } from "../failure.ts"
 import { bindingsWith } from "../input/bindings.ts"
 import { canAsk, tell } from "../output.ts"
 import { commandFolders } from "../project/brought.ts"
+import { endSession } from "../project/hooks.ts"
 import type { Theme } from "../render/themes.ts"
 import type { Terminal } from "../screen/terminal.ts"
 import { fileCommands } from "../slash/fileCommands.ts"
@@ -106,7 +108,8 @@ export const talk = Effect.fnUntraced(
   ) {
     const aside: Aside = (work) => (options.terminal === undefined ? work : options.terminal.lend(work))
     const { guard, remembering } = yield* makeRemembering(given.places, yield* SessionStore)
-    const context = yield* connected({ ...(yield* firstRun(given, aside)), memoryGuard: guard })
+    const allowed = new Set<string>()
+    const context = yield* connected({ ...(yield* firstRun(given, aside)), memoryGuard: guard, allowed })
     const { places, settings } = context
     const { app, threadId } = yield* openThread(context, options)
     for (const problem of app.problems) yield* aside(tell(`! ${visible(problem)}`))
@@ -122,6 +125,7 @@ export const talk = Effect.fnUntraced(
     const ofServers = yield* mcpInChat(context)
     const all = yield* keyed(places)
     const refused = new Set<string>()
+    yield* Effect.addFinalizer(() => endSession(app.hooks, threadId))
     yield* chat({
       terminal: options.terminal,
       threadId,
@@ -132,6 +136,11 @@ export const talk = Effect.fnUntraced(
       remembering,
       commands: () => [...fixed, ...ofServers()],
       instructions: app.instructions.files,
+      isAllowed: (callId) => allowed.has(callId),
+      onWait: ({ description, toolName }) => {
+        const input = { session_id: threadId, message: `${toolName} waits for you: ${description}` }
+        Effect.runForkWith(node)(Hooks.fire(app.hooks, "Notification", input, ["permission_prompt"]))
+      },
       limits: { cost: settings.budget?.value, tokens: settings.tokens?.value },
       mode: settings.approvals?.value,
       plain: settings.plain?.value,
