@@ -163,8 +163,8 @@ describe("instruction files", { timeout: 60_000 }, () => {
         "sub/deep/a.txt": "A"
       })
       const home = put(program.folder(), { ".claude/CLAUDE.md": "Be brief." })
-      const reading = call("read_file", { file_path: "/sub/deep/a.txt" })
-      const again = stream(answer([{ call: "read_file", id: "toolu_2", input: { file_path: "/sub/deep/a.txt" } }]))
+      const reading = call("read_file", { file_path: join(root, "sub/deep/a.txt") })
+      const again = stream(answer([{ call: "read_file", id: "toolu_2", input: { file_path: "sub/deep/a.txt" } }]))
       const { bodies, code, err } = yield* ran(root, [reading, again, say("Done.")], { home })
       assert.equal(code, 0, err)
       assert.match(

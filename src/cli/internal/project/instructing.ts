@@ -1,5 +1,5 @@
 /** Gives an agent the instruction files: in its prompt, and from sub-folders when it works there. */
-import { dirname, join, relative, sep } from "node:path"
+import { dirname, join, relative, resolve, sep } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Schema from "effect/Schema"
@@ -68,8 +68,7 @@ export const instructing = (
     claims.set(run, claimed)
     const fresh: Array<string> = []
     for (const path of paths) {
-      const inRoot = [root, project].some((folder) => path === folder || path.startsWith(`${folder}${sep}`))
-      const real = yield* realOf(inRoot ? path : join(root, path))
+      const real = yield* realOf(resolve(root, path))
       for (const folder of real === undefined ? [] : foldersTo(root, real)) {
         if (claimed.has(folder)) continue
         claimed.add(folder)

@@ -70,8 +70,9 @@ export const command = (text: string, place: Place = {}): Handler<ChildProcessSp
         )
       )
       const code = yield* process.exitCode
-      // Processes that it left behind may hold the pipes open.
-      yield* Effect.timeoutOption(Fiber.await(reading), "50 millis")
+      // Processes that it left behind would hold the pipes open. All that it wrote is in them by now.
+      yield* Effect.ignore(process.kill({ killSignal: "SIGKILL" }))
+      yield* Effect.timeoutOption(Fiber.await(reading), "10 seconds")
       if (code === 2) return blocked(err.text())
       if (code !== 0) {
         return yield* new HookFailed({ hook: text, problem: `exit code ${code}: ${cut(oneLine(err.text()), 300)}` })
