@@ -165,7 +165,10 @@ const hookItems =
           return (Array.isArray(hooks) ? hooks : []).map((entry: Json): Item => {
             const alone = { hooks: { [event]: [{ ...(matcher === undefined ? {} : { matcher }), hooks: [entry] }] } }
             const { command, url } = isObject(entry) ? entry : {}
-            const act = typeof command === "string" ? `runs ${command}` : `posts to ${typeof url === "string" ? url : "no address"}`
+            const act =
+              typeof command === "string"
+                ? `runs ${command}`
+                : `posts to ${typeof url === "string" ? url : "no address"}`
             const name = [event, matcher, command ?? url].filter((part) => typeof part === "string").join(" ")
             return { kind: "hook", name, file, text: JSON.stringify(alone, null, 2), gist: act }
           })
