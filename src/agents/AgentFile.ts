@@ -334,10 +334,13 @@ const chooseTools = <E, R>(file: AgentFile, options: Options<E, R>) => {
 const budgetOf = ({ seconds, ...limits }: NonNullable<AgentFile["budget"]>) =>
   Budget.make({ ...limits, time: seconds === undefined ? undefined : `${seconds} seconds`, onExhausted: "finalAnswer" })
 
+/** True for the name of a server's tool: the tools of servers come later. */
+const isOfServer = (name: string): boolean => name.includes("__")
+
 /** The approvals of all agents, for the tools that one agent has. */
 const approvalsFor = (shared: HumanInTheLoop.Options, has: ReadonlySet<string>): HumanInTheLoop.Options => ({
   ...shared,
-  tools: Object.fromEntries(Object.entries(shared.tools ?? {}).filter(([name]) => has.has(name)))
+  tools: Object.fromEntries(Object.entries(shared.tools ?? {}).filter(([name]) => isOfServer(name) || has.has(name)))
 })
 
 /** Compiles the policy of a file. Its rules may name every tool that agents of files can have. */
@@ -354,8 +357,8 @@ const policyOf = <E, R>({ name, path, policy = {} }: AgentFile, options: Options
 const taintOf = (options: Taint.Options, has: ReadonlySet<string>) => {
   const { acts = [], clearance = {}, harmless = [], secrets = {}, trusted = [], untrusted = [], ...rest } = options
   const keys = new Set([...has].map(normaliseName))
-  // Tools of servers come later. `Taint` finds the names that are spelt otherwise.
-  const isHere = (name: string): boolean => name.includes("__") || keys.has(normaliseName(name))
+  // `Taint` finds the names that are spelt otherwise.
+  const isHere = (name: string): boolean => isOfServer(name) || keys.has(normaliseName(name))
   const keep = <A>(by: { readonly [name: string]: A }) =>
     Object.fromEntries(Object.entries(by).filter(([name]) => isHere(name)))
   return Taint.make({

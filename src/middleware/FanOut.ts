@@ -126,8 +126,8 @@ const rulings = ({ above }: Options) => {
 /** Limits of a fan-out. */
 export interface Options {
   /**
-   * The number of sub-agents that may work at once without a question: calls of `task` and `start_task` of one round,
-   * and unfinished background tasks.
+   * The number of sub-agents that may work at once without a question: calls of one round whose tool has the annotation
+   * `delegates` (`task`, `start_task`), and unfinished background tasks.
    */
   readonly above: number
 }

@@ -36,6 +36,7 @@ import type { Run } from "../core/Run.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { canonical } from "../core/schema/jsonTree.ts"
 import type { Takes, Tool } from "../core/Tool.ts"
+import { normaliseName } from "../support/text/names.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import * as shapes from "./internal/shapes.ts"
 
@@ -163,10 +164,12 @@ const problemOf = (
   const late = timeProblem("approvals", { expiresIn })
   if (late !== undefined) return late
   const names = Object.keys(tools ?? {})
-  const problem = Middleware.unknownTool("approvals are for", names, reach)
+  // Tools of servers come later.
+  const own = names.filter((one) => !one.includes("__"))
+  const problem = Middleware.unknownTool("approvals are for", own, reach)
   if (problem !== undefined) return problem
-  const meant = names.map((name) => Middleware.findTool(reach, name))
-  const twice = names.find((_, index) => meant.indexOf(meant[index]) < index)
+  const meant = names.map((name) => Middleware.findTool(reach, name) ?? normaliseName(name))
+  const twice = names.find((_, index) => meant.indexOf(meant[index] ?? "") < index)
   if (twice !== undefined) return `approvals have two rules for one tool: ${JSON.stringify(twice)} is the second`
   return tools === undefined && !destructive && !asks
     ? "approvals without a rule ask about nothing; name tools, or say destructive: true"

@@ -121,6 +121,8 @@ export const countTokens = Effect.fn("AnthropicChatModel.countTokens")(function*
   options: Options,
   request: Countable
 ): Effect.fn.Return<number, ModelError> {
+  const refused = refuse(options)
+  if (refused !== undefined) return yield* refused
   const token = options.vertex === undefined ? undefined : yield* options.vertex.accessToken
   const origin: Origin = {
     provider: providerOf(options),

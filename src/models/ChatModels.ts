@@ -31,6 +31,7 @@ import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
 import { valueAt } from "../support/json/valueAt.ts"
+import { brief } from "../support/text/issues.ts"
 import { didYouMean, normaliseName } from "../support/text/names.ts"
 import { profileOf } from "./internal/anthropic/models.ts"
 import { factsOf as bedrockFacts } from "./internal/bedrock/models.ts"
@@ -307,6 +308,9 @@ export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknow
   // E and R are unions over all providers.
   const own = (options?.providers ?? []) as ReadonlyArray<Provider<E, R>>
   const all: ReadonlyArray<Provider<E, R>> = [...own, ...providers]
+  if (typeof spec !== "string") {
+    return Layer.unwrap(Effect.fail(new UnknownProvider({ spec: brief(spec), known: all.map(({ name }) => name) })))
+  }
   const colon = spec.indexOf(":")
   const name = colon < 0 ? spec : spec.slice(0, colon)
   const model = colon < 0 ? "" : spec.slice(colon + 1)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
-import { Agent, Approval, Message, Tool } from "effect-deepagents"
+import { Agent, Approval, Message, Middleware, Tool } from "effect-deepagents"
 import { AgentFile } from "effect-deepagents/agents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import * as Bash from "effect-deepagents/backends/Bash"
@@ -71,6 +71,41 @@ policy:
         call("pay", { amount: 5 })
       )
       assert.lengthOf(requests, 1)
+    })
+  )
+
+  it.effect("keeps the program's rules for tools of servers, which come later", () =>
+    Effect.gen(function* () {
+      const send = { ...pay, name: "mail__send" }
+      const servers = {
+        names: ["mail"],
+        make: () => Middleware.make({ name: "Mail", tools: () => Effect.succeed([send]) })
+      }
+      const { requests } = yield* running(
+        "mcp: [mail]\ntools: [ls]",
+        { servers, approvals: { tools: { mail__send: { name: "mails" }, no_tool: true } } },
+        call("mail__send", { amount: 5 })
+      )
+      assert.deepStrictEqual(
+        requests.map(({ rule, toolName }) => [rule, toolName]),
+        [["mails", "mail__send"]]
+      )
+    })
+  )
+
+  it.effect("is beside rules for untrusted text that name tools which this agent does not have", () =>
+    Effect.gen(function* () {
+      const names = ["pay", "fetch_url", "mail__send"]
+      const taint = {
+        acts: names,
+        untrusted: names,
+        harmless: ["web_search"],
+        trusted: ["read_page"],
+        secrets: { read_vault: ["vault"] },
+        clearance: { post: ["vault"] }
+      }
+      const { results } = yield* running("tools: [pay]", { taint }, call("pay", { amount: 5 }))
+      assert.deepStrictEqual(results, ["5 paid"])
     })
   )
 

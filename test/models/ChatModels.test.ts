@@ -33,8 +33,10 @@ describe("ChatModels.resolve", () => {
 
   it.effect("an unknown provider is a typed error that lists the known; so is a name without a model", () =>
     Effect.gen(function* () {
-      for (const spec of ["acme:x", "anthropic", "anthropic:", ""]) {
-        const error = yield* Effect.flip(Agent.run(agent, "hi").pipe(Effect.provide(ChatModels.resolve(spec))))
+      for (const spec of ["acme:x", "anthropic", "anthropic:", "", null, undefined]) {
+        const error = yield* Effect.flip(
+          Agent.run(agent, "hi").pipe(Effect.provide(ChatModels.resolve(spec as string)))
+        )
         assert.strictEqual(error._tag, "UnknownProvider")
         for (const known of ["anthropic", "openai", "bedrock", "llama", "ollama"]) assert.include(error.message, known)
       }

@@ -186,6 +186,21 @@ describe("GeminiChatModel", () => {
       )
       assert.strictEqual(bad.outcome.message?.stopReason, "toolCalls")
       assert.include(bad.outcome.message?.malformedToolCalls[0]?.raw, "default_api")
+      const both = yield* ask(
+        events({
+          candidates: [
+            {
+              content: { parts: [{ functionCall: { name: "search", args: [] } }] },
+              finishReason: "MALFORMED_FUNCTION_CALL",
+              finishMessage: "Malformed function call: print(default_api)"
+            }
+          ]
+        })
+      )
+      assert.deepStrictEqual(
+        both.outcome.message?.malformedToolCalls.map(({ raw }) => raw.includes("default_api")),
+        [false, true]
+      )
       const blocked = yield* ask(events({ promptFeedback: { blockReason: "PROHIBITED_CONTENT" } }))
       assert.strictEqual(blocked.outcome.error?.reason._tag, "ContentFiltered")
     }).pipe(Effect.scoped)

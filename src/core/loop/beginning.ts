@@ -50,11 +50,30 @@ const messageProblem = (message: unknown): string | undefined => {
     : `has no list of content; make it with Message.${role}`
 }
 
+/** Says why a value is no checkpoint. Of its messages, only the ends are looked at. */
+const checkpointProblem = (checkpoint: unknown): string | undefined => {
+  if (
+    !Predicate.hasProperty(checkpoint, "messages") ||
+    !Array.isArray(checkpoint.messages) ||
+    !Predicate.hasProperty(checkpoint, "state") ||
+    !Predicate.isObject(checkpoint.state)
+  ) {
+    return "the checkpoint has no messages and state; give an earlier result, or what Checkpoint.decode read"
+  }
+  if (checkpoint.messages.length === 0) return undefined
+  const unfit = messageProblem(checkpoint.messages[0]) ?? messageProblem(checkpoint.messages.at(-1))
+  return unfit === undefined ? undefined : `a message of the checkpoint ${unfit}`
+}
+
+const resumeProblem = (input: object): string | undefined => {
+  if (Predicate.hasProperty(input, "problem") && typeof input.problem === "string") return input.problem
+  const checkpoint = Predicate.hasProperty(input, "checkpoint") ? input.checkpoint : undefined
+  return checkpoint === undefined ? undefined : checkpointProblem(checkpoint)
+}
+
 const inputProblem = (input: unknown): string | undefined => {
   if (typeof input === "string") return undefined
-  if (Predicate.hasProperty(input, "_tag")) {
-    return Predicate.hasProperty(input, "problem") && typeof input.problem === "string" ? input.problem : undefined
-  }
+  if (Predicate.hasProperty(input, "_tag")) return resumeProblem(input)
   if (!Array.isArray(input)) {
     const problem = messageProblem(input)
     return problem === undefined ? undefined : `the input ${problem}`

@@ -92,7 +92,7 @@ export const problemOf = (tool: Tool<unknown>): string | undefined => {
  * decide by. Whoever gives the tool writes these texts, so that a weaker sum could be met on purpose.
  */
 export const digestOf = memoize(({ annotations, description, parameters }: Tool<unknown>): string => {
-  // Threads of earlier versions hold digests without these annotations.
-  const { aliases: _1, delegates: _2, editsFiles: _3, lasting: _4, runsCommands: _5, ...promised } = annotations
+  // Threads of earlier versions hold digests without these annotations, by which no gate asks.
+  const { aliases: _1, delegates: _2, editsFiles: _3, ...promised } = annotations
   return sha256Sync(canonical({ description, parameters, annotations: fromUnknown(promised) })).slice(0, 32)
 })

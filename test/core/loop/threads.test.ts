@@ -4,6 +4,7 @@ import {
   Agent,
   AgentState,
   Approval,
+  type Checkpoint,
   type Journal,
   Message,
   Middleware,
@@ -25,6 +26,26 @@ const step = (n: number) => TestChatModel.calls([{ name: "step", arguments: { n 
 
 const tags = (entries: ReadonlyArray<Journal.Entry>) =>
   entries.map((entry) => (entry._tag === "Message" ? entry.message.role : entry._tag))
+
+it.effect("a value that is no checkpoint is a wrong input", () =>
+  Effect.gen(function* () {
+    const agent = Agent.make({ name: "a", prompt: "" })
+    const values: ReadonlyArray<unknown> = [
+      {},
+      { messages: {}, state: {} },
+      { messages: [] },
+      { messages: [{ role: "user" }], state: {} },
+      { messages: ["hi"], state: {} }
+    ]
+    for (const checkpoint of values) {
+      const options = { checkpoint: checkpoint as Checkpoint.Checkpoint }
+      const { reason } = yield* Effect.flip(Agent.resume(agent, options)).pipe(
+        Effect.provide(TestChatModel.script([], { exhaustive: false }))
+      )
+      assert.strictEqual(reason._tag, "InvalidInput")
+    }
+  })
+)
 
 describe("a run with a thread", () => {
   it.effect("stores each step before the next begins, and all before the run is told to be over", () => {

@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Deferred, Effect, Redacted, Stream } from "effect"
 import { ChatModel, Content, Message } from "effect-deepagents"
 import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
 import { describe } from "vitest"
@@ -68,6 +68,26 @@ describe("Claude on Vertex AI", () => {
     })
   )
 
+  it.live("warns before its token is there, and hides the token from then on", () =>
+    Effect.gen(function* () {
+      const server = yield* vertexServer(error(403, "permission_error", `no: ${token}`))
+      const gate = yield* Deferred.make<void>()
+      const accessToken = Effect.as(Deferred.await(gate), Redacted.make(token))
+      const layer = at(server.url, { vertex: { ...vertex(), accessToken } })
+      const messages = [Message.human([Content.image({ base64: "none!", mimeType: "image/png" })])]
+      const session = yield* Effect.provide(Effect.flatMap(ChatModel.ChatModel, ChatModel.open), layer)
+      const tags: Array<string> = []
+      const failed = yield* Effect.flip(
+        Stream.runForEach(session.nextTurn(request({ messages })), ({ _tag }) => {
+          tags.push(_tag)
+          return Deferred.succeed(gate, undefined)
+        })
+      )
+      expect(tags).toEqual(["Warning"])
+      expect(JSON.stringify(failed)).not.toContain(token)
+    })
+  )
+
   it.live.each([
     [undefined, "https://aiplatform.googleapis.com/v1/"],
     ["us", "https://aiplatform.us.rep.googleapis.com/v1/"],
@@ -95,9 +115,32 @@ describe("Claude on Vertex AI", () => {
       const failed = yield* failure(AnthropicChatModel.layer(options))
       expect(failed.reason._tag).toBe("Permission")
       expect(JSON.stringify(failed)).not.toContain(token)
+      const misspelt: object = { ...options, maxToken: 3 }
+      const unknown = yield* Effect.flip(
+        AnthropicChatModel.countTokens(misspelt as AnthropicChatModel.Options, request())
+      )
+      expect(unknown.message).toContain('There is no option "maxToken"')
+      const none = yield* Effect.flip(AnthropicChatModel.countTokens(null as never, request()))
+      expect(none.message).toContain("are null")
     })
   )
 })
+
+it.live("what can't be read is warned of once a session", () =>
+  Effect.gen(function* () {
+    const server = yield* serve(say("ok"))
+    const model = yield* Effect.provide(ChatModel.ChatModel, claude(server))
+    const asked = request({ messages: [Message.human([Content.image({ base64: "none!", mimeType: "image/png" })])] })
+    for (const session of [yield* ChatModel.open(model), yield* ChatModel.open(model)]) {
+      const warnings: Array<number> = []
+      for (let turn = 0; turn < 2; turn++) {
+        const parts = yield* Stream.runCollect(session.nextTurn(asked))
+        warnings.push(parts.filter(({ _tag }) => _tag === "Warning").length)
+      }
+      expect(warnings).toEqual([1, 0])
+    }
+  })
+)
 
 describe("calls of Claude", () => {
   const asked = request({ tools: [tool("search")] })

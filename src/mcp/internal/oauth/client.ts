@@ -1,6 +1,6 @@
 /** The authorization server of an MCP server, and the client that this program is for it. */
 import * as Effect from "effect/Effect"
-import * as Base64 from "effect/encoding/Base64"
+import * as Base64Url from "effect/encoding/Base64Url"
 import * as Redacted from "effect/Redacted"
 import { isLoopback } from "../../../support/http/redirect.ts"
 import { defined } from "../../../support/json/defined.ts"
@@ -69,8 +69,12 @@ const configuredClient = Effect.fnUntraced(function* ({ fail, oauth }: Subject, 
   })
   if (privateKey === undefined) return client
   const noKey = (error: unknown) => fail(`its privateKey is no key of ${algorithm} (PKCS#8, in PEM): ${wordsOf(error)}`)
-  const text = reveal(privateKey).replaceAll(/-----[^-]+-----|\s/g, "")
-  const der = yield* Effect.mapError(Effect.fromResult(Base64.decode(text)), noKey)
+  // Keys in a setting are often base64url, without padding.
+  const text = reveal(privateKey).replaceAll(/-----[^-]+-----|[\s=]/g, "")
+  const der = yield* Effect.mapError(
+    Effect.fromResult(Base64Url.decode(text.replaceAll("+", "-").replaceAll("/", "_"))),
+    noKey
+  )
   const key = yield* Effect.tryPromise({
     try: () => crypto.subtle.importKey("pkcs8", new Uint8Array(der), algorithmOf(algorithm), false, ["sign"]),
     catch: noKey

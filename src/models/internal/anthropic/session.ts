@@ -1,6 +1,7 @@
 /** Sessions with a Claude model, over any transport. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import * as Stream from "effect/Stream"
 import { fromAsyncIterable, type ModelRequest, type ModelSession } from "../../../core/ChatModel.ts"
 import { isObject } from "../../../core/Json.ts"
 import { isModelError, type ModelError } from "../../../core/ModelError.ts"
@@ -123,27 +124,34 @@ export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession> =>
       const unanswered = rejectUnanswered({ provider, model }, encoding.settings.serverTools ?? [], request)
       if (unanswered !== undefined) return yield* unanswered
       const { betas, body, damaged, names, removed } = yield* Effect.fromResult(encode(request))
-      const token = accessToken === undefined ? undefined : Redacted.value(yield* accessToken)
-      const origin: Origin = {
-        provider,
-        model,
-        secrets: token === undefined ? secrets : [...secrets, token],
-        said: () => saidIn(request)
+      const hidden = [...secrets]
+      const origin: Origin = { provider, model, secrets: hidden, said: () => saidIn(request) }
+      const eventsWith = (token: string | undefined) => {
+        const attempt = (signal: AbortSignal): Promise<AsyncIterable<unknown>> =>
+          isDropping
+            ? send(dropMovedThinking(body), [...betas, bindingBeta], signal, token)
+            : send(body, betas, signal, token)
+        const open = (signal: AbortSignal): Promise<AsyncIterable<unknown>> =>
+          attempt(signal).catch((cause: unknown) => {
+            if (isDropping || !isMovedThinking(cause)) return Promise.reject(cause)
+            isDropping = true
+            return attempt(signal)
+          })
+        return fromAsyncIterable(
+          patiently((signal) => untilStop(signal, open), origin, idle),
+          (cause) => (isModelError(cause) ? cause : requestError(origin, cause))
+        )
       }
-      const attempt = (signal: AbortSignal): Promise<AsyncIterable<unknown>> =>
-        isDropping
-          ? send(dropMovedThinking(body), [...betas, bindingBeta], signal, token)
-          : send(body, betas, signal, token)
-      const open = (signal: AbortSignal): Promise<AsyncIterable<unknown>> =>
-        attempt(signal).catch((cause: unknown) => {
-          if (isDropping || !isMovedThinking(cause)) return Promise.reject(cause)
-          isDropping = true
-          return attempt(signal)
-        })
-      const events = fromAsyncIterable(
-        patiently((signal) => untilStop(signal, open), origin, idle),
-        (cause) => (isModelError(cause) ? cause : requestError(origin, cause))
-      )
+      // The warnings of the turn come first: the token may take a while.
+      const events =
+        accessToken === undefined
+          ? eventsWith(undefined)
+          : Stream.unwrap(
+              Effect.map(accessToken, (token) => {
+                hidden.push(Redacted.value(token))
+                return eventsWith(Redacted.value(token))
+              })
+            )
       const context = { names, priced, makeId, fail: (fault: Fault) => faultError(origin, fault) }
       return { events, makeDecoder: (sink) => makeDecoder(context, sink), damaged, lost: removed }
     })

@@ -161,7 +161,8 @@ export const makeAssembler = <Said = undefined, Called = undefined>(sink: Sink, 
         if (part !== undefined) order.push(part)
       }
     }
-    if (unread !== undefined && malformedToolCalls.length === 0) {
+    // An unread call without a text may be the malformed one.
+    if (unread !== undefined && (unread !== "" || malformedToolCalls.length === 0)) {
       const problem = "the call could not be read: write it again, with arguments that are JSON"
       malformedToolCalls.push({ id: makeId(), raw: unread, problem })
     }
