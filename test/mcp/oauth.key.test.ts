@@ -18,9 +18,10 @@ it.effect("the key of a client may be PEM, base64 or base64url, with or without 
     ]
     for (const privateKey of [...keys, "no key"]) {
       const fail = (problem: string) => problem
-      const subject = { oauth: { clientId: "me", privateKey }, fail }
+      const place: object = { server: { issuer: "https://a.test" } }
+      const subject: object = { oauth: { clientId: "me", privateKey }, fail }
       const result = yield* Effect.result(
-        knownClient(subject as never, { server: { issuer: "https://a.test" } } as never)
+        knownClient(subject as Parameters<typeof knownClient>[0], place as Parameters<typeof knownClient>[1])
       )
       assert.strictEqual(result._tag, privateKey === "no key" ? "Failure" : "Success", privateKey)
     }
