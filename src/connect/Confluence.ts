@@ -148,25 +148,23 @@ export const tools = <R = never>(options: SiteOptions<R>) => {
       answer: Wire,
       show: pageOf
     }),
-    change(
-      {
-        name: "confluence_update_page",
-        about: "Replaces the text of a page of Confluence.",
-        parameters: {
-          id,
-          version: Schema.Int.annotate({ description: "As confluence_read_page gave it" }),
-          title: Schema.String,
-          text: body
-        },
-        ask: ({ text: content, version, ...page }) => ({
-          method: "PUT",
-          path: at`/api/v2/pages/${page.id}`,
-          body: { ...page, status: "current", body: storageOf(content), version: { number: version + 1 } }
-        }),
-        answer: Wire,
-        show: pageOf
+    change({
+      name: "confluence_update_page",
+      about: "Replaces the text of a page of Confluence.",
+      parameters: {
+        id,
+        version: Schema.Int.annotate({ description: "As confluence_read_page gave it" }),
+        title: Schema.String,
+        text: body
       },
-      { destructive: true }
-    )
+      ask: ({ text: content, version, ...page }) => ({
+        method: "PUT",
+        path: at`/api/v2/pages/${page.id}`,
+        body: { ...page, status: "current", body: storageOf(content), version: { number: version + 1 } }
+      }),
+      answer: Wire,
+      show: pageOf,
+      annotations: { destructive: true }
+    })
   ] as const
 }

@@ -154,26 +154,24 @@ export const tools = <R = never>(options: Options<R>) => {
       ask: ({ repository: where, ...body }) => ({ method: "POST", path: `${pathOf(where)}/issues`, body }),
       answer: Issue
     }),
-    change(
-      {
-        name: "github_update_issue",
-        about: "Changes, closes or opens an issue.",
-        parameters: {
-          repository,
-          number,
-          title: Schema.optionalKey(Schema.String),
-          body: Schema.optionalKey(Schema.String),
-          state: Schema.optionalKey(Schema.Literals(["open", "closed"]))
-        },
-        ask: ({ number: which, repository: where, ...body }) => ({
-          method: "PATCH",
-          path: `${pathOf(where)}/issues/${which}`,
-          body
-        }),
-        answer: Issue
+    change({
+      name: "github_update_issue",
+      about: "Changes, closes or opens an issue.",
+      parameters: {
+        repository,
+        number,
+        title: Schema.optionalKey(Schema.String),
+        body: Schema.optionalKey(Schema.String),
+        state: Schema.optionalKey(Schema.Literals(["open", "closed"]))
       },
-      { destructive: true, idempotent: true }
-    ),
+      ask: ({ number: which, repository: where, ...body }) => ({
+        method: "PATCH",
+        path: `${pathOf(where)}/issues/${which}`,
+        body
+      }),
+      answer: Issue,
+      annotations: { destructive: true, idempotent: true }
+    }),
     change({
       name: "github_comment",
       about: "Comments on an issue or a pull request.",

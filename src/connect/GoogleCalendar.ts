@@ -116,19 +116,17 @@ export const tools = <R = never>(options: Options<R>) => {
       }),
       answer: Event
     }),
-    submit(
-      {
-        name: "google_calendar_delete_event",
-        about: "Cancels an event, and tells its attendees.",
-        parameters: { id: text("As google_calendar_list_events gave it"), calendarId },
-        ask: ({ calendarId: calendar, id }) => ({
-          method: "DELETE",
-          path: `${pathOf(calendar)}${at`/${id}`}`,
-          query: { sendUpdates: "all" }
-        }),
-        done: ({ id }) => ({ deleted: id })
-      },
-      { destructive: true, idempotent: true }
-    )
+    submit({
+      name: "google_calendar_delete_event",
+      about: "Cancels an event, and tells its attendees.",
+      parameters: { id: text("As google_calendar_list_events gave it"), calendarId },
+      ask: ({ calendarId: calendar, id }) => ({
+        method: "DELETE",
+        path: `${pathOf(calendar)}${at`/${id}`}`,
+        query: { sendUpdates: "all" }
+      }),
+      done: ({ id }) => ({ deleted: id }),
+      annotations: { destructive: true, idempotent: true }
+    })
   ] as const
 }

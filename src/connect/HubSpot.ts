@@ -112,16 +112,14 @@ export const tools = <R = never>(options: Options<R>) => {
       ask: ({ kind, ...body }) => ({ method: "POST", path: pathOf(kind), body }),
       answer: Item
     }),
-    change(
-      {
-        name: "hubspot_update",
-        about: "Changes a contact, company, deal or ticket of HubSpot.",
-        parameters: { kind: Kind, id, properties },
-        ask: ({ id: key, kind, ...body }) => ({ method: "PATCH", path: pathOf(kind, key), body }),
-        answer: Item
-      },
-      { destructive: true, idempotent: true }
-    ),
+    change({
+      name: "hubspot_update",
+      about: "Changes a contact, company, deal or ticket of HubSpot.",
+      parameters: { kind: Kind, id, properties },
+      ask: ({ id: key, kind, ...body }) => ({ method: "PATCH", path: pathOf(kind, key), body }),
+      answer: Item,
+      annotations: { destructive: true, idempotent: true }
+    }),
     changeBy({
       name: "hubspot_add_note",
       about: "Writes a note on a contact, company, deal or ticket.",

@@ -148,20 +148,18 @@ export const tools = <R = never>(options: SiteOptions<R>) => {
       }),
       answer: Created
     }),
-    submit(
-      {
-        name: "jira_transition_issue",
-        about: "Brings an issue to another state.",
-        parameters: { key, transitionId: text("As jira_list_transitions gave it") },
-        ask: (args) => ({
-          method: "POST",
-          path: at`/issue/${args.key}/transitions`,
-          body: { transition: { id: args.transitionId } }
-        }),
-        done: (args) => ({ moved: args.key })
-      },
-      { destructive: true }
-    ),
+    submit({
+      name: "jira_transition_issue",
+      about: "Brings an issue to another state.",
+      parameters: { key, transitionId: text("As jira_list_transitions gave it") },
+      ask: (args) => ({
+        method: "POST",
+        path: at`/issue/${args.key}/transitions`,
+        body: { transition: { id: args.transitionId } }
+      }),
+      done: (args) => ({ moved: args.key }),
+      annotations: { destructive: true }
+    }),
     change({
       name: "jira_add_comment",
       about: "Comments on an issue of Jira.",
@@ -173,19 +171,17 @@ export const tools = <R = never>(options: SiteOptions<R>) => {
       }),
       answer: Schema.Struct({ id: Schema.String })
     }),
-    submit(
-      {
-        name: "jira_assign_issue",
-        about: "Assigns an issue to a person, or to nobody.",
-        parameters: { key, accountId: optionalText("Without it, to nobody") },
-        ask: (args) => ({
-          method: "PUT",
-          path: at`/issue/${args.key}/assignee`,
-          body: { accountId: args.accountId ?? null }
-        }),
-        done: (args) => ({ assigned: args.key })
-      },
-      { destructive: true, idempotent: true }
-    )
+    submit({
+      name: "jira_assign_issue",
+      about: "Assigns an issue to a person, or to nobody.",
+      parameters: { key, accountId: optionalText("Without it, to nobody") },
+      ask: (args) => ({
+        method: "PUT",
+        path: at`/issue/${args.key}/assignee`,
+        body: { accountId: args.accountId ?? null }
+      }),
+      done: (args) => ({ assigned: args.key }),
+      annotations: { destructive: true, idempotent: true }
+    })
   ] as const
 }

@@ -162,21 +162,19 @@ export const tools = <R = never>(options: Options<R>) => {
       answer: Done,
       show: ({ data }) => data.done.issue
     }),
-    change(
-      {
-        name: "linear_update_issue",
-        about: "Changes an issue of Linear.",
-        parameters: { id, title: Schema.optionalKey(Schema.String), ...fieldsOfChange },
-        ask: ({ id: key, ...input }) =>
-          ask(
-            `mutation($id: String!, $input: IssueUpdateInput!) { done: issueUpdate(id: $id, input: $input) { success issue { ${issueFields} } } }`,
-            { id: key, input },
-            false
-          ),
-        answer: Done,
-        show: ({ data }) => data.done.issue
-      },
-      { destructive: true, idempotent: true }
-    )
+    change({
+      name: "linear_update_issue",
+      about: "Changes an issue of Linear.",
+      parameters: { id, title: Schema.optionalKey(Schema.String), ...fieldsOfChange },
+      ask: ({ id: key, ...input }) =>
+        ask(
+          `mutation($id: String!, $input: IssueUpdateInput!) { done: issueUpdate(id: $id, input: $input) { success issue { ${issueFields} } } }`,
+          { id: key, input },
+          false
+        ),
+      answer: Done,
+      show: ({ data }) => data.done.issue,
+      annotations: { destructive: true, idempotent: true }
+    })
   ] as const
 }

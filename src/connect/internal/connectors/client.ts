@@ -100,6 +100,8 @@ interface Named<P extends Tool.Parameters> {
   /** The description of the tool. */
   readonly about: string
   readonly parameters: P
+  /** Further annotations of a tool that changes something. */
+  readonly annotations?: Tool.Annotations | undefined
 }
 
 /** An operation with one response. */
@@ -108,6 +110,12 @@ interface Single<P extends Tool.Parameters, A> extends Named<P> {
   readonly answer: Schema.ConstraintDecoder<A>
   /** The part of the response that the model sees; by default all of it. */
   readonly show?: ((answer: A, args: Tool.Arguments<P>) => unknown) | undefined
+}
+
+/** A change whose response is not read. `done` tells the model what was done. */
+interface Submission<P extends Tool.Parameters> extends Named<P> {
+  readonly ask: (args: Tool.Arguments<P>) => Ask
+  readonly done: (args: Tool.Arguments<P>) => Json
 }
 
 /** An operation whose response is a list of pages. */
@@ -121,6 +129,32 @@ interface Listing<P extends Tool.Parameters, A, B, C extends string | number> ex
 interface Composed<P extends Tool.Parameters, A, R> extends Named<P> {
   readonly work: (args: Tool.Arguments<P>) => Work<A, R>
 }
+
+type Where = Pick<Call, "service" | "operation">
+
+/** Streams all items of a list. Each page is requested when it is needed, and a repeated cursor ends the list. */
+const streamPages = <A, C, R>(
+  where: Where,
+  request: (cursor: C | undefined) => Work<Page<A, C>, R>
+): Stream.Stream<A, ServiceError, HttpClient | R> =>
+  Stream.paginate<
+    { readonly cursor?: C; readonly pages: number; readonly empty: number },
+    A,
+    ServiceError,
+    HttpClient | R
+  >({ pages: 0, empty: 0 }, ({ cursor, ...before }) =>
+    Effect.gen(function* () {
+      const pages = before.pages + 1
+      if (pages > mostPages || before.empty >= mostEmptyPages) {
+        const problem = `after ${before.pages} pages, the last ${before.empty} of them empty, its list has no end; ask for something narrower`
+        return yield* failure(where, "UnexpectedAnswer", problem)
+      }
+      const { items, next } = yield* request(cursor)
+      const isEnd = next === undefined || next === null || next === "" || next === cursor
+      const empty = items.length === 0 ? before.empty + 1 : 0
+      return [items, isEnd ? Option.none() : Option.some({ cursor: next, pages, empty })] as const
+    })
+  )
 
 /** Makes the tools of one service from its operations. */
 export const makeConnector = <R>(setting: {
@@ -150,31 +184,16 @@ export const makeConnector = <R>(setting: {
   const request = <A>(operation: string, answer: Schema.ConstraintDecoder<A>, ask: Ask): Work<A, R> =>
     Effect.flatMap(sendRaw(operation, ask), (raw) => decode({ service, operation }, answer, raw))
 
-  /** Streams all items of a list. Each page is requested when it is needed, and a repeated cursor ends the list. */
   const stream = <A, B, C extends string | number>(
     operation: string,
     answer: Schema.ConstraintDecoder<A>,
     ask: (cursor: C | undefined) => Ask,
     page: Listing<Tool.Parameters, A, B, C>["page"]
   ): Stream.Stream<B, ServiceError, HttpClient | R> =>
-    Stream.paginate<
-      { readonly cursor?: C; readonly pages: number; readonly empty: number },
-      B,
-      ServiceError,
-      HttpClient | R
-    >({ pages: 0, empty: 0 }, ({ cursor, ...before }) =>
-      Effect.gen(function* () {
-        const pages = before.pages + 1
-        if (pages > mostPages || before.empty >= mostEmptyPages) {
-          const problem = `after ${before.pages} pages, the last ${before.empty} of them empty, its list has no end; ask for something narrower`
-          return yield* failure({ service, operation }, "UnexpectedAnswer", problem)
-        }
-        const raw = yield* sendRaw(operation, ask(cursor))
-        const { items, next } = page(yield* decode({ service, operation }, answer, raw), raw.headers, cursor)
-        const isEnd = next === undefined || next === null || next === "" || next === cursor
-        const empty = items.length === 0 ? before.empty + 1 : 0
-        return [items, isEnd ? Option.none() : Option.some({ cursor: next, pages, empty })] as const
-      })
+    streamPages({ service, operation }, (cursor: C | undefined) =>
+      Effect.flatMap(sendRaw(operation, ask(cursor)), (raw) =>
+        Effect.map(decode({ service, operation }, answer, raw), (found) => page(found, raw.headers, cursor))
+      )
     )
 
   const perform =
@@ -198,10 +217,13 @@ export const makeConnector = <R>(setting: {
     )
 
   /** Makes a tool that changes something, of several requests. A person decides on each call. */
-  const changeBy = <const P extends Tool.Parameters, A, R2>(
-    { about, name, parameters, work }: Composed<P, A, R2>,
-    annotations: Tool.Annotations = {}
-  ) =>
+  const changeBy = <const P extends Tool.Parameters, A, R2>({
+    about,
+    annotations,
+    name,
+    parameters,
+    work
+  }: Composed<P, A, R2>) =>
     refuseTool(
       problem,
       Tool.make(name, {
@@ -255,21 +277,11 @@ export const makeConnector = <R>(setting: {
     read: <const P extends Tool.Parameters, A>(operation: Single<P, A>) =>
       readBy({ ...operation, work: perform(operation) }),
     /** Makes a tool that changes something. */
-    change: <const P extends Tool.Parameters, A>(operation: Single<P, A>, annotations?: Tool.Annotations) =>
-      changeBy({ ...operation, work: perform(operation) }, annotations),
+    change: <const P extends Tool.Parameters, A>(operation: Single<P, A>) =>
+      changeBy({ ...operation, work: perform(operation) }),
     /** Makes a tool that changes something, and reads no response: after its status the change is made, whatever it says. */
-    submit: <const P extends Tool.Parameters>(
-      {
-        ask,
-        done,
-        ...named
-      }: Named<P> & Pick<Single<P, never>, "ask"> & { readonly done: (args: Tool.Arguments<P>) => Json },
-      annotations?: Tool.Annotations
-    ) =>
-      changeBy(
-        { ...named, work: (args) => Effect.as(sendRaw(operationOf(named.name), ask(args)), done(args)) },
-        annotations
-      ),
+    submit: <const P extends Tool.Parameters>({ ask, done, ...named }: Submission<P>) =>
+      changeBy({ ...named, work: (args) => Effect.as(sendRaw(operationOf(named.name), ask(args)), done(args)) }),
     /** Makes a tool that reads a list. */
     list: <const P extends Tool.Parameters, A, B, C extends string | number = string>({
       answer,
