@@ -139,6 +139,14 @@ for (const { file, lines } of sources) hold(`lines of ${file}`, lines, limits.ge
 for (const folder of new Set(sources.map(({ file }) => dirname(file)))) {
   hold(`children of ${folder}`, readdirSync(folder).length, limits.get("children of a folder"))
 }
+const exceptions = sources.flatMap(({ file, text }) =>
+  [...text.matchAll(/oxlint-disable\S* eslint\/(?:complexity|max-lines-per-function)(.*)$/gm)].map(
+    ([, reason = ""]) => ({ file, isNamed: reason.startsWith(" -- ") })
+  )
+)
+for (const { file, isNamed } of exceptions)
+  if (!isNamed) excess.push(`${file} names no reason for an exception in size`)
+hold("exceptions in size", exceptions.length, limits.get("exceptions in size"))
 assert.deepEqual(
   excess,
   [],

@@ -27,6 +27,9 @@ const bare = new Set(
   )
 )
 
+/** Helpers of this library's first day, whose verb is its own participle. Don't add to them. */
+const exempt = new Set(["src/support/text/text.ts cut", "src/support/effect/once.ts once"])
+
 const textOf = (comment: string): string =>
   comment
     .replaceAll(/```[^]*?```/g, " ")
@@ -36,7 +39,7 @@ const textOf = (comment: string): string =>
     .replaceAll(/\{@link ([^}]*)\}/g, "X")
 
 const declared =
-  /(?:const|let) ([a-z]\w*)(?:: [^=\n]+)? = (?:async )?(?:<[^>]*>)?\(|function\*? ([a-z]\w*)|const ([a-z]\w*) = Effect\.fn\w*\(|const ([a-z]\w*) = (?:async )?\w+ =>/g
+  /(?:const|let) ([a-z]\w*)(?:: [^=\n]+)? = (?:async )?(?:<[^>]*>)?\(|(?<=^\s*(?:export )?)function\*? ([a-z]\w*)|const ([a-z]\w*) = Effect\.fn\w*\(|const ([a-z]\w*) = (?:async )?\w+ =>/gm
 
 const problemsOf = (file: string): ReadonlyArray<string> => {
   const source = readFileSync(file, "utf8")
@@ -50,7 +53,9 @@ const problemsOf = (file: string): ReadonlyArray<string> => {
   )
   const names = [...source.matchAll(declared)].flatMap((match) => {
     const name = match.slice(1).find((one) => one !== undefined) ?? ""
-    return bare.has(name) ? [`${file}:${lineOf(match.index)} function "${name}": name it by a verb and a noun`] : []
+    return bare.has(name) && !exempt.has(`${file} ${name}`)
+      ? [`${file}:${lineOf(match.index)} function "${name}": name it by a verb and a noun`]
+      : []
   })
   return [...(found.length > Math.max(1, (most * words) / 1000) ? found : []), ...names]
 }

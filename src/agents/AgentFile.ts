@@ -421,6 +421,20 @@ const sharedOf = <E, R>(options: Options<E, R>, isRoot: boolean, has: ReadonlySe
   }
 }
 
+/** Puts the middleware of a file behind that of the program. */
+const middlewareOf = <M>(
+  file: AgentFile,
+  shared: ReadonlyArray<M>,
+  policy: ReadonlyArray<M>,
+  servers: ReadonlyArray<M>
+) => [
+  ...shared,
+  ...(file.policy === undefined ? [] : policy),
+  ...servers,
+  ...(file.budget === undefined ? [] : [budgetOf(file.budget)]),
+  ...(file.readOnly === true ? [readOnlyTools] : [])
+]
+
 const build = <E, R>(
   file: AgentFile,
   options: Options<E, R>,
@@ -457,13 +471,7 @@ const build = <E, R>(
       generalPurpose: file.generalPurpose === false ? false : undefined,
       skills: [...(options.skills ?? []), ...(file.skills ?? [])],
       maxRounds: file.maxTurns ?? options.maxRounds,
-      middleware: [
-        ...middleware,
-        ...(file.policy === undefined ? [] : policy.middleware),
-        ...servers,
-        ...(file.budget === undefined ? [] : [budgetOf(file.budget)]),
-        ...(file.readOnly === true ? [readOnlyTools] : [])
-      ]
+      middleware: middlewareOf<Middleware.Middleware<unknown, unknown>>(file, middleware, policy.middleware, servers)
     })
     const limited = file.policy?.files === undefined ? agent : Agent.provide(agent, policy.files)
     const model = file.model === undefined ? undefined : options.model?.(file.model, file.thinking)

@@ -123,7 +123,7 @@ export const make = <O, E, R, Provided, E2>(
         )
       )
     )
-  const read = Effect.fnUntraced(function* (
+  const pullEvents = Effect.fnUntraced(function* (
     events: Stream.Stream<AgentEvent, unknown, R | Journal>,
     signal: AbortSignal | undefined
   ) {
@@ -150,7 +150,7 @@ export const make = <O, E, R, Provided, E2>(
     },
     stream: (input, options?: CallOptions | null) => {
       const { signal, ...rest } = options ?? {}
-      const events = Stream.unwrap(read(Agent.stream(agent, input, rest), signal))
+      const events = Stream.unwrap(pullEvents(Agent.stream(agent, input, rest), signal))
       return Stream.toAsyncIterable(Stream.interruptWhen(events, untilEnd(signal)))
     },
     resume: (options: ResumeOptions) => {

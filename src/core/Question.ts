@@ -37,7 +37,7 @@ export interface Question<out A> {
   readonly text: string
   readonly details: JsonObject
   readonly jsonSchema: JsonObject
-  /** Set for a question that an approval answers: its terms, and the names of what an approval for good covers. */
+  /** Set for a question that an approval answers: its terms, and the names that an approval for good covers. */
   readonly approval?: { readonly ask: Ruling.Ask | undefined; readonly covers: ReadonlyArray<string> } | undefined
   /** Decodes an answer. Fails with its problems, one per line. */
   readonly decode: (json: Json) => Effect.Effect<A, string>
@@ -87,7 +87,7 @@ export const approval = (
   options?: {
     /** The ruling behind the question: whose it is, who may decide, and for how long. Default: anybody may, at any time. */
     readonly ask?: Ruling.Ask | undefined
-    /** Names of what an approval with `always` covers. Once all names are approved, nobody is asked. Default: none. */
+    /** Names that an approval with `always` covers. Once all names are approved, nobody is asked. Default: none. */
     readonly covers?: ReadonlyArray<string> | undefined
   }
 ): Question<void> => ({

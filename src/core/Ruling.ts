@@ -32,7 +32,7 @@ export const Rule = Schema.Struct({
   ruling: Schema.Literals(["allow", "ask", "refuse"]),
   /** The name of the rule, which requests and explanations show. Default: its place, or its paths. */
   name: Schema.optionalKey(Schema.NonEmptyString),
-  /** The reason, which the person reads who is asked, and the model whose call is refused. */
+  /** The reason. The person reads it with the question, and the model with the refusal. */
   reason: Schema.optionalKey(Schema.String),
   /** Who may decide: ids of principals, or `role:` and a role. Default: anybody. */
   deciders: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),

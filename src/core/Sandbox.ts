@@ -38,7 +38,7 @@ export interface ExecuteOptions {
 /**
  * The result of a command. `output` is its stdout and stderr in the order of arrival; `truncated` says that its middle
  * is missing. A command that a signal ended has the exit code of a shell (128 + n). `left` names the processes that
- * still ran when the shell had exited, and were ended with it; it is absent where there are none or nobody knows.
+ * still ran when the shell had exited, and were ended with it; it is absent if no process was left or if this is not known.
  */
 export interface Executed {
   readonly output: string

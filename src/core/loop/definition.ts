@@ -88,14 +88,7 @@ const findUnfit = (middleware: ReadonlyArray<Middleware<unknown, unknown>>): str
   return undefined
 }
 
-const findProblem = (
-  definition: Definition,
-  tools: ReadonlyArray<Tool<unknown>>,
-  slots: ReadonlyArray<AnySlot>
-): string | undefined => {
-  if (definition.problem !== undefined) return definition.problem
-  const unfit = findUnfit(definition.middleware)
-  if (unfit !== undefined) return unfit
+const findUnfitTool = (definition: Definition, tools: ReadonlyArray<Tool<unknown>>): string | undefined => {
   const seen = new Set<string>()
   for (const tool of tools) {
     const problem = problemOf(tool)
@@ -103,23 +96,40 @@ const findProblem = (
     if (seen.has(tool.name)) return `two tools are named "${tool.name}"; rename one of them`
     seen.add(tool.name)
   }
-  if (definition.output !== undefined && seen.has(finalAnswer)) {
-    return `an agent with an output schema can't have a tool named "${finalAnswer}"; rename it`
-  }
-  const { output, program } = definition
-  const unreadable = output?.problem ?? program?.output.problem
-  if (unreadable !== undefined) return `the output: ${unreadable}`
-  if (program?.input.problem !== undefined) return `the input: ${program.input.problem}`
+  return definition.output !== undefined && seen.has(finalAnswer)
+    ? `an agent with an output schema can't have a tool named "${finalAnswer}"; rename it`
+    : undefined
+}
+
+const findUnfitSlot = (slots: ReadonlyArray<AnySlot>): string | undefined => {
   const byName = new Map<string, AnySlot>()
   for (const slot of slots) {
     if (slot.name.startsWith("inside/")) {
       return `the state slot "${slot.name}" has a name that the library keeps for itself; rename it`
     }
     const other = byName.get(slot.name)
-    if (other !== undefined && other.origin !== slot.origin)
+    if (other !== undefined && other.origin !== slot.origin) {
       return `two state slots are named "${slot.name}"; rename one of them`
+    }
     byName.set(slot.name, slot)
   }
+  return undefined
+}
+
+const findProblem = (
+  definition: Definition,
+  tools: ReadonlyArray<Tool<unknown>>,
+  slots: ReadonlyArray<AnySlot>
+): string | undefined => {
+  if (definition.problem !== undefined) return definition.problem
+  const unfit = findUnfit(definition.middleware) ?? findUnfitTool(definition, tools)
+  if (unfit !== undefined) return unfit
+  const { output, program } = definition
+  const unreadable = output?.problem ?? program?.output.problem
+  if (unreadable !== undefined) return `the output: ${unreadable}`
+  if (program?.input.problem !== undefined) return `the input: ${program.input.problem}`
+  const unfitSlot = findUnfitSlot(slots)
+  if (unfitSlot !== undefined) return unfitSlot
   if (!Number.isInteger(definition.maxRounds) || definition.maxRounds < 1) {
     return `maxRounds must be a whole number of at least 1, not ${definition.maxRounds}`
   }

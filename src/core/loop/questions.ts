@@ -24,18 +24,20 @@ interface Asking<A> {
 
 const reject = (message: string): ToolError => new ToolError({ reason: "Rejected", message })
 
+/** Reports whether all that a question is about is approved for good. */
+const isCovered = ({ run }: Live, { covers = [] }: Partial<NonNullable<Question<unknown>["approval"]>> = {}) =>
+  covers.length === 0
+    ? Effect.succeed(false)
+    : Effect.map(run.state.get(Approval.always), (approved) => covers.every((name) => approved.includes(name)))
+
+const detailsOf = ({ approval, details, jsonSchema, text }: Question<unknown>): JsonObject =>
+  approval === undefined ? { question: text, ...details, answer: jsonSchema } : details
+
 export const askQuestion = Effect.fnUntraced(function* <A>(attempt: Attempt, question: Question<A>) {
   const { call, live } = attempt
   const { approval } = question
-  const covers = approval?.covers ?? []
-  if (covers.length > 0) {
-    const approved = yield* live.run.state.get(Approval.always)
-    if (covers.every((name) => approved.includes(name))) return yield* decodeAnswer(question, null)
-  }
-  const details: JsonObject =
-    approval === undefined
-      ? { question: question.text, ...question.details, answer: question.jsonSchema }
-      : question.details
+  if (yield* isCovered(live, approval)) return yield* decodeAnswer(question, null)
+  const details = detailsOf(question)
   const place = Inside.claim(attempt, "ask", call.name, details)
   const asking: Asking<A> = { attempt, place, question }
   const saved = yield* Effect.fromResult(Inside.find(attempt, place, "Ask"))

@@ -1,4 +1,4 @@
-/** Runs what the author of a tool wrote: the work of a call, and the question whether a call needs a decision. */
+/** Runs the functions of a tool: the work of a call, and the question whether a call needs a decision. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"

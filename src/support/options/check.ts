@@ -136,6 +136,7 @@ const findOf = (kind: Kind): Find => {
     (isSet && "has" in value && !("get" in value)) ||
     (isMap && "get" in value && "has" in value) ||
     (isTime && isDuration(value))
+  // oxlint-disable-next-line eslint/complexity -- one branch for each type of JavaScript
   return (value) => {
     // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- symbols fit no kind
     switch (typeof value) {

@@ -46,7 +46,7 @@ export interface Window {
   readonly isFound: boolean | undefined
 }
 
-/** What a read waits for. */
+/** The conditions that end the wait of a read. */
 export interface Reading {
   readonly offset?: number | undefined
   /** Seconds. */
@@ -112,7 +112,7 @@ const toProcess = (entry: Entry): Effect.Effect<Process> =>
     end
   }))
 
-/** Says how a process stands. */
+/** Describes the state of a process. */
 export const describeEnd = (end: End | undefined): string =>
   end === undefined ? "it runs" : "problem" in end ? end.problem : `it has ended with exit code ${end.exitCode}`
 
@@ -232,6 +232,7 @@ const openFolder = Effect.fnUntraced(function* (sandbox: SandboxService, folder:
  * Makes a table whose processes end with a scope. With the sandbox of a session that is kept, it settles at once what
  * earlier programs left in the folder.
  */
+// oxlint-disable-next-line eslint/max-lines-per-function -- functions over the state of one table
 export const makeTable = Effect.fnUntraced(function* (
   settings: Settings,
   scope: Scope.Scope,

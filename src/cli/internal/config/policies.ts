@@ -95,12 +95,12 @@ const partsOf = (tools: Tools, { policy }: Found, places: Places, own: FileRule)
   const { sandbox, ...rest } = policy
   const { files, off } = rest
   // The program adds rules of its own, so each rule keeps its place in the file as a name.
-  const named = (files?.rules ?? []).map((rule, place) => ({
+  const ownRules = (files?.rules ?? []).map((rule, place) => ({
     name: `files.rules[${place}]`,
     ...rule,
     paths: rule.paths.map(onMachine(places))
   }))
-  const rules = [...(sandbox === "readOnly" ? [nothingWritten] : []), ...named]
+  const rules = [...(sandbox === "readOnly" ? [nothingWritten] : []), ...ownRules]
   const whole: Policy.Policy = {
     ...rest,
     ...(restricts(policy) ? { files: { ...files, rules: [own, ...rules] } } : {}),

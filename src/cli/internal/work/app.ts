@@ -157,6 +157,7 @@ export const sessions = (places: Places): Layer.Layer<SessionStore, Failure, Fil
     })
   )
 
+// oxlint-disable-next-line eslint/complexity -- a default for each setting that may be missing
 export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn.Return<App, Failure, Services> {
   const { isDemo, places, project, settings } = context
   const { plugins, problems: wrongPlugins } = yield* pluginsOf(context)

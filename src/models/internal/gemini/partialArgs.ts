@@ -45,7 +45,7 @@ const valueIn = (part: JsonObject): Exclude<Json, object> | undefined => {
 }
 
 /** Puts a value at a path. A text continues the text that is there. Reports whether the path fits what is there. */
-const put = (root: Draft, steps: ReadonlyArray<Step>, value: Exclude<Json, object>): boolean => {
+const putValue = (root: Draft, steps: ReadonlyArray<Step>, value: Exclude<Json, object>): boolean => {
   let place: Draft | undefined = root
   for (const [at, step] of steps.entries()) {
     const next = steps[at + 1]
@@ -88,7 +88,7 @@ export const makePartialArgs = (): PartialArgs => {
         const steps = stepsOf(path)
         // A text may end with a part that has no value.
         if (value === undefined) continue
-        if (steps === undefined || !put(root, steps, value)) return path
+        if (steps === undefined || !putValue(root, steps, value)) return path
       }
       return undefined
     },

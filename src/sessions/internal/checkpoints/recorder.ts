@@ -117,6 +117,7 @@ const below = (path: string, most: number): ReadonlyArray<string> => {
 }
 
 /** Makes the recorder of a turn. Its scans end with the scope. */
+// oxlint-disable-next-line eslint/max-lines-per-function -- functions over the state of one turn
 export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Turn) {
   const { limits, rows } = place
   const scope = yield* Effect.scope

@@ -102,6 +102,7 @@ export const restorePaths = <E>(
   most: number,
   content: (hash: string) => Effect.Effect<Uint8Array | undefined, E>
 ): Effect.Effect<ReadonlyArray<Failed>, E> =>
+  // oxlint-disable-next-line eslint/complexity -- one branch for each state of a file
   Effect.gen(function* () {
     const failed = new Map<string, string>()
     const note = (path: string, problem: string | undefined): void => {

@@ -85,6 +85,7 @@ const days = 30
 const day = 86_400_000
 
 /** Opens the tables. */
+// oxlint-disable-next-line eslint/max-lines-per-function -- the statements of one connection
 export const openRows = Effect.fnUntraced(function* (sql: SqlClient) {
   yield* Effect.mapError(
     migrate(sql, { table: "checkpoint_migrations", name: "checkpoints", versions }),

@@ -141,16 +141,19 @@ const makeReply = (origin: Origin, makeId: () => string, sink: Sink): Reply => {
     writing.delete(call)
   }
 
+  /** Adds arguments to a call that is still open. */
+  const extend = ({ delta, id }: AiResponse.ToolParamsDeltaPart): void => {
+    const call = calls.get(id)
+    if (call?.isClosed === false) turn.write(call, delta)
+  }
+
   const take = (part: Part | Rejection): ModelError | undefined | void => {
     if (isSpeech(part)) return speak(part)
     switch (part.type) {
       case "tool-params-start":
         return void begin(part.id, part.name, part.providerExecuted)
-      case "tool-params-delta": {
-        const call = calls.get(part.id)
-        if (call?.isClosed === false) turn.write(call, part.delta)
-        return undefined
-      }
+      case "tool-params-delta":
+        return extend(part)
       case "tool-call":
         return complete(part)
       case "tool-result": {
