@@ -112,7 +112,7 @@ interface Single<P extends Tool.Parameters, A> extends Named<P> {
   readonly show?: ((answer: A, args: Tool.Arguments<P>) => unknown) | undefined
 }
 
-/** A change whose response is not read. `done` tells the model what was done. */
+/** A change whose response is not read. `done` gives the result of the call. */
 interface Submission<P extends Tool.Parameters> extends Named<P> {
   readonly ask: (args: Tool.Arguments<P>) => Ask
   readonly done: (args: Tool.Arguments<P>) => Json
@@ -279,7 +279,7 @@ export const makeConnector = <R>(setting: {
     /** Makes a tool that changes something. */
     change: <const P extends Tool.Parameters, A>(operation: Single<P, A>) =>
       changeBy({ ...operation, work: perform(operation) }),
-    /** Makes a tool that changes something, and reads no response: after its status the change is made, whatever it says. */
+    /** Makes a tool that changes something, and reads no response: its status decides. */
     submit: <const P extends Tool.Parameters>({ ask, done, ...named }: Submission<P>) =>
       changeBy({ ...named, work: (args) => Effect.as(sendRaw(operationOf(named.name), ask(args)), done(args)) }),
     /** Makes a tool that reads a list. */

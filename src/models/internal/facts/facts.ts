@@ -4,7 +4,7 @@ import { defined } from "../../../support/json/defined.ts"
 import { type Effort, efforts } from "../turn/thinking.ts"
 import file from "./models.json" with { type: "json" }
 
-/** The facts about one model, without those that nobody knows. */
+/** The known facts about one model. */
 export interface ModelFacts {
   /** The most tokens of a request. */
   readonly contextWindowTokens: number
