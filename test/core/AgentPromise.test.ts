@@ -1,7 +1,7 @@
 /** Agents for promises: what tools may give, how a call ends early, and what is thrown. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
-import { Agent, AgentError, AgentPromise, Message, Tool } from "effect-deepagents"
+import { Agent, AgentError, AgentPromise, Message, Tool, ToolOutput } from "effect-deepagents"
 import { HumanInTheLoop, ToolTimeout } from "effect-deepagents/middleware"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
@@ -57,6 +57,14 @@ describe("the work of a tool", () => {
     assert.deepEqual(await told(() => Effect.succeed({ content: "a file" })), [false, '{"content":"a file"}'])
     assert.deepEqual(await told(() => false), [false, "false"])
     assert.deepEqual(await told(() => null), [false, "null"])
+  })
+
+  it("is no effect in a promise, which nobody would run", async () => {
+    assert.isUndefined(ToolOutput.fromResult(Effect.succeed("x")))
+    assert.isUndefined(ToolOutput.fromResult(Promise.resolve("x")))
+    const [isError, text] = await told(async () => Effect.succeed("x"))
+    assert.isTrue(isError)
+    assert.include(text, 'The tool "look" broke down.')
   })
 
   it("has a signal, also behind a function that passes its arguments on", async () => {

@@ -295,6 +295,8 @@ describe("policies put together", () => {
     const { budget, reach } = compile(org, user)
     assert.deepStrictEqual([budget, reach], [{ tokens: 100, rounds: 3, cost: 1 }, "open"])
     assert.strictEqual(compile({ ...org, strict: true }, user).reach, "noCommands")
+    assert.isUndefined(compile({ budget: {} }).budget)
+    assert.deepStrictEqual(compile({ budget: {} }, user).budget, user.budget)
   })
 
   it("network: fields of a later one count, and after a strict one only what both allow", () => {

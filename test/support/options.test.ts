@@ -4,7 +4,7 @@ import { globSync } from "node:fs"
  * are those of all constructors.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Duration, Effect, Layer, Redacted } from "effect"
 import * as fc from "fast-check"
 import { check } from "../../src/support/options/check.ts"
 
@@ -154,6 +154,37 @@ describe("options", () => {
       assert.strictEqual(example(options), problem)
     })
   }
+
+  const timed = check("time?:d;count?:n;list?:[s]")
+
+  it("takes for a duration what has units and nothing else", () => {
+    const units = fc.constantFrom("weeks", "days", "hours", "minutes", "seconds", "milliseconds")
+    fc.assert(
+      fc.property(fc.dictionary(units, fc.nat(), { minKeys: 1 }), fc.stringMatching(/^[a-z]{1,9}$/), (time, other) => {
+        assert.isUndefined(timed({ time }))
+        if (/^(?:weeks|days|hours|minutes|(?:milli|micro|nano)?seconds)$/.test(other)) return
+        for (const wrong of [{ [other]: 5 }, { ...time, [other]: 5 }]) {
+          assert.strictEqual(timed({ time: wrong }), 'The option "time" must be a duration, and is an object.')
+        }
+      })
+    )
+    for (const time of [{ secnds: 5 }, {}, new Date(), new Map(), "5 secnds", true]) assert.isDefined(timed({ time }))
+    for (const time of [5, 5n, "5 seconds", [1, 2], Duration.seconds(5)]) assert.isUndefined(timed({ time }))
+  })
+
+  it("takes a bigint for a duration, and for no number", () => {
+    fc.assert(
+      fc.property(fc.bigInt(), (count) => {
+        assert.isUndefined(timed({ time: count }))
+        assert.strictEqual(timed({ count }), 'The option "count" must be a number, and is a bigint.')
+      })
+    )
+  })
+
+  it("says null and undefined by their names", () => {
+    assert.strictEqual(timed({ count: null }), 'The option "count" must be a number, and is null.')
+    assert.strictEqual(timed({ list: [undefined] }), 'The option "list[0]" must be a string, and is undefined.')
+  })
 
   it("refuses any other value without throwing", () => {
     fc.assert(

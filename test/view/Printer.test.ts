@@ -54,6 +54,21 @@ describe("Printer", () => {
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.text(["\u001b[2J", "wiped"])])))
   )
 
+  it("shows no escape codes of a tool's name, and indents by the path", () => {
+    const called = { _tag: "ToolCalled", toolName: "\u001b[2Jlook", arguments: {} } as const
+    const lineOf = (path: ReadonlyArray<string>) => Printer.line({ ...called, path } as never) ?? ""
+    assert.notInclude(lineOf(["a"]), "\u001b")
+    assert.include(lineOf(["a"]), "look")
+    assert.isTrue(lineOf([]).startsWith("→"))
+    assert.isTrue(lineOf(["a", "b"]).startsWith("  →"))
+  })
+
+  it.effect("joins the halves of a character, and of an end of a line", () =>
+    Effect.gen(function* () {
+      assert.equal(yield* printed(Printer.run(agent, "go")), "😀 one\ntwo\n")
+    }).pipe(Effect.provide(TestChatModel.script([TestChatModel.text(["\ud83d", "\ude00 one\r", "\ntwo\n"])])))
+  )
+
   const ending = Effect.fnUntraced(function* <A, E>(program: Effect.Effect<A, E>) {
     const before = process.exitCode
     const said: Array<unknown> = []

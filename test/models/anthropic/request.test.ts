@@ -1,7 +1,8 @@
 import { expect, it } from "@effect/vitest"
-import { Config, ConfigProvider, Effect, Redacted, Schema, Stream } from "effect"
+import { Config, ConfigProvider, Effect, Layer, Redacted, Schema, Stream } from "effect"
 import { Agent, ChatModel, Message, Tool } from "effect-deepagents"
 import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
+import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
 import { afterEach, describe, vi } from "vitest"
 import { answer, error, json, say, serve, stream, toSse } from "../servers/anthropic.ts"
 import { claude, done, failure, key, request, tool, turn } from "./asking.ts"
@@ -374,6 +375,23 @@ describe("the layer", () => {
       yield* Effect.provideService(turn(layer), ConfigProvider.ConfigProvider, provider)
       expect(server.requests[0]?.headers["authorization"]).toBe("Bearer from-config")
       expect(server.requests[0]?.body).toMatchObject({ model: "claude-opus-5", max_tokens: 9 })
+    })
+  )
+
+  it.live("names a wrong option before it looks for a key", () =>
+    Effect.gen(function* () {
+      const options: object = { model: "claude-opus-5", maxToken: 9 }
+      const bedrock: object = { model: "anthropic.claude", maxToken: 9 }
+      const layers = [
+        AnthropicChatModel.layerConfig(options as AnthropicChatModel.Options),
+        BedrockChatModel.layerConfig(bedrock as BedrockChatModel.Options)
+      ]
+      for (const layer of layers) {
+        const build = Effect.scoped(Layer.build(layer))
+        const empty = ConfigProvider.fromUnknown({})
+        const error = yield* Effect.flip(Effect.provideService(build, ConfigProvider.ConfigProvider, empty))
+        expect(error.message).toContain('There is no option "maxToken"')
+      }
     })
   )
 

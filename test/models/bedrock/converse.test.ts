@@ -231,6 +231,19 @@ describe("an answer", () => {
     })
   )
 
+  it.live("keeps a text and a thought of one block apart", () =>
+    Effect.gen(function* () {
+      const deltas = [{ reasoningContent: { text: "hm" } }, { text: "So" }, { reasoningContent: { text: "oh" } }]
+      const server = yield* serveConverse(frames(converseAnswer([{ deltas }], "end_turn")))
+      const { content } = yield* done(converse(server), asked)
+      expect(content.map((block) => [block.type, "text" in block ? block.text : ""])).toEqual([
+        ["reasoning", "hm"],
+        ["text", "So"],
+        ["reasoning", "oh"]
+      ])
+    })
+  )
+
   it.live("may end for a reason that is a name of every object", () =>
     Effect.gen(function* () {
       for (const reason of ["constructor", "toString", "__proto__"]) {

@@ -210,6 +210,51 @@ describe("tool calls", () => {
     )
   )
 
+  it.effect("are each a single one, however often their beginning, their end or their arguments are said", () =>
+    Effect.gen(function* () {
+      const { toolCalls } = yield* turn(withTools)
+      expect(toolCalls.map(({ arguments: args, id, name }) => [id, name, args])).toEqual([
+        ["1", "add", { left: 1, right: 2 }],
+        ["2", "add", { left: 2 }]
+      ])
+    }).pipe(
+      Effect.provide(
+        provided([
+          { type: "tool-params-start", id: "1", name: "add" },
+          { type: "tool-params-delta", id: "1", delta: `{"left":1,` },
+          { type: "tool-params-start", id: "1", name: "add" },
+          { type: "tool-params-delta", id: "1", delta: `"right":2}` },
+          { type: "tool-params-end", id: "1" },
+          { type: "tool-call", id: "1", name: "add", params: { left: 1, right: 2 } },
+          { type: "tool-call", id: "1", name: "add", params: { left: 1, right: 2 } },
+          { type: "tool-call", id: "2", name: "add", params: { left: 2 } },
+          { type: "tool-params-delta", id: "2", delta: `{"left":3}` },
+          finish("tool-calls")
+        ])
+      )
+    )
+  )
+
+  it.effect("of the provider are known by their end, and kept once", () =>
+    Effect.gen(function* () {
+      const { providerData, toolCalls } = yield* turn(withTools)
+      expect(toolCalls).toEqual([])
+      expect(JSON.stringify(providerData).match(/tool-call/g)).toHaveLength(1)
+    }).pipe(
+      Effect.provide(
+        provided([
+          { type: "tool-params-start", id: "1", name: "search" },
+          { type: "tool-params-delta", id: "1", delta: `{}` },
+          { type: "tool-params-end", id: "1" },
+          { type: "tool-call", id: "1", name: "search", params: {}, providerExecuted: true },
+          { type: "tool-call", id: "1", name: "search", params: {}, providerExecuted: true },
+          ...text("Found."),
+          finish("stop")
+        ])
+      )
+    )
+  )
+
   it.effect("of undeclared tools and with wrong arguments reach the loop as they are", () =>
     Effect.gen(function* () {
       const message = yield* turn(withTools)
