@@ -53,6 +53,12 @@ export type Reason = typeof Reason.Type
 
 const shownLines = 20
 
+const listLines = (lines: ReadonlyArray<number>): string => {
+  const all = [...new Set(lines)]
+  const more = all.length > shownLines ? ", …" : ""
+  return `${all.length === 1 ? "line" : "lines"} ${all.slice(0, shownLines).join(", ")}${more}`
+}
+
 const explain = (reason: Reason): string => {
   switch (reason._tag) {
     case "NotFound":
@@ -73,12 +79,8 @@ const explain = (reason: Reason): string => {
         : `this is outside of ${reason.cwd} and of the folders that were added to it`
     case "PermissionDenied":
       return "permission denied"
-    case "NotUnique": {
-      const all = [...new Set(reason.lines)]
-      const more = all.length > shownLines ? ", …" : ""
-      const lines = `${all.length === 1 ? "line" : "lines"} ${all.slice(0, shownLines).join(", ")}${more}`
-      return `the text to replace is there ${reason.count} times (${lines}); give more of its surroundings, or replace all`
-    }
+    case "NotUnique":
+      return `the text to replace is there ${reason.count} times (${listLines(reason.lines)}); give more of its surroundings, or replace all`
     case "NoMatch":
       return `the text to replace is not in the file${reason.hint === undefined ? "" : `: ${reason.hint}`}`
     case "TooLarge":

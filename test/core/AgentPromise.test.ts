@@ -62,7 +62,7 @@ describe("the work of a tool", () => {
   it("is no effect in a promise, which nobody would run", async () => {
     assert.isUndefined(ToolOutput.fromResult(Effect.succeed("x")))
     assert.isUndefined(ToolOutput.fromResult(Promise.resolve("x")))
-    const [isError, text] = await told(async () => Effect.succeed("x"))
+    const [isError, text] = await told((async () => Effect.succeed("x")) as never)
     assert.isTrue(isError)
     assert.include(text, 'The tool "look" broke down.')
   })

@@ -38,7 +38,6 @@ const restoredListing = (part: Part, listing: Backend.Listing): Backend.Listing 
 export const backendOf = (routes: Routes): Backend.Service => {
   const at = <A>(operation: string, path: string, run: (place: Place) => Failing<A>): Failing<A> =>
     Effect.flatMap(Effect.fromResult(locate(routes, operation, path)), run)
-
   const atFile = <A>(operation: string, path: string, run: (place: Place) => Failing<A>): Failing<A> =>
     at(operation, path, (place) =>
       isFolder(routes, place) ? fail(operation, place, { _tag: "IsDirectory" }) : told(place)(run(place))

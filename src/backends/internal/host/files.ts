@@ -69,7 +69,9 @@ const splitPattern = (pattern: string, home: string): readonly [folder: string, 
 }
 
 /** Opens the folders of a machine. */
+// oxlint-disable-next-line eslint/max-lines-per-function -- functions over the folders of one machine
 export const make = (options: Options): Effect.Effect<HostFiles, BackendError.BackendError, Scope.Scope> =>
+  // oxlint-disable-next-line eslint/max-lines-per-function -- functions over the folders of one machine
   Effect.gen(function* () {
     const { advise, folders: given = [] } = options
     yield* Files.checkSystem(options.cwd)
@@ -96,8 +98,11 @@ export const make = (options: Options): Effect.Effect<HostFiles, BackendError.Ba
           })
     )
 
-    const jail = yield* Jail.within({ has: (real) => readable.has(real), leads: (path) => readable.leads(path) })
-    const changed = yield* Jail.within({ has: (real) => changeable.has(real), leads: (path) => changeable.leads(path) })
+    const jail = yield* Jail.makeWithin({ has: (real) => readable.has(real), leads: (path) => readable.leads(path) })
+    const changed = yield* Jail.makeWithin({
+      has: (real) => changeable.has(real),
+      leads: (path) => changeable.leads(path)
+    })
     const files = yield* Files.inJail(jail, changed, options)
 
     const isThere = (path: string): Effect.Effect<boolean> =>
@@ -119,7 +124,7 @@ export const make = (options: Options): Effect.Effect<HostFiles, BackendError.Ba
         Effect.orElseSucceed(() => undefined)
       )
 
-    /** Tells a path outside from one that may only be read, and what may be done about it. */
+    /** Explains a refusal: the path is outside, or may only be read. */
     const explain = Effect.fnUntraced(function* (
       operation: string,
       written: string,
@@ -157,7 +162,7 @@ export const make = (options: Options): Effect.Effect<HostFiles, BackendError.Ba
         )
       })
 
-    /** Fails for a folder of the list, and for one that has such a folder in it. */
+    /** Fails for a folder of the list, and for a folder above it. */
     const checkWhole = (operation: string, written: string, path: string): Failing<void> =>
       Effect.gen(function* () {
         const real = (yield* realEntry(path)) ?? path

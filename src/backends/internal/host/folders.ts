@@ -35,7 +35,7 @@ const realFolder = (path: string): Effect.Effect<string, Fault> =>
 
 const leadsTo = (path: string, target: string): boolean => Path.isWithin(target, path)
 
-/** Looks up folders. `isFirst`: one that is missing fails; later it is left out. */
+/** Looks up folders. `isFirst`: a missing folder fails; later it is left out. */
 export const findFolders = (
   folders: ReadonlyArray<Folder>,
   paths: Paths,
@@ -70,7 +70,7 @@ export const findFolders = (
     }
   })
 
-/** Finds the working folder. Its path must be one that a backend can say. */
+/** Finds the working folder. A backend must be able to say its path. */
 export const findCwd = (given: string): Effect.Effect<string, BackendError> =>
   Effect.gen(function* () {
     const real = yield* on("open", given, realFolder(given))

@@ -1,4 +1,4 @@
-/** The variables of commands: few of this process, or all but those that look like secrets. */
+/** The variables of commands: few of this process, or all without its secrets. */
 import { hasKey } from "../../../support/text/keys.ts"
 
 /**
@@ -7,7 +7,7 @@ import { hasKey } from "../../../support/text/keys.ts"
  */
 export interface Environment {
   /**
-   * `"minimal"`: `PATH`, `HOME`, `LANG` and `TMPDIR`. `"all"`: all but those that look like secrets by their names or
+   * `"minimal"`: `PATH`, `HOME`, `LANG` and `TMPDIR`. `"all"`: all without secrets, by their names or
    * values. Default: `"minimal"`.
    */
   readonly inherit?: "minimal" | "all" | undefined
@@ -19,7 +19,7 @@ export interface Environment {
   readonly set?: { readonly [name: string]: string } | undefined
 }
 
-/** The variables of commands, and the names of those that are hidden from them. */
+/** The variables of commands, and the names of hidden variables. */
 export interface Variables {
   readonly env: { readonly [name: string]: string }
   readonly hidden: ReadonlyArray<string>
@@ -72,7 +72,7 @@ const longestValue = 32_768
 const isSecret = (name: string, value: string): boolean =>
   (secretName.test(name) && !harmlessName.test(name)) || hasKey(value.slice(0, longestValue))
 
-/** The variables of commands, of those of this process. */
+/** Chooses the variables of commands from those of this process. */
 export const variablesOf = (
   given: { readonly [name: string]: string | undefined },
   { hide = [], inherit = "minimal", set = {}, show = [] }: Environment

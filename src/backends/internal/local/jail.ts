@@ -85,7 +85,7 @@ export const realPath = (jail: Jail, names: ReadonlyArray<string>): string =>
 const hasDescriptors = Effect.isSuccess(System.stat("/proc/self/fd"))
 
 /** Opens the whole machine, of which only some folders may be entered. */
-export const within = (bounds: Bounds): Effect.Effect<Jail> =>
+export const makeWithin = (bounds: Bounds): Effect.Effect<Jail> =>
   Effect.map(hasDescriptors, (byDescriptor) => ({ root: "", alias: "", byDescriptor, bounds }))
 
 /** Opens a root. Fails if it is not a folder. */
@@ -125,6 +125,7 @@ const locatePlain = (jail: Jail, path: ReadonlyArray<string>): Place | undefined
  * Resolves a path. With `follow`, a link at its end is followed too. Fails with `OutsideRoot` for a path out of the
  * root and for a loop.
  */
+// oxlint-disable-next-line eslint/complexity -- one branch for each kind of step
 export const locate = Effect.fnUntraced(function* (
   jail: Jail,
   path: ReadonlyArray<string>,

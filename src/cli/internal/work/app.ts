@@ -127,7 +127,7 @@ export const connected = Effect.fnUntraced(function* (context: Context) {
   return { ...context, servers: ContextOf.get(built, McpServers) } satisfies Context
 })
 
-/** The skill folders of an agent. Those of the project and the memory are copies of what a person accepted. */
+/** The skill folders of an agent. A person accepted the copies of the project and the memory. */
 export const skillSources = (context: Context) =>
   Effect.map(Host.ownSkills(context), (own) => [...own, ...Host.copiedSkills(context)])
 

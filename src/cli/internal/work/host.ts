@@ -35,7 +35,7 @@ export const makeFolders = (first: ReadonlyArray<Folder>): Folders => {
 
 const suffix = /:(read|write)$/
 
-/** Reads a folder as flags and settings write it: `../shared`, to be read, or `../shared:write`. Fails if there is none. */
+/** Reads a folder as flags and settings write it: `../shared`, to be read, or `../shared:write`. Fails for a missing folder. */
 export const readFolder = Effect.fnUntraced(function* (text: string, cwd: string, origin: string) {
   const fs = yield* FileSystem.FileSystem
   const written = text.replace(suffix, "").replace(/^~(?=\/|$)/, homedir())
@@ -60,7 +60,7 @@ const scratchOf = ({ data }: Places, threadId: string): string => join(data, "th
 /** The folder of the processes that a thread has in the background. */
 export const processesOf = (places: Places, threadId: string): string => join(scratchOf(places, threadId), "processes")
 
-/** What the machine of an agent is made of. */
+/** The parts of an agent's machine. */
 interface Setup {
   readonly places: Places
   readonly settings: Settings
@@ -100,7 +100,7 @@ export const ownFolders = (setup: Pick<Setup, "memory" | "places" | "settings">)
     ...skills
   ])
 
-/** Tells the model how a person lets it have a path. */
+/** Tells the model the steps by which a person opens a path. */
 const advise = ({ access, isReadable, path }: HostFiles.Refused): string => {
   const folder = isReadable || path === "/" ? path : path.slice(0, path.lastIndexOf("/")) || "/"
   const more = access === "write" ? `${folder}:write` : folder

@@ -139,7 +139,7 @@ export const badResponse = (origin: Origin, detail: string): ModelError =>
     detail: toldBy(origin, detail)
   })
 
-/** Words of `fetch` for a header that it refuses to send: those of Node, Bun, Deno and browsers differ. */
+/** Words of `fetch` for a header that it refuses to send. Node, Bun, Deno and browsers differ. */
 const unsendable = /bytestring|header.{0,300}invalid|invalid.{0,40}header/is
 
 /**
@@ -178,7 +178,7 @@ const codeOf = (cause: unknown): string | undefined => {
   return found
 }
 
-/** How a server of this machine is started, by its usual port. */
+/** Commands that start a server of this machine, by its usual port. */
 const starts: { readonly [port: string]: string } = {
   11434: "is Ollama started (ollama serve)?",
   1234: "is the server of LM Studio started (lms server start)?",

@@ -16,7 +16,10 @@ const rootedAt = (backend: Backend.Service, folder: string): Backend.Service => 
   const on = <A>(path: string, effect: Effect.Effect<A, BackendError.BackendError>) =>
     Effect.mapError(effect, failed(path))
   const placed = <A extends { readonly path: string }>(value: A): A => ({ ...value, path: out(value.path) })
-  const listed = (listing: Backend.Listing): Backend.Listing => ({ ...listing, entries: listing.entries.map(placed) })
+  const placeListing = (listing: Backend.Listing): Backend.Listing => ({
+    ...listing,
+    entries: listing.entries.map(placed)
+  })
   const transferred =
     <A>(paths: ReadonlyArray<string>, map: (value: A) => A) =>
     (all: ReadonlyArray<Backend.Transfer<A>>): ReadonlyArray<Backend.Transfer<A>> =>
@@ -27,7 +30,7 @@ const rootedAt = (backend: Backend.Service, folder: string): Backend.Service => 
           : { path: given, ok: false, error: failed(given)(one.error) }
       })
   return {
-    ls: (path) => Effect.map(on(path, backend.ls(into(path))), listed),
+    ls: (path) => Effect.map(on(path, backend.ls(into(path))), placeListing),
     read: (path, window) => Effect.map(on(path, backend.read(into(path), window)), placed),
     write: (path, content, options) => Effect.map(on(path, backend.write(into(path), content, options)), placed),
     edit: (path, edits, options) => Effect.map(on(path, backend.edit(into(path), edits, options)), placed),
@@ -39,7 +42,7 @@ const rootedAt = (backend: Backend.Service, folder: string): Backend.Service => 
         files: result.files.map(placed)
       })),
     glob: (query) =>
-      Effect.map(on(query.path ?? "/", backend.glob({ ...query, path: into(query.path ?? "/") })), listed),
+      Effect.map(on(query.path ?? "/", backend.glob({ ...query, path: into(query.path ?? "/") })), placeListing),
     upload: (files) =>
       Effect.map(
         backend.upload(files.map(({ content, path }) => ({ path: into(path), content }))),
