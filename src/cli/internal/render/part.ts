@@ -29,12 +29,12 @@ const diffLines = (diff: string, style: Style): ReadonlyArray<string> =>
 const bounded = (lines: ReadonlyArray<string>, most: number, style: Style): ReadonlyArray<string> =>
   lines.length <= most ? lines : [...lines.slice(0, most), style.dim(`… ${lines.length - most} more lines (Ctrl+O)`)]
 
-/** The most lines of an error, of a failed command, and of one that succeeded. */
+/** The most lines of an error, of a failed command, and of a successful command. */
 const shownError = 6
 const shownFailed = 6
 const shownDone = 3
 
-/** A line that names an error. Its details below may be longer than what is shown. */
+/** A line that names an error. Its details below may be longer than the shown lines. */
 const naming = /\b[A-Za-z]{0,60}(?:Error|Exception)\b|\bpanicked at\b/
 
 /** The last lines of a command; of a failed one, the line that names its error too. */
@@ -90,6 +90,16 @@ const usageOf = (part: Extract<Part, { readonly kind: "turnEnd" }>): string => {
   ].join(" · ")
 }
 
+const subagentLines = (
+  { calls, millis, outcome, path, task, usage }: Extract<Part, { readonly kind: "subagent" }>,
+  columns: number,
+  style: Style
+): ReadonlyArray<string> => {
+  const mark = outcome === "completed" ? style.green("✓") : style.red("✗")
+  const facts = `${calls} calls · ${count(totalTokens(usage))} tokens · ${duration(millis)}${outcome === "completed" ? "" : ` · ${outcome}`}`
+  return [fit(`${mark} ${style.bold(path.join(" › "))} ${task}`, columns), fit(style.dim(`  ${facts}`), columns)]
+}
+
 /** Renders a part. Listings, commands and diffs may be wider: the terminal wraps them softly. */
 export const partLines = (part: Part, surface: Surface): ReadonlyArray<string> => {
   const { style } = surface
@@ -118,12 +128,8 @@ export const partLines = (part: Part, surface: Surface): ReadonlyArray<string> =
       return [style.dim(`∴ thought for ${duration(part.millis)}, ${count(part.characters)} characters`)]
     case "tool":
       return tool(part, columns, style)
-    case "subagent": {
-      const { calls, millis, outcome, path, task, usage } = part
-      const mark = outcome === "completed" ? style.green("✓") : style.red("✗")
-      const facts = `${calls} calls · ${count(totalTokens(usage))} tokens · ${duration(millis)}${outcome === "completed" ? "" : ` · ${outcome}`}`
-      return [fit(`${mark} ${style.bold(path.join(" › "))} ${task}`, columns), fit(style.dim(`  ${facts}`), columns)]
-    }
+    case "subagent":
+      return subagentLines(part, columns, style)
     case "decision":
       return [fit(style.dim(`  ${nameDecision(part.decision)} ${part.toolName}`), columns)]
     case "note": {
