@@ -62,6 +62,8 @@ export interface Provider<out E = ModelError | Config.ConfigError, out R = never
   readonly key?: string | undefined
   /** The model that a new user starts with. */
   readonly firstModel?: string | undefined
+  /** The address that lists the models of a key. */
+  readonly modelsURL?: string | undefined
   /** Makes the layer of a model. `resolve` applies the facts among `options` even if the layer ignores them. */
   readonly layer: (model: string, options: ModelOptions) => Layer.Layer<ChatModel, E, R>
 }
@@ -80,6 +82,7 @@ const anthropic: Provider = {
   name: "anthropic",
   key: "ANTHROPIC_API_KEY",
   firstModel: "claude-sonnet-5-5",
+  modelsURL: "https://api.anthropic.com/v1/models?limit=1000",
   layer: (model, options) =>
     Layer.unwrap(
       Effect.map(
@@ -105,6 +108,7 @@ const openai: Provider = {
   name: "openai",
   key: "OPENAI_API_KEY",
   firstModel: "gpt-6-sol",
+  modelsURL: "https://api.openai.com/v1/models",
   layer: (model, options) =>
     Layer.unwrap(
       Effect.gen(function* () {
@@ -153,6 +157,7 @@ const google: Provider = {
   name: "google",
   key: "GEMINI_API_KEY",
   firstModel: "gemini-3.1-pro-preview",
+  modelsURL: "https://generativelanguage.googleapis.com/v1beta/models?pageSize=1000",
   layer: (model, options) =>
     Layer.unwrap(
       Effect.gen(function* () {
@@ -167,6 +172,7 @@ const compatible = ({ baseURL, firstModel, key, name }: Server): Provider => ({
   name,
   key,
   firstModel,
+  modelsURL: `${baseURL}/models`,
   layer: (model, options) =>
     Layer.unwrap(
       Effect.gen(function* () {

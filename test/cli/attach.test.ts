@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, FileSystem } from "effect"
-import { withImages } from "../../src/cli/internal/chat/attach.ts"
+import { Effect, FileSystem, Path } from "effect"
+import { withFiles } from "../../src/cli/internal/chat/attach.ts"
 
 describe("images of a message", () => {
   it.effect("are the files that it names: in quotes, with escaped spaces, picked; and nothing else", () =>
@@ -11,7 +11,7 @@ describe("images of a message", () => {
       })
       const text =
         'Compare a.png, "my shot.PNG" and \'b c.gif\' with d\\ e.jpeg\nand @f.webp @"g h.jpg" it\'s i.png. a.pngx'
-      const message = yield* Effect.provide(withImages(text, "id"), files)
+      const { message } = yield* Effect.provide(withFiles(text, "id"), [files, Path.layer])
       assert.deepStrictEqual(read, ["my shot.PNG", "b c.gif", "d e.jpeg", "f.webp", "g h.jpg"])
       assert.deepStrictEqual(
         message.content.map(({ type }) => type),

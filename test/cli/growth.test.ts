@@ -1,11 +1,11 @@
 /** Texts of models, tools, files and people: what the program does with them costs no more than they are long. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, FileSystem } from "effect"
+import { Effect, FileSystem, Path } from "effect"
 import { Message, type AgentEvent } from "effect-deepagents"
 import { AgentFile } from "effect-deepagents/agents"
 import { View } from "effect-deepagents/view"
 import { prefixesOf } from "../../src/cli/internal/approvals/rules.ts"
-import { withImages } from "../../src/cli/internal/chat/attach.ts"
+import { withFiles } from "../../src/cli/internal/chat/attach.ts"
 import { makeCompletion } from "../../src/cli/internal/chat/completion.ts"
 import { makeInput } from "../../src/cli/internal/input/input.ts"
 import { load } from "../../src/cli/internal/markdown/highlight.ts"
@@ -76,7 +76,10 @@ const parsers: Readonly<Record<string, Parser>> = {
   },
   "a message that may name images": (text) =>
     Effect.runSyncExit(
-      Effect.provide(withImages(text, "id"), FileSystem.layerNoop({ readFile: () => Effect.die("there is no file") }))
+      Effect.provide(withFiles(text, "id"), [
+        FileSystem.layerNoop({ readFile: () => Effect.die("there is no file") }),
+        Path.layer
+      ])
     ),
   "an answer as it comes": (text) =>
     reduced([

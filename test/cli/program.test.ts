@@ -253,7 +253,8 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
           const cwd = folder()
           const { requests, url } = yield* serve(say("Hello."), error(401, "authentication_error", "invalid x-api-key"))
           const env = { XDG_DATA_HOME: join(cwd, "data"), ANTHROPIC_BASE_URL: url }
-          const kept = yield* run(cwd, ["models", "login", "anthropic"], env, "sk-ant-kept\n")
+          const offline = { ...env, ANTHROPIC_BASE_URL: "http://127.0.0.1:1" }
+          const kept = yield* run(cwd, ["models", "login", "anthropic"], offline, "sk-ant-kept\n")
           assert.equal(kept.code, 0, kept.err)
           const files = readdirSync(join(cwd, "data"), { recursive: true, encoding: "utf8" })
             .map((name) => join(cwd, "data", name))

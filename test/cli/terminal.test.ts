@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { error, say, serve } from "../models/servers/anthropic.ts"
+import { error, json, say, serve } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
 import { type Program, start } from "./program.ts"
 
@@ -51,7 +51,11 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
   it.live("asks for provider and key once, shows and keeps nothing of it in the clear; a wrong key is told", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const { requests, url } = yield* serve(say("Hello."), error(401, "authentication_error", "invalid x-api-key"))
+        const { requests, url } = yield* serve(
+          { ...json(200, { data: [{ id: "claude-a" }] }), checked: false },
+          say("Hello."),
+          error(401, "authentication_error", "invalid x-api-key")
+        )
         const env = { ANTHROPIC_BASE_URL: url }
         const first = yield* opened([], env)
         yield* until(first, "Which model shall answer?")

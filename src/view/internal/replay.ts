@@ -11,10 +11,16 @@ export const partOf = (block: Blocks.Block): Part => {
   return { kind: "code", language: cleanLine(language), text: clean(text), isFirst, more }
 }
 
+/** Tells whether a block is a file behind the words of a person, as the program attaches it. */
+const isAttached = (block: Message.HumanMessage["content"][number], index: number): boolean =>
+  block.type === "text" ? index > 0 && block.text.startsWith("<file name=") : true
+
 export const userPart = (message: Message.HumanMessage): Part => ({
   kind: "user",
-  text: clean(Message.text(message)),
-  attachments: message.content.filter(({ type }) => type === "image" || type === "file").length
+  text: clean(
+    Message.text({ ...message, content: message.content.filter((block, index) => !isAttached(block, index)) })
+  ),
+  attachments: message.content.filter(isAttached).length
 })
 
 const ofText = (text: string): ReadonlyArray<Part> => {

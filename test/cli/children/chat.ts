@@ -31,7 +31,7 @@ const mode = flags.find((flag) => flag.startsWith("--mode="))?.slice(7) as Mode 
 const program = chat({
   threadId,
   setup: { agent, name: "tester", model: "scripted" },
-  models: [{ name: "other:one" }],
+  models: Effect.succeed([{ name: "other:one" }]),
   choose: ({ model = "scripted" }) => Effect.succeed({ agent, name: "tester", model }),
   resumes: flags.includes("--resume"),
   plain: flags.includes("--plain"),

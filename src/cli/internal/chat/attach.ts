@@ -1,9 +1,12 @@
-/** Attaches the images that a message names. */
+/** Attaches the files that a message names. */
 import * as Effect from "effect/Effect"
 import * as Base64 from "effect/encoding/Base64"
 import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Content from "../../../core/Content.ts"
 import * as Message from "../../../core/Message.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
+import { cleanLine } from "../../../support/text/clean.ts"
 
 const types: { readonly [extension: string]: string } = {
   png: "image/png",
@@ -30,21 +33,56 @@ const unquoted = (word: string): string =>
     .replace(/^(["'])(.*)\1$/, "$2")
     .replaceAll("\\ ", " ")
 
-/** Makes a message with the existing images that its text names. */
-export const withImages = Effect.fnUntraced(function* (text: string, id: string) {
+/** The most characters of a text that goes along, and of all of a message. */
+const texts = { one: 60_000, all: 200_000 } as const
+
+/** Reads a text below a folder. `undefined` if there is none, or if it lies outside. */
+const readText = Effect.fnUntraced(function* (folder: string, name: string) {
   const fs = yield* FileSystem.FileSystem
-  const images: Array<{ readonly base64: string; readonly mimeType: string }> = []
+  const path = yield* Path.Path
+  const root = yield* fs.realPath(folder)
+  const real = yield* fs.realPath(path.resolve(root, name))
+  if (!real.startsWith(root.endsWith(path.sep) ? root : root + path.sep)) return undefined
+  const { size, type } = yield* fs.stat(real)
+  if (type !== "File") return undefined
+  if (size > texts.one) return { size: Number(size), text: undefined }
+  const text = yield* fs.readFileString(real)
+  return text.includes("\0") ? undefined : { size: Number(size), text }
+})
+
+/**
+ * Makes a message with the images that its text names, and with the texts of the folder that it names behind an `@`.
+ * Files that are too large are named only; `problems` tells the person.
+ */
+export const withFiles = Effect.fnUntraced(function* (text: string, id: string, folder = ".") {
+  const fs = yield* FileSystem.FileSystem
+  const images: Array<Content.Block> = []
+  const files = new Map<string, string>()
+  const problems: Array<string> = []
+  let left: number = texts.all
   for (const [word] of text.matchAll(words)) {
-    const path = word.length > longest ? "" : unquoted(word)
-    const extension = image.exec(path)?.[1]
-    if (extension === undefined) continue
-    const bytes = yield* Effect.option(fs.readFile(path))
-    if (bytes._tag === "Some" && bytes.value.length <= largest) {
-      images.push({
-        base64: Base64.encode(bytes.value),
-        mimeType: valueAt(types, extension.toLowerCase()) ?? "image/png"
-      })
+    const name = word.length > longest ? "" : unquoted(word)
+    const extension = image.exec(name)?.[1]
+    if (extension !== undefined) {
+      const bytes = yield* Effect.option(fs.readFile(name))
+      if (bytes._tag === "Some" && bytes.value.length <= largest) {
+        const mimeType = valueAt(types, extension.toLowerCase()) ?? "image/png"
+        images.push(Content.image({ base64: Base64.encode(bytes.value), mimeType }))
+      }
+    } else if (word.startsWith("@") && name !== "" && !files.has(name)) {
+      const found = yield* Effect.orElseSucceed(readText(folder, name), () => undefined)
+      if (found === undefined) continue
+      if (found.text === undefined || found.text.length > left) {
+        problems.push(`${cleanLine(name)} is too large to go along (${found.size} bytes); only its name does`)
+      } else {
+        left -= found.text.length
+        files.set(name, found.text)
+      }
     }
   }
-  return Message.human(text, images.length === 0 ? { id } : { id, images })
+  const attached = [...files].map(([name, value]) =>
+    Content.text(`<file name=${JSON.stringify(name)}>\n${value}\n</file>`)
+  )
+  const message = Message.human([Content.text(text), ...attached, ...images], { id })
+  return { message, problems }
 })

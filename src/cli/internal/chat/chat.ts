@@ -3,6 +3,7 @@ import { setFlagsFromString } from "node:v8"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
+import * as Stream from "effect/Stream"
 import { Backend } from "../../../core/Backend.ts"
 import * as Checkpoint from "../../../core/Checkpoint.ts"
 import { SessionStore } from "../../../core/SessionStore.ts"
@@ -15,6 +16,7 @@ import { processTerminal, type Terminal } from "../screen/terminal.ts"
 import * as Processes from "../slash/processes.ts"
 import * as Slash from "../slash/table.ts"
 import * as External from "./external.ts"
+import { makeFileIndex } from "./fileIndex.ts"
 import { handleIntent, type Over } from "./intents.ts"
 import { keep } from "./kept.ts"
 import type { Left, Options } from "./options.ts"
@@ -90,6 +92,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     room,
     works: makeWorks({ ui, onOver: (next) => Queue.offerUnsafe(intents, { _tag: "Over", next }) }),
     kept: yield* keep(options, ui),
+    index: yield* makeFileIndex(options.folder ?? "."),
     journal: makeJournal(store, { parts: true }),
     lend,
     handle: undefined,
@@ -112,6 +115,10 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   )
   showFacts(talk)
   ui.setAway(false)
+  if (options.header !== undefined) ui.note("info", options.header)
+  yield* Effect.forkScoped(
+    Stream.runForEach(options.notes ?? Stream.empty, (text) => Effect.sync(() => ui.note("warning", text)))
+  )
   yield* Processes.watch(ui)
   yield* Effect.forkScoped(Effect.map(Effect.promise(load), ui.setHighlight))
   if (options.resumes === true) {

@@ -1,6 +1,7 @@
-import { cleanLine } from "../../../support/text/clean.ts"
 /** The menus below the draft, and the earlier inputs. */
+import { cleanLine } from "../../../support/text/clean.ts"
 import type { Input } from "../input/input.ts"
+import { entryOf, search } from "./fileIndex.ts"
 import { type Item, type Menu, pick } from "./menu.ts"
 
 export interface Completion {
@@ -13,6 +14,13 @@ export interface Completion {
   readonly remember: (texts: ReadonlyArray<string>) => void
   /** Takes a key of an open menu. */
   readonly key: (data: string) => boolean
+}
+
+/** The items that fit a text, the best first. */
+const itemsFor = (all: ReadonlyArray<Item>, text: string): ReadonlyArray<Item> => {
+  if (text === "") return all
+  const byLabel = new Map(all.map((item) => [item.label, item]))
+  return search([...byLabel.keys()].map(entryOf), text, all.length).flatMap((label) => byLabel.get(label) ?? [])
 }
 
 export const makeCompletion = (options: {
@@ -53,7 +61,11 @@ export const makeCompletion = (options: {
     menu = { kind: "history", title: "said before: write to search, Enter takes it, Esc closes", items, at: 0 }
   }
   const changed = (): void => {
-    if (menu?.kind === "pick") return
+    if (menu?.kind === "pick") {
+      const { all } = menu
+      if (all !== undefined) menu = { ...menu, items: itemsFor(all, input.text().trim()), at: 0 }
+      return
+    }
     if (menu?.kind === "history") return search()
     const command = input.shown().line === 0 ? /^\/([\w:-]*)$/.exec(textBeforeCursor())?.[1] : undefined
     if (command !== undefined) {
@@ -66,7 +78,10 @@ export const makeCompletion = (options: {
     menu = undefined
   }
   const picked = (from: Menu, item: Item, isEnter: boolean): void => {
-    if (from.kind === "pick") return options.onPick(item.value)
+    if (from.kind === "pick") {
+      if (from.all !== undefined) input.set("")
+      return options.onPick(item.value)
+    }
     if (from.kind === "history") input.set(item.value)
     else if (from.kind === "command") {
       // A command without arguments runs when it is chosen.

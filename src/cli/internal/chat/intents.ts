@@ -3,7 +3,6 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { Approvals } from "../../../core/Approval.ts"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
-import { shortPath } from "../slash/files.ts"
 import * as Slash from "../slash/table.ts"
 import * as External from "./external.ts"
 import type { Said } from "./options.ts"
@@ -144,17 +143,23 @@ const handleOver = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, { next }
   else if (!talk.isHeld && talk.works.isIdle() && ui.queue().length > 0) yield* sendQueue(talk)
 })
 
+/** The most files of a menu. */
+const mostFiles = 50
+
 /** Offers files for the text behind an `@`. */
-const completeFile = Effect.fnUntraced(function* <E, R>({ room: { backend, ui } }: Talk<E, R>, text: string) {
-  const paths = yield* backend.glob({ pattern: text.includes("/") ? `${text}*` : `*${text}*`, limit: 50 }).pipe(
-    Effect.timeout("1 second"),
-    Effect.map(({ entries }) => entries.map(({ path }) => cleanLine(shortPath(backend, path)))),
-    Effect.orElseSucceed((): ReadonlyArray<string> => [])
-  )
-  ui.offer(
-    text,
-    paths.map((path) => ({ value: path, label: path, about: "", isWhole: true }))
-  )
+const completeFile = Effect.fnUntraced(function* <E, R>({ index, room: { ui } }: Talk<E, R>, text: string) {
+  const offer = Effect.map(index.find(text, mostFiles), (paths) => {
+    const items = paths.map(cleanLine).map((path) => ({
+      value: /\s/.test(path) ? `"${path}"` : path,
+      label: path,
+      about: "",
+      isWhole: true
+    }))
+    ui.offer(text, items)
+    return items.length
+  })
+  // A new file may be missing yet.
+  if ((yield* offer) === 0) yield* Effect.forkScoped(Effect.andThen(index.refresh, offer))
 })
 
 /** Handles an intent. Work that takes time goes on in the background. */

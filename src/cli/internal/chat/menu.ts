@@ -16,6 +16,8 @@ export interface Menu {
   readonly kind: "command" | "file" | "history" | "pick"
   readonly title: string
   readonly items: ReadonlyArray<Item>
+  /** All items of a menu that the draft searches. */
+  readonly all?: ReadonlyArray<Item> | undefined
   readonly at: number
 }
 

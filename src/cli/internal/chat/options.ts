@@ -2,6 +2,7 @@
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import type * as Stream from "effect/Stream"
 import type * as Agent from "../../../core/Agent.ts"
 import type { Principal, Request } from "../../../core/Approval.ts"
 import type { ChatModel } from "../../../core/ChatModel.ts"
@@ -90,7 +91,14 @@ export interface Options<out E, out R> {
     | ((choice: { readonly agent?: string; readonly model?: string }) => Effect.Effect<Setup<E, R>, Problem>)
     | undefined
   readonly agents?: ReadonlyArray<Choice> | undefined
-  readonly models?: ReadonlyArray<Choice> | undefined
+  /** Lists the models to choose from. */
+  readonly models?: Effect.Effect<ReadonlyArray<Choice>> | undefined
+  /** Makes a model a favourite, or no longer one. Returns whether it is one now. */
+  readonly onFavourite?: ((model: string) => Effect.Effect<boolean, Problem>) | undefined
+  /** What the person should know, once each. */
+  readonly notes?: Stream.Stream<string> | undefined
+  /** The first line of the chat. */
+  readonly header?: string | undefined
   /** The current commands. They may change while the chat runs. */
   readonly commands?: (() => ReadonlyArray<Command>) | undefined
   /** The instruction files in the agent's prompt. */

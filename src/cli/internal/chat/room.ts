@@ -38,6 +38,9 @@ export const toProblem = <A, R>(
   work: Effect.Effect<A, { readonly message: string }, R>
 ): Effect.Effect<A, Problem, R> => Effect.mapError(work, ({ message }) => problem(message))
 
+/** A list with more items is searched by the draft. */
+const searchedFrom = 8
+
 /** Lets a person choose from a list. Returns `undefined` if they cancel. */
 export const choose = Effect.fnUntraced(function* <E, R>(
   { at, ui }: Room<E, R>,
@@ -46,7 +49,7 @@ export const choose = Effect.fnUntraced(function* <E, R>(
 ) {
   const picking = yield* Deferred.make<string | undefined>()
   at.picking = picking
-  ui.setMenu({ kind: "pick", title, items, at: 0 })
+  ui.setMenu({ kind: "pick", title, items, all: items.length > searchedFrom ? items : undefined, at: 0 })
   return yield* Effect.onExit(Deferred.await(picking), () =>
     Effect.sync(() => {
       at.picking = undefined

@@ -9,7 +9,8 @@ import { Journal } from "../../../core/Journal.ts"
 import * as Message from "../../../core/Message.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
 import { cut } from "../../../support/text/text.ts"
-import { withImages } from "./attach.ts"
+import { withFiles } from "./attach.ts"
+import type { FileIndex } from "./fileIndex.ts"
 import type { Kept } from "./kept.ts"
 import type { Problem } from "./options.ts"
 import { offerMemory } from "./remember.ts"
@@ -20,6 +21,7 @@ import { messageOf, type Works } from "./works.ts"
 export interface Talk<E, R> {
   readonly room: Room<E, R>
   readonly works: Works
+  readonly index: FileIndex
   readonly kept: Kept
   readonly journal: Journal["Service"]
   /** Gives the terminal to another program until the effect ends. */
@@ -105,6 +107,13 @@ const offerPlan = <E, R>({ room: { ui } }: Talk<E, R>): void =>
     ]
   })
 
+/** Makes a message with the files that its text names, and says which were too large. */
+const attach = Effect.fnUntraced(function* <E, R>({ options, ui }: Room<E, R>, text: string) {
+  const { message, problems } = yield* withFiles(text, Message.makeId(), options.folder)
+  for (const problem of problems) ui.note("warning", problem)
+  return message
+})
+
 /** Sends a message in a turn of its own. The first message of a thread creates it. */
 export const say = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, input: string | Message.HumanMessage) {
   const { room } = talk
@@ -114,7 +123,7 @@ export const say = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, input: s
   // The screen has them already.
   const ran = talk.outputs.map((output) => Message.human(output, { source: "shell" }))
   talk.outputs = []
-  const message = typeof input === "string" ? yield* withImages(text, Message.makeId()) : input
+  const message = typeof input === "string" ? yield* attach(room, text) : input
   yield* beginTurns(
     talk,
     Effect.gen(function* () {
@@ -152,7 +161,7 @@ export const queueMessage = Effect.fnUntraced(function* <E, R>(
   kind: "steer" | "followUp"
 ) {
   const { ui } = talk.room
-  const message = yield* withImages(text, Message.makeId())
+  const message = yield* attach(talk.room, text)
   ui.setQueue([...ui.queue(), { id: message.id, kind, text }])
   // A run that ended meanwhile leaves the message in the queue, which is sent next.
   const { handle } = talk

@@ -11,6 +11,7 @@ import * as Assets from "../assets.ts"
 import * as Agents from "../config/agents.ts"
 import { forgetKey, keepKey } from "../config/credentials.ts"
 import { frozenAt } from "../config/frozen.ts"
+import { checkKey } from "../config/modelList.ts"
 import * as Providers from "../config/providers.ts"
 import { fail, orFail } from "../failure.ts"
 import { canAsk, print, printJson, table, tell } from "../output.ts"
@@ -80,8 +81,17 @@ export const login = Effect.fnUntraced(function* ({ places }: Context, given: st
     const problem = "it has a blank, or a character such as … or a quotation mark that no key has"
     return yield* fail("usage", `That is no key: ${problem}. Copy it anew; none was kept.`)
   }
+  const checked = yield* checkKey(name, key)
+  if (checked._tag === "Refused") {
+    const problem = `${name} refuses this key (status ${checked.status})`
+    return yield* fail("noModel", `${problem}. Copy it anew, or make another one there; none was kept.`)
+  }
   yield* keepKey(places, name, key)
-  return yield* tell(`Kept. ${found.model} is asked when no other is named.`)
+  const how =
+    checked._tag === "Accepted"
+      ? `${name} accepts it, and lists ${checked.models.length} models.`
+      : `It was not checked: ${checked.why}.`
+  return yield* tell(`Kept. ${how} ${found.model} is asked when no other is named.`)
 })
 
 export const logout = Effect.fnUntraced(function* ({ places }: Context, name: string) {

@@ -58,6 +58,7 @@ const schemas = {
   search: Schema.Literals(["tavily", "brave", "exa", "serper", "duckduckgo"]),
   plain: Schema.Boolean,
   theme: Schema.Literals(themes),
+  favourites: Schema.Array(Schema.String),
   keys: Keys
 } as const
 
@@ -85,6 +86,7 @@ export const says: { readonly [K in Key]: string } = {
   search: "tavily | brave | exa | serper | duckduckgo; without it, the first that has a key, else DuckDuckGo",
   plain: "lines instead of a screen",
   theme: `the colours of the chat: ${themes.join(" | ")}`,
+  favourites: "models that come first in /model, as provider:model",
   keys: `keys of the chat, such as {"plan": ["ctrl+p"]}: ${actions.join(", ")}`
 }
 
@@ -114,7 +116,7 @@ const variable = (key: string): string =>
   `DEEPAGENTS_${key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
 
 /** Settings with a structure. Flags and variables can't set them. */
-const inFilesOnly: ReadonlySet<Key> = new Set<Key>(["models", "keys", "shell", "hooks"])
+const inFilesOnly: ReadonlySet<Key> = new Set<Key>(["models", "keys", "shell", "hooks", "favourites"])
 
 /** Variables of the program that are not settings. */
 const others = ["DEEPAGENTS_CACHE", "DEEPAGENTS_DEMO"]
@@ -160,7 +162,7 @@ const parseRecord = Effect.fnUntraced(function* (file: string, text: string | un
 export const readRecord = (file: string) => Effect.flatMap(textOf(file), (text) => parseRecord(file, text))
 
 /** Settings that a project can't make for its users: their plugins, hooks and keyboard, and what is reached beside its folder. */
-const ofUsersOnly: ReadonlySet<string> = new Set<Key>(["keys", "plugins", "hooks", "folders", "shell"])
+const ofUsersOnly: ReadonlySet<string> = new Set<Key>(["keys", "plugins", "hooks", "folders", "shell", "favourites"])
 
 /** Refuses settings by which a project would reach the keys of its users. */
 const refuseAddresses = (file: string, record: { readonly [name: string]: unknown }): Effect.Effect<void, Failure> => {

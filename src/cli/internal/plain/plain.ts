@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
 import * as Agent from "../../../core/Agent.ts"
 import * as Approval from "../../../core/Approval.ts"
 import { Backend } from "../../../core/Backend.ts"
@@ -21,7 +22,7 @@ import * as View from "../../../view/View.ts"
 import { automatic } from "../approvals/desk.ts"
 import * as Dialog from "../approvals/dialog.ts"
 import type { Rule } from "../approvals/rules.ts"
-import { withImages } from "../chat/attach.ts"
+import { withFiles } from "../chat/attach.ts"
 import type { Left, Options } from "../chat/options.ts"
 import { decidedWords, questionOf } from "../chat/remember.ts"
 import { makeRunCommand } from "../chat/runCommand.ts"
@@ -146,7 +147,10 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
     )
     const whole = told === "" ? text : `${told}\n\n${text}`
     told = ""
-    yield* turn(typeof input === "string" ? yield* withImages(whole, Message.makeId()) : input)
+    if (typeof input !== "string") return yield* turn(input)
+    const { message, problems } = yield* withFiles(whole, Message.makeId(), options.folder)
+    for (const problem of problems) say(problem)
+    yield* turn(message)
   })
 
   const handleLine = Effect.fnUntraced(function* (line: string) {
@@ -162,6 +166,9 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
     printer.parts([{ kind: "text", markdown: answer.success.markdown }])
   })
 
+  yield* Effect.forkScoped(
+    Stream.runForEach(options.notes ?? Stream.empty, (text) => Effect.sync(() => say(`! ${text}`)))
+  )
   if (options.resumes === true) {
     const { checkpoint, ended } = yield* loadThread(store, options.threadId)
     const messages = checkpoint?.messages ?? []

@@ -172,9 +172,15 @@ export const contextOf = ({ context }: View): string | undefined =>
       ? `${count(context.total)} tokens`
       : `${Math.round((100 * context.total) / context.window)} % of ${count(context.window)}`
 
+/** The width of a narrow footer, in columns. */
+const narrow = 50
+
 const footer = (view: View, { facts, hints }: Around, { columns, style }: Surface): string => {
   const cost = view.total.cost ?? (view.usage.cost === undefined ? undefined : view.usage.cost)
-  const parts = [...facts, contextOf(view), cost === undefined ? undefined : money(cost)].filter(
+  const spent = [contextOf(view), cost === undefined ? undefined : money(cost)]
+  const [mode, ...others] = facts
+  // A narrow line keeps what changes, and loses its end.
+  const parts = (columns < narrow ? [mode, ...spent, ...others] : [...facts, ...spent]).filter(
     (part) => part !== undefined && part !== ""
   )
   const line = parts.join(" · ")

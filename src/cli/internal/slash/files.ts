@@ -30,7 +30,7 @@ export const fileDiff = (
   })
 
 /** A path as a person writes it: from the working folder, if it is in there. */
-export const shortPath = ({ paths }: Backend.Service, path: string): string =>
+const shortPath = ({ paths }: Backend.Service, path: string): string =>
   paths !== undefined && path.startsWith(`${paths.cwd}/`) ? path.slice(paths.cwd.length + 1) : path
 
 /** Shows a diff under the name of its command. */

@@ -63,12 +63,31 @@ const help = <E, R>(room: Room<E, R>): string =>
 const itemsOfChoices = (choices: ReadonlyArray<Choice>): ReadonlyArray<Item> =>
   choices.map(({ description, name }) => ({ value: name, label: name, about: description ?? "", isWhole: true }))
 
+const modelsOf = <E, R>({ options }: Room<E, R>): Effect.Effect<ReadonlyArray<Choice>> =>
+  options.models ?? Effect.succeed([])
+
+/** Makes a model a favourite, the present one by default. */
+const changeFavourite = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
+  const { onFavourite } = room.options
+  if (onFavourite === undefined) return yield* Effect.fail(problem("This chat keeps no favourites."))
+  const name = argument.trim() === "" ? room.at.setup.model : argument.trim()
+  const isOne = yield* onFavourite(name)
+  room.ui.note("info", isOne ? `★ ${name} comes first in /model` : `${name} is no favourite any more`)
+})
+
+const changeModel = <E, R>(room: Room<E, R>, argument: string) => {
+  const favourite = /^\s*star(?:\s+(\S+))?\s*$/.exec(argument)
+  return favourite === null ? change(room, "model", argument) : changeFavourite(room, favourite[1] ?? "")
+}
+
 const change = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, what: "agent" | "model", argument: string) {
   const { choose: make } = room.options
-  const choices = what === "agent" ? room.options.agents : room.options.models
+  const listed = what === "agent" ? Effect.succeed(room.options.agents ?? []) : modelsOf(room)
   if (make === undefined) return yield* Effect.fail(problem(`The ${what} of this chat can't be changed.`))
   const name =
-    argument.trim() === "" ? yield* choose(room, `the ${what}:`, itemsOfChoices(choices ?? [])) : argument.trim()
+    argument.trim() === ""
+      ? yield* choose(room, `the ${what}: write to search`, itemsOfChoices(yield* listed))
+      : argument.trim()
   if (name === undefined) return
   room.at.setup = yield* make({ agent: room.at.setup.name, model: room.at.setup.model, [what]: name })
   room.ui.note("info", `── ${what}: ${name}`)
@@ -76,7 +95,11 @@ const change = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, what: "agent
 
 /** Changes the provider. The models to choose from, `provider:model`, name the providers. */
 const changeProvider = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
-  const models = new Map((room.options.models ?? []).map(({ name }) => [name.split(":")[0] ?? name, name]))
+  const models = new Map<string, string>()
+  for (const { name } of yield* modelsOf(room)) {
+    const provider = name.split(":")[0] ?? name
+    if (!models.has(provider)) models.set(provider, name)
+  }
   const items = [...models].map(([name, model]) => ({ value: name, label: name, about: model, isWhole: true }))
   if (items.length === 0) return yield* Effect.fail(problem("No provider has a key: deepagents models login"))
   const name = argument.trim() === "" ? yield* choose(room, "the provider:", items) : argument.trim()
@@ -317,9 +340,10 @@ const builtins: ReadonlyArray<Builtin> = [
   },
   {
     name: "model",
-    argument: "[name]",
-    about: "go on with another model",
-    run: (room, argument) => change(room, "model", argument)
+    argument: "[name | star]",
+    about: "go on with another model; star makes one a favourite",
+    work: "asks the providers for their models",
+    run: changeModel
   },
   { name: "provider", argument: "[name]", about: "go on with another provider's model", run: changeProvider },
   { name: "tools", about: "the tools of this agent", run: shows(tools) },

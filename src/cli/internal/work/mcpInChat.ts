@@ -107,6 +107,23 @@ const promptCommand = (prompt: Prompt): Command => ({
     })
 })
 
+/** Tells of each server that fails, once until it is connected again. */
+export const failuresOf = ({ servers }: Context): Stream.Stream<string> => {
+  if (servers === undefined) return Stream.empty
+  const told = new Set<string>()
+  return Stream.flatMap(servers.changes, (all) => {
+    for (const { name, state } of all) if (state === "connected") told.delete(name)
+    const failed = all.filter(({ name, state }) => state === "failed" && !told.has(name))
+    for (const { name } of failed) told.add(name)
+    return Stream.fromIterable(
+      failed.map(({ error, name }) => {
+        const why = oneLine(error?.message ?? "it is not connected")
+        return cut(`The server ${oneLine(name)} can't be used: ${why} (/mcp shows all)`, 400)
+      })
+    )
+  })
+}
+
 /** Gives the commands, which follow the prompts of the servers until the scope ends. */
 export const mcpInChat = Effect.fnUntraced(function* (context: Context) {
   const { servers } = context

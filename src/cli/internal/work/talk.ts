@@ -1,5 +1,5 @@
 /** `deepagents` and `deepagents resume`: the chat on a new or a stored thread. */
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -11,21 +11,20 @@ import { visible } from "../../../support/text/untrusted.ts"
 import { chat } from "../chat/open.ts"
 import { login } from "../commands/setupCommands.ts"
 import { itemsOf } from "../config/items.ts"
-import { userSettings } from "../config/places.ts"
 import { keyed, ollama } from "../config/providers.ts"
-import { choose, readRecord } from "../config/settings.ts"
-import { writePrivate } from "../config/trust.ts"
+import { choose } from "../config/settings.ts"
 import { fail, orFail } from "../failure.ts"
 import { bindingsWith } from "../input/bindings.ts"
 import { canAsk, tell } from "../output.ts"
 import { commandFolders } from "../project/brought.ts"
 import { endSession } from "../project/hooks.ts"
-import type { Theme } from "../render/themes.ts"
 import type { Terminal } from "../screen/terminal.ts"
 import { fileCommands } from "../slash/fileCommands.ts"
 import { type App, connected, type Context, openApp, type Services, sessions } from "./app.ts"
+import { writeHeader } from "./header.ts"
 import { hold } from "./hold.ts"
-import { mcpInChat } from "./mcpInChat.ts"
+import { failuresOf, mcpInChat } from "./mcpInChat.ts"
+import { keepSetting, modelsInChat } from "./modelsInChat.ts"
 import { makeRemembering } from "./remembering.ts"
 import { setupInChat } from "./setupInChat.ts"
 import * as Threads from "./threads.ts"
@@ -72,13 +71,6 @@ const setupOf = Effect.fnUntraced(function* ({ agent, chatModel, model, name }: 
   return { agent: Agent.provide(made, chatModel), name, model, chatModel }
 })
 
-/** Stores the theme in the user's settings, and keeps all other settings. */
-const keepTheme = Effect.fnUntraced(function* (places: Context["places"], theme: Theme) {
-  const file = userSettings(places)
-  const after = { ...(yield* readRecord(file)), theme }
-  yield* writePrivate(file, `${JSON.stringify(after, null, 2)}\n`)
-})
-
 /** Opens the agent of a chat and its thread. A resumed thread keeps its agent, unless a flag names another. */
 const openThread = Effect.fnUntraced(function* (
   context: Context,
@@ -123,7 +115,7 @@ export const talk = Effect.fnUntraced(
     const commands = yield* fileCommands(yield* commandFolders(context), itemsOf(context.project, "command"))
     const fixed = [...(yield* setupInChat(context)), yield* trustInChat(context), ...commands]
     const ofServers = yield* mcpInChat(context)
-    const all = yield* keyed(places)
+    const { models, onFavourite } = yield* modelsInChat(places, settings)
     const refused = new Set<string>()
     yield* Effect.addFinalizer(() => endSession(app.hooks, threadId))
     yield* chat({
@@ -132,7 +124,10 @@ export const talk = Effect.fnUntraced(
       setup: yield* setupOf(app),
       choose: (chosen) => Effect.provideContext(setup(chosen), node),
       agents: app.agents.agents.map(({ description, name }) => ({ name, description })),
-      models: all.filter(({ key }) => key !== undefined).map(({ model }) => ({ name: model })),
+      models,
+      onFavourite,
+      notes: failuresOf(context),
+      header: yield* writeHeader(places, app.model),
       remembering,
       commands: () => [...fixed, ...ofServers()],
       instructions: app.instructions.files,
@@ -145,12 +140,12 @@ export const talk = Effect.fnUntraced(
       mode: settings.approvals?.value,
       plain: settings.plain?.value,
       theme: settings.theme?.value,
-      onTheme: (theme) => Effect.provideContext(keepTheme(places, theme), node),
+      onTheme: (theme) => keepSetting(places, () => ({ theme })).pipe(Effect.provideContext(node), orFail("failed")),
       bindings: bindingsWith(settings.keys?.value ?? {}),
       resumes: options.resume,
       first: options.first,
       folder: places.project,
-      history: join(places.data, "history"),
+      history: join(dirname(context.memory.notes), "history"),
       draft: join(places.data, "threads", threadId, "draft"),
       // The lock lasts for the turn. The scope among the services is the one of the chat.
       hold: (id) =>

@@ -1,0 +1,129 @@
+/** The models that providers list for a key, kept on disk for a day. */
+import { join } from "node:path"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as ChatModels from "../../../models/ChatModels.ts"
+import { keptKey } from "./credentials.ts"
+import type { Places } from "./places.ts"
+import { type Keyed, keyed } from "./providers.ts"
+import { readRecord } from "./settings.ts"
+import { writePrivate } from "./trust.ts"
+
+/** Time after which a list is asked for again, in milliseconds. */
+const fresh = 24 * 3_600_000
+
+/** The longest answer that is read, in characters, and the most models of a provider. */
+const most = { answer: 4_000_000, models: 2_000 } as const
+
+/** The answer of a provider to a key. */
+type Checked =
+  | { readonly _tag: "Accepted"; readonly models: ReadonlyArray<string> }
+  | { readonly _tag: "Refused"; readonly status: number }
+  | { readonly _tag: "Unknown"; readonly why: string }
+
+/** The address that lists models: of a variable such as `OPENAI_BASE_URL`, else of the provider. */
+const addressOf = (name: string): string | undefined => {
+  const own = process.env[`${name.toUpperCase().replaceAll("-", "_")}_BASE_URL`]?.replace(/\/+$/, "")
+  if (own !== undefined && own !== "") return name === "anthropic" ? `${own}/v1/models?limit=1000` : `${own}/models`
+  return ChatModels.providers.find((provider) => provider.name === name)?.modelsURL
+}
+
+const headersOf = (name: string, key: string): { readonly [name: string]: string } => {
+  if (name === "anthropic") return { "x-api-key": key, "anthropic-version": "2023-06-01" }
+  return name === "google" ? { "x-goog-api-key": key } : { authorization: `Bearer ${key}` }
+}
+
+const isRecord = (value: unknown): value is { readonly [name: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Names of models: as they are typed, short, and without anything that acts on a terminal. */
+const isName = (name: unknown): name is string => typeof name === "string" && /^[\w./:@+-]{1,200}$/.test(name)
+
+/** Reads the names of models from an answer: `data` of most providers, `models` of Google, or a list. */
+export const namesIn = (body: unknown): ReadonlyArray<string> => {
+  const listed = isRecord(body) ? (body["data"] ?? body["models"]) : body
+  return (Array.isArray(listed) ? listed : [])
+    .flatMap((one: unknown) => (isRecord(one) ? [one["id"] ?? one["name"]] : []))
+    .filter(isName)
+    .map((name) => name.replace(/^models\//, ""))
+    .slice(0, most.models)
+}
+
+/** Asks a provider for its models. */
+export const checkKey = Effect.fnUntraced(function* (name: string, key: Redacted.Redacted) {
+  const address = addressOf(name)
+  if (address === undefined) return { _tag: "Unknown", why: `${name} lists no models` } satisfies Checked
+  const asked = yield* Effect.result(
+    Effect.tryPromise({
+      try: async (signal) => {
+        // A key goes to this address alone.
+        const response = await fetch(address, {
+          signal,
+          redirect: "error",
+          headers: headersOf(name, Redacted.value(key))
+        })
+        return { status: response.status, text: (await response.text()).slice(0, most.answer) }
+      },
+      catch: () => `${new URL(address).host} can't be reached`
+    }).pipe(Effect.timeoutOrElse({ duration: "6 seconds", orElse: () => Effect.fail(`${name} does not answer`) }))
+  )
+  if (Result.isFailure(asked)) return { _tag: "Unknown", why: asked.failure } satisfies Checked
+  const { status, text } = asked.success
+  if (status === 401 || status === 403) return { _tag: "Refused", status } satisfies Checked
+  const body = Result.try((): unknown => JSON.parse(text))
+  if (status !== 200 || Result.isFailure(body)) {
+    return { _tag: "Unknown", why: `${name} answered with status ${status}` } satisfies Checked
+  }
+  return { _tag: "Accepted", models: namesIn(body.success) } satisfies Checked
+})
+
+/** A model to choose from. `listedAt` is missing for models that no provider has listed yet. */
+interface Listed {
+  readonly name: string
+  readonly listedAt: number | undefined
+}
+
+interface Stored {
+  readonly at: number
+  readonly models: ReadonlyArray<string>
+}
+
+const storedIn = (value: unknown): Stored | undefined => {
+  if (!isRecord(value) || typeof value["at"] !== "number" || !Array.isArray(value["models"])) return undefined
+  return { at: value["at"], models: value["models"].filter(isName) }
+}
+
+const keyOf = (places: Places, { key, name, variable }: Keyed) =>
+  key === "environment"
+    ? Effect.succeed(Redacted.make((process.env[variable] ?? "").trim()))
+    : Effect.orElseSucceed(keptKey(places, name), () => undefined)
+
+/** Lists the models of all providers with a key. Without an answer, an older list or the first model counts. */
+export const listModels = Effect.fnUntraced(function* (places: Places) {
+  const file = join(places.data, "model-lists.json")
+  const now = yield* Clock.currentTimeMillis
+  const stored = yield* Effect.orElseSucceed(readRecord(file), (): { readonly [name: string]: unknown } => ({}))
+  const providers = (yield* keyed(places)).filter(({ key }) => key !== undefined)
+  const lists = yield* Effect.forEach(
+    providers,
+    Effect.fnUntraced(function* (provider) {
+      const before = Object.hasOwn(stored, provider.name) ? storedIn(stored[provider.name]) : undefined
+      if (before !== undefined && now - before.at < fresh) return { provider, list: before }
+      const key = yield* keyOf(places, provider)
+      const checked = key === undefined ? undefined : yield* checkKey(provider.name, key)
+      const list = checked?._tag === "Accepted" ? { at: now, models: checked.models } : before
+      return { provider, list }
+    }),
+    { concurrency: 6 }
+  )
+  const kept = Object.fromEntries(
+    lists.flatMap(({ list, provider }) => (list === undefined ? [] : [[provider.name, list]]))
+  )
+  yield* Effect.ignore(writePrivate(file, `${JSON.stringify({ ...stored, ...kept })}\n`))
+  return lists.flatMap(({ list, provider: { model, name } }): ReadonlyArray<Listed> => {
+    const names = list?.models.map((one) => `${name}:${one}`) ?? []
+    return [...new Set([model, ...names])].map((one) => ({ name: one, listedAt: list?.at }))
+  })
+})
