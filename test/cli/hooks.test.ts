@@ -102,7 +102,7 @@ describe("hooks of the program", { concurrent: true, timeout: 90_000 }, () => {
         ".deepagents/hooks.json": {
           hooks: {
             ...hook("PreToolUse", `echo '${change}'`, "Bash"),
-            Stop: [{ hooks: [{ command: "sleep 60", timeout: 1 }] }]
+            Stop: [{ hooks: [{ command: "sleep 61733", timeout: 1 }] }]
           }
         }
       })
