@@ -42,6 +42,8 @@ type Step =
 interface Memory {
   /** Rounds since the last input. */
   round: number
+  /** Messages of middleware before a round. */
+  messages: number
   /** The number of wrong answers that were sent back, and of rounds in a row that repeated the last. */
   repairs: number
   repeats: number
@@ -53,7 +55,7 @@ interface Memory {
  * holds nothing but `turned`.
  */
 export const loop = (live: Live, first: Directive | undefined): Effect.Effect<Ending, unknown, unknown> => {
-  const memory: Memory = { round: 0, repairs: 0, repeats: 0, last: nothing }
+  const memory: Memory = { round: 0, messages: 0, repairs: 0, repeats: 0, last: nothing }
   const goOn = (step: Step): Effect.Effect<Ending, unknown, unknown> => {
     if (step._tag === "Next") return round
     return step._tag === "End" ? Effect.succeed(step.ending) : finalAnswer(live, step.stopReason)
@@ -87,7 +89,12 @@ const beforeTurn = Effect.fnUntraced(function* (live: Live, memory: Memory) {
   memory.round++
   const instead = beforeModel.length === 0 ? undefined : yield* directed(beforeModel, live.run)
   if (instead !== undefined) {
-    if (instead._tag === "Continue") memory.last = nothing
+    if (instead._tag === "Continue") {
+      memory.last = nothing
+      // A message is no round. A middleware that always has one more ends all the same.
+      if (memory.messages < definition.maxRounds) memory.round--
+      memory.messages++
+    }
     return yield* follow(live, instead)
   }
   yield* startRound(live)

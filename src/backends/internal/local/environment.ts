@@ -43,7 +43,7 @@ const quiet = {
 
 /** Words of names that keep secrets: `NPM_TOKEN`, `DB_PASSWORD`, `MYSQL_PWD`, `apiKey` in upper case. */
 const secretName =
-  /(?:^|_)(?:\w*KEYS?|\w*TOKENS?|\w*SECRETS?|\w*PASSWORDS?|PASSWD|PASS|\w*PASSPHRASE|CREDENTIALS?|CREDS?|AUTH|AUTHORIZATION|BEARER|COOKIES?|PAT|DSN|WEBHOOK)(?:_|$)|_PWD$/i
+  /(?:^|_)(?:(?:API|ACCESS|SECRET|PRIVATE|AUTH|MASTER|SIGNING)?KEYS?|[A-Z]*TOKENS?|[A-Z]*SECRETS?|[A-Z]*PASSWORDS?|PASSWD|PASS|PASSPHRASE|CREDENTIALS?|CREDS?|AUTH|AUTHORIZATION|BEARER|COOKIES?|PAT|DSN|WEBHOOK)(?:_|$)|_PWD$/i
 
 /** Names that only sound like secrets: sockets, paths, ids and counts. */
 const harmlessName =

@@ -102,6 +102,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     outputs: [],
     putOff: ""
   }
+  options.onMode?.(() => desk.mode())
   options.remembering?.setPlan(() => desk.mode() === "plan")
 
   yield* Effect.acquireRelease(

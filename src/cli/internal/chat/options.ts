@@ -110,6 +110,8 @@ export interface Options<out E, out R> {
   readonly isAllowed?: ((callId: string) => boolean) | undefined
   /** Gets each request that a person has to decide. */
   readonly onWait?: ((request: Request) => void) | undefined
+  /** Is given the mode of the chat, which changes. */
+  readonly onMode?: ((mode: () => Mode) => void) | undefined
   /** The limits of a run: US dollars and tokens. */
   readonly limits?: { readonly cost?: number | undefined; readonly tokens?: number | undefined } | undefined
   readonly theme?: Theme | undefined

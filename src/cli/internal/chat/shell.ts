@@ -14,6 +14,22 @@ const most = 20_000
 /** Lines of output that are shown while the command runs. */
 const shownAtOnce = 5
 
+/** All variables of the person, but for pagers and prompts that would wait. */
+const personal = (): { readonly [name: string]: string } =>
+  Object.fromEntries(
+    Object.entries(process.env).flatMap(([name, value]) =>
+      value === undefined ||
+      !/^[A-Za-z_]\w*$/.test(name) ||
+      ["PWD", "OLDPWD", "TERM"].includes(name) ||
+      quiet.test(name)
+        ? []
+        : [[name, value]]
+    )
+  )
+
+/** The shell sets these itself. */
+const quiet = /PAGER$|^GIT_(?:TERMINAL_PROMPT|EDITOR)$/
+
 export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
   const sandbox = yield* Effect.serviceOption(Sandbox)
   if (Option.isNone(sandbox))
@@ -32,7 +48,7 @@ export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
     return text
   }
   yield* toProblem(
-    Stream.runForEach(sandbox.value.executeStream(command), (event) =>
+    Stream.runForEach(sandbox.value.executeStream(command, { env: personal() }), (event) =>
       Effect.sync(() => {
         if (event._tag === "Exited") {
           exitCode = event.exitCode

@@ -39,13 +39,14 @@ import { makeFolder, type Places, sessionsFile } from "../config/places.ts"
 import { compiled, network, policyFiles, readPolicies } from "../config/policies.ts"
 import { chooseModel, modelLayer } from "../config/providers.ts"
 import { findServers, type FoundServers, serversLayer } from "../config/servers.ts"
-import type { Settings } from "../config/settings.ts"
+import type { Approvals, Settings } from "../config/settings.ts"
 import { type Failure, layerOrFail, orFail } from "../failure.ts"
 import { pluginsOf } from "../project/brought.ts"
 import { findHooks, noteAllowed, type ProgramHook } from "../project/hooks.ts"
 import { instructing } from "../project/instructing.ts"
 import { type Instructions, readInstructions } from "../project/instructions.ts"
 import * as Demo from "./demo.ts"
+import { environment } from "./environment.ts"
 import * as Host from "./host.ts"
 import * as Outside from "./outside.ts"
 import { patience } from "./patience.ts"
@@ -62,6 +63,8 @@ export interface Context {
   /** Tells why an agent can't write to its memory now. Without it, no agent can. */
   readonly memoryGuard?: Host.Guard | undefined
   readonly isDemo: boolean
+  /** The mode of a chat now. Without it, the one of the settings holds. */
+  readonly mode?: (() => Approvals) | undefined
   /** The folders beside the working folder. */
   readonly folders: Host.Folders
   /** The ids of calls that a hook allowed, for the desk of a chat. */
@@ -148,6 +151,9 @@ export const memorySources = ({ memory, places, project }: Context): ReadonlyArr
   { path: join(memory.notes, "agent.md"), text: memory.text }
 ]
 
+const modeOf = ({ isDemo, mode, settings }: Context): (() => Approvals) =>
+  isDemo ? () => "yolo" : (mode ?? (() => settings.approvals?.value ?? "ask"))
+
 /** The sessions of the user. */
 export const sessions = (places: Places): Layer.Layer<SessionStore, Failure, FileSystem.FileSystem> =>
   Layer.unwrap(
@@ -191,6 +197,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       : [Budget.make({ cost: budget?.value, tokens: tokens?.value, onExhausted: "finalAnswer" })]
   const fs = yield* FileSystem.FileSystem
   const { hooks, problems: wrongHooks } = yield* findHooks(context, policy?.network ?? network)
+  const shell = yield* Host.findShell(settings)
   const parts = {
     tools,
     servers: { names, make: (some: ReadonlyArray<string>) => Mcp.make({ servers: some }) },
@@ -207,6 +214,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
         : [Hooks.make({ hooks, cwd: places.project, onDecision: noteAllowed(context.allowed ?? new Set()) })]),
       AskUser.make(),
       instructing(instructions, context, fs),
+      environment({ folder: places.project, shell, model, folders: context.folders, mode: modeOf(context) }),
       ...(isGuarded ? [Outside.commands] : []),
       ...limits,
       patience()

@@ -113,7 +113,7 @@ const posixShells: ReadonlySet<string> = new Set(["bash", "sh", "dash", "ash", "
 const bashPlaces = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash"]
 
 /** Finds the shell of commands: of the settings, of the user if it is a POSIX shell, Bash, or `/bin/sh`. */
-const findShell = Effect.fnUntraced(function* (settings: Settings) {
+export const findShell = Effect.fnUntraced(function* (settings: Settings) {
   const fs = yield* FileSystem.FileSystem
   const isThere = (path: string) => Effect.orElseSucceed(fs.exists(path), () => false)
   const chosen = settings.shell?.value.program

@@ -20,6 +20,7 @@ import { commandFolders } from "../project/brought.ts"
 import { endSession } from "../project/hooks.ts"
 import type { Terminal } from "../screen/terminal.ts"
 import { fileCommands } from "../slash/fileCommands.ts"
+import { addDir } from "./addDir.ts"
 import { type App, connected, type Context, openApp, type Services, sessions } from "./app.ts"
 import { writeHeader } from "./header.ts"
 import { hold } from "./hold.ts"
@@ -101,7 +102,9 @@ export const talk = Effect.fnUntraced(
     const aside: Aside = (work) => (options.terminal === undefined ? work : options.terminal.lend(work))
     const { guard, remembering } = yield* makeRemembering(given.places, yield* SessionStore)
     const allowed = new Set<string>()
-    const context = yield* connected({ ...(yield* firstRun(given, aside)), memoryGuard: guard, allowed })
+    const begun = yield* firstRun(given, aside)
+    let mode = () => begun.settings.approvals?.value ?? "ask"
+    const context = yield* connected({ ...begun, memoryGuard: guard, allowed, mode: () => mode() })
     const { places, settings } = context
     const { app, threadId } = yield* openThread(context, options)
     for (const problem of app.problems) yield* aside(tell(`! ${visible(problem)}`))
@@ -113,7 +116,7 @@ export const talk = Effect.fnUntraced(
     })
     const node = yield* Effect.context<Services>()
     const commands = yield* fileCommands(yield* commandFolders(context), itemsOf(context.project, "command"))
-    const fixed = [...(yield* setupInChat(context)), yield* trustInChat(context), ...commands]
+    const fixed = [...(yield* setupInChat(context)), yield* addDir(context), yield* trustInChat(context), ...commands]
     const ofServers = yield* mcpInChat(context)
     const { models, onFavourite } = yield* modelsInChat(places, settings)
     const refused = new Set<string>()
@@ -138,6 +141,9 @@ export const talk = Effect.fnUntraced(
       },
       limits: { cost: settings.budget?.value, tokens: settings.tokens?.value },
       mode: settings.approvals?.value,
+      onMode: (now) => {
+        mode = now
+      },
       plain: settings.plain?.value,
       theme: settings.theme?.value,
       onTheme: (theme) => keepSetting(places, () => ({ theme })).pipe(Effect.provideContext(node), orFail("failed")),

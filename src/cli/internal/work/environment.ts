@@ -1,0 +1,145 @@
+/** Tells the model where it works: once at the beginning of a thread, and what changes later at its end. */
+import { readFile, stat } from "node:fs/promises"
+import { arch, platform } from "node:os"
+import { basename, dirname, join, resolve } from "node:path"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as AgentState from "../../../core/AgentState.ts"
+import * as Message from "../../../core/Message.ts"
+import * as Middleware from "../../../core/Middleware.ts"
+import { oneLine } from "../../../support/text/untrusted.ts"
+import type { Approvals } from "../config/settings.ts"
+import type { Folders } from "./host.ts"
+
+/** The `source` of the messages that tell where the agent works. */
+const source = "environment"
+
+const Facts = Schema.Struct({
+  folder: Schema.String,
+  branch: Schema.String,
+  others: Schema.Array(Schema.String),
+  system: Schema.String,
+  date: Schema.String,
+  model: Schema.String,
+  mode: Schema.String
+})
+type Facts = typeof Facts.Type
+
+/** What a thread was told last. It is empty before the first message. */
+const told = AgentState.slot("environment", { schema: Schema.Array(Facts), initial: [] })
+
+/** What may be done in each mode. */
+const free: { readonly [M in Approvals]: string } = {
+  ask: "reading; changes and commands that do more than read are asked about",
+  "auto-edit": "reading and changing files; commands that do more than read are asked about",
+  plan: "reading only: this is plan mode, nothing may be changed and changes are refused. Make a plan",
+  yolo: "everything"
+}
+
+/** Names come from the disk, and must not look like markup. */
+const clean = (name: string): string => oneLine(name).replaceAll(/[<>]/g, "?").slice(0, 200)
+
+const readText = (path: string): Effect.Effect<string | undefined> =>
+  Effect.orElseSucceed(
+    Effect.tryPromise(() => readFile(path, "utf8").then((text) => text.slice(0, 1_000))),
+    () => undefined
+  )
+
+/** Finds the git folder of a work tree, by reading alone: no program of the repository runs. */
+const findGit = Effect.fnUntraced(function* (folder: string) {
+  for (let at = folder; ; at = dirname(at)) {
+    const path = join(at, ".git")
+    const found = yield* Effect.orElseSucceed(
+      Effect.tryPromise(() => stat(path)),
+      () => undefined
+    )
+    if (found?.isDirectory() === true) return path
+    if (found?.isFile() === true) {
+      const target = /^gitdir: (.+)/.exec((yield* readText(path)) ?? "")?.[1]
+      return target === undefined ? undefined : resolve(at, target.trim())
+    }
+    if (dirname(at) === at) return undefined
+  }
+})
+
+/** Reads the branch of a folder; empty outside of git. */
+const branchOf = Effect.fnUntraced(function* (folder: string) {
+  const git = yield* findGit(folder)
+  const head = git === undefined ? undefined : yield* readText(join(git, "HEAD"))
+  if (head === undefined) return ""
+  const branch = /^ref: refs\/heads\/(.+)/.exec(head)?.[1]
+  return branch === undefined ? `detached at ${clean(head).slice(0, 10)}` : `branch ${clean(branch)}`
+})
+
+const dateOf = (millis: number): string => {
+  const { timeZone } = new Intl.DateTimeFormat().resolvedOptions()
+  return `${new Intl.DateTimeFormat("en-CA", { dateStyle: "short" }).format(millis)} (${timeZone})`
+}
+
+/** Where an agent works, as far as it stays the same. */
+interface Place {
+  readonly folder: string
+  readonly shell: string
+  readonly model: string
+  readonly folders: Folders
+  readonly mode: () => Approvals
+}
+
+const factsOf = Effect.fnUntraced(function* ({ folder, folders, mode, model, shell }: Place) {
+  return {
+    folder: clean(folder),
+    branch: yield* branchOf(folder),
+    others: folders.list().map(({ access, path }) => `${clean(path)}${access === "read" ? " (read only)" : ""}`),
+    system: `${platform()} ${arch()}, ${basename(shell)}`,
+    date: dateOf(yield* Clock.currentTimeMillis),
+    model: clean(model),
+    mode: mode()
+  } satisfies Facts
+})
+
+const freeIn = (mode: string): string => Object.entries(free).find(([name]) => name === mode)?.[1] ?? mode
+
+/** The block at the beginning of a thread. */
+const block = ({ branch, date, folder, mode, model, others, system }: Facts): string =>
+  [
+    "<environment>",
+    `Working folder: ${folder}${branch === "" ? "" : ` (git, ${branch})`}`,
+    ...(others.length === 0 ? [] : [`Other folders: ${others.join(", ")}`]),
+    `System: ${system}. Date: ${date}. Model: ${model}`,
+    `Without asking: ${freeIn(mode)}`,
+    "</environment>"
+  ].join("\n")
+
+/** The notice of what has changed; empty for nothing. */
+const notice = (before: Facts, now: Facts): string => {
+  const fresh = now.others.filter((one) => !before.others.includes(one))
+  const changes = [
+    ...(now.date === before.date ? [] : [`It is ${now.date} now.`]),
+    ...(now.branch === before.branch ? [] : [`The folder is on another commit: ${now.branch || "no git"}.`]),
+    ...(now.folder === before.folder ? [] : [`The working folder is ${now.folder}.`]),
+    ...(fresh.length === 0 ? [] : [`Folders were added: ${fresh.join(", ")}.`]),
+    ...(now.model === before.model ? [] : [`The model is ${now.model}.`]),
+    ...(now.mode === before.mode ? [] : [`Without asking from now on: ${freeIn(now.mode)}.`])
+  ]
+  return changes.length === 0 ? "" : `<notice>\n${changes.join("\n")}\n</notice>`
+}
+
+/**
+ * Tells an agent and its sub-agents where they work. Both texts are messages of the thread, so the system prompt stays
+ * the same in all folders, and the beginning of a conversation on all days.
+ */
+export const environment = (place: Place): Middleware.Middleware =>
+  Middleware.make({
+    name: "Environment",
+    inherit: true,
+    state: [told],
+    beforeModel: Effect.fnUntraced(function* (run) {
+      const [before] = yield* run.state.get(told)
+      const now = yield* factsOf(place)
+      const text = before === undefined ? block(now) : notice(before, now)
+      if (text === "") return undefined
+      yield* run.state.set(told, [now])
+      return Middleware.continueWith(Message.human(text, { source }))
+    })
+  })

@@ -1,0 +1,78 @@
+/** What the model is told of the place where it works: as a message at the beginning, and notices at the end. */
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import { Agent, ChatModel, Message, Tool } from "effect-deepagents"
+import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
+import { TestChatModel } from "effect-deepagents/testing"
+import type { Approvals } from "../../src/cli/internal/config/settings.ts"
+import { environment } from "../../src/cli/internal/work/environment.ts"
+import { makeFolders } from "../../src/cli/internal/work/host.ts"
+
+const rounds = 30
+
+describe("the environment of an agent", () => {
+  it.effect("is told once, and changes at the end: no byte that was sent changes", () =>
+    Effect.gen(function* () {
+      const folder = mkdtempSync(join(tmpdir(), "deepagents-environment-"))
+      mkdirSync(join(folder, ".git"))
+      const head = join(folder, ".git/HEAD")
+      writeFileSync(head, "ref: refs/heads/main\n")
+      const folders = makeFolders([])
+      let mode: Approvals = "ask"
+      let calls = 0
+      const step = Tool.make("step", {
+        description: "Takes a step.",
+        parameters: { number: Schema.Finite },
+        execute: () =>
+          Effect.sync(() => {
+            calls++
+            if (calls === 10) writeFileSync(head, "ref: refs/heads/<b>other</b>\n")
+            if (calls === 20) mode = "plan"
+            if (calls === 25) folders.add({ path: "/srv/shared", access: "read" })
+            return `step ${calls}`
+          })
+      })
+      const sent: Array<ChatModel.ModelRequest> = []
+      const model = TestChatModel.reactive((request) => {
+        sent.push(request)
+        return sent.length % (rounds + 1) === 0
+          ? TestChatModel.text("Done.")
+          : TestChatModel.calls([{ name: "step", arguments: { number: sent.length } }])
+      })
+      const agent = Agent.make({
+        name: "worker",
+        prompt: "You work.",
+        tools: [step],
+        maxRounds: rounds + 1,
+        middleware: [environment({ folder, shell: "/bin/bash", model: "test:one", folders, mode: () => mode })]
+      })
+      const run = (words: string) => Agent.run(agent, words, { threadId: "one" })
+      const work = Effect.gen(function* () {
+        yield* run("Go.")
+        yield* run("Go on.")
+      })
+      yield* work.pipe(Effect.provide([model, SessionStore.journal.pipe(Layer.provide(MemorySessions.layer))]))
+      const texts = sent.map(({ messages }) => messages.map((message) => JSON.stringify(message)))
+      for (const [index, now] of texts.entries()) {
+        const before = texts[index - 1] ?? []
+        assert.deepStrictEqual(now.slice(0, before.length), before, `request ${index}`)
+      }
+      assert.strictEqual(new Set(sent.map(({ systemPrompt }) => systemPrompt)).size, 1)
+      assert.strictEqual(calls, 2 * rounds, "a notice costs no round")
+      const told = (sent.at(-1)?.messages ?? []).filter(({ source }) => source === "environment").map(Message.text)
+      const [block = "", branch = "", plan = "", added = "", ...more] = told
+      assert.match(
+        block,
+        /^<environment>\nWorking folder: .* \(git, branch main\)\nSystem: .*, bash\. Date: \d{4}-\d\d-\d\d/
+      )
+      assert.isBelow(block.length / 4, 120)
+      assert.match(branch, /^<notice>\n.*branch \?b\?other\?\/b\?\.\n<\/notice>$/)
+      assert.match(plan, /plan mode/)
+      assert.match(added, /\/srv\/shared \(read only\)/)
+      assert.deepStrictEqual(more, [])
+    })
+  )
+})
