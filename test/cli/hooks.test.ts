@@ -113,7 +113,7 @@ describe("hooks of the program", { concurrent: true, timeout: 90_000 }, () => {
       )
       assert.equal(code, 0, err)
       assert.deepEqual([existsSync(join(cwd, "first")), existsSync(join(cwd, "changed"))], [false, true])
-      const left = execFileSync("sh", ["-c", "ps -eo args | grep -c '[s]leep 60' || true"], { encoding: "utf8" })
+      const left = execFileSync("sh", ["-c", "ps -eo args | grep -c '[s]leep 61733' || true"], { encoding: "utf8" })
       assert.equal(left.trim(), "0")
     })
   )
