@@ -160,7 +160,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     await say(program, "stream 150", "Paragraph 2 of")
     program.type("told\t")
     await program.until("queued: told")
-    for (const name of ["undo", "rewind", "fork", "tree", "sessions", "compact", "clear"]) {
+    for (const name of ["undo", "redo", "rewind", "fork", "tree", "sessions", "compact", "clear"]) {
       program.type(`/${name}\r`)
       await program.until(`/${name} changes the conversation that the agent is at work on`)
     }
@@ -178,7 +178,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     await say(program, "/undo", "take back the words and these files?")
     expect(program.text()).toContain("-two")
     program.type("\u001b[B\r")
-    await program.until("taken back: write")
+    await program.until("taken back (1 path): write")
     expect(existsSync(`${folder}/files/made.txt`)).toBe(false)
     program.type("\u0003/history\r")
     await pause(100)

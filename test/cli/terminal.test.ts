@@ -188,7 +188,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
           ["/rewind 3", "back to before: three", "\u0003"],
           ["/tree", /○ three/, escape],
           ["/fork", "a copy of the conversation"],
-          ["/undo", "There is no turn of this chat to take back"],
+          ["/undo", "take back the words?", escape],
           ["/sessions nothing", 'There is no session "nothing"'],
           ["/sessions", "go over to …", escape],
           ["/compact", "The files of the folder were counted."],

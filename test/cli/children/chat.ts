@@ -8,6 +8,7 @@ import { Effect, Layer } from "effect"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { DeepAgent } from "effect-deepagents/deep"
 import { AskUser } from "effect-deepagents/middleware"
+import * as FileCheckpoints from "effect-deepagents/sessions/FileCheckpoints"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import { chat } from "../../../src/cli/internal/chat/open.ts"
@@ -28,19 +29,29 @@ const agent = DeepAgent.make({
 
 const mode = flags.find((flag) => flag.startsWith("--mode="))?.slice(7) as Mode | undefined
 
-const program = chat({
-  threadId,
-  setup: { agent, name: "tester", model: "scripted" },
-  models: Effect.succeed([{ name: "other:one" }]),
-  choose: ({ model = "scripted" }) => Effect.succeed({ agent, name: "tester", model }),
-  resumes: flags.includes("--resume"),
-  plain: flags.includes("--plain"),
-  mode,
-  folder,
-  history: `${folder}/history`,
-  draft: `${folder}/draft`,
-  resumeCommand: (id) => `deepagents resume ${id}`
-}).pipe(
+const checkpoints = FileCheckpoints.layer({
+  folders: [`${folder}/files`],
+  file: `${folder}/checkpoints.db`,
+  locate: (path) => `${folder}/files/${path}`
+})
+
+const program = Effect.flatMap(FileCheckpoints.FileCheckpoints, (kept) =>
+  chat({
+    checkpoints: kept,
+    threadId,
+    setup: { agent, name: "tester", model: "scripted" },
+    models: Effect.succeed([{ name: "other:one" }]),
+    choose: ({ model = "scripted" }) => Effect.succeed({ agent, name: "tester", model }),
+    resumes: flags.includes("--resume"),
+    plain: flags.includes("--plain"),
+    mode,
+    folder,
+    history: `${folder}/history`,
+    draft: `${folder}/draft`,
+    resumeCommand: (id) => `deepagents resume ${id}`
+  })
+).pipe(
+  Effect.provide(Layer.orDie(checkpoints)),
   Effect.provide(TestChatModel.reactive(turn)),
   Effect.provide(Layer.orDie(LocalShell.layer({ root: `${folder}/files` }))),
   Effect.provide(Layer.orDie(SqliteSessions.layer({ file: `${folder}/sessions.db` }))),

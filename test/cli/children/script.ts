@@ -52,6 +52,9 @@ export const turn = (request: ChatModel.ModelRequest): TestChatModel.Turn => {
   if (text.startsWith("write")) {
     return TestChatModel.calls([{ name: "write_file", arguments: { file_path: "/made.txt", content: "one\ntwo\n" } }])
   }
+  if (text.startsWith("sh ")) {
+    return TestChatModel.calls([{ name: "execute", arguments: { command: text.slice(3) } }])
+  }
   if (text.startsWith("run")) {
     return TestChatModel.calls([{ name: "execute", arguments: { command: "echo from the shell" } }])
   }

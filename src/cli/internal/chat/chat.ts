@@ -18,13 +18,13 @@ import * as Slash from "../slash/table.ts"
 import * as External from "./external.ts"
 import { makeFileIndex } from "./fileIndex.ts"
 import { handleIntent, type Over } from "./intents.ts"
+import { mendFiles, settleFiles } from "./keeping.ts"
 import { keep } from "./kept.ts"
 import type { Left, Options } from "./options.ts"
 import { replay, type Room } from "./room.ts"
 import type { Intent } from "./state.ts"
 import { beginTurns, runTurn, say, showFacts, type Talk } from "./turns.ts"
 import { makeUi } from "./ui.ts"
-import { makeRecorder } from "./undo.ts"
 import { makeWorks } from "./works.ts"
 
 /** The most parts of a stored conversation that are shown when a chat resumes it. */
@@ -46,7 +46,6 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   const intend = (intent: Intent): void => {
     Queue.offerUnsafe(intents, intent)
   }
-  const recorder = makeRecorder()
   const desk = makeDesk({
     mode: options.mode ?? "ask",
     principal: options.principal,
@@ -73,7 +72,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   const room: Room<E, R> = {
     ui,
     desk,
-    recorder,
+    checkpoints: options.checkpoints,
     store,
     backend,
     options,
@@ -97,6 +96,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     lend,
     handle: undefined,
     isTurning: false,
+    isSettling: false,
     isLeaving: false,
     isHeld: false,
     outputs: [],
@@ -122,14 +122,13 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   )
   yield* Processes.watch(ui)
   yield* Effect.forkScoped(Effect.map(Effect.promise(load), ui.setHighlight))
+  yield* mendFiles(room)
   if (options.resumes === true) {
     const { ended, messages } = yield* replay(room, shownOnResume)
+    if (ended !== undefined) yield* settleFiles(room)
     // A run that did not end goes on.
     if (ended === undefined && messages.length > 0) {
-      yield* beginTurns(
-        talk,
-        runTurn(talk, Checkpoint.resume(undefined), "", () => {})
-      )
+      yield* beginTurns(talk, runTurn(talk, Checkpoint.resume(undefined), { draft: "", title: "", goesOn: true }))
     }
   }
   if (options.first !== undefined) yield* say(talk, options.first)

@@ -9,7 +9,7 @@ import type { Said } from "./options.ts"
 import { makeRunCommand } from "./runCommand.ts"
 import { shell } from "./shell.ts"
 import type { Intent } from "./state.ts"
-import { interrupt, leave, queueMessage, say, sendQueue, showFacts, type Talk } from "./turns.ts"
+import { interrupt, leave, queueMessage, say, sendQueue, settleTurn, showFacts, type Talk } from "./turns.ts"
 
 /** Background work ended; `next` follows it. */
 export interface Over {
@@ -43,7 +43,7 @@ const runCommand = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, line: st
   }
   const known = Slash.find(name)
   if (known === undefined) return ui.note("error", Slash.unknown(options, name))
-  if (known.isAlone === true && talk.isTurning) {
+  if (known.isAlone === true && (yield* settleTurn(talk))) {
     return ui.note("error", `/${known.name} changes the conversation that the agent is at work on; Esc interrupts it.`)
   }
   yield* works.begin(

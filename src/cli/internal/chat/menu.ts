@@ -9,6 +9,8 @@ export interface Item {
   readonly about: string
   /** True if the item takes no argument. */
   readonly isWhole: boolean
+  /** A key that picks the item at once. */
+  readonly key?: string | undefined
 }
 
 /** An open menu. `from` is the column where the typed text begins. */
@@ -35,6 +37,8 @@ export const pick = (menu: Menu, data: string): Picked | undefined => {
   const item = items[at]
   if (key === "escape") return { _tag: "Closed" }
   if (items.length === 0) return undefined
+  const keyed = items.find((one) => one.key === data)
+  if (keyed !== undefined) return { _tag: "Picked", item: keyed, isEnter: true }
   if (key === "up") return { _tag: "Moved", menu: { ...menu, at: (at - 1 + items.length) % items.length } }
   if (key === "down") return { _tag: "Moved", menu: { ...menu, at: (at + 1) % items.length } }
   if ((key === "enter" || key === "tab") && item !== undefined)

@@ -8,6 +8,7 @@ import type { Principal, Request } from "../../../core/Approval.ts"
 import type { ChatModel } from "../../../core/ChatModel.ts"
 import type { HumanMessage } from "../../../core/Message.ts"
 import type { Prices } from "../../../core/Usage.ts"
+import type * as FileCheckpoints from "../../../sessions/FileCheckpoints.ts"
 import type { Bindings } from "../input/bindings.ts"
 import type { Theme } from "../render/themes.ts"
 
@@ -80,7 +81,7 @@ export interface Remembering {
  *
  * `setup` is the first agent; `choose` makes another one. The agent should take `Backend` and `Approvals` from its
  * context:
- * `/undo` records files there, and the chat answers there. `resumes` continues the stored run of the thread. `first`
+ * the chat records files there, and answers there. `resumes` continues the stored run of the thread. `first`
  * is the
  * first message. `history` and `draft` are files. `resumeCommand` is printed at the end.
  */
@@ -122,6 +123,8 @@ export interface Options<out E, out R> {
   readonly resumes?: boolean | undefined
   readonly first?: string | HumanMessage | undefined
   readonly folder?: string | undefined
+  /** Keeps the files of turns for `/undo` and `/redo`. */
+  readonly checkpoints?: FileCheckpoints.Service | undefined
   readonly history?: string | undefined
   readonly draft?: string | undefined
   readonly principal?: Principal | undefined

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import type { SessionError } from "../../../core/SessionError.ts"
 import type { Service, Stored, Thread } from "../../../core/SessionStore.ts"
+import type * as FileCheckpoints from "../../../sessions/FileCheckpoints.ts"
 import { loadThread } from "../../../sessions/journal.ts"
 import * as View from "../../../view/View.ts"
 import type { Desk } from "../approvals/desk.ts"
@@ -11,12 +12,12 @@ import type { Theme } from "../render/themes.ts"
 import type { Item } from "./menu.ts"
 import type { Options, Problem, Setup } from "./options.ts"
 import type { Ui } from "./ui.ts"
-import type { Recorder } from "./undo.ts"
 
 export interface Room<E, R> {
   readonly ui: Ui
   readonly desk: Desk
-  readonly recorder: Recorder
+  /** The files of turns, if they are kept. */
+  readonly checkpoints: FileCheckpoints.Service | undefined
   readonly store: Service
   readonly backend: Backend.Service
   readonly options: Options<E, R>

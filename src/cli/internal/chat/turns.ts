@@ -4,13 +4,13 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import * as Agent from "../../../core/Agent.ts"
-import { Backend } from "../../../core/Backend.ts"
 import { Journal } from "../../../core/Journal.ts"
 import * as Message from "../../../core/Message.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
 import { cut } from "../../../support/text/text.ts"
 import { withFiles } from "./attach.ts"
 import type { FileIndex } from "./fileIndex.ts"
+import { recordTurn } from "./keeping.ts"
 import type { Kept } from "./kept.ts"
 import type { Problem } from "./options.ts"
 import { offerMemory } from "./remember.ts"
@@ -29,6 +29,8 @@ export interface Talk<E, R> {
   handle: Agent.Handle<unknown, unknown> | undefined
   /** A turn runs on the conversation, or is about to. */
   isTurning: boolean
+  /** The turn was answered, and its files are being recorded. */
+  isSettling: boolean
   isLeaving: boolean
   /** The person interrupted: queued messages wait for them. */
   isHeld: boolean
@@ -47,32 +49,36 @@ const restoreDraft = <E, R>({ room: { ui } }: Talk<E, R>, text: string): void =>
   if (!ui.memory.hasSaid && text !== "" && ui.input.text() === "") ui.input.set(text)
 }
 
-/** Runs one turn to its end; `true` if it succeeded. `onBegin` is called once the thread is held. */
-export const runTurn = <E, R>(talk: Talk<E, R>, input: Agent.Input, draft: string, onBegin: () => void) => {
-  const { at, backend, desk, options, recorder, ui } = talk.room
+/** Runs one turn to its end; `true` if it succeeded. `title` names it, and `goesOn` continues a turn that a crash cut off. */
+export const runTurn = <E, R>(
+  talk: Talk<E, R>,
+  input: Agent.Input,
+  { draft, goesOn, title }: { readonly draft: string; readonly title: string; readonly goesOn: boolean }
+) => {
+  const { at, desk, options, ui } = talk.room
+  const run = Effect.gen(function* () {
+    const handle = yield* Agent.start(at.setup.agent, input, { threadId: at.threadId })
+    talk.handle = handle
+    yield* Stream.runForEach(handle.events, (event) => Effect.sync(() => ui.event(event)))
+    const exit = yield* Effect.exit(handle.await)
+    talk.handle = undefined
+    talk.isSettling = true
+    return exit
+  })
   return Effect.scoped(
     Effect.gen(function* () {
       ui.memory.hasSaid = false
       yield* Effect.tapError(options.hold?.(at.threadId) ?? Effect.void, () =>
         Effect.sync(() => restoreDraft(talk, draft))
       )
-      onBegin()
-      const handle = yield* Agent.start(at.setup.agent, input, { threadId: at.threadId })
-      talk.handle = handle
-      yield* Stream.runForEach(handle.events, (event) => Effect.sync(() => ui.event(event)))
-      const exit = yield* Effect.exit(handle.await)
-      talk.handle = undefined
+      const exit = yield* recordTurn(talk.room, { title, goesOn })(run)
       if (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) && !ui.memory.hasSaid) {
         ui.note("error", messageOf(exit.cause))
       }
       restoreDraft(talk, draft)
       return Exit.isSuccess(exit)
     })
-  ).pipe(
-    Effect.provide(desk.layer),
-    Effect.provideService(Journal, talk.journal),
-    Effect.provideService(Backend, recorder.wrap(backend))
-  )
+  ).pipe(Effect.provide(desk.layer), Effect.provideService(Journal, talk.journal))
 }
 
 /** Begins work on the conversation in the background. One such work runs at a time. */
@@ -88,11 +94,18 @@ export const beginTurns = <E, R, R2>(
       Effect.ensuring(
         Effect.sync(() => {
           talk.isTurning = false
+          talk.isSettling = false
         })
       )
     )
   )
 }
+
+/** Waits for a turn that was answered. Returns whether a turn is at work then. */
+export const settleTurn = <E, R>(talk: Talk<E, R>): Effect.Effect<boolean> =>
+  Effect.suspend(() =>
+    talk.isSettling ? Effect.andThen(Effect.sleep("10 millis"), settleTurn(talk)) : Effect.succeed(talk.isTurning)
+  )
 
 /** Offers to carry out the plan of a turn in the mode `plan`. */
 const offerPlan = <E, R>({ room: { ui } }: Talk<E, R>): void =>
@@ -117,7 +130,7 @@ const attach = Effect.fnUntraced(function* <E, R>({ options, ui }: Room<E, R>, t
 /** Sends a message in a turn of its own. The first message of a thread creates it. */
 export const say = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, input: string | Message.HumanMessage) {
   const { room } = talk
-  const { at, desk, options, recorder, store } = room
+  const { at, desk, options, store } = room
   const text = typeof input === "string" ? input : Message.text(input)
   talk.isHeld = false
   // The screen has them already.
@@ -135,10 +148,7 @@ export const say = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, input: s
       } else if ((thread.metadata["title"] ?? "") === "") {
         yield* store.describe(at.threadId, { ...thread.metadata, title })
       }
-      const { threadId } = at
-      const isDone = yield* runTurn(talk, [...ran, message], text, () =>
-        recorder.begin(threadId, thread?.leaf.id ?? null, title)
-      )
+      const isDone = yield* runTurn(talk, [...ran, message], { draft: text, title, goesOn: false })
       if (isDone) yield* offerMemory(talk)
       if (isDone && desk.mode() === "plan") offerPlan(talk)
     })

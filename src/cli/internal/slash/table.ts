@@ -18,6 +18,7 @@ import { bindings, others } from "../input/bindings.ts"
 import { contextOf } from "../render/live.ts"
 import { themes } from "../render/themes.ts"
 import { count, duration, money } from "../render/words.ts"
+import * as Back from "./back.ts"
 import * as Files from "./files.ts"
 import * as Processes from "./processes.ts"
 import * as Threads from "./threads.ts"
@@ -352,10 +353,11 @@ const builtins: ReadonlyArray<Builtin> = [
   { name: "read", argument: "<file>", about: "show a file", run: Files.showFile },
   { name: "ps", about: "processes in the background", run: Processes.list },
   { name: "kill", argument: "[id]", about: "end a process in the background", run: Processes.kill },
-  { name: "diff", about: "what the tools changed in this chat", run: Files.diff },
-  { name: "undo", about: "take back the last turn: its words and its files", isAlone: true, run: Threads.undo },
-  { name: "rewind", argument: "[turn]", about: "go back to an earlier turn", isAlone: true, run: Threads.rewind },
-  { name: "fork", argument: "[turn]", about: "go on in a copy of the conversation", isAlone: true, run: Threads.fork },
+  { name: "diff", about: "which files this chat changed, and how", run: Back.diff },
+  { name: "undo", about: "take back the last turn: its words and its files", isAlone: true, run: Back.undo },
+  { name: "redo", about: "make again what /undo or /rewind took back", isAlone: true, run: Back.redo },
+  { name: "rewind", argument: "[turn]", about: "go back to an earlier turn", isAlone: true, run: Back.rewind },
+  { name: "fork", argument: "[turn]", about: "go on in a copy of the conversation", isAlone: true, run: Back.fork },
   { name: "tree", about: "all branches of the conversation", isAlone: true, run: Threads.tree },
   {
     name: "sessions",

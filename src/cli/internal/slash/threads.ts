@@ -9,90 +9,12 @@ import * as Agent from "../../../core/Agent.ts"
 import { ChatModel } from "../../../core/ChatModel.ts"
 import { isObject, Json } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
-import { SessionStore, type Stored } from "../../../core/SessionStore.ts"
+import { SessionStore } from "../../../core/SessionStore.ts"
 import * as Branch from "../../../sessions/Branch.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
 import { cut } from "../../../support/text/text.ts"
 import type { Item } from "../chat/menu.ts"
 import { choose, entriesOf, problem, replay, type Room, toProblem } from "../chat/room.ts"
-import { fileDiff, showDiff } from "./files.ts"
-
-/** A message of the person, and the entry before it. */
-interface Said {
-  readonly before: string | null
-  readonly text: string
-}
-
-const saidBy = (entries: ReadonlyArray<Stored>): ReadonlyArray<Said> =>
-  entries.flatMap(({ entry }, index) => {
-    if (entry._tag !== "Message" || entry.message.role !== "human" || entry.message.source !== undefined) return []
-    // The leaf before the message is the end of the run before it.
-    const end = entries.slice(0, index).findLast((one) => one.entry._tag === "RunSettled" || one.entry._tag === "Step")
-    return [{ before: end?.id ?? null, text: cleanLine(Message.text(entry.message)) }]
-  })
-
-const itemsOf = (turns: ReadonlyArray<Said>): ReadonlyArray<Item> =>
-  turns
-    .map(({ text }, index) => ({
-      value: String(index),
-      label: cut(text, 60),
-      about: `turn ${index + 1}`,
-      isWhole: true
-    }))
-    .toReversed()
-
-/** Chooses a turn by its number or from a list. */
-const turnOf = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string, title: string) {
-  const turns = saidBy(yield* toProblem(entriesOf(room)))
-  if (turns.length === 0) return yield* Effect.fail(problem("Nothing was said yet."))
-  const number = argument.trim() === "" ? yield* choose(room, title, itemsOf(turns)) : String(Number(argument) - 1)
-  if (number === undefined) return undefined
-  const turn = turns[Number(number)]
-  return turn === undefined
-    ? yield* Effect.fail(problem(`There is no turn ${argument}; there are ${turns.length}.`))
-    : turn
-})
-
-export const rewind = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
-  const turn = yield* turnOf(room, argument, "go back to before …; what came after stays as a branch (/tree)")
-  if (turn === undefined) return
-  yield* toProblem(room.store.rewind(room.at.threadId, turn.before))
-  room.ui.note("info", `── back to before: ${turn.text}; files are as they are (/undo takes back both)`)
-  if (room.ui.input.text() === "") room.ui.input.set(turn.text)
-})
-
-export const fork = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
-  const turn = argument.trim() === "" ? undefined : yield* turnOf(room, argument, "")
-  const from = room.at.threadId
-  const thread = yield* toProblem(room.store.fork(from, turn === undefined ? {} : { at: turn.before }))
-  room.at.threadId = thread.threadId
-  room.ui.note("info", `── a copy of the conversation, ${thread.threadId}; the other one is ${from}`)
-})
-
-export const undo = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
-  const turn = room.recorder.turns().findLast(({ threadId }) => threadId === room.at.threadId)
-  if (turn === undefined)
-    return yield* Effect.fail(
-      problem("There is no turn of this chat to take back; /rewind goes back in the words alone.")
-    )
-  const diffs = yield* Effect.forEach([...turn.files.values()], (file) =>
-    fileDiff(room.backend, file.path, file.was, file.isKnown, "back")
-  )
-  room.ui.note("info", `/undo takes back: ${turn.said}`)
-  for (const one of diffs) showDiff(room, "undo", one)
-  if (diffs.length === 0) room.ui.note("info", "It changed no files by tools. What commands changed is not known.")
-  const answer = yield* choose(room, "take back the words and these files?", [
-    { value: "no", label: "no", about: "leave everything", isWhole: true },
-    { value: "yes", label: "yes", about: "files as before the turn, the conversation before it", isWhole: true }
-  ])
-  if (answer !== "yes") return
-  const left = yield* room.recorder.restore(room.backend, turn)
-  yield* toProblem(room.store.rewind(room.at.threadId, turn.leaf))
-  room.recorder.forget(turn)
-  room.ui.note("info", `── taken back: ${turn.said}`)
-  if (left.length > 0) room.ui.note("error", `These files could not be restored: ${left.join(", ")}`)
-  if (room.ui.input.text() === "") room.ui.input.set(turn.said)
-})
 
 const Line = Schema.fromJsonString(Json)
 const readLine = Schema.decodeUnknownResult(Line)

@@ -22,6 +22,7 @@ import type { Terminal } from "../screen/terminal.ts"
 import { fileCommands } from "../slash/fileCommands.ts"
 import { addDir } from "./addDir.ts"
 import { type App, connected, type Context, openApp, type Services, sessions } from "./app.ts"
+import { openCheckpoints } from "./checkpoints.ts"
 import { writeHeader } from "./header.ts"
 import { hold } from "./hold.ts"
 import { failuresOf, mcpInChat } from "./mcpInChat.ts"
@@ -151,6 +152,9 @@ export const talk = Effect.fnUntraced(
       resumes: options.resume,
       first: options.first,
       folder: places.project,
+      checkpoints: yield* openCheckpoints(context, (message) =>
+        aside(tell(`! Files are not kept for /undo: ${visible(message)}`))
+      ),
       history: join(dirname(context.memory.notes), "history"),
       draft: join(places.data, "threads", threadId, "draft"),
       // The lock lasts for the turn. The scope among the services is the one of the chat.

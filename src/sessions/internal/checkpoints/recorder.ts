@@ -196,7 +196,8 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
     const found = whole.flatMap(({ after, before, path }): ReadonlyArray<Change> => {
       const known = changes.get(path)
       const first = known === undefined ? (before ?? null) : known.before
-      if (known === undefined && isSame(before, after)) return []
+      // Only the stat is new.
+      if (isSame(before, after)) return []
       return [
         { path, before: first, after: after ?? null, isSeen: true, isUnsure: isUnsure || known?.isUnsure === true }
       ]

@@ -270,10 +270,13 @@ export const openRows = Effect.fnUntraced(function* (sql: SqlClient) {
     useRoot: (root: string, now: number): Effect.Effect<void, Fault> =>
       Effect.asVoid(rows(sql`INSERT OR REPLACE INTO checkpoint_roots VALUES (${root}, ${now})`)),
 
-    /** Removes old turns, and content that nothing needs. */
+    /** Removes old turns, and content that nothing needs, once a day. */
     prune: (now: number): Effect.Effect<void, Fault> =>
       inTransaction(
         Effect.gen(function* () {
+          const [last] = yield* rows(sql`SELECT used_at FROM checkpoint_roots WHERE root = ''`)
+          if (last !== undefined && now - number(last, "used_at") < day) return
+          yield* rows(sql`INSERT OR REPLACE INTO checkpoint_roots VALUES ('', ${now})`)
           const old = now - days * day
           yield* rows(sql`DELETE FROM checkpoint_changes WHERE turn IN
             (SELECT number FROM checkpoint_turns WHERE began_at < ${old})`)
