@@ -3,7 +3,8 @@ import * as Schema from "effect/Schema"
 
 /**
  * Token counts of model calls. `inputTokens` includes cached tokens. `cost` is in the currency of the prices (US
- * dollars by convention), absent without a price.
+ * dollars by convention), absent without a price. `isEstimated` is true if a part of the counts is an estimate, such as the
+ * tokens of an interrupted answer.
  */
 export const Usage = Schema.Struct({
   inputTokens: Schema.Finite,
@@ -11,7 +12,8 @@ export const Usage = Schema.Struct({
   cacheReadTokens: Schema.Finite,
   cacheWriteTokens: Schema.Finite,
   reasoningTokens: Schema.Finite,
-  cost: Schema.optionalKey(Schema.Finite)
+  cost: Schema.optionalKey(Schema.Finite),
+  isEstimated: Schema.optionalKey(Schema.Boolean)
 })
 export type Usage = typeof Usage.Type
 
@@ -92,6 +94,10 @@ const combine = (left: Usage, right: Usage, f: (left: number, right: number) => 
   reasoningTokens: f(left.reasoningTokens, right.reasoningTokens)
 })
 
+/** Marks a usage as an estimate. A usage without one keeps its shape. */
+const mark = (usage: Usage, isEstimated: boolean | undefined): Usage =>
+  isEstimated === true ? { ...usage, isEstimated } : usage
+
 const orZero = (value: number): number => (isCount(value) ? value : 0)
 
 /**
@@ -100,7 +106,7 @@ const orZero = (value: number): number => (isCount(value) ? value : 0)
  */
 export const sanitize = (usage: Usage): Usage => {
   if (isSound(usage)) return usage
-  const counts = combine(usage, zero, orZero)
+  const counts = mark(combine(usage, zero, orZero), usage.isEstimated)
   return usage.cost === undefined || !isCount(usage.cost) ? counts : { ...counts, cost: usage.cost }
 }
 
@@ -108,7 +114,10 @@ export const sanitize = (usage: Usage): Usage => {
 export const add = (one: Usage, other: Usage): Usage => {
   const left = sanitize(one)
   const right = sanitize(other)
-  const sum = combine(left, right, (a, b) => a + b)
+  const sum = mark(
+    combine(left, right, (a, b) => a + b),
+    left.isEstimated === true || right.isEstimated === true
+  )
   return left.cost === undefined && right.cost === undefined
     ? sum
     : { ...sum, cost: (left.cost ?? 0) + (right.cost ?? 0) }
@@ -116,7 +125,10 @@ export const add = (one: Usage, other: Usage): Usage => {
 
 /** The usage since an earlier count: `left` less `right`. */
 export const subtract = (left: Usage, right: Usage): Usage => {
-  const rest = combine(left, right, (a, b) => a - b)
+  const rest = mark(
+    combine(left, right, (a, b) => a - b),
+    left.isEstimated
+  )
   return left.cost === undefined ? rest : { ...rest, cost: left.cost - (right.cost ?? 0) }
 }
 

@@ -47,7 +47,7 @@ import { makeEffectCheck, makeLayerCheck } from "../support/options/check.ts"
 import { attempt } from "./internal/checkpoints/disk.ts"
 import type { Aim } from "./internal/checkpoints/entry.ts"
 import { makeRecorder, type Place } from "./internal/checkpoints/recorder.ts"
-import { closedFolders, type Failed, restorePaths } from "./internal/checkpoints/restore.ts"
+import { closedFolders, type Failed, removeTemporaries, restorePaths } from "./internal/checkpoints/restore.ts"
 import { openRows, type Turn } from "./internal/checkpoints/rows.ts"
 import { nothingKnown } from "./internal/checkpoints/scan.ts"
 import { isHalfWay, keepOverwritten, planSteps, type Step } from "./internal/checkpoints/steps.ts"
@@ -254,6 +254,7 @@ const make = (place: Place, options: Options): Service => {
       const ours = new Set(yield* Effect.filter(act.aims, (aim) => isHalfWay(aim, limits.fileBytes)))
       const failed = yield* perform(id, threadId, { ...act, aims: [...ours] })
       const kept = act.aims.filter((aim) => !ours.has(aim)).map(({ path }) => path)
+      removeTemporaries(kept)
       done.push({ threadId, restored: ours.size, kept, failed })
     }
     return done

@@ -29,7 +29,7 @@ import { programmed } from "./program.ts"
 import { reportEnd } from "./report.ts"
 import { snapshot } from "./store.ts"
 import * as Tools from "./tools.ts"
-import { partialMessage } from "./turn.ts"
+import { countPartial, partialMessage } from "./turn.ts"
 import { spentBy } from "./work.ts"
 
 /** Runs an agent. It holds little while it waits for a model: many runs may wait at once. */
@@ -142,6 +142,7 @@ const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
     live.round.batch = []
     if (live.round.suspension !== null) yield* live.run.state.set(suspension, live.round.suspension)
   }
+  countPartial(live)
   const partial = interrupted ? partialMessage(live) : undefined
   if (partial !== undefined) {
     record(live, partial)

@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import type * as Semaphore from "effect/Semaphore"
 import type { Holder } from "../../support/effect/attached.ts"
 import type { Approvals, Decision, Request } from "../Approval.ts"
-import type { ModelSession, ToolDefinition } from "../ChatModel.ts"
+import type { ModelRequest, ModelSession, ToolDefinition } from "../ChatModel.ts"
 import type { UnknownOutcome } from "../Checkpoint.ts"
 import type { Entry, Thread } from "../Journal.ts"
 import type { Json } from "../Json.ts"
@@ -154,6 +154,16 @@ export interface OwnRun extends Omit<Run, "round" | "offered" | "usage" | "spent
   readonly state: StateStore
 }
 
+/** A turn that streams: its request, its text so far, and the arguments of its calls. */
+export interface Unfinished {
+  readonly request: ModelRequest
+  text: string
+  reasoning: string
+  calls: string
+  /** True once its usage is counted. */
+  isCounted: boolean
+}
+
 /** The requests to the model, and the streamed text of the current turn. */
 export interface Turn {
   /** The door to the model, with all middleware around it. */
@@ -167,7 +177,7 @@ export interface Turn {
   /** The ids of all calls of the conversation. */
   readonly callIds: Set<string>
   /** The streamed text of an unfinished turn. */
-  partial: { text: string; reasoning: string } | undefined
+  partial: Unfinished | undefined
   usageSinceRound: Usage
 }
 

@@ -5,6 +5,7 @@ import * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
 import { isPlain, plain, transformPull } from "../../support/effect/pulled.ts"
 import { tunnel } from "../../support/effect/tunnel.ts"
+import { textTokens } from "../../support/text/tokens.ts"
 import {
   absent,
   incomplete,
@@ -20,11 +21,13 @@ import type { Run } from "../Run.ts"
 import { isTooDeep, maxDepth } from "../schema/jsonTree.ts"
 import { partial } from "../thread/parts.ts"
 import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
+import { make, priced, type Usage } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import { draftOf } from "./draft.ts"
-import type { Live, OwnRun } from "./live.ts"
+import type { Live, OwnRun, Unfinished } from "./live.ts"
 import { report, reportDelta, settleReaders } from "./report.ts"
 import { resolveName } from "./toolset.ts"
+import { estimateRequest } from "./window.ts"
 import { countUsage } from "./work.ts"
 
 type Next = ModelSession["nextTurn"]
@@ -135,7 +138,7 @@ const canonical = (
  */
 export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.AiMessage, unknown, unknown> =>
   Effect.suspend(() => {
-    const reader = makeReader(live)
+    const reader = makeReader(live, request)
     const { draft } = reader
     const streamed = Stream.runForEachArray(live.turn.next(request), (parts) => {
       const at = live.origin.hub.watched ? live.origin.clock.currentTimeMillisUnsafe() : 0
@@ -151,8 +154,8 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
   })
 
 /** Reads the parts of a turn: reports them, drafts them, and makes the message of the turn. */
-const makeReader = (live: Live) => {
-  const said = { text: "", reasoning: "" }
+const makeReader = (live: Live, request: ModelRequest) => {
+  const said: Unfinished = { request, text: "", reasoning: "", calls: "", isCounted: false }
   live.turn.partial = said
   const draft = draftOf(live)
   let started: Map<string, Started> | undefined
@@ -166,6 +169,7 @@ const makeReader = (live: Live) => {
     }
     const { id: callId, name: toolName } = started?.get(part.id) ?? { id: part.id, name: "" }
     const delta = part._tag === "ToolCallStart" ? "" : part.delta
+    said.calls += delta
     draft?.calling(callId, toolName, delta)
     report(live, { _tag: "ToolCallDelta", callId, toolName, delta })
   }
@@ -194,6 +198,7 @@ const makeReader = (live: Live) => {
       case "TurnRestarted":
         said.text = ""
         said.reasoning = ""
+        said.calls = ""
         started = undefined
         done = undefined
         draft?.restart()
@@ -202,6 +207,7 @@ const makeReader = (live: Live) => {
         return report(live, part)
       case "TurnDone":
         countUsage(live, part.message.usage)
+        said.isCounted = true
         done = part.message
     }
   }
@@ -234,6 +240,30 @@ export const call = (live: Live, request: Parameters<Run["call"]>[0]): ReturnTyp
       () => (done === undefined ? Effect.fail(incomplete(modelOf(live))) : Effect.succeed(done))
     )
   })
+
+/**
+ * Estimates the usage of a turn that was cut off, since no provider reports it. Nothing is counted before the first part
+ * arrived.
+ */
+const estimateUsage = (live: Live, { calls, isCounted, reasoning, request, text }: Unfinished): Usage | undefined => {
+  if (isCounted || text + reasoning + calls === "") return undefined
+  const reasoningTokens = textTokens(reasoning)
+  const usage = make({
+    inputTokens: estimateRequest(request),
+    outputTokens: textTokens(text) + textTokens(calls) + reasoningTokens,
+    reasoningTokens
+  })
+  const prices = (request.session?.model ?? live.run.model)?.prices
+  return { ...(prices === undefined ? usage : priced(usage, prices)), isEstimated: true }
+}
+
+/** Counts the tokens and the money of a turn that was cut off, as an estimate. */
+export const countPartial = (live: Live): void => {
+  const said = live.turn.partial
+  if (said === undefined) return
+  countUsage(live, estimateUsage(live, said))
+  said.isCounted = true
+}
 
 /** The partial answer of a turn that was cut off, if it had said anything. */
 export const partialMessage = (live: Live): Message.AiMessage | undefined => {

@@ -115,6 +115,9 @@ const parts: PropertyDescriptor & ThisType<Counted> = {
   configurable: true
 }
 
+/** Estimates the tokens of a request. */
+export const estimateRequest = (request: ModelRequest): number => sum(makeMeter()(request, request.messages.length))
+
 const measured = (
   fields: Omit<Of<"ContextMeasured">, "total" | "parts">,
   value: () => Parts

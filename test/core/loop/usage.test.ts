@@ -3,6 +3,7 @@ import { Effect, Layer, Stream } from "effect"
 import { Agent, type AgentEvent, ChatModel, Message, Usage } from "effect-deepagents"
 import { Budget } from "effect-deepagents/middleware"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
+import { TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
 import { scaled } from "../../scale.ts"
 
@@ -87,5 +88,44 @@ describe("usage that is no usage", () => {
       }),
       { numRuns: scaled(8000) }
     )
+  })
+})
+
+describe("a turn that was cut off", () => {
+  it.live("counts what it had said, with its money, as an estimate", () =>
+    Effect.gen(function* () {
+      const said = "word ".repeat(2_000)
+      const ending = yield* Effect.gen(function* () {
+        const handle = yield* Agent.start(Agent.make({ name: "a", prompt: "p" }), "hi", { threadId: "t" })
+        const events: Array<AgentEvent.AgentEvent> = []
+        yield* Stream.runForEach(handle.events, (event) => {
+          events.push(event)
+          return event._tag === "TextDelta" ? Effect.asVoid(handle.interrupt) : Effect.void
+        })
+        const { usage } = (yield* SessionStore.checkpoint("t")) ?? assert.fail("no thread")
+        return { end: events.at(-1), usage }
+      }).pipe(
+        Effect.scoped,
+        Effect.provide([
+          TestChatModel.script([TestChatModel.hangAfter(said)], { prices: { input: 1, output: 10 } }),
+          SessionStore.journal.pipe(Layer.provideMerge(MemorySessions.layer))
+        ])
+      )
+      const { end, usage } = ending
+      assert.strictEqual(end?._tag, "RunInterrupted")
+      if (end?._tag !== "RunInterrupted") return
+      assert.isTrue(end.usage.isEstimated)
+      assert.isAbove(end.usage.outputTokens, 1_000)
+      assert.isAbove(end.usage.inputTokens, 0)
+      assert.isAbove(end.usage.cost ?? 0, 0.01)
+      assert.deepStrictEqual(usage, end.usage)
+    })
+  )
+
+  it("leaves its mark on sums", () => {
+    const estimate = { ...Usage.make({ outputTokens: 5 }), isEstimated: true }
+    assert.isTrue(Usage.add(Usage.zero, estimate).isEstimated)
+    assert.isUndefined(Usage.add(Usage.zero, Usage.zero).isEstimated)
+    assert.isTrue(Usage.sanitize({ ...estimate, inputTokens: Number.NaN }).isEstimated)
   })
 })

@@ -21,7 +21,7 @@ const runs = (parts: ReadonlyArray<Provider.Part>, finish = Provider.finish("too
       Effect.provide(EffectAiChatModel.layer().pipe(Layer.provide(provider)))
     )
     assert.strictEqual(text, "done")
-    assert.isTrue(Object.values(usage).every((count) => Number.isFinite(count) && count >= 0))
+    assert.isTrue(Object.values(usage).every((count) => Number.isFinite(count) && Number(count) >= 0))
     return ran
   })
 

@@ -87,7 +87,7 @@ const check = (wire: Wire, scenario: Scenario, { elsewhere, events, exit, memory
     assert.include(expected, "completed")
     if (scenario.says !== undefined) assert.include(exit.value, scenario.says)
     const usage = ends[0]?._tag === "RunCompleted" ? Object.values(ends[0].usage) : []
-    assert.isTrue(usage.every((count) => Number.isFinite(count) && count >= 0))
+    assert.isTrue(usage.every((count) => Number.isFinite(count) && Number(count) >= 0))
     assert.includeMembers([...(scenario.runs ?? [])], [...ran])
     return
   }

@@ -5,7 +5,7 @@ import type { Call, View } from "../../../view/View.ts"
 import { openText } from "../../../view/View.ts"
 import { renderLive, type Surface } from "../markdown/markdown.ts"
 import { fit } from "./style.ts"
-import { count, duration, money, plural } from "./words.ts"
+import { about, count, duration, money, plural } from "./words.ts"
 
 /** A message of the person that waits for its turn. */
 export interface Queued {
@@ -177,7 +177,7 @@ const narrow = 50
 
 const footer = (view: View, { facts, hints }: Around, { columns, style }: Surface): string => {
   const cost = view.total.cost ?? (view.usage.cost === undefined ? undefined : view.usage.cost)
-  const spent = [contextOf(view), cost === undefined ? undefined : money(cost)]
+  const spent = [contextOf(view), cost === undefined ? undefined : `${about(view.total)}${money(cost)}`]
   const [mode, ...others] = facts
   // A narrow line keeps what changes, and loses its end.
   const parts = (columns < narrow ? [mode, ...spent, ...others] : [...facts, ...spent]).filter(

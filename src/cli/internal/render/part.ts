@@ -4,7 +4,7 @@ import { valueAt } from "../../../support/json/valueAt.ts"
 import type { Part } from "../../../view/View.ts"
 import { listing, render, type Surface } from "../markdown/markdown.ts"
 import { fit, type Style, wrap } from "./style.ts"
-import { count, duration, money } from "./words.ts"
+import { about, count, duration, money } from "./words.ts"
 
 /** The widest line of prose, for readability. */
 const readable = 120
@@ -85,8 +85,8 @@ const usageOf = (part: Extract<Part, { readonly kind: "turnEnd" }>): string => {
   return [
     ...(said === "" ? [] : [said]),
     duration(millis),
-    `${count(usage.inputTokens)} in, ${count(usage.outputTokens)} out`,
-    ...(usage.cost === undefined ? [] : [money(usage.cost)])
+    `${about(usage)}${count(usage.inputTokens)} in, ${about(usage)}${count(usage.outputTokens)} out`,
+    ...(usage.cost === undefined ? [] : [`${about(usage)}${money(usage.cost)}`])
   ].join(" · ")
 }
 

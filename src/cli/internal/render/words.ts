@@ -16,4 +16,7 @@ export const count = (value: number): string =>
 
 export const money = (value: number): string => `$${value.toFixed(value < 1 ? 4 : 2)}`
 
+/** The mark of an estimate. */
+export const about = ({ isEstimated }: { readonly isEstimated?: boolean }): string => (isEstimated === true ? "~" : "")
+
 export const plural = (value: number, one: string, many = `${one}s`): string => `${value} ${value === 1 ? one : many}`

@@ -17,7 +17,7 @@ import { leave, type Talk } from "../chat/turns.ts"
 import { bindings, others } from "../input/bindings.ts"
 import { contextOf } from "../render/live.ts"
 import { themes } from "../render/themes.ts"
-import { count, duration, money } from "../render/words.ts"
+import { about, count, duration, money } from "../render/words.ts"
 import * as Back from "./back.ts"
 import * as Files from "./files.ts"
 import * as Processes from "./processes.ts"
@@ -131,11 +131,14 @@ const changeTheme = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argumen
 const budget = <E, R>({ options, ui }: Room<E, R>): string => {
   const { usage } = ui.view()
   const { cost: most, tokens } = options.limits ?? {}
-  const spent = usage.cost === undefined ? "what it cost is not known for this model" : `it cost ${money(usage.cost)}`
+  const spent =
+    usage.cost === undefined
+      ? "what it cost is not known for this model"
+      : `it cost ${about(usage)}${money(usage.cost)}`
   return list([
     most === undefined ? "no limit in money (`--budget`)" : `a run may cost ${money(most)}`,
     tokens === undefined ? "no limit in tokens (`--tokens`)" : `a run may use ${count(tokens)} tokens`,
-    `the last run used ${count(totalTokens(usage))} tokens; ${spent}`
+    `the last run used ${about(usage)}${count(totalTokens(usage))} tokens; ${spent}`
   ])
 }
 
@@ -174,10 +177,12 @@ const filling = <E, R>({ ui }: Room<E, R>): string => {
 const cost = <E, R>({ ui }: Room<E, R>): string => {
   const { total } = ui.view()
   const facts = [
-    `${count(total.inputTokens)} tokens in (${count(total.cacheReadTokens)} from the cache), ${count(total.outputTokens)} out, ${count(totalTokens(total))} in all`,
-    total.cost === undefined ? "what they cost is not known for this model" : `${money(total.cost)} in this chat`
+    `${about(total)}${count(total.inputTokens)} tokens in (${count(total.cacheReadTokens)} from the cache), ${about(total)}${count(total.outputTokens)} out, ${about(total)}${count(totalTokens(total))} in all`,
+    total.cost === undefined
+      ? "what they cost is not known for this model"
+      : `${about(total)}${money(total.cost)} in this chat`
   ]
-  return list(facts)
+  return list(total.isEstimated === true ? [...facts, "~ counts interrupted answers by an estimate"] : facts)
 }
 
 /** Lists the sub-agents, or shows the transcript of one by its number in the list. */

@@ -95,6 +95,11 @@ const makeFile = <E>(
     })
   })
 
+/** Removes the temporary files of a killed restore. */
+export const removeTemporaries = (paths: ReadonlyArray<string>): void => {
+  for (const path of paths) if (hasRealParents(path)) change(() => fs.rmSync(temporaryOf(path), { force: true }))
+}
+
 /** Restores paths. Returns the failures. */
 export const restorePaths = <E>(
   aims: ReadonlyArray<Aim>,
@@ -155,7 +160,7 @@ export const restorePaths = <E>(
     // Folders of files that were moved back.
     if (moved.size > 0) yield* clear()
     for (const { path, to } of up) {
-      if (hasRealParents(path)) change(() => fs.rmSync(temporaryOf(path), { force: true }))
+      removeTemporaries([path])
       const stat = to?._tag === "Folder" ? statOf(path) : undefined
       if (to?._tag !== "Folder" || stat === undefined || !stat.isDirectory() || !hasRealParents(path)) continue
       if (modeOf(stat) !== to.mode)
