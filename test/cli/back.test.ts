@@ -80,6 +80,9 @@ describe("turns of the chat", { timeout: 90_000 }, () => {
     const { folder, text } = makeProject()
     const program = open(folder)
     await say(program, "sh echo by-agent > src/a.txt; echo by-agent > src/b.txt", "The tool said:")
+    // The turn is recorded when it can be taken back.
+    await say(program, "/undo", "take back the words and these files?")
+    program.type("\r")
     writeFileSync(join(folder, "files/src/a.txt"), "by-person\n")
     await say(program, "/undo", "take back the words and these files?")
     expect(program.text()).toMatch(/changed by somebody since[^]*-by-agent[^]*\+by-person[^]*-by-person[^]*\+one/)
