@@ -83,6 +83,7 @@ describe("turns of the chat", { timeout: 90_000 }, () => {
     // The turn is recorded when it can be taken back.
     await say(program, "/undo", "take back the words and these files?")
     program.type("\r")
+    await program.until((all) => !all.includes("take back the words and these files?"))
     writeFileSync(join(folder, "files/src/a.txt"), "by-person\n")
     await say(program, "/undo", "take back the words and these files?")
     expect(program.text()).toMatch(/changed by somebody since[^]*-by-agent[^]*\+by-person[^]*-by-person[^]*\+one/)
