@@ -97,11 +97,15 @@ export interface Replacement {
   readonly replaceAll?: boolean | undefined
 }
 
-/** The result of an edit: how many places were replaced, and the lines of the new file at which they begin. */
+/**
+ * The result of an edit: how many places were replaced, and the lines of the new file at which they begin. `isInexact` is
+ * true if a text was there but for quotes, dashes, special spaces, composed characters or spaces at the ends of lines.
+ */
 export interface Edited {
   readonly path: string
   readonly replaced: number
   readonly lines: ReadonlyArray<number>
+  readonly isInexact?: boolean
   readonly version: string
 }
 

@@ -8,6 +8,7 @@ import { defined } from "../../../support/json/defined.ts"
 import { decodeText, mimeTypeOf, sniffLength } from "../files/mime.ts"
 import * as Path from "../files/path.ts"
 import { applyEdits } from "../text/edit.ts"
+import { decodeOther, type Decoded, encodeOther, type Encoding } from "../text/encoding.ts"
 import { makeWindowReader, type ReadWindow, windowOf } from "../text/lines.ts"
 import type { Child, Content, Stat } from "./primitives.ts"
 import {
@@ -70,7 +71,18 @@ interface Read {
   readonly found: ReadWindow
   readonly size: number
   readonly version: string
+  /** The whole file, if it is at hand. */
+  readonly bytes?: Uint8Array
 }
+
+/** Reads a file that is no UTF-8 as the text that it is; `undefined` if it is none, or too large. */
+const readOther = (source: Source, target: Target, size: number, bytes: Uint8Array | undefined) =>
+  size > source.maxFileSize
+    ? Effect.undefined
+    : Effect.map(
+        bytes === undefined ? Effect.map(source.primitives.read(target.real), toBytes) : Effect.succeed(bytes),
+        (all) => decodeOther(target.normal, all)?.text
+      )
 
 const readPieces = (source: Source, target: Target, stat: Stat, window: Backend.Window | undefined): Failing<Read> =>
   Effect.suspend(() => {
@@ -103,12 +115,15 @@ export const read =
       path,
       Effect.fnUntraced(function* (target) {
         const stat = yield* findFile(source, target)
-        const { found, size, version } = isLarge(source, stat)
+        const read = isLarge(source, stat)
           ? yield* readPieces(source, target, stat, window)
           : yield* Effect.map(source.primitives.read(target.real), (content): Read => {
               const bytes = toBytes(content)
-              return { found: windowOf(bytes, window), size: bytes.length, version: versionFor(stat, bytes) }
+              return { found: windowOf(bytes, window), size: bytes.length, version: versionFor(stat, bytes), bytes }
             })
+        const { size, version } = read
+        const other = read.found.kind === "binary" ? yield* readOther(source, target, size, read.bytes) : undefined
+        const found = other === undefined ? read.found : windowOf(other, window)
         if (found.kind === "binary") {
           const mimeType = mimeTypeOf(target.normal, found.head)
           return { kind: "binary" as const, path: target.normal, mimeType, size, version }
@@ -167,12 +182,29 @@ export const write =
 const encoder = new TextEncoder()
 
 /** The whole text of a file. A text at hand is one, unless its beginning says that it is binary. */
-const textOf = (target: Target, content: Content): Result.Result<string, BackendError["reason"]> => {
-  if (typeof content !== "string") return decodeText(target.normal, content)
+const textOf = (target: Target, content: Content): Result.Result<string | Decoded, BackendError["reason"]> => {
+  if (typeof content !== "string") {
+    const text = decodeText(target.normal, content)
+    const other = Result.isFailure(text) ? decodeOther(target.normal, content) : undefined
+    return other === undefined ? text : Result.succeed(other)
+  }
   const head = new Uint8Array(sniffLength)
   const { written } = encoder.encodeInto(content, head)
   const isBinary = head.subarray(0, written).includes(0)
   return isBinary ? decodeText(target.normal, head) : Result.succeed(content)
+}
+
+/** The new content of a file, in the encoding that it had. */
+const encodeEdited = (target: Target, text: string, encoding: Encoding | undefined): Failing<Content> => {
+  if (encoding === undefined) return Effect.succeed(text.toWellFormed())
+  const encoded = encodeOther(text, encoding)
+  return Result.isSuccess(encoded)
+    ? Effect.succeed(encoded.success)
+    : fail(
+        target,
+        { _tag: "Unsupported" },
+        `the file is in the encoding ${encoding}, which has no ${JSON.stringify(encoded.failure)}; leave that out, or write the whole file, which makes it UTF-8`
+      )
 }
 
 export const edit =
@@ -185,11 +217,18 @@ export const edit =
         const content = yield* source.primitives.read(target.real)
         if (options?.version !== undefined && options.version !== versionFor(stat, content))
           return yield* fail(target, { _tag: "Conflict" })
-        const edited = Result.flatMap(textOf(target, content), (text) => applyEdits(text, replacements))
+        const before = textOf(target, content)
+        if (Result.isFailure(before)) return yield* fail(target, before.failure)
+        const other = typeof before.success === "string" ? undefined : before.success
+        const edited = applyEdits(
+          typeof before.success === "string" ? before.success : before.success.text,
+          replacements
+        )
         if (Result.isFailure(edited)) return yield* fail(target, edited.failure)
-        const text = edited.success.text.toWellFormed()
+        const { isInexact = false, lines, replaced } = edited.success
+        const text = yield* encodeEdited(target, edited.success.text, other?.encoding)
         yield* checkContent(source, target, text)
         const version = yield* writeContent(source, target, text, false)
-        return { path: target.normal, replaced: edited.success.replaced, lines: edited.success.lines, version }
+        return { path: target.normal, replaced, lines, version, ...(isInexact ? { isInexact } : {}) }
       }).pipe(source.locks.hold([target.real]))
     )

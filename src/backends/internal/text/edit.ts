@@ -1,6 +1,9 @@
 /**
  * Replaces literal texts in order. If one is missing, it changes nothing and gives a diagnosis.
  *
+ * A text that is not there, but for quotes, dashes, special spaces, composed characters or spaces at the ends of lines, is
+ * replaced if one place fits.
+ *
  * In a file whose lines all end with `\r\n`, replacements with `\n` are converted. Other files need an exact match. `$&` and the like are plain text.
  */
 import * as Result from "effect/Result"
@@ -9,6 +12,7 @@ import type * as BackendError from "../../../core/BackendError.ts"
 import { forEachOccurrence } from "../search/find.ts"
 import { diagnose } from "./diagnosis.ts"
 import { lineAt, usesCrlf } from "./endings.ts"
+import { findTolerantly } from "./tolerant.ts"
 
 /**
  * The result of edits: the new text, how many places were replaced, and the lines of the new text at which those begin.
@@ -17,6 +21,8 @@ export interface EditedText {
   readonly text: string
   readonly replaced: number
   readonly lines: ReadonlyArray<number>
+  /** A text was found but for quotes, dashes, special spaces, composed characters or spaces at the ends of lines. */
+  readonly isInexact?: true
 }
 
 /** The number of lines that are named for an ambiguous text. */
@@ -40,6 +46,7 @@ interface Step {
   readonly text: string
   readonly places: Places
   readonly replaced: number
+  readonly isInexact: boolean
 }
 
 /** Merges the places of earlier edits with the places of an edit, in order, as indexes of the new text. */
@@ -90,12 +97,23 @@ const applyOne = (step: Step, replacement: Replacement, crlf: boolean): Result.R
     if (all || count <= maxLinesNamed) found.push(at)
     return true
   })
-  if (count === 0) return noMatch(diagnose(step.text, replacement.old))
+  if (count === 0) {
+    const change = all ? undefined : findTolerantly(step.text, from, to)
+    return change === undefined
+      ? noMatch(diagnose(step.text, replacement.old))
+      : Result.succeed({
+          text: `${step.text.slice(0, change.from)}${change.text}${step.text.slice(change.to)}`,
+          places: mergePlaces(step.places, [change.from], change.to - change.from, change.text.length),
+          replaced: step.replaced + 1,
+          isInexact: true
+        })
+  }
   if (count > 1 && !all) return Result.fail({ _tag: "NotUnique", count, lines: linesOf(step.text, found) })
   return Result.succeed({
     text: replaceAt(step.text, found, from.length, to),
     places: mergePlaces(step.places, found, from.length, to.length),
-    replaced: step.replaced + count
+    replaced: step.replaced + count,
+    isInexact: step.isInexact
   })
 }
 
@@ -108,11 +126,17 @@ export const applyEdits = (
   replacements: ReadonlyArray<Replacement>
 ): Result.Result<EditedText, BackendError.Reason> => {
   const crlf = usesCrlf(text)
-  let step: Step = { text, places: [], replaced: 0 }
+  let step: Step = { text, places: [], replaced: 0, isInexact: false }
   for (const replacement of replacements) {
     const next = applyOne(step, replacement, crlf)
     if (Result.isFailure(next)) return Result.fail(next.failure)
     step = next.success
   }
-  return Result.succeed({ text: step.text, replaced: step.replaced, lines: linesOf(step.text, step.places) })
+  const { isInexact, places, replaced } = step
+  return Result.succeed({
+    text: step.text,
+    replaced,
+    lines: linesOf(step.text, places),
+    ...(isInexact ? { isInexact } : {})
+  })
 }

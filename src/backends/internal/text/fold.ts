@@ -25,7 +25,7 @@ const tab = 9
 const space = 32
 
 /** The characters that typographic ones are typed as. */
-const typed = (unit: number): number => {
+export const typed = (unit: number): number => {
   if (unit < 0xa0) return unit
   if (unit === 0xa0 || (unit >= 0x2000 && unit <= 0x200a) || unit === 0x202f || unit === 0x3000) return space
   if (unit >= 0x2018 && unit <= 0x201b) return 0x27

@@ -105,6 +105,10 @@ export const writeFile = (kit: Kit): FileTool =>
 /** The most line numbers in a result. */
 const shownPlaces = 20
 
+/** Says that the text was not there to the letter. */
+const inexact =
+  " old_string was there but for typographic quotes, dashes, special spaces, composed characters or spaces at the ends of lines; look at the result if they matter."
+
 /** The diffs of all replacements, with their line numbers in the file. */
 const diffsOf = (old: string, replacement: string, lines: ReadonlyArray<number>): Diff | undefined => {
   const whole = old.endsWith("\n") && (replacement === "" || replacement.endsWith("\n"))
@@ -130,7 +134,7 @@ export const editFile = (kit: Kit): FileTool =>
       "Replaces a text in a file by another.",
       "You must have read the file before, or written it yourself, and nobody else may have changed it since.",
       "old_string is literal text, as it is in the file with all spaces and line breaks and without line numbers; it must be there exactly once, unless replace_all is set.",
-      "Line endings of the file are kept."
+      "Line endings and the encoding of the file are kept."
     ].join(" "),
     parameters: {
       file_path: filePath,
@@ -161,10 +165,10 @@ export const editFile = (kit: Kit): FileTool =>
             { version }
           )
           yield* seen.set(path, edited.version)
-          const { lines, replaced } = edited
+          const { isInexact = false, lines, replaced } = edited
           const at = `${lines.slice(0, shownPlaces).join(", ")}${lines.length > shownPlaces ? ", …" : ""}`
           return ToolOutput.make(
-            `Edited ${showPath(path)}: ${plural(replaced, "place")} replaced, at line${lines.length === 1 ? "" : "s"} ${at}.`,
+            `Edited ${showPath(path)}: ${plural(replaced, "place")} replaced, at line${lines.length === 1 ? "" : "s"} ${at}.${isInexact ? inexact : ""}`,
             {
               details: {
                 kind: "edit",

@@ -84,6 +84,7 @@ describe("edits", () => {
     fc.assert(
       fc.property(edits, ({ content, replacements }) => {
         const result = edit(content, ...replacements)
+        if ("isInexact" in result) return
         const expected = naive(content, replacements)
         if (typeof expected === "string") assert.strictEqual("_tag" in result && result._tag, expected)
         else if (!("_tag" in result)) {
@@ -151,9 +152,9 @@ describe("the diagnosis says", () => {
   for (const [what, old, expected] of [
     ["indentation", "function a() {\n    const x = “1”;", 'line 1 has it but for indentation: "function a() {"'],
     ["case", "return x", 'line 4 has it but for upper and lower case: "  return X - 1  "'],
-    ["quotes", '  const x = "1";', /^line 2 has it but for quotes, dashes or special spaces .*: " {2}const x/],
-    ["dashes", "return X – 1", /^line 4 has it but for quotes, dashes/],
-    ["trailing space", "return X - 1\n}", /^line 4 has it but for spaces at the ends of lines: /],
+    ["quotes", 'const X = "1";', /^line 2 has it but for quotes, dashes or special spaces .* upper and lower case: /],
+    ["dashes", "return x – 1", /^line 4 has it but for quotes, dashes/],
+    ["trailing space", "return x - 1\n}", /^line 4 has it but for spaces at the ends of lines/],
     ["inner space", "function  a()", 'line 1 has it but for spaces within lines: "function a() {"'],
     ["line endings", "return X - 1  \r\n}", 'line 4 has it but for line endings (\\r\\n or \\n): "  return X - 1  "'],
     ["breaks at the end", "}\n\n", 'line 5 has it but for line breaks at its beginning or end: "}"'],

@@ -154,19 +154,30 @@ export const readRules: Rules<Service> = [
     yield* backend.edit("/bom.txt", [{ old: "Ada,36", new: "Ada,37" }])
     yield* expect((yield* readBytes(backend, "/bom.txt")).slice(0, 4), [0xef, 0xbb, 0xbf, 0x6e], "its bytes")
   }),
-  rule("what is not UTF-8 text is binary", function* (backend) {
+  rule("UTF-16 with a mark and Windows-1252 are text, and an edit keeps their bytes", function* (backend) {
+    const latin = [0x63, 0x61, 0x66, 0xe9, 0x0a]
+    const wide = [0xff, 0xfe, 0x61, 0x00, 0xe9, 0x00]
+    yield* putFiles(backend, { "/latin.txt": new Uint8Array(latin), "/utf16.txt": new Uint8Array(wide) })
+    yield* expect((yield* readText(backend, "/latin.txt")).text, "caf\u00e9", "the text of Windows-1252")
+    yield* expect((yield* readText(backend, "/utf16.txt")).text, "a\u00e9", "the text of UTF-16")
+    yield* backend.edit("/latin.txt", [{ old: "ca", new: "gi" }])
+    yield* backend.edit("/utf16.txt", [{ old: "a", new: "b" }])
+    yield* expect([...(yield* readBytes(backend, "/latin.txt"))], [0x67, 0x69, ...latin.slice(2)], "its bytes")
+    yield* expect([...(yield* readBytes(backend, "/utf16.txt"))], [0xff, 0xfe, 0x62, ...wide.slice(3)], "its bytes")
+  }),
+  rule("what is no text is binary", function* (backend) {
     const png = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52])
-    const latin = new Uint8Array([0x63, 0x61, 0x66, 0xe9, 0x0a])
-    const wide = new Uint8Array([0xff, 0xfe, 0x61, 0x00, 0x62, 0x00])
+    const controls = new Uint8Array([0x63, 0x61, 0x01, 0xe9, 0x0a])
+    const unmarked = new Uint8Array([0x61, 0x00, 0x62, 0x00])
     const late = bytesOf(`${"x".repeat(8000)}\0`)
     yield* putFiles(backend, {
       "/a.png": png,
       "/a.txt": png,
-      "/latin.txt": latin,
-      "/utf16.txt": wide,
+      "/controls.txt": controls,
+      "/utf16.txt": unmarked,
       "/late.dat": late
     })
-    for (const path of ["/a.png", "/latin.txt", "/utf16.txt", "/late.dat"]) {
+    for (const path of ["/a.png", "/controls.txt", "/utf16.txt", "/late.dat"]) {
       const read = yield* backend.read(path)
       yield* expect(read.kind, "binary", path)
       yield* fails(backend.edit(path, [{ old: "a", new: "b" }]), `an edit of ${path}`, "NotText")

@@ -158,9 +158,9 @@ const edits: ReadonlyArray<Edit> = [
 
 /** Texts that almost match, with the line of the match. */
 const nearly: ReadonlyArray<readonly [name: string, before: string, old: string, line: number]> = [
-  ["trailing space", "a\nb\nlet x = 1  \nc\n", "let x = 1\nc", 3],
+  ["trailing space and case", "a\nb\nlet x = 1  \nc\n", "Let x = 1\nc", 3],
   ["indentation", "a\nb\n\t\tcall()\n\t\tmore()\n", "    call()\n    more()", 3],
-  ["smart quotes", "a\nb\nsay \u201chello\u201d now\n", 'say "hello" now', 3],
+  ["smart quotes and case", "a\nb\nsay \u201chello\u201d now\n", 'Say "hello" now', 3],
   ["case", "a\nb\nHello World\n", "hello world", 3],
   ["line endings", "a\r\nb\nfirst\r\nsecond\nc\n", "first\nsecond", 3],
   ["something near", "alpha\nbeta\nconst total = price * count\nomega\n", "const total = price * amount", 3]
