@@ -92,6 +92,7 @@ export const on = <R, Args extends JsonObject>(
  *
  * - `tools`: rules by tool name. `true` asks always, `false` never, a function is its `when`
  * - `destructive`: also asks about every other tool that is annotated as destructive
+ * - `except`: calls that nobody is asked about, whatever the rules say
  * - `expiresIn`: afterwards, a decision is ignored and the call is asked about again (default: never)
  * - `inherit`: applies to sub-agents too (default `true`)
  *
@@ -106,6 +107,8 @@ export interface Options {
   readonly tools?: { readonly [name: string]: boolean | ((args: JsonObject) => boolean) | Rule } | undefined
   /** Asks about every other tool with the annotation `destructive`. Default: `false`. */
   readonly destructive?: boolean | undefined
+  /** Selects calls that nobody is asked about, although a rule or an annotation asks. Default: none. */
+  readonly except?: ((call: Middleware.PreparedCall) => boolean) | undefined
   /** The time after which a decision expires and the call is asked about again. Default: never. */
   readonly expiresIn?: Duration.Input | undefined
   /** Applies the rules to sub-agents too. Default: `true`. */
@@ -148,7 +151,7 @@ const rulings = (options: Options) => {
       calls.map((call) => {
         const rule = ruleFor(options, call)
         if (rule === undefined) return undefined
-        return rule === "never" || rule.when?.(call.given()) === false
+        return rule === "never" || rule.when?.(call.given()) === false || options.except?.(call) === true
           ? Ruling.allow(name, { settles: true })
           : rulingOf(rule, call, expiresIn)
       })

@@ -77,6 +77,8 @@ export interface Options {
    * `openWorld` or of a server and not `readOnly`. Reads of an address that nobody named ask too.
    */
   readonly harmless?: ReadonlyArray<string> | undefined
+  /** Selects calls that never ask, by their arguments too. Default: none. */
+  readonly except?: ((call: Middleware.PreparedCall) => boolean) | undefined
   /**
    * Hosts whose addresses may be read when something untrusted is in: `docs.example.com`, or `*.example.com` for all
    * below it. Hosts that the user's messages name may be read too.

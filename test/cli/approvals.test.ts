@@ -1,10 +1,13 @@
-import { describe, expect, it } from "@effect/vitest"
+import { assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Approval, type Json } from "effect-deepagents"
+import { FileTools, MemoryBackend } from "effect-deepagents/backends"
 import fc from "fast-check"
 import { automatic, makeDesk } from "../../src/cli/internal/approvals/desk.ts"
 import * as Dialog from "../../src/cli/internal/approvals/dialog.ts"
-import { covers, likeOf, prefixesOf, ruleFor, wordsOf } from "../../src/cli/internal/approvals/rules.ts"
+import { describeWithOrigin, learn, type Learned, likeOf } from "../../src/cli/internal/approvals/learned.ts"
+import { makePermits } from "../../src/cli/internal/approvals/permits.ts"
+import { previewOf } from "../../src/cli/internal/approvals/preview.ts"
 import { styleOf } from "../../src/cli/internal/render/style.ts"
 
 const request = (toolName: string, args: Json.JsonObject, more?: Partial<Approval.Request>): Approval.Request => ({
@@ -19,32 +22,57 @@ const request = (toolName: string, args: Json.JsonObject, more?: Partial<Approva
   at: 0,
   ...more
 })
+const permits = makePermits("/home/u/p", FileTools.make({ execute: true }))
 const run = (command: string, more?: Partial<Approval.Request>) => request("execute", { command }, more)
 
 describe("what always means", () => {
-  it("is a prefix for commands, each part of a line by itself, and in words", () => {
-    const rule = ruleFor(run("git status -s"), likeOf(run("git status -s")))
-    expect(wordsOf(rule)).toBe("commands that begin with `git status …`, by root › helper, in this chat")
-    expect(covers([rule], run("git status --short"))).toBe(true)
+  const learned = (...asked: ReadonlyArray<Approval.Request>) =>
+    asked.map((one) => learn(one, likeOf(one, permits), "chat"))
+  const isFree = (before: ReadonlyArray<Learned>, now: Approval.Request) =>
+    automatic(now, "ask", permits, before)?._tag === "Approve"
+
+  it("is an action for commands that are known, each part of a line by itself, and in words", () => {
+    const [one] = learned(run("npm test -- a.test.ts"))
+    assert(one !== undefined)
+    expect(describeWithOrigin(one, permits)).toBe(
+      "`npm test …` with files in the folder, by root › helper, in this chat"
+    )
+    expect(isFree([one], run("npm test -- b.test.ts && git status"))).toBe(true)
     for (const other of [
-      "git push",
-      "git status && rm -rf /",
-      "git status; rm x",
-      "git status | sh",
-      "git status $(rm x)",
-      "git status `rm x`",
-      "git status > /etc/passwd",
-      "git status & rm x",
-      "git status\nrm x",
-      "GIT_EDITOR=x git status",
-      "git -C / status"
+      "npm publish",
+      "npm test && rm -rf /",
+      "npm test; rm x",
+      "npm test | sh",
+      "npm test $(rm x)",
+      "npm test > /etc/passwd",
+      "npm test & rm x",
+      "NODE_OPTIONS=x npm test",
+      "npm --prefix / test"
     ]) {
-      expect([other, covers([rule], run(other))]).toEqual([other, false])
+      expect([other, isFree([one], run(other))]).toEqual([other, false])
     }
-    const both = [rule, ruleFor(run("ls"), likeOf(run("ls")))]
-    expect(covers(both, run("git status && ls -l"))).toBe(true)
-    expect(covers([rule], run("git status", { path: ["root"] }))).toBe(false)
-    expect(covers([rule], { ...run("git status"), toolName: "other" })).toBe(false)
+    expect(isFree(learned(run("npm test"), run("git add .")), run("npm test && git add a.ts"))).toBe(true)
+    expect(isFree([one], run("npm test", { path: ["root"] }))).toBe(false)
+    expect(isFree([one], { ...run("npm test"), toolName: "other" })).toBe(false)
+    // In the project, all agents share it.
+    const shared = learn(run("npm test"), likeOf(run("npm test"), permits), "project")
+    expect(isFree([shared], run("npm test", { path: ["root"] }))).toBe(true)
+    expect(describeWithOrigin(shared, permits)).toBe("`npm test …` with files in the folder, in this project")
+  })
+
+  it("is the line itself for other commands: wrappers, interpreters, options that write", () => {
+    for (const [before, now] of [
+      ["env x", "env rm x"],
+      ["git log -1 --output=a", "git log --format=%B --output=.git/hooks/pre-commit -1"],
+      ["find . -name x -delete", "find victim -delete"],
+      ["sh a.sh", "sh b.sh"]
+    ] as const) {
+      const [one] = learned(run(before))
+      assert(one !== undefined)
+      expect(describeWithOrigin(one, permits)).toContain(`exactly \`${before}\``)
+      expect(isFree([one], run(before))).toBe(true)
+      expect([now, isFree([one], run(now))]).toEqual([now, false])
+    }
   })
 
   it("covers no command that hides another one", () => {
@@ -53,26 +81,21 @@ describe("what always means", () => {
         fc.constantFrom(";", "&&", "||", "|", "&", "\n", "$(", "`", ">", "<("),
         fc.string({ maxLength: 10 }),
         (mark, rest) => {
-          const rule = ruleFor(run("ls"), likeOf(run("ls")))
-          const line = `ls ${mark} evil ${rest}`
-          expect(covers([rule], run(line))).toBe(false)
+          expect(isFree(learned(run("npm test")), run(`npm test ${mark} evil ${rest}`))).toBe(false)
         }
       )
     )
-    expect(prefixesOf(`echo "a && b"`)).toBeUndefined()
   })
 
   it("is a folder for files, which no path leads out of, and else this very call", () => {
-    const rule = ruleFor(
-      request("write_file", { file_path: "/src/a.ts" }),
-      likeOf(request("write_file", { file_path: "/src/a.ts" }))
-    )
-    expect(covers([rule], request("write_file", { file_path: "/src/b/c.ts" }))).toBe(true)
-    expect(covers([rule], request("write_file", { file_path: "/src/../etc/x" }))).toBe(false)
-    expect(covers([rule], request("write_file", { file_path: "/srcx/a" }))).toBe(false)
-    const same = ruleFor(request("send", { to: "ada" }), likeOf(request("send", { to: "ada" })))
-    expect(covers([same], request("send", { to: "ada" }))).toBe(true)
-    expect(covers([same], request("send", { to: "bob" }))).toBe(false)
+    const [one] = learned(request("write_file", { file_path: "/src/a.ts" }))
+    assert(one !== undefined)
+    expect(isFree([one], request("write_file", { file_path: "/src/b/c.ts" }))).toBe(true)
+    expect(isFree([one], request("write_file", { file_path: "/src/../etc/x" }))).toBe(false)
+    expect(isFree([one], request("write_file", { file_path: "/srcx/a" }))).toBe(false)
+    const same = learned(request("send", { to: "ada" }))
+    expect(isFree(same, request("send", { to: "ada" }))).toBe(true)
+    expect(isFree(same, request("send", { to: "bob" }))).toBe(false)
   })
 })
 
@@ -84,21 +107,28 @@ describe("a dialog", () => {
   }
 
   it("is answered by letters, never by Enter or Space", () => {
-    const dialog = Dialog.dialogOf(run("ls"))
+    const dialog = Dialog.dialogOf(run("ls"), permits)
     expect(keys(dialog, "\r", " ", "\t", "x", "\u001b[A")._tag).toBe("Stay")
     expect(keys(dialog, "y")).toMatchObject({ decision: { _tag: "Approve", id: "r1" } })
     expect(keys(dialog, "Y")).toMatchObject({ others: "approve" })
-    expect(keys(dialog, "s")).toMatchObject({ rule: { like: { kind: "any" } } })
-    expect(keys(Dialog.dialogOf(run("ls", { allow: ["reject"] })), "y", "a", "s", "e", "Y")._tag).toBe("Stay")
+    expect(keys(dialog, "a")).toMatchObject({ learned: { scope: "chat", agent: "root › helper" } })
+    expect(keys(dialog, "A")).toMatchObject({ learned: { scope: "project", like: { kind: "command" } } })
+    // Every command is no approval that anybody means.
+    expect(keys(dialog, "s")._tag).toBe("Stay")
+    const other = Dialog.dialogOf(request("send", { to: "ada" }), permits)
+    expect(keys(other, "s")).toMatchObject({ learned: { like: { kind: "any" } } })
+    expect(keys(Dialog.dialogOf(run("ls", { allow: ["reject"] }), permits), "y", "a", "A", "s", "e", "Y")._tag).toBe(
+      "Stay"
+    )
   })
 
   it("rejects with a reason, which cancels the rest; edits arguments, which must be an object", () => {
-    const reason = keys(Dialog.dialogOf(run("ls")), "n")
+    const reason = keys(Dialog.dialogOf(run("ls"), permits), "n")
     expect(reason._tag === "Stay" && Dialog.submit(reason.dialog, "no")).toMatchObject({
       decision: { _tag: "Reject", reason: "no" },
       others: "reject"
     })
-    const edit = keys(Dialog.dialogOf(run("ls")), "e")
+    const edit = keys(Dialog.dialogOf(run("ls"), permits), "e")
     if (edit._tag !== "Stay") throw new Error("decided")
     expect(edit.draft).toContain('"command": "ls"')
     expect(Dialog.submit(edit.dialog, "[]")).toMatchObject({ _tag: "Stay", draft: "[]" })
@@ -117,7 +147,7 @@ describe("a dialog", () => {
         many: { type: "array", items: { type: "string", enum: ["x", "y", "z"] } }
       }
     }
-    const dialog = Dialog.dialogOf(request("ask_user", {}, { answer, allow: ["respond", "reject"] }))
+    const dialog = Dialog.dialogOf(request("ask_user", {}, { answer, allow: ["respond", "reject"] }), permits)
     expect(Dialog.lines(dialog, { waiting: 1, isArmed: true, now: 0 }, styleOf(false))[0]).toBe("Your name? (1 of 3)")
     expect(Dialog.submit(dialog, " ")).toMatchObject({
       _tag: "Stay",
@@ -138,6 +168,83 @@ describe("a dialog", () => {
     expect(lines).toContain("x".repeat(5_000))
     expect(lines).toContain("‹U+001B›[2J")
   })
+})
+
+describe("a dialog in a narrow terminal", () => {
+  it("has its keys on lines of 40 columns, whatever it is about", () => {
+    for (const one of [
+      run("npm test -- a.test.ts"),
+      run(`sh ${"very-long-name-".repeat(20)}`),
+      request("write_file", { file_path: "/src/deep/deeper/a.ts" }),
+      request("mcp__server__tool", { text: "x".repeat(300) }),
+      run("ls", { byPerson: true })
+    ]) {
+      const dialog = Dialog.dialogOf(one, permits)
+      const shown = Dialog.lines(dialog, { waiting: 3, isArmed: true, now: 0 }, styleOf(false))
+      expect(shown.slice(1).filter((line) => line.length > 40)).toEqual([])
+      expect(shown.join("\n")).toMatch(/y yes +n no, and why +e edit\nY yes to all 3/)
+    }
+  })
+})
+
+describe("the change of a call", () => {
+  const edit = (old_string: string, more: Json.JsonObject = {}) =>
+    request("edit_file", { file_path: "/a.ts", old_string, new_string: "two", ...more }, { editsFiles: true })
+  const text = "one\r\nthree\r\none\r\n"
+
+  it.effect("is shown as its diff, in place of its texts", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBackend.make()
+      yield* memory.write("/a.ts", text)
+      const lines = Effect.fnUntraced(function* (one: Approval.Request) {
+        const preview = yield* previewOf(memory, one)
+        assert(typeof preview === "object")
+        return Dialog.announcement(one, styleOf(false), preview).slice(1)
+      })
+      const changed = yield* lines(edit("three"))
+      expect(changed).toContain("-three")
+      expect(changed).toContain("+two")
+      expect(changed.join("\n")).not.toMatch(/old_string|new_string/)
+      expect(yield* lines(edit("one", { replace_all: true }))).toContain("replace_all: true")
+      const made = yield* lines(
+        request("write_file", { file_path: "/b.ts", content: "x\u202Ey\n" }, { editsFiles: true })
+      )
+      expect(made.slice(0, 1)).toEqual(["/b.ts (new)"])
+      expect(made).toContain("+x‹U+202E›y")
+      const over = yield* lines(
+        request("write_file", { file_path: "/a.ts", content: "one\none\n" }, { editsFiles: true })
+      )
+      expect(over).toContain("-three")
+      expect(yield* previewOf(memory, run("ls"))).toBeUndefined()
+    })
+  )
+
+  it.effect("is answered without a question where it can't be made", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBackend.make()
+      yield* memory.write("/a.ts", text)
+      const desk = makeDesk({
+        mode: "ask",
+        principal: undefined,
+        permits,
+        look: (one) => Effect.orElseSucceed(previewOf(memory, one), () => undefined),
+        onLearned: () => {},
+        onChange: () => {}
+      })
+      const { decide } = yield* Effect.provide(Effect.service(Approval.Approvals), desk.layer)
+      const missing = yield* decide(edit("four"))
+      expect(missing).toMatchObject({ _tag: "Respond" })
+      expect(missing._tag === "Respond" && missing.text).toMatch(/^Not executed, and nobody was asked: .*a\.ts/)
+      expect(yield* decide(edit("one"))).toMatchObject({ _tag: "Respond" })
+      expect(yield* decide({ ...edit("x"), arguments: { ...edit("x").arguments, file_path: "/none" } })).toMatchObject({
+        _tag: "Respond"
+      })
+      // A question for a person alone stays one.
+      const asked = yield* Effect.forkChild(decide({ ...edit("four"), byPerson: true }), { startImmediately: true })
+      expect(desk.waiting().length).toBe(1)
+      yield* Fiber.interrupt(asked)
+    })
+  )
 })
 
 describe("the reason of a question", () => {
@@ -162,28 +269,39 @@ describe("the reason of a question", () => {
 
 describe("a question for a person alone", () => {
   it("leaves an approval for good to the rule that asks, and makes no rule of the chat", () => {
-    const dialog = Dialog.dialogOf(request("write_file", { file_path: "/a" }, { byPerson: true }))
+    const dialog = Dialog.dialogOf(request("write_file", { file_path: "/a" }, { byPerson: true }), permits)
     const outcome = Dialog.press(dialog, "a")
     expect(outcome).toMatchObject({ _tag: "Decided", decision: { _tag: "Approve", always: true } })
-    expect(outcome).not.toHaveProperty("rule")
+    expect(outcome).not.toHaveProperty("learned")
+    expect(Dialog.press(dialog, "A")._tag).not.toBe("Decided")
     expect(Dialog.press(dialog, "s")._tag).not.toBe("Decided")
-    expect(automatic(dialog.request, "yolo", [ruleFor(dialog.request, { kind: "any" })])).toBeUndefined()
+    expect(automatic(dialog.request, "yolo", permits, [learn(dialog.request, { kind: "any" }, "chat")])).toBeUndefined()
   })
 })
 
 describe("the desk", () => {
   it.effect("decides what the mode says, and asks about the rest; a question is always asked", () =>
     Effect.gen(function* () {
-      const desk = makeDesk({ mode: "auto-edit", principal: { id: "ada" }, onChange: () => {} })
+      const desk = makeDesk({
+        mode: "auto-edit",
+        principal: { id: "ada" },
+        permits,
+        look: () => Effect.undefined,
+        onLearned: () => {},
+        onChange: () => {}
+      })
       const { decide } = yield* Effect.provide(Effect.service(Approval.Approvals), desk.layer)
       const edit = request("write_file", { file_path: "/a" }, { editsFiles: true })
       expect((yield* decide(edit))._tag).toBe("Approve")
-      const waiting = yield* Effect.forkChild(decide(run("ls")), { startImmediately: true })
+      expect((yield* decide(run("ls")))._tag).toBe("Approve")
+      const waiting = yield* Effect.forkChild(decide(run("npm test")), { startImmediately: true })
       expect(desk.waiting().length).toBe(1)
-      desk.add(ruleFor(run("ls"), likeOf(run("ls"))))
+      desk.add(learn(run("npm test"), likeOf(run("npm test"), permits), "chat"))
       expect(yield* Fiber.join(waiting)).toMatchObject({ _tag: "Approve", by: { id: "ada" } })
       desk.setMode("plan")
       expect((yield* decide(edit))._tag).toBe("Reject")
+      expect((yield* decide(run("npm test")))._tag).toBe("Reject")
+      expect((yield* decide(run("git status | head")))._tag).toBe("Approve")
       desk.setMode("yolo")
       expect((yield* decide(run("rm -rf /")))._tag).toBe("Approve")
       const question = yield* Effect.forkChild(decide(request("ask_user", {}, { answer: { type: "string" } })), {

@@ -9,6 +9,7 @@ import { LspDiagnostics } from "effect-deepagents/workspace"
 import * as FileSystem from "effect/FileSystem"
 import { approvalsOf } from "../../src/cli/internal/approvals/defaults.ts"
 import { automatic } from "../../src/cli/internal/approvals/desk.ts"
+import { makePermits } from "../../src/cli/internal/approvals/permits.ts"
 import { findAgents } from "../../src/cli/internal/config/agents.ts"
 import { noProject } from "../../src/cli/internal/config/items.ts"
 import { placesOf } from "../../src/cli/internal/config/places.ts"
@@ -88,9 +89,9 @@ describe("a new tool is known by its annotations", () => {
       assert.deepStrictEqual(asked(edit), [])
       const [request] = ask.pending
       assert(request !== undefined)
-      assert.strictEqual(automatic(request, "auto-edit", [])?._tag, "Approve")
-      assert.isUndefined(automatic(request, "ask", []))
-      assert.isUndefined(automatic({ ...request, editsFiles: false }, "auto-edit", []))
+      assert.strictEqual(automatic(request, "auto-edit", makePermits("/p", tools), [])?._tag, "Approve")
+      assert.isUndefined(automatic(request, "ask", makePermits("/p", tools), []))
+      assert.isUndefined(automatic({ ...request, editsFiles: false }, "auto-edit", makePermits("/p", tools), []))
     })
   )
 

@@ -3,8 +3,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem, Path } from "effect"
 import { Message, type AgentEvent } from "effect-deepagents"
 import { AgentFile } from "effect-deepagents/agents"
+import { CommandRule } from "effect-deepagents/backends"
 import { View } from "effect-deepagents/view"
-import { prefixesOf } from "../../src/cli/internal/approvals/rules.ts"
 import { withFiles } from "../../src/cli/internal/chat/attach.ts"
 import { makeCompletion } from "../../src/cli/internal/chat/completion.ts"
 import { makeInput } from "../../src/cli/internal/input/input.ts"
@@ -72,7 +72,15 @@ const parsers: Readonly<Record<string, Parser>> = {
   },
   "an agent's file": (text) => Effect.runSyncExit(AgentFile.parse(`---\n${text.slice(0, 60_000)}`, { path: "a.md" })),
   "a command that is asked about": (text) => {
-    for (const command of [text, `"${text}`, `a${text}b`]) prefixesOf(command)
+    const where = { cwd: "/p", folders: ["/p"] }
+    for (const command of [text, `"${text}`, `a${text}b`]) {
+      CommandRule.decide(
+        command,
+        where,
+        [{ ruling: "refuse", command: "git push:*" }],
+        [CommandRule.learn(command, where)]
+      )
+    }
   },
   "a message that may name images": (text) =>
     Effect.runSyncExit(

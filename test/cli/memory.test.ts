@@ -165,7 +165,7 @@ describe("the memory of a project", { timeout: 60_000 }, () => {
         const chat = program.start(cwd, ["chat"], env, null)
         const done = yield* converse(chat, [
           [/> /, "note it"],
-          [/curl[^]*1-3: /, "1"],
+          [/curl[^]*1-\d: /, "1"],
           [/write_file[^]*1-\d: /, "1"],
           [/text from outside \(a command that uses the network\)[^]*1\. no[^]*1-3: /, "1"],
           [/are taken back[^]*> /, "/quit"]

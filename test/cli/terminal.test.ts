@@ -172,7 +172,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
           ["/cost", /tokens in \([^]* in all/],
           ["/budget", "no limit in money"],
           ["/permissions", "Nothing is approved for good"],
-          ["/permissions drop 7", "There is no rule 7."],
+          ["/permissions drop 7", "There is no approval 7."],
           ["/approve", "The mode is yolo"],
           ["/approve always", 'There is no mode "always"'],
           ["/approve ask", "── mode: ask"],

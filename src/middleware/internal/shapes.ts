@@ -30,12 +30,12 @@ export const guardrailToolResults = "name:s;check:f;onTrip?:'answer''fail'"
 export const handoffsMake = "agents:[~effect-deepagents/Agent~];filter?:f;maxTransfers?:n"
 
 export const hiddenResultsMake =
-  "strict?:b;untrusted?:[s];trusted?:[s];acts?:[s];harmless?:[s];hosts?:[s];servers?:[s];secrets?:<[s]>;clearance?:<[s]>;deciders?:[s]"
+  "strict?:b;untrusted?:[s];trusted?:[s];acts?:[s];harmless?:[s];except?:f;hosts?:[s];servers?:[s];secrets?:<[s]>;clearance?:<[s]>;deciders?:[s]"
 
 export const hooksMake = "hooks:a;cwd?:s;onDecision?:f"
 
 export const humanInTheLoopMake =
-  "tools?:<bf{name?:s;when?:f;allow?:['approve''edit''reject''respond'];deciders?:[s];describe?:f;likeness?:f}>;destructive?:b;expiresIn?:d;inherit?:b"
+  "tools?:<bf{name?:s;when?:f;allow?:['approve''edit''reject''respond'];deciders?:[s];describe?:f;likeness?:f}>;destructive?:b;except?:f;expiresIn?:d;inherit?:b"
 
 export const memoryMake = "sources:[s{path:s;text:s;readOnly?:b}];maxBytes?:n"
 
@@ -70,7 +70,7 @@ export const summarizationMake =
   "trigger?:[{fraction?:n;tokens?:n;messages?:n}]{fraction?:n;tokens?:n;messages?:n};tail?:{fraction?:n;tokens?:n;messages?:n};contextWindowTokens?:n;counter?:o;model?:~effect/Layer~;keep?:f;offload?:b;tool?:b;background?:b"
 
 export const taintMake =
-  "strict?:b;untrusted?:[s];trusted?:[s];acts?:[s];harmless?:[s];hosts?:[s];servers?:[s];secrets?:<[s]>;clearance?:<[s]>;deciders?:[s]"
+  "strict?:b;untrusted?:[s];trusted?:[s];acts?:[s];harmless?:[s];except?:f;hosts?:[s];servers?:[s];secrets?:<[s]>;clearance?:<[s]>;deciders?:[s]"
 
 export const telemetryMake = "captureContent?:b"
 

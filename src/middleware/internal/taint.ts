@@ -78,6 +78,7 @@ export const labels: AgentState.Slot<Labels> = AgentState.slot("taint", {
 export interface Options extends TaintRules.Words {
   readonly secrets?: { readonly [tool: string]: ReadonlyArray<string> } | undefined
   readonly clearance?: { readonly [tool: string]: ReadonlyArray<string> } | undefined
+  readonly except?: ((call: Middleware.PreparedCall) => boolean) | undefined
   readonly deciders?: ReadonlyArray<string> | undefined
 }
 
@@ -234,7 +235,7 @@ const describing = (rules: Rules) => {
   }
 }
 
-const rulings = (rules: Rules, hiding: Hiding | undefined) => {
+const rulings = (rules: Rules, hiding: Hiding | undefined, except: Options["except"]) => {
   const describe = describing(rules)
   return Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
     const current = yield* describe(run, yield* run.state.get(labels))
@@ -245,7 +246,7 @@ const rulings = (rules: Rules, hiding: Hiding | undefined) => {
     const approved = yield* run.state.get(Approval.always)
     const targets = hiding === undefined ? [] : yield* hiding.targets(rules, run, calls, words)
     const answers = calls.map((call, index) =>
-      rulingOf(rules, run, call, current, approved, words, targets[index] ?? none)
+      except?.(call) === true ? undefined : rulingOf(rules, run, call, current, approved, words, targets[index] ?? none)
     )
     const asked = calls.filter(({ id }, index) => answers[index]?._tag === "Ask" && !Object.hasOwn(current.asked, id))
     if (asked.length > 0) {
@@ -297,7 +298,7 @@ export const parts = (options: Options, hiding?: Hiding): Middleware.Parts => {
         reach
       ),
     beforeAgent: begin(rules, hiding),
-    rulings: rulings(rules, hiding),
+    rulings: rulings(rules, hiding, options.except),
     // Tools that the provider runs have answered before anybody here can ask; calls of the same turn may be of their making.
     wrapModelCall: (request, next, run) =>
       Stream.mapArrayEffect(next(request), (turn) => {

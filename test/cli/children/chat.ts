@@ -5,12 +5,14 @@
 import { mkdirSync } from "node:fs"
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
+import { FileTools } from "effect-deepagents/backends"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { DeepAgent } from "effect-deepagents/deep"
 import { AskUser } from "effect-deepagents/middleware"
 import * as FileCheckpoints from "effect-deepagents/sessions/FileCheckpoints"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { TestChatModel } from "effect-deepagents/testing"
+import { makePermits } from "../../../src/cli/internal/approvals/permits.ts"
 import { chat } from "../../../src/cli/internal/chat/open.ts"
 import type { Mode } from "../../../src/cli/internal/chat/options.ts"
 import { turn } from "./script.ts"
@@ -45,6 +47,7 @@ const program = Effect.flatMap(FileCheckpoints.FileCheckpoints, (kept) =>
     resumes: flags.includes("--resume"),
     plain: flags.includes("--plain"),
     mode,
+    permits: makePermits(`${folder}/files`, FileTools.make({ execute: true })),
     folder,
     history: `${folder}/history`,
     draft: `${folder}/draft`,

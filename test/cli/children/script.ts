@@ -56,7 +56,7 @@ export const turn = (request: ChatModel.ModelRequest): TestChatModel.Turn => {
     return TestChatModel.calls([{ name: "execute", arguments: { command: text.slice(3) } }])
   }
   if (text.startsWith("run")) {
-    return TestChatModel.calls([{ name: "execute", arguments: { command: "echo from the shell" } }])
+    return TestChatModel.calls([{ name: "execute", arguments: { command: "env echo from the shell" } }])
   }
   if (text.startsWith("slow"))
     return TestChatModel.hangAfter("This part was said before it was interrupted.\n\nAnd this")

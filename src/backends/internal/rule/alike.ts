@@ -143,7 +143,9 @@ const kindsOf = (line: string): ReadonlyArray<string> =>
 const textsOf = (words: ReadonlyArray<Word>): ReadonlyArray<string> => words.map(({ text }) => text)
 
 /** Tells whether an approved action covers another. */
-const isNoMore = (now: Action, before: Action, where: Where, cwds: ReadonlyArray<string>): boolean => {
+const isNoMore = (now: Action, before: Action, place: Where, cwds: ReadonlyArray<string>): boolean => {
+  // Folders beside the working folder may be there to be read only.
+  const where = { ...place, folders: [place.cwd] }
   if (now.key !== before.key) return false
   const known = new Set(textsOf(before.rest))
   const { command, rest, terms } = now

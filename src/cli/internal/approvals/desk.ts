@@ -1,19 +1,25 @@
-/** The desk of a chat: modes and rules decide calls, or a person does. */
+/** The desk of a chat: rules, approvals for good and modes decide calls, or a person does. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Approval from "../../../core/Approval.ts"
+import * as HumanInTheLoop from "../../../middleware/HumanInTheLoop.ts"
 import type { Mode } from "../chat/options.ts"
-import { covers, type Rule } from "./rules.ts"
+import { commandsFor, covers, type Learned } from "./learned.ts"
+import type { Permits } from "./permits.ts"
+import { answerMisfit, type Preview } from "./preview.ts"
 
 export interface Desk {
   readonly layer: Layer.Layer<Approval.Approvals>
   readonly waiting: () => ReadonlyArray<Approval.Request>
+  /** The change that a pending request would make. */
+  readonly preview: (request: Approval.Request) => Preview | undefined
   readonly answer: (decision: Approval.Decision) => void
   readonly mode: () => Mode
   readonly setMode: (mode: Mode) => void
-  readonly rules: () => ReadonlyArray<Rule>
-  readonly add: (rule: Rule) => void
-  readonly drop: (index: number) => Rule | undefined
+  readonly permits: Permits
+  readonly learned: () => ReadonlyArray<Learned>
+  readonly add: (learned: Learned) => void
+  readonly drop: (index: number) => Learned | undefined
 }
 
 const planned =
@@ -22,27 +28,42 @@ const planned =
 const isQuestion = (request: Approval.Request): boolean =>
   request.answer !== undefined && request.allow.includes("respond")
 
-/** Decides by mode and rules. Returns `undefined` if a person has to decide. */
+/** Tells whether the program's own approvals ask: a question of a hook or a guardrail stays one. */
+const isOwn = ({ rule }: Approval.Request): boolean => rule === undefined || rule === HumanInTheLoop.name
+
+const rejected = (request: Approval.Request, reason: string): Approval.Decision | undefined =>
+  request.allow.includes("reject") ? Approval.reject(request, reason) : undefined
+
+const isFreeIn = (mode: Mode, { editsFiles }: Approval.Request): boolean =>
+  mode === "yolo" || (mode === "auto-edit" && editsFiles === true)
+
+/**
+ * Decides without a person: refusing rules, then reading commands in every mode, then the mode `plan`, then rules and
+ * approvals for good, then the other modes. Returns `undefined` if a person has to decide.
+ */
 export const automatic = (
   request: Approval.Request,
   mode: Mode,
-  rules: ReadonlyArray<Rule>,
+  permits: Permits,
+  learned: ReadonlyArray<Learned>,
   isAllowed: (callId: string) => boolean = () => false
 ): Approval.Decision | undefined => {
   if (isQuestion(request)) return undefined
-  if (mode === "plan") return request.allow.includes("reject") ? Approval.reject(request, planned) : undefined
+  const ruling = permits.rule({ name: request.toolName, arguments: request.arguments }, commandsFor(learned, request))
+  if (ruling?._tag === "Refuse") return rejected(request, ruling.reason)
   // Only a person may decide such a request.
-  if (request.byPerson === true || !request.allow.includes("approve")) return undefined
-  const isFree =
-    mode === "yolo" ||
-    (mode === "auto-edit" && request.editsFiles === true) ||
-    covers(rules, request) ||
-    isAllowed(request.callId)
+  const isFor = request.byPerson !== true && request.allow.includes("approve")
+  const isRuled = isOwn(request) && ruling?._tag === "Allow"
+  if (isFor && isRuled && ruling.by === "reads") return Approval.approve(request)
+  if (mode === "plan") return rejected(request, planned)
+  if (!isFor || ruling?._tag === "Ask") return undefined
+  const isFree = isFreeIn(mode, request) || isRuled || covers(learned, request) || isAllowed(request.callId)
   return isFree ? Approval.approve(request) : undefined
 }
 
 interface Waiting {
   readonly request: Approval.Request
+  readonly preview: Preview | undefined
   readonly resume: (decision: Effect.Effect<Approval.Decision>) => void
 }
 
@@ -53,10 +74,16 @@ export const makeDesk = (options: {
   readonly isAllowed?: ((callId: string) => boolean) | undefined
   /** Gets each request that a person has to decide. */
   readonly onWait?: ((request: Approval.Request) => void) | undefined
+  readonly permits: Permits
+  /** Looks at the change of a call: what it would be, or why there can be none. */
+  readonly look: (request: Approval.Request) => Effect.Effect<Preview | string | undefined>
+  /** Keeps the approvals for good of the project. */
+  readonly onLearned: (learned: ReadonlyArray<Learned>) => void
   readonly onChange: () => void
 }): Desk => {
+  const { permits } = options
   let mode = options.mode
-  let rules: ReadonlyArray<Rule> = []
+  let learned = permits.kept
   let waiting: ReadonlyArray<Waiting> = []
   const signed = (request: Approval.Request, decision: Approval.Decision): Approval.Decision =>
     options.principal === undefined ? decision : Approval.decidedBy(decision, request, { by: options.principal })
@@ -66,19 +93,22 @@ export const makeDesk = (options: {
     one.resume(Effect.succeed(signed(one.request, decision)))
     options.onChange()
   }
-  /** Decides pending requests by a new rule or another mode. */
+  /** Decides pending requests by a new approval for good or another mode. */
   const review = (): void => {
     for (const one of waiting) {
-      const decision = automatic(one.request, mode, rules, options.isAllowed)
+      const decision = automatic(one.request, mode, permits, learned, options.isAllowed)
       if (decision !== undefined) settle(one, decision)
     }
     options.onChange()
   }
-  const decide = (request: Approval.Request): Effect.Effect<Approval.Decision> =>
+  const changeLearned = (next: ReadonlyArray<Learned>): void => {
+    learned = next
+    options.onLearned(next.filter(({ scope }) => scope === "project"))
+    review()
+  }
+  const wait = (request: Approval.Request, preview: Preview | undefined): Effect.Effect<Approval.Decision> =>
     Effect.callback<Approval.Decision>((resume) => {
-      const decision = automatic(request, mode, rules, options.isAllowed)
-      if (decision !== undefined) return resume(Effect.succeed(signed(request, decision)))
-      const one: Waiting = { request, resume }
+      const one: Waiting = { request, preview, resume }
       waiting = [...waiting, one]
       options.onWait?.(request)
       options.onChange()
@@ -87,9 +117,18 @@ export const makeDesk = (options: {
         options.onChange()
       })
     })
+  const decide = Effect.fnUntraced(function* (request: Approval.Request) {
+    const decision = automatic(request, mode, permits, learned, options.isAllowed)
+    if (decision !== undefined) return signed(request, decision)
+    const seen = yield* options.look(request)
+    const answered = typeof seen === "string" ? answerMisfit(request, seen) : undefined
+    if (answered !== undefined) return signed(request, answered)
+    return yield* wait(request, typeof seen === "string" ? undefined : seen)
+  })
   return {
     layer: Layer.succeed(Approval.Approvals, { decide }),
     waiting: () => waiting.map(({ request }) => request),
+    preview: ({ id }) => waiting.find(({ request }) => request.id === id)?.preview,
     answer: (decision) => {
       const one = waiting.find(({ request }) => request.id === decision.id)
       if (one !== undefined) settle(one, decision)
@@ -99,16 +138,13 @@ export const makeDesk = (options: {
       mode = next
       review()
     },
-    rules: () => rules,
-    add: (rule) => {
-      rules = [...rules, rule]
-      review()
-    },
+    permits,
+    learned: () => learned,
+    add: (one) => changeLearned([...learned, one]),
     drop: (index) => {
-      const rule = rules[index]
-      rules = rules.filter((other) => other !== rule)
-      options.onChange()
-      return rule
+      const one = learned[index]
+      if (one !== undefined) changeLearned(learned.filter((other) => other !== one))
+      return one
     }
   }
 }

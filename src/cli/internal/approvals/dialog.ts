@@ -5,10 +5,13 @@ import * as Approval from "../../../core/Approval.ts"
 import { isObject, Json, stringify } from "../../../core/Json.ts"
 import { describeArguments } from "../../../core/ToolCall.ts"
 import { cleanLine, escapeUnseen } from "../../../support/text/clean.ts"
+import { cut } from "../../../support/text/text.ts"
 import { letterOf, pressed } from "../input/keys.ts"
 import type { Style } from "../render/style.ts"
 import { answerOf, type Field, fieldsOf, readField } from "./form.ts"
-import { likeOf, type Rule, ruleFor, wordsOf } from "./rules.ts"
+import { describe, learn, type Learned, likeOf } from "./learned.ts"
+import type { Permits } from "./permits.ts"
+import type { Preview } from "./preview.ts"
 
 /** The pause before a dialog takes keys, in milliseconds: a person who types must not decide by accident. */
 export const armedAfter = 700
@@ -24,6 +27,7 @@ interface Filling {
 /** The state of a dialog. In `reason` and `edit`, and in fields of text, the editor has the keys. */
 export interface Dialog {
   readonly request: Approval.Request
+  readonly permits: Permits
   readonly stage: "choose" | "reason" | "edit" | "form"
   readonly form: Filling | undefined
   readonly problem: string
@@ -36,7 +40,7 @@ export type Outcome =
   | {
       readonly _tag: "Decided"
       readonly decision: Approval.Decision
-      readonly rule?: Rule
+      readonly learned?: Learned
       /** True if the decision holds for all pending requests. */
       readonly others?: "approve" | "reject"
     }
@@ -44,10 +48,11 @@ export type Outcome =
 export const isForm = (request: Approval.Request): boolean =>
   request.answer !== undefined && request.allow.includes("respond")
 
-export const dialogOf = (request: Approval.Request): Dialog =>
+export const dialogOf = (request: Approval.Request, permits: Permits): Dialog =>
   isForm(request)
     ? {
         request,
+        permits,
         stage: "form",
         form: {
           fields: fieldsOf(request.answer ?? {}, cleanLine(request.description)),
@@ -58,7 +63,7 @@ export const dialogOf = (request: Approval.Request): Dialog =>
         },
         problem: ""
       }
-    : { request, stage: "choose", form: undefined, problem: "" }
+    : { request, permits, stage: "choose", form: undefined, problem: "" }
 
 const isChoice = ({ kind }: Field): boolean => kind === "one" || kind === "many" || kind === "boolean"
 
@@ -75,7 +80,11 @@ export const json = (text: string): Json | undefined => Result.getOrUndefined(pa
 const allows = ({ request }: Dialog, choice: Approval.Choice): boolean => request.allow.includes(choice)
 
 const choose = (dialog: Dialog, letter: string): Outcome | undefined => {
-  const { request } = dialog
+  const { permits, request } = dialog
+  const always = (scope: Learned["scope"], isAny = false): Outcome => {
+    const like = isAny ? ({ kind: "any" } as const) : likeOf(request, permits)
+    return { _tag: "Decided", decision: Approval.approve(request), learned: learn(request, like, scope) }
+  }
   switch (letter) {
     case "y":
       return allows(dialog, "approve") ? { _tag: "Decided", decision: Approval.approve(request) } : undefined
@@ -95,13 +104,16 @@ const choose = (dialog: Dialog, letter: string): Outcome | undefined => {
         : undefined
     case "a":
       if (!allows(dialog, "approve")) return undefined
-      // A rule of the chat must not decide in a person's place. The rule that asks may keep the approval.
+      // The chat must not decide in a person's place. The rule that asks may keep the approval.
       return request.byPerson === true
         ? { _tag: "Decided", decision: Approval.approve(request, { always: true }) }
-        : { _tag: "Decided", decision: Approval.approve(request), rule: ruleFor(request, likeOf(request)) }
+        : always("chat")
+    case "A":
+      return allows(dialog, "approve") && request.byPerson !== true ? always("project") : undefined
     case "s":
-      return allows(dialog, "approve") && request.byPerson !== true
-        ? { _tag: "Decided", decision: Approval.approve(request), rule: ruleFor(request, { kind: "any" }) }
+      // Every command is no approval that anybody means.
+      return allows(dialog, "approve") && request.byPerson !== true && !permits.isCommand(request.toolName)
+        ? always("chat", true)
         : undefined
     default:
       return undefined
@@ -209,16 +221,35 @@ const notesOf = ({ arguments: args, description, toolName }: Approval.Request): 
   return notes === "" ? [] : escapeUnseen(notes).split("\n")
 }
 
+/** The longest diff that is shown in full. */
+const shownLines = 200
+
+const diffLines = ({ isNew, lines, path }: Preview, { bold, dim, green, red }: Style): ReadonlyArray<string> => [
+  `${bold(cleanLine(path))}${isNew ? " (new)" : ""}`,
+  ...(lines.length === 0 ? [dim("(as it is)")] : []),
+  ...lines
+    .slice(0, shownLines)
+    .map((line) => (line.startsWith("+") ? green(line) : line.startsWith("-") ? red(line) : dim(line))),
+  ...(lines.length > shownLines ? [dim(`… ${lines.length - shownLines} more lines: e shows all of it`)] : [])
+]
+
+/** Arguments that a preview shows by its diff. */
+const previewed = new Set(["file_path", "content", "old_string", "new_string"])
+
 /** Writes the whole request for the scrollback, with the codes of invisible characters. */
-export const announcement = (request: Approval.Request, { bold, yellow }: Style): ReadonlyArray<string> => {
+export const announcement = (request: Approval.Request, style: Style, preview?: Preview): ReadonlyArray<string> => {
+  const { bold, yellow } = style
   const { arguments: args, description, path, toolName } = request
   const who = path.map(cleanLine).join(" › ")
   const command = args["command"]
-  const rest = Object.entries(args).filter(([name]) => name !== "command" && name !== "questions")
+  const rest = Object.entries(args).filter(
+    ([name]) => name !== "command" && name !== "questions" && !(preview !== undefined && previewed.has(name))
+  )
   return [
     yellow(`? ${who} ${isForm(request) ? "asks:" : `wants to call ${bold(cleanLine(toolName))}`}`),
     ...(isForm(request) ? escapeUnseen(description).split("\n") : []),
     ...(typeof command === "string" ? escapeUnseen(command).split("\n") : []),
+    ...(preview === undefined ? [] : diffLines(preview, style)),
     ...rest.flatMap(([name, value]) => {
       const lines = escapeUnseen(typeof value === "string" ? value : stringify(value)).split("\n")
       return lines.length === 1 ? [`${cleanLine(name)}: ${lines[0]}`] : [`${cleanLine(name)}:`, ...lines]
@@ -243,14 +274,51 @@ const fieldLines = (form: Filling, field: Field, style: Style): ReadonlyArray<st
   )
 ]
 
+/** The width that a narrow terminal has. */
+const narrow = 38
+
+/** Breaks words into lines for a narrow terminal. */
+const wrap = (text: string, indent: string): ReadonlyArray<string> => {
+  const lines: Array<string> = []
+  let line = ""
+  for (const word of text.split(" ")) {
+    for (const part of word.match(/.{1,36}/gu) ?? [""]) {
+      if (line !== "" && line.length + 1 + part.length > narrow - indent.length) {
+        lines.push(indent + line)
+        line = part
+      } else line = line === "" ? part : `${line} ${part}`
+    }
+  }
+  return [...lines, indent + line]
+}
+
 /** The keys that approve later calls too. The rule that asks may keep an approval that only a person gives. */
-const alwaysLines = (request: Approval.Request, style: Style): ReadonlyArray<string> =>
-  request.byPerson === true
-    ? [`${style.bold("a")} always ${style.dim("as far as the rule that asks allows it")}`]
-    : [
-        `${style.bold("a")} always ${style.dim(wordsOf(ruleFor(request, likeOf(request))))}`,
-        `${style.bold("s")} always ${style.dim(wordsOf(ruleFor(request, { kind: "any" })))}`
-      ]
+const alwaysLines = ({ permits, request }: Dialog, { bold, dim }: Style): ReadonlyArray<string> => {
+  if (request.byPerson === true) {
+    return [`${bold("a")} always`, ...wrap("as far as the rule that asks allows it", "  ").map(dim)]
+  }
+  const words = describe({ like: likeOf(request, permits), toolName: request.toolName }, permits)
+  return [
+    `${bold("a")} always in this chat, ${bold("A")} in the project`,
+    ...wrap(cut(words, 400), "  ").map(dim),
+    ...(permits.isCommand(request.toolName)
+      ? []
+      : [`${bold("s")} always`, ...wrap(`every call of ${cleanLine(request.toolName)}`, "  ").map(dim)])
+  ]
+}
+
+/** Joins the keys into lines for a narrow terminal. */
+const keyLines = (keys: ReadonlyArray<readonly [letter: string, words: string]>, { bold }: Style) => {
+  const lines: Array<ReadonlyArray<readonly [string, string]>> = []
+  const widthOf = (some: ReadonlyArray<readonly [string, string]>): number =>
+    some.reduce((sum, [letter, words]) => sum + letter.length + words.length + 4, -3)
+  for (const key of keys) {
+    const last = lines.at(-1)
+    if (last !== undefined && widthOf([...last, key]) <= narrow) lines[lines.length - 1] = [...last, key]
+    else lines.push([key])
+  }
+  return lines.map((line) => line.map(([letter, words]) => `${bold(letter)} ${words}`).join("   "))
+}
 
 /** Writes the question and its keys, for the live part of the screen. */
 export const lines = (
@@ -270,17 +338,16 @@ export const lines = (
   const arm = around.isArmed ? "" : style.dim(" (when you stop typing)")
   if (form !== undefined && field !== undefined)
     return [...said, ...fieldLines(form, field, style), ...(arm === "" ? [] : [arm])]
-  const key = (letter: string, words: string): string => `${style.bold(letter)} ${words}`
   const choices = [
-    ...(allows(dialog, "approve") ? [key("y", "yes")] : []),
-    ...(allows(dialog, "reject") ? [key("n", "no, and why")] : []),
-    ...(allows(dialog, "edit") ? [key("e", "edit")] : []),
-    ...(around.waiting > 1 && allows(dialog, "approve") ? [key("Y", `yes to all ${around.waiting}`)] : [])
+    ...(allows(dialog, "approve") ? [["y", "yes"] as const] : []),
+    ...(allows(dialog, "reject") ? [["n", "no, and why"] as const] : []),
+    ...(allows(dialog, "edit") ? [["e", "edit"] as const] : []),
+    ...(around.waiting > 1 && allows(dialog, "approve") ? [["Y", `yes to all ${around.waiting}`] as const] : [])
   ]
   return [
     ...said,
     `${style.yellow("?")} ${request.path.map(cleanLine).join(" › ")}: ${style.bold(cleanLine(request.toolName))}${style.dim(batch + left)}${arm}`,
-    choices.join("   "),
-    ...(allows(dialog, "approve") ? alwaysLines(request, style) : [])
+    ...keyLines(choices, style),
+    ...(allows(dialog, "approve") ? alwaysLines(dialog, style) : [])
   ]
 }

@@ -75,14 +75,14 @@ export const makeAsking = (options: {
       shown.add(request.id)
       asked.add(request.id)
       if (asked.size > maxAsked) asked.delete([...asked][0] ?? "")
-      options.commit(Dialog.announcement(request, style))
+      options.commit(Dialog.announcement(request, style, desk().preview(request)))
       options.bell(`${request.toolName} waits for you`)
     }
     if (first === undefined) shown = new Set()
     const isSame = dialog !== undefined && dialog.request.id === first?.id
     if (!isSame) {
       leaveEditor()
-      dialog = first === undefined ? undefined : Dialog.dialogOf(first)
+      dialog = first === undefined ? undefined : Dialog.dialogOf(first, desk().permits)
     }
     // Keys pressed before the request came must not answer it.
     if (dialog !== undefined && (!isSame || fresh.length > 0)) arm()
@@ -97,13 +97,13 @@ export const makeAsking = (options: {
     }
     if (outcome._tag !== "Decided") return
     leaveEditor()
-    const { decision, others, rule } = outcome
+    const { decision, learned, others } = outcome
     const runId = dialog?.request.runId
     const rest = desk()
       .waiting()
       .filter((request) => request.id !== decision.id && !Dialog.isForm(request) && shown.has(request.id))
     dialog = undefined
-    if (rule !== undefined) desk().add(rule)
+    if (learned !== undefined) desk().add(learned)
     desk().answer(decision)
     for (const request of rest) {
       if (others === "approve" && request.allow.includes("approve")) desk().answer(Approval.approve(request))

@@ -9,6 +9,8 @@ import * as Checkpoint from "../../../core/Checkpoint.ts"
 import { SessionStore } from "../../../core/SessionStore.ts"
 import { makeJournal } from "../../../sessions/journal.ts"
 import { makeDesk } from "../approvals/desk.ts"
+import { makePermits } from "../approvals/permits.ts"
+import { previewOf } from "../approvals/preview.ts"
 import { bindings } from "../input/bindings.ts"
 import { load } from "../markdown/highlight.ts"
 import { styleOf } from "../render/style.ts"
@@ -51,6 +53,9 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     principal: options.principal,
     isAllowed: options.isAllowed,
     onWait: options.onWait,
+    permits: options.permits ?? makePermits(options.folder ?? process.cwd(), []),
+    look: (request) => Effect.orElseSucceed(previewOf(backend, request), () => undefined),
+    onLearned: options.onLearned ?? (() => {}),
     onChange: () => ui.refresh()
   })
   const at: Room<E, R>["at"] = {

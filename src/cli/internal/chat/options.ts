@@ -9,6 +9,8 @@ import type { ChatModel } from "../../../core/ChatModel.ts"
 import type { HumanMessage } from "../../../core/Message.ts"
 import type { Prices } from "../../../core/Usage.ts"
 import type * as FileCheckpoints from "../../../sessions/FileCheckpoints.ts"
+import type { Learned } from "../approvals/learned.ts"
+import type { Permits } from "../approvals/permits.ts"
 import type { Bindings } from "../input/bindings.ts"
 import type { Theme } from "../render/themes.ts"
 
@@ -113,6 +115,10 @@ export interface Options<out E, out R> {
   readonly onWait?: ((request: Request) => void) | undefined
   /** Is given the mode of the chat, which changes. */
   readonly onMode?: ((mode: () => Mode) => void) | undefined
+  /** The rules for calls. Without them, a person decides on all. */
+  readonly permits?: Permits | undefined
+  /** Keeps the approvals for good of the project. */
+  readonly onLearned?: ((learned: ReadonlyArray<Learned>) => void) | undefined
   /** The limits of a run: US dollars and tokens. */
   readonly limits?: { readonly cost?: number | undefined; readonly tokens?: number | undefined } | undefined
   readonly theme?: Theme | undefined

@@ -46,6 +46,16 @@ export const shared = {
     Flag.withDescription("Ask about nothing: every command runs with your rights. For sandboxes"),
     off
   ),
+  allow: Flag.String("allow").pipe(
+    Flag.withMetavar("rule"),
+    Flag.withDescription("A rule for calls that run without a question, such as 'Bash(npm test:*)'; may be repeated"),
+    Flag.atLeast(0)
+  ),
+  deny: Flag.String("deny").pipe(
+    Flag.withMetavar("rule"),
+    Flag.withDescription("A rule for calls that never run, such as 'Bash(git push:*)'; may be repeated"),
+    Flag.atLeast(0)
+  ),
   maxTurns: Flag.Int("max-turns").pipe(Flag.withDescription("Rounds of a run, at most"), Flag.optional),
   budget: Flag.Finite("budget").pipe(Flag.withDescription("US dollars that a run may cost"), Flag.optional),
   tokens: Flag.Int("tokens").pipe(Flag.withDescription("Tokens that a run may use"), Flag.optional),

@@ -41,6 +41,13 @@ const Shell = Schema.Struct({
 /** Keys of the chat, by action. */
 const Keys = Schema.Record(Schema.Literals(actions), Schema.optionalKey(Schema.Array(KeyName)))
 
+/** Rules for calls, as texts: `approvals/permission.ts` reads them. */
+const Permissions = Schema.Struct({
+  allow: Schema.optionalKey(Schema.Array(Schema.String)),
+  ask: Schema.optionalKey(Schema.Array(Schema.String)),
+  deny: Schema.optionalKey(Schema.Array(Schema.String))
+})
+
 const schemas = {
   model: Schema.String,
   agent: Schema.String,
@@ -59,7 +66,8 @@ const schemas = {
   plain: Schema.Boolean,
   theme: Schema.Literals(themes),
   favourites: Schema.Array(Schema.String),
-  keys: Keys
+  keys: Keys,
+  permissions: Permissions
 } as const
 
 type Schemas = typeof schemas
@@ -87,7 +95,8 @@ export const says: { readonly [K in Key]: string } = {
   plain: "lines instead of a screen",
   theme: `the colours of the chat: ${themes.join(" | ")}`,
   favourites: "models that come first in /model, as provider:model",
-  keys: `keys of the chat, such as {"plan": ["ctrl+p"]}: ${actions.join(", ")}`
+  keys: `keys of the chat, such as {"plan": ["ctrl+p"]}: ${actions.join(", ")}`,
+  permissions: 'rules for calls, such as {"allow": ["Bash(npm test:*)"], "ask": [], "deny": ["Bash(git push:*)"]}'
 }
 
 export const keys = Object.keys(says).filter((key): key is Key => Object.hasOwn(schemas, key))
@@ -116,7 +125,7 @@ const variable = (key: string): string =>
   `DEEPAGENTS_${key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
 
 /** Settings with a structure. Flags and variables can't set them. */
-const inFilesOnly: ReadonlySet<Key> = new Set<Key>(["models", "keys", "shell", "hooks", "favourites"])
+const inFilesOnly: ReadonlySet<Key> = new Set<Key>(["models", "keys", "shell", "hooks", "favourites", "permissions"])
 
 /** Variables of the program that are not settings. */
 const others = ["DEEPAGENTS_CACHE", "DEEPAGENTS_DEMO"]
@@ -144,6 +153,13 @@ const decoded = (
   }
   return Effect.succeed(read)
 }
+
+/** Decodes the rules among settings of another origin. */
+export const decodePermissions = (values: { readonly [name: string]: unknown }, file: string) =>
+  Effect.map(
+    decoded(values, (name) => `${file}: ${name}`),
+    ({ permissions }) => permissions
+  )
 
 const isRecord = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)

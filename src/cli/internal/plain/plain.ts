@@ -21,7 +21,8 @@ import { cut } from "../../../support/text/text.ts"
 import * as View from "../../../view/View.ts"
 import { automatic } from "../approvals/desk.ts"
 import * as Dialog from "../approvals/dialog.ts"
-import type { Rule } from "../approvals/rules.ts"
+import { makePermits } from "../approvals/permits.ts"
+import { answerMisfit, previewOf } from "../approvals/preview.ts"
 import { withFiles } from "../chat/attach.ts"
 import type { Left, Options } from "../chat/options.ts"
 import { decidedWords, questionOf } from "../chat/remember.ts"
@@ -64,13 +65,16 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
   }
   const say = (line: string): void => write(`${line}\n`)
   const printer = makePrinter({ write, columns: process.stdout.columns ?? 100, colours: options.colours })
-  let rules: ReadonlyArray<Rule> = []
+  const permits = options.permits ?? makePermits(options.folder ?? process.cwd(), [])
+  let learned = permits.kept
 
   const { approve, fill, number } = makeQuestions({
     readLine,
     write,
-    onRule: (rule) => {
-      rules = [...rules, rule]
+    permits,
+    onLearned: (one) => {
+      learned = [...learned, one]
+      options.onLearned?.(learned.filter(({ scope }) => scope === "project"))
     }
   })
 
@@ -85,10 +89,14 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
   const decide = (request: Approval.Request): Effect.Effect<Approval.Decision> =>
     lock.withPermit(
       Effect.gen(function* () {
-        const decided = automatic(request, options.mode ?? "ask", rules, options.isAllowed)
+        const decided = automatic(request, options.mode ?? "ask", permits, learned, options.isAllowed)
         if (decided !== undefined) return decided
+        const seen = yield* Effect.orElseSucceed(previewOf(backend, request), () => undefined)
+        const answered = typeof seen === "string" ? answerMisfit(request, seen) : undefined
+        if (answered !== undefined) return answered
         options.onWait?.(request)
-        for (const line of Dialog.announcement(request, style)) say(line)
+        const preview = typeof seen === "string" ? undefined : seen
+        for (const line of Dialog.announcement(request, style, preview)) say(line)
         const decision = yield* Dialog.isForm(request) ? fill(request) : approve(request)
         return options.principal === undefined
           ? decision

@@ -5,15 +5,17 @@ import type { Json } from "../../../core/Json.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
 import * as Dialog from "../approvals/dialog.ts"
 import { answerOf, type Field, fieldsOf, readField } from "../approvals/form.ts"
-import { likeOf, type Rule, ruleFor, wordsOf } from "../approvals/rules.ts"
+import { describe, learn, type Learned, likeOf } from "../approvals/learned.ts"
+import type { Permits } from "../approvals/permits.ts"
 
 /** Makes the questions: `approve` for a call, `fill` for a form, `number` for a choice. `readLine` gives `undefined` at the end of the input. */
 export const makeQuestions = (options: {
   readonly readLine: Effect.Effect<string | undefined>
   readonly write: (text: string) => void
-  readonly onRule: (rule: Rule) => void
+  readonly permits: Permits
+  readonly onLearned: (learned: Learned) => void
 }) => {
-  const { readLine, write } = options
+  const { permits, readLine, write } = options
   const say = (line: string): void => write(`${line}\n`)
 
   /** Asks for a choice by its number. Returns `undefined` at the end of the input. */
@@ -30,23 +32,30 @@ export const makeQuestions = (options: {
   })
 
   const approve = Effect.fnUntraced(function* (request: Approval.Request) {
-    const like = ruleFor(request, likeOf(request))
-    const given = [
+    const like = likeOf(request, permits)
+    const words = describe({ like, toolName: request.toolName }, permits)
+    const given: ReadonlyArray<readonly [Approval.Choice, string, Learned["scope"]?]> = [
       ["approve", "yes"],
       ["reject", "no"],
-      ["approve", `always: ${request.byPerson === true ? "as far as the rule that asks allows it" : wordsOf(like)}`]
-    ] as const
+      ...(request.byPerson === true
+        ? [["approve", "always: as far as the rule that asks allows it", "chat"] as const]
+        : [
+            ["approve", `always in this chat: ${words}`, "chat"] as const,
+            ["approve", `always in this project: ${words}`, "project"] as const
+          ])
+    ]
     const choices = given.filter(([choice]) => request.allow.includes(choice))
     const chosen = choices[(yield* number(choices.map(([, words]) => words))) ?? -1]
     if (chosen === undefined) return Approval.reject(request, "Nobody answered.")
-    if (chosen[1] === "no") {
+    const [choice, , scope] = chosen
+    if (choice === "reject") {
       write("why not (a line, may be empty): ")
       const reason = (yield* readLine)?.trim()
       return Approval.reject(request, reason === "" ? undefined : reason)
     }
-    if (chosen[1] === "yes") return Approval.approve(request)
+    if (scope === undefined) return Approval.approve(request)
     if (request.byPerson === true) return Approval.approve(request, { always: true })
-    options.onRule(like)
+    options.onLearned(learn(request, like, scope))
     return Approval.approve(request)
   })
 

@@ -9,7 +9,6 @@ import { valueAt } from "../../../support/json/valueAt.ts"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
 import { didYouMean } from "../../../support/text/names.ts"
 import { cut } from "../../../support/text/text.ts"
-import { wordsOf } from "../approvals/rules.ts"
 import type { Item } from "../chat/menu.ts"
 import type { Choice, Mode, Problem } from "../chat/options.ts"
 import { choose, historyOf, problem, type Room, toProblem } from "../chat/room.ts"
@@ -20,6 +19,7 @@ import { themes } from "../render/themes.ts"
 import { about, count, duration, money } from "../render/words.ts"
 import * as Back from "./back.ts"
 import * as Files from "./files.ts"
+import { changePermissions } from "./permissions.ts"
 import * as Processes from "./processes.ts"
 import * as Threads from "./threads.ts"
 
@@ -267,21 +267,6 @@ const changeMode = Effect.fnUntraced(function* <E, R>({ desk, ui }: Room<E, R>, 
   ui.note("info", `── mode: ${mode}`)
 })
 
-const changePermissions = Effect.fnUntraced(function* <E, R>({ desk, ui }: Room<E, R>, argument: string) {
-  const dropped = /^\s*drop\s+(\d+)\s*$/.exec(argument)?.[1]
-  if (dropped !== undefined) {
-    const rule = desk.drop(Number(dropped) - 1)
-    if (rule === undefined) return yield* Effect.fail(problem(`There is no rule ${dropped}.`))
-    return ui.note("info", `no longer approved: ${wordsOf(rule)}`)
-  }
-  const rules = desk.rules()
-  ui.show(
-    rules.length === 0
-      ? "Nothing is approved for good in this chat."
-      : `${rules.map((rule, index) => `${index + 1}. ${wordsOf(rule)}`).join("\n")}\n\n\`/permissions drop 1\` takes one back.`
-  )
-})
-
 const tools = <E, R>({ at }: Room<E, R>): string =>
   list([...Agent.toolNames(at.setup.agent)].toSorted().map((tool) => `\`${tool}\``))
 
@@ -303,7 +288,7 @@ const status = <E, R>({ at, desk, options, ui }: Room<E, R>): string =>
   list([
     `agent **${at.setup.name}**, model **${at.setup.model}**`,
     `conversation \`${at.threadId}\`${options.folder === undefined ? "" : ` in \`${options.folder}\``}`,
-    `mode **${desk.mode()}**, ${desk.rules().length} rules`,
+    `mode **${desk.mode()}**, ${desk.permits.permissions.length} rules, ${desk.learned().length} approvals for good`,
     `context ${contextOf(ui.view()) ?? "not measured yet"}`
   ])
 
@@ -394,7 +379,7 @@ const builtins: ReadonlyArray<Builtin> = [
   {
     name: "permissions",
     argument: "[drop n]",
-    about: "what you approved for good in this chat",
+    about: "the rules for calls, and what you approved for good",
     run: changePermissions
   },
   { name: "status", about: "who talks, where, in which mode", run: shows(status) },

@@ -31,6 +31,7 @@ import type { WebReader } from "../../../web/WebReader.ts"
 import * as WebSearch from "../../../web/WebSearch.ts"
 import * as Git from "../../../workspace/Git.ts"
 import { approvalsOf } from "../approvals/defaults.ts"
+import { isPermitted, isReading, permitting, type Permits, readPermits } from "../approvals/permits.ts"
 import { type Search, searchOf } from "../commands/search.ts"
 import { agentOf, type Agents, findAgents } from "../config/agents.ts"
 import { itemsOf, type Project } from "../config/items.ts"
@@ -98,6 +99,8 @@ export interface App {
   readonly servers: FoundServers
   readonly instructions: Instructions
   readonly hooks: ReadonlyArray<ProgramHook>
+  /** The rules for calls. */
+  readonly permits: Permits
   /** Files that were left out, and why. */
   readonly problems: ReadonlyArray<string>
   readonly name: string
@@ -181,6 +184,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const tools = [FetchUrl.make({ robots: true }), WebSearch.make(), ...Git.make()]
   const all = [...FileTools.make({ execute: { background: true } }), ...tools]
   const policy = yield* compiled(policies, all, places, yield* Host.ownFolders(context))
+  const permits = yield* readPermits(context, all)
   const { budget, tokens } = settings
   // Whoever says --yolo wants no such question.
   const isGuarded = !isDemo && settings.approvals?.value !== "yolo"
@@ -206,12 +210,15 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
     skills,
     maxRounds: settings.maxTurns?.value,
     model: layerOf,
-    taint: isGuarded ? Outside.rules(all, servers) : undefined,
+    taint: isGuarded
+      ? { ...Outside.rules(all, servers), except: (call: Middleware.PreparedCall) => isReading(permits, call) }
+      : undefined,
     middleware: [
       ...(policy?.middleware ?? []),
       ...(hooks.length === 0
         ? []
         : [Hooks.make({ hooks, cwd: places.project, onDecision: noteAllowed(context.allowed ?? new Set()) })]),
+      permitting(permits),
       AskUser.make(),
       instructing(instructions, context, fs),
       environment({ folder: places.project, shell, model, folders: context.folders, mode: modeOf(context) }),
@@ -232,7 +239,9 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
     servers,
     instructions,
     hooks,
+    permits,
     problems: [
+      ...permits.problems,
       ...servers.problems,
       ...wrongPlugins,
       ...wrongHooks,
@@ -249,11 +258,11 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
           agents: own.agents,
           output,
           // The desk of a chat applies the mode, which may change during a run.
-          approvals: approvalsOf(
-            mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"),
-            all,
-            context.memory.notes
-          )
+          approvals: {
+            ...approvalsOf(mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"), all, context.memory.notes),
+            // Where nobody is asked during the run, rules decide here; else the desk does, which knows the mode.
+            except: (call) => isReading(permits, call) || (mode === "suspend" && isPermitted(permits, call))
+          }
         }).pipe(
           Effect.map((made) => {
             const held = policy === undefined ? made : Agent.provide(policy.apply(made), policy.files)

@@ -20,7 +20,7 @@ export const contextOf = Effect.fnUntraced(function* (flags: Shared, asks = true
   // Tools and commands print real paths, so the program names its folder by it, too.
   const places = placesOf(yield* orFail("usage", "--cwd: ")(fs.realPath(flags.cwd)))
   const project = yield* reviewProject(places, { trustsAll: flags.trust, tells: asks, asks: asks && !flags.demo })
-  const { agent, approvals, budget, maxTurns, model, thinking, tokens } = flags
+  const { agent, allow, approvals, budget, deny, maxTurns, model, thinking, tokens } = flags
   const settings = yield* readSettings({
     places,
     project,
@@ -32,7 +32,8 @@ export const contextOf = Effect.fnUntraced(function* (flags: Shared, asks = true
       model: Option.getOrUndefined(model),
       thinking: Option.getOrUndefined(thinking),
       tokens: Option.getOrUndefined(tokens),
-      plain: flags.plain ? true : undefined
+      plain: flags.plain ? true : undefined,
+      permissions: allow.length + deny.length === 0 ? undefined : { allow, deny }
     })
   })
   const named = settings.folders

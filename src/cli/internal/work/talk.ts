@@ -8,6 +8,7 @@ import * as Agent from "../../../core/Agent.ts"
 import { SessionStore } from "../../../core/SessionStore.ts"
 import * as Hooks from "../../../middleware/Hooks.ts"
 import { visible } from "../../../support/text/untrusted.ts"
+import { writeKept } from "../approvals/keptFile.ts"
 import { chat } from "../chat/open.ts"
 import { login } from "../commands/setupCommands.ts"
 import { itemsOf } from "../config/items.ts"
@@ -145,6 +146,10 @@ export const talk = Effect.fnUntraced(
       onMode: (now) => {
         mode = now
       },
+      permits: app.permits,
+      // A key is answered at once; the file follows.
+      onLearned: (learned) =>
+        void Effect.runForkWith(node)(Effect.ignore(writeKept(places, app.permits.where.cwd, learned))),
       plain: settings.plain?.value,
       theme: settings.theme?.value,
       onTheme: (theme) => keepSetting(places, () => ({ theme })).pipe(Effect.provideContext(node), orFail("failed")),

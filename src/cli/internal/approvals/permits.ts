@@ -1,0 +1,159 @@
+/** The rules of a folder, of all origins, and their rulings on calls. */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as CommandRule from "../../../backends/CommandRule.ts"
+import { isObject } from "../../../core/Json.ts"
+import * as Middleware from "../../../core/Middleware.ts"
+import type * as Ruling from "../../../core/Ruling.ts"
+import type { Places } from "../config/places.ts"
+import { decodePermissions, readRecord, type Setting, type Settings } from "../config/settings.ts"
+import { fail, type Failure } from "../failure.ts"
+import { readKept } from "./keptFile.ts"
+import { commandsFor, covers, type Learned } from "./learned.ts"
+import { type Call, isOpening, type Origin, parsePermission, type Permission, rule, type Tools } from "./permission.ts"
+import { type Place, placeOf } from "./place.ts"
+
+/** The settings of an organisation, in a folder that only administrators write. Only its rules count. */
+const organisation = "/etc/deepagents/config.json"
+
+const rulings = { allow: "allow", ask: "ask", deny: "refuse" } as const
+
+type Lists = NonNullable<Settings["permissions"]>["value"]
+
+interface Source extends Origin {
+  readonly lists: Lists
+}
+
+const isLists = (value: unknown): value is Lists => typeof value === "object" && value !== null
+
+/** The rules of all origins: a later one takes nothing away from an earlier one. */
+const sourcesOf = (setting: Setting | undefined): ReadonlyArray<Source> => {
+  if (setting === undefined) return []
+  const { from, value, where } = setting
+  const own = from === "user" || from === "project" || from === "flag" ? [{ from, where, lists: value }] : []
+  return [
+    ...sourcesOf(setting.before),
+    ...own.flatMap((one) => (isLists(one.lists) ? [{ ...one, lists: one.lists }] : []))
+  ]
+}
+
+/** The rules of a folder, with their rulings. */
+export interface Permits extends Place {
+  readonly permissions: ReadonlyArray<Permission>
+  /** The approvals for good of the project. */
+  readonly kept: ReadonlyArray<Learned>
+  /** Rules that are left out, and why. */
+  readonly problems: ReadonlyArray<string>
+  /** The ruling of rules and of approvals for good; `undefined` if the mode or a person decides. */
+  readonly rule: (call: Call, learned?: ReadonlyArray<CommandRule.Learned>) => Ruling.Ruling | undefined
+}
+
+/** Permits without a rule. */
+export const makePermits = (
+  folder: string,
+  tools: Tools,
+  permissions: ReadonlyArray<Permission> = [],
+  more: { readonly problems: ReadonlyArray<string>; readonly kept: ReadonlyArray<Learned> } = {
+    problems: [],
+    kept: []
+  },
+  added?: () => ReadonlyArray<string>
+): Permits => {
+  const reading = permissions.filter(({ commands, ruling }) => commands === undefined && ruling !== "allow")
+  const isHidden = (path: string): boolean =>
+    reading.some(({ fits }) =>
+      ["read_file", "edit_file"].some((name) => fits({ name, arguments: { file_path: path } }))
+    )
+  const where = placeOf(folder, isHidden, added)
+  const commandTools = new Set(
+    tools.flatMap(({ annotations, name }) => (annotations.runsCommands === true ? [name] : []))
+  )
+  return {
+    permissions,
+    where,
+    ...more,
+    rule: (call, learned = []) => rule(permissions, call, { tools, where }, learned),
+    isCommand: (tool) => commandTools.has(tool)
+  }
+}
+
+/** Reads the rules of all origins. A text that is no rule fails with its place. */
+export const readPermits = Effect.fnUntraced(function* (
+  {
+    folders,
+    places,
+    settings
+  }: {
+    readonly folders: { readonly list: () => ReadonlyArray<{ readonly path: string }> }
+    readonly places: Places
+    readonly settings: Settings
+  },
+  tools: Tools
+) {
+  const record = yield* readRecord(organisation)
+  const given = isObject(record["permissions"]) ? { permissions: record["permissions"] } : {}
+  const decoded = yield* decodePermissions(given, organisation)
+  const sources: ReadonlyArray<Source> = [
+    ...(decoded === undefined ? [] : [{ from: "organisation", where: organisation, lists: decoded } as const]),
+    ...sourcesOf(settings.permissions)
+  ]
+  const known = { tools, folder: places.project }
+  const found = yield* Effect.forEach(
+    sources.flatMap(({ from, lists, where }) =>
+      (["deny", "ask", "allow"] as const).flatMap((list) =>
+        (lists[list] ?? []).map((text) => ({ list, origin: { from, where }, text }))
+      )
+    ),
+    ({ list, origin, text }): Effect.Effect<Permission, Failure> => {
+      const parsed = parsePermission(text, rulings[list], origin, known)
+      const place = origin.from === "flag" ? `--${list}` : `${origin.where}: permissions.${list}`
+      return Result.isSuccess(parsed) ? Effect.succeed(parsed.success) : fail("usage", `${place}: ${parsed.failure}`)
+    }
+  )
+  const isLeft = (one: Permission): boolean => one.from === "project" && isOpening(one)
+  return makePermits(
+    places.project,
+    tools,
+    found.filter((one) => !isLeft(one)),
+    { problems: found.filter(isLeft).map(describeLeft), kept: yield* readKept(places, placeOf(places.project).cwd) },
+    () => folders.list().map(({ path }) => path)
+  )
+})
+
+const describeLeft = ({ text, where }: Permission): string =>
+  `${where}: the rule ${text} would let any program run, so it is left out; write it into your own settings if you mean it`
+
+/** Tells whether a call only reads, by its command. */
+export const isReading = (
+  permits: Permits,
+  { name, given }: Pick<Middleware.PreparedCall, "name" | "given">
+): boolean => {
+  if (!permits.isCommand(name)) return false
+  const ruling = permits.rule({ name, arguments: given() })
+  return ruling?._tag === "Allow" && ruling.by === "reads"
+}
+
+/** Tells whether a rule or an approval for good of the project lets a call run. */
+export const isPermitted = (
+  permits: Permits,
+  { given, name }: Pick<Middleware.PreparedCall, "name" | "given">
+): boolean => {
+  const request = { toolName: name, arguments: given(), path: [] }
+  const ruling = permits.rule({ name, arguments: request.arguments }, commandsFor(permits.kept, request))
+  return ruling?._tag === "Allow" || (ruling === undefined && covers(permits.kept, request))
+}
+
+/** Refuses and asks by the rules, for all calls of all agents. */
+export const permitting = (permits: Permits): Middleware.Asking =>
+  Middleware.make({
+    name: "PermissionRules",
+    inherit: true,
+    asks: true,
+    rulings: (_run, calls) =>
+      Effect.sync(() =>
+        calls.map((call) => {
+          const ruling = permits.rule({ name: call.name, arguments: call.given() })
+          return ruling?._tag === "Allow" ? undefined : ruling
+        })
+      )
+  })

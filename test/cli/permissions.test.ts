@@ -1,0 +1,254 @@
+/** Rules for calls: how people write them, and what the program makes of them. */
+import { execFileSync } from "node:child_process"
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect, Result } from "effect"
+import { FileTools } from "effect-deepagents/backends"
+import { FetchUrl } from "effect-deepagents/web"
+import { matchesPath } from "../../src/cli/internal/approvals/pathPattern.ts"
+import { isOpening, parsePermission, type Permission } from "../../src/cli/internal/approvals/permission.ts"
+import { makePermits } from "../../src/cli/internal/approvals/permits.ts"
+import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
+import { build } from "./built.ts"
+
+const tools = [...FileTools.make({ execute: true }), FetchUrl.make()]
+const folder = realpathSync(mkdtempSync(join(tmpdir(), "deepagents-permissions-")))
+const origin = { from: "user", where: "config.json" } as const
+
+const parse = (ruling: Permission["ruling"], text: string) => parsePermission(text, ruling, origin, { tools, folder })
+
+const rules = (...given: ReadonlyArray<readonly [Permission["ruling"], string]>) =>
+  makePermits(
+    folder,
+    tools,
+    given.map(([ruling, text]) => Result.getOrThrow(parse(ruling, text)))
+  )
+
+const ruled = (permits: ReturnType<typeof rules>, name: string, args: { readonly [name: string]: string }) =>
+  permits.rule({ name, arguments: args })?._tag
+
+describe("rules for calls", () => {
+  it("name tools as this program does and as Claude Code does", () => {
+    const permits = rules(
+      ["refuse", "Bash(git push:*)"],
+      ["allow", "execute(npm test:*)"],
+      ["ask", "Edit(src/**)"],
+      ["allow", "Edit(*.md)"],
+      ["refuse", "Read(.env)"],
+      ["allow", "WebFetch(domain:docs.example.com)"],
+      ["refuse", "WebFetch(domain:*.evil.example)"],
+      ["allow", "mcp__github__get_issue"],
+      ["refuse", "mcp__mail"]
+    )
+    const cases = [
+      ["execute", { command: "npm test" }, "Allow"],
+      ["execute", { command: "npm test && git push" }, "Refuse"],
+      ["write_file", { file_path: "src/a.ts" }, "Ask"],
+      ["edit_file", { file_path: "docs/a.md" }, "Allow"],
+      ["edit_file", { file_path: `${folder}/docs/a.ts` }, undefined],
+      ["move_file", { from: "a.md", to: "b.ts" }, undefined],
+      ["move_file", { from: "b.ts", to: "src/a.ts" }, "Ask"],
+      ["delete_file", { file_path: `${folder}/SRC/a` }, "Ask"],
+      ["read_file", { file_path: "deep/.env" }, "Refuse"],
+      ["read_file", { file_path: "a.md" }, undefined],
+      ["write_file", { file_path: "/elsewhere/a.md" }, undefined],
+      ["write_file", { file_path: "../a.md" }, undefined],
+      ["fetch_url", { url: "https://docs.example.com/x" }, "Allow"],
+      ["fetch_url", { url: "https://docs.example.com.evil.example/x" }, "Refuse"],
+      ["fetch_url", { url: "https://other.example" }, undefined],
+      ["github__get_issue", {}, "Allow"],
+      ["github__delete_repo", {}, undefined],
+      ["mail__send", {}, "Refuse"],
+      ["execute", { command: "cat .env" }, undefined],
+      ["execute", { command: "cat a.md" }, "Allow"]
+    ] as const
+    for (const [name, args, expected] of cases)
+      assert.deepEqual([name, args, ruled(permits, name, args)], [name, args, expected])
+    assert.equal(permits.rule({ name: "execute", arguments: { command: "git push" } })?.by, "user: Bash(git push:*)")
+  })
+
+  it("hide a file from commands that are free otherwise, also behind a link", () => {
+    writeFileSync(join(folder, "plans.txt"), "x")
+    symlinkSync("plans.txt", join(folder, "link.txt"))
+    const permits = rules(["refuse", "Read(plans.txt)"])
+    for (const command of ["cat plans.txt", "cat link.txt", "cat *.txt", "wc -l < plans.txt"]) {
+      assert.deepEqual([command, ruled(permits, "execute", { command })], [command, undefined])
+      assert.deepEqual([command, ruled(rules(), "execute", { command })], [command, "Allow"])
+    }
+  })
+
+  it("fit paths as patterns of .gitignore do", () => {
+    const place = { folder: "/home/u/p", home: "/home/u", folds: false }
+    for (const [pattern, path, fits] of [
+      ["src/**", "/home/u/p/src/a/b.ts", true],
+      ["src/**", "/home/u/p/lib/src/a.ts", false],
+      ["src", "/home/u/p/lib/src/a.ts", true],
+      ["*.md", "/home/u/p/docs/a.md", true],
+      ["/*.md", "/home/u/p/docs/a.md", false],
+      ["./a.md", "/home/u/p/a.md", true],
+      ["~/notes/*.md", "/home/u/notes/a.md", true],
+      ["//etc/**", "/etc/hosts", true],
+      ["*.md", "/home/u/q/a.md", false],
+      ["src/**", "/home/u/p/src/../a.ts", false],
+      ["a/**/b", "/home/u/p/a/b", true],
+      ["*", "/home/u/p/.env", true]
+    ] as const) {
+      assert.deepEqual([pattern, path, matchesPath(pattern, path, place)], [pattern, path, fits])
+    }
+    const before = performance.now()
+    matchesPath(`${"**/a*a*".repeat(300)}`, `/home/u/p/${"a".repeat(5_000)}/x`, place)
+    assert.isBelow(performance.now() - before, 2_000)
+  })
+
+  it("are refused by name where they can't be read", () => {
+    for (const [text, words] of [
+      ["Bsh(ls)", /no tool "Bsh"\. Did you mean "Bash"\?/],
+      ["Bash(npm test && ls)", /not one plain command/],
+      ["Bash(ls", /write Tool or Tool\(what\)/],
+      ["WebFetch(https://x.example)", /WebFetch\(domain:example\.com\)/],
+      ["mcp__a__b(x)", /nothing in parentheses/],
+      ["", /write Tool/]
+    ] as const) {
+      const parsed = parse("allow", text)
+      assert.isTrue(Result.isFailure(parsed), text)
+      if (Result.isFailure(parsed)) assert.match(parsed.failure, words)
+    }
+  })
+
+  it("open a door if they name no more than an interpreter or a runner", () => {
+    const opens = (text: string) => isOpening(Result.getOrThrow(parse("allow", text)))
+    for (const text of ["Bash", "Bash(*)", "Bash(node:*)", "Bash(npx *)", "Bash(env:*)", "Bash(python -c:*)"]) {
+      assert.isTrue(opens(text), text)
+    }
+    for (const text of ["Bash(npm test:*)", "Bash(npx vitest:*)", "Bash(node a.js)", "Edit", "Bash(ls:*)"]) {
+      assert.isFalse(opens(text), text)
+    }
+  })
+})
+
+let program: ReturnType<typeof build>
+
+beforeAll(() => {
+  program = build()
+})
+afterAll(() => program.remove())
+
+const running = (command: string) =>
+  stream(answer([{ call: "execute", id: `toolu_${command.length}`, input: { command } }]))
+
+const answered = (command: string): ReadonlyArray<Reply> => [running(command), say("So.")]
+
+/** A folder with a repository, and the program on it with a model that runs these commands. */
+const world = Effect.fnUntraced(function* (...replies: ReadonlyArray<Reply>) {
+  const { requests, url } = yield* serve(...replies)
+  const cwd = program.folder()
+  const git = (...args: ReadonlyArray<string>) => execFileSync("git", args, { cwd, stdio: "ignore" })
+  mkdirSync(join(cwd, "victim"))
+  writeFileSync(join(cwd, "victim/file"), "x")
+  git("init")
+  git("add", ".")
+  git("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-m", "echo planted")
+  const env = {
+    ANTHROPIC_BASE_URL: url,
+    ANTHROPIC_API_KEY: "sk-ant-test",
+    XDG_DATA_HOME: join(cwd, "..", "data"),
+    XDG_CONFIG_HOME: join(cwd, "..", "config")
+  }
+  const run = (args: ReadonlyArray<string>, stdin = "") => program.run(cwd, args, env, stdin)
+  return { cwd, env, requests, run, has: (name: string) => existsSync(join(cwd, name)) }
+})
+
+describe("the program", { timeout: 120_000 }, () => {
+  it.effect("asks about what a wrapper or an option makes of a command that only reads", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const planted = "git log --format=%B --output=.git/hooks/pre-commit -1"
+        const commands = [
+          "timeout 5 ls",
+          "timeout 5 rm -rf victim",
+          "git log -1",
+          planted,
+          "find . -name x",
+          "find victim -delete"
+        ]
+        const { has, run } = yield* world(...commands.flatMap(answered))
+        const no = "2\n\n"
+        const done = yield* run(
+          [],
+          ["a", "b", no, "c", "d", no, "e", "f", `${no}/quit`].join("\n").replaceAll("\n\n\n", "\n\n") + "\n"
+        )
+        assert.equal(done.code, 0, done.err)
+        assert.equal(done.out.match(/wants to call execute/g)?.length, 3, done.out)
+        for (const words of [
+          "Deletes: victim",
+          "Writes to: .git/hooks/pre-commit",
+          "Deletes: what is found in victim"
+        ]) {
+          assert.include(done.out, words)
+        }
+        assert.isTrue(has("victim/file"))
+        assert.isFalse(has(".git/hooks/pre-commit"))
+      })
+    )
+  )
+
+  it.effect("keeps an approval for the project, by the action of a command, for later chats and runs", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { has, run } = yield* world(
+          ...["mkdir -p made", "mkdir -p made/more", "mkdir -p ../outside"].flatMap(answered)
+        )
+        const first = yield* run([], "a\n4\n/quit\n")
+        assert.match(first.out, /4\. always in this project: `mkdir …` with files in the folder/)
+        assert.isTrue(has("made"), first.out)
+        const second = yield* run(["run", "b"])
+        assert.deepEqual([second.code, has("made/more")], [0, true], second.err)
+        const third = yield* run(["run", "c"])
+        assert.deepEqual([third.code, has("../outside")], [6, false], third.err)
+      })
+    )
+  )
+
+  it.effect("runs what a flag allows, and nothing that a rule refuses, with --yolo too", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { has, requests, run } = yield* world(
+          running("touch a"),
+          ...["touch a", "touch b", "ls"].flatMap(answered)
+        )
+        const waits = yield* run(["run", "a"])
+        assert.deepEqual([waits.code, has("a")], [6, false], waits.err)
+        const allowed = yield* run(["run", "--allow", "Bash(npm test:*)", "--allow", "Bash(touch:*)", "b"])
+        assert.deepEqual([allowed.code, has("a")], [0, true], allowed.err)
+        const denied = yield* run(["run", "--allow", "Bash(touch:*)", "--deny", "Bash(touch b)", "--yolo", "c"])
+        assert.deepEqual([denied.code, has("b")], [0, false], denied.err)
+        assert.include(JSON.stringify(requests.at(-1)?.body), "a rule refuses it (flag: Bash(touch b))")
+        const planned = yield* run(["run", "--approvals", "plan", "d"])
+        assert.deepEqual([planned.code, planned.err.includes("Nothing is changed")], [0, false])
+        assert.include(JSON.stringify(requests.at(-1)?.body), "victim")
+        const wrong = yield* run(["run", "--allow", "Bsh(ls)", "e"])
+        assert.equal(wrong.code, 2)
+        assert.match(wrong.err, /--allow: .*no tool .*Did you mean/)
+      })
+    )
+  )
+
+  it.effect("reads the rules of a project that is trusted, and leaves out one that would let anything run", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { cwd, has, run } = yield* world(running("touch a"), ...answered("touch a"), running("node -e 1"))
+        mkdirSync(join(cwd, ".deepagents"))
+        const permissions = { allow: ["Bash(touch:*)", "Bash(node:*)"] }
+        writeFileSync(join(cwd, ".deepagents/config.json"), JSON.stringify({ permissions }))
+        const before = yield* run(["run", "a"])
+        assert.deepEqual([before.code, has("a")], [6, false], before.err)
+        const trusted = yield* run(["run", "--trust", "b"])
+        assert.deepEqual([trusted.code, has("a")], [0, true], trusted.err)
+        assert.match(trusted.err, /Bash\(node:\*\) would let any program run, so it is left out/)
+        assert.equal((yield* run(["run", "c"])).code, 6)
+      })
+    )
+  )
+})
