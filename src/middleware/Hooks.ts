@@ -111,6 +111,22 @@ const withNotes = (
   })
 }
 
+const sessionOf = (run: Run): string => run.threadId ?? run.runId
+
+const toRuling = ({ decision, reason }: Verdict): Ruling.Ruling | undefined => {
+  if (decision === "deny") return Ruling.refuse(name, reason ?? "A hook refused this call.")
+  if (decision === "ask") return Ruling.ask(name, { reason })
+  return decision === "allow" ? Ruling.allow(name, { settles: true }) : undefined
+}
+
+/** Adds texts behind a message. */
+const addNotes = (run: Run, after: string, context: ReadonlyArray<string>) =>
+  run.state.update(notes, (before) => {
+    const mine = before.find((one) => one.after === after)
+    const text = mine === undefined ? notice(context) : `${mine.text}\n${notice(context)}`
+    return [...before.filter((one) => one !== mine), { after, text }]
+  })
+
 const refuseMake = makeMiddlewareCheck(name, shapes.hooksMake)
 
 /**
@@ -132,7 +148,6 @@ export const make = <R = never>(options: Options<R>): Middleware.Asking<never, R
     runs.set(run, known)
     return known
   }
-  const sessionOf = (run: Run): string => run.threadId ?? run.runId
 
   const fireIn = Effect.fnUntraced(function* (
     run: Run,
@@ -147,17 +162,9 @@ export const make = <R = never>(options: Options<R>): Middleware.Asking<never, R
       said.add(failure.message)
       yield* run.warn("hook-failed", failure.message)
     }
-    const { stop } = fired.verdict
-    if (stop !== undefined) knownOf(run).stop = stop
+    knownOf(run).stop = fired.verdict.stop ?? knownOf(run).stop
     return fired.verdict
   })
-
-  const add = (run: Run, after: string, context: ReadonlyArray<string>) =>
-    run.state.update(notes, (before) => {
-      const mine = before.find((one) => one.after === after)
-      const text = mine === undefined ? notice(context) : `${mine.text}\n${notice(context)}`
-      return [...before.filter((one) => one !== mine), { after, text }]
-    })
 
   /** Fires the hooks for a session that begins and for messages that the model has not read. */
   const readMessages = Effect.fnUntraced(function* (run: Run) {
@@ -171,14 +178,14 @@ export const make = <R = never>(options: Options<R>): Middleware.Asking<never, R
       started.add(sessionOf(run))
       const source = run.messages.some(({ role }) => role === "ai") ? "resume" : "startup"
       const { context = [] } = yield* fireIn(run, "SessionStart", [source], { source })
-      if (context.length > 0) yield* add(run, last.id, context)
+      if (context.length > 0) yield* addNotes(run, last.id, context)
     }
     // A conversation that was there before was read before.
     for (const message of before === "" ? [last] : fresh) {
       const prompt = Message.text(message)
       const { context = [], decision, reason } = yield* fireIn(run, "UserPromptSubmit", [], { prompt })
       if (decision === "deny") return Middleware.end("refused", Message.ai(reason ?? "A hook refused this message."))
-      if (context.length > 0) yield* add(run, message.id, context)
+      if (context.length > 0) yield* addNotes(run, message.id, context)
     }
     return undefined
   })
@@ -204,11 +211,9 @@ export const make = <R = never>(options: Options<R>): Middleware.Asking<never, R
   })
 
   const rulingOf = (run: Run, call: Middleware.PreparedCall): Effect.Effect<Ruling.Ruling | undefined, never, R> =>
-    Effect.map(judge(run, call), ({ decision, reason }) => {
-      onDecision?.(call.id, decision === "allow")
-      if (decision === "deny") return Ruling.refuse(name, reason ?? "A hook refused this call.")
-      if (decision === "ask") return Ruling.ask(name, { reason })
-      return decision === "allow" ? Ruling.allow(name, { settles: true }) : undefined
+    Effect.map(judge(run, call), (verdict) => {
+      onDecision?.(call.id, verdict.decision === "allow")
+      return toRuling(verdict)
     })
 
   const afterCall = Effect.fnUntraced(function* (
