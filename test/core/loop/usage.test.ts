@@ -27,7 +27,7 @@ const reporting = (usage: Usage.Usage, prices?: Usage.Prices) =>
 const agent = Agent.make({
   name: "a",
   prompt: "p",
-  middleware: [Budget.make({ tokens: 1000, cost: 1, onExhausted: "fail" })]
+  middleware: [Budget.make({ tokens: 1000, cost: 1, unpriced: "allow", onExhausted: "fail" })]
 })
 
 describe("usage that is no usage", () => {
