@@ -19,7 +19,7 @@ beforeAll(() => {
 afterAll(() => program.remove())
 
 const call = (name: string, input: unknown) => stream(answer([{ call: name, id: `toolu_${name}`, input }]))
-const writing = call("write_file", { file_path: "/a.txt", content: "x" })
+const writing = call("write_file", { file_path: "a.txt", content: "x" })
 
 /** Runs the program on a repository, against a model that makes these calls. Gives the exit code, and what was written. */
 const ended = Effect.fnUntraced(function* (
@@ -43,7 +43,7 @@ const edits = ["--approvals", "auto-edit"]
 describe("text from outside", { timeout: 120_000 }, () => {
   it.effect("the person's own files, and the state of the repository, lead to no question", () =>
     Effect.gen(function* () {
-      const own = [call("read_file", { file_path: "/readme.txt" }), call("git_status", {}), writing]
+      const own = [call("read_file", { file_path: "readme.txt" }), call("git_status", {}), writing]
       const done = yield* ended(own, ...edits)
       assert.deepEqual([done.code, done.isWritten], [0, true], done.err)
     })
