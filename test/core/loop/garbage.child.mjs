@@ -45,10 +45,11 @@ const options = { name: "bench", prompt: "You count.", tools: [tool], maxRounds:
 const agent = process.argv[2] === "deep" ? DeepAgent.make(options) : Agent.make(options)
 
 const once = () =>
-  Stream.runDrain(Agent.stream(agent, "go")).pipe(
-    Effect.provide(MemoryBackend.layer()),
-    Effect.provideService(ChatModel.ChatModel, model),
-    Effect.runPromise
+  Effect.runPromise(
+    Stream.runDrain(Agent.stream(agent, "go")).pipe(
+      Effect.provide(MemoryBackend.layer()),
+      Effect.provideService(ChatModel.ChatModel, model)
+    )
   )
 
 const young = () => globalThis.gc({ type: "minor" })
