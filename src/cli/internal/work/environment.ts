@@ -1,4 +1,4 @@
-/** Tells the model where it works: once at the beginning of a thread, and what changes later at its end. */
+/** Tells the model its working environment: once at the beginning of a thread, and each later change at its end. */
 import { readFile, stat } from "node:fs/promises"
 import { arch, platform } from "node:os"
 import { basename, dirname, join, resolve } from "node:path"
@@ -12,7 +12,7 @@ import { oneLine } from "../../../support/text/untrusted.ts"
 import type { Approvals } from "../config/settings.ts"
 import type { Folders } from "./host.ts"
 
-/** The `source` of the messages that tell where the agent works. */
+/** The `source` of messages about the environment. */
 const source = "environment"
 
 const Facts = Schema.Struct({
@@ -26,7 +26,7 @@ const Facts = Schema.Struct({
 })
 type Facts = typeof Facts.Type
 
-/** What a thread was told last. It is empty before the first message. */
+/** The facts that a thread was told last. Empty before the first message. */
 const told = AgentState.slot("environment", { schema: Schema.Array(Facts), initial: [] })
 
 /** What may be done in each mode. */
@@ -77,7 +77,7 @@ const dateOf = (millis: number): string => {
   return `${new Intl.DateTimeFormat("en-CA", { dateStyle: "short" }).format(millis)} (${timeZone})`
 }
 
-/** Where an agent works, as far as it stays the same. */
+/** The lasting part of an agent's environment. */
 interface Place {
   readonly folder: string
   readonly shell: string
@@ -111,7 +111,7 @@ const block = ({ branch, date, folder, mode, model, others, system }: Facts): st
     "</environment>"
   ].join("\n")
 
-/** The notice of what has changed; empty for nothing. */
+/** The notice of the changes. Empty if there are none. */
 const notice = (before: Facts, now: Facts): string => {
   const fresh = now.others.filter((one) => !before.others.includes(one))
   const changes = [
@@ -126,7 +126,7 @@ const notice = (before: Facts, now: Facts): string => {
 }
 
 /**
- * Tells an agent and its sub-agents where they work. Both texts are messages of the thread, so the system prompt stays
+ * Tells an agent and its sub-agents their environment. Both texts are messages of the thread, so the system prompt stays
  * the same in all folders, and the beginning of a conversation on all days.
  */
 export const environment = (place: Place): Middleware.Middleware =>
