@@ -88,7 +88,7 @@ const layers = (root: string, file: string) =>
     FileCheckpoints.layer({ folders: [root], file, locate: (path) => join(root, path) })
   )
 
-describe("turns of random edits", () => {
+describe("turns of random edits", { timeout: 180_000 }, () => {
   it.effect("undo is the state before, and redo the state after", () =>
     holds(
       {

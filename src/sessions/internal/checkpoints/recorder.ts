@@ -270,7 +270,8 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
     end: Effect.fnUntraced(function* (leaf) {
       yield* settle
       yield* next
-      for (const { isSeen, path } of changes.values()) if (!isSeen) yield* seePath(path, false)
+      // A scan does not know the files that a tool made after the last one, and a command removed.
+      for (const { isSeen, path } of changes.values()) if (!isSeen || turn.isScanned) yield* seePath(path, false)
       const same = [...changes.values()].filter(({ after, before }) => isSame(before ?? undefined, after ?? undefined))
       yield* rows.dropChanges(
         turn.number,
