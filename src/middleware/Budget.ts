@@ -115,13 +115,10 @@ const failing: Policy<BudgetExceeded> = {
   at: (run, reached) => Effect.fail(new BudgetExceeded({ agent: run.agent, ...reached }))
 }
 
-/** The options of {@link make} beside the mode. */
-interface Allowed extends Limits {
-  /** Lets a model without known prices run under a limit of `cost`, with a warning. Default: `"refuse"`. */
-  readonly unpriced?: "refuse" | "allow" | undefined
-}
-
-const build = <E>(limits: Allowed, policy: Policy<E>): Middleware.Middleware<E> => {
+const build = <E>(
+  limits: Limits & { readonly unpriced?: "refuse" | "allow" | undefined },
+  policy: Policy<E>
+): Middleware.Middleware<E> => {
   const time = limits.time === undefined ? undefined : Duration.toMillis(timeOf(limits.time))
   const { cost, rounds, tokens, toolCalls, unpriced = "refuse" } = limits
   const maxima: Ledger.Maxima = { tokens, cost, rounds, toolCalls, time }
@@ -295,9 +292,11 @@ const refuseMake = makeMiddlewareCheck(name, shapes.budgetMake)
  * Put it first in the stack: middleware after it does not start when the budget is used up.
  */
 export const make = <const Mode extends "finalAnswer" | "fail">(
-  options: Allowed & {
+  options: Limits & {
     /** The end at a limit: one more answer without tools (`finalAnswer`), or a failed run (`fail`). */
     readonly onExhausted: Mode
+    /** Lets a model without known prices run under a limit of `cost`, with a warning. Default: `"refuse"`. */
+    readonly unpriced?: "refuse" | "allow" | undefined
   }
 ): Middleware.Middleware<"fail" extends Mode ? BudgetExceeded : never> =>
   // The policy that can fail is used for "fail" only, as the type says.
