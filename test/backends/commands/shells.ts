@@ -30,7 +30,7 @@ export const commandsByBash = (lines: ReadonlyArray<string>): ReadonlyArray<Read
   const script = `
     cd ${join(folder, "void")}
     enable -n echo cd pwd test true false : [ type
-    command_not_found_handle() { printf '%s\\0' "$@" >&9; printf '\\1\\0' >&9; return $(( $# % 2 )); }
+    command_not_found_handle() { printf '%s\\0' "$@" $'\\1' >&9; return $(( $# % 2 )); }
     while IFS= read -r -d '' line <&8; do
       ( eval "$line" ) >/dev/null 2>&1 </dev/null 8<&-
       wait
