@@ -48,7 +48,7 @@ import { attempt } from "./internal/checkpoints/disk.ts"
 import type { Aim } from "./internal/checkpoints/entry.ts"
 import { makeRecorder, type Place } from "./internal/checkpoints/recorder.ts"
 import { closedFolders, type Failed, removeTemporaries, restorePaths } from "./internal/checkpoints/restore.ts"
-import { openRows, type Turn } from "./internal/checkpoints/rows.ts"
+import { type Act, openRows, type Turn } from "./internal/checkpoints/rows.ts"
 import { nothingKnown } from "./internal/checkpoints/scan.ts"
 import { isHalfWay, keepOverwritten, planSteps, type Step } from "./internal/checkpoints/steps.ts"
 import { type Locate, watch } from "./internal/checkpoints/watch.ts"
@@ -196,23 +196,29 @@ const make = (place: Place, options: Options): Service => {
   /** The restores of this process. */
   const performing = new Set<number>()
 
-  /** Restores files of an act, then the thread. */
-  const perform = Effect.fnUntraced(function* (
-    id: number,
-    threadId: string,
-    act: Parameters<typeof rows.addAct>[1]
-  ): Effect.fn.Return<ReadonlyArray<Failed>, Fault | SessionError, SessionStore> {
-    performing.add(id)
-    const failed = yield* restorePaths(act.aims, act.modes, limits.fileBytes, rows.blob)
-    if (failed.length > 0) {
-      yield* rows.endAct(id)
-      return failed
-    }
-    const store = yield* SessionStore
-    yield* Effect.tapError(store.rewind(threadId, act.leaf), () => rows.endAct(id))
-    yield* rows.transaction(Effect.andThen(rows.setStates(act.turns, act.state), rows.endAct(id)))
-    return []
-  })
+  /**
+   * Restores files of an act, then the thread. An act is left open by a crash alone: left open by an interruption or a
+   * failure, it would be done when the conversation has gone on.
+   */
+  const perform = Effect.fnUntraced(
+    function* (
+      id: number,
+      threadId: string,
+      act: Act
+    ): Effect.fn.Return<ReadonlyArray<Failed>, Fault | SessionError, SessionStore> {
+      performing.add(id)
+      const failed = yield* restorePaths(act.aims, act.modes, limits.fileBytes, rows.blob)
+      if (failed.length > 0) {
+        yield* rows.endAct(id)
+        return failed
+      }
+      const store = yield* SessionStore
+      yield* store.rewind(threadId, act.leaf)
+      yield* rows.transaction(Effect.andThen(rows.setStates(act.turns, act.state), rows.endAct(id)))
+      return []
+    },
+    (work, id) => Effect.uninterruptible(Effect.tapError(work, () => rows.endAct(id)))
+  )
 
   const restore = Effect.fnUntraced(function* ({
     leaf,
@@ -240,7 +246,9 @@ const make = (place: Place, options: Options): Service => {
       leaf,
       pid: process.pid
     }
-    const failed = yield* perform(yield* rows.addAct(threadId, act), threadId, act)
+    const failed = yield* Effect.uninterruptible(
+      Effect.flatMap(rows.addAct(threadId, act), (id) => perform(id, threadId, act))
+    )
     return failed.length > 0
       ? { _tag: "Failed", paths: failed }
       : { _tag: "Restored", paths: due.map(({ path }) => path) }
