@@ -1,30 +1,14 @@
 /** Random turns by tools, commands and the person: taken back exactly, and made again exactly. */
-import * as fs from "node:fs"
-import * as os from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { Backend, type Sandbox } from "effect-deepagents"
-import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
-import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
+import { Effect } from "effect"
+import type { Backend, Sandbox } from "effect-deepagents"
+import { SessionStore } from "effect-deepagents/sessions"
 import * as FileCheckpoints from "effect-deepagents/sessions/FileCheckpoints"
 import * as fc from "fast-check"
 import { scaled } from "../../scale.ts"
 import { type Edit, edit, git, make, shapeOf } from "./edits.ts"
-
-/** A folder inside of another one, with a neighbour to which its links lead. */
-const aFolder = Effect.map(
-  Effect.acquireRelease(
-    Effect.sync(() => fs.realpathSync(fs.mkdtempSync(join(os.tmpdir(), "checkpoints-")))),
-    (outer) => Effect.sync(() => fs.rmSync(outer, { recursive: true, force: true }))
-  ),
-  (outer) => {
-    const folder = join(outer, "folder")
-    fs.mkdirSync(folder)
-    fs.mkdirSync(join(outer, "outside"))
-    return folder
-  }
-)
+import { aFolder, layers, sandboxIn } from "./places.ts"
 
 /** Runs a property for random values. */
 const holds = <T extends Record<string, fc.Arbitrary<unknown>>>(
@@ -58,17 +42,6 @@ const work: fc.Arbitrary<Work> = fc.oneof(
   })
 )
 
-/** A sandbox whose commands are edits as JSON. */
-const sandboxIn = (root: string) =>
-  Effect.map(Backend.Backend, (backend): Sandbox.Service => {
-    const execute = (command: string) =>
-      Effect.sync(() => {
-        make(root, JSON.parse(command))
-        return { output: "", exitCode: 0, truncated: false }
-      })
-    return { ...backend, id: "edits", execute, executeStream: () => assert.fail("no stream"), reaches: () => true }
-  })
-
 const byTool = (backend: Backend.Service, one: Edit): Effect.Effect<unknown, unknown> => {
   if (one._tag === "commit") return Effect.void
   const path = `/${one.path}`
@@ -80,13 +53,6 @@ const byTool = (backend: Backend.Service, one: Edit): Effect.Effect<unknown, unk
 
 const run = (sandbox: Sandbox.Service, one: Work): Effect.Effect<unknown> =>
   Effect.ignore(one._tag === "tool" ? byTool(sandbox, one.edit) : sandbox.execute(JSON.stringify(one.edits)))
-
-const layers = (root: string, file: string) =>
-  Layer.mergeAll(
-    FilesystemBackend.layer({ root }),
-    MemorySessions.layer,
-    FileCheckpoints.layer({ folders: [root], file, locate: (path) => join(root, path) })
-  )
 
 describe("turns of random edits", { timeout: 180_000 }, () => {
   it.effect("undo is the state before, and redo the state after", () =>

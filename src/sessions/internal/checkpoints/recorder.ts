@@ -1,5 +1,6 @@
 /** Records the changes of a turn: tools name their paths, and scans find the changes of commands. */
 import * as fs from "node:fs"
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -51,11 +52,15 @@ const copyObjects = Effect.fnUntraced(function* (
     [before, after].flatMap((state) => (isDue(state) ? (state.oid ?? []) : []))
   )
   const hashes = new Map<string, string>()
-  for (let at = 0; at < due.length; at += objects) {
-    const found = yield* readObjects(place.roots[0] ?? "/", due.slice(at, at + objects))
-    const blobs = [...found].map(([oid, data]) => ({ oid, hash: hashOf(data), data }))
-    yield* keepIn(place)(blobs)
-    for (const { hash, oid } of blobs) hashes.set(oid, hash)
+  // Folders may have repositories of their own.
+  for (const root of place.roots) {
+    const missing = due.filter((oid) => !hashes.has(oid))
+    for (const oids of Arr.chunksOf(missing, objects)) {
+      const found = yield* readObjects(root, oids)
+      const blobs = [...found].map(([oid, data]) => ({ oid, hash: hashOf(data), data }))
+      yield* keepIn(place)(blobs)
+      for (const { hash, oid } of blobs) hashes.set(oid, hash)
+    }
   }
   const fill = (state: State): State => {
     const hash = isDue(state) && state.oid !== undefined ? hashes.get(state.oid) : undefined
@@ -64,10 +69,21 @@ const copyObjects = Effect.fnUntraced(function* (
   return differences.map(({ after, before, path }) => ({ path, before: fill(before), after: fill(after) }))
 })
 
-/** Scans the folders. Returns the changes, or `undefined` if there are too many paths. */
-const scanPlace = (place: Place): Effect.Effect<ReadonlyArray<Difference> | undefined, Fault> =>
+/** The last scan of a turn. A turn of another thread may have scanned the same folders since. */
+interface Base {
+  entries: Known["entries"] | undefined
+}
+
+/** Scans the folders. Returns the changes since the base, or `undefined` if there are too many paths. */
+const scanPlace = (place: Place, base: Base): Effect.Effect<ReadonlyArray<Difference> | undefined, Fault> =>
   place.lock.withPermits(1)(
-    Effect.andThen(loadKnown(place), scan(place.roots, place.known, place.limits, keepIn(place)))
+    Effect.gen(function* () {
+      yield* loadKnown(place)
+      place.known.entries = base.entries ?? place.known.entries
+      const differences = yield* scan(place.roots, place.known, place.limits, keepIn(place))
+      base.entries = place.known.entries
+      return differences
+    })
   )
 
 /** Stores the result of the last scan. */
@@ -126,7 +142,9 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
   let running: Fiber.Fiber<void, Fault> | undefined
   /** Commands have run since the last scan. */
   let isDue = false
-  let isReady = false
+  const base: Base = { entries: undefined }
+  /** Paths that tools changed since the last scan. */
+  const byTools = new Set<string>()
   const lock = yield* Semaphore.make(1)
 
   const putChanges = (some: ReadonlyArray<Change>): Effect.Effect<void, Fault> =>
@@ -176,13 +194,14 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
 
   const seePath = Effect.fnUntraced(function* (path: string, isUnsure: boolean): Effect.fn.Return<void, Fault> {
     const after = (yield* keep(path)) ?? null
-    const known = changes.get(path) ?? { path, before: null, isUnsure: false }
-    const isOther = isUnsure && !isSame(known.before ?? undefined, after ?? undefined)
+    const known = changes.get(path) ?? { path, before: null, after: null, isUnsure: false }
+    const isOther = isUnsure && !isSame(known.after ?? undefined, after ?? undefined)
     yield* putChanges([{ ...known, after, isSeen: true, isUnsure: known.isUnsure || isOther }])
   })
 
   const see = Effect.fnUntraced(function* (paths: ReadonlyArray<string>, deep: boolean) {
     for (const path of new Set([...paths, ...(deep ? paths.flatMap((path) => below(path, limits.paths)) : [])])) {
+      byTools.add(path)
       yield* seePath(path, false)
     }
   })
@@ -211,21 +230,25 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
   ]
 
   /** The scan before the first command. It finds what others changed, which is not the turn's. */
-  const first = lock.withPermits(1)(
-    Effect.gen(function* () {
-      if (isReady) return
-      const differences = yield* scanPlace(place)
-      if (differences !== undefined) yield* putKnown(place, differences)
-      isReady = true
-    })
-  )
+  const scanFirst = Effect.gen(function* () {
+    if (base.entries !== undefined) return
+    const differences = yield* scanPlace(place, base)
+    if (differences !== undefined) yield* putKnown(place, differences)
+  })
+  const first = lock.withPermits(1)(scanFirst)
 
   const next = lock.withPermits(1)(
     Effect.gen(function* () {
       if (!isDue) return
       isDue = false
-      const differences = yield* scanPlace(place)
+      // Without a scan before the command, all files would look new.
+      if (base.entries === undefined) return yield* scanFirst
+      const paths = [...byTools]
+      byTools.clear()
+      const differences = yield* scanPlace(place, base)
       if (differences !== undefined) yield* note(differences, false)
+      // The scan before does not know what tools did since: a command may have removed it, or changed it back.
+      for (const path of paths) yield* seePath(path, false)
     })
   )
 
@@ -238,47 +261,43 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
   const settle: Effect.Effect<void, Fault> = Effect.suspend(() => {
     const fiber = running
     if (fiber === undefined) return Effect.void
-    return Effect.ensuring(
-      Fiber.join(fiber),
-      Effect.sync(() => {
-        if (running === fiber) running = undefined
-      })
-    )
+    return Effect.flatMap(Fiber.await(fiber), (exit) => {
+      if (running === fiber) running = undefined
+      return exit
+    })
   })
 
   return {
     turn: () => turn,
     touch,
     see,
-    prepare: Effect.suspend(() => (isReady || running !== undefined ? Effect.void : start(first))),
+    prepare: Effect.suspend(() => (base.entries !== undefined || running !== undefined ? Effect.void : start(first))),
     beforeCommand: Effect.gen(function* () {
       yield* settle
       yield* first
-      if (!turn.isScanned) yield* setTurn({ isScanned: true, notes: leftOut() })
+      if (!turn.isScanned) yield* setTurn({ isScanned: !place.known.isTooLarge, notes: leftOut() })
     }),
     afterCommand: Effect.suspend(() => {
       isDue = true
       return start(next)
     }),
     recover: Effect.gen(function* () {
-      for (const { isSeen, path } of changes.values()) if (!isSeen) yield* seePath(path, true)
+      for (const { isSeen, path } of changes.values()) if (!isSeen || turn.isScanned) yield* seePath(path, true)
       if (!turn.isScanned) return
-      const differences = yield* scanPlace(place)
+      const differences = yield* scanPlace(place, base)
       if (differences !== undefined) yield* note(differences, true)
-      isReady = true
     }),
     end: Effect.fnUntraced(function* (leaf) {
       yield* settle
       yield* next
-      // A scan does not know the files that a tool made after the last one, and a command removed.
-      for (const { isSeen, path } of changes.values()) if (!isSeen || turn.isScanned) yield* seePath(path, false)
+      for (const { isSeen, path } of changes.values()) if (!isSeen) yield* seePath(path, false)
       const same = [...changes.values()].filter(({ after, before }) => isSame(before ?? undefined, after ?? undefined))
       yield* rows.dropChanges(
         turn.number,
         same.map(({ path }) => path)
       )
       for (const { path } of same) changes.delete(path)
-      yield* setTurn({ leafAfter: leaf, state: "done", notes: turn.isScanned ? leftOut() : [] })
+      yield* setTurn({ leafAfter: leaf, state: "done", notes: turn.isScanned ? leftOut() : turn.notes })
       return [...changes.keys()].toSorted()
     })
   } satisfies Recorder
