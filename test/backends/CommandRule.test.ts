@@ -73,6 +73,13 @@ describe("what only reads", () => {
   })
 })
 
+it("does not take git for reading where its repository names programs", () => {
+  const place = { ...where, namesPrograms: () => true }
+  for (const line of ["git status", "git diff", "ls && git show"]) assert.isFalse(CommandRule.isReading(line, place), line)
+  assert.isTrue(CommandRule.isReading("ls", place))
+  assert.isTrue(CommandRule.isReading("git status", { ...place, namesPrograms: () => false }))
+})
+
 describe("what always covers", () => {
   const again = (before: string, now: string) => CommandRule.decide(now, where, [], [CommandRule.learn(before, where)])
 

@@ -79,6 +79,53 @@ describe("rules for calls", () => {
     }
   })
 
+  it("ask about git that only reads, where a repository or its submodule names a program for it", () => {
+    const at = mkdtempSync(join(folder, "repository-"))
+    const inner = join(at, "inner")
+    const git = (cwd: string, ...args: ReadonlyArray<string>) =>
+      execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.c", ...args], { cwd, stdio: "pipe" })
+    for (const one of [at, inner]) {
+      mkdirSync(one, { recursive: true })
+      git(one, "init", "-q")
+      git(one, "commit", "-q", "--allow-empty", "-m", "one")
+    }
+    git(at, "add", "inner")
+    const isFree = (command = "git status", cwd = at) =>
+      ruled(makePermits(cwd, tools), "execute", { command }) === "Allow"
+    assert.isTrue(isFree())
+    assert.isTrue(isFree("git log | head", join(at, "inner")))
+    git(at, "config", "core.fsmonitor", "true")
+    git(at, "config", "core.hooksPath", ".husky")
+    assert.isTrue(isFree())
+    for (const [key, value] of [
+      ["core.fsmonitor", "./x"],
+      ["core.worktree", "/"],
+      ["diff.external", "./x"],
+      ["diff.a.b.textconv", "./x"],
+      ["filter.x.clean", "./x"],
+      ["gpg.program", "./x"],
+      ["remote.o.promisor", "true"]
+    ] as const) {
+      for (const one of key === "core.worktree" ? [at] : [at, inner]) {
+        git(one, "config", key, value)
+        assert.deepEqual([key, one, isFree()], [key, one, false])
+        assert.isTrue(isFree("ls && pwd"))
+        execFileSync("git", ["config", "-f", join(one, ".git/config"), "--unset", key])
+      }
+    }
+    assert.isTrue(isFree())
+    writeFileSync(join(at, "more"), "[core]\n\tfsmonitor = ./x\n")
+    git(at, "config", "include.path", "../more")
+    assert.isFalse(isFree())
+    git(at, "config", "--unset", "include.path")
+    mkdirSync(join(at, ".husky"))
+    writeFileSync(join(at, ".husky/post-index-change"), "#!/bin/sh\n", { mode: 0o755 })
+    assert.isFalse(isFree())
+    // A folder that is a repository itself, without the name `.git`.
+    assert.isFalse(isFree("git log", join(inner, ".git")))
+    assert.isTrue(isFree("git log", tmpdir()))
+  })
+
   it("fit paths as patterns of .gitignore do", () => {
     const place = { folder: "/home/u/p", home: "/home/u", folds: false }
     for (const [pattern, path, fits] of [

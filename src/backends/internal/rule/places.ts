@@ -9,21 +9,39 @@ import type { Word } from "./strict.ts"
  * - `folders`: the folders that may be read without a question
  * - `look`: gives the real paths that a path leads to, in which `*`, `?` and `[…]` are wildcards; `[]` for no file,
  *   `undefined` if it can't tell. It follows links, which the text of a path does not show
+ * - `namesPrograms`: tells whether the git repository of `cwd` has settings or hooks by which `git status` and the like
+ *   run programs. Then git does not only read
  */
 export interface Where {
   readonly cwd: string
   readonly folders: ReadonlyArray<string>
   readonly look?: ((path: string) => ReadonlyArray<string> | undefined) | undefined
+  readonly namesPrograms?: (() => boolean) | undefined
 }
 
-const secret =
-  /(?:^|[/:])(?:\.env(?:\.(?!example|sample|template|dist)[^/]*)?|\.envrc|\.ssh|\.aws|\.gnupg|\.azure|\.netrc|_netrc|\.npmrc|\.yarnrc\.yml|\.pypirc|\.pgpass|\.my\.cnf|\.kube|\.docker|\.git-credentials|\.htpasswd|id_(?:rsa|ed25519|ecdsa|dsa)[^/]*|[^/]*\.(?:pem|key|p12|pfx|jks|keystore|kdbx)|credentials(?:\.(?:json|ya?ml|toml|ini|csv|xml|db))?|secrets?\.(?:json|ya?ml|toml)|shadow)(?:\/|$)/i
+/** Names of files and folders that hold keys or passwords. */
+const secretNames = [
+  String.raw`\.env(?:rc)?(?:[._~-](?!(?:example|sample|template|dist)(?:\/|$))[^/]*)?`,
+  // Variables of programs are often searched for.
+  String.raw`(?!(?:process|deno|bun)\.)[\w-]+\.env`,
+  String.raw`\.(?:ssh|aws|gnupg|azure|netrc|npmrc|yarnrc\.yml|pypirc|pgpass|my\.cnf|kube|docker|dockercfg|git-credentials|htpasswd|secrets?|dev\.vars|vault-token|s3cfg|boto)`,
+  "_netrc",
+  "id_(?:rsa|ed25519|ecdsa|dsa)[^/]*",
+  String.raw`[^/]*\.(?:pem|key|p8|p12|pfx|ppk|jks|keystore|kdbx|tfvars|tfstate)`,
+  String.raw`(?:[\w.-]*[._-])?credentials(?:\.(?:json|ya?ml|toml|ini|csv|xml|db))?`,
+  String.raw`(?:[\w.-]*[._-])?secrets?\.(?:json|ya?ml|toml)`,
+  String.raw`[\w.-]*service[._-]?account[\w.-]*\.json`,
+  "shadow"
+]
+
+const secret = new RegExp(`(?:^|[/:])(?:${secretNames.join("|")})(?:/|$)`, "i")
 
 /** Tells whether a path names a file that holds keys or passwords, also the settings of a git repository. */
 const isSecret = (path: string): boolean => {
   if (secret.test(path)) return true
   const names = path.split("/")
-  return names.some((name, at) => isGitName(name) && /^config/i.test(names[at + 1] ?? ""))
+  const git = names.findIndex(isGitName)
+  return git !== -1 && names.slice(git + 1).some((name) => /^(?:config|FETCH_HEAD$)/i.test(name))
 }
 
 const devices = /^\/dev\/(?:null|stdin|stdout|stderr)$/

@@ -54,7 +54,9 @@ const git = {
     "exclude-per-directory",
     "show-signature",
     "file",
-    "ext-grep"
+    "ext-grep",
+    "alternate-refs",
+    "help"
   ],
   short: "OX"
 }
@@ -73,9 +75,11 @@ const isOut = (words: ReadonlyArray<string>): boolean => words.some((word) => wo
 export const readings: ReadonlyMap<string, Reading> = new Map<string, Reading>([
   ...each("cat head wc nl tac rev cut paste fold fmt comm cmp cksum md5sum sha1sum sha256sum sha512sum", any("paths")),
   ...each(
-    "stat realpath readlink basename dirname od hexdump strings column expand unexpand join ls dir vdir du df zcat",
+    "stat realpath readlink basename dirname od hexdump column expand unexpand join ls dir vdir du df zcat",
     any("paths")
   ),
+  // `@file` has further options and names of files.
+  ["strings", any("paths", { check: ({ operands }) => !operands.some((one) => one.startsWith("@")) })],
   ["diff", any("paths", { not: { long: ["paginate", "recursive"], short: "lr" } })],
   ["file", any("paths", { not: { long: ["compile", "magic-file", "uncompress", "files-from"], short: "CmzZf" } })],
   [
@@ -127,7 +131,7 @@ export const readings: ReadonlyMap<string, Reading> = new Map<string, Reading>([
   [
     "fd",
     any("pattern", {
-      not: { long: ["exec", "exec-batch", "list-details", "follow", "ignore-file", "base-directory"], short: "xXlLC" }
+      not: { long: ["exec", "exec-batch", "list-details", "follow", "ignore-file", "base-directory", "search-path"], short: "xXlLC" }
     })
   ],
   [

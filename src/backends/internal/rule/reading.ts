@@ -55,7 +55,7 @@ const pathsOf = ({ operands: kind }: Reading, operands: ReadonlyArray<Word>, opt
   if (kind === "paths") return operands
   // A pattern may come by an option, so that the first operand is a file.
   if (kind === "pattern")
-    return options.some(({ text }) => /^(?:-\w*e|--r|--files)/.test(text)) ? operands : operands.slice(1)
+    return options.some(({ text }) => /^(?:-[^-]*e|--r|--files)/.test(text)) ? operands : operands.slice(1)
   return operands.filter(({ isPlain }) => !isPlain)
 }
 
@@ -85,7 +85,8 @@ const readsOnly = (
   if (most !== undefined && first !== -1 && words.length - length - first > most) return false
   const texts = { options: options.map(({ text }) => text), operands: operands.map(({ text }) => text) }
   if (check?.(texts) === false) return false
-  return [...options, ...pathsOf(reading, operands, options)].every((word) => staysInside(word, where, cwds))
+  if (![...options, ...pathsOf(reading, operands, options)].every((word) => staysInside(word, where, cwds))) return false
+  return words[0]?.text !== "git" || where.namesPrograms?.() !== true
 }
 
 /** The folders in which the next command may run. */

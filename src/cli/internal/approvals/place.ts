@@ -4,6 +4,7 @@ import { homedir } from "node:os"
 import { join, resolve } from "node:path"
 import * as Result from "effect/Result"
 import type * as CommandRule from "../../../backends/CommandRule.ts"
+import { namesPrograms } from "./gitPrograms.ts"
 
 /** The place of commands, and the tools that run them. */
 export interface Place {
@@ -36,6 +37,7 @@ export const placeOf = (
     get folders() {
       return [cwd, ...added().flatMap(realOf)]
     },
+    namesPrograms: () => namesPrograms(cwd),
     look: (path) => {
       const isPlain = !/(?<!\\)[*?[]/.test(path)
       const found = isPlain
