@@ -75,7 +75,8 @@ describe("what only reads", () => {
 
 it("does not take git for reading where its repository names programs", () => {
   const place = { ...where, namesPrograms: () => true }
-  for (const line of ["git status", "git diff", "ls && git show"]) assert.isFalse(CommandRule.isReading(line, place), line)
+  for (const line of ["git status", "git diff", "ls && git show"])
+    assert.isFalse(CommandRule.isReading(line, place), line)
   assert.isTrue(CommandRule.isReading("ls", place))
   assert.isTrue(CommandRule.isReading("git status", { ...place, namesPrograms: () => false }))
 })

@@ -131,7 +131,10 @@ export const readings: ReadonlyMap<string, Reading> = new Map<string, Reading>([
   [
     "fd",
     any("pattern", {
-      not: { long: ["exec", "exec-batch", "list-details", "follow", "ignore-file", "base-directory", "search-path"], short: "xXlLC" }
+      not: {
+        long: ["exec", "exec-batch", "list-details", "follow", "ignore-file", "base-directory", "search-path"],
+        short: "xXlLC"
+      }
     })
   ],
   [

@@ -85,8 +85,7 @@ const readsOnly = (
   if (most !== undefined && first !== -1 && words.length - length - first > most) return false
   const texts = { options: options.map(({ text }) => text), operands: operands.map(({ text }) => text) }
   if (check?.(texts) === false) return false
-  if (![...options, ...pathsOf(reading, operands, options)].every((word) => staysInside(word, where, cwds))) return false
-  return words[0]?.text !== "git" || where.namesPrograms?.() !== true
+  return [...options, ...pathsOf(reading, operands, options)].every((word) => staysInside(word, where, cwds))
 }
 
 /** The folders in which the next command may run. */
@@ -127,7 +126,8 @@ export const isReadingCommand = (command: Command, where: Where, { cwds, hasMove
     command.assigns.every(([name]) => harmless.has(name)) &&
     command.writes.every(({ text }) => text === "/dev/null") &&
     command.reads.every(({ text }) => cwds.every((cwd) => isInside(text, true, where, cwd))) &&
-    readsOnly(words, where, cwds, hasMoved)
+    readsOnly(words, where, cwds, hasMoved) &&
+    (words[0]?.text !== "git" || where.namesPrograms?.() !== true)
   )
 }
 
