@@ -11,7 +11,9 @@ type Step = string | number
 const step = /\.([^.[\]'"]+)|\[(\d{1,5})\]|\['([^']*)'\]|\["([^"]*)"\]/y
 
 const mostSteps = 64
-const mostItems = 10_000
+
+/** The most places of a list that a part may skip. Skipped places become nulls, so a short path can't make a large list. */
+const mostSkipped = 16
 
 /** Reads a path. `undefined` for one of another form, or too long. */
 const stepsOf = (path: string): ReadonlyArray<Step> | undefined => {
@@ -19,12 +21,12 @@ const stepsOf = (path: string): ReadonlyArray<Step> | undefined => {
   const steps: Array<Step> = []
   step.lastIndex = 1
   while (step.lastIndex < path.length) {
-    const found = step.exec(path)
-    if (found === null || steps.length === mostSteps) return undefined
-    const [, name, index, single, double] = found
+    const match = step.exec(path)
+    if (match === null || steps.length === mostSteps) return undefined
+    const [, name, index, single, double] = match
     steps.push(index === undefined ? (name ?? single ?? double ?? "") : Number(index))
   }
-  return steps.length === 0 || steps.some((one) => typeof one === "number" && one >= mostItems) ? undefined : steps
+  return steps.length === 0 ? undefined : steps
 }
 
 /** A value while it grows. Objects are maps: a name such as `__proto__` is only a name. */
@@ -62,7 +64,7 @@ const putValue = (root: Draft, steps: ReadonlyArray<Step>, value: Exclude<Json, 
           : value
         : (before ?? (typeof next === "number" ? [] : new Map<string, Draft>()))
     if (place instanceof Map && typeof step === "string") place.set(step, after)
-    else if (Array.isArray(place) && typeof step === "number") place[step] = after
+    else if (Array.isArray(place) && typeof step === "number" && step <= place.length + mostSkipped) place[step] = after
     else return false
     place = after
   }
