@@ -42,7 +42,7 @@ type Step =
 interface Memory {
   /** Rounds since the last input. */
   round: number
-  /** Messages of middleware before a round. */
+  /** Messages of middleware before rounds, since the last input. */
   messages: number
   /** The number of wrong answers that were sent back, and of rounds in a row that repeated the last. */
   repairs: number
@@ -223,6 +223,7 @@ const more = Effect.fnUntraced(function* (live: Live, memory: Memory, end: Step)
   const follows = steered || (yield* admit(live, "followUp"))
   if (!follows) return end
   memory.round = 0
+  memory.messages = 0
   memory.repairs = 0
   memory.last = nothing
   return next

@@ -660,6 +660,26 @@ describe("steering", () => {
     ).pipe(Effect.provide(TestChatModel.script([stepCall(1), "one", stepCall(1), "two"])))
   )
 
+  it.effect("after a new input, messages of middleware cost no round as before", () =>
+    Effect.gen(function* () {
+      let last = 0
+      const notice = Middleware.make({
+        name: "notice",
+        beforeModel: ({ messages }) =>
+          Effect.sync(() => {
+            const inputs = messages.filter((message) => Message.text(message).startsWith("go")).length
+            if (inputs === last) return undefined
+            last = inputs
+            return Middleware.continueWith(Message.human("a notice"))
+          })
+      })
+      const agent = Agent.make({ name: "a", prompt: "", middleware: [notice], maxRounds: 1 })
+      const handle = yield* Agent.start(agent, "go")
+      yield* handle.followUp("go on")
+      assert.strictEqual((yield* handle.await).stopReason, "completed")
+    }).pipe(Effect.scoped, Effect.provide(TestChatModel.script(["one", "two"])))
+  )
+
   it.effect("an answer that a tool gives is followed as one of the model's", () =>
     Effect.scoped(
       Effect.gen(function* () {
