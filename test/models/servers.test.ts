@@ -3,6 +3,7 @@ import { ConfigProvider, Context, Effect, Layer, Redacted, Schema } from "effect
 import { Agent, ChatModel, Content, type Json, Message, Tool, Usage } from "effect-deepagents"
 import { ChatModels } from "effect-deepagents/models"
 import * as OllamaChatModel from "effect-deepagents/models/OllamaChatModel"
+import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
 import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
@@ -536,7 +537,15 @@ describe("addresses", () => {
         yield* ask(withEnv({ VLLM_API_KEY: "sk-local" }), hello)
         assert.strictEqual(server.seen[0]?.headers.authorization, "Bearer sk-local")
         const { error } = yield* ask(withEnv({}), hello)
-        assert.include(error?.message, "no key was sent; set VLLM_API_KEY or give apiKey")
+        assert.include(error?.message, 'no key was sent; give apiKey, or set VLLM_API_KEY for "vllm:…"')
+        // No layer of its own reads a variable for another server.
+        for (const layer of [
+          OpenAiCompatibleChatModel.layer({ model: "m", baseURL: server.url }),
+          OpenAiChatModel.layer({ model: "m", baseURL: server.url })
+        ]) {
+          server.reply(Server.plain(401, { error: "unauthorized" }))
+          assert.match((yield* ask(layer, hello)).error?.message ?? "", /no key was sent; give apiKey\)/)
+        }
       })
     )
   )

@@ -7,7 +7,7 @@ import type * as OpenAiSdk from "openai"
 import { fromAsyncIterable } from "../../../core/ChatModel.ts"
 import { isModelError, ModelError } from "../../../core/ModelError.ts"
 import { revealed, secretsIn } from "../../../support/store/redacted.ts"
-import { variableOf } from "../servers/servers.ts"
+import { servers, variableOf } from "../servers/servers.ts"
 import { badResponse, connectionError, type Origin, providerError, stumbled, toldBy } from "../wire/errors.ts"
 import { guardedFetch, timeoutOf } from "../wire/guardedFetch.ts"
 import { keyFrom } from "../wire/keys.ts"
@@ -83,9 +83,16 @@ const variables = { openai: "OPENAI_API_KEY", "azure-openai": "AZURE_OPENAI_API_
 const noResponses =
   'OpenAiChatModel and "openai:" speak the Responses API. If this server speaks Chat Completions, use OpenAiCompatibleChatModel, or a spec such as "vllm:…" with VLLM_BASE_URL'
 
+/** Says how to give a key to a server. Only `ChatModels` reads the variables of servers. */
+const noKey = (provider: string): string => {
+  const server = servers.find(({ name }) => name === provider)
+  const variable = server && (server.key ?? variableOf(provider, "API_KEY"))
+  return `no key was sent; give apiKey${variable === undefined ? "" : `, or set ${variable} for "${provider}:…"`}`
+}
+
 /** Hints for servers other than OpenAI's. */
 const hintsOf = (api: "chat" | "responses", provider: string, hasKey: boolean): Origin["hints"] => ({
-  401: hasKey ? undefined : `no key was sent; set ${variableOf(provider, "API_KEY")} or give apiKey`,
+  401: hasKey ? undefined : noKey(provider),
   ...(api === "responses" ? { 404: noResponses, 405: noResponses, 501: noResponses } : {})
 })
 
