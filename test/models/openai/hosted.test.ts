@@ -315,6 +315,9 @@ describe("OpenAI's tools that wait for the client", () => {
           assert.strictEqual(error?.reason._tag, "Unsupported", item.type)
         }
       }
+      server.reply(replies({ type: "custom_tool_call", id: "1", call_id: "c", name: "x".repeat(1_000_000), input: "" }))
+      const { error } = yield* ask(responses(server, {}), request([Message.human("hi")]))
+      assert.isBelow(error?.message.length ?? Infinity, 5_000)
       server.reply(replies({ type: "tool_search_call", id: "1", call_id: "c", execution: "server", arguments: {} }))
       const { message: said } = yield* ask(responses(server, {}), request([Message.human("hi")]))
       assert.strictEqual(said?.stopReason, "stop")

@@ -3,7 +3,7 @@ import type { JsonObject } from "../../../core/Json.ts"
 import { ModelError } from "../../../core/ModelError.ts"
 import { isTooDeep, tooDeep } from "../schema/nesting.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
-import { badResponse, type Origin, providerError } from "../wire/errors.ts"
+import { badResponse, type Origin, providerError, toldBy } from "../wire/errors.ts"
 import { objectOf, objectsOf, placeOf, stringOf } from "../wire/read.ts"
 import { failureOf } from "./failure.ts"
 import { makeSlots, type Slot } from "./responsesSlots.ts"
@@ -183,16 +183,16 @@ export const makeResponsesDecoder = (context: DecodeContext, sink: Sink): TurnDe
   }
 }
 
-const waitsInVain = ({ model, provider }: Origin, item: JsonObject, tool: string): ModelError => {
-  const type = stringOf(item["type"]) ?? "item"
-  const cure = tool === "" ? "leave the server tool out" : `give the agent a tool named ${tool}`
+const waitsInVain = (origin: Origin, item: JsonObject, tool: string): ModelError => {
+  const type = toldBy(origin, stringOf(item["type"]) ?? "item")
+  const cure = tool === "" ? "leave the server tool out" : `give the agent a tool named ${toldBy(origin, tool)}`
   const other =
     type === "mcp_approval_request"
       ? ' (OpenAiChatModel.mcpApproval), or set require_approval of the server to "never"'
       : ""
   return new ModelError({
-    provider,
-    model,
+    provider: origin.provider,
+    model: origin.model,
     reason: { _tag: "Unsupported" },
     detail: `a tool of OpenAI's waits for the client (${type}), and nobody answers it: ${cure}${other}`
   })
