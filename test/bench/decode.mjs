@@ -26,9 +26,10 @@ const names = makeToolNames([{ name: "read" }], 64)
 const sink = { emit: () => {}, unknown: () => {} }
 
 const decode = (lines) => {
-  const decoder = makeChatDecoder({ origin, names, restore: undefined, makeId: () => "id", thinkTags: undefined })
-  for (const line of lines) decoder.take(JSON.parse(line), sink)
-  decoder.end(sink)
+  const context = { origin, names, restore: undefined, price: (usage) => usage, makeId: () => "id", thinkTags: undefined }
+  const decoder = makeChatDecoder(context, sink)
+  for (const line of lines) decoder.take(JSON.parse(line))
+  decoder.end()
 }
 const parse = (lines) => lines.forEach((line) => JSON.parse(line))
 const median = (work) => {
