@@ -44,7 +44,7 @@ interface Rate {
 
 /** Prices of one million tokens. Long requests may have their own. */
 export interface Prices extends Rate {
-  /** The prices of requests with more than `above` tokens of input, the smallest number first. Default: none. */
+  /** The prices of requests with more than `above` tokens of input. Default: none. */
   readonly long?:
     | ReadonlyArray<
         Rate & {
@@ -132,10 +132,19 @@ export const subtract = (left: Usage, right: Usage): Usage => {
   return left.cost === undefined ? rest : { ...rest, cost: left.cost - (right.cost ?? 0) }
 }
 
+/** The prices of a request with so much input. */
+const rateOf = (prices: Prices, inputTokens: number): Rate => {
+  let rate: Rate & { readonly above?: number } = prices
+  for (const band of prices.long ?? []) {
+    if (inputTokens > band.above && band.above > (rate.above ?? -1)) rate = band
+  }
+  return rate
+}
+
 /** Sets `cost` from prices, unless the provider already told it. */
 export const priced = (usage: Usage, prices: Prices): Usage => {
   if (usage.cost !== undefined) return usage
-  const rate = prices.long?.findLast(({ above }) => usage.inputTokens > above) ?? prices
+  const rate = rateOf(prices, usage.inputTokens)
   const fresh = Math.max(0, usage.inputTokens - usage.cacheReadTokens - usage.cacheWriteTokens)
   const cost =
     fresh * rate.input +

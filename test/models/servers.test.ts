@@ -511,6 +511,15 @@ describe("addresses", () => {
     })
   )
 
+  it.effect("prices of long requests are checked as all prices are", () =>
+    Effect.gen(function* () {
+      const long: ReadonlyArray<object> = [{ above: 200_000, input: 2 }]
+      const prices = { input: 1, output: 1, long } as Usage.Prices
+      const error = yield* Effect.flip(facts(ChatModels.resolve("vllm:m", { prices })))
+      assert.include(String(error), "prices.long[0].output")
+    })
+  )
+
   it.effect("each provider's key is named where it is missing", () =>
     Effect.gen(function* () {
       for (const { key, name } of servers) {

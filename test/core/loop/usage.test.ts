@@ -91,6 +91,20 @@ describe("usage that is no usage", () => {
   })
 })
 
+describe("prices of long requests", () => {
+  it("hold above their number of tokens, in any order", () => {
+    const bands = [200_000, 400_000].map((above) => ({ above, input: above / 100_000, output: 0 }))
+    const costOf = (inputTokens: number, long: Usage.Prices["long"]) =>
+      Usage.priced(Usage.make({ inputTokens }), { input: 1, output: 1, long }).cost
+    for (const long of [bands, bands.toReversed()]) {
+      assert.deepStrictEqual(
+        [200_000, 300_000, 500_000].map((tokens) => costOf(tokens, long)),
+        [0.2, 0.6, 2]
+      )
+    }
+  })
+})
+
 describe("a turn that was cut off", () => {
   it.live("counts what it had said, with its money, as an estimate", () =>
     Effect.gen(function* () {
