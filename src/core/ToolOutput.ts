@@ -1,5 +1,6 @@
 /** The output of a tool: content for the model, details for people, and changes of the run. */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { defined } from "../support/json/defined.ts"
@@ -68,9 +69,14 @@ const isOutput = (value: unknown): value is ToolOutput =>
 const isBrokenOutput = (value: unknown): boolean =>
   isObject(value) && "content" in value && ["isError", "returnDirect", "state"].some((key) => Object.hasOwn(value, key))
 
-/** True for a list of content blocks. As JSON, a model would read the bytes of an image as text. */
+const decodeExactly = Schema.decodeUnknownOption(Content.Block, { onExcessProperty: "error" })
+
+/**
+ * True for a list of content blocks. As JSON, a model would read the bytes of an image as text. Items with further
+ * properties are data: a model reads only the text of a block.
+ */
 const isContent = (value: unknown): value is ReadonlyArray<Content.Block> =>
-  Array.isArray(value) && value.length > 0 && value.every((block) => isAnyBlock(block))
+  Array.isArray(value) && value.length > 0 && value.every((block) => Option.isSome(decodeExactly(block)))
 
 /**
  * Reads the result of `execute`: a string is an output of that text, a list of content blocks an output of them, data an

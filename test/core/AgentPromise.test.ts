@@ -1,7 +1,7 @@
 /** Agents for promises: what tools may give, how a call ends early, and what is thrown. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
-import { Agent, AgentError, AgentPromise, Message, Tool, ToolOutput } from "effect-deepagents"
+import { Agent, Content, AgentError, AgentPromise, Message, Tool, ToolOutput } from "effect-deepagents"
 import { HumanInTheLoop, ToolTimeout } from "effect-deepagents/middleware"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
@@ -57,6 +57,15 @@ describe("the work of a tool", () => {
     assert.deepEqual(await told(() => Effect.succeed({ content: "a file" })), [false, '{"content":"a file"}'])
     assert.deepEqual(await told(() => false), [false, "false"])
     assert.deepEqual(await told(() => null), [false, "null"])
+  })
+
+  it("is content if it is a list of blocks, and data if its items have more", () => {
+    const image = Content.image({ base64: "AA==", mimeType: "image/png" })
+    const blocks = [Content.text("the screen"), image]
+    assert.deepEqual(ToolOutput.fromResult(blocks)?.content, blocks)
+    for (const rows of [[{ type: "text", text: "Name", id: 7 }], [image, { ...image, width: 3 }], [{ type: "text" }]]) {
+      assert.deepEqual(ToolOutput.fromResult(rows)?.content, [Content.text(JSON.stringify(rows))])
+    }
   })
 
   it("is no effect in a promise, which nobody would run", async () => {
