@@ -248,12 +248,11 @@ const applyFacts = (provider: string, model: Service, given: Overrides): Service
   const warn = makeWarner("model-facts", (text) => text)
   const makeSession = Effect.gen(function* () {
     const session = yield* own.makeSession
-    const told = [assumed, describeRetirement(provider, own, yield* Clock.currentTimeMillis)].filter(
-      (text) => text !== undefined
-    )
-    if (told.length === 0) return session
+    // Of a model outside the catalogue, no end is known.
+    const notice = assumed ?? describeRetirement(provider, own, yield* Clock.currentTimeMillis)
+    if (notice === undefined) return session
     const { nextTurn } = session
-    return { nextTurn: (request: ModelRequest) => Stream.suspend(() => warned(warn(told), nextTurn(request))) }
+    return { nextTurn: (request: ModelRequest) => Stream.suspend(() => warned(warn([notice]), nextTurn(request))) }
   })
   return { ...own, makeSession }
 }

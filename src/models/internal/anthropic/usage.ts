@@ -17,8 +17,8 @@ export interface Counts {
  * the list of steps counts all of them.
  */
 export const count = (counts: Counts, usage: JsonObject): void => {
-  const ran = usage["server_tool_use"]
-  if (isObject(ran)) counts.searches = countOf(ran["web_search_requests"]) ?? counts.searches
+  const serverTools = usage["server_tool_use"]
+  if (isObject(serverTools)) counts.searches = countOf(serverTools["web_search_requests"]) ?? counts.searches
   const steps = objectsOf(usage["iterations"])
   if (steps.some((step) => step["type"] !== "message")) {
     const sum = (key: string): number => steps.reduce((total, step) => total + (countOf(step[key]) ?? 0), 0)

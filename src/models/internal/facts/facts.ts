@@ -1,6 +1,7 @@
 /** Facts about models from `models.json`, which `node scripts/models.ts` writes. Options of a layer win over them. */
 import { type Prices, priced, type Usage } from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { type Effort, efforts } from "../turn/thinking.ts"
 import file from "./models.json" with { type: "json" }
 
@@ -90,9 +91,9 @@ const factsOf = (row: Row): ModelFacts | undefined => {
 
 /** Finds the first of several names among the models of a provider. */
 export const findFacts = (provider: string, ...names: ReadonlyArray<string>): ModelFacts | undefined => {
-  const models = Object.hasOwn(providers, provider) ? (providers[provider] ?? {}) : {}
+  const models = valueAt(providers, provider) ?? {}
   const name = names.find((one) => Object.hasOwn(models, one))
-  const row = name === undefined ? undefined : models[name]
+  const row = valueAt(models, name)
   return row === undefined ? undefined : factsOf(row)
 }
 
@@ -114,9 +115,9 @@ export const pricingOf = (
 ): Pricing => {
   const { prices, searchPrice = 0, tiers = {} } = facts ?? {}
   if (prices === undefined || own !== undefined) return (usage) => usage
-  return (usage, { searches = 0, tier = "" } = {}) => {
+  return (usage, { searches = 0, tier } = {}) => {
     if (usage.cost !== undefined) return usage
-    const { cost = 0, ...counts } = priced(usage, (Object.hasOwn(tiers, tier) ? tiers[tier] : undefined) ?? prices)
+    const { cost = 0, ...counts } = priced(usage, valueAt(tiers, tier) ?? prices)
     return { ...counts, cost: cost + searches * searchPrice }
   }
 }

@@ -49,13 +49,9 @@ const readWord = function* (cursor: Cursor): Parser<string> {
 const scalar = function* (cursor: Cursor, out: Out, notation: Notation): Parser<Problem> {
   const word = yield* readWord(cursor)
   if (word === "") return expected(cursor, "a value")
-  const value = Object.hasOwn(words, word)
-    ? valueAt(words, word)
-    : number.test(word)
-      ? numeral(word)
-      : notation.bareStrings
-        ? JSON.stringify(word)
-        : undefined
+  const value =
+    valueAt(words, word) ??
+    (number.test(word) ? numeral(word) : notation.bareStrings ? JSON.stringify(word) : undefined)
   if (value === undefined) return `\`${word.slice(0, 80)}\` is not a value`
   out(value)
   return undefined
