@@ -26,7 +26,14 @@ const names = makeToolNames([{ name: "read" }], 64)
 const sink = { emit: () => {}, unknown: () => {} }
 
 const decode = (lines) => {
-  const context = { origin, names, restore: undefined, price: (usage) => usage, makeId: () => "id", thinkTags: undefined }
+  const context = {
+    origin,
+    names,
+    restore: undefined,
+    price: (usage) => usage,
+    makeId: () => "id",
+    thinkTags: undefined
+  }
   const decoder = makeChatDecoder(context, sink)
   for (const line of lines) decoder.take(JSON.parse(line))
   decoder.end()

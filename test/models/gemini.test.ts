@@ -123,7 +123,15 @@ describe("GeminiChatModel", () => {
       )
       const bad = [
         chunks(part({ name: "files_read", ...go }), put("$.a", { stringValue: "x", ...go }), gemini([{ text: "" }])),
-        ...["$.a.b", "$", "$.list[99999]", `$.list${"[9999]".repeat(60)}`, "$..a", "$.a[?(@.b)]", `$${".a".repeat(100)}`].map((path) =>
+        ...[
+          "$.a.b",
+          "$",
+          "$.list[99999]",
+          `$.list${"[9999]".repeat(60)}`,
+          "$..a",
+          "$.a[?(@.b)]",
+          `$${".a".repeat(100)}`
+        ].map((path) =>
           chunks(
             part({ name: "files_read", ...go }),
             put("$.a", { stringValue: "x" }),
