@@ -30,8 +30,9 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
   it.effect("tells what is near a command, a flag, a field and a variable that is misspelt, with code 2", () =>
     Effect.gen(function* () {
       const cwd = folder()
-      const [command, flag, shared, variable] = yield* Effect.all(
+      const [other, command, flag, shared, variable] = yield* Effect.all(
         [
+          run(cwd, ["--continue"]),
           run(cwd, ["sesions"]),
           run(cwd, ["run", "--jsonn", "hi"]),
           run(cwd, ["run", "--modle", "a:b", "hi"]),
@@ -45,6 +46,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
       assert.match(command.err, /sessions/)
       assert.match(flag.err, /--json/)
       assert.match(shared.err, /Did you mean "--model"\?/)
+      assert.match(other.err, /This is a command: deepagents resume/)
       assert.match(variable.err, /DEEPAGENTS_MODEL/)
       mkdirSync(join(cwd, ".deepagents"))
       writeFileSync(join(cwd, ".deepagents/config.json"), JSON.stringify({ modle: "openai:gpt-5.4" }))

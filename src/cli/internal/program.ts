@@ -10,6 +10,7 @@ import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import manifest from "../../../package.json" with { type: "json" }
+import { valueAt } from "../../support/json/valueAt.ts"
 import { didYouMean } from "../../support/text/names.ts"
 import { visible } from "../../support/text/untrusted.ts"
 import { command } from "./commands/commands.ts"
@@ -41,10 +42,23 @@ const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   return CliError.isCliError(error) ? exits.usage : exits.failed
 }
 
+/** Flags of similar programs, and the commands that do the same here. */
+const commandsByFlag = {
+  "--resume": "resume",
+  "--continue": "resume",
+  "-r": "resume",
+  "-c": "resume",
+  "--print": 'run "…"',
+  "-p": 'run "…"'
+}
+
 /** Suggests a flag or command for a typo. The parser itself knows the flags of one command only. */
 const suggestFlag = (error: CliError.CliError): string => {
-  if (error._tag === "UnrecognizedOption" && error.suggestions.length === 0)
-    return didYouMean(error.option, sharedNames)
+  if (error._tag === "UnrecognizedOption") {
+    const command = valueAt<string>(commandsByFlag, error.option)
+    if (command !== undefined) return ` This is a command: deepagents ${command}`
+    return error.suggestions.length === 0 ? didYouMean(error.option, sharedNames) : ""
+  }
   // A prompt was taken for a command.
   return error._tag === "UnknownSubcommand" && error.suggestions.length === 0
     ? ` To ask the agent: deepagents run ${JSON.stringify(error.subcommand)}`

@@ -94,7 +94,10 @@ export const readerOf = Effect.fnUntraced(function* (root: string) {
 /** Finds the items of one kind. */
 type Find = (folder: Reader) => Effect.Effect<ReadonlyArray<Item>>
 
-const lines = (text: string): string => `${text.trimEnd().split("\n").length} lines`
+const lines = (text: string): string => {
+  const { length } = text.trimEnd().split("\n")
+  return length === 1 ? "1 line" : `${length} lines`
+}
 
 /** A whole file as one item. */
 const fileItem =

@@ -42,7 +42,7 @@ const askOne = Effect.fnUntraced(function* (places: Places, known: Known) {
   yield* tell("", `${item.kind} ${escaped(item.name)}, ${known.state}:`, ...linesOf(known).map((line) => `  ${line}`))
   const choice = yield* ask<Choice>(
     Prompt.Select<Choice>({
-      message: `Trust this ${item.kind}?`,
+      message: `Trust ${escaped(item.name)}?`,
       choices: [
         { title: "no, not now", value: "later" },
         { title: "yes, as it is now", value: "all" },
