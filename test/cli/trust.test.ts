@@ -107,17 +107,19 @@ describe("items of a project", { timeout: 60_000 }, () => {
     }).pipe(Effect.provide(NodeServices.layer))
   )
 
-  it.effect("of a policy that changed hold as they were trusted", () =>
+  it.effect("of a policy that changed hold as they were trusted, also once the change is refused", () =>
     Effect.gen(function* () {
       const places = world()
       put(places.project, ".deepagents/policy.yaml", "tools: { execute: refuse }")
       yield* answer(places, yield* findItems(places.project), true)
       put(places.project, ".deepagents/policy.yaml", "tools: { execute: allow }")
-      const { items } = projectOf(yield* known(places))
-      assert.deepEqual(
-        items.map(({ text }) => text),
-        ["tools: { execute: refuse }"]
-      )
+      const textsOf = Effect.map(known(places), (all) => projectOf(all).items.map(({ text }) => text))
+      assert.deepEqual(yield* textsOf, ["tools: { execute: refuse }"])
+      yield* answer(places, yield* findItems(places.project), false)
+      assert.deepEqual(yield* statesIn(places), { ".deepagents/policy.yaml": "refused" })
+      assert.deepEqual(yield* textsOf, ["tools: { execute: refuse }"])
+      yield* answer(places, yield* findItems(places.project), undefined)
+      assert.deepEqual(yield* textsOf, [])
     }).pipe(Effect.provide(NodeServices.layer))
   )
 

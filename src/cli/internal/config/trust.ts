@@ -18,8 +18,12 @@ export interface Known {
   readonly before: string | undefined
 }
 
-/** The answers of a person about one folder: hashes by item. */
-type Answers = { readonly [id: string]: { readonly hash: string; readonly isTrusted: boolean } }
+/** The answer of a person about an item. A refused item keeps the hash of the content that was trusted before. */
+interface Answer {
+  readonly hash: string
+  readonly isTrusted: boolean
+  readonly before?: string | undefined
+}
 
 const hashOf = ({ text }: Item): string => createHash("sha256").update(text).digest("hex")
 
@@ -33,10 +37,14 @@ const isRecord = (value: unknown): value is { readonly [name: string]: unknown }
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** Reads an answer. Ignores one without a hash. */
-const answerOf = (value: unknown): Answers[string] | undefined =>
-  isRecord(value) && typeof value["hash"] === "string"
-    ? { hash: value["hash"], isTrusted: value["isTrusted"] === true }
-    : undefined
+const answerOf = (value: unknown): Answer | undefined => {
+  if (!isRecord(value) || typeof value["hash"] !== "string") return undefined
+  const { before, hash, isTrusted } = value
+  return { hash, isTrusted: isTrusted === true, ...(typeof before === "string" ? { before } : {}) }
+}
+
+/** The hash of the content that was trusted last. */
+const trustedHash = ({ before, hash, isTrusted }: Answer): string | undefined => (isTrusted ? hash : before)
 
 const answersOf = Effect.fnUntraced(function* (places: Places) {
   const folders = yield* readRecord(trustFile(places))
@@ -62,18 +70,16 @@ export const statesOf = Effect.fnUntraced(function* (places: Places, items: Read
     Effect.fnUntraced(function* (item) {
       const answer = answers.get(idOf(item))
       const isSame = answer?.hash === hashOf(item)
+      const last = answer === undefined ? undefined : trustedHash(answer)
       const state: State =
-        answer === undefined
-          ? "new"
-          : isSame && item.problem === undefined
-            ? answer.isTrusted
-              ? "trusted"
-              : "refused"
-            : answer.isTrusted
-              ? "changed"
-              : "new"
-      const before =
-        state === "changed" && answer !== undefined ? yield* textOf(contentFile(places, answer.hash)) : undefined
+        isSame && item.problem === undefined
+          ? answer.isTrusted
+            ? "trusted"
+            : "refused"
+          : last === undefined
+            ? "new"
+            : "changed"
+      const before = state === "trusted" || last === undefined ? undefined : yield* textOf(contentFile(places, last))
       return { item, state, before } satisfies Known
     })
   )
@@ -90,10 +96,14 @@ export const answer = Effect.fnUntraced(function* (
   if (isTrusted === true) {
     yield* Effect.forEach(items, (item) => makePrivate(contentFile(places, hashOf(item)), item.text), { discard: true })
   }
-  const answers = new Map<string, unknown>(yield* answersOf(places))
+  const answers = new Map(yield* answersOf(places))
   for (const item of items) {
+    const earlier = answers.get(idOf(item))
     if (isTrusted === undefined) answers.delete(idOf(item))
-    else answers.set(idOf(item), { hash: hashOf(item), isTrusted })
+    else {
+      const before = isTrusted || earlier === undefined ? undefined : trustedHash(earlier)
+      answers.set(idOf(item), { hash: hashOf(item), isTrusted, before })
+    }
   }
   const file = trustFile(places)
   const folders = { ...(yield* readRecord(file)), [folder]: Object.fromEntries(answers) }
