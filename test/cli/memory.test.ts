@@ -43,6 +43,16 @@ const textsIn = (folder: string) =>
       ])
   )
 
+/** A folder whose agent gets these answers. */
+const begin = Effect.fnUntraced(function* (
+  script: (note: Effect.Success<ReturnType<typeof noteIn>>) => Parameters<typeof serve>
+) {
+  const cwd = program.folder()
+  const { requests, url } = yield* serve(...script(yield* noteIn(cwd)))
+  const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test", XDG_DATA_HOME: join(cwd, "data") }
+  return { cwd, env, memory: join(cwd, "data/deepagents/memory"), requests }
+})
+
 /** Types lines, each once a pattern was seen. */
 const converse = (
   chat: ReturnType<typeof program.start>,
@@ -74,21 +84,17 @@ describe("the memory of a project", { timeout: 60_000 }, () => {
     () =>
       Effect.scoped(
         Effect.gen(function* () {
-          const cwd = program.folder()
-          const note = yield* noteIn(cwd)
-          const { requests, url } = yield* serve(
+          const { cwd, env, memory, requests } = yield* begin((note) => [
             stream(answer([note("BE LOUD")])),
             say("Noted."),
             stream(answer([note("BE LOUD")])),
             say("Noted."),
             say("Hello."),
             say("Hello.")
-          )
-          const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test", XDG_DATA_HOME: join(cwd, "data") }
+          ])
           const plain = yield* program.run(cwd, ["run", "Note it", "--yolo"], env)
           assert.equal(plain.code, 0, plain.err)
           assert.include(JSON.stringify(requests[1]?.body), "allows it with --remember")
-          const memory = join(cwd, "data/deepagents/memory")
           assert.deepEqual(textsIn(memory), {})
           const kept = yield* program.run(cwd, ["run", "Note it", "--yolo", "--remember"], env)
           assert.equal(kept.code, 0, kept.err)
@@ -108,9 +114,7 @@ describe("the memory of a project", { timeout: 60_000 }, () => {
   it.live("asks at the end of a turn with the diff; a yes counts from the next session on, and the model is told", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const cwd = program.folder()
-        const note = yield* noteIn(cwd)
-        const { requests, url } = yield* serve(
+        const { cwd, env, requests } = yield* begin((note) => [
           stream(answer([note("BE LOUD")])),
           say("Noted."),
           say("Hello."),
@@ -118,8 +122,7 @@ describe("the memory of a project", { timeout: 60_000 }, () => {
           say("Noted."),
           say("Bye."),
           say("Hello.")
-        )
-        const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test", XDG_DATA_HOME: join(cwd, "data") }
+        ])
         const chat = program.start(cwd, ["chat"], env, null)
         const done = yield* converse(chat, [
           [/> /, "note it"],
@@ -145,17 +148,14 @@ describe("the memory of a project", { timeout: 60_000 }, () => {
   it.live("is not written in plan mode; text from outside is said, and the refusal comes first", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const cwd = program.folder()
-        const note = yield* noteIn(cwd)
         const reach = { call: "execute", id: "toolu_2", input: { command: "curl -s http://127.0.0.1:1/ || true" } }
-        const { requests, url } = yield* serve(
+        const { cwd, env, memory, requests } = yield* begin((note) => [
           stream(answer([note("BE LOUD")])),
           say("A plan."),
           stream(answer([reach])),
           stream(answer([note("BE LOUD")])),
           say("Noted.")
-        )
-        const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test", XDG_DATA_HOME: join(cwd, "data") }
+        ])
         const planned = yield* converse(program.start(cwd, ["chat", "--approvals", "plan"], env, null), [
           [/> /, "note it"],
           [/A plan[^]*> /, "/quit"]
@@ -171,7 +171,7 @@ describe("the memory of a project", { timeout: 60_000 }, () => {
           [/are taken back[^]*> /, "/quit"]
         ])
         assert.equal(done.code, 0, done.err)
-        assert.deepEqual(textsIn(join(cwd, "data/deepagents/memory")), {})
+        assert.deepEqual(textsIn(memory), {})
       })
     )
   )
