@@ -48,9 +48,10 @@ const begin = Effect.fnUntraced(function* (
   script: (note: Effect.Success<ReturnType<typeof noteIn>>) => Parameters<typeof serve>
 ) {
   const cwd = program.folder()
-  const { requests, url } = yield* serve(...script(yield* noteIn(cwd)))
+  const note = yield* noteIn(cwd)
+  const { requests, url } = yield* serve(...script(note))
   const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test", XDG_DATA_HOME: join(cwd, "data") }
-  return { cwd, env, memory: join(cwd, "data/deepagents/memory"), requests }
+  return { cwd, env, memory: join(cwd, "data/deepagents/memory"), notes: note("").input.file_path, requests }
 })
 
 /** Types lines, each once a pattern was seen. */
@@ -109,6 +110,23 @@ describe("the memory of a project", { timeout: 60_000 }, () => {
           assert.notInclude(systemOf(requests[5]), "BE LOUD")
         })
       )
+  )
+
+  it.effect("that waits for a decision is not kept by a later run with --remember", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { cwd, env, memory, notes } = yield* begin((note) => [
+          stream(answer([{ call: "read_file", id: "toolu_2", input: { file_path: note("").input.file_path } }])),
+          stream(answer([note("PLANTED\nBE LOUD\n")])),
+          say("Noted.")
+        ])
+        writeFileSync(notes, "PLANTED\n")
+        const { code, err } = yield* program.run(cwd, ["run", "Note it", "--yolo", "--remember"], env)
+        assert.equal(code, 0, err)
+        assert.match(err, /Not remembered: agent\.md\. It has changes from before this run; decide in a chat: \/memory/)
+        assert.deepEqual(textsIn(memory), { "notes/agent.md": "PLANTED\nBE LOUD\n" })
+      })
+    )
   )
 
   it.live("asks at the end of a turn with the diff; a yes counts from the next session on, and the model is told", () =>

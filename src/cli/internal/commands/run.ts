@@ -125,7 +125,12 @@ const concluded =
       Effect.flatMap(({ exit, message }) => (exit === "done" ? Effect.void : fail(exit, message)))
     )
 
-/** Keeps what the agent wrote to its memory during the run, unless the session has text from outside. */
+const pathsOf = (changes: ReadonlyArray<Change>): string => changes.map(({ path }) => path).join(", ")
+
+/**
+ * Keeps what the agent wrote to its memory during the run, unless the session has text from outside. A file with changes
+ * from before the run waits for a person: nobody has decided on those.
+ */
 const remember = Effect.fnUntraced(function* (
   places: Context["places"],
   threadId: string,
@@ -134,17 +139,19 @@ const remember = Effect.fnUntraced(function* (
   const known = new Set(earlier.map((change) => JSON.stringify(change)))
   const changes = (yield* pendingChanges(places)).filter((change) => !known.has(JSON.stringify(change)))
   if (changes.length === 0) return
-  const files = changes.map(({ path }) => path).join(", ")
   const outside = yield* outsideOf(yield* SessionStore, threadId)
-  if (outside.length === 0) {
-    yield* settleChanges(places, changes, true)
-    return yield* tell(oneLine(`Remembered: ${files}. It counts from the next session on.`))
+  const leave = (some: ReadonlyArray<Change>, why: string) =>
+    tell(oneLine(`Not remembered: ${pathsOf(some)}. ${why}; decide in a chat: /memory`))
+  if (outside.length > 0) {
+    return yield* leave(changes, `The session has text from outside (${outside.join(", ")})`)
   }
-  yield* tell(
-    oneLine(
-      `Not remembered: ${files}. The session has text from outside (${outside.join(", ")}); decide in a chat: /memory`
-    )
-  )
+  const waiting = new Set(earlier.map(({ path }) => path))
+  const mixed = changes.filter(({ path }) => waiting.has(path))
+  const fresh = changes.filter(({ path }) => !waiting.has(path))
+  if (mixed.length > 0) yield* leave(mixed, "It has changes from before this run")
+  if (fresh.length === 0) return
+  yield* settleChanges(places, fresh, true)
+  yield* tell(oneLine(`Remembered: ${pathsOf(fresh)}. It counts from the next session on.`))
 })
 
 const unremembered = "memory can't be changed in a run; the user allows it with --remember"
@@ -164,7 +171,7 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
   const asked = unattended(app.context)
   for (const problem of app.problems) yield* tell(`! ${visible(problem)}`)
   const agent = yield* app.agent({ mode: asked === undefined ? "suspend" : "ask", output })
-  const earlier = yield* pendingChanges(app.context.places)
+  const earlier = options.remembers ? yield* pendingChanges(app.context.places) : []
   const journal = Sessions.journalWith({ busy: "refuse", parts: true })
   const result = yield* Effect.scoped(
     Effect.gen(function* () {
