@@ -6,7 +6,7 @@ import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { pendingChanges, readMemory, settleChanges } from "../../src/cli/internal/config/memory.ts"
 import { placesOf } from "../../src/cli/internal/config/places.ts"
-import { answer, say, serve, stream } from "../models/servers/anthropic.ts"
+import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
 
 let program: ReturnType<typeof build>
@@ -45,7 +45,7 @@ const textsIn = (folder: string) =>
 
 /** A folder whose agent gets these answers. */
 const begin = Effect.fnUntraced(function* (
-  script: (note: Effect.Success<ReturnType<typeof noteIn>>) => Parameters<typeof serve>
+  script: (note: Effect.Success<ReturnType<typeof noteIn>>) => ReadonlyArray<Reply>
 ) {
   const cwd = program.folder()
   const note = yield* noteIn(cwd)

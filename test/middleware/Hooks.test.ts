@@ -13,6 +13,7 @@ import { Network } from "effect-deepagents/net"
 import { TestChatModel } from "effect-deepagents/testing"
 import { FetchHttpClient } from "effect/http"
 import * as fc from "fast-check"
+import type { Json } from "../../src/core/Json.ts"
 import { fits } from "../../src/middleware/internal/hooks/fire.ts"
 
 const services = Layer.merge(NodeServices.layer, FetchHttpClient.layer)
@@ -299,6 +300,26 @@ describe("settings and matchers", () => {
     assert.match(problems.slice(1).join("\n"), /type "prompt"[^]*needs a `command`[^]*expected an object/)
     assert.deepEqual(Hooks.fromSettings(null), { hooks: [], problems: [] })
     assert.equal(Hooks.fromSettings({ hooks: [] }).problems.length, 1)
+  })
+
+  it("say of each guard that would never fire why", () => {
+    const guard = { type: "command", command: "true" }
+    for (const [groups, problem] of [
+      ["no list", "hooks.PreToolUse: expected a list"],
+      [{ matcher: "Bash", hooks: [guard] }, "hooks.PreToolUse: expected a list"],
+      [[guard], "hooks.PreToolUse[0]: expected an object with a list of `hooks`"],
+      [[7], "hooks.PreToolUse[0]: expected an object with a list of `hooks`"],
+      [[{ matcher: ["Bash"], hooks: [guard] }], "hooks.PreToolUse[0]: `matcher` is a text"],
+      [
+        [{ matcher: "[Bb]ash", hooks: [guard] }],
+        'hooks.PreToolUse[0]: the matcher "[Bb]ash" fits nothing: write names with | between them, and * in them'
+      ],
+      [[{ hooks: [{ ...guard, timeout: "10" }] }], "hooks.PreToolUse[0].hooks[0]: `timeout` is a number of seconds"],
+      [[{ hooks: [{ ...guard, blocking: "true" }] }], "hooks.PreToolUse[0].hooks[0]: `blocking` is true or false"]
+    ] satisfies ReadonlyArray<readonly [Json, string]>) {
+      assert.deepEqual(Hooks.fromSettings({ hooks: { PreToolUse: groups } }), { hooks: [], problems: [problem] })
+    }
+    assert.equal(Hooks.fromSettings({ hooks: { PreToolUse: [{ matcher: "^(A|B.*)$", hooks: [guard] }] } }).hooks.length, 1)
   })
 
   it("fit names of both sides, without an engine that can hang", () => {

@@ -24,11 +24,17 @@ const fitsOne = (pattern: string, name: string): boolean => {
   return true
 }
 
+/** A matcher without the anchors and the parentheses around it, which regular expressions have. */
+const bareOf = (matcher: string): string => matcher.replace(/^\^?\(?/, "").replace(/\)?\$?$/, "")
+
+/** Tells whether a matcher has other signs of regular expressions, which would fit nothing. */
+export const isBeyond = (matcher: string): boolean => /[[\](){}+?^$\\]/.test(bareOf(matcher))
+
 /** Tells whether a matcher is for one of these names. */
 export const fits = (matcher: string | undefined, names: ReadonlyArray<string>): boolean => {
   if (matcher === undefined || matcher === "" || matcher === "*" || names.length === 0) return true
-  const bare = matcher.replace(/^\^?\(?/, "").replace(/\)?\$?$/, "")
-  return bare.split("|").some((part) => names.some((name) => fitsOne(part.trim(), name)))
+  return bareOf(matcher)
+    .split("|").some((part) => names.some((name) => fitsOne(part.trim(), name)))
 }
 
 /** The joined answer, and the hooks that gave none. */

@@ -3,6 +3,7 @@ import type * as HttpClient from "effect/http/HttpClient"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { suggestion } from "../../../support/text/near.ts"
+import { isBeyond } from "./fire.ts"
 import { command, http, type Place } from "./handlers.ts"
 import { events, type Hook, type HookEvent } from "./model.ts"
 
@@ -34,35 +35,53 @@ const handlerOf = (entry: JsonObject, place: Place): Handled | string => {
 
 const isEvent = (name: string): name is HookEvent => events.some((event) => event === name)
 
+type SettingsHook = FromSettings["hooks"][number]
+
+/** Reads one entry of a group. Fails with its problem. */
+const hookOf = (event: HookEvent, matcher: string | undefined, entry: Json, place: Place): SettingsHook | string => {
+  if (!isObject(entry)) return "expected an object"
+  const { blocking = false, timeout } = entry
+  if (typeof blocking !== "boolean") return "`blocking` is true or false"
+  if (timeout !== undefined && !(typeof timeout === "number" && timeout > 0)) return "`timeout` is a number of seconds"
+  const handler = handlerOf(entry, place)
+  if (typeof handler === "string") return handler
+  const bounded = timeout === undefined ? undefined : (`${Math.min(timeout, 600)} seconds` as const)
+  return { event, handler, matcher, blocking, timeout: bounded }
+}
+
+/** Reads the hooks of one matcher, each with its place. */
+const groupOf = (
+  event: HookEvent,
+  group: Json,
+  at: string,
+  place: Place
+): ReadonlyArray<readonly [at: string, hook: SettingsHook | string]> => {
+  const { hooks, matcher } = isObject(group) ? group : {}
+  if (!Array.isArray(hooks)) return [[at, "expected an object with a list of `hooks`"]]
+  if (matcher !== undefined && typeof matcher !== "string") return [[at, "`matcher` is a text"]]
+  if (matcher !== undefined && isBeyond(matcher)) {
+    return [[at, `the matcher ${JSON.stringify(matcher)} fits nothing: write names with | between them, and * in them`]]
+  }
+  return hooks.map((entry: Json, index) => [`${at}.hooks[${index}]`, hookOf(event, matcher, entry, place)])
+}
+
 /** Reads the property `hooks` of settings. An entry that can't be used is a problem, and the others count. */
 export const fromSettings = (json: Json, place: Place = {}): FromSettings => {
   const listed = isObject(json) ? json["hooks"] : undefined
-  const hooks: Array<FromSettings["hooks"][number]> = []
+  if (listed === undefined) return { hooks: [], problems: [] }
+  if (!isObject(listed)) return { hooks: [], problems: ["hooks: expected an object of events"] }
+  const hooks: Array<SettingsHook> = []
   const problems: Array<string> = []
-  if (listed === undefined) return { hooks, problems }
-  if (!isObject(listed)) return { hooks, problems: ["hooks: expected an object of events"] }
   for (const [event, groups] of Object.entries(listed)) {
     if (!isEvent(event)) {
       problems.push(`hooks: there is no event ${JSON.stringify(event)}. ${suggestion(event, events)}`)
-      continue
-    }
-    for (const [at, group] of (Array.isArray(groups) ? groups : []).entries()) {
-      const matcher: Json | undefined = isObject(group) ? group["matcher"] : undefined
-      const entries: Json | undefined = isObject(group) ? group["hooks"] : undefined
-      for (const [index, entry] of (Array.isArray(entries) ? entries : []).entries()) {
-        const handler = isObject(entry) ? handlerOf(entry, place) : "expected an object"
-        if (typeof handler === "string") {
-          problems.push(`hooks.${event}[${at}].hooks[${index}]: ${handler}`)
-          continue
-        }
-        const seconds: Json | undefined = isObject(entry) ? entry["timeout"] : undefined
-        hooks.push({
-          event,
-          handler,
-          matcher: typeof matcher === "string" ? matcher : undefined,
-          blocking: isObject(entry) && entry["blocking"] === true,
-          timeout: typeof seconds === "number" && seconds > 0 ? `${Math.min(seconds, 600)} seconds` : undefined
-        })
+    } else if (!Array.isArray(groups)) {
+      problems.push(`hooks.${event}: expected a list`)
+    } else {
+      const entries = groups.flatMap((group: Json, at) => groupOf(event, group, `hooks.${event}[${at}]`, place))
+      for (const [at, hook] of entries) {
+        if (typeof hook === "string") problems.push(`${at}: ${hook}`)
+        else hooks.push(hook)
       }
     }
   }
