@@ -319,7 +319,10 @@ describe("settings and matchers", () => {
     ] satisfies ReadonlyArray<readonly [Json, string]>) {
       assert.deepEqual(Hooks.fromSettings({ hooks: { PreToolUse: groups } }), { hooks: [], problems: [problem] })
     }
-    assert.equal(Hooks.fromSettings({ hooks: { PreToolUse: [{ matcher: "^(A|B.*)$", hooks: [guard] }] } }).hooks.length, 1)
+    assert.equal(
+      Hooks.fromSettings({ hooks: { PreToolUse: [{ matcher: "^(A|B.*)$", hooks: [guard] }] } }).hooks.length,
+      1
+    )
   })
 
   it("fit names of both sides, without an engine that can hang", () => {

@@ -34,7 +34,8 @@ export const isBeyond = (matcher: string): boolean => /[[\](){}+?^$\\]/.test(bar
 export const fits = (matcher: string | undefined, names: ReadonlyArray<string>): boolean => {
   if (matcher === undefined || matcher === "" || matcher === "*" || names.length === 0) return true
   return bareOf(matcher)
-    .split("|").some((part) => names.some((name) => fitsOne(part.trim(), name)))
+    .split("|")
+    .some((part) => names.some((name) => fitsOne(part.trim(), name)))
 }
 
 /** The joined answer, and the hooks that gave none. */
