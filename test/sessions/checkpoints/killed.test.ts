@@ -63,8 +63,16 @@ const killed = (root: string, file: string, to: "after" | "before", millis: numb
     )
     const shape = shapeOf(root)
     // From the first change on, so that the kill hits the restore on a busy machine, too.
+    const isChanged = (): boolean => {
+      try {
+        return shapeOf(root) !== shape
+      } catch {
+        // A path vanished while it was read.
+        return true
+      }
+    }
     const timer = setInterval(() => {
-      if (shapeOf(root) === shape) return
+      if (!isChanged()) return
       clearInterval(timer)
       setTimeout(() => child.kill("SIGKILL"), millis)
     }, 2)
