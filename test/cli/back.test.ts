@@ -127,4 +127,22 @@ describe("turns of the chat", { timeout: 90_000 }, () => {
     await program.until("files are as they are")
     expect(text("src/a.txt")).toBe("1\n")
   })
+
+  it("makes files again behind /tree, and gives back a long message whole", async () => {
+    const { folder, text } = makeProject()
+    const program = open(folder)
+    const long = `sh echo 1 > src/a.txt # ${"word ".repeat(20)}end`
+    await say(program, long, "The tool said:")
+    await say(program, "/undo", "take back the words and these files?")
+    await yes(program, "taken back (1 path)")
+    // In the conversation, and in the draft.
+    await program.until((all) => all.replaceAll(/\s+/g, " ").split(long).length > 2)
+    await say(program, "/tree", "go over to the branch of …")
+    program.type("\r")
+    await program.until("on another branch")
+    expect(text("src/a.txt")).toBe("one\n")
+    await say(program, "/redo", "the words are here; make again their turn and these files?")
+    await yes(program, "made again (1 path)")
+    expect(text("src/a.txt")).toBe("1\n")
+  })
 })

@@ -15,12 +15,12 @@ type Turn = FileCheckpoints.Turn
 type Step = FileCheckpoints.Step
 
 /** A message of the person, and the entry before it. */
-interface Said {
+interface Prompt {
   readonly before: string | null
   readonly text: string
 }
 
-const saidBy = (entries: ReadonlyArray<Stored>): ReadonlyArray<Said> =>
+const listPrompts = (entries: ReadonlyArray<Stored>): ReadonlyArray<Prompt> =>
   entries.flatMap(({ entry }, index) => {
     if (entry._tag !== "Message" || entry.message.role !== "human" || entry.message.source !== undefined) return []
     // The leaf before the message is the end of the run before it.
@@ -28,7 +28,7 @@ const saidBy = (entries: ReadonlyArray<Stored>): ReadonlyArray<Said> =>
     return [{ before: end?.id ?? null, text: cleanLine(Message.text(entry.message)) }]
   })
 
-const itemsOf = (turns: ReadonlyArray<Said>): ReadonlyArray<Item> =>
+const itemsOf = (turns: ReadonlyArray<Prompt>): ReadonlyArray<Item> =>
   turns
     .map(({ text }, index) => ({
       value: String(index),
@@ -40,7 +40,7 @@ const itemsOf = (turns: ReadonlyArray<Said>): ReadonlyArray<Item> =>
 
 /** Chooses a turn by its number or from a list. */
 const turnOf = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string, title: string) {
-  const turns = saidBy(yield* toProblem(entriesOf(room)))
+  const turns = listPrompts(yield* toProblem(entriesOf(room)))
   if (turns.length === 0) return yield* Effect.fail(problem("Nothing was said yet."))
   const number = argument.trim() === "" ? yield* choose(room, title, itemsOf(turns)) : String(Number(argument) - 1)
   if (number === undefined) return undefined
@@ -55,12 +55,23 @@ const checkpointsOf = <E, R>({ checkpoints }: Room<E, R>): Effect.Effect<FileChe
     ? Effect.fail(problem("The files of this chat are not kept; /rewind goes back in the words."))
     : Effect.succeed(checkpoints)
 
-/** The turns on the path of the thread, oldest first, with the place of each end. */
+/** The turns on the path of the thread, oldest first, with the place of each end, and the messages behind an end. */
 const turnsOnPath = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, checkpoints: FileCheckpoints.Service) {
-  const places = new Map((yield* toProblem(entriesOf(room))).map(({ id }, index) => [id, index]))
+  const entries = yield* toProblem(entriesOf(room))
+  const places = new Map(entries.map(({ id }, index) => [id, index]))
   const place = (id: string | null): number => (id === null ? -1 : (places.get(id) ?? -2))
+  const promptsAfter = (id: string | null): ReadonlyArray<Prompt> => listPrompts(entries.slice(place(id) + 1))
   const turns = yield* toProblem(checkpoints.turns(room.at.threadId))
-  return { place, turns, current: turns.filter((turn) => turn.state !== "undone" && place(turn.leafAfter) >= 0) }
+  const onPath = turns.filter(({ leafAfter }) => place(leafAfter) >= 0)
+  return {
+    end: entries.at(-1)?.id ?? null,
+    place,
+    promptsAfter,
+    turns,
+    current: onPath.filter(({ state }) => state !== "undone"),
+    /** Turns whose words are there, but not their files: `/tree` came back to them. */
+    withoutFiles: onPath.filter(({ state }) => state === "undone")
+  }
 })
 
 const count = (paths: number): string => (paths === 1 ? "1 path" : `${paths} paths`)
@@ -180,7 +191,7 @@ const restoreTurns = Effect.fnUntraced(function* <E, R>(
 
 export const undo = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
   const checkpoints = yield* checkpointsOf(room)
-  const { current } = yield* turnsOnPath(room, checkpoints)
+  const { current, promptsAfter } = yield* turnsOnPath(room, checkpoints)
   const turn = current.at(-1)
   if (turn === undefined) {
     return yield* Effect.fail(
@@ -195,33 +206,35 @@ export const undo = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
     words: "take back the words",
     done: "taken back"
   })
-  if (isDone && room.ui.input.text() === "") room.ui.input.set(title)
+  if (isDone && room.ui.input.text() === "") room.ui.input.set(promptsAfter(turn.leaf)[0]?.text ?? title)
 })
 
 export const redo = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
   const checkpoints = yield* checkpointsOf(room)
-  const { place, turns } = yield* turnsOnPath(room, checkpoints)
-  const entries = yield* toProblem(entriesOf(room))
+  const { end, place, promptsAfter, turns, withoutFiles } = yield* turnsOnPath(room, checkpoints)
+  const [first] = withoutFiles
   // Something said since begins another branch.
-  const turn = turns.findLast(
-    ({ leaf, state }) => state === "undone" && place(leaf) > -2 && saidBy(entries.slice(place(leaf) + 1)).length === 0
-  )
+  const turn =
+    first ??
+    turns.findLast(({ leaf, state }) => state === "undone" && place(leaf) > -2 && promptsAfter(leaf).length === 0)
   if (turn === undefined || turn.leafAfter === null) {
     return yield* Effect.fail(problem("There is nothing to make again here: /redo follows /undo or /rewind."))
   }
-  const title = cleanLine(turn.title)
   const isDone = yield* restoreTurns(room, "redo", [turn], {
-    leaf: turn.leafAfter,
-    title,
+    leaf: turn === first ? end : turn.leafAfter,
+    title: cleanLine(turn.title),
     does: "/redo makes again",
-    words: "bring back the words",
+    words: turn === first ? "the words are here; make again their turn" : "bring back the words",
     done: "made again"
   })
-  if (isDone && room.ui.input.text() === title) room.ui.input.set("")
+  if (!isDone) return
+  const { promptsAfter: promptsNow } = yield* turnsOnPath(room, checkpoints)
+  // The message that /undo had put into the draft.
+  if (promptsNow(turn.leaf)[0]?.text === room.ui.input.text()) room.ui.input.set("")
 })
 
 /** Goes back to before a turn: with the files, or in the words alone. */
-const goBack = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, turn: Said) {
+const goBack = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, turn: Prompt) {
   const { checkpoints } = room
   const wordsOnly = Effect.gen(function* () {
     yield* toProblem(room.store.rewind(room.at.threadId, turn.before))
