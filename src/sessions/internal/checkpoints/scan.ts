@@ -143,7 +143,11 @@ const look = Effect.fnUntraced(function* (root: string, known: Known, limits: Li
   const fresh: Array<{ readonly path: string; readonly file: File; readonly oid: string | undefined }> = []
   yield* inSlices(listed.paths, (path) => {
     const stat = statOf(path)
-    if (stat === undefined) return
+    if (stat === undefined) {
+      // A name that is no UTF-8 can't be written down, so its file can't be found again.
+      if (path.includes("\uFFFD")) known.leftOut.add(path)
+      return
+    }
     const before = known.entries.get(path)
     if (!stat.isFile()) {
       const entry = entryOf(path, stat)
