@@ -1,4 +1,5 @@
 /** What the model is told of the place where it works: as a message at the beginning, and notices at the end. */
+import { execFileSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -73,6 +74,29 @@ describe("the environment of an agent", () => {
       assert.match(plan, /plan mode/)
       assert.match(added, /\/srv\/shared \(read only\)/)
       assert.deepStrictEqual(more, [])
+    })
+  )
+
+  it.live("names no branch where the file of git is a pipe, which would never end", () =>
+    Effect.gen(function* () {
+      const folder = mkdtempSync(join(tmpdir(), "deepagents-environment-"))
+      mkdirSync(join(folder, ".git"))
+      execFileSync("mkfifo", [join(folder, ".git/HEAD")])
+      const place = {
+        folder,
+        shell: "/bin/bash",
+        model: "test:one",
+        folders: makeFolders([]),
+        mode: () => "ask" as const
+      }
+      const agent = Agent.make({ name: "worker", prompt: "You work.", middleware: [environment(place)] })
+      const { messages } = yield* Agent.run(agent, "Go.").pipe(
+        Effect.provide(TestChatModel.script(["Done."])),
+        Effect.timeout("5 seconds"),
+        // A reader that waits would keep the test from ending.
+        Effect.ensuring(Effect.sync(() => execFileSync("sh", ["-c", 'echo x 1<>"$0"', join(folder, ".git/HEAD")])))
+      )
+      assert.include(JSON.stringify(messages), `Working folder: ${folder}\\n`)
     })
   )
 })

@@ -1,5 +1,5 @@
 /** The memory of a project: what agents write, what a person keeps of it, and when it counts. */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
@@ -192,6 +192,24 @@ describe("the memory of a project", { timeout: 60_000 }, () => {
         assert.deepEqual(textsIn(memory), {})
       })
     )
+  )
+
+  it.effect("is taken back where an agent made folders of files, and files of folders", () =>
+    Effect.gen(function* () {
+      const places = { ...placesOf(program.folder()), data: program.folder() }
+      const { notes } = yield* readMemory(places)
+      mkdirSync(join(notes, "skills/ship"), { recursive: true })
+      writeFileSync(join(notes, "skills/ship/SKILL.md"), "Ship.")
+      writeFileSync(join(notes, "agent.md"), "one")
+      yield* settleChanges(places, yield* pendingChanges(places), true)
+      rmSync(notes, { recursive: true })
+      mkdirSync(join(notes, "agent.md"), { recursive: true })
+      writeFileSync(join(notes, "agent.md/x.md"), "x")
+      writeFileSync(join(notes, "skills"), "x")
+      yield* settleChanges(places, yield* pendingChanges(places), false)
+      assert.deepEqual(textsIn(notes), { "notes/agent.md": "one", "ship/SKILL.md": "Ship." })
+      assert.deepEqual(readdirSync(dirname(notes)).toSorted(), ["kept", "notes"])
+    }).pipe(Effect.provide(NodeServices.layer))
   )
 
   it.effect("keeps its skills and files as they were shown, and leaves newer notes to another question", () =>

@@ -3,13 +3,14 @@ import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { NodeServices } from "@effect/platform-node"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { FileTools } from "effect-deepagents/backends"
 import { FetchUrl } from "effect-deepagents/web"
 import { matchesPath } from "../../src/cli/internal/approvals/pathPattern.ts"
 import { isOpening, parsePermission, type Permission } from "../../src/cli/internal/approvals/permission.ts"
-import { makePermits } from "../../src/cli/internal/approvals/permits.ts"
+import { makePermits, readOrganisation } from "../../src/cli/internal/approvals/permits.ts"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
 
@@ -163,6 +164,22 @@ describe("rules for calls", () => {
       if (Result.isFailure(parsed)) assert.match(parsed.failure, words)
     }
   })
+
+  it.effect("of an organisation are refused where a misspelt name would leave them out", () =>
+    Effect.gen(function* () {
+      const file = join(mkdtempSync(join(tmpdir(), "organisation-")), "config.json")
+      for (const [settings, problem] of [
+        [{ permisions: { deny: ["Bash"] } }, /no setting "permisions"\. Did you mean "permissions"/],
+        [{ permissions: [] }, /permissions is/],
+        [{ permissions: { denny: ["Bash"] } }, /permissions/]
+      ] as const) {
+        writeFileSync(file, JSON.stringify(settings))
+        assert.match((yield* Effect.flip(readOrganisation(file))).message, problem)
+      }
+      writeFileSync(file, JSON.stringify({ permissions: { deny: ["Bash"] } }))
+      assert.deepEqual(yield* readOrganisation(file), { deny: ["Bash"] })
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
 
   it("open a door if they name no more than an interpreter or a runner", () => {
     const opens = (text: string) => isOpening(Result.getOrThrow(parse("allow", text)))

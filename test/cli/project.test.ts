@@ -132,6 +132,19 @@ describe("instruction files", { timeout: 60_000 }, () => {
     })
   )
 
+  it.effect("look up a bounded number of words, however many a file has", () =>
+    Effect.gen(function* () {
+      const words = Array.from({ length: 1_500 }, (_, at) => `@${at}.md`).join(" ")
+      const root = repository({ "AGENTS.md": words, "CLAUDE.md": words, "10.md": "ten", "1400.md": "late" })
+      const { files, problems } = yield* read(root)
+      assert.deepEqual(
+        files.map(({ path }) => path.slice(root.length + 1)),
+        ["AGENTS.md", "10.md", "CLAUDE.md"]
+      )
+      assert.match(problems.at(-1) ?? "", /AGENTS\.md: words with @ are not read as imports after 1000 of them$/)
+    })
+  )
+
   it.effect("outside of a repository and of the home, only the working folder counts", () =>
     Effect.gen(function* () {
       const above = put(mkdtempSync(join(tmpdir(), "above-")), { "AGENTS.md": "above", "in/AGENTS.md": "inside" })

@@ -2,7 +2,6 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as CommandRule from "../../../backends/CommandRule.ts"
-import { isObject } from "../../../core/Json.ts"
 import * as Middleware from "../../../core/Middleware.ts"
 import type * as Ruling from "../../../core/Ruling.ts"
 import type { Places } from "../config/places.ts"
@@ -77,6 +76,10 @@ export const makePermits = (
   }
 }
 
+/** Reads the rules of an organisation. A misspelt setting fails: its rules would not count. */
+export const readOrganisation = (file: string) =>
+  Effect.flatMap(readRecord(file), (record) => decodePermissions(record, file))
+
 /** Reads the rules of all origins. A text that is no rule fails with its place. */
 export const readPermits = Effect.fnUntraced(function* (
   {
@@ -90,9 +93,7 @@ export const readPermits = Effect.fnUntraced(function* (
   },
   tools: Tools
 ) {
-  const record = yield* readRecord(organisation)
-  const given = isObject(record["permissions"]) ? { permissions: record["permissions"] } : {}
-  const decoded = yield* decodePermissions(given, organisation)
+  const decoded = yield* readOrganisation(organisation)
   const sources: ReadonlyArray<Source> = [
     ...(decoded === undefined ? [] : [{ from: "organisation", where: organisation, lists: decoded } as const]),
     ...sourcesOf(settings.permissions)

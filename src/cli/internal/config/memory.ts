@@ -2,7 +2,7 @@
  * The memory of agents about one project: `kept` counts, and `notes` is the copy that agents write. A person decides
  * what of the notes is kept.
  */
-import { createHash } from "node:crypto"
+import { createHash, randomUUID } from "node:crypto"
 import { basename, dirname, join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -84,13 +84,18 @@ export const pendingChanges = Effect.fnUntraced(function* (places: Places) {
     .filter(({ after, before }) => !isSame(before, after))
 })
 
-const writeKept = Effect.fnUntraced(function* (file: string, content: SkillFile | undefined) {
+/** Writes a file through one in the folder of the memory, where no note is. */
+const writeKept = Effect.fnUntraced(function* (folder: string, file: string, content: SkillFile | undefined) {
   const fs = yield* FileSystem.FileSystem
   if (content === undefined) return yield* fs.remove(file, { force: true })
-  const beside = `${file}.${process.pid}.tmp`
+  const beside = join(folder, `${randomUUID()}.tmp`)
+  const place = fs.rename(beside, file)
   yield* fs.makeDirectory(dirname(file), { recursive: true, mode: 0o700 })
-  yield* fs.writeFile(beside, content.bytes, { mode: content.isProgram ? 0o700 : 0o600 })
-  yield* fs.rename(beside, file)
+  yield* fs.writeFile(beside, content.bytes, { mode: content.isProgram ? 0o700 : 0o600 }).pipe(
+    // An agent may have made a folder of that name.
+    Effect.andThen(Effect.catch(place, () => Effect.andThen(fs.remove(file, { recursive: true, force: true }), place))),
+    Effect.ensuring(Effect.ignore(fs.remove(beside, { force: true })))
+  )
 }, orFail("failed"))
 
 /** Keeps changes as they were shown, or takes them back. Notes that are newer than that stay, and are asked about. */
@@ -100,9 +105,13 @@ export const settleChanges = Effect.fnUntraced(function* (
   isKept: boolean
 ) {
   const folder = yield* folderOf(places)
-  for (const { after, before, path } of changes) {
-    yield* isKept
-      ? writeKept(join(folder, names.kept, path), after)
-      : writeKept(join(folder, names.notes, path), before)
+  const side = isKept ? names.kept : names.notes
+  const files = changes.map(({ after, before, path }) => ({ path, content: isKept ? after : before }))
+  // A file that goes may be where another one needs a folder.
+  for (const { content, path } of [
+    ...files.filter((file) => file.content === undefined),
+    ...files.filter((file) => file.content !== undefined)
+  ]) {
+    yield* writeKept(folder, join(folder, side, path), content)
   }
 })

@@ -9,8 +9,8 @@ import { realOf, smallFile } from "./folders.ts"
 /** The names of instruction files in a folder of a project. */
 export const names = ["AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"] as const
 
-/** Limits of reading: bytes of a file, files, imports of imports. */
-const limits = { bytes: 1_000_000, files: 50, depth: 5 } as const
+/** Limits of reading: bytes of a file, files, imports of imports, and words that may be a file. */
+const limits = { bytes: 1_000_000, files: 50, depth: 5, words: 1_000 } as const
 
 /** A file at its real path. `importer` is the file that named it. */
 export interface ReadFile {
@@ -63,6 +63,7 @@ export const readWithImports = Effect.fnUntraced(function* <R>(
   const files: Array<ReadFile> = []
   const problems: Array<string> = []
   const read = new Set<string>()
+  let words = 0
   const say = (importer: string | undefined, problem: string): void => {
     problems.push(
       oneLine(importer === undefined ? problem.replace(", which is", " is") : `${importer}: imports ${problem}`)
@@ -88,6 +89,13 @@ export const readWithImports = Effect.fnUntraced(function* <R>(
       read.add(real)
       files.push({ path: real, text: found.text, importer })
       for (const word of importsOf(found.text)) {
+        words += 1
+        if (words > limits.words) {
+          // Each word is looked up on the disk, before anybody trusts the file.
+          return words === limits.words + 1
+            ? say(undefined, `${real}: words with @ are not read as imports after ${limits.words} of them`)
+            : undefined
+        }
         const target = word.startsWith("~/") ? join(homedir(), word.slice(2)) : resolve(dirname(real), word)
         if (isLikePath(word) || (yield* isFile(target))) yield* visit(target, [...chain, real])
       }

@@ -40,9 +40,12 @@ const free: { readonly [M in Approvals]: string } = {
 /** Names come from the disk, and must not look like markup. */
 const clean = (name: string): string => oneLine(name).replaceAll(/[<>]/g, "?").slice(0, 200)
 
+/** Reads a small regular file. A pipe would never end. */
 const readText = (path: string): Effect.Effect<string | undefined> =>
   Effect.orElseSucceed(
-    Effect.tryPromise(() => readFile(path, "utf8").then((text) => text.slice(0, 1_000))),
+    Effect.tryPromise(() =>
+      stat(path).then((found) => (found.isFile() && found.size <= 1_000 ? readFile(path, "utf8") : undefined))
+    ),
     () => undefined
   )
 
