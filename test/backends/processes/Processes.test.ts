@@ -347,9 +347,15 @@ describe("the processes of a session", () => {
         }
         const ours = plant("p3", (begin) => begin)
         const others = plant("p5", () => "1-elsewhere")
+        // A row that names the group of somebody else beside a process that runs.
+        const bystander = plant("p6", () => "1-elsewhere")
+        const alive = plant("p8", (begin) => begin)
+        const [, , itsRow = ""] = readFileSync(join(folder, "p8-a", "row"), "utf8").split("\n")
+        writeFileSync(join(folder, "p8-a", "row"), `${alive} other\n${bystander} other\n${itsRow}\n`)
         mkdirSync(join(folder, "p7-a"))
         writeFileSync(join(folder, "p7-a", "row"), "-1 x\n$(touch /tmp/pwned) x\n1; x\n")
-        yield* Effect.addFinalizer(() => Effect.sync(() => process.kill(-others, "SIGKILL")))
+        const spared = [others, bystander, alive]
+        yield* Effect.addFinalizer(() => Effect.sync(() => spared.forEach((one) => process.kill(-one, "SIGKILL"))))
         const listed = yield* Effect.provide(
           Effect.flatMap(Processes.ProcessTable, ({ list }) => list),
           Processes.layer({ folder: "/session" })
@@ -362,11 +368,13 @@ describe("the processes of a session", () => {
           ]),
           [
             ["p3", "npm run dev p3", "it still ran after"],
-            ["p5", "npm run dev p5", "it is gone: it"]
+            ["p5", "npm run dev p5", "it is gone: it"],
+            ["p6", "npm run dev p6", "it is gone: it"],
+            ["p8", "npm run dev p8", "it is gone: it"]
           ]
         )
         assert.isTrue(yield* gone(ours))
-        assert.isTrue(isAlive(others))
+        assert.deepStrictEqual(spared.map(isAlive), [true, true, true])
       }).pipe(Effect.scoped, Effect.provide(LocalShell.layer({ root })))
     )
   )

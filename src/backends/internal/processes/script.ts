@@ -21,6 +21,10 @@ const asSh = '[ -z "${ZSH_VERSION-}" ] || emulate sh'
 const began =
   'began() { if [ -r "/proc/$1/stat" ]; then s=$(cat "/proc/$1/stat" 2>/dev/null); s=${s##*) }; case $s in [ZX]*) return;; esac; set -- $s; [ $# -ge 20 ] && shift 19 && echo "$1-$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)"; else ps -o lstart= -p "$1" 2>/dev/null; fi; }'
 
+/** Prints the process group of a process. */
+const group =
+  'group() { if [ -r "/proc/$1/stat" ]; then s=$(cat "/proc/$1/stat" 2>/dev/null); set -- ${s##*) }; echo "${3-}"; else ps -o pgid= -p "$1" 2>/dev/null | tr -cd 0-9; fi; }'
+
 /** The shell that runs this script, so that the command gets the same; `sh` if its name is not known. */
 const sameShell = 'case "${0##*/}" in sh|bash|dash|zsh|ksh|ash|mksh) i=$0;; *) i=sh;; esac'
 
@@ -89,13 +93,14 @@ const maxRows = 50
 /**
  * Makes the script that settles the processes that earlier programs left in a folder, in a line each: its folder, its
  * state (`code N`, `ended` if it still ran, or `gone`), and the beginning of its command. The last line is the highest
- * number of a process. Processes of a program that still runs are left alone. A process is signalled only if its
- * beginning is the stored one.
+ * number of a process. Processes of a program that still runs are left alone. The agent may have written the rows: a
+ * group is signalled only if a stored process of it runs, which began when the row says.
  */
 export const makeSettle = (folder: string): string =>
   [
     asSh,
     began,
+    group,
     `cd ${quoteWord(folder)} 2>/dev/null || exit 0`,
     "n=0; m=0",
     "for d in p*-*; do",
@@ -108,10 +113,12 @@ export const makeSettle = (folder: string): string =>
     '  is() { [ -n "${1#* }" ] && [ "$(began "${1%% *}")" = "${1#* }" ]; }',
     '  if [ ! -e "$d/closed" ] && is "$a"; then continue; fi',
     "  t=gone",
-    '  if is "$b" || is "$c"; then',
-    '    g=${b%% *}; t=ended; kill -s TERM -- "-$g" 2>/dev/null; sleep 1; kill -s KILL -- "-$g" 2>/dev/null',
+    "  g=${b%% *}; y=",
+    '  if is "$b"; then y=$g; elif is "$c"; then y=${c%% *}; fi',
+    '  if [ -n "$y" ] && [ "$g" -gt 1 ] && [ "$(group "$y")" = "$g" ]; then',
+    '    t=ended; kill -s TERM -- "-$g" 2>/dev/null; sleep 1; kill -s KILL -- "-$g" 2>/dev/null',
     '  elif [ -f "$d/exit" ]; then t="code $(head -c 5 "$d/exit" | tr -cd 0-9)"; fi',
-    '  printf "%s\\t%s\\t%s\\n" "$d" "$t" "$(head -c 500 "$d/command" 2>/dev/null | tr "\\n\\r\\t" "   ")"',
+    '  printf "%s\\t%s\\t%s\\n" "$d" "$t" "$([ ! -f "$d/command" ] || head -c 500 "$d/command" | tr "\\n\\r\\t" "   ")"',
     "done",
     'echo "$m"',
     "exit 0"
