@@ -152,6 +152,23 @@ describe("a process", () => {
     )
   })
 
+  it.live("is the one that is ended, whatever its files say", () =>
+    inRun((root) =>
+      Effect.gen(function* () {
+        const bystander = spawn("sleep", ["60"], { stdio: "ignore" })
+        yield* Effect.addFinalizer(() => Effect.sync(() => bystander.kill("SIGKILL")))
+        yield* call("execute", { background: true, command: "exec sleep 61" })
+        const [folder = ""] = readdirSync(join(root, ".processes")).filter((name) => name.startsWith("p1-"))
+        const file = join(root, ".processes", folder, "pid")
+        const pid = Number(readFileSync(file, "utf8"))
+        writeFileSync(file, `${bystander.pid}\n`)
+        assert.include(yield* call("kill_process", { id: "p1" }), "p1: it was ended")
+        assert.isTrue(yield* gone(pid))
+        assert.isTrue(isAlive(bystander.pid ?? 0))
+      }).pipe(Effect.scoped)
+    )
+  )
+
   it.live("is ended with the program that started it, when that is killed", () =>
     Effect.acquireUseRelease(
       Effect.sync(() => mkdtempSync(join(tmpdir(), "crash-"))),
@@ -190,7 +207,7 @@ describe("a process", () => {
         yield* call("execute", { background: true, command: "sleep 60" })
         const second = yield* call("execute", { background: true, command: "true" })
         assert.include(second, "FAILED 1 processes run already: p1")
-        assert.include(yield* call("kill_process", { id: "p1" }), "p1: it has ended with exit code 143")
+        assert.include(yield* call("kill_process", { id: "p1" }), "p1: it was ended")
         let text = yield* call("execute", { background: true, command: "yes" })
         while (!text.includes("has ended")) text = yield* call("read_output", { id: "p2", offset: 1e12, wait: 10 })
         assert.notInclude(text, "exit code 0;")

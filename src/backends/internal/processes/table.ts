@@ -384,8 +384,11 @@ export const makeTable = Effect.fnUntraced(function* (
     kill: Effect.fnUntraced(function* (id) {
       const entry = yield* find(id)
       if ((yield* endOf(entry)) === undefined) {
-        yield* Effect.ignore(runScript(entry.sandbox, Script.makeKill(entry.place)))
-        yield* Effect.raceFirst(Deferred.await(entry.end), Effect.sleep("2 seconds"))
+        // On this machine the interruption ends the process. The agent can write the file with its id.
+        if (entry.sandbox.onHost !== true) {
+          yield* Effect.ignore(runScript(entry.sandbox, Script.makeKill(entry.place)))
+          yield* Effect.raceFirst(Deferred.await(entry.end), Effect.sleep("2 seconds"))
+        }
         if (entry.fiber !== undefined) yield* Fiber.interrupt(entry.fiber)
       }
       yield* tell(entry)
