@@ -210,11 +210,15 @@ const itemsOf = (turn: Turn, writing: Writing): ReadonlyArray<ResponseInputItem>
   }
 }
 
+/** The characters of the prompt, and of the first message, that tell conversations apart. Each request hashes them. */
+const hashedLength = 2_000
+
 /** The key of a conversation: a hash of its beginning, which all requests of its runs share. */
 const cacheKeyOf = ({ messages, systemPrompt }: ModelRequest): JsonObject => {
   const first = messages.find(({ role }) => role === "human")
-  const said = first === undefined ? "" : Message.text(first)
-  return { prompt_cache_key: `deepagents-${Hash.string(`${systemPrompt}\n${said}`).toString(36)}` }
+  const text = first === undefined ? "" : Message.text(first)
+  const beginning = `${systemPrompt.slice(0, hashedLength)}\n${text.slice(0, hashedLength)}`
+  return { prompt_cache_key: `deepagents-${Hash.string(beginning).toString(36)}` }
 }
 
 /** Reports whether a turn of this model shows that it reasons. */
