@@ -83,12 +83,12 @@ const start = (name: string, how: How) =>
             used = how.use.run().finally(() => child.kill("SIGINT"))
           }
           child.stdin.end(how.stdin ?? "")
-          const read = (chunk: unknown) => {
+          const addText = (chunk: unknown) => {
             out += String(chunk)
             look()
           }
-          child.stdout.on("data", read)
-          child.stderr.on("data", read)
+          child.stdout.on("data", addText)
+          child.stderr.on("data", addText)
           look()
           await once(child, "close")
           await used

@@ -70,19 +70,19 @@ const proseOf = (page: string): string =>
 const checkPages = (pages: ReadonlyArray<string>): void => {
   const all = pages.map((page) => {
     const text = proseOf(page)
-    const found = riddles.flatMap((riddle) =>
+    const hits = riddles.flatMap((riddle) =>
       [...text.matchAll(riddle)].map(
         (match) => `${page}:${text.slice(0, match.index).split("\n").length} "${match[0].trim()}"`
       )
     )
-    return { found, words: (text.match(/[\p{L}\p{N}]+/gu) ?? []).length }
+    return { hits, words: (text.match(/[\p{L}\p{N}]+/gu) ?? []).length }
   })
-  const rate = (found: number, words: number) => (1000 * found) / Math.max(1, words)
-  const total = rate(
-    all.reduce((sum, { found }) => sum + found.length, 0),
+  const rateOf = (hits: number, words: number) => (1000 * hits) / Math.max(1, words)
+  const total = rateOf(
+    all.reduce((sum, { hits }) => sum + hits.length, 0),
     all.reduce((sum, { words }) => sum + words, 0)
   )
-  const bad = all.filter(({ found, words }) => rate(found.length, words) > mostOfPage).flatMap(({ found }) => found)
+  const bad = all.filter(({ hits, words }) => rateOf(hits.length, words) > mostOfPage).flatMap(({ hits }) => hits)
   if (bad.length > 0) {
     throw new Error(`Say it with subject, verb and object (more than ${mostOfPage} in 1,000 words):\n${bad.join("\n")}`)
   }
@@ -91,7 +91,7 @@ const checkPages = (pages: ReadonlyArray<string>): void => {
       `The pages have ${total.toFixed(1)} riddles in 1,000 words, and ${mostOfPages} is the most. Name a page to see them.`
     )
   }
-  if (pages.length === 1) console.log(all.flatMap(({ found }) => found).join("\n"))
+  if (pages.length === 1) console.log(all.flatMap(({ hits }) => hits).join("\n"))
   console.log(`english: ${pages.length} pages, ${total.toFixed(1)} riddles in 1,000 words`)
 }
 

@@ -81,12 +81,12 @@ const Corrections = Schema.Record(
   Schema.Record(Schema.String, Schema.Struct({ why: Schema.String, ...Row.fields }))
 )
 
-const read = (path: string) => readFileSync(path, "utf8")
+const readText = (path: string) => readFileSync(path, "utf8")
 const [, , path = "", version = ""] = process.argv
 const isCheck = version === "--check"
-const source = Schema.decodeUnknownSync(Schema.fromJsonString(Source))(read(path))
+const source = Schema.decodeUnknownSync(Schema.fromJsonString(Source))(readText(path))
 const corrections = Schema.decodeUnknownSync(Schema.fromJsonString(Corrections), { onExcessProperty: "error" })(
-  read("scripts/models/corrections.json")
+  readText("scripts/models/corrections.json")
 )
 const decodeModel = Schema.decodeUnknownOption(Model)
 
@@ -174,9 +174,9 @@ const rowsOf = (provider: string): ReadonlyArray<readonly [string, Row]> => {
   const [name, prefix] = providers[provider] ?? ["", ""]
   const rows = new Map<string, Row>()
   for (const [key, value] of Object.entries(source)) {
-    const found = decodeModel(value)
-    if (found._tag === "None" || found.value.litellm_provider !== name || !key.startsWith(prefix)) continue
-    const model = found.value
+    const decoded = decodeModel(value)
+    if (decoded._tag === "None" || decoded.value.litellm_provider !== name || !key.startsWith(prefix)) continue
+    const model = decoded.value
     const isChat = model.mode === "chat" || model.mode === "responses"
     const id = idOf(provider, key.slice(prefix.length))
     if (!isChat || model.supports_function_calling !== true || id === undefined || rows.has(id)) continue
@@ -194,7 +194,7 @@ const rowsOf = (provider: string): ReadonlyArray<readonly [string, Row]> => {
   return Array.from(rows).sort(([left], [right]) => (left < right ? -1 : 1))
 }
 
-const before = JSON.parse(read(target))
+const before = JSON.parse(readText(target))
 const asOf = isCheck ? before.asOf : new Date().toISOString().slice(0, 10)
 const from = isCheck ? before.source : `litellm ${version} (MIT), model_prices_and_context_window_backup.json`
 const blocks = Object.keys(providers).map((provider) => {
@@ -202,7 +202,7 @@ const blocks = Object.keys(providers).map((provider) => {
   return `    ${JSON.stringify(provider)}: {\n${rows.join(",\n")}\n    }`
 })
 const text = `{\n  "source": ${JSON.stringify(from)},\n  "asOf": ${JSON.stringify(asOf)},\n  "providers": {\n${blocks.join(",\n")}\n  }\n}\n`
-if (isCheck && text !== read(target)) throw new Error(`${target} differs from its source and corrections`)
+if (isCheck && text !== readText(target)) throw new Error(`${target} differs from its source and corrections`)
 writeFileSync(target, text)
 console.log(
   `models: ${blocks.reduce((sum, block) => sum + block.split("\n").length - 2, 0)} rows, ${text.length} bytes`

@@ -95,8 +95,8 @@ const problems: Array<string> = []
 const header =
   "/** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */"
 
-const sorted = (shape: string) => shape.split(";").toSorted().join(";")
-const normalised = (shape: string) => sorted(shape.replaceAll("~effect/Config~", ""))
+const sortFields = (shape: string) => shape.split(";").toSorted().join(";")
+const normalise = (shape: string) => sortFields(shape.replaceAll("~effect/Config~", ""))
 for (const room of new Set(doors.map((door) => door.room))) {
   const to = shapesOf(room)
   const sources = globSync(`src/${room}/**/*.ts`)
@@ -119,7 +119,7 @@ for (const room of new Set(doors.map((door) => door.room))) {
     const former = written.get(name)
     const fresh = shapeOf(door.alternatives)
     // The order of the parts of an intersection is the compiler's: any file may change it.
-    const shape = former !== undefined && sorted(former) === sorted(fresh) ? former : fresh
+    const shape = former !== undefined && sortFields(former) === sortFields(fresh) ? former : fresh
     const line = `export const ${name} = ${JSON.stringify(shape)}`
     // As oxfmt breaks it.
     return [line.length > 120 ? line.replace(" = ", " =\n  ") : line]
@@ -132,7 +132,7 @@ for (const room of new Set(doors.map((door) => door.room))) {
 
 /** The shapes of a folder by their names, in a form that can be compared. */
 const comparable = new Map(
-  doors.map(({ alternatives, name, room }) => [`${room} ${name}`, normalised(shapeOf(alternatives))])
+  doors.map(({ alternatives, name, room }) => [`${room} ${name}`, normalise(shapeOf(alternatives))])
 )
 const reach = makeReach()
 /** True if the constructor itself leads to a check by its shape, or by the equal shape of another one. */
@@ -147,7 +147,7 @@ problems.push(
 )
 
 /** Compares tables without the padding of their cells. */
-const unpadded = (table: string) => table.replaceAll(/ {2,}/g, " ").replaceAll(/-{2,}/g, "--").trim()
+const removePadding = (table: string) => table.replaceAll(/ {2,}/g, " ").replaceAll(/-{2,}/g, "--").trim()
 
 /** The table of a constructor's options, by their sentences. The last one may say the default. */
 const tableOf = ({ alternatives }: Door): string => {
@@ -176,7 +176,7 @@ for (const page of globSync("docs/*.md").sort()) {
         return whole
       }
       const written = tableOf(door)
-      return unpadded(written) === unpadded(table) ? whole : `${start}${written}${end}`
+      return removePadding(written) === removePadding(table) ? whole : `${start}${written}${end}`
     }
   )
   if (after === before) continue

@@ -58,11 +58,11 @@ export const makeReach = (): ((file: string, name: string) => ReadonlySet<string
   return (file, name) => {
     const [top = "", folder = ""] = file.split("/")
     const room = `${top}/${folder}/`
-    const found = new Set<string>()
-    const seen = new Set<string>()
+    const shapes = new Set<string>()
+    const visited = new Set<string>()
     const visit = (at: string, declared: string): void => {
-      if (!at.startsWith(room) || at.endsWith("/shapes.ts") || seen.has(`${at} ${declared}`)) return
-      seen.add(`${at} ${declared}`)
+      if (!at.startsWith(room) || at.endsWith("/shapes.ts") || visited.has(`${at} ${declared}`)) return
+      visited.add(`${at} ${declared}`)
       const { imports, texts } = sourceOf(at)
       const text = texts.get(declared)
       if (text === undefined) {
@@ -71,7 +71,7 @@ export const makeReach = (): ((file: string, name: string) => ReadonlySet<string
         return
       }
       for (const [, before, word = ""] of text.matchAll(/(?:(\w+)\.)?\b([a-zA-Z_]\w*)/g)) {
-        if (before === "shapes") found.add(word)
+        if (before === "shapes") shapes.add(word)
         const space = before === undefined ? undefined : imports.get(before)
         if (space !== undefined && space.name === undefined) visit(space.file, word)
         if (before !== undefined && (texts.has(before) || imports.get(before)?.name !== undefined)) visit(at, before)
@@ -79,6 +79,6 @@ export const makeReach = (): ((file: string, name: string) => ReadonlySet<string
       }
     }
     visit(file, name)
-    return found
+    return shapes
   }
 }

@@ -155,8 +155,8 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
 
 /** Reads the parts of a turn: reports them, drafts them, and makes the message of the turn. */
 const makeReader = (live: Live, request: ModelRequest) => {
-  const said: Unfinished = { request, text: "", reasoning: "", calls: "", isCounted: false }
-  live.turn.partial = said
+  const partialTurn: Unfinished = { request, text: "", reasoning: "", calls: "", isCounted: false }
+  live.turn.partial = partialTurn
   const draft = draftOf(live)
   let started: Map<string, Started> | undefined
   let thinking = false
@@ -169,7 +169,7 @@ const makeReader = (live: Live, request: ModelRequest) => {
     }
     const { id: callId, name: toolName } = started?.get(part.id) ?? { id: part.id, name: "" }
     const delta = part._tag === "ToolCallStart" ? "" : part.delta
-    said.calls += delta
+    partialTurn.calls += delta
     draft?.calling(callId, toolName, delta)
     report(live, { _tag: "ToolCallDelta", callId, toolName, delta })
   }
@@ -181,7 +181,7 @@ const makeReader = (live: Live, request: ModelRequest) => {
     }
     switch (part._tag) {
       case "TextDelta":
-        said.text += part.text
+        partialTurn.text += part.text
         draft?.saying("Text", part.text)
         return reportDelta(live, "TextDelta", part.text, at)
       case "ReasoningDelta":
@@ -189,16 +189,16 @@ const makeReader = (live: Live, request: ModelRequest) => {
           thinking = true
           report(live, { _tag: "ReasoningStarted" })
         }
-        said.reasoning += part.text
+        partialTurn.reasoning += part.text
         draft?.saying("Reasoning", part.text)
         return reportDelta(live, "ReasoningDelta", part.text, at)
       case "ToolCallStart":
       case "ToolCallDelta":
         return takeCall(part)
       case "TurnRestarted":
-        said.text = ""
-        said.reasoning = ""
-        said.calls = ""
+        partialTurn.text = ""
+        partialTurn.reasoning = ""
+        partialTurn.calls = ""
         started = undefined
         done = undefined
         draft?.restart()
@@ -207,7 +207,7 @@ const makeReader = (live: Live, request: ModelRequest) => {
         return report(live, part)
       case "TurnDone":
         countUsage(live, part.message.usage)
-        said.isCounted = true
+        partialTurn.isCounted = true
         done = part.message
     }
   }
@@ -259,17 +259,17 @@ const estimateUsage = (live: Live, { calls, isCounted, reasoning, request, text 
 
 /** Counts the tokens and the money of a turn that was cut off, as an estimate. */
 export const countPartial = (live: Live): void => {
-  const said = live.turn.partial
-  if (said === undefined) return
-  countUsage(live, estimateUsage(live, said))
-  said.isCounted = true
+  const partialTurn = live.turn.partial
+  if (partialTurn === undefined) return
+  countUsage(live, estimateUsage(live, partialTurn))
+  partialTurn.isCounted = true
 }
 
-/** The partial answer of a turn that was cut off, if it had said anything. */
+/** The partial answer of a turn that was cut off, if it had begun. */
 export const partialMessage = (live: Live): Message.AiMessage | undefined => {
-  const said = live.turn.partial
-  if (said === undefined) return undefined
-  const { text, reasoning } = said
+  const partialTurn = live.turn.partial
+  if (partialTurn === undefined) return undefined
+  const { text, reasoning } = partialTurn
   const pieces = [{ _tag: "Text", from: 0, text } as const, { _tag: "Reasoning", from: 0, text: reasoning } as const]
   return partial([{ _tag: "Part", turn: live.makeId(), model: modelOf(live).modelId, pieces }])
 }

@@ -48,13 +48,13 @@ export const head = (text: string, maxBytes: number): string => {
 
 /** Removes HTML comments. An unclosed comment is text. */
 export const withoutComments = (text: string): string => {
-  let kept = ""
+  let outside = ""
   let from = 0
   for (;;) {
     const start = text.indexOf("<!--", from)
     const end = start < 0 ? -1 : text.indexOf("-->", start + 4)
-    if (end < 0) return kept + text.slice(from)
-    kept += text.slice(from, start)
+    if (end < 0) return outside + text.slice(from)
+    outside += text.slice(from, start)
     from = end + 3
   }
 }

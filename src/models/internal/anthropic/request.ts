@@ -216,8 +216,8 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
       .filter((text) => text.trim() !== "")
       .map((text): TextPart => ({ type: "text", text: wellFormed(text) }))
     const provided = settings.serverTools ?? []
-    const taken = namesOf(provided)
-    const wire = [...provided, ...own.filter(({ name }) => !taken.has(name))]
+    const serverNames = namesOf(provided)
+    const wire = [...provided, ...own.filter(({ name }) => !serverNames.has(name))]
     const prompt: Prompt = defined({
       model,
       system: system.length === 0 ? undefined : system,

@@ -138,6 +138,9 @@ export interface HostedCalls {
   readonly has: (tool: string) => boolean
 }
 
+/** The name of no tool, for items whose form of answer is unknown. */
+const nobody = ""
+
 /** An item of an unknown kind that says itself that the client executes it. */
 const waitsItself = ({ execution, type }: JsonObject): boolean =>
   execution === "client" && stringOf(type)?.endsWith("_call") === true
@@ -147,20 +150,17 @@ export const hostedCalls = (
   serverTools: ReadonlyArray<JsonObject>,
   tools: ReadonlyArray<Pick<ToolDefinition, "name">>
 ): HostedCalls => {
-  const known = new Set(tools.map(({ name }) => name))
-  const stands = serverTools.flatMap((tool) => Object.values(kinds).flatMap(({ standsFor }) => standsFor(tool) ?? []))
+  const ownNames = new Set(tools.map(({ name }) => name))
+  const standIns = serverTools.flatMap((tool) => Object.values(kinds).flatMap(({ standsFor }) => standsFor(tool) ?? []))
   return {
-    replaced: new Set(stands.filter((name) => known.has(name))),
+    replaced: new Set(standIns.filter((name) => ownNames.has(name))),
     toolOf: (item) => {
       const kind = kindOf(item)
       return kind === undefined ? (waitsItself(item) ? nobody : undefined) : kind.toolOf(item, serverTools)
     },
-    has: (tool) => known.has(tool)
+    has: (tool) => ownNames.has(tool)
   }
 }
-
-/** No tool has this name: nothing knows the form of the answer. */
-const nobody = ""
 
 /** The arguments of a call, as JSON. */
 export const hostedArguments = (item: JsonObject): string => JSON.stringify(kindOf(item)?.argumentsOf(item) ?? {})
