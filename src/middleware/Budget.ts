@@ -78,6 +78,13 @@ export interface Limits {
   readonly time?: Duration.Input | undefined
 }
 
+/** Ends a sub-agent before its first round. */
+const endUnbegun = (reached: Ledger.Reached): Middleware.Directive =>
+  Middleware.end(
+    `budget:${reached.limit}`,
+    Message.ai(`This was not begun: ${isUsedUp(reached)}.`, { source: "budget" })
+  )
+
 const timeOutError = (time: number): ToolError =>
   new ToolError({
     reason: "TimedOut",
@@ -179,15 +186,18 @@ const build = <E>(
       if (ledger.owner === run) return undefined
       const reached = Ledger.reached(maxima, ledger, yield* WorkingTime.workingNow(ledger.owner), ofTurns)
       if (reached === undefined) return undefined
-      const answer = Message.ai(`This was not begun: ${isUsedUp(reached)}.`, { source: "budget" })
-      return yield* policy.at(run, reached, Middleware.end(`budget:${reached.limit}`, answer))
+      return yield* policy.at(run, reached, endUnbegun(reached))
     }),
     beforeModel: Effect.fnUntraced(function* (run) {
       const { ledger, now } = yield* watch(run)
       // The last allowed call ends nothing. Only a further call does.
       const reached = Ledger.reached(maxima, ledger, now, ledger.wantsCalls ? Ledger.kinds : ofTurns)
-      if (reached !== undefined)
-        return yield* policy.at(run, reached, Middleware.forceFinalAnswer(`budget:${reached.limit}`))
+      if (reached !== undefined) {
+        // Another agent reached the limit between the start of this one and its first round.
+        const isUnbegun = ledger.owner !== run && run.round === 0
+        const gentle = isUnbegun ? endUnbegun(reached) : Middleware.forceFinalAnswer(`budget:${reached.limit}`)
+        return yield* policy.at(run, reached, gentle)
+      }
       ledger.rounds++
       yield* Ledger.chargeWork(ledger, run, { rounds: 1 })
       return undefined
