@@ -114,6 +114,8 @@ export interface Prepared<out R> {
   readonly needsApproval?: Effect.Effect<boolean, never, R> | undefined
   /** Finds out whether a call that was cut off took effect. */
   readonly reconcile?: Effect.Effect<Reconciled, ToolError, R> | undefined
+  /** Fails as the call would. `earlier` are the arguments of the calls before it in its round. */
+  readonly rehearse?: ((earlier: ReadonlyArray<JsonObject>) => Effect.Effect<unknown, ToolError, R>) | undefined
 }
 
 /**
@@ -198,6 +200,9 @@ export type ServicesIn<T, Suspension> = [Suspension] extends [never]
  */
 export type NeedsApproval<A> = true | ((args: A) => Answers)
 
+/** Finds out, without doing anything, whether a call can succeed. */
+export type Rehearse<A, R> = (args: A, earlier: ReadonlyArray<JsonObject>) => Effect.Effect<unknown, unknown, R>
+
 type Answers = boolean | Effect.Effect<boolean, never, unknown>
 
 /** Objects and lists, but neither promises nor effects. */
@@ -211,6 +216,13 @@ export type Data = ToolOutput | string | number | boolean | null | Plain
  * reads a failure of an effect.
  */
 export type Work<E, R> = Yielding<E, R> | Promise<Data> | Data
+
+/** What a tool has beside its work. */
+interface Asides<A, R> {
+  readonly needsApproval?: NeedsApproval<A> | undefined
+  readonly reconcile?: ((args: A) => Effect.Effect<Reconciled, unknown, R>) | undefined
+  readonly rehearse?: Rehearse<A, R> | undefined
+}
 
 /** An effect, by its shape alone: of a union of two effects, the compiler then infers `E` and `R` from both. */
 interface Yielding<E, R> {
@@ -287,8 +299,7 @@ const assemble = <A, E, R, Always, Answer>(
   options: Options,
   decoder: Decoder<A>,
   execute: (args: A, context: { readonly signal: AbortSignal }) => Work<E, R>,
-  need: NeedsApproval<A> | undefined,
-  reconcile: ((args: A) => Effect.Effect<Reconciled, unknown, R>) | undefined
+  { needsApproval: need, reconcile, rehearse }: Asides<A, R>
 ): Made<R, Always, Answer> => {
   const tool: Tool<R> = {
     name,
@@ -314,6 +325,14 @@ const assemble = <A, E, R, Always, Answer>(
                   Effect.suspend(() => reconcile(decoded.value)),
                   fromUnknown
                 ),
+          rehearse:
+            rehearse === undefined
+              ? undefined
+              : (earlier) =>
+                  Effect.mapError(
+                    Effect.suspend(() => rehearse(decoded.value, earlier)),
+                    fromUnknown
+                  ),
           execute: Effect.matchEffect(perform(name, execute, decoded.value), {
             onSuccess: (given) => {
               const output = fromResult(given)
@@ -386,6 +405,11 @@ export const make = <
      * after a crash.
      */
     readonly reconcile?: ((args: Arguments<P>) => Effect.Effect<Reconciled, unknown, R2>) | undefined
+    /**
+     * Fails as the call would, and changes nothing: a person is not asked about a call that can't succeed. `earlier` are
+     * the arguments of the calls before it in its round, on which its outcome may depend.
+     */
+    readonly rehearse?: Rehearse<Arguments<P>, R2> | undefined
   }
 ): Made<R | Same<R2>, Always, Answer> & Takes<Given<P>> => {
   const problem = checkMake(options)
@@ -396,8 +420,7 @@ export const make = <
           options,
           decoderOf(options.parameters) as Decoder<Arguments<P>>,
           options.execute,
-          options.needsApproval,
-          options.reconcile
+          options
         )
       : invalid(name, problem)
   // The tool takes the arguments of its parameters.
@@ -419,6 +442,8 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
     readonly needsApproval?: Always | ((args: JsonObject) => Answer) | undefined
     /** Looks up whether an interrupted call took effect, when a run resumes after a crash. */
     readonly reconcile?: ((args: JsonObject) => Effect.Effect<Reconciled, unknown, R2>) | undefined
+    /** Fails as the call would, and changes nothing: a person is not asked about a call that can't succeed. */
+    readonly rehearse?: Rehearse<JsonObject, R2> | undefined
   }
 ): Made<R | Same<R2>, Always, Answer> => {
   const problem = checkDynamic(options)
@@ -429,8 +454,7 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
           options,
           fromJsonSchema(options.parameters),
           options.execute,
-          options.needsApproval,
-          options.reconcile
+          options
         )
       : invalid(name, problem)
   // The tool takes the arguments of its parameters.

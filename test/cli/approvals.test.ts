@@ -218,33 +218,6 @@ describe("the change of a call", () => {
       expect(yield* previewOf(memory, run("ls"))).toBeUndefined()
     })
   )
-
-  it.effect("is answered without a question where it can't be made", () =>
-    Effect.gen(function* () {
-      const memory = yield* MemoryBackend.make()
-      yield* memory.write("/a.ts", text)
-      const desk = makeDesk({
-        mode: "ask",
-        principal: undefined,
-        permits,
-        look: (one) => Effect.orElseSucceed(previewOf(memory, one), () => undefined),
-        onLearned: () => {},
-        onChange: () => {}
-      })
-      const { decide } = yield* Effect.provide(Effect.service(Approval.Approvals), desk.layer)
-      const missing = yield* decide(edit("four"))
-      expect(missing).toMatchObject({ _tag: "Respond" })
-      expect(missing._tag === "Respond" && missing.text).toMatch(/^Not executed, and nobody was asked: .*a\.ts/)
-      expect(yield* decide(edit("one"))).toMatchObject({ _tag: "Respond" })
-      expect(yield* decide({ ...edit("x"), arguments: { ...edit("x").arguments, file_path: "/none" } })).toMatchObject({
-        _tag: "Respond"
-      })
-      // A question for a person alone stays one.
-      const asked = yield* Effect.forkChild(decide({ ...edit("four"), byPerson: true }), { startImmediately: true })
-      expect(desk.waiting().length).toBe(1)
-      yield* Fiber.interrupt(asked)
-    })
-  )
 })
 
 describe("the reason of a question", () => {

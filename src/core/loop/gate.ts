@@ -12,7 +12,7 @@ import type { Prepared, Tool } from "../Tool.ts"
 import { ToolError } from "../ToolError.ts"
 import { make as makeOutput } from "../ToolOutput.ts"
 import { answer, type Call, prepare, toPrepared } from "./calls.ts"
-import { afterCrash, type Asked, isInTime, ownQuestion, voided } from "./gatekeepers.ts"
+import { afterCrash, type Asked, isInTime, ownQuestion, rehearsed, voided } from "./gatekeepers.ts"
 import { note, save } from "./journal.ts"
 import type { Gating, Live } from "./live.ts"
 import { emit } from "./report.ts"
@@ -229,6 +229,12 @@ const judged = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Cal
       const decision = isNew ? undefined : decisionOn(live.round.suspension, request)
       if (decision !== undefined) {
         yield* decided(asked, asks, request, decision)
+        continue
+      }
+      // Nobody is asked about a call that can't succeed.
+      const problem = isNew ? yield* rehearsed(live, call, calls.slice(0, calls.indexOf(call))) : undefined
+      if (problem !== undefined) {
+        call.outcome = { error: problem }
         continue
       }
       const answer = yield* askPerson(asked, asks, request, isNew, ruling.by === byTime)

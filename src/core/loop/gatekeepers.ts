@@ -1,6 +1,7 @@
 /** Rulings that the loop itself gives: on calls that a crash cut off, and the questions of tools. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type { Request } from "../Approval.ts"
 import type { PreparedCall } from "../Middleware.ts"
 import { type Ask, ask, type Ruling } from "../Ruling.ts"
@@ -115,3 +116,21 @@ export const ownQuestion = (
 /** Reports that a request no longer waits, though nothing was decided on it. */
 export const voided = (live: Live, { callId, id, toolName }: Request): Effect.Effect<void> =>
   emit(live, { _tag: "ApprovalResolved", id, callId, toolName, decision: "void" })
+
+/** Reports why a call can't succeed. A tool that can't tell leaves it to the call. */
+export const rehearsed = (
+  live: Live,
+  call: Call,
+  earlier: ReadonlyArray<Call>
+): Effect.Effect<ToolError | undefined, never, unknown> => {
+  const rehearse = call.prepared?.rehearse
+  if (rehearse === undefined || call.left !== undefined) return Effect.undefined
+  const before = earlier.flatMap(({ outcome, prepared }) =>
+    prepared === undefined || outcome !== undefined ? [] : [prepared.arguments]
+  )
+  return Effect.matchCauseEffect(inContext(live, call, rehearse(before)), {
+    onSuccess: () => Effect.undefined,
+    onFailure: (cause) =>
+      Cause.hasInterrupts(cause) ? Effect.interrupt : Effect.succeed(Result.getOrUndefined(Cause.findError(cause)))
+  })
+}

@@ -21,7 +21,7 @@ export const middlewareMake =
   "asks?:b;name:s;inherit?:b;counts?:b;check?:f;state?:a;tools?:[~Tool:prepare~]f;prompt?:fs;beforeAgent?:f;afterAgent?:f;beforeModel?:f;afterModel?:f;rewriteArguments?:f;rulings?:f;wrapModelCall?:f;wrapToolCall?:f"
 
 export const toolDynamic =
-  "description:s;annotations?:{readOnly?:b;destructive?:b;idempotent?:b;openWorld?:b;paged?:b;volatile?:b;resumable?:b;server?:s;serverTool?:s;editsFiles?:b;runsCommands?:b;delegates?:b;aliases?:[s];lasting?:b;untrusted?:b;addresses?:[s];content?:[s];typed?:[s]};outputLimit?:n;reaches?:t;describe?:f;parameters:o;execute:f;needsApproval?:bf;reconcile?:f"
+  "description:s;annotations?:{readOnly?:b;destructive?:b;idempotent?:b;openWorld?:b;paged?:b;volatile?:b;resumable?:b;server?:s;serverTool?:s;editsFiles?:b;runsCommands?:b;delegates?:b;aliases?:[s];lasting?:b;untrusted?:b;addresses?:[s];content?:[s];typed?:[s]};outputLimit?:n;reaches?:t;describe?:f;parameters:o;execute:f;needsApproval?:bf;reconcile?:f;rehearse?:f"
 
 export const toolMake =
-  "description:s;annotations?:{readOnly?:b;destructive?:b;idempotent?:b;openWorld?:b;paged?:b;volatile?:b;resumable?:b;server?:s;serverTool?:s;editsFiles?:b;runsCommands?:b;delegates?:b;aliases?:[s];lasting?:b;untrusted?:b;addresses?:[s];content?:[s];typed?:[s]};outputLimit?:n;reaches?:t;describe?:f;parameters:<~effect/Schema/Schema~>~effect/Schema/Schema~~standard~;execute:f;needsApproval?:bf;reconcile?:f"
+  "description:s;annotations?:{readOnly?:b;destructive?:b;idempotent?:b;openWorld?:b;paged?:b;volatile?:b;resumable?:b;server?:s;serverTool?:s;editsFiles?:b;runsCommands?:b;delegates?:b;aliases?:[s];lasting?:b;untrusted?:b;addresses?:[s];content?:[s];typed?:[s]};outputLimit?:n;reaches?:t;describe?:f;parameters:<~effect/Schema/Schema~>~effect/Schema/Schema~~standard~;execute:f;needsApproval?:bf;reconcile?:f;rehearse?:f"

@@ -4,25 +4,14 @@ import * as Schema from "effect/Schema"
 import * as Backend from "../../../core/Backend.ts"
 import * as Tool from "../../../core/Tool.ts"
 import type { ToolContext } from "../../../core/ToolContext.ts"
-import * as ToolError from "../../../core/ToolError.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
-import * as Path from "../files/path.ts"
 import { type Diff, diffOf, maxDiff, shift } from "./diff.ts"
 import type { Kit } from "./kit.ts"
+import { mustRead, rehearseEdit, rehearseWrite, resolve } from "./rehearse.ts"
 import { hold, moving } from "./seen.ts"
 import { filePath, maxDetails, showPath } from "./text.ts"
 
 type FileTool = Tool.Tool<Backend.Backend | ToolContext>
-
-const resolve = (operation: string, path: string, { paths }: Backend.Service) =>
-  Effect.fromResult(Path.resolve(operation, path, paths))
-
-const mustRead = (kit: Kit, path: string, then: string): ToolError.ToolError =>
-  ToolError.make(
-    kit.offers("read_file")
-      ? `${showPath(path)} exists, and you have not read it. Read it with read_file first, ${then}.`
-      : `${showPath(path)} exists, and you can't read files here, so you can't replace it. Choose another path.`
-  )
 
 const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
@@ -73,6 +62,7 @@ export const writeFile = (kit: Kit): FileTool =>
       content: Schema.String.annotate({ description: "All that the file shall have" })
     },
     annotations: { destructive: true, idempotent: true, editsFiles: true, aliases: ["Write"] },
+    rehearse: rehearseWrite(kit),
     execute: Effect.fnUntraced(function* ({ content, file_path }) {
       const backend = yield* Backend.Backend
       const path = yield* resolve("write", file_path, backend)
@@ -147,6 +137,7 @@ export const editFile = (kit: Kit): FileTool =>
       )
     },
     annotations: { destructive: true, editsFiles: true, aliases: ["Edit", "MultiEdit", "NotebookEdit"] },
+    rehearse: rehearseEdit(kit),
     execute: Effect.fnUntraced(function* ({ file_path, new_string, old_string, replace_all }) {
       const backend = yield* Backend.Backend
       const path = yield* resolve("edit", file_path, backend)

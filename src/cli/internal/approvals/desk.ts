@@ -6,7 +6,7 @@ import * as HumanInTheLoop from "../../../middleware/HumanInTheLoop.ts"
 import type { Mode } from "../chat/options.ts"
 import { commandsFor, covers, type Learned } from "./learned.ts"
 import type { Permits } from "./permits.ts"
-import { answerMisfit, type Preview } from "./preview.ts"
+import type { Preview } from "./preview.ts"
 
 export interface Desk {
   readonly layer: Layer.Layer<Approval.Approvals>
@@ -75,8 +75,8 @@ export const makeDesk = (options: {
   /** Gets each request that a person has to decide. */
   readonly onWait?: ((request: Approval.Request) => void) | undefined
   readonly permits: Permits
-  /** Looks at the change of a call: what it would be, or why there can be none. */
-  readonly look: (request: Approval.Request) => Effect.Effect<Preview | string | undefined>
+  /** Looks at the change that a call would make. */
+  readonly look: (request: Approval.Request) => Effect.Effect<Preview | undefined>
   /** Keeps the approvals for good of the project. */
   readonly onLearned: (learned: ReadonlyArray<Learned>) => void
   readonly onChange: () => void
@@ -120,10 +120,7 @@ export const makeDesk = (options: {
   const decide = Effect.fnUntraced(function* (request: Approval.Request) {
     const decision = automatic(request, mode, permits, learned, options.isAllowed)
     if (decision !== undefined) return signed(request, decision)
-    const seen = yield* options.look(request)
-    const answered = typeof seen === "string" ? answerMisfit(request, seen) : undefined
-    if (answered !== undefined) return signed(request, answered)
-    return yield* wait(request, typeof seen === "string" ? undefined : seen)
+    return yield* wait(request, yield* options.look(request))
   })
   return {
     layer: Layer.succeed(Approval.Approvals, { decide }),

@@ -1,9 +1,9 @@
-/** The change of an edit or a write before it is approved: its diff, or why it can't be applied. */
+/** The change of an edit or a write before it is approved, as a diff. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as TextDiff from "effect/TextDiff"
 import * as MemoryBackend from "../../../backends/MemoryBackend.ts"
-import * as Approval from "../../../core/Approval.ts"
+import type * as Approval from "../../../core/Approval.ts"
 import type * as Backend from "../../../core/Backend.ts"
 import { escapeUnseen } from "../../../support/text/clean.ts"
 
@@ -34,13 +34,13 @@ const diffOf = (path: string, before: string, after: string, isNew: boolean): Pr
 const bytesOf = (backend: Backend.Service, path: string) =>
   Effect.map(backend.download([path]), ([found]) => (found?.ok === true ? found.value : undefined))
 
-/** Edits a copy of a file in memory, as the tool would. Fails with the words that the tool would say. */
+/** Edits a copy of a file in memory, as the tool would. `undefined` if it would not. */
 const editCopy = Effect.fnUntraced(function* (path: string, bytes: Uint8Array, replacement: Backend.Replacement) {
   const place = path.startsWith("/") ? path : `/${path}`
   const memory = yield* MemoryBackend.make()
   yield* memory.upload([{ path: place, content: bytes }])
   const edited = yield* Effect.result(memory.edit(place, [replacement]))
-  return Result.isFailure(edited) ? edited.failure.message : yield* bytesOf(memory, place)
+  return Result.isFailure(edited) ? undefined : yield* bytesOf(memory, place)
 })
 
 /** The change of a call that edits or writes a file; `undefined` for other calls, and for files that are no plain text. */
@@ -52,15 +52,8 @@ export const previewOf = Effect.fnUntraced(function* (backend: Backend.Service, 
   if (before === undefined) return undefined
   if (typeof content === "string") return diffOf(path, before, content.replaceAll("\r\n", "\n"), bytes === undefined)
   if (typeof from !== "string" || typeof to !== "string") return undefined
-  if (bytes === undefined) return `there is no file ${path}. Find the path with ls or glob.`
-  const edited = yield* editCopy(path, bytes, { old: from, new: to, replaceAll: isAll === true })
-  const after = typeof edited === "string" || edited === undefined ? edited : textOf(edited)
-  return typeof edited === "string" ? edited : after === undefined ? undefined : diffOf(path, before, after, false)
+  const edited =
+    bytes === undefined ? undefined : yield* editCopy(path, bytes, { old: from, new: to, replaceAll: isAll === true })
+  const after = edited === undefined ? undefined : textOf(edited)
+  return after === undefined ? undefined : diffOf(path, before, after, false)
 })
-
-/** Answers a call that can't be applied, in the person's place: an answer lets nothing happen. */
-export const answerMisfit = (request: Approval.Request, problem: string): Approval.Decision | undefined => {
-  const text = `Not executed, and nobody was asked: ${problem}`
-  if (request.byPerson === true) return undefined
-  return request.allow.includes("respond") ? Approval.respond(request, text) : Approval.reject(request, text)
-}

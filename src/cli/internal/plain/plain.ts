@@ -22,7 +22,7 @@ import * as View from "../../../view/View.ts"
 import { automatic } from "../approvals/desk.ts"
 import * as Dialog from "../approvals/dialog.ts"
 import { makePermits } from "../approvals/permits.ts"
-import { answerMisfit, previewOf } from "../approvals/preview.ts"
+import { previewOf } from "../approvals/preview.ts"
 import { withFiles } from "../chat/attach.ts"
 import type { Left, Options } from "../chat/options.ts"
 import { decidedWords, questionOf } from "../chat/remember.ts"
@@ -91,11 +91,8 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
       Effect.gen(function* () {
         const decided = automatic(request, options.mode ?? "ask", permits, learned, options.isAllowed)
         if (decided !== undefined) return decided
-        const seen = yield* Effect.orElseSucceed(previewOf(backend, request), () => undefined)
-        const answered = typeof seen === "string" ? answerMisfit(request, seen) : undefined
-        if (answered !== undefined) return answered
         options.onWait?.(request)
-        const preview = typeof seen === "string" ? undefined : seen
+        const preview = yield* Effect.orElseSucceed(previewOf(backend, request), () => undefined)
         for (const line of Dialog.announcement(request, style, preview)) say(line)
         const decision = yield* Dialog.isForm(request) ? fill(request) : approve(request)
         return options.principal === undefined
