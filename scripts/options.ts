@@ -3,15 +3,17 @@
  *
  * - Writes `shapes.ts` of each folder of `src/`: the shapes that constructors check their options by at run time.
  * - Writes the tables of options in `docs/`, between `<!-- options:Agent.make:start -->` and its end, from their JSDoc.
- * - Fails for an option without a JSDoc sentence, and for a constructor that checks no options.
+ * - Fails for an option without a JSDoc sentence, a constructor that checks no options, a table of options that is written
+ *   by hand, and a layer that is a function without parameters.
  *
  * `npm run options` writes; `npm run options:check` fails where a file differs.
  */
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs"
 import { resolve } from "node:path"
-import { API, SignatureKind, type Symbol, SymbolFlags, type Type } from "typescript/unstable/sync"
+import { API, type Signature, SignatureKind, type Symbol, SymbolFlags, type Type } from "typescript/unstable/sync"
 import { makeReach } from "./options/reach.ts"
 import { type Alternative, makeReader, type Property } from "./options/shape.ts"
+import { findHandwritten, writeTables } from "./options/tables.ts"
 
 const isCheck = process.argv.includes("--check")
 const root = resolve(".")
@@ -53,17 +55,28 @@ const isLiteral = (parts: Alternative) =>
     (part) => !checker.isArrayLikeType(part) && checker.getSignaturesOfType(part, SignatureKind.Call).length === 0
   )
 
-const doorsOf = (file: string): ReadonlyArray<Door> => {
+const problems: Array<string> = []
+
+const exportsOf = (file: string): ReadonlyArray<Symbol> => {
   const source = program.getSourceFile(`${root}/${file}`)
   const module = source === undefined ? undefined : checker.getSymbolAtLocation(source)
-  if (module === undefined) return []
+  return module === undefined ? [] : checker.getExportsOfModule(module)
+}
+
+const doorsOf = (file: string): ReadonlyArray<Door> => {
   const [, room = "", ...path] = file.replace(/[.]ts$/, "").split("/")
   const moduleName = path.at(-1) ?? ""
-  return checker.getExportsOfModule(module).flatMap((exported) => {
+  return exportsOf(file).flatMap((exported) => {
     const symbol = exported.flags & SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported
     const type =
       symbol.flags & (SymbolFlags.Variable | SymbolFlags.Function) ? checker.getTypeOfSymbol(symbol) : undefined
     if (type === undefined) return []
+    // A layer with options is a function, one without is a value: `layer()` says that nothing is missing.
+    for (const signature of checker.getSignaturesOfType(type, SignatureKind.Call)) {
+      const result = checker.getReturnTypeOfSignature(signature)
+      if (result !== undefined && nameOf(result) === "Layer" && signature.getParameters().length === 0)
+        problems.push(`${file}: ${exported.name} takes no options, so it must be a layer, and not a function`)
+    }
     const parameters = checker.getSignaturesOfType(type, SignatureKind.Call).flatMap((one) => one.getParameters())
     const alternatives = parameters.flatMap((parameter) => {
       const own = checker.getTypeOfSymbol(parameter)
@@ -91,7 +104,6 @@ if (doors.length < 150) throw new Error(`only ${doors.length} constructors were 
 /** Where the shapes of a folder are. */
 const shapesOf = (room: string) => (room === "core" ? "src/core/schema/shapes.ts" : `src/${room}/internal/shapes.ts`)
 
-const problems: Array<string> = []
 const header =
   "/** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */"
 
@@ -146,11 +158,8 @@ problems.push(
   )
 )
 
-/** Compares tables without the padding of their cells. */
-const removePadding = (table: string) => table.replaceAll(/ {2,}/g, " ").replaceAll(/-{2,}/g, "--").trim()
-
 /** The table of a constructor's options, by their sentences. The last one may say the default. */
-const tableOf = ({ alternatives }: Door): string => {
+const tableOf = ({ alternatives, exported, file }: Door): string => {
   const fields = fieldsOf(alternatives).toSorted((left, right) => Number(left.isOptional) - Number(right.isOptional))
   const rows = fields.map(({ isOptional, name, symbols }) => {
     const [symbol] = symbols
@@ -160,24 +169,29 @@ const tableOf = ({ alternatives }: Door): string => {
       .replaceAll(/\{@link (\w+)\}/g, "`$1`")
       .replaceAll("|", "\\|")
     const [, meaning = text, initial = isOptional ? "" : "required"] = /^(.*?) ?Default: (.*)\.$/.exec(text) ?? []
+    if (initial === "") problems.push(`${exported} of ${file}: the sentence of "${name}" must end with "Default: …."`)
     return `| \`${name}\` | ${initial} | ${meaning.replace(/\.$/, "")} |`
   })
   return ["| option | default | meaning |", "| -- | -- | -- |", ...rows].join("\n")
 }
 
+const optionNames = new Map(
+  doors.map((door) => [
+    `${upperFirst(door.file.split("/").at(-1)?.replace(".ts", "") ?? "")}.${door.exported}`,
+    new Set(fieldsOf(door.alternatives).map(({ name }) => name))
+  ])
+)
 for (const page of globSync("docs/*.md").sort()) {
   const before = readFileSync(page, "utf8")
-  const after = before.replaceAll(
-    /(<!-- options:(\w+)\.(\w+):start -->\n\n)([^]*?)(\n\n<!-- options:\2\.\3:end -->)/g,
-    (whole, start: string, module: string, name: string, table: string, end: string) => {
-      const door = doors.find((one) => one.name === `${lowerFirst(module)}${upperFirst(name)}`)
-      if (door === undefined) {
-        problems.push(`${page} has a table of ${module}.${name}, and there is no such constructor`)
-        return whole
-      }
-      const written = tableOf(door)
-      return removePadding(written) === removePadding(table) ? whole : `${start}${written}${end}`
-    }
+  const after = writeTables(before, (module, name) => {
+    const door = doors.find((one) => one.name === `${lowerFirst(module)}${upperFirst(name)}`)
+    if (door === undefined) problems.push(`${page} has a table of ${module}.${name}, and there is no such constructor`)
+    return door === undefined ? undefined : tableOf(door)
+  })
+  problems.push(
+    ...findHandwritten(after, optionNames).map(
+      (table) => `${page} lists ${table} by hand: write <!-- options:Module.make:start --> and its end instead`
+    )
   )
   if (after === before) continue
   if (isCheck) problems.push(`${page} has a table of options that differs from the types: run npm run options`)
@@ -215,6 +229,35 @@ const partsOf = (type: Type, depth = 0): ReadonlyArray<Type> =>
       : [...items, ...values.map(({ valueType }) => valueType)].flatMap((one) => partsOf(one, depth + 1))
   })
 for (const { alternatives, name, room } of doors) visit(`${room}/${name}`, fieldsOf(alternatives))
+
+/** The options of a type's methods: of a service, of a chat, of a handle. */
+const visitMethods = (where: string, type: Type): void => {
+  for (const method of checker.getPropertiesOfType(type)) {
+    const own = isOwn(method) ? checker.getTypeOfSymbol(method) : undefined
+    if (own === undefined) continue
+    for (const signature of checker.getSignaturesOfType(own, SignatureKind.Call))
+      visitParameters(where, method, signature)
+  }
+}
+const visitParameters = (where: string, method: Symbol, signature: Signature): void => {
+  for (const parameter of signature.getParameters()) {
+    const own = checker.getTypeOfSymbol(parameter)
+    const given = own === undefined ? undefined : checker.getNonNullableType(own)
+    if (given !== undefined && takesOptions(parameter, given))
+      visit(`${where}.${method.name}`, fieldsOf(alternativesOf(given).filter(isLiteral)))
+  }
+}
+for (const file of files) {
+  for (const exported of exportsOf(file)) {
+    const symbol = exported.flags & SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported
+    const type = checker.getDeclaredTypeOfSymbol(symbol)
+    if (type === undefined) continue
+    const where = `${file} ${exported.name}`
+    if (/(?:Options|Limits|Settings)$/.test(exported.name))
+      visit(where, fieldsOf(alternativesOf(type).filter(isLiteral)))
+    visitMethods(where, type)
+  }
+}
 problems.push(...[...undocumented.values()].map((option) => `${option} has no JSDoc sentence`))
 
 api.close()

@@ -242,9 +242,13 @@ const ofSandbox = Effect.fnUntraced(function* (sandbox: Sandbox["Service"]) {
 export interface Options<R = never> {
   /** Asks the model for one word, which may cost a fraction of a cent. */
   readonly live?: boolean | undefined
+  /** The model that is looked at. Default: none. */
   readonly model?: Layer.Layer<ChatModel, Problem, R> | undefined
+  /** The store of threads. Default: none. */
   readonly sessions?: Layer.Layer<SessionStore, Problem, R> | undefined
+  /** The files of the agent. Default: none. */
   readonly files?: Layer.Layer<Backend, Problem, R> | undefined
+  /** The machine that runs commands. Default: none. */
   readonly sandbox?: Layer.Layer<Sandbox, Problem, R> | undefined
   /** Servers that tools need, by name. The effect fails if its server can't be reached. */
   readonly servers?: { readonly [name: string]: Effect.Effect<unknown, Problem, R> } | undefined

@@ -56,7 +56,13 @@ import * as shapes from "./internal/shapes.ts"
  */
 export interface Primitives {
   readonly id: string
-  readonly execute: (command: string, options: { readonly timeout: number }) => Effect.Effect<Remote.Answer, unknown>
+  readonly execute: (
+    command: string,
+    options: {
+      /** The time limit of the command, in milliseconds. */
+      readonly timeout: number
+    }
+  ) => Effect.Effect<Remote.Answer, unknown>
   readonly executeStream?:
     | ((command: string, options: { readonly timeout: number }) => Stream.Stream<Command.Piece, unknown>)
     | undefined

@@ -43,7 +43,10 @@ type Served<Options, Provided> = [Journal] extends [Provided]
   ? Options
   : Options extends { readonly threadId: string }
     ? never
-    : Omit<Options, "threadId"> & { readonly threadId?: undefined }
+    : Omit<Options, "threadId"> & {
+        /** Needs a `Journal` in the layer: `SessionStore.journal` over a store of threads. */
+        readonly threadId?: undefined
+      }
 
 /**
  * An agent with its services. Promises reject with the tagged errors of the agent and its layer, such as `AgentError`

@@ -216,16 +216,27 @@ export interface Service {
   readonly write: (
     path: string,
     content: string,
-    options?: { readonly create?: boolean | undefined; readonly version?: string | undefined }
+    options?: {
+      /** Fails if the file exists. Default: `false`. */
+      readonly create?: boolean | undefined
+      /** Fails if the file has another version. Default: any. */
+      readonly version?: string | undefined
+    }
   ) => Effect.Effect<Written, BackendError>
   readonly edit: (
     path: string,
     replacements: ReadonlyArray<Replacement>,
-    options?: { readonly version?: string | undefined }
+    options?: {
+      /** Fails if the file has another version. Default: any. */
+      readonly version?: string | undefined
+    }
   ) => Effect.Effect<Edited, BackendError>
   readonly delete: (
     path: string,
-    options?: { readonly recursive?: boolean | undefined }
+    options?: {
+      /** Deletes a directory with all that is in it. Default: `false`. */
+      readonly recursive?: boolean | undefined
+    }
   ) => Effect.Effect<void, BackendError>
   readonly move: (from: string, to: string) => Effect.Effect<void, BackendError>
   readonly grep: (query: GrepQuery) => Effect.Effect<GrepResult, BackendError>

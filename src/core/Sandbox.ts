@@ -24,14 +24,15 @@ import { defined } from "../support/json/defined.ts"
 import * as Backend from "./Backend.ts"
 import type { BackendError } from "./BackendError.ts"
 
-/**
- * Options of a command. `timeout` defaults to 2 minutes. `cwd` is a path of the backend (default: its working
- * folder). `env` adds to the variables of the layer. `stdin` is the input of the command (default: closed).
- */
+/** Options of a command. */
 export interface ExecuteOptions {
+  /** The time limit of the command. Default: 2 minutes. */
   readonly timeout?: Duration.Input | undefined
+  /** The folder that the command runs in, a path of the backend. Default: its working folder. */
   readonly cwd?: string | undefined
+  /** Variables beside those of the layer. Default: none. */
   readonly env?: { readonly [name: string]: string } | undefined
+  /** The input of the command. Default: closed. */
   readonly stdin?: string | undefined
 }
 

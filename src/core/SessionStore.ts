@@ -86,8 +86,11 @@ export interface Waiting {
 }
 
 interface Query {
+  /** Looks at archived threads instead of the others. Default: `false`. */
   readonly archived?: boolean | undefined
+  /** The most items of a page, up to 1,000. Default: 50 threads, or 20 messages. */
   readonly limit?: number | undefined
+  /** The `next` of the page before. Default: the first page. */
   readonly cursor?: string | undefined
 }
 
@@ -97,7 +100,9 @@ export interface Service {
    * Makes a thread; without an id, of a random one. Fails with `AlreadyExists`, `InvalidId`, `InvalidEntry` (metadata).
    */
   readonly create: (options?: {
+    /** The id of the new thread. Default: a random one. */
     readonly threadId?: string | undefined
+    /** JSON about the thread, by which lists find it. Default: none. */
     readonly metadata?: JsonObject | undefined
   }) => Effect.Effect<Thread, SessionError>
 
@@ -130,7 +135,12 @@ export interface Service {
    */
   readonly load: (
     threadId: string,
-    options?: { readonly from?: string | undefined; readonly limit?: number | undefined }
+    options?: {
+      /** The last entry of the page. Default: the leaf. */
+      readonly from?: string | undefined
+      /** The most entries of the page, up to 10,000. Default: 1,000. */
+      readonly limit?: number | undefined
+    }
   ) => Effect.Effect<Page, SessionError>
 
   /**
@@ -141,8 +151,11 @@ export interface Service {
   readonly fork: (
     threadId: string,
     options?: {
+      /** The end of the last turn that the fork has; `null` for none. Default: the leaf. */
       readonly at?: string | null | undefined
+      /** The id of the fork. Default: a random one. */
       readonly threadId?: string | undefined
+      /** JSON about the fork. Default: a copy of the thread's. */
       readonly metadata?: JsonObject | undefined
     }
   ) => Effect.Effect<Thread, SessionError>
@@ -164,7 +177,10 @@ export interface Service {
    * default, at most 1,000.
    */
   readonly list: (
-    options?: Query & { readonly where?: JsonObject | undefined }
+    options?: Query & {
+      /** Metadata that a thread must have, equal as JSON. Default: any. */
+      readonly where?: JsonObject | undefined
+    }
   ) => Effect.Effect<Listing<Thread>, SessionError>
 
   /**
@@ -173,7 +189,10 @@ export interface Service {
    */
   readonly search: (
     text: string,
-    options?: Query & { readonly threadId?: string | undefined }
+    options?: Query & {
+      /** The thread to search. Default: all. */
+      readonly threadId?: string | undefined
+    }
   ) => Effect.Effect<Listing<Hit>, SessionError>
 
   /**
@@ -181,8 +200,11 @@ export interface Service {
    * out. `limit` is 50 by default, at most 1,000. It reads no thread.
    */
   readonly waiting: (options?: {
+    /** The thread whose requests are listed. Default: all. */
     readonly threadId?: string | undefined
+    /** The most requests of a page, up to 1,000. Default: 50. */
     readonly limit?: number | undefined
+    /** The `next` of the page before. Default: the first page. */
     readonly cursor?: string | undefined
   }) => Effect.Effect<Listing<Waiting>, SessionError>
 
@@ -202,7 +224,10 @@ export interface Service {
   /** Makes a thread of exported lines, all or nothing, with the id that it had or another one. */
   readonly import: <E, R>(
     lines: Stream.Stream<string, E, R>,
-    options?: { readonly threadId?: string | undefined }
+    options?: {
+      /** The id of the new thread. Default: the one in the lines. */
+      readonly threadId?: string | undefined
+    }
   ) => Effect.Effect<Thread, SessionError | E, R>
 }
 

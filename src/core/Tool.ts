@@ -288,7 +288,9 @@ export interface Options {
    * `ToolOutput.defaultLimit`.
    */
   readonly outputLimit?: number | undefined
-  /** The names of the tools of its sub-agents (`Agent.toolNames`), so that inherited rules may name them. */
+  /**
+   * The names of the tools of its sub-agents (`Agent.toolNames`), so that inherited rules may name them. Default: none.
+   */
   readonly reaches?: ReadonlySet<string> | undefined
   /** Describes a call to the person who decides on it. Default: its name and arguments. */
   readonly describe?: ((args: JsonObject) => string) | undefined
@@ -402,12 +404,12 @@ export const make = <
     readonly needsApproval?: Always | ((args: Arguments<P>) => Answer) | undefined
     /**
      * Looks up whether an interrupted call took effect (by an idempotency key, an order number), when a run resumes
-     * after a crash.
+     * after a crash. Default: the model reads that the outcome is unknown.
      */
     readonly reconcile?: ((args: Arguments<P>) => Effect.Effect<Reconciled, unknown, R2>) | undefined
     /**
      * Fails as the call would, and changes nothing: a person is not asked about a call that can't succeed. `earlier` are
-     * the arguments of the calls before it in its round, on which its outcome may depend.
+     * the arguments of the calls before it in its round, on which its outcome may depend. Default: none.
      */
     readonly rehearse?: Rehearse<Arguments<P>, R2> | undefined
   }

@@ -61,7 +61,10 @@ export interface AgentClient<out Output, out E> {
   /** Sends an input without waiting for its outcome. `at` delivers it later. */
   readonly post: (
     input: Input,
-    options?: Identified & { readonly at?: DateTime.DateTime | undefined }
+    options?: Identified & {
+      /** The time of the delivery. Default: now. */
+      readonly at?: DateTime.DateTime | undefined
+    }
   ) => Effect.Effect<void, SessionError | ClusterFailure>
   /** Decides pending requests, and waits for the outcome. Repeating a decision has no effect. */
   readonly decide: (
@@ -82,6 +85,7 @@ export interface AgentClient<out Output, out E> {
    * runner. Each `Stored` entry comes once, in order.
    */
   readonly events: (options?: {
+    /** The step behind which the stream begins. Default: 0. */
     readonly after?: number | undefined
   }) => Stream.Stream<ThreadEvent, SessionError | ClusterFailure>
 }

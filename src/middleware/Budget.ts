@@ -66,15 +66,18 @@ export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("Budget
  * runs with `InvalidAgent`.
  */
 export interface Limits {
-  /** Input and output tokens of all model calls, retries and side calls included. */
+  /** Input and output tokens of all model calls, retries and side calls included. Default: no limit. */
   readonly tokens?: number | undefined
-  /** Money, in the currency of the model's prices. Needs a model with prices, or one that reports its cost. */
+  /**
+   * Money, in the currency of the model's prices. Needs a model with prices, or one that reports its cost. Default: no
+   * limit.
+   */
   readonly cost?: number | undefined
-  /** Tool calls that the budget allows. */
+  /** Tool calls that the budget allows. Default: no limit. */
   readonly toolCalls?: number | undefined
-  /** Turns of all agents, except forced final answers. */
+  /** Turns of all agents, except forced final answers. Default: no limit. */
   readonly rounds?: number | undefined
-  /** Time since the start of the run, without the time spent waiting for people. */
+  /** Time since the start of the run, without the time spent waiting for people. Default: no limit. */
   readonly time?: Duration.Input | undefined
 }
 

@@ -63,37 +63,43 @@ export interface Options {
    * harmless.
    */
   readonly strict?: boolean | undefined
-  /** Tools whose results are untrusted, whatever their annotations say. */
+  /**
+   * Tools whose results are untrusted, whatever their annotations say. Default: those that say `openWorld` or
+   * `untrusted`, tools of MCP servers and of the provider, and tasks in the background.
+   */
   readonly untrusted?: ReadonlyArray<string> | undefined
   /**
-   * Tools whose results are trusted. By default tools that are `openWorld`, `untrusted` or of a server are not. Tools
-   * that the provider runs never are.
+   * Tools whose results are trusted, though their annotations say otherwise. Tools that the provider runs never are.
+   * Default: none.
    */
   readonly trusted?: ReadonlyArray<string> | undefined
-  /** Tools whose calls ask once something untrusted is in. */
+  /**
+   * Tools whose calls ask once something untrusted is in. Default: `destructive` or `lasting` tools, and those that are
+   * `openWorld` or of a server and not `readOnly`.
+   */
   readonly acts?: ReadonlyArray<string> | undefined
   /**
-   * Tools whose calls never ask. By default a call asks if its tool is `destructive` or `lasting`, or if it is
-   * `openWorld` or of a server and not `readOnly`. Reads of an address that nobody named ask too.
+   * Tools whose calls never ask. Reads of an address that nobody named ask, too, unless their tool is here. Default:
+   * none.
    */
   readonly harmless?: ReadonlyArray<string> | undefined
   /** Selects calls that never ask, by their arguments too. Default: none. */
   readonly except?: ((call: Middleware.PreparedCall) => boolean) | undefined
   /**
    * Hosts whose addresses may be read when something untrusted is in: `docs.example.com`, or `*.example.com` for all
-   * below it. Hosts that the user's messages name may be read too.
+   * below it. Default: those that the user's messages name.
    */
   readonly hosts?: ReadonlyArray<string> | undefined
   /**
    * MCP servers whose tool descriptions and annotations are trusted; the results of their tools are not. The tools of any
-   * other server mark a conversation from its beginning.
+   * other server mark a conversation from its beginning. Default: none.
    */
   readonly servers?: ReadonlyArray<string> | undefined
-  /** Labels of secrets that the results of a tool bring in. */
+  /** Labels of secrets that the results of a tool bring in. Default: none. */
   readonly secrets?: { readonly [tool: string]: ReadonlyArray<string> } | undefined
-  /** Labels that calls of a tool may send out. Other calls that go out ask while there are labels. */
+  /** Labels that calls of a tool may send out. Other calls that go out ask while there are labels. Default: none. */
   readonly clearance?: { readonly [tool: string]: ReadonlyArray<string> } | undefined
-  /** Who may decide (see `Approval.Request`). */
+  /** Who may decide (see `Approval.Request`). Default: anybody. */
   readonly deciders?: ReadonlyArray<string> | undefined
 }
 

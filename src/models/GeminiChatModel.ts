@@ -56,7 +56,7 @@ export interface Options extends Connection, Overrides {
   readonly topK?: number | undefined
   /** The seed of the sampling. Default: random. */
   readonly seed?: number | undefined
-  /** The most tokens that an answer may have, its thoughts included. */
+  /** The most tokens that an answer may have, its thoughts included. Default: the API's own. */
   readonly maxOutputTokens?: number | undefined
   /** Texts that end the answer. Default: none. */
   readonly stop?: ReadonlyArray<string> | undefined

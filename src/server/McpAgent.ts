@@ -71,9 +71,12 @@ export interface Options<
   readonly agents?: Agents | undefined
   /** Tools that the server offers besides. Default: none. */
   readonly tools?: Tools | undefined
-  /** Offers the files of a backend as resources (`backend:///path`), by its own rules. The first 1,000 are listed. */
+  /**
+   * Offers the files of a backend as resources (`backend:///path`), by its own rules. The first 1,000 are listed.
+   * Default: none.
+   */
   readonly backend?: BackendService | undefined
-  /** Offers each skill in these directories of the backend as a prompt. */
+  /** Offers each skill in these directories of the backend as a prompt. Default: none. */
   readonly skills?:
     | {
         /** The directories of skills in the backend. */

@@ -98,11 +98,17 @@ export interface RecordOptions {
  * - `skip`: paths to leave as they are
  */
 interface RestoreOptions {
+  /** The thread whose end moves with the files. */
   readonly threadId: string
+  /** The turns whose changes are restored, of `turns`. */
   readonly turns: ReadonlyArray<Turn>
+  /** The state to restore: `before` the turns, or `after` them. */
   readonly to: "after" | "before"
+  /** The new end of the thread. */
   readonly leaf: string | null
+  /** Paths that are overwritten though somebody else changed them. Default: none. */
   readonly over?: ReadonlySet<string> | undefined
+  /** Paths that stay as they are. Default: none. */
   readonly skip?: ReadonlySet<string> | undefined
 }
 
@@ -149,7 +155,10 @@ export interface Recording {
 export interface Service {
   readonly folders: ReadonlyArray<string>
   readonly begin: (
-    options: RecordOptions & { readonly leaf: string | null }
+    options: RecordOptions & {
+      /** The end of the thread before the turn. */
+      readonly leaf: string | null
+    }
   ) => Effect.Effect<Recording, SessionError, Scope.Scope>
   readonly settle: (threadId: string, leaf: string | null) => Effect.Effect<void, SessionError>
   readonly turns: (threadId: string) => Effect.Effect<ReadonlyArray<Turn>, SessionError>

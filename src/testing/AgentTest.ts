@@ -120,9 +120,9 @@ export interface Scenario<O, E, R> {
   readonly model: ReadonlyArray<Turn> | Layer.Layer<ChatModel | TestModel>
   /** The input of the run. */
   readonly input: Agent.Input
-  /** Options of the run. Default: none. */
+  /** Options of the run: `history`, `state`, `threadId`. Default: none. */
   readonly options?: Agent.RunOptions | undefined
-  /** Moves the `TestClock` by this time while the run waits. */
+  /** Moves the `TestClock` by this time while the run waits. Default: none. */
   readonly adjust?: Duration.Input | undefined
   /** Only the fields that are present are checked. Further fields are those of `AgentResult`. */
   readonly expect: Omit<{ readonly [Key in keyof AgentResult<O>]?: Expected<AgentResult<O>[Key]> }, "messages"> & {

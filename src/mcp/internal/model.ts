@@ -142,9 +142,14 @@ export interface Logged {
  * them.
  */
 export interface CallOptions<out E = never, out R = never> {
+  /** The calling run. Default: none. */
   readonly owner?: string | undefined
+  /** Answers questions of the server. Default: they are declined. */
   readonly onQuestion?: ((asked: Asked) => Effect.Effect<Reply, E, R>) | undefined
+  /** Asks the model for the server. Default: the model is not asked. */
   readonly onSample?: ((request: SampleRequest) => Effect.Effect<Sampled, E, R>) | undefined
+  /** Gets the progress of the call. Default: ignored. */
   readonly onProgress?: ((progress: Progress) => Effect.Effect<void, E, R>) | undefined
+  /** Gets lines of the server's log. Default: ignored. */
   readonly onLog?: ((logged: Logged) => Effect.Effect<void, E, R>) | undefined
 }

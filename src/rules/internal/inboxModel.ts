@@ -76,9 +76,11 @@ export interface Query {
 
 /** A classifier, and the principal of its decisions. */
 export interface ClassifyOptions<out E, out R> {
+  /** Decides requests, in their order; `undefined` leaves one to a person. */
   readonly classify: (
     requests: ReadonlyArray<Approval.Request>
   ) => Effect.Effect<ReadonlyArray<Verdict | undefined>, E, R>
+  /** The principal of the decisions. */
   readonly by: Approval.Principal
 }
 

@@ -59,7 +59,10 @@ export interface Primitives {
   readonly write: (
     path: string,
     content: Content,
-    options: { readonly create: boolean }
+    options: {
+      /** True if the write must fail when the file exists. */
+      readonly create: boolean
+    }
   ) => Effect.Effect<string | void, BackendError>
   readonly remove: (path: string) => Effect.Effect<void, BackendError>
   readonly rename: (from: string, to: string) => Effect.Effect<void, BackendError>

@@ -58,7 +58,12 @@ export interface Reading {
 export interface Service {
   readonly start: (
     command: string,
-    options?: { readonly pty?: boolean | undefined; readonly owner?: string | undefined }
+    options?: {
+      /** Gives the command a pseudo-terminal. Default: `false`. */
+      readonly pty?: boolean | undefined
+      /** The run that is told of its end. Default: none. */
+      readonly owner?: string | undefined
+    }
   ) => Effect.Effect<Process, ToolError.ToolError, Sandbox>
   readonly list: Effect.Effect<ReadonlyArray<Process>>
   readonly read: (id: string, reading?: Reading) => Effect.Effect<Window, ToolError.ToolError>

@@ -9,7 +9,9 @@ import { events, type Hook, type HookEvent } from "./model.ts"
 
 /** The hooks of a file, and the entries that can't be used. */
 export interface FromSettings {
+  /** The hooks, for `Hooks.make`. */
   readonly hooks: ReadonlyArray<Hook<ChildProcessSpawner | HttpClient.HttpClient>>
+  /** A sentence for each entry that can't be used. */
   readonly problems: ReadonlyArray<string>
 }
 

@@ -26,7 +26,7 @@ export interface Connection {
   readonly headers?: Readonly<Record<string, string | Redacted.Redacted>> | undefined
   /** Makes HTTP requests. Default: the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined
-  /** Time that an answer may take to begin, and then to go on each time; 10 minutes by default. */
+  /** Time that an answer may take to begin, and then to go on each time. Default: 10 minutes. */
   readonly timeout?: Duration.Input | undefined
 }
 

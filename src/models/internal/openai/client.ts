@@ -50,8 +50,8 @@ export interface Connection {
    */
   readonly fetch?: typeof globalThis.fetch | undefined
   /**
-   * Time that an answer may take to begin, and then to go on each time; 10 minutes by default.
-   * `ModelTimeout` limits a whole turn.
+   * Time that an answer may take to begin, and then to go on each time. `ModelTimeout` limits a whole turn. Default: 10
+   * minutes.
    */
   readonly timeout?: Duration.Input | undefined
   /** The organization that pays. Default: the key's own. */

@@ -23,9 +23,14 @@ export interface Settings {
   readonly stopSequences?: ReadonlyArray<string> | undefined
   /** The seed of the sampling. Default: random. */
   readonly seed?: number | undefined
-  /** Amount of thinking before an answer. Models of the specification V3 can't be told. */
+  /**
+   * Amount of thinking before an answer. Models of the specification V3 can't be told. Default: the provider's own.
+   */
   readonly thinking?: ThinkingLevel | undefined
-  /** Options that only one provider understands, by its name: `{ anthropic: { thinking: { type: "adaptive" } } }`. */
+  /**
+   * Options that only one provider understands, by its name: `{ anthropic: { thinking: { type: "adaptive" } } }`.
+   * Default: none.
+   */
   readonly providerOptions?: { readonly [provider: string]: JsonObject } | undefined
 }
 
