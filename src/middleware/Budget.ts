@@ -125,6 +125,12 @@ const failing: Policy<BudgetExceeded> = {
   at: (run, reached) => Effect.fail(new BudgetExceeded({ agent: run.agent, ...reached }))
 }
 
+const warnOnce = (run: Run, ledger: Ledger.Ledger, what: string, message: string): Effect.Effect<void> => {
+  if (ledger.warned.has(what)) return Effect.void
+  ledger.warned.add(what)
+  return run.warn("budget", message)
+}
+
 const build = <E>(
   limits: Limits & { readonly unpriced?: "refuse" | "allow" | undefined },
   policy: Policy<E>
@@ -135,12 +141,6 @@ const build = <E>(
   const ledgers = Ledger.make()
   /** The allowed calls of each run's current round. A call that a person edited returns, and counts once. */
   const counted = Attached.make<Run, { readonly round: number; readonly ids: Set<string> }>()
-
-  const warnOnce = (run: Run, ledger: Ledger.Ledger, what: string, message: string): Effect.Effect<void> => {
-    if (ledger.warned.has(what)) return Effect.void
-    ledger.warned.add(what)
-    return run.warn("budget", message)
-  }
 
   const watch = Effect.fnUntraced(function* (run: Run) {
     const ledger = yield* ledgers.of(run)
