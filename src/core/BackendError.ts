@@ -11,6 +11,7 @@
  * ```
  */
 import { dual } from "effect/Function"
+import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { defined } from "../support/json/defined.ts"
 
@@ -109,6 +110,11 @@ export class BackendError extends Schema.TaggedError<BackendError>()("BackendErr
   detail: Schema.optionalKey(Schema.String),
   cause: Schema.optionalKey(Schema.Defect())
 }) {
+  /** Marks the error for another copy of this module, such as that of an extension of a program. */
+  get "~effect-deepagents/BackendError"(): true {
+    return true
+  }
+
   override get message(): string {
     const detail = this.detail === undefined ? "" : ` (${this.detail})`
     return `${this.operation} ${this.path}: ${explain(this.reason)}${detail}`
@@ -139,4 +145,5 @@ export const at: {
 )
 
 /** Checks for a {@link BackendError}. */
-export const isBackendError = (value: unknown): value is BackendError => value instanceof BackendError
+export const isBackendError = (value: unknown): value is BackendError =>
+  Predicate.hasProperty(value, "~effect-deepagents/BackendError")

@@ -13,6 +13,7 @@
  * ```
  */
 import type * as Duration from "effect/Duration"
+import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 
 /**
@@ -83,6 +84,11 @@ export class ModelError extends Schema.TaggedError<ModelError>()("ModelError", {
   requestId: Schema.optionalKey(Schema.String),
   cause: Schema.optionalKey(Schema.Defect())
 }) {
+  /** Marks the error for another copy of this module, such as that of an extension of a program. */
+  get "~effect-deepagents/ModelError"(): true {
+    return true
+  }
+
   /** Says whether the same request may succeed later. */
   get isRetryable(): boolean {
     return retryable.has(this.reason._tag)
@@ -105,4 +111,5 @@ export class ModelError extends Schema.TaggedError<ModelError>()("ModelError", {
 }
 
 /** Tells whether a value is a {@link ModelError}. */
-export const isModelError = (value: unknown): value is ModelError => value instanceof ModelError
+export const isModelError = (value: unknown): value is ModelError =>
+  Predicate.hasProperty(value, "~effect-deepagents/ModelError")

@@ -28,7 +28,12 @@ export class ToolError extends Schema.TaggedError<ToolError>()("ToolError", {
   message: Schema.String,
   isRetryable: Schema.optionalKey(Schema.Boolean),
   cause: Schema.optionalKey(Schema.Defect())
-}) {}
+}) {
+  /** Marks the error for another copy of this module, such as that of an extension of a program. */
+  get "~effect-deepagents/ToolError"(): true {
+    return true
+  }
+}
 
 /** Makes the failure that a tool's `execute` usually wants. */
 export const make = (
@@ -41,7 +46,8 @@ export const make = (
   new ToolError({ reason: "Failed", message, ...(options?.isRetryable === true ? { isRetryable: true } : {}) })
 
 /** Tells whether a value is a {@link ToolError}. */
-export const isToolError = (value: unknown): value is ToolError => value instanceof ToolError
+export const isToolError = (value: unknown): value is ToolError =>
+  Predicate.hasProperty(value, "~effect-deepagents/ToolError")
 
 /** A rejected promise may carry anything, wrapped in an error of Effect: the innermost cause is the message. */
 const unwrapped = (error: unknown): unknown => {

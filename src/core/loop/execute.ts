@@ -220,7 +220,7 @@ const openDoors = (attempt: Attempt): Doors => ({
 const throughDoor = <A>(attempt: Attempt, work: Effect.Effect<A, unknown, unknown>): Effect.Effect<A, ToolError> =>
   // The needs of tools and middleware are met by the run's context: the agent's type saw to that.
   Effect.catch(Inside.countActive(attempt, work), (error) =>
-    error instanceof ToolError ? Effect.fail(error) : Effect.die(tunnel(error))
+    isToolError(error) ? Effect.fail(error) : Effect.die(tunnel(error))
   ) as Effect.Effect<A, ToolError>
 
 // ---- The outcome
