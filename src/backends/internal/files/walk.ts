@@ -41,7 +41,10 @@ const extend = (
     (effect) => unlessHidden(effect, rules)
   )
 
-/** The rules that hold in a directory, but for its own; `undefined` if the way there is ignored. */
+/**
+ * The rules that hold in a directory, but for its own; `undefined` if the way there is ignored. A repository in a
+ * repository, such as a worktree, has rules of its own only.
+ */
 const rulesAbove = (
   primitives: Primitives,
   path: string,
@@ -50,15 +53,21 @@ const rulesAbove = (
   Effect.gen(function* () {
     const isOver = Turns.make()
     let rules = Ignore.none
+    let isLeftOut = false
     let at = "/"
     for (const name of Path.segments(path)) {
       if (isOver()) yield* Effect.yieldNow
       const file = yield* unlessHidden(primitives.stat(Path.join(at, Ignore.ignoreFile)), undefined)
       if (file !== undefined && isRealFile(file)) rules = yield* extend(primitives, rules, at)
       at = Path.join(at, name)
-      if (Ignore.isIgnored(rules, at, isDirectory || at !== path)) return undefined
+      const isFolder = isDirectory || at !== path
+      isLeftOut ||= Ignore.isIgnored(rules, at, isFolder)
+      if (!isFolder || name === Ignore.repository) continue
+      if ((yield* unlessHidden(primitives.stat(Path.join(at, Ignore.repository)), undefined)) === undefined) continue
+      rules = Ignore.none
+      isLeftOut = false
     }
-    return rules
+    return isLeftOut ? undefined : rules
   })
 
 interface Folder {

@@ -12,6 +12,9 @@ import * as Wildcard from "./wildcard.ts"
 /** The name of an ignore file. */
 export const ignoreFile = ".gitignore"
 
+/** The name of the folder, or of the file, that makes a folder a repository. */
+export const repository = ".git"
+
 /** The part of an ignore file that is read, in bytes; the rest says nothing. */
 export const maxIgnoreBytes = 64 * 1024
 

@@ -12,7 +12,7 @@ import type { Fault } from "./failure.ts"
 import * as Folder from "./folder.ts"
 import * as Jail from "./jail.ts"
 import * as Many from "./many.ts"
-import type * as System from "./system.ts"
+import * as System from "./system.ts"
 
 const timeLimit = "2 seconds"
 const foldersAtOnce = 64
@@ -42,13 +42,24 @@ const extend = (held: Jail.Held, folder: string, rules: Ignore.Ignore): Effect.E
     })
   ).pipe(Effect.orElseSucceed(() => rules))
 
-/** The rules of the folders that a folder is in. */
+const hasRepository = (held: Jail.Held): Effect.Effect<boolean> =>
+  Effect.match(System.lstat(held.at(Ignore.repository)), { onFailure: () => false, onSuccess: () => true })
+
+/** The rules of the folders that a folder is in. A repository in a repository has rules of its own only. */
 const rulesAbove = Effect.fnUntraced(function* (jail: Jail.Jail, names: ReadonlyArray<string>) {
   let rules = Ignore.none
-  for (let depth = 0; depth < names.length; depth++) {
+  for (let depth = 0; depth <= names.length; depth++) {
     const above = names.slice(0, depth)
     if (!Jail.isInside(jail, Jail.realPath(jail, above))) continue
-    rules = yield* Jail.holding(jail, above, (held) => extend(held, `/${above.join("/")}`, rules))
+    const path = `/${above.join("/")}`
+    rules = yield* Jail.holding(
+      jail,
+      above,
+      Effect.fnUntraced(function* (held) {
+        const before = depth > 0 && (yield* hasRepository(held)) ? Ignore.none : rules
+        return depth === names.length ? before : yield* extend(held, path, before)
+      })
+    )
   }
   return rules
 })

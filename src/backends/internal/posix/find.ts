@@ -22,6 +22,7 @@ export const find: Script = {
   ignores() {
     [ "$ignored" = 1 ] && return
     up=$where
+    [ "$up" = / ] || [ ! -e "$r$up/.git" ] || return
     while [ "$up" != / ] && [ -n "$up" ]; do
       up=\${up%/*}; [ -f "$r$up/.gitignore" ] && [ ! -L "$r$up/.gitignore" ] && show "$up/" "$r$up/.gitignore"
     done
