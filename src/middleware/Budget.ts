@@ -16,6 +16,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import type { ModelRequest } from "../core/ChatModel.ts"
 import type { Cap, Ledger as AccountLedger, LedgerError, LedgerFull } from "../core/Ledger.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
@@ -161,9 +162,14 @@ const build = <E>(
   })
 
   /** Refuses a model whose use can't be held to a limit of money. */
-  const refuseUnpriced = (run: Run, ledger: Ledger.Ledger): ModelError | undefined => {
+  const refuseUnpriced = (
+    { session }: Pick<ModelRequest, "session">,
+    run: Run,
+    ledger: Ledger.Ledger
+  ): ModelError | undefined => {
     if (cost === undefined || unpriced === "allow") return undefined
-    const { model } = run
+    // Another middleware may have chosen another model.
+    const model = session?.model ?? run.model
     const isPriced = model === undefined || model.prices !== undefined || model.reportsCost === true
     const found = ledger.unpriced ?? (isPriced ? undefined : model.modelId)
     return found === undefined ? undefined : unpricedError(run, found)
@@ -256,7 +262,7 @@ const build = <E>(
       Stream.unwrap(
         Effect.gen(function* () {
           const ledger = yield* ledgers.of(run)
-          const refused = refuseUnpriced(run, ledger)
+          const refused = refuseUnpriced(request, run, ledger)
           if (refused !== undefined) return Stream.fail(refused)
           if (!policy.fails && request.isForeign !== true) return next(request)
           const now = yield* WorkingTime.workingNow(ledger.owner)

@@ -6,8 +6,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
+import * as PubSub from "effect/PubSub"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
 import { type Decision, problemOf as problemWith } from "../../../core/Approval.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
 import { fromUnknown } from "../../../core/ToolError.ts"
@@ -54,7 +56,7 @@ const fail = (reason: Reason) => Effect.fail(new TaskError({ reason }))
 const notPossible = (problem: string) => fail({ _tag: "NotPossible", problem })
 
 /** Makes the operations that start and end the turns of tasks. */
-const makeTurns = (limits: Limits, scope: Scope.Scope) => {
+const makeTurns = (limits: Limits, scope: Scope.Scope, onEnd: (task: Task) => void) => {
   const entries = new Map<string, Entry>()
 
   const running = (group?: string): number => {
@@ -87,6 +89,7 @@ const makeTurns = (limits: Limits, scope: Scope.Scope) => {
     entry.task = { ...entry.task, status, text: bounded(text), pending, updatedAt }
     entry.fiber = undefined
     Deferred.doneUnsafe(entry.done, Effect.void)
+    onEnd(view(entry))
     prune()
   })
 
@@ -193,7 +196,11 @@ const makeTurns = (limits: Limits, scope: Scope.Scope) => {
 
 /** Makes the supervisor of a scope. */
 export const make = Effect.fnUntraced(function* (limits: Limits) {
-  const { end, entries, launch, nextTurn } = makeTurns(limits, yield* Effect.scope)
+  const ended = yield* PubSub.unbounded<Task>()
+  const tell = (task: Task): void => {
+    PubSub.publishUnsafe(ended, task)
+  }
+  const { end, entries, launch, nextTurn } = makeTurns(limits, yield* Effect.scope, tell)
 
   const find = (key: string): Effect.Effect<Entry, TaskError> =>
     Effect.suspend(() => {
@@ -315,5 +322,14 @@ export const make = Effect.fnUntraced(function* (limits: Limits) {
         .map((entry) => view(entry))
     )
 
-  return { start, adopt, check, update, cancel, decide, list } satisfies Service
+  return {
+    start,
+    adopt,
+    check,
+    update,
+    cancel,
+    decide,
+    list,
+    ended: Stream.fromPubSub(ended)
+  } satisfies Service
 })

@@ -1,6 +1,7 @@
 /** A background task, as its worker and its supervisor know it; public by `BackgroundTasks`. */
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type * as Stream from "effect/Stream"
 import { type Decision, Request } from "../../../core/Approval.ts"
 import { Json } from "../../../core/Json.ts"
 import { Usage } from "../../../core/Usage.ts"
@@ -121,4 +122,6 @@ export interface Service {
   readonly decide: (key: string, decisions: ReadonlyArray<Decision>) => Effect.Effect<Task, TaskError>
   /** The tasks of a group, or all, in the order of their start. */
   readonly list: (group?: string) => Effect.Effect<ReadonlyArray<Task>>
+  /** Each task whose turn ends from now on, with how it stands. */
+  readonly ended: Stream.Stream<Task>
 }
