@@ -47,6 +47,10 @@ export interface Options {
   readonly command: readonly [program: string, ...args: ReadonlyArray<string>]
   /** Languages of the protocol by file extension. */
   readonly languages: { readonly [extension: string]: string }
+  /** Folder in which the server is started. Default: `root`. */
+  readonly cwd?: string | undefined
+  /** Variables of the server, in place of those of this process. Default: those of this process. */
+  readonly env?: { readonly [name: string]: string } | undefined
 }
 
 /** The server of TypeScript 7, for TypeScript and JavaScript. `PATH` must contain `tsc`. */
@@ -96,9 +100,10 @@ const uriOf = (root: string, path: string): string =>
     .join("")}`
 
 /** Starts the server. */
-const startServer = Effect.fnUntraced(function* ({ command: [program, ...args], root }: Options) {
+const startServer = Effect.fnUntraced(function* ({ command: [program, ...args], cwd, env, root }: Options) {
   const spawner = yield* ChildProcessSpawner
-  const handle = yield* spawner.spawn(ChildProcess.make(program, args, { cwd: root, stderr: "ignore" }))
+  const own = env === undefined ? {} : { env: { ...env }, extendEnv: false }
+  const handle = yield* spawner.spawn(ChildProcess.make(program, args, { cwd: cwd ?? root, stderr: "ignore", ...own }))
   const outgoing = yield* Queue.unbounded<Uint8Array>()
   yield* Stream.fromQueue(outgoing).pipe(Stream.run(handle.stdin), Effect.ignore, Effect.forkScoped)
   return yield* Client.make(

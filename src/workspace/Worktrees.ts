@@ -1,8 +1,9 @@
 /**
  * Lets several agents work on one repository in parallel, each on a branch in its own folder, and merges their branches.
  *
- * In a worktree, the files of the branch are the root, and commands start there. Changes are committed to the branch, and
- * the folder is removed. Branches are merged one after the other into the current branch. A conflict undoes the merge of
+ * In a worktree, the files of the branch are the root, and commands start there. With the paths of a whole machine
+ * (`HostShell`), the worktree is the working folder, and nothing outside of it is changed by file tools. Changes are
+ * committed to the branch, and the folder is removed. Branches are merged one after the other into the current branch. A conflict undoes the merge of
  * its branch, and is reported with files and diff.
  *
  * Worktrees separate the work of cooperating agents, but do not isolate: a command can leave its folder. Git runs no
@@ -47,6 +48,7 @@ import * as Names from "./internal/git/names.ts"
 import * as Repository from "./internal/git/repository.ts"
 import { makeRooted } from "./internal/git/rooted.ts"
 import { describeFailure, environmentOf, failOnExit, gitWords, quoteWords, runLine } from "./internal/git/run.ts"
+import { makeWorking } from "./internal/git/working.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** Options of worktrees. */
@@ -263,7 +265,8 @@ const workIn = <A, E, R>(
       const lock = lockOf(sandbox, repositoryOf(sandbox, options))
       yield* restore(lock.take(1))
       const tree = yield* Effect.ensuring(openTree(branch, options), lock.release(1))
-      const own = makeRooted(sandbox, tree.place)
+      const own =
+        sandbox.paths === undefined ? makeRooted(sandbox, tree.place) : makeWorking(sandbox, sandbox.paths, tree.place)
       Repository.storeRepository(own, ".", tree.git.repository)
       const exit = yield* work.pipe(
         // Processes in the folder end before it is removed.
