@@ -261,6 +261,8 @@ export interface Options<E = never, R = never> {
   readonly taint?: Taint.Options | undefined
   /** Further middleware of the agent. Default: none. */
   readonly middleware?: ReadonlyArray<Middleware.Middleware<E, R | Approvals | ToolContext>> | undefined
+  /** Further middleware of the agent alone: its sub-agents don't get it. Default: none. */
+  readonly lead?: ReadonlyArray<Middleware.Middleware<E, R | Approvals | ToolContext>> | undefined
   /** The document formats that `read_file` reads as text. */
   readonly documents?: DeepAgent.SubagentOptions["documents"]
   /** Memory files, as paths in the backend or with their texts. */
@@ -411,13 +413,17 @@ const serversOf = <E, R>({ mcp = [] }: AgentFile, { servers }: Options<E, R>, in
 
 /** The options of all agents. Sub-agents inherit the approvals and the rules for untrusted text. */
 const sharedOf = <E, R>(options: Options<E, R>, isRoot: boolean, has: ReadonlySet<string>) => {
-  const { approvals, documents, memory, middleware = [], output, taint } = options
+  const { approvals, documents, lead = [], memory, middleware = [], output, taint } = options
   return {
     documents,
     memory,
     output: isRoot ? output : undefined,
     approvals: isRoot && approvals !== undefined ? approvalsFor(approvals, has) : undefined,
-    middleware: [...middleware, ...(isRoot && taint !== undefined ? [taintOf(taint, has)] : [])]
+    middleware: [
+      ...middleware,
+      ...(isRoot ? lead : []),
+      ...(isRoot && taint !== undefined ? [taintOf(taint, has)] : [])
+    ]
   }
 }
 
@@ -457,7 +463,12 @@ const build = <E, R>(
     if (file.policy?.files !== undefined && command !== undefined) {
       return yield* invalid(`policy.files can't hold beside a shell; list its tools without ${command}`)
     }
-    const has = new Set([...names, ...subagents.flatMap((one) => [...Agent.toolNames(one)])])
+    const leading = (options.lead ?? []).flatMap(({ tools: own = [] }) => (typeof own === "function" ? [] : own))
+    const has = new Set([
+      ...names,
+      ...leading.map(({ name }) => name),
+      ...subagents.flatMap((one) => [...Agent.toolNames(one)])
+    ])
     const policy = yield* Effect.fromResult(policyOf(file, options))
     const { middleware, ...shared } = sharedOf(options, above.length === 0, has)
     const agent: Agent.Agent<unknown, unknown, unknown> = DeepAgent.make({
