@@ -131,6 +131,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   if (options.resumes === true) {
     const { ended, messages } = yield* replay(room, shownOnResume)
     if (ended !== undefined) yield* settleFiles(room)
+    yield* Processes.tellLost(room)
     // A run that did not end goes on.
     if (ended === undefined && messages.length > 0) {
       yield* beginTurns(talk, runTurn(talk, Checkpoint.resume(undefined), { draft: "", title: "", goesOn: true }))

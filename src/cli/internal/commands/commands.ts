@@ -286,6 +286,15 @@ const init = Command.make(
   ])
 )
 
+const update = Command.make(
+  "update",
+  { json },
+  Effect.fnUntraced(function* (options) {
+    const Update = yield* load(() => import("./update.ts"))
+    return yield* Update.update(options.json)
+  })
+).pipe(Command.withDescription("Says whether there is a newer version, and what is new in it"))
+
 export const command = root.pipe(
   Command.withHandler((flags) =>
     Effect.flatMap(contextFor(flags, true), (context) => talking(context, { resume: false }))
@@ -306,6 +315,7 @@ export const command = root.pipe(
     trust,
     config,
     doctor,
-    init
+    init,
+    update
   ])
 )

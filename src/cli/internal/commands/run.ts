@@ -180,9 +180,9 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
       const shown = options.json
         ? writeAll(Stream.map(handle.events, (event) => `${JSON.stringify(AgentEvent.encode(event))}\n`))
         : Stream.runForEach(handle.events, (event) => {
-            // Whoever waits for the run reads why it takes long, in a log too.
-            const isRetry = event._tag === "Warning" && event.code === "model-retry"
-            const line = isLooking || isRetry ? Printer.line(event) : undefined
+            // Whoever waits for the run reads why it takes long, and who answers, in a log too.
+            const isTold = event._tag === "Warning" && (event.code === "model-retry" || event.code === "model-fallback")
+            const line = isLooking || isTold ? Printer.line(event) : undefined
             return line === undefined ? Effect.void : tell(line)
           })
       const watching = yield* Effect.forkScoped(shown)

@@ -43,6 +43,12 @@ const own: ReadonlyArray<AgentFile.AgentFile & { readonly origin: Origin }> = [
     generalPurpose: false
   },
   {
+    name: "coder",
+    description: "Does one part of a change, in a copy of the repository: reads and changes files, runs commands.",
+    prompt: Prompts.coder,
+    generalPurpose: false
+  },
+  {
     name: "planner",
     description: "Reads, and gives a plan in steps that somebody else can take. Changes nothing.",
     prompt: Prompts.planner,

@@ -48,6 +48,18 @@ const Permissions = Schema.Struct({
   deny: Schema.optionalKey(Schema.Array(Schema.String))
 })
 
+/** Language servers beside the known ones, by name. `false` starts none. */
+const Lsp = Schema.Union([
+  Schema.Boolean,
+  Schema.Record(
+    Schema.String,
+    Schema.Struct({
+      command: Schema.NonEmptyArray(Schema.String),
+      languages: Schema.Record(Schema.String, Schema.String)
+    })
+  )
+])
+
 const schemas = {
   model: Schema.String,
   agent: Schema.String,
@@ -66,6 +78,8 @@ const schemas = {
   plain: Schema.Boolean,
   theme: Schema.Literals(themes),
   favourites: Schema.Array(Schema.String),
+  fallback: Schema.Array(Schema.String),
+  lsp: Lsp,
   keys: Keys,
   permissions: Permissions
 } as const
@@ -95,6 +109,8 @@ export const says: { readonly [K in Key]: string } = {
   plain: "lines instead of a screen",
   theme: `the colours of the chat: ${themes.join(" | ")}`,
   favourites: "models that come first in /model, as provider:model",
+  fallback: "models that answer while the first one can't, in this order; without it, the favourites; [] for none",
+  lsp: `language servers for diagnostics after edits, beside the known ones: {"zls": {"command": ["zls"], "languages": {"zig": "zig"}}}; false for none`,
   keys: `keys of the chat, such as {"plan": ["ctrl+p"]}: ${actions.join(", ")}`,
   permissions: 'rules for calls, such as {"allow": ["Bash(npm test:*)"], "ask": [], "deny": ["Bash(git push:*)"]}'
 }
@@ -125,7 +141,16 @@ const variable = (key: string): string =>
   `DEEPAGENTS_${key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
 
 /** Settings with a structure. Flags and variables can't set them. */
-const inFilesOnly: ReadonlySet<Key> = new Set<Key>(["models", "keys", "shell", "hooks", "favourites", "permissions"])
+const inFilesOnly: ReadonlySet<Key> = new Set<Key>([
+  "models",
+  "keys",
+  "shell",
+  "hooks",
+  "favourites",
+  "fallback",
+  "lsp",
+  "permissions"
+])
 
 /** Variables of the program that are not settings. */
 const others = ["DEEPAGENTS_CACHE", "DEEPAGENTS_DEMO"]
@@ -178,7 +203,16 @@ const parseRecord = Effect.fnUntraced(function* (file: string, text: string | un
 export const readRecord = (file: string) => Effect.flatMap(textOf(file), (text) => parseRecord(file, text))
 
 /** Settings that a project can't make for its users: their plugins, hooks and keyboard, and what is reached beside its folder. */
-const ofUsersOnly: ReadonlySet<string> = new Set<Key>(["keys", "plugins", "hooks", "folders", "shell", "favourites"])
+const ofUsersOnly: ReadonlySet<string> = new Set<Key>([
+  "keys",
+  "plugins",
+  "hooks",
+  "folders",
+  "shell",
+  "favourites",
+  "fallback",
+  "lsp"
+])
 
 /** Refuses settings by which a project would reach the keys of its users. */
 const refuseAddresses = (file: string, record: { readonly [name: string]: unknown }): Effect.Effect<void, Failure> => {

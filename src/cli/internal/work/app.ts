@@ -22,6 +22,7 @@ import * as Mcp from "../../../mcp/Mcp.ts"
 import type { McpError } from "../../../mcp/McpError.ts"
 import { McpServers } from "../../../mcp/McpServers.ts"
 import * as AskUser from "../../../middleware/AskUser.ts"
+import * as BackgroundTasks from "../../../middleware/BackgroundTasks.ts"
 import * as Budget from "../../../middleware/Budget.ts"
 import * as Hooks from "../../../middleware/Hooks.ts"
 import type * as Network from "../../../net/Network.ts"
@@ -29,7 +30,9 @@ import * as SqliteSessions from "../../../sessions/SqliteSessions.ts"
 import * as FetchUrl from "../../../web/FetchUrl.ts"
 import type { WebReader } from "../../../web/WebReader.ts"
 import * as WebSearch from "../../../web/WebSearch.ts"
+import * as CurrentDatetime from "../../../workspace/CurrentDatetime.ts"
 import * as Git from "../../../workspace/Git.ts"
+import * as LspDiagnostics from "../../../workspace/LspDiagnostics.ts"
 import { approvalsOf } from "../approvals/defaults.ts"
 import { isPermitted, isReading, permitting, type Permits, readPermits } from "../approvals/permits.ts"
 import { type Search, searchOf } from "../commands/search.ts"
@@ -47,11 +50,13 @@ import { findHooks, noteAllowed, type ProgramHook } from "../project/hooks.ts"
 import { instructing } from "../project/instructing.ts"
 import { type Instructions, readInstructions } from "../project/instructions.ts"
 import * as Demo from "./demo.ts"
-import { environment } from "./environment.ts"
+import { languageServers } from "./diagnostics.ts"
+import { environment, localZone } from "./environment.ts"
+import { nextModels, persistence } from "./fallback.ts"
 import * as Host from "./host.ts"
 import * as Outside from "./outside.ts"
-import { patience } from "./patience.ts"
 import { withFileAgents } from "./subagents.ts"
+import { teamOf } from "./team.ts"
 
 /** The command line and its settings. */
 export interface Context {
@@ -70,6 +75,8 @@ export interface Context {
   readonly folders: Host.Folders
   /** The ids of calls that a hook allowed, for the desk of a chat. */
   readonly allowed?: Set<string> | undefined
+  /** True if a person is there while tasks run in the background. */
+  readonly hasBackground?: boolean | undefined
   /** The open connections of a chat. Without them, each run connects anew. */
   readonly servers?: McpServers["Service"] | undefined
 }
@@ -83,12 +90,23 @@ type Needs =
   | WebSearch.WebSearch
   | McpServers
   | ChatModel
+  | Backend
   | Sandbox
   | ChildProcessSpawner
+  | LspDiagnostics.LanguageServer
+  | BackgroundTasks.BackgroundTasks
 
 type Failures = Failure | McpError | Budget.BudgetExceeded
 
-export type ProgramAgent = AgentFile.Compiled<Failures>
+export type ProgramAgent = AgentFile.Compiled<Failures, SessionServices>
+
+/** The services that last as long as a session. */
+export type SessionServices =
+  | Backend
+  | Sandbox
+  | Processes.ProcessTable
+  | LspDiagnostics.LanguageServer
+  | BackgroundTasks.BackgroundTasks
 
 /**
  * An agent with its model and files. `agent` makes it for a way to ask: `ask` asks during the run, `suspend` ends the run.
@@ -110,7 +128,8 @@ export interface App {
     readonly output?: Schema.ConstraintCodec<unknown, unknown> | undefined
   }) => Effect.Effect<ProgramAgent, Failure>
   readonly chatModel: Layer.Layer<ChatModel, Failure>
-  readonly files: (threadId: string) => Layer.Layer<Backend | Sandbox | Processes.ProcessTable, Failure, Services>
+  /** The files, commands, processes and language servers of a session. */
+  readonly files: (threadId: string) => Layer.Layer<SessionServices, Failure, Services>
 }
 
 /** Loads the network, search and the reader of pages when a run begins. */
@@ -181,7 +200,12 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const search = yield* searchOf(settings)
   const model = isDemo ? "demo:script" : (file.model ?? (yield* chooseModel(places, settings)))
   const policies = yield* readPolicies(policyFiles(places, project))
-  const tools = [FetchUrl.make({ robots: true }), WebSearch.make(), ...Git.make()]
+  const tools = [
+    FetchUrl.make({ robots: true }),
+    WebSearch.make(),
+    ...Git.make(),
+    CurrentDatetime.make({ zone: localZone() })
+  ]
   const all = [...FileTools.make({ execute: { background: true } }), ...tools]
   const policy = yield* compiled(policies, all, places, yield* Host.ownFolders(context))
   const permits = yield* readPermits(context, all)
@@ -221,10 +245,12 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       permitting(permits),
       AskUser.make(),
       instructing(instructions, context, fs),
+      LspDiagnostics.make(),
       environment({ folder: places.project, shell, model, folders: context.folders, mode: modeOf(context) }),
       ...(isGuarded ? [Outside.commands] : []),
-      ...limits,
-      patience()
+      ...persistence(isDemo ? [] : nextModels(settings, model).map((name) => layerOf(name, undefined))),
+      // Behind the other models, so that it counts them and knows their prices.
+      ...limits
     ]
   }
   const own =
@@ -233,6 +259,9 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
           AgentFile.compile<Failures, Needs>(one, { ...parts, agents: others })
         )
       : { deep: file, agents: agents.agents, problems: [] }
+  const team = yield* teamOf(context, own, modeOf(context), (one) =>
+    AgentFile.compile<Failures, Needs>(one, { ...parts, taint: undefined, agents: own.agents })
+  )
   return {
     context,
     agents,
@@ -247,6 +276,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       ...wrongHooks,
       ...agents.problems.map(({ message }) => `${message} (it is left out)`),
       ...own.problems,
+      ...team.problems,
       ...instructions.problems
     ],
     name: file.name,
@@ -255,6 +285,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       orFail("usage")(
         AgentFile.compile<Failures, Needs>(own.deep, {
           ...parts,
+          lead: team.middleware,
           agents: own.agents,
           output,
           // The desk of a chat applies the mode, which may change during a run.
@@ -277,7 +308,11 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
     chatModel: layerOf(model, file.thinking ?? settings.thinking?.value),
     files: (threadId) =>
       Layer.provideMerge(
-        Processes.layer({ time: "7 days", folder: Host.processesOf(places, threadId) }),
+        Layer.mergeAll(
+          Processes.layer({ time: "7 days", folder: Host.processesOf(places, threadId) }),
+          languageServers(context),
+          BackgroundTasks.layer()
+        ),
         Host.machine(context, threadId)
       )
   }

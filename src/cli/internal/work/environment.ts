@@ -4,8 +4,10 @@ import { arch, platform } from "node:os"
 import { basename, dirname, join, resolve } from "node:path"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as AgentState from "../../../core/AgentState.ts"
+import { Backend } from "../../../core/Backend.ts"
 import * as Message from "../../../core/Message.ts"
 import * as Middleware from "../../../core/Middleware.ts"
 import { oneLine } from "../../../support/text/untrusted.ts"
@@ -75,10 +77,11 @@ const branchOf = Effect.fnUntraced(function* (folder: string) {
   return branch === undefined ? `detached at ${clean(head).slice(0, 10)}` : `branch ${clean(branch)}`
 })
 
-const dateOf = (millis: number): string => {
-  const { timeZone } = new Intl.DateTimeFormat().resolvedOptions()
-  return `${new Intl.DateTimeFormat("en-CA", { dateStyle: "short" }).format(millis)} (${timeZone})`
-}
+/** The time zone of this machine. */
+export const localZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone
+
+const dateOf = (millis: number): string =>
+  `${new Intl.DateTimeFormat("en-CA", { dateStyle: "short" }).format(millis)} (${localZone()})`
 
 /** The lasting part of an agent's environment. */
 interface Place {
@@ -89,7 +92,10 @@ interface Place {
   readonly mode: () => Approvals
 }
 
-const factsOf = Effect.fnUntraced(function* ({ folder, folders, mode, model, shell }: Place) {
+const factsOf = Effect.fnUntraced(function* ({ folder: project, folders, mode, model, shell }: Place) {
+  // A coder in a worktree has another folder.
+  const files = Option.getOrUndefined(yield* Effect.serviceOption(Backend))
+  const folder = files?.paths?.cwd ?? project
   return {
     folder: clean(folder),
     branch: yield* branchOf(folder),

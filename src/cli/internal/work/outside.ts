@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as CommandRisk from "../../../backends/CommandRisk.ts"
 import * as Middleware from "../../../core/Middleware.ts"
 import type { Annotations } from "../../../core/Tool.ts"
+import * as BackgroundSubagents from "../../../middleware/BackgroundSubagents.ts"
 import * as Taint from "../../../middleware/Taint.ts"
 import type { FoundServers } from "../config/servers.ts"
 
@@ -20,7 +21,8 @@ export const rules = (
   )
   return {
     strict: true,
-    trusted: trusted.map(({ name }) => name),
+    // The start of a task in the background is said by the program; its result is not.
+    trusted: [...trusted.map(({ name }) => name), BackgroundSubagents.toolNames.start],
     harmless: tools.filter(({ annotations }) => annotations.addresses !== undefined).map(({ name }) => name),
     servers: servers.filter(({ origin }) => origin === "user").map(({ name }) => name)
   }

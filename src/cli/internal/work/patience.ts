@@ -8,11 +8,15 @@ import * as ModelRetry from "../../../middleware/ModelRetry.ts"
 const longest = "30 seconds"
 
 /** An answer that is not valid rarely gets better, so it has fewer tries. */
-const invalidTries = 4
+export const invalidTries = 4
 
-const schedule = Schedule.min([Schedule.exponential("500 millis"), Schedule.spaced(longest)]).pipe(
+/** Waits 0.5 s, 1 s, 2 s and so on up to 30 s. */
+export const waits = Schedule.min([Schedule.exponential("500 millis"), Schedule.spaced(longest)]).pipe(
   Schedule.jittered,
-  Schedule.setInputType<ModelError>(),
+  Schedule.setInputType<ModelError>()
+)
+
+const schedule = waits.pipe(
   Schedule.while(({ attempt, input }) => Effect.succeed(input.reason._tag !== "BadResponse" || attempt <= invalidTries))
 )
 

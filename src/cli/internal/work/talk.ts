@@ -9,6 +9,7 @@ import { SessionStore } from "../../../core/SessionStore.ts"
 import * as Hooks from "../../../middleware/Hooks.ts"
 import { visible } from "../../../support/text/untrusted.ts"
 import { writeKept } from "../approvals/keptFile.ts"
+import { facts } from "../chat/facts.ts"
 import { chat } from "../chat/open.ts"
 import { login } from "../commands/setupCommands.ts"
 import { itemsOf } from "../config/items.ts"
@@ -106,7 +107,9 @@ export const talk = Effect.fnUntraced(
     const allowed = new Set<string>()
     const begun = yield* firstRun(given, aside)
     let mode = () => begun.settings.approvals?.value ?? "ask"
-    const context = yield* connected({ ...begun, memoryGuard: guard, allowed, mode: () => mode() })
+    const { isPlain, isTerminal } = facts()
+    const hasBackground = isTerminal && !isPlain && begun.settings.plain?.value !== true
+    const context = yield* connected({ ...begun, memoryGuard: guard, allowed, mode: () => mode(), hasBackground })
     const { places, settings } = context
     const { app, threadId } = yield* openThread(context, options)
     for (const problem of app.problems) yield* aside(tell(`! ${visible(problem)}`))
