@@ -5,10 +5,10 @@ import * as Stream from "effect/Stream"
 import type * as Backend from "../../../core/Backend.ts"
 import type { BackendError } from "../../../core/BackendError.ts"
 import { defined } from "../../../support/json/defined.ts"
-import { decodeText, mimeTypeOf, sniffLength } from "../files/mime.ts"
+import { mimeTypeOf, sniffLength } from "../files/mime.ts"
 import * as Path from "../files/path.ts"
 import { applyEdits } from "../text/edit.ts"
-import { decodeOther, type Decoded, encodeOther, type Encoding } from "../text/encoding.ts"
+import { decodeFile, decodeOther, type Decoded, encodeFile, type Encoding } from "../text/encoding.ts"
 import { makeWindowReader, type ReadWindow, windowOf } from "../text/lines.ts"
 import type { Child, Content, Stat } from "./primitives.ts"
 import {
@@ -182,29 +182,21 @@ export const write =
 const encoder = new TextEncoder()
 
 /** The whole text of a file. A text at hand is one, unless its beginning says that it is binary. */
-const textOf = (target: Target, content: Content): Result.Result<string | Decoded, BackendError["reason"]> => {
-  if (typeof content !== "string") {
-    const text = decodeText(target.normal, content)
-    const other = Result.isFailure(text) ? decodeOther(target.normal, content) : undefined
-    return other === undefined ? text : Result.succeed(other)
-  }
+const textOf = (target: Target, content: Content): Result.Result<Decoded, BackendError["reason"]> => {
+  if (typeof content !== "string") return decodeFile(target.normal, content)
   const head = new Uint8Array(sniffLength)
   const { written } = encoder.encodeInto(content, head)
   const isBinary = head.subarray(0, written).includes(0)
-  return isBinary ? decodeText(target.normal, head) : Result.succeed(content)
+  return isBinary ? decodeFile(target.normal, head.subarray(0, written)) : Result.succeed({ text: content })
 }
 
 /** The new content of a file, in the encoding that it had. */
 const encodeEdited = (target: Target, text: string, encoding: Encoding | undefined): Failing<Content> => {
   if (encoding === undefined) return Effect.succeed(text.toWellFormed())
-  const encoded = encodeOther(text, encoding)
+  const encoded = encodeFile(text, encoding)
   return Result.isSuccess(encoded)
     ? Effect.succeed(encoded.success)
-    : fail(
-        target,
-        { _tag: "Unsupported" },
-        `the file is in the encoding ${encoding}, which has no ${JSON.stringify(encoded.failure)}; leave that out, or write the whole file, which makes it UTF-8`
-      )
+    : fail(target, { _tag: "Unsupported" }, encoded.failure)
 }
 
 export const edit =
@@ -219,14 +211,10 @@ export const edit =
           return yield* fail(target, { _tag: "Conflict" })
         const before = textOf(target, content)
         if (Result.isFailure(before)) return yield* fail(target, before.failure)
-        const other = typeof before.success === "string" ? undefined : before.success
-        const edited = applyEdits(
-          typeof before.success === "string" ? before.success : before.success.text,
-          replacements
-        )
+        const edited = applyEdits(before.success.text, replacements)
         if (Result.isFailure(edited)) return yield* fail(target, edited.failure)
         const { isInexact = false, lines, replaced } = edited.success
-        const text = yield* encodeEdited(target, edited.success.text, other?.encoding)
+        const text = yield* encodeEdited(target, edited.success.text, before.success.encoding)
         yield* checkContent(source, target, text)
         const version = yield* writeContent(source, target, text, false)
         return { path: target.normal, replaced, lines, version, ...(isInexact ? { isInexact } : {}) }

@@ -4,9 +4,10 @@ import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import { defined } from "../../../support/json/defined.ts"
-import { decodeText, isBinary, mimeTypeOf, sniffLength } from "../files/mime.ts"
+import { isBinary, mimeTypeOf, sniffLength } from "../files/mime.ts"
 import * as Path from "../files/path.ts"
 import { applyEdits } from "../text/edit.ts"
+import { decodeFile, decodeOther, encodeFile } from "../text/encoding.ts"
 import { boundsOf, windowOf } from "../text/lines.ts"
 import { listingOf } from "./listing.ts"
 import { portionsOf, type Subject } from "./remote.ts"
@@ -31,8 +32,8 @@ export const on = <A>(
   })
 
 /** Names a reason as the failure of an operation. */
-const failing = (subject: Subject, reason: BackendError.Reason): Failing<never> =>
-  Effect.fail(BackendError.make(subject.operation, subject.path, reason))
+const failing = (subject: Subject, reason: BackendError.Reason, detail?: string): Failing<never> =>
+  Effect.fail(BackendError.make(subject.operation, subject.path, reason, { detail }))
 
 /** A file of at most this many bytes comes as a whole, and its window is made here. */
 const wholeSize = 64 * 1024
@@ -76,8 +77,14 @@ const windowOfPart = (part: string, window: Backend.Window | undefined, total: n
   })
 }
 
+/** The whole of a large file that may be a text in another encoding than UTF-8, else its beginning. */
+const wholeOfOther = (source: Source, given: string, path: string, head: Uint8Array): Failing<Uint8Array> =>
+  decodeOther(path, head) === undefined
+    ? Effect.succeed(head)
+    : Effect.map(Transfer.get(source, "read", given, path), ({ bytes }) => bytes)
+
 const read =
-  ({ remote }: Source): Backend.Service["read"] =>
+  (source: Source): Backend.Service["read"] =>
   (given, window) =>
     on("read", given, (path, subject) =>
       Effect.gen(function* () {
@@ -89,14 +96,19 @@ const read =
           wholeSize,
           partSize
         ]
-        const answer = yield* remote.run(subject, Scripts.read, [path, ...args.map(String)])
+        const answer = yield* source.remote.run(subject, Scripts.read, [path, ...args.map(String)])
         const records = yield* checkAnswer("read", given, answer)
         const size = records.number()
         const version = records.text()
         const whole = size <= wholeSize
         const head = whole ? records.rest() : records.take(sniffLength)
         if (isBinary(head, { complete: whole })) {
-          return { kind: "binary", path, mimeType: mimeTypeOf(path, head), size, version } as const
+          const bytes = whole || size > source.maxFileSize ? head : yield* wholeOfOther(source, given, path, head)
+          const other = bytes.length === size ? decodeOther(path, bytes) : undefined
+          const made = other === undefined ? undefined : windowOf(other.text, window)
+          return made?.kind === "text"
+            ? ({ kind: "text", path, ...made.window, size, version } as const)
+            : ({ kind: "binary", path, mimeType: mimeTypeOf(path, head), size, version } as const)
         }
         if (whole) {
           const made = windowOf(head, window)
@@ -175,15 +187,17 @@ const changing = (source: Source) => {
     Effect.gen(function* () {
       const { bytes: before, version } = yield* Transfer.get(source, "edit", given, path)
       if (expected !== undefined && expected !== version) return yield* failing(subject, { _tag: "Conflict" })
-      const text = decodeText(path, before)
+      const text = decodeFile(path, before)
       if (Result.isFailure(text)) return yield* failing(subject, text.failure)
-      const edited = applyEdits(text.success, replacements)
+      const edited = applyEdits(text.success.text, replacements)
       if (Result.isFailure(edited)) return yield* failing(subject, edited.failure)
-      const bytes = encoder.encode(edited.success.text)
+      const encoded = encodeFile(edited.success.text, text.success.encoding)
+      if (Result.isFailure(encoded)) return yield* failing(subject, { _tag: "Unsupported" }, encoded.failure)
+      const bytes = encoded.success
       yield* Transfer.checkSize(source, subject, bytes.length)
       const placed = yield* Transfer.placeContent(source, "edit", { path, given, mode: "edit", version, bytes })
-      const { lines, replaced } = edited.success
-      return { path, replaced, lines, version: placed.version }
+      const { isInexact = false, lines, replaced } = edited.success
+      return { path, replaced, lines, version: placed.version, ...(isInexact ? { isInexact } : {}) }
     })
 
   const edit: Backend.Service["edit"] = (given, replacements, options) =>

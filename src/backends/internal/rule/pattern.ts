@@ -12,14 +12,17 @@ export interface Pattern {
   readonly isOpen: boolean
 }
 
-const open = /(?::\*|\s+\*)$/
+/** The part of a pattern before its open end, `:*` or ` *`; `undefined` without one. */
+const beforeOpenEnd = (given: string): string | undefined =>
+  /(?::|\s)\*$/.test(given.slice(-2)) ? given.slice(0, -2).trimEnd() : undefined
 
 /** Reads a pattern. Returns the problem of a wrong one. */
 const readPattern = (text: string): Pattern | string => {
   const given = text.trim()
   if (given === "*") return { words: [], isOpen: true }
-  const isOpen = open.test(given)
-  const fixed = isOpen ? given.replace(open, "") : given
+  const before = beforeOpenEnd(given)
+  const isOpen = before !== undefined
+  const fixed = before ?? given
   if (fixed.trim() === "") return "it names no command"
   if (/\*\*/.test(fixed)) return "`**` means nothing in a command; write `*` at the end for all that may follow"
   const commands = parse(fixed.startsWith("*") ? "" : fixed)

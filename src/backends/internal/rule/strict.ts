@@ -149,9 +149,19 @@ const open = (): Open => ({ assigns: [], words: [], reads: [], writes: [] })
 const isWhole = ({ words: [first] }: Open): boolean =>
   first !== undefined && first.isPlain && first.text !== "" && !keywords.has(first.text) && !/^\w+\+?=/.test(first.text)
 
+/** Removes the blanks of a shell at both ends. A regular expression that ends with `$` would be quadratic. */
+const trimBlanks = (text: string): string => {
+  let [from, to] = [0, text.length]
+  while (from < to && blanks.has(text.charAt(from))) from++
+  while (to > from && blanks.has(text.charAt(to - 1))) to--
+  return text.slice(from, to)
+}
+
+const blanks: ReadonlySet<string> = new Set([" ", "\t", "\n"])
+
 /** The commands of a line; `undefined` outside of the subset. */
 export const parse = (given: string): ReadonlyArray<Command> | undefined => {
-  const text = given.replaceAll(/^[ \t\n]+|[ \t\n]+$/g, "")
+  const text = trimBlanks(given)
   if (text === "" || text.length > maxLength || odd.test(text.replaceAll(/[\n\t]/g, " "))) return undefined
   const tokens = tokensOf(text)
   if (tokens === undefined) return undefined

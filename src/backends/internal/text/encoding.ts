@@ -3,15 +3,16 @@
  * decoded here is encoded to the same bytes.
  */
 import * as Result from "effect/Result"
-import { mimeTypeOf, sniffLength } from "../files/mime.ts"
+import type * as BackendError from "../../../core/BackendError.ts"
+import { decodeText, mimeTypeOf, sniffLength } from "../files/mime.ts"
 
 /** An encoding that is no UTF-8. */
 export type Encoding = "utf-16le" | "utf-16be" | "windows-1252"
 
-/** A text with its encoding. A byte order mark is its first character. */
+/** A text with its encoding, UTF-8 unless told otherwise. A byte order mark is its first character. */
 export interface Decoded {
   readonly text: string
-  readonly encoding: Encoding
+  readonly encoding?: Encoding
 }
 
 /** The characters of the bytes 0x80 to 0x9f. Five bytes have none, and stay control characters. */
@@ -73,8 +74,16 @@ const encodeUtf16 = (text: string, isLittle: boolean): Uint8Array => {
   return bytes
 }
 
+/** Decodes the whole content of a file for an edit. */
+export const decodeFile = (path: string, bytes: Uint8Array): Result.Result<Decoded, BackendError.Reason> => {
+  const text = decodeText(path, bytes)
+  if (Result.isSuccess(text)) return Result.succeed({ text: text.success })
+  const other = decodeOther(path, bytes)
+  return other === undefined ? Result.fail(text.failure) : Result.succeed(other)
+}
+
 /** Encodes a text as its file was; fails with the first character that the encoding lacks. */
-export const encodeOther = (text: string, encoding: Encoding): Result.Result<Uint8Array, string> => {
+const encodeOther = (text: string, encoding: Encoding): Result.Result<Uint8Array, string> => {
   if (encoding !== "windows-1252") return Result.succeed(encodeUtf16(text, encoding === "utf-16le"))
   const bytes = new Uint8Array(text.length)
   for (let index = 0; index < text.length; index++) {
@@ -85,3 +94,15 @@ export const encodeOther = (text: string, encoding: Encoding): Result.Result<Uin
   }
   return Result.succeed(bytes)
 }
+
+const encoder = new TextEncoder()
+
+/** The new content of a file in the encoding that it had. Fails with the sentence for the model. */
+export const encodeFile = (text: string, encoding: Encoding | undefined): Result.Result<Uint8Array, string> =>
+  encoding === undefined
+    ? Result.succeed(encoder.encode(text))
+    : Result.mapError(
+        encodeOther(text, encoding),
+        (missing) =>
+          `the file is in the encoding ${encoding}, which has no ${JSON.stringify(missing)}; leave that out, or write the whole file, which makes it UTF-8`
+      )
