@@ -4,7 +4,7 @@ import { Effect, Result } from "effect"
 import { Backend } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import fc from "fast-check"
-import { decodeOther, encodeOther } from "../../src/backends/internal/text/encoding.ts"
+import { decodeOther, encodeFile } from "../../src/backends/internal/text/encoding.ts"
 import { findTolerantly } from "../../src/backends/internal/text/tolerant.ts"
 import { scaled } from "../scale.ts"
 
@@ -86,7 +86,7 @@ describe("a file in another encoding", () => {
         const found = decodeOther("a.txt", given)
         if (found === undefined) return
         decoded++
-        assert.deepStrictEqual(Result.getOrThrow(encodeOther(found.text, found.encoding)), given)
+        assert.deepStrictEqual(Result.getOrThrow(encodeFile(found.text, found.encoding)), given)
       }),
       { numRuns: scaled(2_000) }
     )
