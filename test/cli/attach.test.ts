@@ -11,8 +11,11 @@ describe("images of a message", () => {
       })
       const text =
         'Compare a.png, "my shot.PNG" and \'b c.gif\' with d\\ e.jpeg\nand @f.webp @"g h.jpg" it\'s i.png. a.pngx'
-      const { message } = yield* Effect.provide(withFiles(text, "id"), [files, Path.layer])
-      assert.deepStrictEqual(read, ["my shot.PNG", "b c.gif", "d e.jpeg", "f.webp", "g h.jpg"])
+      const { message } = yield* Effect.provide(withFiles(text, "id", "/work"), [files, Path.layer])
+      assert.deepStrictEqual(
+        read,
+        ["my shot.PNG", "b c.gif", "d e.jpeg", "f.webp", "g h.jpg"].map((name) => `/work/${name}`)
+      )
       assert.deepStrictEqual(
         message.content.map(({ type }) => type),
         ["text", "image", "image", "image", "image", "image"]

@@ -5,8 +5,10 @@ import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { Agent, Tool } from "effect-deepagents"
+import { FileTools } from "effect-deepagents/backends"
 import { Taint } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
+import { FetchUrl } from "effect-deepagents/web"
 import * as Outside from "../../src/cli/internal/work/outside.ts"
 import { answer, say, serve, stream } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
@@ -94,6 +96,20 @@ describe("text from outside", { timeout: 120_000 }, () => {
       }
     })
   )
+
+  it("believes servers of the user, and trusted ones of the project that run here; looking at files asks nobody", () => {
+    const local = { type: "stdio", command: "node" } as const
+    const remote = { type: "http", url: "https://mcp.example.com" } as const
+    const servers = [
+      { name: "own", origin: "user", file: "", server: remote },
+      { name: "here", origin: "project", file: "", server: local },
+      { name: "afar", origin: "project", file: "", server: remote }
+    ] as const
+    const tools = [...FileTools.make(), FetchUrl.make()]
+    const { harmless = [], servers: believed } = Outside.rules(tools, { servers, problems: [] })
+    assert.deepEqual(believed, ["own", "here"])
+    assert.sameMembers([...harmless], ["ls", "read_file", "glob", "grep", "fetch_url"])
+  })
 
   it.effect("with --yolo nobody is asked", () =>
     Effect.gen(function* () {

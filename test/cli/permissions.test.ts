@@ -315,4 +315,38 @@ describe("the program", { timeout: 120_000 }, () => {
       })
     )
   )
+
+  it.effect(
+    "reads the rules of a project and a user in the settings of Claude Code, and leaves out what is not here",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { cwd, env, has } = yield* world(
+            running("touch a && touch b"),
+            ...answered("touch a && touch b"),
+            ...answered("touch c")
+          )
+          const put = (folder: string, permissions: object) => {
+            mkdirSync(join(folder, ".claude"), { recursive: true })
+            writeFileSync(join(folder, ".claude/settings.json"), JSON.stringify({ permissions }))
+          }
+          const home = program.folder()
+          const runAs = (args: ReadonlyArray<string>) => program.run(cwd, args, { ...env, HOME: home })
+          put(cwd, { allow: ["Bash(touch a)", "Bash(node:*)", "Agent(Explore)"], defaultMode: "acceptEdits" })
+          put(home, { allow: ["Bash(touch b)"], deny: ["Bash(touch c)"] })
+          const before = yield* runAs(["run", "a"])
+          assert.deepEqual([before.code, has("a")], [6, false], before.err)
+          assert.match(before.err, /not trusted: new permissions \.claude\/settings\.json/)
+          const trusted = yield* runAs(["run", "--trust", "b"])
+          assert.deepEqual([trusted.code, has("a"), has("b")], [0, true, true], trusted.err)
+          assert.match(trusted.err, /Bash\(node:\*\) would let any program run, so it is left out/)
+          assert.match(
+            trusted.err,
+            /permissions\.allow: "Agent\(Explore\)" is no rule: there is no tool "Agent"; it is left out/
+          )
+          const refused = yield* runAs(["run", "--yolo", "c"])
+          assert.deepEqual([refused.code, has("c")], [0, false], refused.err)
+        })
+      )
+  )
 })

@@ -4,9 +4,11 @@ import * as Result from "effect/Result"
 import type * as CommandRule from "../../../backends/CommandRule.ts"
 import * as Middleware from "../../../core/Middleware.ts"
 import type * as Ruling from "../../../core/Ruling.ts"
+import type { Project } from "../config/items.ts"
 import type { Places } from "../config/places.ts"
 import { decodePermissions, readRecord, type Setting, type Settings } from "../config/settings.ts"
 import { fail, type Failure } from "../failure.ts"
+import { claudeRules } from "./claude.ts"
 import { readKept } from "./keptFile.ts"
 import { commandsFor, covers, type Learned } from "./learned.ts"
 import { type Call, isOpening, type Origin, parsePermission, type Permission, rule, type Tools } from "./permission.ts"
@@ -21,6 +23,8 @@ type Lists = NonNullable<Settings["permissions"]>["value"]
 
 interface Source extends Origin {
   readonly lists: Lists
+  /** True for a file of another program, whose rules may mean nothing here. */
+  readonly isForeign?: boolean
 }
 
 const isLists = (value: unknown): value is Lists => typeof value === "object" && value !== null
@@ -85,10 +89,12 @@ export const readPermits = Effect.fnUntraced(function* (
   {
     folders,
     places,
+    project,
     settings
   }: {
     readonly folders: { readonly list: () => ReadonlyArray<{ readonly path: string }> }
     readonly places: Places
+    readonly project: Project
     readonly settings: Settings
   },
   tools: Tools
@@ -96,27 +102,39 @@ export const readPermits = Effect.fnUntraced(function* (
   const decoded = yield* readOrganisation(organisation)
   const sources: ReadonlyArray<Source> = [
     ...(decoded === undefined ? [] : [{ from: "organisation", where: organisation, lists: decoded } as const]),
+    ...(yield* claudeRules(project)),
     ...sourcesOf(settings.permissions)
   ]
   const known = { tools, folder: places.project }
-  const found = yield* Effect.forEach(
-    sources.flatMap(({ from, lists, where }) =>
+  const foreign: Array<string> = []
+  const read = Effect.fnUntraced(function* (source: Source, list: keyof typeof rulings, text: string) {
+    const { from, isForeign = false, where } = source
+    const parsed = parsePermission(text, rulings[list], { from, where }, known)
+    if (Result.isSuccess(parsed)) return [parsed.success]
+    const place = from === "flag" ? `--${list}` : `${where}: permissions.${list}`
+    if (!isForeign) return yield* fail("usage", `${place}: ${parsed.failure}`)
+    // Its tools may be missing here: a name that is near would mislead.
+    foreign.push(`${place}: ${parsed.failure.split(". ")[0] ?? ""}; it is left out`)
+    return []
+  })
+  const all = yield* Effect.forEach(
+    sources.flatMap((source) =>
       (["deny", "ask", "allow"] as const).flatMap((list) =>
-        (lists[list] ?? []).map((text) => ({ list, origin: { from, where }, text }))
+        (source.lists[list] ?? []).map((text) => [source, list, text] as const)
       )
     ),
-    ({ list, origin, text }): Effect.Effect<Permission, Failure> => {
-      const parsed = parsePermission(text, rulings[list], origin, known)
-      const place = origin.from === "flag" ? `--${list}` : `${origin.where}: permissions.${list}`
-      return Result.isSuccess(parsed) ? Effect.succeed(parsed.success) : fail("usage", `${place}: ${parsed.failure}`)
-    }
+    ([source, list, text]): Effect.Effect<ReadonlyArray<Permission>, Failure> => read(source, list, text)
   )
+  const found = all.flat()
   const isLeft = (one: Permission): boolean => one.from === "project" && isOpening(one)
   return makePermits(
     places.project,
     tools,
     found.filter((one) => !isLeft(one)),
-    { problems: found.filter(isLeft).map(describeLeft), kept: yield* readKept(places, placeOf(places.project).cwd) },
+    {
+      problems: [...foreign, ...found.filter(isLeft).map(describeLeft)],
+      kept: yield* readKept(places, placeOf(places.project).cwd)
+    },
     () => folders.list().map(({ path }) => path)
   )
 })

@@ -56,6 +56,7 @@ const readText = Effect.fnUntraced(function* (folder: string, name: string) {
  */
 export const withFiles = Effect.fnUntraced(function* (text: string, id: string, folder = ".") {
   const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
   const images: Array<Content.Block> = []
   const files = new Map<string, string>()
   const problems: Array<string> = []
@@ -64,7 +65,7 @@ export const withFiles = Effect.fnUntraced(function* (text: string, id: string, 
     const name = word.length > longest ? "" : unquoted(word)
     const extension = image.exec(name)?.[1]
     if (extension !== undefined) {
-      const bytes = yield* Effect.option(fs.readFile(name))
+      const bytes = yield* Effect.option(fs.readFile(path.resolve(folder, name)))
       if (bytes._tag === "Some" && bytes.value.length <= largest) {
         const mimeType = valueAt(types, extension.toLowerCase()) ?? "image/png"
         images.push(Content.image({ base64: Base64.encode(bytes.value), mimeType }))

@@ -179,6 +179,22 @@ const hookItems =
       )
     })
 
+/** The rules for calls of a file as one item, whose text is a file with these rules alone. */
+const permissionItems =
+  (file: string): Find =>
+  (folder) =>
+    Effect.map(folder.text(file), (text) => {
+      const json = text === undefined ? undefined : parseJson(text)
+      const permissions = isObject(json) ? json["permissions"] : undefined
+      if (!isObject(permissions)) return []
+      const rules = ["allow", "ask", "deny"].flatMap((list) => {
+        const given = permissions[list]
+        return (Array.isArray(given) ? given : []).map((rule) => `${list} ${String(rule)}`)
+      })
+      const gist = rules.join(", ")
+      return [{ kind: "permissions", name: file, file, text: JSON.stringify({ permissions }, null, 2), gist }]
+    })
+
 /** A text as it is, other bytes in base64. */
 const shownText = (bytes: Uint8Array): string => {
   const text = new TextDecoder().decode(bytes)
@@ -242,6 +258,8 @@ const shared: ReadonlyArray<Find> = [
   hookItems(".claude/settings.json"),
   hookItems(".claude/settings.local.json"),
   hookItems(".deepagents/hooks.json"),
+  permissionItems(".claude/settings.json"),
+  permissionItems(".claude/settings.local.json"),
   skillItems(".claude/skills"),
   skillItems(".agents/skills"),
   skillItems(".deepagents/skills")

@@ -7,9 +7,13 @@ import * as BackgroundSubagents from "../../../middleware/BackgroundSubagents.ts
 import * as Taint from "../../../middleware/Taint.ts"
 import type { FoundServers } from "../config/servers.ts"
 
+/** A trusted program of the project runs with the person's rights, so its words about its tools add no danger. */
+const isBelieved = ({ origin, server }: FoundServers["servers"][number]): boolean =>
+  origin === "user" || server.type === "stdio"
+
 /**
- * The words of the person's own files and commands count as his. Calls that go to an address are asked about by their
- * host already.
+ * The words of the person's own files and commands count as his. What servers answer does not. Calls that go to an address
+ * are asked about by their host already, and tools that look at files go nowhere.
  */
 export const rules = (
   tools: ReadonlyArray<{ readonly name: string; readonly annotations: Annotations }>,
@@ -19,12 +23,16 @@ export const rules = (
     ({ annotations: { openWorld, runsCommands, untrusted } }) =>
       untrusted !== true && (openWorld !== true || runsCommands === true)
   )
+  const harmless = tools.filter(
+    ({ annotations: { addresses, openWorld, readOnly } }) =>
+      addresses !== undefined || (readOnly === true && openWorld !== true)
+  )
   return {
     strict: true,
     // The start of a task in the background is said by the program; its result is not.
     trusted: [...trusted.map(({ name }) => name), BackgroundSubagents.toolNames.start],
-    harmless: tools.filter(({ annotations }) => annotations.addresses !== undefined).map(({ name }) => name),
-    servers: servers.filter(({ origin }) => origin === "user").map(({ name }) => name)
+    harmless: harmless.map(({ name }) => name),
+    servers: servers.filter(isBelieved).map(({ name }) => name)
   }
 }
 
