@@ -17,6 +17,7 @@ import * as Content from "./Content.ts"
 import type { JsonObject } from "./Json.ts"
 import type { AiMessage, Message } from "./Message.ts"
 import { ModelError } from "./ModelError.ts"
+import type { ToolOptions } from "./ProviderOptions.ts"
 import type { Annotations } from "./Tool.ts"
 import { type Prices, priced, sanitize } from "./Usage.ts"
 
@@ -30,11 +31,21 @@ export interface ToolDefinition {
   readonly description: string
   readonly parameters: JsonObject
   readonly annotations: Annotations
+  readonly providerOptions?: ToolOptions | undefined
   readonly hidden?: true | undefined
 }
 
-/** The model's choice of tools: decide itself, call none, call at least one, or call this one. */
-export type ToolChoice = "auto" | "none" | "required" | { readonly tool: string }
+/**
+ * The model's choice of tools: decide itself, call none, call at least one, call this one, or call one of these. With
+ * the mode `auto` it may also answer. The other tools of the request can't be called, and stay in the provider's cache
+ * where its API has this choice (OpenAI, Gemini).
+ */
+export type ToolChoice =
+  | "auto"
+  | "none"
+  | "required"
+  | { readonly tool: string }
+  | { readonly oneOf: ReadonlyArray<string>; readonly mode?: "auto" | "required" }
 
 /**
  * One request for one turn.

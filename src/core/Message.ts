@@ -14,7 +14,8 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { version } from "../support/store/version.ts"
 import * as Content from "./Content.ts"
-import { type Json, JsonObject } from "./Json.ts"
+import { fromUnknown, isObject, type Json, JsonObject } from "./Json.ts"
+import type { MessageOptions } from "./ProviderOptions.ts"
 import { decodeVersioned } from "./schema/encoding.ts"
 import type { InvalidEncoding } from "./schema/encoding.ts"
 import { MalformedToolCall, ToolCall } from "./ToolCall.ts"
@@ -24,6 +25,7 @@ const common = {
   id: Schema.String,
   content: Schema.Array(Content.Block),
   source: Schema.optionalKey(Schema.String),
+  providerOptions: Schema.optionalKey(JsonObject),
   providerData: Schema.optionalKey(JsonObject)
 }
 
@@ -98,12 +100,20 @@ export interface Common {
   readonly id?: string | undefined
   /** The part of a program that made the message, such as a summary. Default: the user or the model. */
   readonly source?: string | undefined
+  /** Options of single providers, by the provider's name: `{ anthropic: { cacheControl: {} } }`. Default: none. */
+  readonly providerOptions?: MessageOptions | undefined
   /** Data that the provider needs back unchanged. */
   readonly providerData?: JsonObject | undefined
 }
 
+const optionsOf = (options: MessageOptions | undefined) => {
+  const given = options === undefined ? undefined : fromUnknown(options)
+  return given !== undefined && isObject(given) ? { providerOptions: given } : {}
+}
+
 const rest = (options: Common | undefined) => ({
   ...(options?.source === undefined ? {} : { source: options.source }),
+  ...optionsOf(options?.providerOptions),
   ...(options?.providerData === undefined ? {} : { providerData: options.providerData })
 })
 

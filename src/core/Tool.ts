@@ -22,6 +22,7 @@ import * as Schema from "effect/Schema"
 import { check } from "../support/options/check.ts"
 import type { Approvals } from "./Approval.ts"
 import type { JsonObject } from "./Json.ts"
+import type { ToolOptions as ProviderOptions } from "./ProviderOptions.ts"
 import { type Decoder, fromJsonSchema, fromSchema, fromStandard } from "./schema/arguments.ts"
 import { mapBoth, toEffect } from "./schema/decoding.ts"
 import * as shapes from "./schema/shapes.ts"
@@ -153,6 +154,7 @@ export interface Tool<out R = never> {
   readonly description: string
   readonly parameters: JsonObject
   readonly annotations: Annotations
+  readonly providerOptions?: ProviderOptions | undefined
   readonly outputLimit: number | undefined
   /** The names of the tools that a call can lead to: the tools of its sub-agents. */
   readonly reaches?: ReadonlySet<string> | undefined
@@ -283,6 +285,8 @@ export interface Options {
   readonly description: string
   /** Facts about the tool's effects, for gates and people. Default: none. */
   readonly annotations?: Annotations | undefined
+  /** Options of single providers, by the provider's name: `{ anthropic: { deferLoading: true } }`. Default: none. */
+  readonly providerOptions?: ProviderOptions | undefined
   /**
    * The most characters of a result or failure; the middle of a longer text is cut. Default:
    * `ToolOutput.defaultLimit`.
@@ -308,6 +312,7 @@ const assemble = <A, E, R, Always, Answer>(
     description: options.description,
     parameters: decoder.jsonSchema,
     annotations: options.annotations ?? {},
+    ...(options.providerOptions === undefined ? {} : { providerOptions: options.providerOptions }),
     outputLimit: options.outputLimit,
     reaches: options.reaches,
     describe: options.describe,

@@ -7,8 +7,13 @@ import type { Message } from "./Message.ts"
  * differ from run to run, and no answer depends on them. For fingerprints of requests.
  */
 export const anonymous = (message: Message, callName: (id: string) => string): JsonObject => {
-  const { content, providerData, role } = message
-  const common = { role, content, ...(providerData === undefined ? {} : { providerData }) }
+  const { content, providerData, providerOptions, role } = message
+  const common = {
+    role,
+    content,
+    ...(providerData === undefined ? {} : { providerData }),
+    ...(providerOptions === undefined ? {} : { providerOptions })
+  }
   switch (message.role) {
     case "ai":
       return {

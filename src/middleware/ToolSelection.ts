@@ -134,14 +134,14 @@ export const make = (options?: {
     prompt,
     wrapModelCall: (request, next, run) => {
       const { toolChoice, tools } = request
-      const forced = typeof toolChoice === "object" ? toolChoice.tool : undefined
-      const isFixed = (tool: ToolDefinition) => always.has(tool.name) || tool.name === forced
+      const forced = typeof toolChoice === "string" ? [] : "tool" in toolChoice ? [toolChoice.tool] : toolChoice.oneOf
+      const isFixed = (tool: ToolDefinition) => always.has(tool.name) || forced.includes(tool.name)
       if (request.purpose !== turnPurpose || tools.every(isFixed)) return next(request)
       return Stream.unwrap(
         Effect.gen(function* () {
           const catalogue = catalogueOf(run, tools)
           const { tools: selected } = yield* preselected(run, catalogue)
-          const chosen = selected.flatMap((name) => (name === forced ? [] : (catalogue.byName.get(name) ?? [])))
+          const chosen = selected.flatMap((name) => (forced.includes(name) ? [] : (catalogue.byName.get(name) ?? [])))
           const shown = [...tools.filter(isFixed), ...chosen]
           const isShown = new Set(shown)
           // Tools may call tools that the model does not see.

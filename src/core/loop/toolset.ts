@@ -6,6 +6,7 @@ import { normaliseName } from "../../support/text/names.ts"
 import { cut } from "../../support/text/text.ts"
 import type { ToolDefinition } from "../ChatModel.ts"
 import { fromUnknown } from "../Json.ts"
+import { findToolProblem } from "../ProviderOptions.ts"
 import { canonical } from "../schema/jsonTree.ts"
 import type { Tool } from "../Tool.ts"
 
@@ -23,7 +24,8 @@ const define = memoize((tool: Tool<unknown>): ToolDefinition => ({
   name: tool.name,
   description: tool.description,
   parameters: tool.parameters,
-  annotations: tool.annotations
+  annotations: tool.annotations,
+  ...(tool.providerOptions === undefined ? {} : { providerOptions: tool.providerOptions })
 }))
 
 export const needsApproval = (tool: Tool<unknown>): boolean => tool.needsApproval === true
@@ -81,7 +83,9 @@ export const problemOf = (tool: Tool<unknown>): string | undefined => {
   if (!nameRule.test(tool.name)) {
     return `the tool name ${JSON.stringify(cut(String(tool.name), 80))} is not one that models accept (1 to 64 of A-Z a-z 0-9 _ -)`
   }
-  if (tool.problem !== undefined) return `the tool "${tool.name}": ${tool.problem}`
+  const problem =
+    tool.problem ?? (tool.providerOptions === undefined ? undefined : findToolProblem(tool.providerOptions))
+  if (problem !== undefined) return `the tool "${tool.name}": ${problem}`
   return tool.outputLimit !== undefined && !(tool.outputLimit >= 1)
     ? `the outputLimit of the tool "${tool.name}" must be a number of at least 1, not ${tool.outputLimit}`
     : undefined
@@ -91,8 +95,10 @@ export const problemOf = (tool: Tool<unknown>): string | undefined => {
  * The promise of a tool, as 16 bytes of SHA-256: its description, its parameters and its annotations, which gates
  * decide by. Whoever gives the tool writes these texts, so that a weaker sum could be met on purpose.
  */
-export const digestOf = memoize(({ annotations, description, parameters }: Tool<unknown>): string => {
+export const digestOf = memoize(({ annotations, description, parameters, providerOptions }: Tool<unknown>): string => {
   // Threads of earlier versions hold digests without these annotations, by which no gate asks.
   const { aliases: _1, delegates: _2, editsFiles: _3, ...promised } = annotations
-  return sha256Sync(canonical({ description, parameters, annotations: fromUnknown(promised) })).slice(0, 32)
+  const promise = { description, parameters, annotations: fromUnknown(promised) }
+  const options = providerOptions === undefined ? {} : { providerOptions: fromUnknown(providerOptions) }
+  return sha256Sync(canonical({ ...promise, ...options })).slice(0, 32)
 })

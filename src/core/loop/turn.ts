@@ -58,6 +58,14 @@ const around =
 
 const isHidden = ({ hidden }: ToolDefinition): boolean => hidden === true
 
+/** The tools that a call of the turn may mean. */
+const allowedOf = ({ callable, toolChoice, tools }: ModelRequest): ReadonlyArray<ToolDefinition> => {
+  const offered = callable ?? tools
+  return typeof toolChoice === "object" && "oneOf" in toolChoice
+    ? offered.filter(({ hidden, name }) => hidden === true || toolChoice.oneOf.includes(name))
+    : offered
+}
+
 /** The one door to the model: every `wrapModelCall` around the session, built once a run. */
 export const makeNextTurn = (
   run: OwnRun,
@@ -70,7 +78,7 @@ export const makeNextTurn = (
       ? { ...request, tools: request.tools.filter((tool) => !isHidden(tool)) }
       : request
     if (request.purpose === "turn") {
-      run.offered = request.callable ?? request.tools
+      run.offered = allowedOf(request)
       onTurn(shown)
     }
     return (request.session ?? session).nextTurn(shown)

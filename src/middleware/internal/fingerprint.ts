@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import { anonymous } from "../../core/anonymousMessage.ts"
 import type { ModelRequest } from "../../core/ChatModel.ts"
+import { fromUnknown } from "../../core/Json.ts"
 import { callIds, type Message } from "../../core/Message.ts"
 import { canonical } from "../../core/schema/jsonTree.ts"
 import { sha256 } from "../../support/store/hash.ts"
@@ -40,7 +41,12 @@ export const makeFingerprints = () => {
   return (model: string, request: ModelRequest): Effect.Effect<string> =>
     Effect.gen(function* () {
       const { outputSchema, parameters, systemPrompt, toolChoice } = request
-      const tools = request.tools.map(({ description, name, parameters }) => ({ description, name, parameters }))
+      const tools = request.tools.map(({ description, name, parameters, providerOptions }) => ({
+        description,
+        name,
+        parameters,
+        ...(providerOptions === undefined ? {} : { providerOptions: fromUnknown(providerOptions) })
+      }))
       const messages = yield* digestsOf(request.messages)
       return yield* sha256(
         canonical({ model, systemPrompt, tools, toolChoice, outputSchema: outputSchema ?? null, parameters, messages })

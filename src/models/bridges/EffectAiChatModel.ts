@@ -94,6 +94,10 @@ const makeToolkits = (hostedTools: Options["hostedTools"] = []) => {
   }
 }
 
+/** There, a choice without a mode lets the model answer. */
+const choiceOf = (choice: ModelRequest["toolChoice"]) =>
+  typeof choice === "object" && "oneOf" in choice ? { mode: "required" as const, ...choice } : choice
+
 const makeSession = (
   model: LanguageModel.LanguageModel,
   origin: Origin,
@@ -112,7 +116,7 @@ const makeSession = (
       const parts = model.streamText({
         prompt: encode(request.systemPrompt, request.messages),
         toolkit: toolkitOf(request),
-        toolChoice: request.toolChoice,
+        toolChoice: choiceOf(request.toolChoice),
         disableToolCallResolution: true,
         toolCallValidation: "deferred"
       })

@@ -1,11 +1,18 @@
 /**
- * Cache breakpoints: at most four a request, on the tools, the system prompt, the end of the history, and where the
- * request hints at, or else at the end of the user's turn before, which was the end of the last request.
+ * Cache breakpoints: at most four a request, where messages ask for one, on the tools, the system prompt, the end of the
+ * history, and where the request hints at, or else at the end of the user's turn before, which was the end of the last
+ * request.
  */
 import type { Encoded, Place } from "./history.ts"
 import type { CacheControl, Message, Part, Prompt } from "./wire.ts"
 
 const limit = 4
+
+type Lifetime = "5m" | "1h"
+
+/** A breakpoint of a lifetime. */
+export const cacheControl = (ttl: Lifetime = "5m"): CacheControl =>
+  ttl === "1h" ? { type: "ephemeral", ttl } : { type: "ephemeral" }
 
 const cacheable: ReadonlySet<string> = new Set(["text", "image", "document", "tool_use", "tool_result"])
 
@@ -27,50 +34,91 @@ const lastTwo = (messages: ReadonlyArray<Message>): ReadonlyArray<Place | undefi
   return [endOf(messages, last), endOf(messages, ends.findLast((index) => index < last) ?? -1)]
 }
 
-const mark = (messages: ReadonlyArray<Message>, places: ReadonlyArray<Place>, control: CacheControl) => {
+const mark = (messages: ReadonlyArray<Message>, marks: ReadonlyArray<Mark>): ReadonlyArray<Message> => {
   const marked = [...messages]
-  for (const { block, message } of places) {
+  for (const { block, message, ttl } of marks) {
     const one = marked[message]
     const part = one?.content[block]
     if (one === undefined || part === undefined) continue
     // The parts that may carry a breakpoint were settled before.
-    const own = { ...part, cache_control: control } as Part
+    const own = { ...part, cache_control: cacheControl(ttl) } as Part
     marked[message] = { ...one, content: one.content.with(block, own) }
   }
   return marked
 }
 
 const onLast = <A extends object>(items: ReadonlyArray<A>, control: CacheControl): ReadonlyArray<A> => {
-  const last = items.at(-1)
-  return last === undefined ? items : items.with(-1, { ...last, cache_control: control })
+  // A tool that is loaded on demand may not carry a breakpoint.
+  const at = items.findLastIndex((item) => !("defer_loading" in item && item.defer_loading === true))
+  const last = items[at]
+  return last === undefined ? items : items.with(at, { ...last, cache_control: control })
+}
+
+/** A breakpoint, and its lifetime. */
+interface Mark extends Place {
+  readonly ttl: Lifetime
+}
+
+/** Finds the places of breakpoints: those of the caller first, then the automatic ones. */
+const placesOf = ({ messages, ...prompt }: Prompt, { hints, own, places, ttl }: Marks): ReadonlyArray<Mark> => {
+  const isMarked = (tool: object): boolean => "cache_control" in tool
+  const { system = [], tools = [] } = prompt
+  const marked = tools.filter(isMarked).length
+  const isAutomatic = ttl !== undefined
+  const onTools = marked > 0 ? marked : isAutomatic && tools.length > 0 ? 1 : 0
+  const room = limit - onTools - (isAutomatic && system.length > 0 ? 1 : 0)
+  const [tail, before] = lastTwo(messages)
+  const latest = (indices: Iterable<number>) => [...indices].sort((left, right) => right - left)
+  const at = (index: number): Place | undefined => {
+    const place = places.get(index)
+    return place === undefined ? undefined : settle(messages, place)
+  }
+  const asked = latest(own.keys()).map((index) => [at(index), own.get(index) ?? "5m"] as const)
+  const automatic = ttl === undefined ? [] : [tail, ...latest(hints).map(at), before].map((one) => [one, ttl] as const)
+  const chosen: Array<Mark> = []
+  for (const [place, lifetime] of [...asked, ...automatic]) {
+    if (place === undefined || chosen.length >= room) continue
+    if (chosen.some((one) => one.message === place.message && one.block === place.block)) continue
+    chosen.push({ ...place, ttl: lifetime })
+  }
+  return chosen
+}
+
+/** The API wants breakpoints that last longer before the others. */
+const inOrder = (marks: ReadonlyArray<Mark>): ReadonlyArray<Mark> => {
+  const last = marks.findLast(({ ttl }) => ttl === "1h")
+  if (last === undefined) return marks
+  const isBefore = ({ block, message }: Mark) =>
+    message < last.message || (message === last.message && block <= last.block)
+  return marks.map((mark) => (isBefore(mark) ? { ...mark, ttl: "1h" } : mark))
+}
+
+/**
+ * The wanted breakpoints. `hints` are indices of the history, `own` those of messages whose options ask for one, with
+ * its lifetime. `ttl` is that of automatic breakpoints, `undefined` for none.
+ */
+interface Marks {
+  readonly places: Encoded["places"]
+  readonly hints: ReadonlyArray<number>
+  readonly own: ReadonlyMap<number, Lifetime>
+  readonly ttl: Lifetime | undefined
 }
 
 /** Puts the breakpoints into a prompt. */
-export const withBreakpoints = <P extends Prompt>(
-  prompt: P,
-  places: Encoded["places"],
-  hints: ReadonlyArray<number>,
-  ttl: "5m" | "1h"
-): P => {
-  const control: CacheControl = ttl === "1h" ? { type: "ephemeral", ttl } : { type: "ephemeral" }
+export const withBreakpoints = <P extends Prompt>(prompt: P, wanted: Marks): P => {
   const { messages, system = [], tools = [] } = prompt
-  const room = limit - (tools.length > 0 ? 1 : 0) - (system.length > 0 ? 1 : 0)
-  const [tail, before] = lastTwo(messages)
-  const hinted = hints
-    .toSorted((left, right) => right - left)
-    .map((hint) => {
-      const place = places.get(hint)
-      return place === undefined ? undefined : settle(messages, place)
-    })
-  const chosen: Array<Place> = []
-  for (const place of [tail, ...hinted, before]) {
-    if (place === undefined || chosen.length >= room) continue
-    if (!chosen.some((one) => one.message === place.message && one.block === place.block)) chosen.push(place)
-  }
+  const chosen = placesOf(prompt, wanted).toSorted(
+    (left, right) => left.message - right.message || left.block - right.block
+  )
+  const marks = inOrder(chosen)
+  const marked = mark(messages, marks)
+  if (wanted.ttl === undefined) return { ...prompt, messages: marked }
+  const control = cacheControl(marks.some(({ ttl }) => ttl === "1h") ? "1h" : wanted.ttl)
+  const isMarked = tools.some((tool) => "cache_control" in tool)
   return {
     ...prompt,
-    ...(tools.length === 0 ? {} : { tools: onLast(tools, control) }),
+    ...(tools.length === 0 || isMarked ? {} : { tools: onLast(tools, control) }),
     ...(system.length === 0 ? {} : { system: onLast(system, control) }),
-    messages: mark(messages, chosen, control)
+    messages: marked
   }
 }

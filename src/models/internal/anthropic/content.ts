@@ -5,6 +5,7 @@ import type { FileBlock, ImageBlock, TextBlock } from "../../../core/Content.ts"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { dataOf, type Dialect, type Shown } from "../turn/dialect.ts"
 import { inlineOf } from "../turn/inline.ts"
+import type { Turn } from "../turn/normalize.ts"
 import type { DocumentPart, ImagePart, ImageType, TextPart } from "./wire.ts"
 
 /** The key under which what Claude needs back verbatim is kept: the same on every platform that serves it. */
@@ -80,6 +81,36 @@ export const shownPart = (block: Shown): TextPart | ImagePart | DocumentPart => 
         ...(block.name === undefined || block.name.trim() === "" ? {} : { title: block.name })
       }
   }
+}
+
+/** The options of a message for Claude. They were checked. */
+const ownOptions = (options: JsonObject | undefined): JsonObject | undefined => {
+  const own = options?.[dataKey]
+  return isObject(own) ? own : undefined
+}
+
+/** The lifetimes of the cache marks that messages ask for, by the indices of the messages. */
+export const marksOf = (turns: ReadonlyArray<Turn>): ReadonlyMap<number, "5m" | "1h"> => {
+  const marks = new Map<number, "5m" | "1h">()
+  const take = (index: number | undefined, options: JsonObject | undefined): void => {
+    const control = options === undefined ? undefined : ownOptions(options)?.["cacheControl"]
+    if (index !== undefined && isObject(control)) marks.set(index, control["ttl"] === "1h" ? "1h" : "5m")
+  }
+  for (const turn of turns) {
+    if (turn.role !== "system") take(turn.index, turn.options)
+    if (turn.role === "ai") for (const { answer } of turn.calls) take(answer.index, answer.options)
+  }
+  return marks
+}
+
+/** Writes content of a message, whose documents may be cited if its options say so. */
+export const shownParts = (
+  content: ReadonlyArray<Shown>,
+  options: JsonObject | undefined
+): ReadonlyArray<TextPart | ImagePart | DocumentPart> => {
+  const parts = content.map(shownPart)
+  if (ownOptions(options)?.["citations"] !== true) return parts
+  return parts.map((part) => (part.type === "document" ? { ...part, citations: { enabled: true } } : part))
 }
 
 /** A text of the model's, with the citations that it came with. */

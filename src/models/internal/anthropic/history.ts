@@ -6,7 +6,7 @@ import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { placeholders } from "../turn/dialect.ts"
 import type { AiTurn, AnsweredCall, Turn } from "../turn/normalize.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
-import { ownData, saidPart, shownPart } from "./content.ts"
+import { ownData, saidPart, shownPart, shownParts } from "./content.ts"
 import { answeredBy, askedBy, isVerbatim, type Layout, toLayout } from "./layout.ts"
 import type { Message, Part, RedactedThinkingPart, ThinkingPart, ToolResultPart } from "./wire.ts"
 
@@ -79,7 +79,7 @@ const resultParts = (turn: AiTurn): ReadonlyArray<Part> => {
   for (const { answer, id, name } of turn.calls) {
     const texts = answer.content.filter((block) => block.type === "text")
     if (!answer.isError) {
-      results.push({ type: "tool_result", tool_use_id: id, content: answer.content.map(shownPart) })
+      results.push({ type: "tool_result", tool_use_id: id, content: shownParts(answer.content, answer.options) })
       continue
     }
     const others = answer.content.filter((block) => block.type !== "text")
@@ -149,7 +149,7 @@ const spoken = (turn: Turn, names: ToolNames, left: ReadonlySet<string>): Spoken
     case "system":
       return { assistant: [], user: [shownPart(placeholders.systemAsHuman(turn.text))] }
     case "human":
-      return { assistant: [], user: turn.content.map(shownPart) }
+      return { assistant: [], user: shownParts(turn.content, turn.options) }
     case "ai":
       return { assistant: saidParts(turn, names, left), user: resultParts(turn) }
   }

@@ -1,21 +1,23 @@
 /** A request of the library as the body of a request to the Messages API. */
 import * as Result from "effect/Result"
 import type { ModelRequest, ToolDefinition } from "../../../core/ChatModel.ts"
-import { isObject } from "../../../core/Json.ts"
+import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { toolSchema } from "../schema/toolSchema.ts"
+import { narrow, type SimpleRequest } from "../turn/choice.ts"
 import { makeNormalizer, type Turn } from "../turn/normalize.ts"
 import { budgetOf, effortOf, thinkingFrom, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
 import { makeToolNames, type ToolNames } from "../turn/toolNames.ts"
 import { wellFormed } from "../turn/wellFormed.ts"
 import { withBreakpoints } from "./cache.ts"
 import { namesOf } from "./clientTools.ts"
-import { dialect } from "./content.ts"
+import { dialect, marksOf } from "./content.ts"
 import { makeHistoryEncoder } from "./history.ts"
 import type { Profile } from "./models.ts"
 import { makeOutputRequests, type OutputRequest, strictSchema } from "./output.ts"
 import { overlay } from "./parameters.ts"
 import { cacheTtl, type Settings } from "./settings.ts"
+import { optionFields, searchFor } from "./toolOptions.ts"
 import type { Body, Message, Part, Prompt, TextPart, Thinking, Tool, ToolChoice } from "./wire.ts"
 
 /**
@@ -94,14 +96,21 @@ const canThink = (thinking: Thinking | undefined, messages: ReadonlyArray<Messag
   return first === "thinking" || first === "redacted_thinking" || !said.some(({ type }) => type === "tool_use")
 }
 
-const toolOf = (tool: ToolDefinition, names: ToolNames, isStrict: boolean): Tool => {
+/** Facts for writing tools. */
+interface Writing {
+  readonly isStrict: boolean
+  readonly serverTools: ReadonlyArray<JsonObject>
+}
+
+const toolOf = (tool: ToolDefinition, names: ToolNames, { isStrict, serverTools }: Writing): Tool => {
   const schema = toolSchema(tool.parameters, "anthropic")
   const strict = isStrict ? strictSchema(schema) : undefined
   return {
     name: names.wire(tool.name),
     description: wellFormed(tool.description),
     input_schema: strict ?? schema,
-    ...(strict === undefined ? {} : { strict: true })
+    ...(strict === undefined ? {} : { strict: true }),
+    ...optionFields(tool, serverTools)
   }
 }
 
@@ -125,7 +134,7 @@ const inContainer = (body: Body, id: string): Body => {
 /** Chooses the tool choice, and an instruction for models that can't be forced. */
 const choiceOf = (
   { profile }: Encoding,
-  request: ModelRequest,
+  request: SimpleRequest,
   thinking: Thinking | undefined,
   tools: ReadonlyArray<ToolDefinition>,
   names: ToolNames
@@ -191,22 +200,26 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
   const encodeHistory = makeHistoryEncoder()
   const outputOf = makeOutputRequests()
   const ttl = cacheTtl(encoding.settings)
+  const provided = encoding.settings.serverTools ?? []
+  const serverNames = namesOf(provided)
   let offered: ReadonlyArray<ToolDefinition> = []
   let names = makeToolNames([], nameLength)
   let written: ReadonlyArray<Tool> = []
   const isStrict = encoding.settings.strictTools === true && encoding.profile.structuredOutput === "native"
 
-  return (request) => {
+  return (given) => {
+    const request = narrow(given)
     const { damaged, system: folded, turns } = normalize(request.messages)
     if (request.tools.length > 0 && request.tools !== offered) {
       offered = request.tools
       names = makeToolNames(offered, nameLength)
-      written = offered.map((tool) => toolOf(tool, names, isStrict))
+      written = offered.map((tool) => toolOf(tool, names, { isStrict, serverTools: provided }))
     }
     const isUsed = request.tools.length > 0 || turns.some((turn) => turn.role === "ai" && turn.calls.length > 0)
     const [tools, own] = isUsed ? [offered, written] : [[], []]
     const hints = ttl === undefined ? [] : request.cacheHints
-    const { messages, places } = encodeHistory(turns, names, new Set(hints))
+    const marks = marksOf(turns)
+    const { messages, places } = encodeHistory(turns, names, new Set([...hints, ...marks.keys()]))
     const { isParallel, parameters, settings } = settingsOf(encoding, request)
     const wished = thinkingOf({ ...encoding, settings })
     const thinking = canThink(wished.thinking, messages) ? wished.thinking : undefined
@@ -215,9 +228,8 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
     const system = [request.systemPrompt, ...folded, output?.plea ?? ""]
       .filter((text) => text.trim() !== "")
       .map((text): TextPart => ({ type: "text", text: wellFormed(text) }))
-    const provided = settings.serverTools ?? []
-    const serverNames = namesOf(provided)
-    const wire = [...provided, ...own.filter(({ name }) => !serverNames.has(name))]
+    const client = own.filter(({ name }) => !serverNames.has(name))
+    const wire = [...provided, ...searchFor(client, provided), ...client]
     const prompt: Prompt = defined({
       model,
       system: system.length === 0 ? undefined : system,
@@ -227,7 +239,8 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
       thinking,
       output_config: outputConfig(wished.effort, output)
     })
-    const cached = ttl === undefined ? prompt : withBreakpoints(prompt, places, hints, ttl)
+    const cached =
+      ttl === undefined && marks.size === 0 ? prompt : withBreakpoints(prompt, { places, hints, own: marks, ttl })
     const body: Body = {
       ...cached,
       max_tokens: maxTokensOf({ ...encoding, settings }, wished.thinking),
@@ -236,8 +249,8 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
       ...fields
     }
     const container = containerOf(turns.at(-1))
-    return Result.map(overlay(body, parameters), (given) => {
-      const final = container === undefined ? given : inContainer(given, container)
+    return Result.map(overlay(body, parameters), (own) => {
+      const final = container === undefined ? own : inContainer(own, container)
       return {
         body: plea === undefined ? final : { ...final, messages: withPlea(final.messages, plea) },
         names,

@@ -14,6 +14,7 @@ import { rejectUnanswered } from "./clientTools.ts"
 import { type Fault, makeDecoder } from "./decode.ts"
 import { faultError, isMovedThinking, requestError } from "./failure.ts"
 import { makeEncoder, type Encoding } from "./request.ts"
+import { rejectUncalled } from "./toolOptions.ts"
 import type { Body } from "./wire.ts"
 
 /** Sends a request and gives the events of the answer, parsed as JSON and not checked. */
@@ -121,8 +122,11 @@ export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession> =>
     const encode = makeEncoder(encoding)
     let isDropping = false
     return Effect.fnUntraced(function* (request, makeId) {
-      const unanswered = rejectUnanswered({ provider, model }, encoding.settings.serverTools ?? [], request)
-      if (unanswered !== undefined) return yield* unanswered
+      const serverTools = encoding.settings.serverTools ?? []
+      const refused =
+        rejectUnanswered({ provider, model }, serverTools, request) ??
+        rejectUncalled({ provider, model }, serverTools, request)
+      if (refused !== undefined) return yield* refused
       const { betas, body, damaged, names, removed } = yield* Effect.fromResult(encode(request))
       const hidden = [...secrets]
       const origin: Origin = { provider, model, secrets: hidden, said: () => saidIn(request) }

@@ -38,6 +38,7 @@ export interface DocumentPart extends Cacheable {
     | { readonly type: "url"; readonly url: string }
     | { readonly type: "file"; readonly file_id: string }
   readonly title?: string
+  readonly citations?: { readonly enabled: true }
 }
 
 export interface ThinkingPart {
@@ -99,6 +100,10 @@ export interface Tool extends Cacheable {
   readonly description: string
   readonly input_schema: JsonObject
   readonly strict?: true
+  readonly defer_loading?: boolean
+  readonly allowed_callers?: ReadonlyArray<string>
+  readonly eager_input_streaming?: boolean
+  readonly input_examples?: ReadonlyArray<JsonObject>
 }
 
 interface OneByOne {

@@ -8,6 +8,7 @@ import { defined } from "../../../support/json/defined.ts"
 import { profileOf } from "../anthropic/models.ts"
 import { overlay, type WireNames } from "../openai/parameters.ts"
 import { toolSchema } from "../schema/toolSchema.ts"
+import { narrow, type SimpleRequest } from "../turn/choice.ts"
 import { dataOf, type Dialect, type Shown } from "../turn/dialect.ts"
 import { arrange } from "../turn/layout.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../turn/normalize.ts"
@@ -247,7 +248,7 @@ const forgotten = (name: string): ToolDefinition => ({
 
 /** Chooses how to request or forbid a tool call: by the API if possible, else by an instruction. */
 const choiceOf = (
-  { toolChoice, tools }: ModelRequest,
+  { toolChoice, tools }: SimpleRequest,
   names: ToolNames,
   { forces }: Family,
   isThinking: boolean
@@ -287,7 +288,8 @@ export const makeWriter = (settings: Settings) => {
     specs = tools.map((tool) => specOf(tool, names, family))
   }
 
-  return (request: ModelRequest): Result.Result<Written, string> => {
+  return (given: ModelRequest): Result.Result<Written, string> => {
+    const request = narrow(given)
     const { damaged, system, turns } = normalize(request.messages)
     const calls = turns.some((turn) => turn.role === "ai" && turn.calls.length > 0)
     if (request.tools.length > 0 && request.tools !== offered) offer(request.tools)

@@ -15,7 +15,7 @@ import { textOfFile } from "../turn/textFile.ts"
 import { budgetOf, type Effort, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
 import { wellFormed } from "../turn/wellFormed.ts"
-import { stringOf } from "../wire/read.ts"
+import { objectOf, stringOf } from "../wire/read.ts"
 
 /** Settings of every request of a layer. `efforts` are the accepted efforts, if known. */
 export interface Settings {
@@ -156,13 +156,23 @@ const thinkingOf = ({ efforts, model }: Settings, level: ThinkingLevel): JsonObj
   return { generationConfig: { thinkingConfig: { includeThoughts: level !== "off", ...own } } }
 }
 
-const configOf = ({ toolChoice }: ModelRequest, names: ToolNames): JsonObject => {
+/** `VALIDATED` lets the model answer too, and is the only such mode with a list of names. */
+const callingOf = ({ toolChoice }: ModelRequest, names: ToolNames): JsonObject => {
   if (toolChoice === "auto") return {}
-  const config =
-    typeof toolChoice === "string"
-      ? { mode: toolChoice === "none" ? "NONE" : "ANY" }
-      : { mode: "ANY", allowedFunctionNames: [names.wire(toolChoice.tool)] }
-  return { toolConfig: { functionCallingConfig: config } }
+  if (typeof toolChoice === "string") return { mode: toolChoice === "none" ? "NONE" : "ANY" }
+  if ("tool" in toolChoice) return { mode: "ANY", allowedFunctionNames: [names.wire(toolChoice.tool)] }
+  return {
+    mode: toolChoice.mode === "auto" ? "VALIDATED" : "ANY",
+    allowedFunctionNames: toolChoice.oneOf.map(names.wire)
+  }
+}
+
+/** Fields of a caller, such as the streaming of arguments, stay beside the choice. */
+const configOf = (request: ModelRequest, names: ToolNames, layers: ReadonlyArray<JsonObject>): JsonObject => {
+  const calling = callingOf(request, names)
+  if (Object.keys(calling).length === 0) return {}
+  const given = layers.map(({ toolConfig }) => objectOf(objectOf(toolConfig)?.["functionCallingConfig"]) ?? {})
+  return { toolConfig: { functionCallingConfig: Object.assign({}, ...given, calling) } }
 }
 
 /**
@@ -197,7 +207,7 @@ export const makeWriter = (settings: Settings) => {
     ]
     const layers = [...settings.parameters, request.parameters]
     const told = withThinking(layers, thinking)
-    const config = declared.length === 0 ? {} : configOf(request, names)
+    const config = declared.length === 0 ? {} : configOf(request, names, layers)
     const text = [wellFormed(request.systemPrompt), ...system].filter((part) => part !== "").join("\n\n")
     return Result.map(overlay([thinks, ...told, asked, config], wireNames, reserved), (parameters) => ({
       body: {

@@ -6,6 +6,7 @@ import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
 import { overlay } from "../openai/parameters.ts"
 import { makeToolbox } from "../openai/schemas.ts"
+import { narrow, type SimpleRequest } from "../turn/choice.ts"
 import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.ts"
 import { type AiTurn, makeNormalizer, mergeTurns, rememberTurns, type Turn } from "../turn/normalize.ts"
 import type { Losses } from "../turn/session.ts"
@@ -139,7 +140,7 @@ const isSaid = (turn: Turn): boolean =>
   turn.role !== "ai" || turn.calls.length > 0 || Content.toText(turn.content) !== ""
 
 /** The one tool that has to be called: the server can't force a call, but it holds an answer to a schema. */
-const forcedOf = ({ toolChoice, tools }: ModelRequest): ToolDefinition | undefined => {
+const forcedOf = ({ toolChoice, tools }: SimpleRequest): ToolDefinition | undefined => {
   if (toolChoice === "required") return tools.length === 1 ? tools[0] : undefined
   return typeof toolChoice === "string" ? undefined : tools.find((tool) => tool.name === toolChoice.tool)
 }
@@ -160,7 +161,8 @@ export const makeWriter = (settings: Settings) => {
   const think = (level: ThinkingLevel): JsonObject => thinkOf(settings, level)
   const write = rememberTurns((turn, toolNames: ToolNames) => messagesOf(turn, settings, toolNames))
 
-  return (request: ModelRequest): Result.Result<Written, string> => {
+  return (given: ModelRequest): Result.Result<Written, string> => {
+    const request = narrow(given)
     const { definitions, names: toolNames } = toolbox(request.tools)
     const { damaged, system, turns } = normalize(request.messages)
     const conversation = mergeTurns(turns.filter(isSaid)).flatMap((turn) => write(turn, toolNames))

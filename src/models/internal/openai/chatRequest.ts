@@ -16,6 +16,7 @@ import type { ModelRequest } from "../../../core/ChatModel.ts"
 import * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import type { Ways } from "../servers/servers.ts"
+import { narrow, type SimpleRequest } from "../turn/choice.ts"
 import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.ts"
 import {
   type AiTurn,
@@ -231,7 +232,8 @@ export const makeChatWriter = (settings: ChatSettings) => {
   const write = rememberTurns((turn, names: ToolNames) => messagesOf(turn, settings, names))
   const thinking = (level: ThinkingLevel): JsonObject => thinkingFields(ways.thinking, level, efforts)
 
-  return (request: ModelRequest): Result.Result<Written<ChatCompletionCreateParamsStreaming>, string> => {
+  return (given: ModelRequest): Result.Result<Written<ChatCompletionCreateParamsStreaming>, string> => {
+    const request = narrow(given)
     const { definitions, names, restoreCall } = toolbox(request.tools)
     const { damaged, system, turns } = normalize(request.messages)
     const spoken = mergeTurns(turns.filter(isSaid))
@@ -264,7 +266,7 @@ export const makeChatWriter = (settings: ChatSettings) => {
 }
 
 /** Says to a model that can't be made to call a tool that it should. */
-const pleaOf = ({ toolChoice, tools }: ModelRequest, names: ToolNames): string | undefined => {
+const pleaOf = ({ toolChoice, tools }: SimpleRequest, names: ToolNames): string | undefined => {
   if (tools.length === 0 || toolChoice === "auto" || toolChoice === "none") return undefined
   return toolChoice === "required" ? "Call a tool now." : `Call the tool ${names.wire(toolChoice.tool)} now.`
 }
@@ -280,7 +282,7 @@ const plead = (conversation: Array<ChatCompletionMessageParam>, plea: string): v
 }
 
 const choice = (
-  { toolChoice }: ModelRequest,
+  { toolChoice }: SimpleRequest,
   names: ToolNames
 ): Pick<ChatCompletionCreateParamsStreaming, "tool_choice"> => {
   if (toolChoice === "auto") return {}

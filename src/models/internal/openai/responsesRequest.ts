@@ -2,7 +2,6 @@
 import * as Hash from "effect/Hash"
 import * as Result from "effect/Result"
 import type {
-  FunctionTool,
   ResponseCreateParamsStreaming,
   ResponseFunctionCallOutputItem,
   ResponseInputContent,
@@ -22,6 +21,7 @@ import { fileName, hasRemoteUrl, imageUrl, isDocument, readsFileId, readsImage }
 import { commonNames, overlay, type WireNames } from "./parameters.ts"
 import { parting } from "./responsesTurn.ts"
 import { makeOutputFormat, makeToolbox, type Written } from "./schemas.ts"
+import { type OwnTool, withOptions } from "./toolOptions.ts"
 
 /** Settings of every request of a layer. */
 export interface ResponsesSettings {
@@ -69,7 +69,7 @@ const dialectOf = (provider: string): Dialect => ({
   callIdLength: 64
 })
 
-const part = (block: Shown): ResponseInputContent => {
+const part = (block: Shown): Part => {
   if (block.type === "text") return { type: "input_text", text: block.text }
   const { source } = block
   if (block.type === "image") {
@@ -82,17 +82,50 @@ const part = (block: Shown): ResponseInputContent => {
   return { type: "input_file", filename: fileName(block), file_data: imageUrl(source) }
 }
 
+/** The options of a message for OpenAI. They were checked. */
+const optionsOf = (options: JsonObject | undefined): JsonObject | undefined => objectOf(options?.["openai"])
+
+type Part = ResponseInputContent & ResponseFunctionCallOutputItem
+
+/** Writes content with the detail of its images, and with a cache mark at its end, if options ask for them. */
+const partsOf = (content: ReadonlyArray<Shown>, given: JsonObject | undefined): ReadonlyArray<Part> => {
+  const options = optionsOf(given)
+  const detail = stringOf(options?.["imageDetail"])
+  const mark = objectOf(options?.["cacheBreakpoint"])
+  const parts = content.map((block): Part => {
+    const one = part(block)
+    return one.type === "input_image" && detail !== undefined ? { ...one, detail: detail as typeof one.detail } : one
+  })
+  const last = parts.at(-1)
+  if (mark === undefined || last === undefined) return parts
+  const { ttl } = mark
+  return parts.with(-1, {
+    ...last,
+    prompt_cache_breakpoint: ttl === "12h" || ttl === "30m" ? { mode: "explicit", ttl } : { mode: "explicit" }
+  })
+}
+
+const isMarked = (options: JsonObject | undefined): boolean => optionsOf(options)?.["cacheBreakpoint"] !== undefined
+
 const answer = (call: AnsweredCall, own: boolean): ResponseInputItem => {
   const hosted = own ? hostedAnswer(call) : undefined
   if (hosted !== undefined) return hosted as ResponseInputItem & JsonObject
   const {
-    answer: { content },
+    answer: { content, options },
     id
   } = call
-  const parts = content.map((block): ResponseFunctionCallOutputItem => part(block))
   const [first] = content
-  const output = content.length === 1 && first?.type === "text" ? first.text : parts
-  return { type: "function_call_output", call_id: id, output }
+  const isPlain = content.length === 1 && first?.type === "text" && !isMarked(options)
+  const output = isPlain ? first.text : [...partsOf(content, options)]
+  // A program waits for the output of its own call.
+  const caller = own ? objectOf(call.data?.["caller"]) : undefined
+  const caller_id = caller?.["type"] === "program" ? stringOf(caller["caller_id"]) : undefined
+  return {
+    type: "function_call_output",
+    call_id: id,
+    output,
+    ...(caller_id === undefined ? {} : { caller: { type: "program" as const, caller_id } })
+  }
 }
 
 /** An item and its position in the model's own output. Items of other models have no position. */
@@ -188,7 +221,9 @@ const textOf = (text: string, data: JsonObject | undefined): string =>
 
 /** Further data of a call that goes back: the set of tools that it is of, and who made it. */
 const keptOf = (data: JsonObject | undefined): JsonObject =>
-  Object.fromEntries(["namespace", "caller"].flatMap((key) => (data?.[key] === undefined ? [] : [[key, data[key]]])))
+  Object.fromEntries(
+    ["namespace", "caller", "async"].flatMap((key) => (data?.[key] === undefined ? [] : [[key, data[key]]]))
+  )
 
 /** Reports whether an item other than reasoning follows. Stored reasoning is found by that item's id. */
 const leadsOn = (items: ReadonlyArray<ResponseInputItem>, index: number, stored: boolean): boolean => {
@@ -202,8 +237,10 @@ const itemsOf = (turn: Turn, writing: Writing): ReadonlyArray<ResponseInputItem>
       return [{ role: "system", content: turn.text }]
     case "human": {
       const [first] = turn.content
-      if (turn.content.length === 1 && first?.type === "text") return [{ role: "user", content: first.text }]
-      return [{ role: "user", content: turn.content.map(part) }]
+      if (turn.content.length === 1 && first?.type === "text" && !isMarked(turn.options)) {
+        return [{ role: "user", content: first.text }]
+      }
+      return [{ role: "user", content: [...partsOf(turn.content, turn.options)] }]
     }
     case "ai":
       return [...writeTurn(turn, writing), ...turn.calls.map((call) => answer(call, isOwn(turn, writing.settings)))]
@@ -261,10 +298,13 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
     const told = withThinking([...cache, ...settings.parameters, ...text, request.parameters], thinking)
     return Result.map(overlay(told, names, reserved), (parameters) => {
       const own = definitions.flatMap(
-        ({ description, name, parameters: schema, strict = false }): Array<FunctionTool> =>
-          hosted.replaced.has(name) ? [] : [{ type: "function", name, description, parameters: schema, strict }]
+        ({ description, name, parameters: schema, strict = false }, index): Array<OwnTool> => {
+          if (hosted.replaced.has(name)) return []
+          const options = request.tools[index]?.providerOptions?.openai
+          return [{ tool: { type: "function", name, description, parameters: schema, strict }, options }]
+        }
       )
-      const tools = [...serverTools, ...own]
+      const tools = [...serverTools, ...withOptions(own, serverTools)]
       const body = Object.assign({}, parameters, {
         ...(reasons && !stored
           ? { include: [...new Set([...listOf(parameters["include"]), "reasoning.encrypted_content"])] }
@@ -295,8 +335,9 @@ const choice = (
   toolNames: ToolNames
 ): Pick<ResponseCreateParamsStreaming, "tool_choice"> => {
   if (toolChoice === "auto") return {}
-  return {
-    tool_choice:
-      typeof toolChoice === "string" ? toolChoice : { type: "function", name: toolNames.wire(toolChoice.tool) }
-  }
+  if (typeof toolChoice === "string") return { tool_choice: toolChoice }
+  const toolOf = (name: string) => ({ type: "function" as const, name: toolNames.wire(name) })
+  if ("tool" in toolChoice) return { tool_choice: toolOf(toolChoice.tool) }
+  const tools = toolChoice.oneOf.map(toolOf)
+  return { tool_choice: { type: "allowed_tools", mode: toolChoice.mode ?? "required", tools } }
 }

@@ -107,7 +107,8 @@ const readCall: ItemReader = (draft, { item, texts }, index) => {
         index,
         id: stringOf(item["id"]),
         namespace: stringOf(item["namespace"]),
-        caller: objectOf(item["caller"])
+        caller: objectOf(item["caller"]),
+        async: item["async"] === true ? true : undefined
       })
     )
   })

@@ -18,6 +18,7 @@ export interface Answer {
   readonly content: ReadonlyArray<Shown>
   readonly isError: boolean
   readonly index?: number | undefined
+  readonly options?: JsonObject | undefined
 }
 
 /** A call and its answer. `raw` is there when the call was malformed: its arguments are then `{}`. */
@@ -41,6 +42,8 @@ export interface HumanTurn {
   readonly role: "human"
   readonly content: ReadonlyArray<Shown>
   readonly index: number
+  /** Options of the message, by provider. */
+  readonly options?: JsonObject | undefined
 }
 
 export interface AiTurn {
@@ -51,6 +54,7 @@ export interface AiTurn {
   /** Data that this provider attached to the message. */
   readonly data?: JsonObject | undefined
   readonly index: number
+  readonly options?: JsonObject | undefined
 }
 
 /**
@@ -69,6 +73,9 @@ export interface Normalized {
   readonly damaged: ReadonlyArray<string>
   readonly turns: ReadonlyArray<Turn>
 }
+
+const optionsOf = ({ providerOptions }: Message): { readonly options?: JsonObject } =>
+  providerOptions === undefined ? {} : { options: providerOptions }
 
 type CallIds = ReturnType<typeof makeCallIds>
 
@@ -119,7 +126,7 @@ const aiTurns = (
   if (says || message.stopReason === "pause") {
     const data = dataOf(message.providerData, dialect)
     const own = data === undefined ? {} : { data }
-    turns.push({ role: "ai", content, calls, stopReason: message.stopReason, ...own, index })
+    turns.push({ role: "ai", content, calls, stopReason: message.stopReason, ...own, index, ...optionsOf(message) })
   }
   if (moved.length > 0) turns.push({ role: "human", content: moved, index: -1 })
   return turns
@@ -139,10 +146,8 @@ const step = (
   if (message === undefined || message.role === "tool") return { turns: [], to }
   if (message.role === "human") {
     const content = contentOf(message.content, dialect, "human")
-    return {
-      turns: [{ role: "human", content: content.length === 0 ? [placeholders.emptyMessage] : content, index }],
-      to
-    }
+    const shown = content.length === 0 ? [placeholders.emptyMessage] : content
+    return { turns: [{ role: "human", content: shown, index, ...optionsOf(message) }], to }
   }
   if (message.role === "system") {
     const blocks = contentOf(message.content, dialect, "system")
@@ -165,7 +170,7 @@ const step = (
     if (answer?.role !== "tool") break
     if (answers.has(answer.toolCallId)) continue
     const content = contentOf(answer.content, dialect, "tool")
-    answers.set(answer.toolCallId, { content, isError: answer.isError, index: next })
+    answers.set(answer.toolCallId, { content, isError: answer.isError, index: next, ...optionsOf(answer) })
   }
   return { turns: aiTurns(message, index, answers, dialect, ids), to: next }
 }

@@ -3,7 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { ModelRequest, ModelSession, TurnPart } from "../../../core/ChatModel.ts"
 import { IdGenerator } from "../../../core/IdGenerator.ts"
-import type { ModelError } from "../../../core/ModelError.ts"
+import type { Message } from "../../../core/Message.ts"
+import { ModelError } from "../../../core/ModelError.ts"
+import { findMessageProblem } from "../../../core/ProviderOptions.ts"
 import { reservedParameter } from "../wire/errors.ts"
 import { makeSchemaWarner, makeThinkingWarner, warned } from "../wire/warned.ts"
 import { decodeTurn, type Sink, type TurnDecoder } from "./decodeTurn.ts"
@@ -33,6 +35,23 @@ export type Write<Event> = (
   makeId: () => string
 ) => Effect.Effect<Outgoing<Event>, ModelError | string>
 
+/** Refuses a request with a message whose provider options are wrong, such as a misspelt one. Each is checked once. */
+const makeOptionsCheck = (model: { readonly provider: string; readonly model: string }) => {
+  const checked = new WeakSet<Message>()
+  return ({ messages }: ModelRequest): ModelError | undefined => {
+    for (const message of messages) {
+      if (message.providerOptions === undefined || checked.has(message)) continue
+      const problem = findMessageProblem(message.providerOptions)
+      if (problem !== undefined) {
+        const detail = `providerOptions of a message: ${problem}`
+        return new ModelError({ ...model, reason: { _tag: "InvalidRequest" }, detail })
+      }
+      checked.add(message)
+    }
+    return undefined
+  }
+}
+
 /** Makes the opener of a model's sessions. They share their warnings and unknown events, so each appears once. */
 export const makeSessions = <Event, E = never>(
   model: { readonly provider: string; readonly model: string },
@@ -42,8 +61,11 @@ export const makeSessions = <Event, E = never>(
   const warnOfSchema = makeSchemaWarner(model)
   const warnOfThinking = makeThinkingWarner(model)
   return Effect.map(makeWriter, (write) => {
+    const refuseOptions = makeOptionsCheck(model)
     const warnOfMedia = makeMediaWarner()
     const turn = Effect.fnUntraced(function* (request: ModelRequest) {
+      const refused = refuseOptions(request)
+      if (refused !== undefined) return yield* refused
       const written = yield* Effect.mapError(write(request, yield* IdGenerator), (failure) =>
         typeof failure === "string" ? reservedParameter(model.provider, model.model, failure) : failure
       )

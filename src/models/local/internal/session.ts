@@ -11,6 +11,7 @@ import type { JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
 import * as Usage from "../../../core/Usage.ts"
 import { toolSchema } from "../../internal/schema/toolSchema.ts"
+import { narrow } from "../../internal/turn/choice.ts"
 import type { Dialect } from "../../internal/turn/dialect.ts"
 import { makeNormalizer, type Turn } from "../../internal/turn/normalize.ts"
 import { makeToolNames, type ToolNames } from "../../internal/turn/toolNames.ts"
@@ -108,7 +109,8 @@ export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.S
               errorOf(origin, { _tag: "Unsupported" }, "no grammar can be made of the output schema", cause)
           })
 
-    const prepared = Effect.fnUntraced(function* (request: ModelRequest, names: ToolNames) {
+    const prepared = Effect.fnUntraced(function* (given: ModelRequest, names: ToolNames) {
+      const request = narrow(given)
       const settings = yield* settingsFor(origin, shared.settings, request.parameters)
       const { system, turns } = normalize(request.messages)
       const tools = request.toolChoice === "none" ? [] : request.tools

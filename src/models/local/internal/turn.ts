@@ -1,8 +1,9 @@
 /** The types of one turn: its request, the means to generate it, and its result. */
 import type { LlamaContextSequence, Token } from "node-llama-cpp"
-import type { ToolChoice, ToolDefinition } from "../../../core/ChatModel.ts"
+import type { ToolDefinition } from "../../../core/ChatModel.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import { defined } from "../../../support/json/defined.ts"
+import type { SimpleChoice } from "../../internal/turn/choice.ts"
 import type { Turn } from "../../internal/turn/normalize.ts"
 import type { Delta } from "./codecs/Codec.ts"
 import type { Settings } from "./settings.ts"
@@ -12,7 +13,7 @@ export interface Asked {
   readonly systemPrompt: string
   readonly turns: ReadonlyArray<Turn>
   readonly tools: ReadonlyArray<ToolDefinition>
-  readonly toolChoice: ToolChoice
+  readonly toolChoice: SimpleChoice
   readonly outputSchema: JsonObject | undefined
   readonly settings: Settings
 }

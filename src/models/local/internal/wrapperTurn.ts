@@ -11,8 +11,9 @@ import type {
   LlamaGrammar,
   LlamaText
 } from "node-llama-cpp"
-import type { ToolChoice, ToolDefinition } from "../../../core/ChatModel.ts"
+import type { ToolDefinition } from "../../../core/ChatModel.ts"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
+import type { SimpleChoice } from "../../internal/turn/choice.ts"
 import { budgetOf } from "../../internal/turn/thinking.ts"
 import type { Delta } from "./codecs/Codec.ts"
 import { makeVoice } from "./codecs/scanner.ts"
@@ -72,7 +73,7 @@ const beginningOnce = (wrapper: ChatWrapper, { library, model }: Engine): ChatWr
   })
 }
 
-const offered = (functions: ChatModelFunctions, choice: ToolChoice): ChatModelFunctions => {
+const offered = (functions: ChatModelFunctions, choice: SimpleChoice): ChatModelFunctions => {
   if (typeof choice === "string") return functions
   const one = functions[choice.tool]
   return one === undefined ? functions : { [choice.tool]: one }

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import { anonymous } from "../../../core/anonymousMessage.ts"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
-import { type Json } from "../../../core/Json.ts"
+import { fromUnknown, type Json } from "../../../core/Json.ts"
 import { callIds, type Message } from "../../../core/Message.ts"
 import { canonical } from "../../../core/schema/jsonTree.ts"
 import { sha256 } from "../../../support/store/hash.ts"
@@ -39,8 +39,13 @@ export const make = (request: ModelRequest): Effect.Effect<Fingerprint> =>
     const numbers = numbersOf(request.messages)
     const address: Address = {
       systemPrompt: yield* store(request.systemPrompt),
-      tools: yield* Effect.forEach(request.tools, ({ description, name, parameters }) =>
-        store({ name, description, parameters })
+      tools: yield* Effect.forEach(request.tools, ({ description, name, parameters, providerOptions }) =>
+        store({
+          name,
+          description,
+          parameters,
+          ...(providerOptions === undefined ? {} : { providerOptions: fromUnknown(providerOptions) })
+        })
       ),
       toolChoice: request.toolChoice,
       outputSchema: request.outputSchema === undefined ? null : yield* store(request.outputSchema),

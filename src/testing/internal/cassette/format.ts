@@ -28,7 +28,14 @@ const ValueLine = Schema.Struct({ type: Schema.Literal("value"), hash: Schema.St
 const Address = Schema.Struct({
   systemPrompt: Schema.String,
   tools: Schema.Array(Schema.String),
-  toolChoice: Schema.Union([Schema.Literals(["auto", "none", "required"]), Schema.Struct({ tool: Schema.String })]),
+  toolChoice: Schema.Union([
+    Schema.Literals(["auto", "none", "required"]),
+    Schema.Struct({ tool: Schema.String }),
+    Schema.Struct({
+      oneOf: Schema.Array(Schema.String),
+      mode: Schema.optionalKey(Schema.Literals(["auto", "required"]))
+    })
+  ]),
   outputSchema: Schema.NullOr(Schema.String),
   parameters: Schema.String,
   messages: Schema.Array(Schema.String)

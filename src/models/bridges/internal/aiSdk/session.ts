@@ -13,6 +13,7 @@ import type { ModelError } from "../../../../core/ModelError.ts"
 import { observed } from "../../../../support/effect/observed.ts"
 import { makeOutputFormat, makeToolbox } from "../../../internal/openai/schemas.ts"
 import type { Dialect } from "../../../internal/schema/toolSchema.ts"
+import { narrow } from "../../../internal/turn/choice.ts"
 import type { Sink } from "../../../internal/turn/decodeTurn.ts"
 import { makeSessions, type Write } from "../../../internal/turn/session.ts"
 import type { Origin } from "../../../internal/wire/errors.ts"
@@ -138,7 +139,8 @@ export const makeSdkSessions = (model: Model, line: Line): Effect.Effect<ModelSe
     const toolbox = makeToolbox(line.schemas)
     const outputFormat = makeOutputFormat()
 
-    return Effect.fnUntraced(function* (request, makeId) {
+    return Effect.fnUntraced(function* (given, makeId) {
+      const request = narrow(given)
       const overlaid = yield* Effect.fromResult(overlay(line.settings, request.parameters))
       const box = toolbox(request.tools)
       const { container, damaged, prompt } = write(request, box.names)

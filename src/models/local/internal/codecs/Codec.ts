@@ -3,8 +3,9 @@
  *
  * Pure, without a model: text in, deltas out.
  */
-import type { ToolChoice, ToolDefinition } from "../../../../core/ChatModel.ts"
+import type { ToolDefinition } from "../../../../core/ChatModel.ts"
 import type { JsonObject } from "../../../../core/Json.ts"
+import type { SimpleChoice } from "../../../internal/turn/choice.ts"
 import type { Turn } from "../../../internal/turn/normalize.ts"
 
 /**
@@ -27,7 +28,7 @@ export interface Ask {
   readonly systemPrompt: string
   readonly turns: ReadonlyArray<Turn>
   readonly tools: ReadonlyArray<ToolDefinition>
-  readonly toolChoice: ToolChoice
+  readonly toolChoice: SimpleChoice
   readonly thinking: boolean | undefined
   readonly template: string
 }
