@@ -1,6 +1,6 @@
 /** Makes fingerprints of requests. Requests that a model can't distinguish have equal ones. */
 import * as Effect from "effect/Effect"
-import { anonymous } from "../../core/anonymousMessage.ts"
+import { anonymous } from "../../core/thread/anonymousMessage.ts"
 import type { ModelRequest } from "../../core/ChatModel.ts"
 import { fromUnknown } from "../../core/Json.ts"
 import { callIds, type Message } from "../../core/Message.ts"

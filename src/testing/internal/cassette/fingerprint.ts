@@ -1,6 +1,6 @@
 /** Fingerprints of requests. Equivalent requests have equal fingerprints. */
 import * as Effect from "effect/Effect"
-import { anonymous } from "../../../core/anonymousMessage.ts"
+import { anonymous } from "../../../core/thread/anonymousMessage.ts"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import { fromUnknown, type Json } from "../../../core/Json.ts"
 import { callIds, type Message } from "../../../core/Message.ts"

@@ -1,6 +1,6 @@
 /** Messages without what differs from run to run. */
-import type { JsonObject } from "./Json.ts"
-import type { Message } from "./Message.ts"
+import type { JsonObject } from "../Json.ts"
+import type { Message } from "../Message.ts"
 
 /**
  * A message as a provider gets it, with its calls named by `callName`: ids of messages and calls, usage and labels
