@@ -1,10 +1,10 @@
 /** Makes fingerprints of requests. Requests that a model can't distinguish have equal ones. */
 import * as Effect from "effect/Effect"
-import { anonymous } from "../../core/thread/anonymousMessage.ts"
 import type { ModelRequest } from "../../core/ChatModel.ts"
 import { fromUnknown } from "../../core/Json.ts"
 import { callIds, type Message } from "../../core/Message.ts"
 import { canonical } from "../../core/schema/jsonTree.ts"
+import { anonymous } from "../../core/thread/anonymousMessage.ts"
 import { sha256 } from "../../support/store/hash.ts"
 
 /** Digests of one list of messages: a run's own list grows at its end. */

@@ -1,10 +1,10 @@
 /** Fingerprints of requests. Equivalent requests have equal fingerprints. */
 import * as Effect from "effect/Effect"
-import { anonymous } from "../../../core/thread/anonymousMessage.ts"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
 import { fromUnknown, type Json } from "../../../core/Json.ts"
 import { callIds, type Message } from "../../../core/Message.ts"
 import { canonical } from "../../../core/schema/jsonTree.ts"
+import { anonymous } from "../../../core/thread/anonymousMessage.ts"
 import { sha256 } from "../../../support/store/hash.ts"
 import type { Address } from "./format.ts"
 
