@@ -20,6 +20,7 @@ const guides = [
   "tool-selection",
   "mcp",
   "mcp-server",
+  "acp",
   "web",
   "network",
   "documents",

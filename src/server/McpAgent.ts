@@ -38,6 +38,7 @@ import type { Approvals } from "../core/Approval.ts"
 import type { Service as BackendService } from "../core/Backend.ts"
 import type * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
+import { quietConsole } from "../support/effect/quiet.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
 import * as Calls from "./internal/mcp/calls.ts"
@@ -174,19 +175,6 @@ const protocols = [
 
 const toStderr = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
 
-/** Redirects `console` to stderr. Any other line on stdout would break the protocol. */
-const quiet = Layer.effectDiscard(
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const { debug, dir, dirxml, error, info, log } = console
-      const showError = (value: unknown) => error(value)
-      Object.assign(console, { debug: error, dir: showError, dirxml: error, info: error, log: error })
-      return { debug, dir, dirxml, info, log }
-    }),
-    (before) => Effect.sync(() => Object.assign(console, before))
-  )
-)
-
 const refuseLayerStdio = makeLayerCheck("McpAgent.layerStdio", shapes.mcpAgentLayerStdio)
 
 /** Serves on standard input and output. Logs and the output of `console` go to stderr. */
@@ -202,7 +190,7 @@ export const layerStdio = <
 > =>
   refuseLayerStdio(options) ??
   McpServer.layerStdio({ ...identityOf(options), protocols, registrations: registrationsOf(options) }).pipe(
-    Layer.provide([toStderr, quiet])
+    Layer.provide([toStderr, Layer.effectDiscard(quietConsole)])
   )
 
 const identityOf = ({ instructions, name, version }: Server) => defined({ name, version, instructions })

@@ -22,10 +22,12 @@
  */
 import * as HashMap from "effect/HashMap"
 import type { AgentEvent } from "../core/AgentEvent.ts"
+import type { Json, JsonObject } from "../core/Json.ts"
 import type { Message } from "../core/Message.ts"
 import * as Usage from "../core/Usage.ts"
 import { clean, escapeUnseen } from "../support/text/clean.ts"
 import * as Blocks from "./internal/blocks.ts"
+import { gist, progressOf } from "./internal/gist.ts"
 import type { Call, Part, View } from "./internal/model.ts"
 import * as Reduce from "./internal/reduce.ts"
 import { partsOf } from "./internal/replay.ts"
@@ -71,3 +73,9 @@ export const ofMessages = (messages: Iterable<Message>): ReadonlyArray<Part> => 
 
 /** Replaces invisible characters by their code (`‹U+202E›`), in a text that somebody decides on. */
 export const withMarks: (text: string) => string = escapeUnseen
+
+/** Describes the arguments of a call on one line, by the most telling one. */
+export const describeCall = (args: JsonObject): string => gist(args)
+
+/** Describes the progress of a call, as tools emit it. */
+export const describeProgress = (progress: Json): string => progressOf(progress)

@@ -295,6 +295,19 @@ const update = Command.make(
   })
 ).pipe(Command.withDescription("Says whether there is a newer version, and what is new in it"))
 
+const acp = Command.make(
+  "acp",
+  { login: Flag.Boolean("login").pipe(Flag.withDescription("Keeps the key of a provider, and ends"), off) },
+  Effect.fnUntraced(function* ({ login: signsIn }) {
+    if (signsIn) return yield* inSetup((Setup, context) => Setup.login(context, undefined))
+    const Editor = yield* load(() => import("../editor/serve.ts"))
+    return yield* Editor.serve(yield* root)
+  })
+).pipe(
+  Command.withDescription("Serves the agent to an editor, by the Agent Client Protocol on standard input and output"),
+  Command.withExamples([{ command: "deepagents acp", description: "The command to give to the editor" }])
+)
+
 export const command = root.pipe(
   Command.withHandler((flags) =>
     Effect.flatMap(contextFor(flags, true), (context) => talking(context, { resume: false }))
@@ -312,6 +325,7 @@ export const command = root.pipe(
     agents,
     skills,
     mcpCommand,
+    acp,
     trust,
     config,
     doctor,

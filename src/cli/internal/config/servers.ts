@@ -7,7 +7,7 @@ import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import manifest from "../../../../package.json" with { type: "json" }
-import type { Server } from "../../../mcp/McpConfig.ts"
+import type { Server, Servers } from "../../../mcp/McpConfig.ts"
 import * as McpConfigFile from "../../../mcp/McpConfigFile.ts"
 import * as McpServers from "../../../mcp/McpServers.ts"
 import * as ToolSchema from "../../../models/ToolSchema.ts"
@@ -16,7 +16,7 @@ import { itemsOf, type Project } from "./items.ts"
 import { type Places, textOf, userServers } from "./places.ts"
 import type { Authorization } from "./signIn.ts"
 
-export type Origin = "user" | "project"
+export type Origin = "editor" | "user" | "project"
 
 export interface FoundServer {
   readonly name: string
@@ -76,10 +76,10 @@ const userFiles = Effect.fnUntraced(function* (places: Places) {
 })
 
 /**
- * Finds all servers. The later of two servers with one name counts. A wrong file is a problem that is reported, not a
+ * Finds all servers, with those that an editor hands over. The later of two servers with one name counts. A wrong file is a problem that is reported, not a
  * failure.
  */
-export const findServers = Effect.fnUntraced(function* (places: Places, project: Project) {
+export const findServers = Effect.fnUntraced(function* (places: Places, project: Project, handed: Servers = {}) {
   const files: ReadonlyArray<ServerFile> = [
     ...(yield* userFiles(places)),
     ...itemsOf(project, "MCP server").map(({ file, text }): ServerFile => ({
@@ -100,6 +100,9 @@ export const findServers = Effect.fnUntraced(function* (places: Places, project:
     for (const [name, server] of Object.entries(read.success.servers)) {
       found.set(name, { name, origin, file, server: origin === "project" ? asking(server) : server })
     }
+  }
+  for (const [name, server] of Object.entries(handed)) {
+    found.set(name, { name, origin: "editor", file: "the editor", server })
   }
   return { servers: [...found.values()], problems } satisfies FoundServers
 })

@@ -19,6 +19,7 @@ import type { Sandbox } from "../../../core/Sandbox.ts"
 import type { SessionStore } from "../../../core/SessionStore.ts"
 import * as Documents from "../../../documents/Documents.ts"
 import * as Mcp from "../../../mcp/Mcp.ts"
+import type { Servers } from "../../../mcp/McpConfig.ts"
 import type { McpError } from "../../../mcp/McpError.ts"
 import { McpServers } from "../../../mcp/McpServers.ts"
 import * as AskUser from "../../../middleware/AskUser.ts"
@@ -77,6 +78,8 @@ export interface Context {
   readonly allowed?: Set<string> | undefined
   /** True if a person is there while tasks run in the background. */
   readonly hasBackground?: boolean | undefined
+  /** The servers that an editor hands over. */
+  readonly handed?: Servers | undefined
   /** The open connections of a chat. Without them, each run connects anew. */
   readonly servers?: McpServers["Service"] | undefined
 }
@@ -146,7 +149,7 @@ const web = (
 
 /** Connects to all servers until the scope ends, for all runs of a chat. */
 export const connected = Effect.fnUntraced(function* (context: Context) {
-  const { servers } = yield* findServers(context.places, context.project)
+  const { servers } = yield* findServers(context.places, context.project, context.handed)
   if (servers.length === 0) return context
   const built = yield* Layer.build(serversLayer(context.places, servers))
   return { ...context, servers: ContextOf.get(built, McpServers) } satisfies Context
@@ -193,7 +196,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const instructions = yield* readInstructions(places, project)
   const skills = yield* skillSources(context)
   const chosen = yield* agentOf(agents, settings.agent?.value ?? "deep")
-  const servers = yield* findServers(places, project)
+  const servers = yield* findServers(places, project, context.handed)
   const names = servers.servers.map(({ name }) => name)
   // The default agent has all servers. Agents of files name theirs.
   const file = chosen.origin === "program" && chosen.name === "deep" ? { ...chosen, mcp: names } : chosen

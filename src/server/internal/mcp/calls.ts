@@ -17,8 +17,8 @@ import type { Json, JsonObject } from "../../../core/Json.ts"
 import { makeId } from "../../../core/Message.ts"
 import { cut } from "../../../support/text/text.ts"
 import { oneLine } from "../../../support/text/untrusted.ts"
+import * as Form from "../../../view/Form.ts"
 import { failed } from "./content.ts"
-import { type Answered, decisionOf, formOf } from "./forms.ts"
 import * as Seal from "./seal.ts"
 
 /** An open question. */
@@ -74,12 +74,12 @@ const elicit = Effect.fnUntraced(function* (request: Approval.Request) {
   if (Option.isNone(client)) return Approval.reject(request, "the client can't be asked")
   const asked = Effect.gen(function* () {
     const reverse = yield* client.value.getClient
-    return yield* reverse.elicit(yield* Effect.orDie(decodeForm({ mode: "form", ...formOf(request) })))
+    return yield* reverse.elicit(yield* Effect.orDie(decodeForm({ mode: "form", ...Form.make(request) })))
   })
-  const answered = yield* Effect.scoped(Effect.option(Effect.map(asked, (given): Answered => given)))
+  const answered = yield* Effect.scoped(Effect.option(Effect.map(asked, (given): Form.Answered => given)))
   return Option.match(answered, {
     onNone: () => Approval.reject(request, "the client did not ask its user"),
-    onSome: (given) => decisionOf(request, given)
+    onSome: (given) => Form.decisionOf(request, given)
   })
 })
 
@@ -159,7 +159,7 @@ export const make = Effect.gen(function* () {
         live.asked = signal.ask
         const until = (yield* Clock.currentTimeMillis) + patience
         const requestState = yield* seals.seal({ run: live.id, ask: id }, tool, args, until)
-        const { message, requestedSchema } = formOf(request)
+        const { message, requestedSchema } = Form.make(request)
         return new McpSchema.InputRequired({
           inputRequests: { [id]: { method: "elicitation/create", params: { mode: "form", message, requestedSchema } } },
           requestState
@@ -186,7 +186,7 @@ export const make = Effect.gen(function* () {
       return live
     }
     live.asked = undefined
-    yield* Deferred.succeed(asked.answer, decisionOf(asked.request, given))
+    yield* Deferred.succeed(asked.answer, Form.decisionOf(asked.request, given))
     return live
   })
 

@@ -1,11 +1,23 @@
-/** Turns approvals and questions into flat forms of the protocol, and answers into decisions. */
+/**
+ * Flat forms for approvals and questions, and the decisions in their answers. Protocols of agents ask a person so.
+ *
+ * ```ts
+ * import { Approval } from "effect-deepagents"
+ * import { Form } from "effect-deepagents/view"
+ *
+ * declare const request: Approval.Request
+ *
+ * const form = Form.make(request)
+ * const decision = Form.decisionOf(request, { action: "accept", content: { decision: "approve" } })
+ * ```
+ */
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as Approval from "../../../core/Approval.ts"
-import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
-import { cut } from "../../../support/text/text.ts"
-import { quote, visible } from "../../../support/text/untrusted.ts"
+import * as Approval from "../core/Approval.ts"
+import { isObject, type Json, type JsonObject } from "../core/Json.ts"
+import { cut } from "../support/text/text.ts"
+import { quote, visible } from "../support/text/untrusted.ts"
 
 /** A form: a message, and the fields of the answer. */
 export interface Form {
@@ -23,26 +35,38 @@ export interface Answered {
   readonly content?: unknown
 }
 
+/** What a client can show beside texts, numbers, yes or no, and a choice of one. */
+export interface Able {
+  /** The client shows a choice of several options. Default: `false`. */
+  readonly many?: boolean | undefined
+}
+
 const primitives = new Set(["string", "number", "integer", "boolean"])
 
+const isTexts = (value: Json | undefined): value is ReadonlyArray<string> =>
+  Array.isArray(value) && value.every(Predicate.isString)
+
 /** Makes a field for the client. Returns `undefined` for a schema that clients can't show. */
-const fieldOf = (schema: Json | undefined): JsonObject | undefined => {
+const fieldOf = (schema: Json | undefined, able: Able): JsonObject | undefined => {
   if (!isObject(schema)) return undefined
-  const { default: preset, description, title, type } = schema
+  const { default: preset, description, items, title, type } = schema
   const said = {
     ...(preset === undefined || typeof preset === "object" ? {} : { default: preset }),
     ...(typeof title === "string" ? { title } : {}),
     ...(typeof description === "string" ? { description } : {})
   }
   const options = schema["enum"]
-  if (Array.isArray(options) && options.every(Predicate.isString)) return { ...said, type: "string", enum: options }
+  if (isTexts(options)) return { ...said, type: "string", enum: options }
+  if (type === "array" && able.many === true && isObject(items) && isTexts(items["enum"])) {
+    return { ...said, type: "array", items: { type: "string", enum: items["enum"] } }
+  }
   return typeof type === "string" && primitives.has(type) ? { ...said, type } : undefined
 }
 
-const fieldsOf = (schema: JsonObject): Form["requestedSchema"] | undefined => {
+const fieldsOf = (schema: JsonObject, able: Able): Form["requestedSchema"] | undefined => {
   const { properties, required, type } = schema
   if (type !== "object" || !isObject(properties)) return undefined
-  const fields = Object.entries(properties).map(([name, each]) => [name, fieldOf(each)] as const)
+  const fields = Object.entries(properties).map(([name, each]) => [name, fieldOf(each, able)] as const)
   const known = fields.flatMap(([name, field]) => (field === undefined ? [] : [[name, field] as const]))
   if (known.length === 0 || known.length < fields.length) return undefined
   const needed = Array.isArray(required) ? required.filter(Predicate.isString) : []
@@ -71,7 +95,7 @@ const shown = 4_000
 const isQuestion = ({ allow, answer }: Approval.Request): boolean => answer !== undefined || !allow.includes("approve")
 
 /** Makes the form of a request. It quotes the words of a model. */
-export const formOf = (request: Approval.Request): Form => {
+export const make = (request: Approval.Request, able: Able = {}): Form => {
   const { answer, arguments: given, description, toolName } = request
   const details = cut(JSON.stringify(given, null, 2), shown)
   if (!isQuestion(request)) {
@@ -83,7 +107,7 @@ export const formOf = (request: Approval.Request): Form => {
   const schema = answer ?? {}
   return {
     message: `${visible(description)}${more}`,
-    requestedSchema: fieldsOf(schema) ?? one(fieldOf(schema) ?? asJson)
+    requestedSchema: fieldsOf(schema, able) ?? one(fieldOf(schema, able) ?? asJson)
   }
 }
 
@@ -93,7 +117,11 @@ const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json)
 const parseValue = (said: string): Json => Result.getOrElse(decodeJson(said), () => said)
 
 /** Turns an answer into a decision. */
-export const decisionOf = (request: Approval.Request, { action, content }: Answered): Approval.Decision => {
+export const decisionOf = (
+  request: Approval.Request,
+  { action, content }: Answered,
+  able: Able = {}
+): Approval.Decision => {
   if (action !== "accept")
     return Approval.reject(request, action === "decline" ? "the person declined" : "nobody answered")
   const fields = isObject(content) ? content : {}
@@ -104,8 +132,8 @@ export const decisionOf = (request: Approval.Request, { action, content }: Answe
       : Approval.reject(request, typeof reason === "string" && reason !== "" ? reason : undefined)
   }
   const schema = request.answer ?? {}
-  if (fieldsOf(schema) !== undefined) return Approval.respond(request, fields)
+  if (fieldsOf(schema, able) !== undefined) return Approval.respond(request, fields)
   const said = fields["answer"] ?? null
-  const isText = fieldOf(schema) !== undefined || typeof said !== "string"
+  const isText = fieldOf(schema, able) !== undefined || typeof said !== "string"
   return Approval.respond(request, isText ? said : parseValue(said))
 }

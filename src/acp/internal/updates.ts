@@ -1,0 +1,329 @@
+/** Turns the events of a run, and stored messages, into updates of a session. Pure. */
+import type * as Acp from "@agentclientprotocol/sdk"
+import * as HashMap from "effect/HashMap"
+import * as Option from "effect/Option"
+import type * as AgentEvent from "../../core/AgentEvent.ts"
+import type * as Content from "../../core/Content.ts"
+import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
+import * as Message from "../../core/Message.ts"
+import type { Annotations } from "../../core/Tool.ts"
+import type { Usage } from "../../core/Usage.ts"
+import * as Todos from "../../middleware/Todos.ts"
+import { clean, cleanLine } from "../../support/text/clean.ts"
+import * as View from "../../view/View.ts"
+import { withFolder } from "./paths.ts"
+
+type Update = Acp.SessionUpdate
+
+/** A call that the client knows. `count` tells calls with the same id of a model apart. */
+interface Known {
+  readonly count: number
+  readonly isOpen: boolean
+  /** The client shows a diff or a terminal, which the result must not replace. */
+  readonly isShown: boolean
+}
+
+/** What the client knows of a session. */
+export interface State {
+  readonly calls: HashMap.HashMap<string, Known>
+  readonly compactions: number
+  readonly used: number
+  readonly window: number | undefined
+  /** US dollars of all finished rounds. */
+  readonly cost: number | undefined
+}
+
+export const empty: State = { calls: HashMap.empty(), compactions: 0, used: 0, window: undefined, cost: undefined }
+
+/** What updates depend on beside events: the folder, the tools, and what the client shows. */
+export interface Place {
+  readonly cwd: string
+  readonly annotations: (tool: string) => Shown | undefined
+  readonly client: { readonly compaction: boolean; readonly notices: boolean }
+}
+
+/** The facts on a tool that a client shows. */
+export interface Shown {
+  readonly annotations: Annotations
+  readonly parameters: JsonObject
+}
+
+type Step = readonly [State, ReadonlyArray<Update>]
+
+/** A call of a run: of the outermost agent, or of a sub-agent by its path. */
+export interface Call {
+  readonly path: ReadonlyArray<string>
+  readonly runId: string
+  readonly callId: string
+  readonly toolName: string
+}
+
+const keyOf = ({ callId, path, runId }: Call): string =>
+  path.length < 2 ? callId : `${path.slice(1).join("/")}/${runId}/${callId}`
+
+const idOf = (key: string, count: number): string => (count === 1 ? key : `${key}#${count}`)
+
+const text = (value: string): Acp.ToolCallContent => ({ type: "content", content: { type: "text", text: value } })
+
+/** The kind of a call, by what its tool says about itself. */
+const kindOf = (shown: Shown | undefined): Acp.ToolKind => {
+  if (shown === undefined) return "other"
+  const { addresses, destructive, editsFiles, openWorld, readOnly, runsCommands } = shown.annotations
+  if (editsFiles === true) return "edit"
+  if (runsCommands === true) return "execute"
+  if (addresses !== undefined && readOnly === true) return "fetch"
+  if (destructive === true && openWorld !== true) return "delete"
+  if (readOnly !== true) return "other"
+  const names = isObject(shown.parameters["properties"]) ? Object.keys(shown.parameters["properties"]) : []
+  return names.some((name) => name === "pattern" || name === "query") ? "search" : openWorld === true ? "fetch" : "read"
+}
+
+const titleOf = ({ path, toolName }: Call, args: JsonObject): string => {
+  const about = View.describeCall(args)
+  const who = path.slice(1).map((name) => `${cleanLine(name)} › `)
+  return `${who.join("")}${cleanLine(toolName)}${about === "" ? "" : `: ${about}`}`
+}
+
+const locationsOf = (args: JsonObject, cwd: string): ReadonlyArray<Acp.ToolCallLocation> => {
+  const { file_path: file, offset, path } = args
+  const named = typeof file === "string" ? file : typeof path === "string" ? path : undefined
+  if (named === undefined || named === "") return []
+  const line = typeof offset === "number" && Number.isSafeInteger(offset) && offset > 0 ? { line: offset } : {}
+  return [{ path: withFolder(named, cwd), ...line }]
+}
+
+/** The change that the arguments of an edit describe. */
+const diffOf = (args: JsonObject, shown: Shown | undefined, cwd: string): ReadonlyArray<Acp.ToolCallContent> => {
+  const { content, file_path: path, new_string: to, old_string: from } = args
+  if (shown?.annotations.editsFiles !== true || typeof path !== "string") return []
+  const at = withFolder(path, cwd)
+  if (typeof content === "string") return [{ type: "diff", path: at, newText: content }]
+  return typeof from === "string" && typeof to === "string"
+    ? [{ type: "diff", path: at, oldText: from, newText: to }]
+    : []
+}
+
+/** Announces a call that the client does not know yet. A call that is open keeps its id. */
+const announce = (
+  state: State,
+  call: Call,
+  args: JsonObject,
+  status: "in_progress" | "pending",
+  place: Place
+): Step => {
+  const key = keyOf(call)
+  const known = Option.getOrUndefined(HashMap.get(state.calls, key))
+  const shown = place.annotations(call.toolName)
+  if (known?.isOpen === true) {
+    const update: Update = { sessionUpdate: "tool_call_update", toolCallId: idOf(key, known.count), status }
+    return [state, [update]]
+  }
+  const count = (known?.count ?? 0) + 1
+  const diff = diffOf(args, shown, place.cwd)
+  const locations = locationsOf(args, place.cwd)
+  const update: Update = {
+    sessionUpdate: "tool_call",
+    toolCallId: idOf(key, count),
+    title: titleOf(call, args),
+    name: call.toolName,
+    kind: kindOf(shown),
+    status,
+    rawInput: args,
+    ...(diff.length === 0 ? {} : { content: [...diff] }),
+    ...(locations.length === 0 ? {} : { locations: [...locations] })
+  }
+  return [withCall(state, key, { count, isOpen: true, isShown: diff.length > 0 }), [update]]
+}
+
+const withCall = (state: State, key: string, known: Known): State => ({
+  ...state,
+  calls: HashMap.set(state.calls, key, known)
+})
+
+/** The id by which the client knows a call. */
+export const callId = (state: State, call: Call): string => {
+  const key = keyOf(call)
+  const known = Option.getOrUndefined(HashMap.get(state.calls, key))
+  return idOf(key, known?.count ?? 1)
+}
+
+/** Marks a call whose content the client shows by itself, such as a terminal. */
+export const showing = (state: State, call: Call): State => {
+  const key = keyOf(call)
+  const known = Option.getOrUndefined(HashMap.get(state.calls, key))
+  return known === undefined ? state : withCall(state, key, { ...known, isShown: true })
+}
+
+/** Ends a call. A failure always shows its text; a result that the client shows already keeps it. */
+const end = (state: State, call: Call, said: string, isError: boolean, place: Place): Step => {
+  const key = keyOf(call)
+  const [announced, before] = HashMap.get(state.calls, key).pipe(
+    Option.filter(({ isOpen }) => isOpen),
+    Option.match({
+      // A refused or a malformed call has no `ToolCalled`.
+      onNone: () => announce(state, call, {}, "pending", place),
+      onSome: (): Step => [state, []]
+    })
+  )
+  const known = Option.getOrElse(HashMap.get(announced.calls, key), () => ({ count: 1, isOpen: true, isShown: false }))
+  const update: Update = {
+    sessionUpdate: "tool_call_update",
+    toolCallId: idOf(key, known.count),
+    status: isError ? "failed" : "completed",
+    ...(known.isShown && !isError ? {} : { content: [text(clean(said))] })
+  }
+  return [withCall(announced, key, { ...known, isOpen: false }), [...before, update]]
+}
+
+/** Ends all calls that a turn left open. */
+export const closeCalls = (state: State): Step => {
+  const open = HashMap.toEntries(state.calls).filter(([, { isOpen }]) => isOpen)
+  const updates = open.map(([key, { count }]): Update => ({
+    sessionUpdate: "tool_call_update",
+    toolCallId: idOf(key, count),
+    status: "failed"
+  }))
+  const closed = open.reduce((calls, [key, known]) => HashMap.set(calls, key, { ...known, isOpen: false }), state.calls)
+  return [{ ...state, calls: closed }, updates]
+}
+
+const statuses = new Set(["pending", "in_progress", "completed"])
+
+const isStatus = (value: Json | undefined): value is Acp.PlanEntryStatus =>
+  typeof value === "string" && statuses.has(value)
+
+/** The plan in the todos of a state. */
+export const planOf = (value: Json | undefined): ReadonlyArray<Update> => {
+  if (!Array.isArray(value)) return []
+  const entries = value.flatMap((one: Json): ReadonlyArray<Acp.PlanEntry> => {
+    if (!isObject(one)) return []
+    const { content, status } = one
+    return typeof content === "string"
+      ? [{ content: cleanLine(content), priority: "medium", status: isStatus(status) ? status : "pending" }]
+      : []
+  })
+  return [{ sessionUpdate: "plan", entries }]
+}
+
+const usageOf = ({ cost, used, window }: State): Update => ({
+  sessionUpdate: "usage_update",
+  used,
+  size: window ?? used,
+  ...(cost === undefined ? {} : { cost: { amount: cost, currency: "USD" } })
+})
+
+const spend = (state: State, usage: Usage): Step => {
+  if (usage.cost === undefined || usage.cost === 0) return [state, []]
+  const next = { ...state, cost: (state.cost ?? 0) + usage.cost }
+  return [next, [usageOf(next)]]
+}
+
+export const notice = (severity: "error" | "info" | "warning", title: string, place: Place): ReadonlyArray<Update> =>
+  place.client.notices ? [{ sessionUpdate: "notice", severity, title: cleanLine(title) }] : []
+
+const compact = (state: State, place: Place, tokens: number): Step => {
+  const compactions = state.compactions + 1
+  const next = { ...state, compactions, used: tokens }
+  const updates: ReadonlyArray<Update> = place.client.compaction
+    ? [{ sessionUpdate: "compaction_update", compactionId: `compaction-${compactions}`, status: "completed" }]
+    : []
+  return [next, [...updates, usageOf(next)]]
+}
+
+const say = (kind: "agent_message_chunk" | "agent_thought_chunk", said: string): ReadonlyArray<Update> =>
+  said === "" ? [] : [{ sessionUpdate: kind, content: { type: "text", text: said } }]
+
+type Event = AgentEvent.AgentEvent
+
+type Handlers = {
+  readonly [Tag in Event["_tag"]]: (state: State, event: AgentEvent.Of<Tag>, place: Place) => Step
+}
+
+const isRoot = ({ path }: Pick<Event, "path">): boolean => path.length < 2
+
+const progress = (state: State, event: AgentEvent.Of<"ToolProgress">): Step => {
+  const key = keyOf(event)
+  const known = Option.getOrUndefined(HashMap.get(state.calls, key))
+  if (known === undefined || !known.isOpen || known.isShown) return [state, []]
+  const content = [text(View.describeProgress(event.progress))]
+  return [state, [{ sessionUpdate: "tool_call_update", toolCallId: idOf(key, known.count), content }]]
+}
+
+const measure = (state: State, event: AgentEvent.Of<"ContextMeasured">): Step => {
+  if (!isRoot(event)) return [state, []]
+  const next = { ...state, used: event.total, window: event.window ?? state.window }
+  return [next, [usageOf(next)]]
+}
+
+const handlers: Partial<Handlers> = {
+  TextDelta: (state, event) => [state, isRoot(event) ? say("agent_message_chunk", event.text) : []],
+  ReasoningDelta: (state, event) => [state, isRoot(event) ? say("agent_thought_chunk", event.text) : []],
+  TurnRestarted: (state, event, place) => [
+    state,
+    isRoot(event) ? notice("warning", `The model is asked again: ${event.reason}`, place) : []
+  ],
+  ApprovalRequested: (state, event, place) => announce(state, event, event.arguments, "pending", place),
+  ToolCalled: (state, event, place) => announce(state, event, event.arguments, "in_progress", place),
+  ToolProgress: progress,
+  ToolCompleted: (state, event, place) => end(state, event, event.text, false, place),
+  ToolFailed: (state, event, place) => end(state, event, event.text, true, place),
+  StateChanged: (state, event) => [state, isRoot(event) && event.slot === Todos.todos.name ? planOf(event.value) : []],
+  ContextMeasured: measure,
+  RoundCompleted: (state, event) => spend(state, event.usage),
+  Compacted: (state, event, place) => (isRoot(event) ? compact(state, place, event.tokensAfter) : [state, []]),
+  Warning: (state, event, place) => [state, notice("warning", event.message, place)]
+}
+
+/** The updates of an event, and what the client knows after them. */
+export const ofEvent = <Tag extends Event["_tag"]>(state: State, event: AgentEvent.Of<Tag>, place: Place): Step =>
+  handlers[event._tag]?.(state, event, place) ?? [state, []]
+
+/** The client's form of a block. A block that the protocol lacks is named. */
+const contentOf = (block: Content.Block): Acp.ContentBlock => {
+  if (block.type === "text") return { type: "text", text: block.text }
+  if (block.type === "reasoning") return { type: "text", text: "" }
+  const { source } = block
+  if (block.type === "image" && source.kind === "base64") {
+    return { type: "image", data: source.data, mimeType: source.mimeType }
+  }
+  const name = block.type === "file" ? (block.name ?? "file") : "image"
+  return { type: "text", text: `[${cleanLine(name)}]` }
+}
+
+const ofMessage = (state: State, message: Message.Message, place: Place): Step => {
+  const call = { path: [], runId: "" }
+  if (message.role === "human") {
+    const isSaid = message.source === undefined
+    const updates = isSaid ? message.content.map(contentOf).filter((one) => one.type !== "text" || one.text !== "") : []
+    return [state, updates.map((content): Update => ({ sessionUpdate: "user_message_chunk", content }))]
+  }
+  if (message.role === "tool") {
+    const { isError, toolCallId, toolName } = message
+    return end(state, { ...call, callId: toolCallId, toolName }, Message.text(message), isError, place)
+  }
+  if (message.role !== "ai") return [state, []]
+  const said = [
+    ...say("agent_thought_chunk", Message.reasoning(message) ?? ""),
+    ...say("agent_message_chunk", Message.text(message))
+  ]
+  return message.toolCalls.reduce(
+    ([before, updates]: Step, one): Step => {
+      const called = { ...call, callId: one.id, toolName: one.name }
+      const [next, more] = announce(before, called, one.arguments, "in_progress", place)
+      return [next, [...updates, ...more]]
+    },
+    [state, said]
+  )
+}
+
+/** The updates of stored messages, behind what the client knows. */
+export const ofMessages = (before: State, messages: Iterable<Message.Message>, place: Place): Step => {
+  const updates: Array<Update> = []
+  let state = before
+  for (const message of messages) {
+    const [next, more] = ofMessage(state, message, place)
+    state = next
+    updates.push(...more)
+  }
+  return [state, updates]
+}

@@ -1,0 +1,68 @@
+/** Checks each message of a connection by the JSON Schemas of the protocol, in both directions. */
+import { readFileSync } from "node:fs"
+import { Ajv2020 } from "ajv/dist/2020.js"
+
+const file = new URL(import.meta.resolve("@agentclientprotocol/sdk/schema/v1/schema.json"))
+const schema = JSON.parse(readFileSync(file, "utf8"))
+const ajv = new Ajv2020({ strict: false, validateFormats: false }).addSchema(schema, "acp")
+
+const requests = new Map<string, string>()
+const responses = new Map<string, string>()
+for (const [name, definition] of Object.entries<{ readonly "x-method"?: string }>(schema.$defs)) {
+  const method = definition["x-method"]
+  if (method !== undefined) (name.endsWith("Response") ? responses : requests).set(method, name)
+}
+
+const problemOf = (name: string | undefined, value: unknown): string | undefined => {
+  if (name === undefined) return undefined
+  const validate = ajv.getSchema(`acp#/$defs/${name}`) ?? ajv.compile({ $ref: `acp#/$defs/${name}` })
+  return validate(value) === true
+    ? undefined
+    : `${name}: ${ajv.errorsText(validate.errors)} in ${JSON.stringify(value).slice(0, 300)}`
+}
+
+interface Wire {
+  readonly id?: string | number
+  readonly method?: string
+  readonly params?: unknown
+  readonly result?: unknown
+}
+
+export type Side = "agent" | "client"
+
+/** Makes the check of one connection. */
+export const makeChecks = () => {
+  const open: Record<Side, Map<unknown, string>> = { agent: new Map(), client: new Map() }
+  const rest: Record<Side, string> = { agent: "", client: "" }
+  const problems: Array<string> = []
+  const methods: Array<string> = []
+  let count = 0
+  const check = (side: Side, line: string): void => {
+    const message: Wire = JSON.parse(line)
+    count += 1
+    if (message.method !== undefined) {
+      methods.push(`${side}:${message.method}`)
+      if (message.id !== undefined) open[side].set(message.id, message.method)
+      const name = requests.get(message.method)
+      if (name === undefined && !message.method.startsWith("$/")) problems.push(`${side}: no method ${message.method}`)
+      const problem = problemOf(name, message.params)
+      if (problem !== undefined) problems.push(`${side} ${problem}`)
+    } else if (message.result !== undefined) {
+      const method = open[side === "agent" ? "client" : "agent"].get(message.id)
+      const problem = method === undefined ? "an answer to nothing" : problemOf(responses.get(method), message.result)
+      if (problem !== undefined) problems.push(`${side} ${problem}`)
+    }
+  }
+  return {
+    problems,
+    methods,
+    count: () => count,
+    /** Takes bytes as they pass. */
+    tap: (side: Side) => (bytes: Uint8Array) => {
+      rest[side] += Buffer.from(bytes).toString("utf8")
+      const lines = rest[side].split("\n")
+      rest[side] = lines.pop() ?? ""
+      for (const line of lines) if (line.trim() !== "") check(side, line)
+    }
+  }
+}
