@@ -56,7 +56,7 @@ export const withEditor = (
   })
 
   /** Writes a text to the editor, which saves it. */
-  const put = (operation: string, path: string, content: string) =>
+  const writeText = (operation: string, path: string, content: string) =>
     client
       .request("fs/write_text_file", { sessionId, path: withFolder(path, cwd), content })
       .pipe(
@@ -86,7 +86,7 @@ export const withEditor = (
         if (settings?.version !== undefined && settings.version !== versionOf(text)) {
           return yield* conflict("write", path)
         }
-        yield* put("write", path, content)
+        yield* writeText("write", path, content)
         return { path, created: false, version: versionOf(content) } satisfies Backend.Written
       })
     )
@@ -103,7 +103,7 @@ export const withEditor = (
         const edited = yield* Effect.mapError(copy.edit(place, replacements), BackendError.at("edit", path))
         const [after] = yield* copy.download([place])
         const content = after?.ok === true ? new TextDecoder().decode(after.value) : text
-        yield* put("edit", path, content)
+        yield* writeText("edit", path, content)
         return { ...edited, path, version: versionOf(content) }
       })
     )

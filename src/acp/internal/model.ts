@@ -1,4 +1,4 @@
-/** What a server knows of a session: its agent, modes, options and commands. Public by `AcpServer`. */
+/** The data of a session: its agent, modes, options and commands. Public by `AcpServer`. */
 import type * as Effect from "effect/Effect"
 import type { Scope } from "effect/Scope"
 import type * as Agent from "../../core/Agent.ts"
@@ -20,7 +20,7 @@ export interface Mode {
  *
  * - `modes`: the modes that a client may choose. A client can't raise a session to a mode that is not listed
  * - `decide`: the decision of the mode and of rules; `undefined` asks the person
- * - `always`: what an approval for good of a call covers, in words, and the decision that keeps it
+ * - `always`: an approval for good: the calls that it covers, in words, and the decision that keeps it
  */
 export interface Gate {
   readonly modes: ReadonlyArray<Mode>

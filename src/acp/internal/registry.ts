@@ -11,7 +11,7 @@ import type { Opening, Session } from "./model.ts"
 import type { Sdk } from "./sdk.ts"
 import { cancel, type Live, makeLive } from "./session.ts"
 
-/** What a server is made of. */
+/** The parts of a server. */
 export interface Parts<R> {
   readonly sdk: Sdk
   readonly store: Effect.Effect<Store, AcpError, Scope.Scope>
@@ -35,7 +35,7 @@ export interface Registry {
   readonly store: Effect.Effect<Store, AcpError>
   readonly get: (sessionId: string) => Live | undefined
   readonly find: (method: string, sessionId: string) => Effect.Effect<Live, AcpError>
-  /** Reads the facts about a stored session. Fails if there is none. */
+  /** Reads the facts about a stored session. Fails for an unknown id. */
   readonly check: (method: string, sessionId: string) => Effect.Effect<void, AcpError>
   /** Opens a session. Only one of two requests for the same session does. */
   readonly open: (method: string, client: Client, asked: Opening) => Effect.Effect<Live, AcpError>

@@ -1,4 +1,4 @@
-/** A session at work: its turns, one at a time, and what the client knows of them. */
+/** A session at work: its turns, one at a time, and the state that the client has seen. */
 import type * as Acp from "@agentclientprotocol/sdk"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -268,7 +268,7 @@ const failureOf = (cause: Cause.Cause<unknown>): AcpError => {
   return new AcpError({ reason: "Refused", method: "session/prompt", detail })
 }
 
-/** Cancels the turn of a session. It ends by itself, with updates of what it had begun. */
+/** Cancels the turn of a session. It ends by itself, with updates of its open calls. */
 export const cancel = (live: Live): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { turn } = live

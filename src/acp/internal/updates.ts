@@ -23,7 +23,7 @@ interface Known {
   readonly isShown: boolean
 }
 
-/** What the client knows of a session. */
+/** The part of a session that the client has seen. */
 export interface State {
   readonly calls: HashMap.HashMap<string, Known>
   readonly compactions: number
@@ -35,7 +35,7 @@ export interface State {
 
 export const empty: State = { calls: HashMap.empty(), compactions: 0, used: 0, window: undefined, cost: undefined }
 
-/** What updates depend on beside events: the folder, the tools, and what the client shows. */
+/** The surroundings of updates: the folder, the tools, and the abilities of the client. */
 export interface Place {
   readonly cwd: string
   readonly annotations: (tool: string) => Shown | undefined
@@ -274,7 +274,7 @@ const handlers: Partial<Handlers> = {
   Warning: (state, event, place) => [state, notice("warning", event.message, place)]
 }
 
-/** The updates of an event, and what the client knows after them. */
+/** The updates of an event, and the state after them. */
 export const ofEvent = <Tag extends Event["_tag"]>(state: State, event: AgentEvent.Of<Tag>, place: Place): Step =>
   handlers[event._tag]?.(state, event, place) ?? [state, []]
 
@@ -316,7 +316,7 @@ const ofMessage = (state: State, message: Message.Message, place: Place): Step =
   )
 }
 
-/** The updates of stored messages, behind what the client knows. */
+/** The updates of stored messages, behind the state that the client has seen. */
 export const ofMessages = (before: State, messages: Iterable<Message.Message>, place: Place): Step => {
   const updates: Array<Update> = []
   let state = before
