@@ -44,7 +44,8 @@ const lines: { readonly [program: string]: number } = {
   "i-otlp.ts": 31,
   "j-moved.ts": 48,
   "k-effect-ai.ts": 18,
-  "l-mcp.ts": 23
+  "l-mcp.ts": 23,
+  "m-hono.ts": 25
 }
 
 const run = (command: string, ...args: ReadonlyArray<string>) => {
@@ -193,6 +194,7 @@ const programs = async () => {
 
   await endpoint("e-sse.ts")
   await endpoint("e-handler.ts")
+  await endpoint("m-hono.ts")
   assert.match((await program("f-unit.test.ts", [])).out, /pass 4[^]*fail 0/)
 
   await Effect.runPromise(
@@ -351,6 +353,9 @@ try {
     "--loglevel=error",
     `./${manifest.name}-${manifest.version}.tgz`,
     ...peers,
+    // As docs/hono.md names them.
+    "hono@4.13.19",
+    "@hono/node-server@2.1.9",
     "bun@1.4.5",
     "deno@2.9.6"
   )

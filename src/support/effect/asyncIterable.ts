@@ -14,7 +14,8 @@ const ahead = 256
 /** A reason that costs nothing to make: without one, `abort()` makes an exception with a stack trace. */
 const left = "the reader left"
 
-const unused = new AbortController()
+/** For sources that take no signal. Workers allow none to be made while a module is loaded. */
+let unused: AbortSignal | undefined
 
 type Read<A, E> = Pull.Pull<Array.NonEmptyReadonlyArray<A>, E>
 
@@ -63,7 +64,8 @@ export const fromAsyncIterable = <A, E>(
   fromPull((scope) =>
     Effect.withFiber((fiber) => {
       // One is dear to make, and a source that takes none has no use for it.
-      const controller = make.length === 0 ? unused : new AbortController()
+      const controller = make.length === 0 ? undefined : new AbortController()
+      const signal = controller?.signal ?? (unused ??= new AbortController().signal)
       const source: Source<A, E> = {
         fiber,
         pull: Effect.suspend(() => takeItems(source) ?? woken),
@@ -77,7 +79,7 @@ export const fromAsyncIterable = <A, E>(
       const woken = Effect.callback<Array.NonEmptyReadonlyArray<A>, E | Cause.Done>((ready) => {
         source.wake = ready
       })
-      pump(source, make, controller.signal).then(undefined, (cause: unknown) => {
+      pump(source, make, signal).then(undefined, (cause: unknown) => {
         if (source.hasLeft) return
         const error = Result.try(() => onError(cause))
         finish(source, Result.isSuccess(error) ? Effect.fail(error.success) : Effect.die(error.failure))
@@ -124,10 +126,10 @@ const notify = <A, E>(source: Source<A, E>): void => {
   whenSettled(source, wake)
 }
 
-const leave = <A, E>(source: Source<A, E>, controller: AbortController): void => {
+const leave = <A, E>(source: Source<A, E>, controller: AbortController | undefined): void => {
   source.hasLeft = true
   if (source.end !== undefined) return
-  if (controller !== unused) controller.abort(left)
+  controller?.abort(left)
   source.resume?.()
   // A failure of the source is its own affair; nobody reads it any more.
   source.iterator?.return?.().then(undefined, () => undefined)
