@@ -153,6 +153,12 @@ if (texts.length === 0 || unknown.length > 0) {
   throw new Error(`docs/troubleshooting.md has texts that no source has:\n${unknown.join("\n")}`)
 }
 
+/** The first program of the library is short. */
+const quick = codeBlocks(readFileSync("README.md", "utf8")).find(({ heading }) => heading === "Quick start")
+const quickLines =
+  quick?.code.split("\n").filter((line) => !/^\s*(?:\/\/.*)?$/.test(line)).length ?? Number.POSITIVE_INFINITY
+if (quickLines > 14) throw new Error(`README's quick start has ${quickLines} lines, and may have 14`)
+
 /** The codes of warnings, which the page on events lists. */
 const codes = new Set(
   [...sources.matchAll(/(?:\.warn\(|makeWarner\(|_tag: "Warning", code: )\s*"([a-z-]+)"/g)].map(([, code = ""]) => code)

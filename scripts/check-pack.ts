@@ -188,6 +188,10 @@ const fewPackages = () => {
   const names = Object.keys(packages).flatMap((path) => (path === "" ? [] : [path.replace("node_modules/", "")]))
   assert.deepEqual(names.toSorted(), ["effect", manifest.name, "re2js", "yaml"].toSorted())
   assert.ok(Object.values(packages).every(({ hasInstallScript }) => hasInstallScript !== true))
+  const [, said = ""] = /(\d+) MB on disk/.exec(readFileSync("README.md", "utf8")) ?? []
+  const [megabytes = ""] = execFileSync("du", ["-sm", "node_modules"], { cwd: folder, encoding: "utf8" }).split("\t")
+  const isNear = Math.abs(Number(megabytes) - Number(said)) <= 10
+  assert.ok(isNear, `README.md says ${said} MB on disk, and it is ${megabytes} MB`)
   const shipped = (file: string) => existsSync(join(folder, "node_modules", manifest.name, file))
   for (const file of [...globSync("docs/*.md"), ...globSync("examples/*.ts"), "llms.txt", "CHANGELOG.md"]) {
     assert.ok(shipped(file), `${file} is not in the package`)
