@@ -50,7 +50,7 @@ const drawn = (line: xterm.IBufferLine): string => {
 }
 
 /** A folder to talk about: the examples of this repository. */
-const folder = mkdtempSync(join(tmpdir(), "deepagents-record-"))
+const folder = join(mkdtempSync(join(tmpdir(), "demo-")), "examples")
 cpSync(join(root, "examples"), folder, { recursive: true })
 
 const terminal = new xterm.Terminal({ cols: size.columns, rows: size.rows, allowProposedApi: true })
@@ -122,6 +122,11 @@ const idOf = (line: string): number => {
   return ids.size - 1
 }
 
+/** What a viewer without animations shows: the question, else the first frame. */
+const still = Math.max(
+  0,
+  frames.findIndex(({ lines }) => lines.some((line) => line.includes("y yes")))
+)
 const percent = (at: number): string => ((100 * at) / total).toFixed(3)
 const scenesOf = frames.map(({ at, lines }, index) => {
   const end = frames[index + 1]?.at ?? total
@@ -130,10 +135,9 @@ const scenesOf = frames.map(({ at, lines }, index) => {
       line === "" ? "" : `<use href="#l${idOf(line)}" y="${size.pad + (row + 1) * size.line - 4}"/>`
     )
     .join("")
-  // The first frame is also what a viewer without animations shows.
   const keyframes = `@keyframes f${index}{0%{visibility:${index === 0 ? "visible" : "hidden"}}${percent(at)}%{visibility:visible}${percent(end)}%{visibility:hidden}100%{visibility:hidden}}`
   return {
-    rule: `${keyframes}#f${index}{visibility:${index === 0 ? "visible" : "hidden"};animation:f${index} ${Math.round(total)}ms step-end infinite}`,
+    rule: `${keyframes}#f${index}{visibility:${index === still ? "visible" : "hidden"};animation:f${index} ${Math.round(total)}ms step-end infinite}`,
     group: `<g id="f${index}">${rows}</g>`
   }
 })

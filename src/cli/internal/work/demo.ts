@@ -115,6 +115,7 @@ const turns: ReadonlyArray<(messages: Messages) => Said> = [
       ]
     ]
   }),
+  () => ({ calls: [plan(3)] }),
   (messages) => ({
     text: [
       isSuccess(resultOf(messages, "write_file"))
