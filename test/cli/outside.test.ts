@@ -45,17 +45,32 @@ const edits = ["--approvals", "auto-edit"]
 describe("text from outside", { timeout: 120_000 }, () => {
   it.effect("the person's own files, and the state of the repository, lead to no question", () =>
     Effect.gen(function* () {
-      const own = [call("read_file", { file_path: "readme.txt" }), call("git_status", {}), writing]
+      const running = (command: string) => call("execute", { command })
+      const own = [
+        call("read_file", { file_path: "readme.txt" }),
+        call("git_status", {}),
+        call("git_diff", {}),
+        running("git status --short && git diff | head -20"),
+        running("ls -la && grep -rn words . | wc -l"),
+        writing
+      ]
       const done = yield* ended(own, ...edits)
       assert.deepEqual([done.code, done.isWritten], [0, true], done.err)
     })
   )
 
-  it.effect("history of git does, though edits need no answer", () =>
+  it.effect("history of git does, by a tool or by a command, though edits and reading need no answer", () =>
     Effect.gen(function* () {
-      const done = yield* ended([call("git_log", {}), writing], ...edits)
-      assert.deepEqual([done.code, done.isWritten], [6, false], done.err)
-      assert.match(done.err, /Text from outside is in the conversation \(git_log\)/)
+      for (const [looking, from] of [
+        [call("git_log", {}), "git_log"],
+        [call("execute", { command: "git log -3 | head" }), "a command that shows history of git"],
+        [call("git_diff", { revision: "HEAD~0" }), "git_diff"]
+      ] as const) {
+        const reading = call("execute", { command: "cat readme.txt && git status" })
+        const done = yield* ended([looking, reading, writing], ...edits)
+        assert.deepEqual([done.code, done.isWritten], [6, false], done.err)
+        assert.include(done.err, `Text from outside is in the conversation (${from})`)
+      }
     })
   )
 
@@ -80,7 +95,15 @@ describe("text from outside", { timeout: 120_000 }, () => {
         ["ls -la && npm test", false],
         ["curl https://example.com/page", true],
         ["cd a; git pull origin", true],
-        ["timeout 9 npm install left-pad", true]
+        ["timeout 9 npm install left-pad", true],
+        ["gh pr view 7", true],
+        ["git diff --stat", false],
+        ["git branch", false],
+        ["git diff main...topic", true],
+        ["cd sub && git show topic:notes.md", true],
+        ["sh -c 'git blame a.ts'", true],
+        ["git branch -av", true],
+        ["git stash list", true]
       ] as const) {
         const turns = [{ name: "execute", arguments: { command } }, { name: "wipe" }]
         const script = [...turns.map((one) => TestChatModel.calls([one])), "done"]
