@@ -34,8 +34,10 @@ import type { Backend } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
 import * as Sandbox from "../core/Sandbox.ts"
 import * as Locks from "./internal/files/locks.ts"
+import { asking } from "./internal/git/asking.ts"
 import * as Command from "./internal/posix/command.ts"
 import * as Files from "./internal/posix/files.ts"
+import * as Protected from "./internal/posix/protected.ts"
 import * as Remote from "./internal/posix/remote.ts"
 import * as Scripts from "./internal/posix/scripts.ts"
 import * as Search from "./internal/posix/search.ts"
@@ -120,14 +122,14 @@ export const make = Effect.fnUntraced(function* (
     commits: yield* Semaphore.make(1),
     maxFileSize
   }
-  return {
+  return asking(Protected.findIn(source.remote), {
     id,
     ...Files.make(source),
     grep: Search.grep(source),
     glob: Search.glob(source),
     ...Command.make({ channel: primitives, remote: source.remote, root, outputLimit }),
     reaches: () => true
-  }
+  })
 })
 
 /** The layer of {@link make}. */

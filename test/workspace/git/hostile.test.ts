@@ -4,12 +4,13 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Agent, Approval, Backend, type Json, Message, Tool } from "effect-deepagents"
-import { FileTools } from "effect-deepagents/backends"
+import { Agent, Approval, Backend, type Json, Message, Sandbox, Tool } from "effect-deepagents"
+import { CustomSandbox, FileTools } from "effect-deepagents/backends"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { TestChatModel } from "effect-deepagents/testing"
 import { Git, Worktrees } from "effect-deepagents/workspace"
 import * as Effect from "effect/Effect"
+import * as Shells from "../../backends/fixtures/localShell.ts"
 import { git, inRepository } from "./repository.ts"
 
 type Files = Readonly<Record<string, string>>
@@ -26,6 +27,9 @@ const marking = (root: string, name: string): string => {
   plant(root, { ".git/mark": `#!/bin/sh\necho "$1" >> "${join(root, ".git/ran")}"\ncat\n` })
   return `${join(root, ".git/mark")} ${name}`
 }
+
+/** A file of settings beside a repository. */
+const personal = (root: string): string => `${root}.gitconfig`
 
 const ran = (root: string): string =>
   existsSync(join(root, ".git/ran")) ? readFileSync(join(root, ".git/ran"), "utf8") : ""
@@ -463,11 +467,12 @@ it.live("a repository is read with its own settings, whatever its .git says late
 it.live("filters of the person's own settings run, unasked: in a worktree and in a commit", () =>
   inRepository({ "a.txt": "one\n", ".gitattributes": "*.big filter=own\n" }, (root) =>
     Effect.gen(function* () {
-      const home = join(root, ".git/home")
+      const home = personal(root)
       writeFileSync(
         home,
         `[user]\n name = Ada\n email = ada@a.b\n[filter "own"]\n clean = tr a-z A-Z\n smudge = tr A-Z a-z\n`
       )
+      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(home, { force: true })))
       const write = (path: string) => Backend.Backend.use((backend) => backend.write(path, "text"))
       yield* Worktrees.runOnBranch("w", write("/one.big"))
       yield* write("/two.big")
@@ -475,6 +480,54 @@ it.live("filters of the person's own settings run, unasked: in a worktree and in
       assert.strictEqual(asked.length, 1)
       assert.strictEqual(git(root, "cat-file", "-p", "w:one.big"), "TEXT")
       assert.strictEqual(git(root, "cat-file", "-p", "HEAD:two.big"), "TEXT")
-    }).pipe(Effect.provide(LocalShell.layer({ root, env: { set: { GIT_CONFIG_GLOBAL: join(root, ".git/home") } } })))
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(LocalShell.layer({ root, env: { set: { GIT_CONFIG_GLOBAL: personal(root) } } }))
+    )
   )
 )
+
+const anotherMachine = (root: string) =>
+  Sandbox.layer(
+    Effect.flatMap(Shells.make(), (shell) => {
+      writeFileSync(join(shell.folder, ".gitconfig"), `[filter "own"]\n clean = ${marking(root, "home")}\n`)
+      return CustomSandbox.make(Shells.functionsOf(shell), { root })
+    })
+  )
+
+for (const [where, layerOf] of [
+  ["the home folder of another machine", anotherMachine],
+  [
+    "a file of the work tree that they include",
+    (root: string) => LocalShell.layer({ root, env: { set: { GIT_CONFIG_GLOBAL: personal(root) } } })
+  ]
+] as const) {
+  it.live(`filters of the person's own settings ask if an agent may have written them: ${where}`, () =>
+    inRepository({ "a.txt": "one\n", ".gitattributes": "* filter=own\n" }, (root) =>
+      Effect.gen(function* () {
+        git(root, "config", "user.name", "Ada")
+        git(root, "config", "user.email", "ada@a.b")
+        plant(root, { "dotfiles/git": `[filter "own"]\n clean = ${marking(root, "home")}\n`, "a.txt": "two\n" })
+        writeFileSync(personal(root), `[include]\n path = ${join(root, "dotfiles/git")}\n`)
+        const status = yield* calling(Git.reading(), "git_status", {})
+        assert.include(status.said, " M a.txt")
+        const diff = yield* calling(Git.reading(), "git_diff", {})
+        assert.include(diff.said, "+two")
+        const refused = yield* calling(
+          commitTool,
+          "git_commit",
+          { paths: ["a.txt"], message: "two" },
+          ({ description }) => !description.includes("runs:")
+        )
+        assert.lengthOf(refused.asked, 2)
+        assert.include(refused.asked[1], "filter.own.clean")
+        assert.strictEqual(ran(root), "")
+        yield* calling(commitTool, "git_commit", { paths: ["a.txt"], message: "two" })
+        assert.include(ran(root), "home")
+      }).pipe(
+        Effect.provide(layerOf(root)),
+        Effect.ensuring(Effect.sync(() => rmSync(personal(root), { force: true })))
+      )
+    )
+  )
+}

@@ -5,12 +5,13 @@ import { type BackendError, make as makeError } from "../../../core/BackendError
 import * as Derive from "../derive/backend.ts"
 import { fail, find, on as inTarget, type Source } from "../derive/target.ts"
 import * as Path from "../files/path.ts"
-import { asking } from "./asking.ts"
+import { asking } from "../git/asking.ts"
 import { on, told } from "./failure.ts"
 import * as Folder from "./folder.ts"
 import * as Jail from "./jail.ts"
 import * as Locks from "./locks.ts"
 import type { Options } from "./options.ts"
+import * as Protected from "./protected.ts"
 import * as Ripgrep from "./ripgrep.ts"
 import * as Search from "./search.ts"
 
@@ -61,7 +62,7 @@ export const inJail = (
     const locks = Locks.make(jail)
     const source: Source = { primitives, locks, maxFileSize, concurrency: 1 }
     const derived = Derive.make(primitives, locks, { maxFileSize })
-    return asking(jail, {
+    return asking(Protected.findIn(jail), {
       ...derived,
       onHost: true,
       delete: (path, how) => (how?.recursive === true ? removeAll(changed, source, path) : derived.delete(path, how)),

@@ -3,29 +3,22 @@
  *
  * Protected are `.git` (a folder, or a file that names one), all that is in it, and the same for a repository without
  * such a name: a folder with `HEAD`, `objects` and `refs`, or with `HEAD` and `commondir`. A change that would make a
- * folder such a repository is protected too. Places are real ones, so a link leads around nothing.
+ * folder such a repository is protected too, and so are a person's settings of git (`.gitconfig`, `.config/git`). Places
+ * are real ones, so a link leads around nothing.
  */
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Semaphore from "effect/Semaphore"
-import { isGitName } from "../../../support/text/gitNames.ts"
+import { isGitName, isGitSettings } from "../../../support/text/gitNames.ts"
+import * as Path from "../files/path.ts"
+import { Allowed, refusalDetail } from "../git/allowed.ts"
+import type { Find } from "../git/asking.ts"
 import { type Fault, fault } from "./failure.ts"
 import * as Jail from "./jail.ts"
 import * as Many from "./many.ts"
 import * as System from "./system.ts"
 
-/** The protected places that a person approved, for the work in progress. */
-export const Allowed = Context.Reference<ReadonlySet<string>>("effect-deepagents/backends/AllowedGitPlaces", {
-  defaultValue: () => new Set()
-})
-
-const refusal = fault(
-  { _tag: "PermissionDenied" },
-  "this belongs to a git repository, whose settings decide what programs run; a person must approve the change"
-)
-
-/** Tells whether an operation failed because of the protection. */
-export const isRefusal = ({ detail }: { readonly detail?: string | undefined }): boolean => detail === refusal.detail
+const refusal = fault({ _tag: "PermissionDenied" }, refusalDetail)
 
 /** The path of a place, as the backend names it. */
 export const pathOf = (names: ReadonlyArray<string>): string => `/${names.join("/")}`
@@ -44,7 +37,7 @@ const isGitFolder = (jail: Jail.Jail, folder: ReadonlyArray<string>, name: strin
 /** Tells whether a real place, which may not be there yet, belongs to a repository. */
 export const isProtected = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effect<boolean> =>
   Effect.gen(function* () {
-    if (names.some(isGitName)) return true
+    if (names.some(isGitName) || isGitSettings(names)) return true
     const heads = names.map((_, index) => Jail.realPath(jail, [...names.slice(0, index), "HEAD"]))
     const found = yield* Many.lstatAll(heads)
     for (const [index, name] of names.entries()) {
@@ -124,3 +117,23 @@ export const checkTree = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect
     const allowed = yield* Allowed
     if (!found.every((path) => allowed.has(path))) return yield* Effect.fail(refusal)
   })
+
+/** Finds the protected places that changes lead to. */
+export const findIn =
+  (jail: Jail.Jail): Find =>
+  (changes) =>
+    Effect.map(
+      Effect.forEach(changes, ({ link = false, path, tree = false }) => {
+        const normal = Path.normalize("write", path)
+        if (Result.isFailure(normal)) return Effect.succeed([])
+        return Jail.locate(jail, Path.segments(normal.success), !link).pipe(
+          Effect.flatMap(({ missing, names, stats }) => {
+            const all = [...names, ...missing]
+            if (tree && stats?.isDirectory() === true) return below(jail, names)
+            return Effect.map(isProtected(jail, all), (is) => (is ? [pathOf(all)] : []))
+          }),
+          Effect.orElseSucceed(() => [])
+        )
+      }),
+      (found) => [...new Set(found.flat())]
+    )

@@ -34,7 +34,7 @@ export const refusalOf = (nonce: string): string => `<ed:${nonce}!`
 const start = `
 _ed_r=$1 _ed_n=$2 _ed_w=$3 _ed_t=$4 _ed_h=$5 _ed_x=$6 _ed_i=$7 _ed_c=$8; shift 8
 _ed_f=/tmp/.ed-$_ed_n
-_ed_d=$(set -- "$_ed_r" "$_ed_n" "$_ed_w"
+_ed_d=$(set -- "$_ed_r" "$_ed_n" "" "$_ed_w"
 ${prelude}
 locate "$1"; [ -d "$real" ] || { [ -e "$real" ] && die NotDirectory; die NotFound; }
 [ -x "$real/" ] || die PermissionDenied

@@ -4,6 +4,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as BackendError from "../../../core/BackendError.ts"
+import { Allowed } from "../git/allowed.ts"
 import { commandLine, decodeFrame, type Script, spoolPath } from "./shell.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
@@ -103,7 +104,7 @@ export const make = (channel: Channel, root: string): Remote => {
     limit = fileLimit
   ): Effect.fn.Return<Uint8Array, BackendError.BackendError> {
     const id = yield* nonce
-    const command = commandLine(script, root, id, args)
+    const command = commandLine(script, { root, nonce: id, allowed: yield* Allowed }, args)
     const { output } = yield* within(subject, limit)(channel.execute(command, { timeout: limit }))
     const bytes = decodeFrame(output)
     if (bytes === undefined) {

@@ -1,6 +1,7 @@
 /**
  * The scripts by which a backend works in a remote shell: POSIX `sh`, and the tools that GNU, BSD and busybox share.
  */
+import { guarding } from "./protected.ts"
 import type { Script } from "./shell.ts"
 
 /** `root`: makes the folder if it is missing, and gives its real path. */
@@ -108,9 +109,10 @@ export const fetch: Script = {
  * whether the file is new, and its version.
  */
 export const commit: Script = {
-  body: `die() { put "$1" "" ""; exit 0; }
+  body: `${guarding}
+  die() { put "$1" "" ""; exit 0; }
   one() {
-    locate "$1"; new=1
+    locate "$1"; guard "$real"; new=1
     if [ -e "$real" ]; then
       [ -d "$real" ] && die IsDirectory
       [ -f "$real" ] || die Unsupported
@@ -139,8 +141,10 @@ export const commit: Script = {
 
 /** `path recursive`: deletes a file, a link (never its target) or a directory. */
 export const remove: Script = {
-  body: `place "$1"
+  body: `${guarding}
+  place "$1"
   there "$real" || die NotFound
+  if [ "$2" = 1 ] && [ -d "$real" ] && [ ! -L "$real" ]; then guardAll "$real"; else guard "$real"; fi
   if [ -d "$real" ] && [ ! -L "$real" ]; then
     if [ "$2" = 1 ]; then rm -rf "$real"
     elif ! rmdir "$real"; then [ -r "$real/" ] && [ -n "$(ls -A "$real" | head -n 1)" ] && die IsDirectory
@@ -152,9 +156,12 @@ export const remove: Script = {
 
 /** `from to`: moves an entry to a free path. */
 export const move: Script = {
-  body: `place "$1"; there "$real" || die NotFound
+  body: `${guarding}
+  place "$1"; there "$real" || die NotFound
+  guard "$real"
   from=$real
   place "$2"; there "$real" && die AlreadyExists
+  guard "$real"
   case $real in "$from"/*) die Into;; esac
   if [ -n "$rest" ]; then mkdir -p "\${real%/*}" || die PermissionDenied; fi
   mv -f "$from" "$real"

@@ -8,6 +8,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as BackendError from "../../../core/BackendError.ts"
+import { refusalDetail } from "../git/allowed.ts"
 
 /** Quotes any text as one word of a shell. */
 export const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
@@ -16,12 +17,13 @@ const begin = "<ed:"
 const end = ":ed>"
 
 /**
- * `$r` is the real path of the root, empty if that is `/`. `die` ends a script with a reason. `locate` finds the real
- * place (`$real`) of a path: `$at` is the deepest directory there is, `$rest` the directories that are missing. `final`
- * follows the links of the last name. Both end with `OutsideRoot` for what leaves the root.
+ * `$r` is the real path of the root, empty if that is `/`; `$g` has the approved places of repositories, each between
+ * `//`. `die` ends a script with a reason. `locate` finds the real place (`$real`) of a path: `$at` is the deepest
+ * directory there is, `$rest` the directories that are missing. `final` follows the links of the last name. Both end
+ * with `OutsideRoot` for what leaves the root.
  */
 export const prelude = `
-export LC_ALL=C; unset CDPATH; r=$1; n=$2; shift 2
+export LC_ALL=C; unset CDPATH; r=$1; n=$2; g=$3; shift 3
 put() { printf "%s\\0" "$@"; }
 die() { put "$1"; exit 0; }
 inside() { case $1 in "$r"|"$r"/*) ;; *) die OutsideRoot;; esac; }
@@ -92,10 +94,18 @@ export interface Script {
   readonly large?: boolean | undefined
 }
 
-/** The script as a command line, with the root, a name for temporary files, and its arguments. */
-export const commandLine = (script: Script, root: string, nonce: string, args: ReadonlyArray<string>): string => {
+/** Values of a script beside its arguments: the root, a name for temporary files, and the approved places. */
+export interface Setup {
+  readonly root: string
+  readonly nonce: string
+  readonly allowed: ReadonlySet<string>
+}
+
+/** The script as a command line, with its setup and its arguments. */
+export const commandLine = (script: Script, { allowed, nonce, root }: Setup, args: ReadonlyArray<string>): string => {
+  const places = allowed.size === 0 ? "" : `/${[...allowed].join("/")}//`
   const text = `${prelude}main() {\n${script.body}\n}\n${encode}${script.large === true ? spooled : direct}`
-  return ["sh -c", quote(text), "sh", ...[root, nonce, ...args].map(quote)].join(" ")
+  return ["sh -c", quote(text), "sh", ...[root, nonce, places, ...args].map(quote)].join(" ")
 }
 
 /** The file in which a script leaves a large result. */
@@ -182,6 +192,9 @@ const isReason = (status: string): status is keyof typeof reasons => Object.hasO
 /** The failure that a script's first record stands for. */
 export const failureOf = (operation: string, path: string, status: string): BackendError.BackendError => {
   if (isReason(status)) return BackendError.make(operation, path, reasons[status])
+  if (status === "Git") {
+    return BackendError.make(operation, path, { _tag: "PermissionDenied" }, { detail: refusalDetail })
+  }
   if (status === "Into") {
     return BackendError.make(operation, path, {
       _tag: "InvalidPath",

@@ -1,12 +1,12 @@
 /**
  * Finds and disables the programs that a repository configures for git.
  *
- * Programs in the settings of the user, such as git-lfs, stay enabled.
+ * Programs in the settings of the machine, and on this machine of the user, stay enabled: git-lfs is one.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Question from "../../../core/Question.ts"
-import type { Sandbox } from "../../../core/Sandbox.ts"
+import { Sandbox } from "../../../core/Sandbox.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
 import * as ToolError from "../../../core/ToolError.ts"
 import { escaped } from "../../../support/text/untrusted.ts"
@@ -26,6 +26,12 @@ interface Setting {
   readonly value: string
 }
 
+/** A setting, with its scope (`local`, `global` …) and its file (`file:/home/ada/.gitconfig`). */
+interface Found extends Setting {
+  readonly scope: string
+  readonly origin: string
+}
+
 const patterns = [
   "filter\\..*\\.(clean|smudge|process|required)",
   "merge\\..*\\.driver",
@@ -35,22 +41,32 @@ const patterns = [
   "gpg\\.ssh\\.defaultkeycommand"
 ]
 
-const personal: ReadonlySet<string | undefined> = new Set(["system", "global", "command"])
+/**
+ * Tells whether an agent can't have written a setting. On another machine, commands of the agent write the home folder,
+ * too. Here a person's settings may include a file of the work tree.
+ */
+const isPersonal = ({ origin, scope }: Found, { top }: Repository, onHost: boolean): boolean => {
+  if (scope === "command" || scope === "system") return true
+  return scope === "global" && onHost && !origin.startsWith(`file:${top === "/" ? "" : top}/`)
+}
 
 /** Reads settings of the repository that name programs, also in included files. */
 const readSettings = (repository: Repository): Effect.Effect<ReadonlyArray<Setting>, ToolError.ToolError, Sandbox> =>
   Effect.gen(function* () {
     const line = yield* quoteWords(
-      gitWords(["config", "-z", "--show-scope", "--get-regexp", `^(${patterns.join("|")})$`])
+      gitWords(["config", "-z", "--show-scope", "--show-origin", "--get-regexp", `^(${patterns.join("|")})$`])
     )
     const answer = yield* runLine(line, { cwd: repository.cwd, env: environmentOf(repository) })
     if (answer.exitCode > 1) return yield* ToolError.make(describeFailure(answer))
     if (answer.truncated) return yield* ToolError.make("the settings of this repository are too long to look through")
+    const { onHost } = yield* Sandbox
     const fields = answer.stdout.split("\0")
     return fields.flatMap((field, index) => {
-      if (index % 2 === 0 || personal.has(fields[index - 1])) return []
+      if (index % 3 !== 2) return []
       const end = field.indexOf("\n")
-      return [end < 0 ? { key: field, value: "" } : { key: field.slice(0, end), value: field.slice(end + 1) }]
+      const [scope = "", origin = ""] = fields.slice(index - 2, index)
+      const setting = end < 0 ? { key: field, value: "" } : { key: field.slice(0, end), value: field.slice(end + 1) }
+      return isPersonal({ ...setting, scope, origin }, repository, onHost === true) ? [] : [setting]
     })
   })
 

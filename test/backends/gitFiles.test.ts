@@ -7,11 +7,13 @@ import * as NodePath from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Agent, Approval, type Backend, type BackendError, Message } from "effect-deepagents"
-import { ApplyPatch, FileTools } from "effect-deepagents/backends"
+import { ApplyPatch, CustomSandbox, FileTools } from "effect-deepagents/backends"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { TestChatModel } from "effect-deepagents/testing"
-import { now, plant, temporary } from "./temporary.ts"
+import { sampled } from "../scale.ts"
+import * as Shells from "./fixtures/localShell.ts"
+import { now, plant, temporary } from "./local/temporary.ts"
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
@@ -82,7 +84,9 @@ const paths = [
   "/pointer/config",
   "/linked/config",
   "/half/refs/x",
-  "/half/commondir"
+  "/half/commondir",
+  "/.gitconfig",
+  "/home/.config/git/config"
 ]
 
 type Changes = ReadonlyArray<
@@ -116,14 +120,21 @@ const changes: Changes = [
   ["move what completes one", (backend) => backend.move("/plain", "/half/refs")]
 ]
 
+/** A sandbox that is no part of this machine, as far as it knows. */
+const remote = (kind?: Shells.Kind) => (options: { readonly root: string }) =>
+  Effect.flatMap(Shells.make(kind), (shell) => CustomSandbox.make(Shells.functionsOf(shell), options))
+
+const makers = [FilesystemBackend.make, LocalShell.make, remote()] as const
+
 describe("a repository's own files", () => {
   it.live("are changed by no operation where nobody can be asked, in any form of their names", () =>
     Effect.gen(function* () {
       const root = yield* planted
       const before = yield* everything(root)
-      for (const make of [FilesystemBackend.make, LocalShell.make]) {
+      const others = Shells.kinds.slice(1).map(remote)
+      for (const [index, make] of [...makers, ...others].entries()) {
         const backend = yield* make({ root })
-        for (const [name, work] of changes) {
+        for (const [name, work] of index < 2 ? changes : sampled(changes)) {
           const error = yield* Effect.flip(work(backend)).pipe(Effect.mapError(() => new Error(name)))
           assert.strictEqual(error.reason._tag, "PermissionDenied", name)
           assert.include(error.message, "belongs to a git repository", name)
@@ -136,68 +147,76 @@ describe("a repository's own files", () => {
 
   it.live("are not made by several changes at once, none of which makes a repository alone", () =>
     Effect.gen(function* () {
-      const { root } = yield* temporary
-      const backend = yield* FilesystemBackend.make({ root })
-      for (const folder of ["", "/a", "/b/c"]) {
-        const exits = yield* Effect.all(
-          ["HEAD", "objects/x", "refs/x"].map((part) => Effect.exit(backend.write(`${folder}/${part}`, "x"))),
-          { concurrency: "unbounded" }
-        )
-        assert.strictEqual(exits.filter(({ _tag }) => _tag === "Failure").length, 1)
+      for (const make of makers) {
+        const { root } = yield* temporary
+        const backend = yield* make({ root })
+        for (const folder of ["", "/a", "/b/c"]) {
+          const exits = yield* Effect.all(
+            ["HEAD", "objects/x", "refs/x"].map((part) => Effect.exit(backend.write(`${folder}/${part}`, "x"))),
+            { concurrency: "unbounded" }
+          )
+          assert.strictEqual(exits.filter(({ _tag }) => _tag === "Failure").length, 1)
+        }
       }
     })
   )
 
   it.live("can be read, and what is beside them is changed freely", () =>
     Effect.gen(function* () {
-      const root = yield* planted
-      const backend = yield* FilesystemBackend.make({ root })
-      assert.deepInclude(yield* backend.read("/.git/config"), { text: "old" })
-      assert.strictEqual((yield* backend.ls("/.git")).entries.length, 3)
-      assert.strictEqual((yield* backend.download(["/link/config"]))[0]?.ok, true)
-      for (const path of ["/.gitignore", "/.gitattributes", "/.github/x", "/git", "/tree/b.txt", "/half/x", "/HEAD"]) {
-        yield* backend.write(path, "new")
+      for (const make of makers) {
+        const root = yield* planted
+        const backend = yield* make({ root })
+        assert.deepInclude(yield* backend.read("/.git/config"), { text: "old" })
+        assert.strictEqual((yield* backend.ls("/.git")).entries.length, 3)
+        assert.strictEqual((yield* backend.download(["/link/config"]))[0]?.ok, true)
+        const free = ["/.gitignore", "/.gitattributes", "/.github/x", "/git", "/é.git.txt", "/tree/b.txt", "/half/x"]
+        for (const path of [...free, "/HEAD"]) yield* backend.write(path, "new")
+        yield* backend.delete("/link")
+        yield* backend.move("/plain", "/moved")
+        yield* backend.delete("/moved", { recursive: true })
+        yield* backend.delete("/deep/vendor/lib/c.txt")
       }
-      yield* backend.delete("/link")
-      yield* backend.move("/plain", "/moved")
-      yield* backend.delete("/moved", { recursive: true })
-      yield* backend.delete("/deep/vendor/lib/c.txt")
     })
   )
 
   it.live("are changed after an approval, whose request has the real path", () =>
     Effect.gen(function* () {
-      const root = yield* planted
-      const asked: Array<ReadonlyArray<string>> = []
-      const decide = (request: Approval.Request) =>
-        Effect.sync(() => {
-          const accesses = request.arguments["accesses"] as ReadonlyArray<{ readonly path: string }>
-          asked.push(accesses.map(({ path }) => path))
-          return Approval.approve(request)
-        })
-      const backend = yield* FilesystemBackend.make({ root })
-      yield* Effect.gen(function* () {
-        yield* backend.write("/link/config", "new")
-        yield* backend.edit("/plain/settings", [{ old: "new", new: "newer" }])
-        yield* backend.upload([
-          { path: "/free", content: bytes("1") },
-          { path: "/.git/one", content: bytes("1") },
-          { path: "/.git/two", content: bytes("2") }
+      for (const make of makers) {
+        const root = yield* planted
+        const asked: Array<ReadonlyArray<string>> = []
+        const decide = (request: Approval.Request) =>
+          Effect.sync(() => {
+            const accesses = request.arguments["accesses"] as ReadonlyArray<{ readonly path: string }>
+            asked.push(accesses.map(({ path }) => path))
+            return Approval.approve(request)
+          })
+        const backend = yield* make({ root })
+        yield* Effect.gen(function* () {
+          yield* backend.write("/link/config", "new")
+          yield* backend.edit("/plain/settings", [{ old: "new", new: "newer" }])
+          yield* backend.upload([
+            { path: "/free", content: bytes("1") },
+            { path: "/.git/one", content: bytes("1") },
+            { path: "/.git/two", content: bytes("2") }
+          ])
+          yield* backend.move("/.git/one", "/one")
+          yield* backend.delete("/deep", { recursive: true })
+          yield* backend.delete("/bare", { recursive: true })
+        }).pipe(Effect.provideService(Approval.Approvals, { decide }))
+        assert.deepStrictEqual(asked, [
+          ["/.git/config"],
+          ["/.git/config"],
+          ["/.git/one", "/.git/two"],
+          ["/.git/one"],
+          ["/deep/vendor/lib/.git"],
+          ["/bare"]
         ])
-        yield* backend.move("/.git/one", "/one")
-        yield* backend.delete("/deep", { recursive: true })
-      }).pipe(Effect.provideService(Approval.Approvals, { decide }))
-      assert.deepStrictEqual(asked, [
-        ["/.git/config"],
-        ["/.git/config"],
-        ["/.git/one", "/.git/two"],
-        ["/.git/one"],
-        ["/deep/vendor/lib/.git"]
-      ])
-      const files = yield* everything(root)
-      assert.deepInclude(files, { "/.git/config": "newer", "/.git/two": "2", "/free": "1", "/one": "1" })
-      assert.notProperty(files, "/deep/vendor/lib/.git/HEAD")
-      yield* Effect.flip(backend.write("/.git/config", "later"))
+        const files = yield* everything(root)
+        assert.deepInclude(files, { "/.git/config": "newer", "/.git/two": "2", "/free": "1", "/one": "1" })
+        assert.notProperty(files, "/deep/vendor/lib/.git/HEAD")
+        assert.notProperty(files, "/bare/config")
+        yield* Effect.flip(backend.write("/.git/config", "later"))
+      }
     })
   )
 })

@@ -5,50 +5,32 @@
  * lock while the person decides.
  */
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import { fromUnknown, type Json } from "../../../core/Json.ts"
 import * as Ruling from "../../../core/Ruling.ts"
 import { sha256 } from "../../../support/store/hash.ts"
-import * as Path from "../files/path.ts"
 import type { Action } from "../permissions/model.ts"
 import * as Once from "../permissions/once.ts"
 import { askAbout } from "../permissions/question.ts"
-import * as Jail from "./jail.ts"
-import * as Protected from "./protected.ts"
+import * as Places from "./allowed.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
 /** A path that an operation changes: with `link` the link itself, with `tree` all that is in the folder. */
-interface Change {
+export interface Change {
   readonly path: string
   readonly link?: boolean
   readonly tree?: boolean
 }
 
+/** Finds the protected places that changes lead to. A path that can't be followed has none. */
+export type Find = (changes: ReadonlyArray<Change>) => Effect.Effect<ReadonlyArray<string>>
+
 const ruling = Ruling.ask("/**/.git/**")
 
 const advice = "leave it alone, use git itself, or ask the person to change it"
-
-/** Finds the protected places that changes lead to. */
-const protectedBy = (jail: Jail.Jail, changes: ReadonlyArray<Change>): Effect.Effect<ReadonlyArray<string>> =>
-  Effect.map(
-    Effect.forEach(changes, ({ link = false, path, tree = false }) => {
-      const normal = Path.normalize("write", path)
-      if (Result.isFailure(normal)) return Effect.succeed([])
-      return Jail.locate(jail, Path.segments(normal.success), !link).pipe(
-        Effect.flatMap(({ missing, names, stats }) => {
-          const all = [...names, ...missing]
-          if (tree && stats?.isDirectory() === true) return Protected.below(jail, names)
-          return Effect.map(Protected.isProtected(jail, all), (is) => (is ? [Protected.pathOf(all)] : []))
-        }),
-        Effect.orElseSucceed(() => [])
-      )
-    }),
-    (found) => [...new Set(found.flat())]
-  )
 
 /** Asks about protected places. Fails if they are refused. */
 const ask = Effect.fnUntraced(function* (action: Action, given: string, places: ReadonlyArray<string>) {
@@ -62,7 +44,7 @@ const ask = Effect.fnUntraced(function* (action: Action, given: string, places: 
 })
 
 const allowing = <A, E, R>(places: ReadonlyArray<string>, work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.updateService(work, Protected.Allowed, (known) => new Set([...known, ...places]))
+  Effect.updateService(work, Places.Allowed, (known) => new Set([...known, ...places]))
 
 const once = Once.onceFor({ files: [], commands: ruling })
 
@@ -76,7 +58,7 @@ const changesOf = (change: Backend.PlannedChange): ReadonlyArray<Change> => {
 }
 
 /** Wraps files, so that changes of protected files ask a person. */
-export const asking = (jail: Jail.Jail, files: Backend.Service): Backend.Service => {
+export const asking = <Files extends Backend.Service>(find: Find, files: Files): Files => {
   const retried = <A, I>(
     action: Action,
     changes: readonly [Change, ...ReadonlyArray<Change>],
@@ -84,9 +66,9 @@ export const asking = (jail: Jail.Jail, files: Backend.Service): Backend.Service
     schema: Schema.Codec<A, I>,
     work: Failing<A>
   ): Failing<A> =>
-    Effect.catchIf(work, Protected.isRefusal, () =>
+    Effect.catchIf(work, Places.isRefusal, () =>
       Effect.gen(function* () {
-        const places = yield* protectedBy(jail, changes)
+        const places = yield* find(changes)
         yield* ask(action, changes[0].path, places)
         return yield* once(action.operation, given, schema, allowing(places, work))
       })
@@ -133,11 +115,11 @@ export const asking = (jail: Jail.Jail, files: Backend.Service): Backend.Service
       const outcomes = yield* files.upload(all)
       const refused = all.filter((_, index) => {
         const outcome = outcomes[index]
-        return outcome?.ok === false && Protected.isRefusal(outcome.error)
+        return outcome?.ok === false && Places.isRefusal(outcome.error)
       })
       if (refused.length === 0) return outcomes
       const again = Effect.gen(function* () {
-        const places = yield* protectedBy(jail, refused)
+        const places = yield* find(refused)
         yield* ask({ operation: "upload", files: refused }, refused[0]?.path ?? "/", places)
         const given = yield* Effect.forEach(refused, ({ content, path }) =>
           Effect.map(sha256(Uint8Array.from(content)), (digest) => [path, digest])
@@ -155,12 +137,12 @@ export const asking = (jail: Jail.Jail, files: Backend.Service): Backend.Service
       )
       let next = 0
       return outcomes.map((outcome) =>
-        !outcome.ok && Protected.isRefusal(outcome.error) ? (second[next++] ?? outcome) : outcome
+        !outcome.ok && Places.isRefusal(outcome.error) ? (second[next++] ?? outcome) : outcome
       )
     }),
     permit: (plan) =>
       Effect.gen(function* () {
-        const places = yield* protectedBy(jail, plan.changes.flatMap(changesOf))
+        const places = yield* find(plan.changes.flatMap(changesOf))
         if (places.length > 0) yield* ask({ operation: "patch", plan }, places[0] ?? "/", places)
         return (work) => (places.length === 0 ? work : allowing(places, work))
       })
