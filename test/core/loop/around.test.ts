@@ -35,6 +35,42 @@ describe("what others put around an agent", () => {
   )
 })
 
+describe("an agent without some middleware", () => {
+  const model = TestChatModel.reactive(() => "done")
+  const order: Array<string> = []
+  const inherited = Middleware.make({ name: "inherited", inherit: true })
+  const ruling = Middleware.make({ name: "ruling", rulings: (_run, calls) => Effect.succeed(calls.map(() => undefined)) })
+  const agent = Agent.make({
+    name: "a",
+    prompt: "",
+    middleware: [inherited, ruling, noting("first", order), noting("second", order)]
+  })
+
+  it.effect("runs without it, and is not changed itself", () =>
+    Effect.gen(function* () {
+      yield* Agent.run(Agent.without(agent, ["first"]), "go")
+      assert.deepStrictEqual(order.splice(0), ["second"])
+      yield* Agent.run(agent, "go")
+      assert.deepStrictEqual(order.splice(0), ["first", "second"])
+    }).pipe(Effect.provide(model))
+  )
+
+  it.effect("does not run without what guards it, nor by a misspelt name", () =>
+    Effect.gen(function* () {
+      for (const [names, problem] of [
+        [["inherited"], "guards the agent"],
+        [["second", "ruling"], "guards the agent"],
+        [["secnod"], 'Did you mean "second"']
+      ] as const) {
+        const error = yield* Effect.flip(Agent.run(Agent.without(agent, names), "go"))
+        assert.strictEqual(error.reason._tag, "InvalidAgent")
+        assert.include(error.message, problem)
+      }
+      assert.deepStrictEqual(order, [])
+    }).pipe(Effect.provide(model))
+  )
+})
+
 describe("calls of which nobody knows whether they took effect", () => {
   const ran: Array<string> = []
   const tool = (name: string, annotations: Tool.Annotations) =>

@@ -820,7 +820,13 @@ describe("readers of a handle", () => {
   it.effect("that leave early take nothing from the others", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const handle = yield* Agent.start(stepper, "go")
+        const hasLeft = yield* Deferred.make<void>()
+        const waiting = Tool.make("step", {
+          description: "",
+          parameters: { n: Schema.Int },
+          execute: () => Effect.as(Deferred.await(hasLeft), "done")
+        })
+        const handle = yield* Agent.start(Agent.make({ name: "a", prompt: "", tools: [waiting] }), "go")
         const all = yield* handle.events.pipe(Stream.runCollect, Effect.forkChild({ startImmediately: true }))
         const one = yield* handle.events.pipe(
           Stream.take(1),
@@ -828,6 +834,7 @@ describe("readers of a handle", () => {
           Effect.forkChild({ startImmediately: true })
         )
         yield* Fiber.join(one)
+        yield* Deferred.succeed(hasLeft, undefined)
         yield* handle.await
         const events = yield* Fiber.join(all)
         assert.strictEqual(events.at(-1)?._tag, "RunCompleted")

@@ -286,6 +286,8 @@ describe("a program that is run again", () => {
         result = yield* Agent.resume(program, { checkpoint: yield* throughJson(result), decisions: [decide(request)] })
       }
       assert.strictEqual(result.text, "act did x; pay did x; done: pay did pay x; 3")
+      // The program is one round, however often it is resumed; the child has two.
+      assert.deepStrictEqual([first.rounds, result.rounds], [1, 1])
       assert.deepStrictEqual(ran.toSorted(), ["act x", "begin", "pay pay x", "pay x"])
       assert.deepStrictEqual(recordsOf(result), [])
       assert.deepStrictEqual(yield* Checkpoint.pending(result), [])
