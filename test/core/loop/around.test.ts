@@ -39,7 +39,10 @@ describe("an agent without some middleware", () => {
   const model = TestChatModel.reactive(() => "done")
   const order: Array<string> = []
   const inherited = Middleware.make({ name: "inherited", inherit: true })
-  const ruling = Middleware.make({ name: "ruling", rulings: (_run, calls) => Effect.succeed(calls.map(() => undefined)) })
+  const ruling = Middleware.make({
+    name: "ruling",
+    rulings: (_run, calls) => Effect.succeed(calls.map(() => undefined))
+  })
   const agent = Agent.make({
     name: "a",
     prompt: "",

@@ -232,11 +232,13 @@ const changing = (source: Source) => {
         if (Path.isWithin(to, from)) {
           return failing(subject, { _tag: "InvalidPath", problem: "it can't be moved onto or into itself" })
         }
-        return source.commits.withPermits(1)(source.remote.run(subject, Scripts.move, [from, to])).pipe(
-          Effect.flatMap((answer) => checkAnswer("move", givenFrom, answer)),
-          Effect.asVoid,
-          source.locks.hold([from, to])
-        )
+        return source.commits
+          .withPermits(1)(source.remote.run(subject, Scripts.move, [from, to]))
+          .pipe(
+            Effect.flatMap((answer) => checkAnswer("move", givenFrom, answer)),
+            Effect.asVoid,
+            source.locks.hold([from, to])
+          )
       })
     )
 
