@@ -62,7 +62,7 @@ export const make = (options?: Options): Middleware.Asking => {
   const tool = Tool.make(toolName, {
     description: `Waits, then tells the time. Nothing else happens meanwhile. At most ${max} seconds.`,
     parameters: { seconds: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: max })) },
-    annotations: { readOnly: true, volatile: true },
+    annotations: { readOnly: true, volatile: true, openWorld: false },
     execute: () => Effect.map(Clock.currentTimeMillis, (now) => `It is ${new Date(now).toISOString()} now.`)
   })
   return Middleware.make({

@@ -127,7 +127,8 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
   const useSkill = Tool.make(useTool, {
     description: "Loads the instructions of a skill. Do it before you begin work that the skill is for.",
     parameters: { name: Schema.String.annotate({ description: "The name of the skill, as it is listed." }) },
-    annotations: { readOnly: true, idempotent: true, aliases: ["Skill"] },
+    // The skills are the developer's, as the prompt is. A backend that reads them from outside marks the run itself.
+    annotations: { readOnly: true, idempotent: true, openWorld: false, aliases: ["Skill"] },
     execute: Effect.fnUntraced(function* ({ name }) {
       const { messages, run } = yield* ToolContext
       const { found, offered } = yield* knownOf(run)
@@ -154,7 +155,7 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
   const leaveSkill = Tool.make(leaveTool, {
     description: "Says that the work with a skill is done: all tools are offered again.",
     parameters: {},
-    annotations: { readOnly: true, idempotent: true },
+    annotations: { readOnly: true, idempotent: true, openWorld: false },
     execute: () =>
       Effect.succeed(ToolOutput.make("All tools are offered again.", { state: [AgentState.assign(narrowed, null)] }))
   })

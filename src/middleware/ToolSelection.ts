@@ -104,7 +104,7 @@ export const make = (options?: {
     parameters: {
       query: Schema.String.annotate({ description: "What the tool should do, in a few words, or its name" })
     },
-    annotations: { readOnly: true, idempotent: true },
+    annotations: { readOnly: true, idempotent: true, openWorld: false },
     execute: ({ query }) =>
       Effect.map(ToolContext, ({ run }) => {
         const found = catalogues.get(run)?.search(query, limit) ?? []

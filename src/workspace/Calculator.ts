@@ -29,7 +29,7 @@ export const make = (): Tool.Tool =>
     description:
       "Works out a sum: numbers, + - * / % ^, parentheses, sqrt, abs, round, floor, ceil, exp, ln, log10, sin, cos, tan, pi, e.",
     parameters: { expression: Schema.String.annotate({ description: "For example (1 + 2.5) * 3 ^ 2" }) },
-    annotations: { readOnly: true, idempotent: true },
+    annotations: { readOnly: true, idempotent: true, openWorld: false },
     execute: ({ expression }) =>
       expression.length > 10_000
         ? Effect.fail(ToolError.make("expression is too long: at most 10,000 characters"))

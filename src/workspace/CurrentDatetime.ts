@@ -40,7 +40,7 @@ export const make = (
           Schema.String.annotate({ description: `A time zone such as Europe/Berlin; ${defaultZone} if left out` })
         )
       },
-      annotations: { readOnly: true, volatile: true },
+      annotations: { readOnly: true, volatile: true, openWorld: false },
       execute: Effect.fnUntraced(function* ({ zone = defaultZone }) {
         const zoned = Option.getOrUndefined(DateTime.makeZoned(yield* Clock.currentTimeMillis, { timeZone: zone }))
         return zoned === undefined

@@ -41,7 +41,7 @@ export const make = (): Tool.Tool<Backend> =>
       before: Schema.String.annotate({ description: "The path of the one file" }),
       after: Schema.String.annotate({ description: "The path of the other" })
     },
-    annotations: { readOnly: true, idempotent: true },
+    annotations: { readOnly: true, idempotent: true, addresses: [] },
     execute: Effect.fnUntraced(function* ({ after, before }) {
       const [left, right] = yield* Effect.all([readText(before), readText(after)])
       if (left === right) return "The files are the same."

@@ -87,7 +87,7 @@ export const reading = (options: Options = {}): ReadonlyArray<Tool.Tool<Sandbox>
   const [{ repository: cwd = "." }, problem] = readOptions(checkOptions, options)
   const git = (args: ReadonlyArray<string>, none: string) =>
     Effect.map(Commands.runReadOnly(cwd, args), (answer) => renderAnswer(answer, none))
-  const annotations = { readOnly: true, idempotent: true, volatile: true, runsCommands: true }
+  const annotations = { readOnly: true, idempotent: true, volatile: true, runsCommands: true, addresses: [] }
   // Results contain texts of others: files, commit messages, names.
   const quoting = { ...annotations, untrusted: true }
   return refuseTools(problem, [

@@ -85,7 +85,7 @@ export const make = (options: Options = {}): Tool.Tool<Backend> => {
           Schema.Finite.annotate({ description: `How many levels, at most ${maxDepth}; 3 if left out` })
         )
       },
-      annotations: { readOnly: true, idempotent: true },
+      annotations: { readOnly: true, idempotent: true, addresses: [] },
       execute: Effect.fnUntraced(function* ({ depth = 3, path = "." }) {
         const backend = yield* Backend
         const into: Rows = { rows: [], room: entries, closed: new Set(closed), more: false }

@@ -21,7 +21,7 @@ import * as System from "./system.ts"
 const refusal = fault({ _tag: "PermissionDenied" }, refusalDetail)
 
 /** The path of a place, as the backend names it. */
-export const pathOf = (names: ReadonlyArray<string>): string => `/${names.join("/")}`
+const pathOf = (names: ReadonlyArray<string>): string => `/${names.join("/")}`
 
 const parts = ["HEAD", "objects", "refs", "commondir"] as const
 
@@ -35,7 +35,7 @@ const isGitFolder = (jail: Jail.Jail, folder: ReadonlyArray<string>, name: strin
   })
 
 /** Tells whether a real place, which may not be there yet, belongs to a repository. */
-export const isProtected = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effect<boolean> =>
+const isProtected = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effect<boolean> =>
   Effect.gen(function* () {
     if (names.some(isGitName) || isGitSettings(names)) return true
     const heads = names.map((_, index) => Jail.realPath(jail, [...names.slice(0, index), "HEAD"]))
@@ -103,7 +103,7 @@ const repositoriesIn = (
   )
 
 /** Finds the repositories in a folder, and the folder itself if it belongs to one. */
-export const below = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, Fault> =>
+const below = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, Fault> =>
   Effect.gen(function* () {
     const name = names.at(-1)
     if (name === undefined || (yield* isProtected(jail, names))) return [pathOf(names)]

@@ -89,7 +89,14 @@ const readTool = Tool.make("read_output", {
       })
     )
   },
-  annotations: { readOnly: true, idempotent: true, volatile: true, paged: true, aliases: ["BashOutput"] },
+  annotations: {
+    readOnly: true,
+    idempotent: true,
+    volatile: true,
+    paged: true,
+    addresses: [],
+    aliases: ["BashOutput"]
+  },
   execute: Effect.fnUntraced(function* ({ id: name, offset, until, wait }) {
     const table = yield* tableOfCall
     return renderWindow(yield* table.read(name, { offset, wait, until }), until)

@@ -42,7 +42,7 @@ export const ls = (kit: Kit): Tool.Tool<Backend.Backend> =>
         Schema.String.annotate({ description: "The path of the directory; the working directory if left out" })
       )
     },
-    annotations: { readOnly: true, idempotent: true, aliases: ["Read"] },
+    annotations: { readOnly: true, idempotent: true, addresses: [], aliases: ["Read"] },
     execute: Effect.fnUntraced(function* (given) {
       const backend = yield* Backend.Backend
       const path = given.path ?? Path.workingFolder(backend.paths)
@@ -141,7 +141,7 @@ export const readFile = (kit: Kit): Tool.Tool<Backend.Backend | ToolContext> => 
       ...(kit.offers("edit_file") || kit.offers("write_file") ? ["A file must be read before it is changed."] : [])
     ].join(" "),
     parameters: documents.length === 0 ? parameters : { ...parameters, ...forDocuments },
-    annotations: { readOnly: true, idempotent: true, paged: true, aliases: ["Read"] },
+    annotations: { readOnly: true, idempotent: true, paged: true, addresses: [], aliases: ["Read"] },
     execute: Effect.fnUntraced(function* (given: typeof Given.Type) {
       const { column, file_path, limit, offset, page = 1, raw } = given
       const backend = yield* Backend.Backend

@@ -43,7 +43,7 @@ export const glob = (kit: Kit): Tool.Tool<Backend.Backend> =>
       max_count: maxCountParameter,
       include_ignored: ignored
     },
-    annotations: { readOnly: true, idempotent: true },
+    annotations: { readOnly: true, idempotent: true, addresses: [] },
     execute: Effect.fnUntraced(function* ({ include_ignored, max_count, path: given, pattern }) {
       const backend = yield* Backend.Backend
       const path = given ?? Path.workingFolder(backend.paths)
@@ -108,7 +108,7 @@ export const grep = (kit: Kit): Tool.Tool<Backend.Backend> =>
       max_count: maxCountParameter,
       include_ignored: ignored
     },
-    annotations: { readOnly: true, idempotent: true },
+    annotations: { readOnly: true, idempotent: true, addresses: [] },
     execute: Effect.fnUntraced(function* (args) {
       const backend = yield* Backend.Backend
       const query: Backend.GrepQuery = {
