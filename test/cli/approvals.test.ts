@@ -250,6 +250,17 @@ describe("a question for a person alone", () => {
     expect(Dialog.press(dialog, "s")._tag).not.toBe("Decided")
     expect(automatic(dialog.request, "yolo", permits, [learn(dialog.request, { kind: "any" }, "chat")])).toBeUndefined()
   })
+
+  it("says how far an approval for good goes", () => {
+    for (const [rule, words] of [
+      ["Taint", "until more text from outside comes in"],
+      ["shop", "as far as the rule that asks allows it"]
+    ] as const) {
+      const dialog = Dialog.dialogOf(request("write_file", { file_path: "/a" }, { byPerson: true, rule }), permits)
+      const shown = Dialog.lines(dialog, { waiting: 1, isArmed: true, now: 0 }, styleOf(false))
+      expect(shown.join(" ").replaceAll(/\s+/g, " ")).toContain(words)
+    }
+  })
 })
 
 describe("the desk", () => {

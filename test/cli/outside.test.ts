@@ -1,9 +1,10 @@
 /** Text from outside in the program: once it is in a session, changes and commands ask a person, unless --yolo is given. */
 import { execFileSync } from "node:child_process"
-import { existsSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect, FileSystem, Schema } from "effect"
 import { Agent, Tool } from "effect-deepagents"
 import { FileTools } from "effect-deepagents/backends"
 import { Taint } from "effect-deepagents/middleware"
@@ -58,7 +59,7 @@ describe("text from outside", { timeout: 120_000 }, () => {
         call("read_file", { file_path: "readme.txt" }),
         call("git_status", {}),
         call("git_diff", {}),
-        running("git status --short && git diff | head -20"),
+        running("git status --short && git diff | head -20 && git log -3"),
         running("ls -la && grep -rn words . | wc -l"),
         writing
       ]
@@ -67,11 +68,10 @@ describe("text from outside", { timeout: 120_000 }, () => {
     })
   )
 
-  it.effect("history of git does, by a tool or by a command, though edits and reading need no answer", () =>
+  it.effect("history of git does, though edits and reading need no answer", () =>
     Effect.gen(function* () {
       for (const [looking, from] of [
         [call("git_log", {}), "git_log"],
-        [call("execute", { command: "git log -3 | head" }), "a command that shows history of git"],
         [call("git_diff", { revision: "HEAD~0" }), "git_diff"]
       ] as const) {
         const reading = [
@@ -104,8 +104,14 @@ describe("text from outside", { timeout: 120_000 }, () => {
         annotations: { destructive: true },
         execute: () => Effect.succeed("wiped")
       })
+      const folder = program.folder()
+      mkdirSync(join(folder, "node_modules/.bin"), { recursive: true })
+      writeFileSync(join(folder, "node_modules/.bin/vitest"), "")
       const options = Outside.rules([execute, wipe], { servers: [], problems: [] })
-      const middleware = [Taint.make({ ...options, harmless: ["execute"] }), Outside.commands]
+      const middleware = [
+        Taint.make({ ...options, trusted: ["execute", "wipe"], harmless: ["execute"] }),
+        Outside.commands(yield* FileSystem.FileSystem, folder)
+      ]
       const agent = Agent.make({ name: "a", prompt: "", tools: [execute, wipe], middleware })
       for (const [command, isAsked] of [
         ["ls -la && npm test", false],
@@ -113,13 +119,13 @@ describe("text from outside", { timeout: 120_000 }, () => {
         ["cd a; git pull origin", true],
         ["timeout 9 npm install left-pad", true],
         ["gh pr view 7", true],
-        ["git diff --stat", false],
-        ["git branch", false],
-        ["git diff main...topic", true],
-        ["cd sub && git show topic:notes.md", true],
-        ["sh -c 'git blame a.ts'", true],
-        ["git branch -av", true],
-        ["git stash list", true]
+        ["npx vitest run a", false],
+        ["cd . && npx --no-install vitest", false],
+        ["npx vitest run a; npx left-pad", true],
+        ["npx vitest@latest run", true],
+        ["npx -p left-pad vitest", true],
+        ["npx ../../evil", true],
+        ["git log -3 && git diff main...topic", false]
       ] as const) {
         const turns = [{ name: "execute", arguments: { command } }, { name: "wipe" }]
         const script = [...turns.map((one) => TestChatModel.calls([one])), "done"]
@@ -133,7 +139,7 @@ describe("text from outside", { timeout: 120_000 }, () => {
           command
         )
       }
-    })
+    }).pipe(Effect.provide(NodeServices.layer))
   )
 
   it("believes servers of the user, and trusted ones of the project that run here; looking at files asks nobody", () => {

@@ -8,6 +8,7 @@ import { cleanLine, escapeUnseen } from "../../../support/text/clean.ts"
 import { cut } from "../../../support/text/text.ts"
 import { letterOf, pressed } from "../input/keys.ts"
 import type { Style } from "../render/style.ts"
+import { describeAlways } from "./always.ts"
 import { answerOf, type Field, fieldsOf, readField } from "./form.ts"
 import { describe, learn, type Learned, likeOf } from "./learned.ts"
 import type { Permits } from "./permits.ts"
@@ -295,7 +296,7 @@ const wrap = (text: string, indent: string): ReadonlyArray<string> => {
 /** The keys that approve later calls too. The rule that asks may keep an approval that only a person gives. */
 const alwaysLines = ({ permits, request }: Dialog, { bold, dim }: Style): ReadonlyArray<string> => {
   if (request.byPerson === true) {
-    return [`${bold("a")} always`, ...wrap("as far as the rule that asks allows it", "  ").map(dim)]
+    return [`${bold("a")} always`, ...wrap(describeAlways(request), "  ").map(dim)]
   }
   const words = describe({ like: likeOf(request, permits), toolName: request.toolName }, permits)
   return [

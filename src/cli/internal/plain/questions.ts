@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Approval from "../../../core/Approval.ts"
 import type { Json } from "../../../core/Json.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
+import { describeAlways } from "../approvals/always.ts"
 import * as Dialog from "../approvals/dialog.ts"
 import { answerOf, type Field, fieldsOf, readField } from "../approvals/form.ts"
 import { describe, learn, type Learned, likeOf } from "../approvals/learned.ts"
@@ -38,7 +39,7 @@ export const makeQuestions = (options: {
       ["approve", "yes"],
       ["reject", "no"],
       ...(request.byPerson === true
-        ? [["approve", "always: as far as the rule that asks allows it", "chat"] as const]
+        ? [["approve", `always: ${describeAlways(request)}`, "chat"] as const]
         : [
             ["approve", `always in this chat: ${words}`, "chat"] as const,
             ["approve", `always in this project: ${words}`, "project"] as const

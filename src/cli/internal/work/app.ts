@@ -250,7 +250,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       instructing(instructions, context, fs),
       LspDiagnostics.make(),
       environment({ folder: places.project, shell, model, folders: context.folders, mode: modeOf(context) }),
-      ...(isGuarded ? [Outside.commands] : []),
+      ...(isGuarded ? [Outside.commands(fs, places.project)] : []),
       ...persistence(isDemo ? [] : nextModels(settings, model).map((name) => layerOf(name, undefined))),
       // Behind the other models, so that it counts them and knows their prices.
       ...limits

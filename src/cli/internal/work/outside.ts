@@ -1,7 +1,8 @@
 /** The program's rules for text from outside: web pages, history of git, MCP servers, commands that use the network. */
+import { join } from "node:path"
 import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
 import * as CommandRisk from "../../../backends/CommandRisk.ts"
-import * as CommandRule from "../../../backends/CommandRule.ts"
 import * as Middleware from "../../../core/Middleware.ts"
 import type { Annotations } from "../../../core/Tool.ts"
 import * as BackgroundSubagents from "../../../middleware/BackgroundSubagents.ts"
@@ -41,43 +42,38 @@ export const rules = (
   }
 }
 
-/** Commands that show what others wrote into the history of git. */
-const history: ReadonlyArray<CommandRule.CommandRule> = [
-  "log",
-  "show",
-  "blame",
-  "annotate",
-  "shortlog",
-  "reflog",
-  "whatchanged",
-  "cat-file",
-  "format-patch",
-  "stash list",
-  "stash show",
-  "branch -*v*",
-  "branch * -*v*",
-  "diff *..*",
-  "diff * *..*"
-].map((words) => ({ ruling: "ask", command: `git ${words}:*` }))
+/** Tells whether a risk is that of a program which is installed in the folder: `npx` fetches only others. */
+const isInstalled = (fs: FileSystem.FileSystem, folder: string, detail: string): Effect.Effect<boolean> => {
+  const [, tool] = /^the network, by npx ([\w.-]+)$/.exec(detail) ?? []
+  return tool === undefined
+    ? Effect.succeed(false)
+    : Effect.orElseSucceed(fs.exists(join(folder, "node_modules/.bin", tool)), () => false)
+}
 
 /** The source of outside text that a call brings in; `undefined` if it brings in none. */
-const sourceOf = ({ annotations, arguments: given, name }: Middleware.PreparedCall): string | undefined => {
+const sourceOf = Effect.fnUntraced(function* (
+  { annotations, arguments: given, name }: Middleware.PreparedCall,
+  fs: FileSystem.FileSystem,
+  folder: string
+) {
   if (isDiff({ name, annotations })) {
     const { revision } = given
     return revision === undefined || revision === "" || revision === "HEAD" ? undefined : name
   }
   const { command } = given
   if (annotations.runsCommands !== true || typeof command !== "string") return undefined
-  if (CommandRisk.of(command).some(({ kind }) => kind === "reaches")) return "a command that uses the network"
-  return CommandRule.matches(history, command) ? "a command that shows history of git" : undefined
-}
+  const reaching = CommandRisk.of(command).filter(({ kind }) => kind === "reaches")
+  const isLocal = yield* Effect.forEach(reaching, ({ detail }) => isInstalled(fs, folder, detail))
+  return isLocal.includes(false) ? "a command that uses the network" : undefined
+})
 
 /** Marks the conversation before a command, or a diff, whose output is text from outside. */
-export const commands: Middleware.Middleware = Middleware.make({
-  name: "CommandsFromOutside",
-  inherit: true,
-  wrapToolCall: (call, next) => {
-    const source = sourceOf(call)
-    return source === undefined ? next(call) : Effect.andThen(Taint.bringIn(source), next(call))
-  }
-})
+export const commands = (fs: FileSystem.FileSystem, folder: string): Middleware.Middleware =>
+  Middleware.make({
+    name: "CommandsFromOutside",
+    inherit: true,
+    wrapToolCall: (call, next) =>
+      Effect.flatMap(sourceOf(call, fs, folder), (source) =>
+        source === undefined ? next(call) : Effect.andThen(Taint.bringIn(source), next(call))
+      )
+  })
