@@ -37,6 +37,7 @@ import { factsAt, gemini } from "./internal/servers/servers.ts"
 import * as shapes from "./internal/shapes.ts"
 import { makeSessions } from "./internal/turn/session.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
+import { makeJsonWriter } from "./internal/wire/jsonText.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 
@@ -93,6 +94,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
     makeSession: makeSessions(
       { provider, model },
       Effect.sync(() => {
+        const writeJson = makeJsonWriter()
         const write = makeWriter({
           model,
           parameters: [parameters, options.parameters ?? {}],
@@ -101,10 +103,11 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
         })
         return (request, makeId) =>
           Effect.map(Effect.fromResult(write(request)), ({ body, names, restore, ...written }) => {
-            const context = { origin: client.originOf(body), names, restore, makeId, price }
+            const origin = client.originOf(body)
+            const context = { origin, names, restore, makeId, price }
             return {
               ...written,
-              events: Stream.unwrap(client.stream(body)),
+              events: Stream.unwrap(client.stream(origin, writeJson(body))),
               makeDecoder: (sink) => makeDecoder(context, sink)
             }
           })

@@ -101,7 +101,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
       provider,
       model,
       makeWriter: () => makeResponsesWriter(settings),
-      send: (body) => (sdk, signal) => sdk.responses.create(body, { signal }),
+      path: "/responses",
       price: pricingOf(known, options.prices),
       makeDecoder: makeResponsesDecoder
     })

@@ -131,7 +131,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
       provider,
       model,
       makeWriter: () => makeChatWriter(settings),
-      send: (body) => (sdk, signal) => sdk.chat.completions.create(body, { signal }),
+      path: "/chat/completions",
       price,
       makeDecoder: (context, sink) => makeChatDecoder({ ...context, thinkTags: tagsOf(ways, options) }, sink)
     })

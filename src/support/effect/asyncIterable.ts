@@ -20,10 +20,10 @@ let unused: AbortSignal | undefined
 type Read<A, E> = Pull.Pull<Array.NonEmptyReadonlyArray<A>, E>
 
 /** A pumped source: its unread items, its end, and who waits. */
-interface Source<A, E> {
+interface Source<Item, A, E> {
   readonly fiber: Fiber.Fiber<unknown, unknown>
   readonly pull: Read<A, E>
-  iterator: AsyncIterator<A> | undefined
+  iterator: AsyncIterator<Item> | undefined
   items: ReadonlyArray<A> & { push(item: A): void }
   end: Read<A, E> | undefined
   hasLeft: boolean
@@ -46,7 +46,7 @@ let spent = 0
  * ticks cost a tenth of a turn of the event loop; elsewhere the next turn is used. After many wakes Node takes the next
  * turn too: a source that never waits must not block timers and signals.
  */
-const whenSettled = <A, E>({ fiber, pull }: Source<A, E>, wake: (next: Read<A, E>) => void): void => {
+const whenSettled = <Item, A, E>({ fiber, pull }: Source<Item, A, E>, wake: (next: Read<A, E>) => void): void => {
   spent++
   if (hasTicks && spent < ahead) return process.nextTick(wake, pull)
   spent = 0
@@ -57,8 +57,9 @@ const whenSettled = <A, E>({ fiber, pull }: Source<A, E>, wake: (next: Read<A, E
  * One fiber step per element is what makes `Stream.fromAsyncIterable` slow, so the iterator is drained by a plain loop
  * into an array, and the reader takes it whole. `ahead` bounds the array: the loop waits, and with it the source.
  */
-export const fromAsyncIterable = <A, E>(
-  make: (signal: AbortSignal) => AsyncIterable<A>,
+const pumped = <Item, A, E>(
+  make: (signal: AbortSignal) => AsyncIterable<Item>,
+  add: (items: { push(item: A): void }, item: Item) => void,
   onError: (cause: unknown) => E
 ): Stream.Stream<A, E> =>
   fromPull((scope) =>
@@ -66,7 +67,7 @@ export const fromAsyncIterable = <A, E>(
       // One is dear to make, and a source that takes none has no use for it.
       const controller = make.length === 0 ? undefined : new AbortController()
       const signal = controller?.signal ?? (unused ??= new AbortController().signal)
-      const source: Source<A, E> = {
+      const source: Source<Item, A, E> = {
         fiber,
         pull: Effect.suspend(() => takeItems(source) ?? woken),
         iterator: undefined,
@@ -79,7 +80,7 @@ export const fromAsyncIterable = <A, E>(
       const woken = Effect.callback<Array.NonEmptyReadonlyArray<A>, E | Cause.Done>((ready) => {
         source.wake = ready
       })
-      pump(source, make, signal).then(undefined, (cause: unknown) => {
+      pump(source, make, add, signal).then(undefined, (cause: unknown) => {
         if (source.hasLeft) return
         const error = Result.try(() => onError(cause))
         finish(source, Result.isSuccess(error) ? Effect.fail(error.success) : Effect.die(error.failure))
@@ -94,9 +95,29 @@ export const fromAsyncIterable = <A, E>(
     })
   )
 
-const pump = async <A, E>(
-  source: Source<A, E>,
+/** Turns an async iterable into a stream of its elements. */
+export const fromAsyncIterable = <A, E>(
   make: (signal: AbortSignal) => AsyncIterable<A>,
+  onError: (cause: unknown) => E
+): Stream.Stream<A, E> => pumped<A, A, E>(make, (items, item) => items.push(item), onError)
+
+/** Turns an async iterable of arrays into a stream of their elements. Its arrays bound what is read ahead. */
+export const fromAsyncArrays = <A, E>(
+  make: (signal: AbortSignal) => AsyncIterable<ReadonlyArray<A>>,
+  onError: (cause: unknown) => E
+): Stream.Stream<A, E> =>
+  pumped<ReadonlyArray<A>, A, E>(
+    make,
+    (items, array) => {
+      for (const item of array) items.push(item)
+    },
+    onError
+  )
+
+const pump = async <Item, A, E>(
+  source: Source<Item, A, E>,
+  make: (signal: AbortSignal) => AsyncIterable<Item>,
+  add: (items: { push(item: A): void }, item: Item) => void,
   signal: AbortSignal
 ): Promise<void> => {
   const iterator = (source.iterator = make(signal)[Symbol.asyncIterator]())
@@ -104,9 +125,10 @@ const pump = async <A, E>(
     const next = await iterator.next()
     if (source.hasLeft) return
     if (next.done === true) return finish(source, Cause.done())
-    source.items.push(next.value)
-    if (source.items.length === 1) notify(source)
-    else if (source.items.length >= ahead) {
+    const before = source.items.length
+    add(source.items, next.value)
+    if (before === 0 && source.items.length > 0) notify(source)
+    if (source.items.length >= ahead) {
       await new Promise<void>((go) => {
         source.resume = go
       })
@@ -114,19 +136,19 @@ const pump = async <A, E>(
   }
 }
 
-const finish = <A, E>(source: Source<A, E>, end: Read<A, E>): void => {
+const finish = <Item, A, E>(source: Source<Item, A, E>, end: Read<A, E>): void => {
   source.end = end
   notify(source)
 }
 
-const notify = <A, E>(source: Source<A, E>): void => {
+const notify = <Item, A, E>(source: Source<Item, A, E>): void => {
   const { wake } = source
   if (wake === undefined) return
   source.wake = undefined
   whenSettled(source, wake)
 }
 
-const leave = <A, E>(source: Source<A, E>, controller: AbortController | undefined): void => {
+const leave = <Item, A, E>(source: Source<Item, A, E>, controller: AbortController | undefined): void => {
   source.hasLeft = true
   if (source.end !== undefined) return
   controller?.abort(left)
@@ -136,7 +158,7 @@ const leave = <A, E>(source: Source<A, E>, controller: AbortController | undefin
 }
 
 /** Takes the unread items, or the end; `undefined` when the reader must wait. */
-const takeItems = <A, E>(source: Source<A, E>): Read<A, E> | undefined => {
+const takeItems = <Item, A, E>(source: Source<Item, A, E>): Read<A, E> | undefined => {
   const { items } = source
   if (!Array.isReadonlyArrayNonEmpty(items)) return source.end
   source.items = []

@@ -39,7 +39,7 @@ for (const [name, model] of apis) {
         "a web page",
         Server.raw("<html>Sign in</html>", { headers: { "content-type": "text/html" } }),
         "BadResponse",
-        /stream ended before/
+        /answered with a web page; is the base URL right/
       ],
       ["a connection that is torn down", Server.raw(begun, { ending: "reset" }), "Transport", /connection failed/],
       ["a connection torn down before anything", Server.reset, "Transport", /ECONNRESET|UND_ERR_SOCKET/],

@@ -28,13 +28,17 @@ export interface Connection {
 }
 
 /** Options of the SDK: the set ones, without its own retries, logs, spans and warnings. */
-export const clientOptions = ({ baseURL, fetch = globalThis.fetch, headers, timeout }: Connection, origin: Origin) =>
+export const clientOptions = (
+  { baseURL, fetch = globalThis.fetch, headers, timeout }: Connection,
+  origin: Origin,
+  { isReaderBound = false }: { readonly isReaderBound?: boolean | undefined } = {}
+) =>
   ({
     maxRetries: 0,
     logLevel: "off",
     openTelemetry: false,
     baseURL,
-    fetch: guardedFetch(fetch, origin, { timeout }),
+    fetch: guardedFetch(fetch, origin, { timeout, isReaderBound }),
     timeout: timeout === undefined ? undefined : Duration.toMillis(timeout),
     defaultHeaders: revealed(headers)
   }) as const

@@ -5,7 +5,6 @@
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
 import type { Pricing } from "../facts/facts.ts"
-import { isTooDeep, tooDeep } from "../schema/nesting.ts"
 import { type Call, makeAssembler, type Speech } from "../turn/assembler.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
@@ -162,7 +161,6 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink
     if (!isObject(event) || typeof event["type"] !== "string") {
       return fail(broken("an event is not a JSON object with a type"))
     }
-    if (isTooDeep(event)) return fail(broken(tooDeep))
     if (event["amazon-bedrock-guardrailAction"] === "INTERVENED") filtered = true
     const handle = handlers.get(event["type"])
     if (handle === undefined) sink.unknown(event["type"])

@@ -144,6 +144,26 @@ const unpaired = (
 
 const nothing: ReadonlySet<string> = new Set()
 
+/** Messages that were written, by the parts with which they end: their text is kept by their identity. */
+const begunWith = new WeakMap<ReadonlyArray<Part>, Message>()
+const continuedWith = new WeakMap<ReadonlyArray<Part>, { readonly before: Message; readonly whole: Message }>()
+
+const begun = (role: Message["role"], content: ReadonlyArray<Part>): Message => {
+  const known = begunWith.get(content)
+  if (known?.role === role) return known
+  const message: Message = { role, content }
+  begunWith.set(content, message)
+  return message
+}
+
+const continued = (before: Message, content: ReadonlyArray<Part>): Message => {
+  const known = continuedWith.get(content)
+  if (known?.before === before) return known.whole
+  const whole: Message = { role: before.role, content: [...before.content, ...content] }
+  continuedWith.set(content, { before, whole })
+  return whole
+}
+
 const spoken = (turn: Turn, names: ToolNames, left: ReadonlySet<string>): Spoken => {
   switch (turn.role) {
     case "system":
@@ -181,13 +201,13 @@ export const makeHistoryEncoder = () => {
       known = new WeakMap()
       namesKey = names
     }
-    const messages: Array<{ readonly role: Message["role"]; readonly content: Array<Part> }> = []
+    const messages: Array<Message> = []
     const places = new Map<number, Place>()
     const say = (role: Message["role"], content: ReadonlyArray<Part>): void => {
       if (content.length === 0) return
-      const last = messages.at(-1)
-      if (last?.role === role) last.content.push(...content)
-      else messages.push({ role, content: [...content] })
+      const last = messages[messages.length - 1]
+      if (last?.role === role) messages[messages.length - 1] = continued(last, content)
+      else messages.push(begun(role, content))
     }
     const markPlace = (index: number, back = 0): void => {
       const message = messages.length - 1

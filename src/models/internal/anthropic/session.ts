@@ -2,12 +2,14 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
-import { fromAsyncIterable, type ModelRequest, type ModelSession } from "../../../core/ChatModel.ts"
+import type { ModelRequest, ModelSession } from "../../../core/ChatModel.ts"
 import { isObject } from "../../../core/Json.ts"
 import { isModelError, type ModelError } from "../../../core/ModelError.ts"
+import { fromAsyncArrays } from "../../../support/effect/asyncIterable.ts"
 import type { Pricing } from "../facts/facts.ts"
 import { makeSessions, type Write } from "../turn/session.ts"
 import type { Origin } from "../wire/errors.ts"
+import { makeJsonWriter } from "../wire/jsonText.ts"
 import { patiently } from "../wire/patience.ts"
 import { textsOf } from "../wire/secrets.ts"
 import { rejectUnanswered } from "./clientTools.ts"
@@ -17,13 +19,18 @@ import { makeEncoder, type Encoding } from "./request.ts"
 import { rejectUncalled } from "./toolOptions.ts"
 import type { Body } from "./wire.ts"
 
-/** Sends a request and gives the events of the answer, parsed as JSON and not checked. */
-export type Send = (
-  body: Body,
-  betas: ReadonlyArray<string>,
-  signal: AbortSignal,
-  token?: string
-) => Promise<AsyncIterable<unknown>>
+/** A request that is ready to be sent. `text` is the JSON of its body. */
+export interface Outgoing {
+  readonly body: Body
+  readonly text: string
+  readonly betas: ReadonlyArray<string>
+  readonly signal: AbortSignal
+  readonly token?: string | undefined
+  readonly origin: Origin
+}
+
+/** Sends a request and gives the events of the answer, parsed as JSON and not checked: those that came together. */
+export type Send = (request: Outgoing) => Promise<AsyncIterable<ReadonlyArray<unknown>>>
 
 /** The parts of a session. `secrets` must not be in any error; `idle` is how long to wait for
  * an event (milliseconds); `priced` puts a price on usage. */
@@ -38,58 +45,32 @@ export interface Setup {
   readonly accessToken?: Effect.Effect<Redacted.Redacted, ModelError> | undefined
 }
 
-/** Time that is given to the end of the HTTP response behind the end of the answer, so that the connection is kept. */
-const lingering = 200
-
-/** Reads the rest of the stream after the answer for a short time, and ignores its content and failures. */
-const linger = (iterator: AsyncIterator<unknown>, giveUp: () => void): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(giveUp, lingering)
-    const over = (): void => {
-      clearTimeout(timer)
-      resolve()
-    }
-    const drain = (): void => {
-      iterator.next().then(({ done: ended }) => (ended === true ? over() : drain()), over)
-    }
-    drain()
-  })
-
-const done = { done: true, value: undefined } as const
-
 /** A reason that costs nothing to make: without one, `abort()` makes an exception with a stack trace. */
 const gone = "nobody reads this answer any more"
 
-/**
- * The events up to the end of the answer. Who leaves before it ends the request; who leaves after it does not, and what
- * happens to the connection then does not matter any more.
- */
-const untilStop = (
-  left: AbortSignal,
-  open: (signal: AbortSignal) => Promise<AsyncIterable<unknown>>
-): AsyncIterable<unknown> => ({
+/** Reports the event behind which an answer has no more. */
+export const isLast = (event: unknown): boolean => isObject(event) && event["type"] === "message_stop"
+
+/** The events of an answer that is requested when somebody reads. Leaving before its end ends the request. */
+const lazily = (
+  open: (signal: AbortSignal) => Promise<AsyncIterable<ReadonlyArray<unknown>>>,
+  left: AbortSignal
+): AsyncIterable<ReadonlyArray<unknown>> => ({
   [Symbol.asyncIterator]: () => {
     const request = new AbortController()
-    let iterator: AsyncIterator<unknown> | undefined
-    let over: Promise<void> | undefined
+    let isOver = false
+    let iterator: AsyncIterator<ReadonlyArray<unknown>> | undefined
     left.addEventListener("abort", () => {
-      if (over === undefined) request.abort(gone)
+      if (!isOver) request.abort(gone)
     })
     return {
       next: async () => {
-        if (over !== undefined) return over.then(() => done)
         iterator ??= (await open(request.signal))[Symbol.asyncIterator]()
-        const event = await iterator.next()
-        if (isObject(event.value) && event.value["type"] === "message_stop") {
-          over = linger(iterator, () => request.abort(gone))
-        }
-        return event
+        const events = await iterator.next()
+        isOver ||= events.done === true || isLast(events.value.at(-1))
+        return events
       },
-      return: () => {
-        // The SDK's own iterator ends with the request.
-        if (over === undefined) request.abort(gone)
-        return Promise.resolve(done)
-      }
+      return: async () => iterator?.return?.() ?? { done: true, value: undefined }
     }
   }
 })
@@ -120,6 +101,7 @@ export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession> =>
 
   const write = (): Write<unknown> => {
     const encode = makeEncoder(encoding)
+    const writeJson = makeJsonWriter()
     let isDropping = false
     return Effect.fnUntraced(function* (request, makeId) {
       const serverTools = encoding.settings.serverTools ?? []
@@ -129,20 +111,21 @@ export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession> =>
       if (refused !== undefined) return yield* refused
       const { betas, body, damaged, names, removed } = yield* Effect.fromResult(encode(request))
       const hidden = [...secrets]
-      const origin: Origin = { provider, model, secrets: hidden, said: () => saidIn(request) }
+      const origin: Origin = { provider, model, secrets: hidden, answered: {}, said: () => saidIn(request) }
       const eventsWith = (token: string | undefined) => {
-        const attempt = (signal: AbortSignal): Promise<AsyncIterable<unknown>> =>
-          isDropping
-            ? send(dropMovedThinking(body), [...betas, bindingBeta], signal, token)
-            : send(body, betas, signal, token)
-        const open = (signal: AbortSignal): Promise<AsyncIterable<unknown>> =>
+        const attempt = (signal: AbortSignal) => {
+          const sent = isDropping ? dropMovedThinking(body) : body
+          const all = isDropping ? [...betas, bindingBeta] : betas
+          return send({ body: sent, text: writeJson(sent), betas: all, signal, token, origin })
+        }
+        const open = (signal: AbortSignal) =>
           attempt(signal).catch((cause: unknown) => {
             if (isDropping || !isMovedThinking(cause)) return Promise.reject(cause)
             isDropping = true
             return attempt(signal)
           })
-        return fromAsyncIterable(
-          patiently((signal) => untilStop(signal, open), origin, idle),
+        return fromAsyncArrays(
+          patiently((left) => lazily(open, left), origin, idle),
           (cause) => (isModelError(cause) ? cause : requestError(origin, cause))
         )
       }

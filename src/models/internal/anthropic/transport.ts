@@ -4,10 +4,12 @@ import * as Redacted from "effect/Redacted"
 import type { ModelError } from "../../../core/ModelError.ts"
 import type { Origin } from "../wire/errors.ts"
 import { loadPeer } from "../wire/peer.ts"
+import { readServerEvents } from "../wire/serverEvents.ts"
 import type { Vertex } from "../wire/vertex.ts"
 import { betaHeader, clientOptions, type Connection } from "./connection.ts"
 import { requestError } from "./failure.ts"
-import type { Send } from "./session.ts"
+import { isLast, type Send } from "./session.ts"
+import { eventsOf } from "./wholeAnswer.ts"
 import type { Prompt } from "./wire.ts"
 
 export interface Transport {
@@ -27,6 +29,14 @@ const samplingVersion = "2023-06-01"
 
 const versionHeader = (body: Prompt): Record<string, string> =>
   sampling.some((name) => name in body) ? { "anthropic-version": samplingVersion } : {}
+
+const json = { "content-type": "application/json" }
+
+/** The session ends the request when somebody leaves. */
+const nobodyLeaves = new AbortController().signal
+
+const eventsIn = (response: Response, origin: Origin): AsyncIterable<ReadonlyArray<unknown>> =>
+  readServerEvents(() => Promise.resolve(response), { origin, eventsOf, isLast }, nobodyLeaves)
 
 const vertexVersion = "vertex-2023-10-16"
 
@@ -55,7 +65,7 @@ export const make = Effect.fnUntraced(function* (
   const client = yield* Effect.try({
     try: () =>
       new Anthropic({
-        ...clientOptions(connection, origin),
+        ...clientOptions(connection, origin, { isReaderBound: true }),
         ...(vertex === undefined
           ? { apiKey: apiKey === undefined ? undefined : Redacted.value(apiKey) }
           : // Each request has a token of its own.
@@ -71,13 +81,17 @@ export const make = Effect.fnUntraced(function* (
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` })
     })
     return {
-      send: async ({ model, ...body }, betas, signal, token) =>
-        client.post<AsyncIterable<unknown>>(`${at(model)}:streamRawPredict`, {
-          body: { anthropic_version: vertexVersion, ...body },
-          signal,
-          stream: true,
-          headers: headersOf(betas, token)
-        }),
+      send: async ({ betas, body: { model, ...body }, origin: own, signal, token }) => {
+        const response = await client
+          .post(`${at(model)}:streamRawPredict`, {
+            body: { anthropic_version: vertexVersion, ...body },
+            signal,
+            stream: true,
+            headers: headersOf(betas, token)
+          })
+          .asResponse()
+        return eventsIn(response, own)
+      },
       countTokens: async (prompt, betas, signal, token) =>
         client.post<unknown>(`${at("count-tokens")}:rawPredict`, {
           body: { anthropic_version: vertexVersion, ...prompt },
@@ -88,13 +102,11 @@ export const make = Effect.fnUntraced(function* (
   }
   return {
     // `messages.create` warns on the console about models and thinking, and knows no sampling parameters any more.
-    send: async (body, betas, signal) =>
-      client.post<AsyncIterable<unknown>>("/v1/messages", {
-        body,
-        signal,
-        stream: true,
-        headers: { ...versionHeader(body), ...betaHeader(connection, betas) }
-      }),
+    send: async ({ betas, body, origin: own, signal, text }) => {
+      const headers = { ...json, ...versionHeader(body), ...betaHeader(connection, betas) }
+      const response = await client.post("/v1/messages", { body: text, signal, stream: true, headers }).asResponse()
+      return eventsIn(response, own)
+    },
     countTokens: async (prompt, betas, signal) =>
       client.post<unknown>("/v1/messages/count_tokens", {
         body: prompt,

@@ -5,8 +5,10 @@ import type { ModelError } from "../../../core/ModelError.ts"
 import { betaHeader, clientOptions, type Connection } from "../anthropic/connection.ts"
 import { requestError } from "../anthropic/failure.ts"
 import type { Send } from "../anthropic/session.ts"
-import type { Origin } from "../wire/errors.ts"
+import { isTooDeep, tooDeep } from "../schema/nesting.ts"
+import { badResponse, type Origin } from "../wire/errors.ts"
 import { loadPeer } from "../wire/peer.ts"
+import { objectOf } from "../wire/read.ts"
 
 /** AWS credentials, written down. */
 export interface Credentials {
@@ -17,6 +19,45 @@ export interface Credentials {
   /** The token of a temporary session. Default: none. */
   readonly sessionToken?: Redacted.Redacted | undefined
 }
+
+/** Time that is given to the end of the HTTP response behind the end of the answer, so that the connection is kept. */
+const lingering = 200
+
+/** Reads the rest of the stream after the answer for a short time, and ignores its content and failures. */
+const drain = (iterator: AsyncIterator<unknown>): void => {
+  const timer = setTimeout(() => {
+    iterator.return?.().then(undefined, () => undefined)
+  }, lingering)
+  const over = (): void => clearTimeout(timer)
+  const read = (): void => {
+    iterator.next().then(({ done }) => (done === true ? over() : read()), over)
+  }
+  read()
+}
+
+const ended = { done: true, value: undefined } as const
+
+/** The events of the SDK, up to the end of the answer. */
+const upToStop = (events: AsyncIterable<unknown>, origin: Origin): AsyncIterable<ReadonlyArray<unknown>> => ({
+  [Symbol.asyncIterator]: () => {
+    const iterator = events[Symbol.asyncIterator]()
+    let isOver = false
+    return {
+      next: async () => {
+        if (isOver) return ended
+        const { done, value } = await iterator.next()
+        if (done === true) return ended
+        if (isTooDeep(value)) return Promise.reject(badResponse(origin, tooDeep))
+        if (objectOf(value)?.["type"] === "message_stop") {
+          isOver = true
+          drain(iterator)
+        }
+        return { done: false, value: [value] }
+      },
+      return: async () => (isOver ? ended : iterator.return?.().then(() => ended)) ?? ended
+    }
+  }
+})
 
 /** Loads the SDK and makes a client. */
 export const make = Effect.fnUntraced(function* (
@@ -50,11 +91,11 @@ export const make = Effect.fnUntraced(function* (
     },
     catch: (cause) => requestError(origin, cause)
   })
-  return async (body, betas, signal) =>
-    client.post<AsyncIterable<unknown>>("/v1/messages", {
-      body,
-      signal,
-      stream: true,
-      headers: betaHeader(connection, betas)
-    })
+  return async ({ betas, body, origin: own, signal }) => {
+    const headers = betaHeader(connection, betas)
+    return upToStop(
+      await client.post<AsyncIterable<unknown>>("/v1/messages", { body, signal, stream: true, headers }),
+      own
+    )
+  }
 })

@@ -4,16 +4,17 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import type * as Stream from "effect/Stream"
-import { fromAsyncIterable } from "../../../core/ChatModel.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import { isModelError, type ModelError } from "../../../core/ModelError.ts"
+import { fromAsyncArrays } from "../../../support/effect/asyncIterable.ts"
 import { revealed, secretsIn } from "../../../support/store/redacted.ts"
 import { failureOf } from "../openai/failure.ts"
-import { badResponse, connectionError, type Origin, providerError, stumbled } from "../wire/errors.ts"
+import { connectionError, type Origin, providerError, stumbled } from "../wire/errors.ts"
 import { guardedFetch, timeoutOf } from "../wire/guardedFetch.ts"
 import { patiently } from "../wire/patience.ts"
 import { objectOf, objectsOf, parse, stringOf } from "../wire/read.ts"
 import { textsOf } from "../wire/secrets.ts"
+import { readServerEvents } from "../wire/serverEvents.ts"
 import type { Vertex } from "../wire/vertex.ts"
 
 /** Settings of the connection. */
@@ -31,8 +32,8 @@ export interface Connection {
 }
 
 export interface Client {
-  /** The events of an answer. */
-  readonly stream: (body: object) => Effect.Effect<Stream.Stream<unknown, ModelError>, ModelError>
+  /** Sends the JSON of a request and streams the events of its answer. Errors name the origin. */
+  readonly stream: (origin: Origin, text: string) => Effect.Effect<Stream.Stream<unknown, ModelError>, ModelError>
   readonly originOf: (body: object) => Origin
 }
 
@@ -84,43 +85,10 @@ export const errorOf = (
   })
 }
 
-/** Splits a body into server-sent events and returns the JSON of each, with any line ending. */
-async function* eventsOf(body: ReadableStream<Uint8Array> | null, origin: Origin): AsyncGenerator<unknown> {
-  const decoder = new TextDecoder()
-  let begun = ""
-  let data: Array<string> = []
-  const flush = (): Result.Result<unknown, unknown> | undefined => {
-    const text = data.join("\n")
-    data = []
-    return text.trim() === "" || text.trim() === "[DONE]" ? undefined : parse(text)
-  }
-  const take = (line: string): Result.Result<unknown, unknown> | undefined => {
-    if (line === "") return flush()
-    if (line.startsWith("data:")) data.push(line.slice(5).trimStart())
-    // An error in the place of a stream is plain JSON.
-    else if (data.length > 0 && !/^(?:event|id|retry)?:/.test(line)) data.push(line)
-    else if (/^[[{]/.test(line)) data.push(line)
-    return undefined
-  }
-  const checkEvent = async (event: Result.Result<unknown, unknown>): Promise<unknown> =>
-    Result.isSuccess(event) ? event.success : Promise.reject(badResponse(origin, "an event of the stream is not JSON"))
-  let returned = false
-  for await (const chunk of body ?? []) {
-    const text = decoder.decode(chunk, { stream: true })
-    // The other half of an end of a line that was cut.
-    const lines = (returned && text.startsWith("\n") ? text.slice(1) : text).split(/\r\n|\r|\n/)
-    if (text !== "") returned = text.endsWith("\r")
-    const last = lines.pop() ?? ""
-    for (const line of lines) {
-      const event = take(begun + line)
-      begun = ""
-      if (event !== undefined) yield await checkEvent(event)
-    }
-    begun += last
-  }
-  take(begun + decoder.decode())
-  const event = flush()
-  if (event !== undefined) yield await checkEvent(event)
+/** Without a stream, an answer is a list of the chunks. */
+const eventsOf = (answer: unknown): ReadonlyArray<unknown> | undefined => {
+  const chunks = Array.isArray(answer) ? objectsOf(answer) : objectsOf([answer])
+  return chunks.some((chunk) => "candidates" in chunk || "promptFeedback" in chunk) ? chunks : undefined
 }
 
 /** Makes a client. */
@@ -135,14 +103,14 @@ export const makeClient = (
   const headers = revealed(given)
   const secrets = secretsIn(Object.values(given))
   const origin: Origin = { provider, model, secrets }
-  const fetch = guardedFetch(connection.fetch ?? globalThis.fetch, origin, { timeout })
+  const fetch = guardedFetch(connection.fetch ?? globalThis.fetch, origin, { timeout, isReaderBound: true })
   const url = `${rootOf(connection)}/${pathOf(model)}:streamGenerateContent?alt=sse`
 
-  async function* answer(body: object, token: string | undefined, own: Origin, signal: AbortSignal) {
+  const send = async (body: string, token: string | undefined, own: Origin, signal: AbortSignal): Promise<Response> => {
     const response = await fetch(url, {
       method: "POST",
       headers: token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` },
-      body: JSON.stringify(body),
+      body,
       signal
     })
     if (!response.ok) {
@@ -151,19 +119,26 @@ export const makeClient = (
       const page = text.trimStart().startsWith("<") ? "the server answered with a web page" : text
       await Promise.reject(errorOf(own, Result.isSuccess(parsed) ? parsed.success : page, response))
     }
-    yield* eventsOf(response.body, own)
+    return response
   }
 
-  const originOf = (body: object): Origin => ({ ...origin, said: () => textsOf(body, "request") })
+  const originOf = (body: object): Origin => ({
+    ...origin,
+    answered: {},
+    said: () => textsOf(body, "request")
+  })
 
   return {
     originOf,
-    stream: Effect.fnUntraced(function* (body) {
+    stream: Effect.fnUntraced(function* (told, text) {
       const token = vertex === undefined ? undefined : Redacted.value(yield* vertex.accessToken)
-      const told = originOf(body)
       const own = token === undefined ? told : { ...told, secrets: [...secrets, token] }
-      return fromAsyncIterable(
-        patiently((signal) => answer(body, token, own, signal), own, timeoutOf(timeout)),
+      return fromAsyncArrays(
+        patiently(
+          (left) => readServerEvents((signal) => send(text, token, own, signal), { origin: own, eventsOf }, left),
+          own,
+          timeoutOf(timeout)
+        ),
         (cause) => (isModelError(cause) ? cause : (stumbled(own, cause) ?? connectionError(own, cause)))
       )
     })

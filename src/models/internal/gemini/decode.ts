@@ -7,7 +7,6 @@ import * as Sources from "../../../core/Sources.ts"
 import * as Usage from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
 import type { Pricing } from "../facts/facts.ts"
-import { isTooDeep, tooDeep } from "../schema/nesting.ts"
 import { type Call, layoutIn, makeAssembler, type Speech } from "../turn/assembler.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
@@ -206,7 +205,6 @@ export const makeDecoder = (
   const failureIn = (event: unknown, chunk: JsonObject): ModelError | undefined => {
     if (objectOf(chunk["error"]) !== undefined) return errorOf(origin, chunk)
     if (Array.isArray(event)) return badResponse(origin, "an event of the stream is a list")
-    if (isTooDeep(chunk)) return badResponse(origin, tooDeep)
     const blocked = stringOf(objectOf(chunk["promptFeedback"])?.["blockReason"])
     if (blocked === undefined) return undefined
     const { model, provider } = origin

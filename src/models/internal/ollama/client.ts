@@ -30,8 +30,8 @@ export interface Shown {
 
 export interface Client {
   readonly show: Effect.Effect<Shown>
-  /** The lines of an answer. */
-  readonly chat: (body: object) => Stream.Stream<string, ModelError>
+  /** Sends the JSON of a request and streams the lines of its answer. Errors name the origin. */
+  readonly chat: (origin: Origin, text: string) => Stream.Stream<string, ModelError>
   readonly originOf: (body: object) => Origin
 }
 
@@ -111,38 +111,38 @@ export const makeClient = Effect.fnUntraced(function* (
   const secrets = secretsIn([apiKey, ...Object.values(connection.headers ?? {})])
   const origin: Origin = { provider, model, secrets, address: root }
   const fetch = guardedFetch(connection.fetch ?? globalThis.fetch, origin, { timeout })
-  const post = (path: string, body: object, signal: AbortSignal): Promise<Response> =>
+  const post = (path: string, body: string, signal: AbortSignal): Promise<Response> =>
     fetch(`${root}/api/${path}`, {
       method: "POST",
       headers,
-      body: JSON.stringify(body),
+      body,
       signal
     })
 
   const originOf = (body: object): Origin => ({ ...origin, said: () => textsOf(body, "request") })
 
-  async function* answer(body: object, signal: AbortSignal): AsyncGenerator<string> {
-    const response = await post("chat", body, signal)
+  async function* answer(own: Origin, text: string, signal: AbortSignal): AsyncGenerator<string> {
+    const response = await post("chat", text, signal)
     if (!response.ok) {
       const message = messageOf(await response.text())
-      await Promise.reject(
-        providerError(originOf(body), { status: response.status, message, headers: response.headers })
-      )
+      await Promise.reject(providerError(own, { status: response.status, message, headers: response.headers }))
     }
     yield* linesOf(response.body)
   }
 
   return {
     originOf,
-    show: Effect.tryPromise((signal) => post("show", { model }, signal).then((it) => (it.ok ? it.text() : ""))).pipe(
+    show: Effect.tryPromise((signal) =>
+      post("show", JSON.stringify({ model }), signal).then((it) => (it.ok ? it.text() : ""))
+    ).pipe(
       Effect.timeout(patience),
       Effect.map(shownOf),
       Effect.orElseSucceed(() => ({}))
     ),
-    chat: (body) =>
+    chat: (own, text) =>
       fromAsyncIterable(
-        patiently((signal) => answer(body, signal), origin, timeoutOf(timeout)),
-        (cause) => (isModelError(cause) ? cause : connectionError(origin, cause))
+        patiently((signal) => answer(own, text, signal), own, timeoutOf(timeout)),
+        (cause) => (isModelError(cause) ? cause : connectionError(own, cause))
       )
   }
 })

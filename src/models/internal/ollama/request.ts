@@ -8,7 +8,7 @@ import { overlay } from "../openai/parameters.ts"
 import { makeToolbox } from "../openai/schemas.ts"
 import { narrow, type SimpleRequest } from "../turn/choice.ts"
 import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.ts"
-import { type AiTurn, makeNormalizer, mergeTurns, rememberTurns, type Turn } from "../turn/normalize.ts"
+import { type AiTurn, keepLast, makeNormalizer, mergeTurns, rememberTurns, type Turn } from "../turn/normalize.ts"
 import type { Losses } from "../turn/session.ts"
 import { textOfFile } from "../turn/textFile.ts"
 import { budgetOf, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
@@ -158,6 +158,7 @@ const thinkOf = ({ abilities, model }: Settings, level: ThinkingLevel): JsonObje
 export const makeWriter = (settings: Settings) => {
   const normalize = makeNormalizer(dialectOf(settings.provider))
   const toolbox = makeToolbox("openai")
+  const systemMessage = keepLast((content: string): JsonObject => ({ role: "system", content }))
   const think = (level: ThinkingLevel): JsonObject => thinkOf(settings, level)
   const write = rememberTurns((turn, toolNames: ToolNames) => messagesOf(turn, settings, toolNames))
 
@@ -186,7 +187,7 @@ export const makeWriter = (settings: Settings) => {
       body: {
         ...parameters,
         model: settings.model,
-        messages: prompt === "" ? conversation : [{ role: "system", content: prompt }, ...conversation],
+        messages: prompt === "" ? conversation : [systemMessage(prompt), ...conversation],
         ...(tools.length === 0 ? {} : { tools }),
         stream: true
       },

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import type { ModelSession } from "../../../core/ChatModel.ts"
 import { makeSessions } from "../turn/session.ts"
+import { makeJsonWriter } from "../wire/jsonText.ts"
 import { makeWarner } from "../wire/warned.ts"
 import type { Client } from "./client.ts"
 import { makeDecoder } from "./decode.ts"
@@ -15,12 +16,14 @@ export const makeOllamaSessions = (client: Client, settings: Settings): Effect.E
     settings,
     Effect.sync(() => {
       const write = makeWriter(settings)
+      const writeJson = makeJsonWriter()
       return (request, makeId) =>
         Effect.map(Effect.fromResult(write(request)), ({ body, damaged, forced, names, unheard }) => {
-          const context = { origin: client.originOf(body), names, forced, makeId }
+          const origin = client.originOf(body)
+          const context = { origin, names, forced, makeId }
           const isUnable = abilities !== undefined && !abilities.has("tools") && "tools" in body
           return {
-            events: client.chat(body),
+            events: client.chat(origin, writeJson(body)),
             makeDecoder: (sink) => makeDecoder(context, sink),
             damaged,
             unheard,

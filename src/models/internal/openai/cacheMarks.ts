@@ -6,8 +6,7 @@ import type { ChatCompletionMessageParam } from "openai/resources/chat/completio
 
 const control = { cache_control: { type: "ephemeral" } } as const
 
-/** Marks the last text of a message. `undefined` for one without text. */
-const markMessage = (message: ChatCompletionMessageParam): ChatCompletionMessageParam | undefined => {
+const writeMark = (message: ChatCompletionMessageParam): ChatCompletionMessageParam | undefined => {
   const { content } = message
   if (typeof content === "string") {
     if (content === "") return undefined
@@ -18,6 +17,14 @@ const markMessage = (message: ChatCompletionMessageParam): ChatCompletionMessage
   if (at < 0) return undefined
   const marked = content.map((one, index) => (index === at ? { ...one, ...control } : one))
   return { ...message, content: marked } as ChatCompletionMessageParam
+}
+
+const marked = new WeakMap<ChatCompletionMessageParam, ChatCompletionMessageParam | undefined>()
+
+/** Marks the last text of a message, once. `undefined` for one without text. */
+const markMessage = (message: ChatCompletionMessageParam): ChatCompletionMessageParam | undefined => {
+  if (!marked.has(message)) marked.set(message, writeMark(message))
+  return marked.get(message)
 }
 
 /** The places whose end the next request, and this one, find in the cache. */

@@ -1,7 +1,6 @@
 /** Reads the chunks of the Chat Completions API, and their variants on other servers, into the parts of a turn. */
 import type { JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
-import { isTooDeep, tooDeep } from "../schema/nesting.ts"
 import { type Assembler, type Call, makeAssembler } from "../turn/assembler.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import { makeThinkSplitter, type Said as Spoken, type ThinkTags } from "../turn/thinkTags.ts"
@@ -191,7 +190,6 @@ export const makeChatDecoder = (context: ChatDecodeContext, sink: Sink): TurnDec
   const take = (event: unknown): ModelError | undefined => {
     const chunk = objectOf(event)
     if (chunk === undefined) return badResponse(origin, "a chunk of the stream is not a JSON object")
-    if (isTooDeep(chunk)) return badResponse(origin, tooDeep)
     const error = objectOf(chunk["error"])
     if (error !== undefined) return fail(error)
     const choice = objectsOf(chunk["choices"]).find((one) => (placeOf(one["index"]) ?? 0) === 0)

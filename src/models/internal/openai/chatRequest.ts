@@ -21,6 +21,7 @@ import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.
 import {
   type AiTurn,
   type AnsweredCall,
+  keepLast,
   makeNormalizer,
   mergeTurns,
   rememberTurns,
@@ -37,6 +38,8 @@ import { audioFormat, fileName, imageUrl, isPdf, readsFileId, readsImage } from 
 import { commonNames, overlay, type WireNames } from "./parameters.ts"
 import { makeOutputFormat, makeToolbox, type Written } from "./schemas.ts"
 import { thinkingFields } from "./thinking.ts"
+
+type Definitions = ReturnType<ReturnType<typeof makeToolbox>>["definitions"]
 
 /** Settings of every request of a layer. */
 export interface ChatSettings {
@@ -231,6 +234,10 @@ export const makeChatWriter = (settings: ChatSettings) => {
   }
   const write = rememberTurns((turn, names: ToolNames) => messagesOf(turn, settings, names))
   const thinking = (level: ThinkingLevel): JsonObject => thinkingFields(ways.thinking, level, efforts)
+  const systemMessage = keepLast((content: string): ChatCompletionMessageParam => ({ role: "system", content }))
+  const toolsOf = keepLast((definitions: Definitions) =>
+    definitions.map((definition): ChatCompletionFunctionTool => ({ type: "function", function: definition }))
+  )
 
   return (given: ModelRequest): Result.Result<Written<ChatCompletionCreateParamsStreaming>, string> => {
     const request = narrow(given)
@@ -248,12 +255,9 @@ export const makeChatWriter = (settings: ChatSettings) => {
     const layers = [...settings.parameters, ...asked, request.parameters]
     const told = withThinking(layers, thinking)
     return Result.map(overlay([...usage, ...told], wireNames, reserved), (parameters) => {
-      const tools = definitions.map((definition): ChatCompletionFunctionTool => ({
-        type: "function",
-        function: definition
-      }))
+      const tools = toolsOf(definitions)
       const messages: ReadonlyArray<ChatCompletionMessageParam> =
-        prompt === "" ? conversation : [{ role: "system", content: prompt }, ...conversation]
+        prompt === "" ? conversation : [systemMessage(prompt), ...conversation]
       const body = Object.assign({}, parameters, {
         model: settings.model,
         messages: [...(settings.isMarked === true ? markConversation(messages) : messages)],

@@ -4,17 +4,19 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import type * as OpenAiSdk from "openai"
-import { fromAsyncIterable } from "../../../core/ChatModel.ts"
 import { isModelError, ModelError } from "../../../core/ModelError.ts"
+import { fromAsyncArrays } from "../../../support/effect/asyncIterable.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { revealed, secretsIn } from "../../../support/store/redacted.ts"
 import { servers, variableOf } from "../servers/servers.ts"
-import { badResponse, connectionError, type Origin, providerError, stumbled, toldBy } from "../wire/errors.ts"
+import { connectionError, type Origin, providerError, stumbled, toldBy } from "../wire/errors.ts"
 import { guardedFetch, timeoutOf } from "../wire/guardedFetch.ts"
 import { keyFrom } from "../wire/keys.ts"
 import { patiently } from "../wire/patience.ts"
 import { loadPeer } from "../wire/peer.ts"
-import { objectOf } from "../wire/read.ts"
+import { objectOf, stringOf } from "../wire/read.ts"
 import { textsOf } from "../wire/secrets.ts"
+import { readServerEvents } from "../wire/serverEvents.ts"
 import { errorBody, failedCall, failureOf } from "./failure.ts"
 
 /** Settings of the connection to a server. */
@@ -118,40 +120,47 @@ const toModelError =
       const failure = failureOf(error)
       return providerError(origin, { ...failure, status: status ?? failure.status, headers })
     }
-    if (cause instanceof SyntaxError) return badResponse(origin, "an event of the stream is not JSON")
     return stumbled(origin, cause) ?? connectionError(origin, cause)
   }
 
-/**
- * The events of a request that is sent when somebody reads. A failure that holds a call which the model wrote is the
- * last event of its turn: the decoder knows what to make of it.
- */
-const lazily = (sdk: Sdk, send: () => Promise<AsyncIterable<unknown>>): AsyncIterable<unknown> => ({
-  [Symbol.asyncIterator]: () => {
-    const iterator = send().then((events) => events[Symbol.asyncIterator]())
-    let over = false
-    const failed = (cause: unknown): IteratorResult<unknown> | Promise<never> => {
+/** The path of an API, behind its address. */
+export type Path = "/responses" | "/chat/completions"
+
+/** Sends the JSON of a request. A failure that holds a call which the model wrote is an answer: the decoder reads it. */
+const post = (sdk: Sdk, client: OpenAiSdk.OpenAI, path: Path, text: string, signal: AbortSignal): Promise<Response> =>
+  client
+    .post(path, { body: text, headers: { "content-type": "application/json" }, signal, stream: true })
+    .asResponse()
+    .catch((cause: unknown) => {
       const error = cause instanceof sdk.APIError ? objectOf(cause.error) : undefined
       if (error === undefined || failedCall(error) === undefined) return Promise.reject(cause)
-      over = true
-      return { done: false, value: { error } }
-    }
-    return { next: () => (over ? Promise.resolve(ended) : iterator.then((it) => it.next()).catch(failed)) }
-  }
-})
+      return Response.json({ error })
+    })
 
-const ended = { done: true, value: undefined } as const
+const types: { readonly [status: string]: string } = {
+  completed: "response.completed",
+  incomplete: "response.incomplete",
+  failed: "response.failed",
+  cancelled: "response.cancelled"
+}
+
+/** Converts an answer of a server that does not stream to events: of a completion it is the one chunk. */
+const eventsOf = (answer: unknown): ReadonlyArray<unknown> | undefined => {
+  const body = objectOf(answer)
+  if (body === undefined) return undefined
+  if (Array.isArray(body["choices"])) return [body]
+  const type = valueAt(types, stringOf(body["status"]))
+  return type === undefined || !Array.isArray(body["output"]) ? undefined : [{ type, response: body }]
+}
 
 /** A client for one model. */
 export interface Client {
   /**
-   * Sends a request and streams its events. Leaving the stream aborts the signal and the request. `body` is the
-   * request's content, which errors must not reveal.
+   * Sends the JSON of a request and streams the events of its answer. Leaving the stream ends the request. Errors name
+   * the origin.
    */
-  readonly stream: (
-    body: unknown,
-    send: (client: OpenAiSdk.OpenAI, signal: AbortSignal) => Promise<AsyncIterable<unknown>>
-  ) => Stream.Stream<unknown, ModelError>
+  readonly stream: (path: Path, origin: Origin, text: string) => Stream.Stream<unknown, ModelError>
+  /** Makes the origin of a request. Errors must not reveal its content. */
   readonly originOf: (body: unknown) => Origin
 }
 
@@ -194,7 +203,11 @@ export const makeClient = Effect.fnUntraced(function* (
         defaultQuery: azure?.apiVersion === undefined ? undefined : { "api-version": azure.apiVersion },
         timeout: timeout === undefined ? undefined : Duration.toMillis(timeout),
         // Every error of a server in the one shape that the SDK reads: it forgets the rest.
-        fetch: guardedFetch(connection.fetch ?? globalThis.fetch, origin, { timeout, readError: errorBody }),
+        fetch: guardedFetch(connection.fetch ?? globalThis.fetch, origin, {
+          timeout,
+          readError: errorBody,
+          isReaderBound: true
+        }),
         maxRetries: 0,
         logLevel: "off"
       }),
@@ -206,14 +219,23 @@ export const makeClient = Effect.fnUntraced(function* (
         detail: toldBy(origin, cause instanceof Error ? cause.message : "the client could not be made")
       })
   })
-  const originOf = (body: unknown): Origin => ({ ...origin, said: () => textsOf(body, "request") })
+  const originOf = (body: unknown): Origin => ({
+    ...origin,
+    answered: {},
+    said: () => textsOf(body, "request")
+  })
   const made: Client = {
     originOf,
-    stream: (body, send) => {
-      const ask = (own: OpenAiSdk.OpenAI): Stream.Stream<unknown, ModelError> =>
-        fromAsyncIterable(
-          patiently((signal) => lazily(sdk, () => send(own, signal)), origin, timeoutOf(timeout)),
-          (cause) => toModelError(sdk, originOf(body))(cause)
+    stream: (path, own, text) => {
+      const ask = (asked: OpenAiSdk.OpenAI): Stream.Stream<unknown, ModelError> =>
+        fromAsyncArrays(
+          patiently(
+            (left) =>
+              readServerEvents((signal) => post(sdk, asked, path, text, signal), { origin: own, eventsOf }, left),
+            own,
+            timeoutOf(timeout)
+          ),
+          (cause) => toModelError(sdk, own)(cause)
         )
       if (azure?.accessToken === undefined) return ask(client)
       return Stream.unwrap(

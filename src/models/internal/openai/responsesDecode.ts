@@ -1,7 +1,6 @@
 /** Reads the events of OpenAI's Responses API into the parts of a turn. */
 import type { JsonObject } from "../../../core/Json.ts"
 import { ModelError } from "../../../core/ModelError.ts"
-import { isTooDeep, tooDeep } from "../schema/nesting.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import { badResponse, type Origin, providerError, toldBy } from "../wire/errors.ts"
 import { objectOf, objectsOf, placeOf, stringOf } from "../wire/read.ts"
@@ -168,7 +167,6 @@ export const makeResponsesDecoder = (context: DecodeContext, sink: Sink): TurnDe
     if (done) return undefined
     const event = objectOf(input)
     if (event === undefined) return badResponse(origin, "an event of the stream is not a JSON object")
-    if (isTooDeep(event)) return badResponse(origin, tooDeep)
     const type = stringOf(event["type"]) ?? ""
     const handle = handlers.get(type)
     if (handle !== undefined) return handle(event) ?? undefined

@@ -5,11 +5,10 @@ import type { ModelRequest, ModelSession } from "../../../core/ChatModel.ts"
 import type { Pricing } from "../facts/facts.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import { makeSessions } from "../turn/session.ts"
-import type { Client } from "./client.ts"
+import { makeJsonWriter } from "../wire/jsonText.ts"
+import type { Client, Path } from "./client.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
 import type { Written } from "./schemas.ts"
-
-type Sending = Parameters<Client["stream"]>[1]
 
 /** The differences of the two APIs. */
 export interface Api<Body> {
@@ -17,21 +16,23 @@ export interface Api<Body> {
   readonly model: string
   /** Makes the writer of a session. A request fails with the name of a parameter that is not the caller's to set. */
   readonly makeWriter: () => (request: ModelRequest) => Result.Result<Written<Body>, string>
-  readonly send: (body: Body) => Sending
+  readonly path: Path
   readonly price: Pricing
   readonly makeDecoder: (context: DecodeContext, sink: Sink) => TurnDecoder<unknown>
 }
 
 /** Makes the opener of sessions with an OpenAI API. */
-export const makeApiSessions = <Body>(client: Client, api: Api<Body>): Effect.Effect<ModelSession> =>
+export const makeApiSessions = <Body extends object>(client: Client, api: Api<Body>): Effect.Effect<ModelSession> =>
   makeSessions(
     api,
     Effect.sync(() => {
       const write = api.makeWriter()
+      const writeJson = makeJsonWriter()
       return (request, makeId) =>
         Effect.map(Effect.fromResult(write(request)), ({ body, hosted, names, restore, restoreCall, ...written }) => {
+          const origin = client.originOf(body)
           const context = {
-            origin: client.originOf(body),
+            origin,
             names,
             restore,
             restoreCall,
@@ -41,7 +42,7 @@ export const makeApiSessions = <Body>(client: Client, api: Api<Body>): Effect.Ef
           }
           return {
             ...written,
-            events: client.stream(body, api.send(body)),
+            events: client.stream(api.path, origin, writeJson(body)),
             makeDecoder: (sink) => api.makeDecoder(context, sink)
           }
         })

@@ -245,18 +245,43 @@ export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Messa
   }
 }
 
+/** Pairs of turns that were joined, by the second one: what is written for a turn is kept by its identity. */
+const joined = new WeakMap<Turn, { readonly first: Turn; readonly whole: Turn }>()
+
+const joinTurns = (first: Turn, second: Turn): Turn | undefined => {
+  const known = joined.get(second)
+  if (known?.first === first) return known.whole
+  if (first.role === "human" && second.role === "human") {
+    return { ...first, content: [...first.content, ...second.content] }
+  }
+  return first.role === "ai" && second.role === "ai" && first.calls.length === 0
+    ? { ...second, content: [...first.content, ...second.content], index: first.index }
+    : undefined
+}
+
 /** Joins turns of one role that follow each other, for providers that want the roles to alternate. */
 export const mergeTurns = (turns: ReadonlyArray<Turn>): ReadonlyArray<Turn> => {
   const merged: Array<Turn> = []
   for (const turn of turns) {
-    const last = merged.at(-1)
-    if (last?.role === "human" && turn.role === "human") {
-      merged[merged.length - 1] = { ...last, content: [...last.content, ...turn.content] }
-    } else if (last?.role === "ai" && turn.role === "ai" && last.calls.length === 0) {
-      merged[merged.length - 1] = { ...turn, content: [...last.content, ...turn.content], index: last.index }
-    } else merged.push(turn)
+    const last = merged[merged.length - 1]
+    const whole = last?.role === turn.role ? joinTurns(last, turn) : undefined
+    if (last === undefined || whole === undefined) {
+      merged.push(turn)
+      continue
+    }
+    joined.set(turn, { first: last, whole })
+    merged[merged.length - 1] = whole
   }
   return merged
+}
+
+/** Makes a function that returns the same value as long as its argument stays the same. */
+export const keepLast = <Key, A>(make: (key: Key) => A): ((key: Key) => A) => {
+  let last: { readonly key: Key; readonly value: A } | undefined
+  return (key) => {
+    if (last === undefined || last.key !== key) last = { key, value: make(key) }
+    return last.value
+  }
 }
 
 /** Caches the written form of turns until a turn or the names of the tools change. */

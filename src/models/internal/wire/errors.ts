@@ -15,6 +15,8 @@ export interface Origin extends Confidential {
   readonly address?: string | undefined
   /** What to do after a status, instead of the general hint. */
   readonly hints?: { readonly [status: number]: string | undefined } | undefined
+  /** The response to this request, once it is there: its headers name the request. */
+  readonly answered?: { headers?: HeaderReader } | undefined
 }
 
 /** A failure that the provider told. `code` and `type` are its own words for it; there is no status inside a stream. */
@@ -53,6 +55,20 @@ const words: ReadonlyArray<readonly [RegExp, Exclude<Reason["_tag"], "ContextOve
   [/invalid|unsupported|not_supported|too_(?:large|small)|parse_error|failed_to_download|not_found/, "InvalidRequest"]
 ]
 
+/** The words of a message without code and status, as gateways write them. */
+const phrases: ReadonlyArray<readonly [RegExp, Exclude<Reason["_tag"], "ContextOverflow">]> = [
+  [
+    /(?:invalid|incorrect|bad|wrong|missing|expired|no).{0,20}\b(?:api[ _-]?)?(?:key|token)\b|unauthorized|unauthenticated/i,
+    "Authentication"
+  ],
+  [/insufficient.{0,20}(?:quota|credit|balance|funds)|quota exceeded/i, "QuotaExhausted"],
+  [/rate.?limit|too many requests/i, "RateLimited"],
+  [/forbidden|permission denied|access denied/i, "Permission"],
+  [/overloaded|(?:temporarily )?unavailable|try again later|internal (?:server )?error/i, "Overloaded"],
+  [/timed? ?out/i, "Timeout"],
+  [/(?:model|deployment).{0,80}(?:not found|does not exist|is not supported)/i, "InvalidRequest"]
+]
+
 const byStatus = (status: number): Reason["_tag"] => {
   switch (status) {
     case 401:
@@ -78,6 +94,11 @@ const byStatus = (status: number): Reason["_tag"] => {
   }
 }
 
+/** Finds the reason that a failure names, in its code and type, else in its message. */
+const wordOf = (named: string, message = ""): Exclude<Reason["_tag"], "ContextOverflow"> | undefined =>
+  words.find(([pattern]) => pattern.test(named))?.[1] ??
+  phrases.find(([pattern]) => pattern.test(message.slice(0, longest)))?.[1]
+
 const reasonOf = (failure: ProviderFailure): Reason => {
   const { headers, status } = failure
   const named = `${(failure.code ?? "").slice(0, longest)} ${(failure.type ?? "").slice(0, longest)}`.toLowerCase()
@@ -85,7 +106,7 @@ const reasonOf = (failure: ProviderFailure): Reason => {
   if (overflow !== undefined) return overflow
   // The body is too large for the server, whatever its tokens.
   if (status === 413) return { _tag: "ContextOverflow" }
-  const word = words.find(([pattern]) => pattern.test(named))?.[1]
+  const word = wordOf(named, status === undefined ? failure.message : undefined)
   const plain = status === undefined ? undefined : byStatus(status)
   // A status says more than a word that many failures share: `invalid_request_error` is said of a missing key too.
   const vague = word === undefined || word === "Overloaded" || word === "RateLimited" || word === "InvalidRequest"
@@ -102,7 +123,7 @@ const hints: { readonly [status: number]: string } = {
 
 /** Makes the error of a failure that the provider told. */
 export const providerError = (origin: Origin, failure: ProviderFailure): ModelError => {
-  const { code, headers, message, status } = failure
+  const { code, headers = origin.answered?.headers, message, status } = failure
   const said = message === undefined ? "" : toldBy(origin, message)
   const hint = status === undefined ? undefined : (origin.hints?.[status] ?? hints[status])
   const named = code === undefined || said.includes(code) ? [] : [`[${toldBy(origin, code)}]`]

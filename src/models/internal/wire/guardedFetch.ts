@@ -17,10 +17,10 @@ type Fetch = typeof globalThis.fetch
 const mebibyte = 1024 * 1024
 
 /** The largest answer that is read, in bytes. The longest streams of real models are a third of that. */
-const largestBody = 128 * mebibyte
+export const largestBody = 128 * mebibyte
 
 /** The largest single event, in bytes: a response that repeats all its images at its end. */
-const largestEvent = 32 * mebibyte
+export const largestEvent = 32 * mebibyte
 
 /** Bytes of the body of an error that are read, and the milliseconds that this may take. */
 const largestError = mebibyte
@@ -36,7 +36,8 @@ export const timeoutOf = (timeout: Duration.Input | undefined): number =>
 /** Inspects a chunk of a body and returns a problem, if any. */
 type Watch = (chunk: Uint8Array) => string | undefined
 
-const tooLarge = (what: string, limit: number): string => `${what} is larger than ${limit / mebibyte} MiB`
+/** The problem of an answer that is too large. */
+export const tooLarge = (what: string, limit: number): string => `${what} is larger than ${limit / mebibyte} MiB`
 
 /** Counts the bytes that an SDK buffers until the empty line after a server-sent event. */
 const watchEvents = (): Watch => {
@@ -184,11 +185,15 @@ export const guardedFetch =
     options: {
       readonly timeout?: Duration.Input | undefined
       readonly readError?: ((text: string) => string) | undefined
+      /** True if whoever reads the body bounds it. Default: false. */
+      readonly isReaderBound?: boolean | undefined
     }
   ): Fetch =>
   async (input, init) => {
     const response = await send(fetch, input, init ?? {})
-    if (response.ok) return bounded(response, origin)
+    if (response.ok) {
+      return options.isReaderBound === true && response.body !== null ? response : bounded(response, origin)
+    }
     const { status } = response
     if (status < 300) return response
     const text = await readErrorText(response, timeoutOf(options.timeout))

@@ -10,9 +10,12 @@ const longest = 2 ** 31 - 1
 
 const ended = { done: true, value: undefined } as const
 
-/** Events by which a server says that it is still there, and nothing else. */
+/** An event by which a server says that it is still there, and nothing else. */
 const isBreath = (event: unknown): boolean =>
   isObject(event) && (event["type"] === "ping" || event["type"] === "keepalive")
+
+/** One event, or several that came together. */
+const isOnlyBreath = (value: unknown): boolean => (Array.isArray(value) ? value.every(isBreath) : isBreath(value))
 
 /** The failure of a server that says nothing for so long. */
 export const silent = ({ model, provider }: Origin, idle: number): ModelError =>
@@ -24,42 +27,74 @@ export const silent = ({ model, provider }: Origin, idle: number): ModelError =>
   })
 
 /**
- * The events of a source that is given up, and its signal aborted, when it was waited for so many milliseconds and said
- * nothing. Time in which nobody waits does not count.
+ * Ends a source, and aborts its signal, after it was waited for so many milliseconds and said nothing. Time in which
+ * nobody waits does not count. Its items are events, or arrays of events. A timer is set once for many waits: it goes on
+ * for the rest when it fires too early.
  */
 export const patiently =
   <A>(make: (signal: AbortSignal) => AsyncIterable<A>, origin: Origin, idle: number) =>
   (left: AbortSignal): AsyncIterable<A> => ({
     [Symbol.asyncIterator]: () => {
       const request = new AbortController()
-      left.addEventListener("abort", () => request.abort(left.reason), { once: true })
+      const stop = (): void => {
+        clearTimeout(timer)
+        timer = undefined
+      }
+      left.addEventListener(
+        "abort",
+        () => {
+          stop()
+          request.abort(left.reason)
+        },
+        { once: true }
+      )
       const events = make(request.signal)[Symbol.asyncIterator]()
+      let timer: ReturnType<typeof setTimeout> | undefined
       let waited = 0
+      /** The time since when somebody waits; `undefined` while nobody does. */
+      let since: number | undefined
+      let giveUp: ((error: ModelError) => void) | undefined
+
+      const check = (): void => {
+        timer = undefined
+        if (since === undefined) return
+        const left = idle - waited - (Date.now() - since)
+        if (left > 0) return watch(left)
+        const error = silent(origin, idle)
+        giveUp?.(error)
+        request.abort(error)
+      }
+      const watch = (rest: number): void => {
+        if (idle <= longest) timer = setTimeout(check, Math.max(0, rest))
+      }
+
       return {
         next: () =>
           observed(
             new Promise<IteratorResult<A>>((resolve, reject) => {
-              const since = Date.now()
-              const giveUp = (): void => {
-                const error = silent(origin, idle)
-                reject(error)
-                request.abort(error)
-              }
-              const timer = idle > longest ? undefined : setTimeout(giveUp, Math.max(0, idle - waited))
+              const begun = Date.now()
+              since = begun
+              giveUp = reject
+              if (timer === undefined) watch(idle - waited)
               events.next().then(
                 (event) => {
-                  clearTimeout(timer)
-                  waited = event.done !== true && isBreath(event.value) ? waited + Date.now() - since : 0
+                  since = undefined
+                  waited = event.done !== true && isOnlyBreath(event.value) ? waited + Date.now() - begun : 0
+                  if (event.done === true) stop()
                   resolve(event)
                 },
                 (cause: unknown) => {
-                  clearTimeout(timer)
+                  since = undefined
+                  stop()
                   reject(cause instanceof Error ? cause : new Error(String(cause)))
                 }
               )
             })
           ),
-        ...(events.return === undefined ? {} : { return: () => events.return?.() ?? Promise.resolve(ended) })
+        return: () => {
+          stop()
+          return events.return?.() ?? Promise.resolve(ended)
+        }
       }
     }
   })
