@@ -64,7 +64,7 @@ export const FrontMatter = Schema.Struct({
   description: Schema.String.check(Schema.isPattern(/\S/, { expected: "a text that is not empty" })),
   /** `provider:model`. Default: the model of the run. */
   model: Schema.optionalKey(Schema.String),
-  thinking: Schema.optionalKey(Schema.Literals(["off", "low", "medium", "high"])),
+  thinking: Schema.optionalKey(Schema.Literals(["off", "low", "medium", "high", "xhigh", "max"])),
   /** Names of tools. Default: all tools. */
   tools: Schema.optionalKey(List),
   disallowedTools: Schema.optionalKey(List),

@@ -36,7 +36,7 @@ import { makeEffectCheck } from "./internal/refuse.ts"
 import { factsAt, gemini } from "./internal/servers/servers.ts"
 import * as shapes from "./internal/shapes.ts"
 import { makeSessions } from "./internal/turn/session.ts"
-import type { ThinkingLevel } from "./internal/turn/thinking.ts"
+import { makeEfforts, type ThinkingLevel } from "./internal/turn/thinking.ts"
 import { makeJsonWriter } from "./internal/wire/jsonText.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
@@ -83,6 +83,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
   const price = pricingOf(facts, options.prices)
   const isNative = gemini.ways.native?.test(name) === true
   const { maxOutputTokens, seed, stop, temperature, thinking, topK, topP } = options
+  const efforts = makeEfforts(facts.efforts ?? [])
   const parameters = defined({ maxOutputTokens, seed, stop, temperature, thinking, topK, topP })
   return {
     modelId: model,
@@ -99,7 +100,9 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
           model,
           parameters: [parameters, options.parameters ?? {}],
           serverTools: options.serverTools ?? [],
-          efforts: facts.efforts ?? []
+          get efforts() {
+            return efforts.taken()
+          }
         })
         return (request, makeId) =>
           Effect.map(Effect.fromResult(write(request)), ({ body, names, restore, ...written }) => {
@@ -111,7 +114,8 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
               makeDecoder: (sink) => makeDecoder(context, sink)
             }
           })
-      })
+      }),
+      efforts
     )
   }
 })

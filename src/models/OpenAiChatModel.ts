@@ -35,7 +35,7 @@ import { makeApiSessions } from "./internal/openai/session.ts"
 import { jsonOf } from "./internal/openai/settings.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
-import type { ThinkingLevel } from "./internal/turn/thinking.ts"
+import { makeEfforts, type ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 
 /**
@@ -80,14 +80,18 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const provider = targetOf(options) === "azure-openai" ? "azure-openai" : "openai"
   const known = findModel(model)
   const client = yield* makeClient(options, "responses", provider, model)
+  const efforts = makeEfforts(known?.efforts)
   const settings = {
     provider,
     model,
     parameters: [jsonOf({ ...options, store }), parameters],
     reasons: reasoning !== undefined || isReasoning(model),
-    efforts: known?.efforts,
+    get efforts() {
+      return efforts.taken()
+    },
     serverTools: options.serverTools,
     strictTools: options.strictTools,
+    readsThoughts: targetOf(options) === "other",
     hasCacheKey: targetOf(options) !== "other"
   }
   return ChatModel.of({
@@ -102,6 +106,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
       model,
       makeWriter: () => makeResponsesWriter(settings),
       path: "/responses",
+      efforts,
       price: pricingOf(known, options.prices),
       makeDecoder: makeResponsesDecoder
     })

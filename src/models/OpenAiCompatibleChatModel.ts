@@ -32,7 +32,7 @@ import { jsonOf } from "./internal/openai/settings.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import { factsAt, plain, serverOf, type Ways } from "./internal/servers/servers.ts"
 import * as shapes from "./internal/shapes.ts"
-import type { ThinkingLevel } from "./internal/turn/thinking.ts"
+import { makeEfforts, type ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { ThinkTags } from "./internal/turn/thinkTags.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 
@@ -113,12 +113,15 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const provider = options.provider ?? (isOpenAi ? target : "openai-compatible")
   const { efforts, price, ways, ...facts } = factsOf(options, isOpenAi)
   const client = yield* makeClient(options, "chat", provider, model)
+  const tried = makeEfforts(efforts)
   const settings = {
     provider,
     model,
     parameters: [jsonOf(options), parameters],
     ways: { ...ways, audio: ways.audio && (!isOpenAi || model.includes("audio")) },
-    efforts,
+    get efforts() {
+      return tried.taken()
+    },
     strictTools: options.strictTools,
     isMarked: options.cacheMarks ?? ways.cacheMarks?.test(model)
   }
@@ -133,6 +136,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
       makeWriter: () => makeChatWriter(settings),
       path: "/chat/completions",
       price,
+      efforts: tried,
       makeDecoder: (context, sink) => makeChatDecoder({ ...context, thinkTags: tagsOf(ways, options) }, sink)
     })
   })

@@ -32,7 +32,7 @@ export const shared = {
     ),
     Flag.atLeast(0)
   ),
-  thinking: Flag.Literals("thinking", ["off", "low", "medium", "high"]).pipe(
+  thinking: Flag.Literals("thinking", ["off", "low", "medium", "high", "xhigh", "max"]).pipe(
     Flag.withDescription("How much the model thinks before it answers"),
     Flag.optional
   ),

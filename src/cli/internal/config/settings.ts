@@ -64,7 +64,7 @@ const schemas = {
   model: Schema.String,
   agent: Schema.String,
   approvals: Schema.Literals(["ask", "auto-edit", "plan", "yolo"]),
-  thinking: Schema.Literals(["off", "low", "medium", "high"]),
+  thinking: Schema.Literals(["off", "low", "medium", "high", "xhigh", "max"]),
   maxTurns: whole,
   budget: positive,
   tokens: whole,

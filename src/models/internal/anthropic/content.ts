@@ -6,6 +6,7 @@ import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { dataOf, type Dialect, type Shown } from "../turn/dialect.ts"
 import { inlineOf } from "../turn/inline.ts"
 import type { Turn } from "../turn/normalize.ts"
+import { isVerbatim, toLayout } from "./layout.ts"
 import type { DocumentPart, ImagePart, ImageType, TextPart } from "./wire.ts"
 
 /** The key under which what Claude needs back verbatim is kept: the same on every platform that serves it. */
@@ -40,6 +41,7 @@ export const dialect = (remote: boolean): Dialect => ({
   toolMedia: "inline",
   humanFirst: true,
   humanLast: true,
+  saysMore: ({ layout }) => toLayout(layout).some(isVerbatim),
   callIdLength: 64
 })
 

@@ -137,7 +137,9 @@ const unpaired = (
   const last = turns.at(-1)
   const calls = last?.role === "ai" ? last.calls : []
   const running = new Set(calls.map((call) => callerOf(call)?.["tool_id"]))
-  const goesOn = last?.role === "ai" && last.stopReason === "pause" && calls.length === 0
+  // A search of Anthropic's that was asked for beside calls is answered with the results of the calls.
+  const goesOn =
+    last?.role === "ai" && (calls.length === 0 ? last.stopReason === "pause" : last.stopReason === "toolCalls")
   for (const [id, turn] of open) if (turn !== last || !(goesOn || running.has(id))) leave(turn, id)
   return left
 }

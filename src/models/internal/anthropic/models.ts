@@ -18,9 +18,22 @@ export interface Profile {
   readonly thinkingOff: "disabled" | "between_tools"
   /** The unit of a thinking limit: tokens, levels, or either. */
   readonly thinkingBy: "budget" | "level" | "either"
+  /** The efforts that the model accepts, least first. */
+  readonly efforts: ReadonlyArray<ClaudeEffort>
   /** Undefined for an unknown model. */
   readonly facts?: ModelFacts | undefined
 }
+
+/** An effort, as the API names it. */
+export type ClaudeEffort = "low" | "medium" | "high" | "xhigh" | "max"
+
+/** The efforts of a generation. A newer one takes all: what it refuses is lowered. */
+const effortsOf = (version: number): ReadonlyArray<ClaudeEffort> =>
+  version < 4.6
+    ? ["low", "medium", "high"]
+    : version < 4.7
+      ? ["low", "medium", "high", "max"]
+      : ["low", "medium", "high", "xhigh", "max"]
 
 /** An unknown Claude, with the limits of the most restricted known one. */
 const unknownClaude: Profile = {
@@ -31,7 +44,8 @@ const unknownClaude: Profile = {
   structuredOutput: "tool",
   forcedTools: false,
   thinkingOff: "disabled",
-  thinkingBy: "either"
+  thinkingBy: "either",
+  efforts: effortsOf(Infinity)
 }
 
 /** A model of another vendor behind a server that speaks this API. */
@@ -73,6 +87,7 @@ export const profileOf = (model: string): Profile => {
     forcedTools: !/-(?:fable|mythos)-5-1$|-(?:opus|sonnet)-5-5$/.test(base),
     thinkingOff: base === "claude-sonnet-5-5" ? "between_tools" : "disabled",
     thinkingBy: version < 4.6 ? "budget" : version < 4.7 ? "either" : "level",
+    efforts: effortsOf(version),
     facts
   }
 }

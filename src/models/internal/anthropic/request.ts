@@ -6,7 +6,15 @@ import { defined } from "../../../support/json/defined.ts"
 import { toolSchema } from "../schema/toolSchema.ts"
 import { narrow, type SimpleRequest } from "../turn/choice.ts"
 import { makeNormalizer, type Turn } from "../turn/normalize.ts"
-import { budgetOf, effortOf, thinkingFrom, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
+import {
+  budgetOf,
+  type Efforts,
+  effortOf,
+  makeEfforts,
+  thinkingFrom,
+  type ThinkingLevel,
+  withThinking
+} from "../turn/thinking.ts"
 import { makeToolNames, type ToolNames } from "../turn/toolNames.ts"
 import { wellFormed } from "../turn/wellFormed.ts"
 import { withBreakpoints } from "./cache.ts"
@@ -30,6 +38,8 @@ export interface Encoding {
   readonly settings: Settings
   readonly remote: boolean
   readonly fields: Partial<Body>
+  /** The efforts that were not refused. */
+  readonly efforts?: Efforts | undefined
 }
 
 /**
@@ -42,6 +52,8 @@ export interface Encoded {
   readonly betas: ReadonlyArray<string>
   readonly removed: ReadonlyArray<string>
   readonly damaged: ReadonlyArray<string>
+  /** The effort that a level was mapped to. */
+  readonly effort?: Effort | undefined
 }
 
 /** The longest tool name, in characters. */
@@ -56,16 +68,23 @@ const leastBudget = 1_024
 type Effort = NonNullable<Settings["effort"]>
 
 /** Maps a level to an effort, for models without budgets. */
-const effortFor = (level: ThinkingLevel): Effort => {
-  const chosen = effortOf(level, ["low", "medium", "high"])
-  return chosen === "low" || chosen === "medium" ? chosen : "high"
+const effortFor = (level: ThinkingLevel, { efforts = makeEfforts(undefined), profile }: Encoding): Effort => {
+  const known = efforts.taken()
+  const taken = profile.efforts.filter((effort) => known?.includes(effort) !== false)
+  const chosen = effortOf(level, taken)
+  return taken.find((effort) => effort === chosen) ?? "high"
 }
 
 /** The thinking of a request, and the effort that comes with it. */
-const thinkingOf = ({
-  profile,
-  settings
-}: Encoding): { readonly thinking?: Thinking | undefined; readonly effort?: Effort | undefined } => {
+const thinkingOf = (
+  encoding: Encoding
+): {
+  readonly thinking?: Thinking | undefined
+  readonly effort?: Effort | undefined
+  /** The effort that the level was mapped to. */
+  readonly mapped?: Effort | undefined
+} => {
+  const { profile, settings } = encoding
   const { effort, showThinking, thinking } = settings
   const display = showThinking === undefined ? {} : ({ display: showThinking ? "summarized" : "omitted" } as const)
   if (thinking === "off") return { thinking: { type: profile.thinkingOff }, effort }
@@ -74,9 +93,10 @@ const thinkingOf = ({
   const budget = budgetOf(thinking)
   if (budget === 0) return { thinking: { type: profile.thinkingOff }, effort }
   const byBudget = profile.thinkingBy === "budget" || (profile.thinkingBy === "either" && typeof thinking === "object")
+  const mapped = byBudget || effort !== undefined ? undefined : effortFor(thinking, encoding)
   return byBudget
     ? { thinking: { type: "enabled", budget_tokens: Math.max(leastBudget, budget), ...display }, effort }
-    : { thinking: { type: "adaptive", ...display }, effort: effort ?? effortFor(thinking) }
+    : { thinking: { type: "adaptive", ...display }, effort: effort ?? mapped, mapped }
 }
 
 const maxTokensOf = ({ profile, settings }: Encoding, thinking: Thinking | undefined): number => {
@@ -256,7 +276,8 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
         names,
         betas: isInterleaved(settings) && thinking !== undefined ? [interleaved] : [],
         removed: output?.removed ?? [],
-        damaged
+        damaged,
+        effort: wished.mapped
       }
     })
   }

@@ -8,6 +8,7 @@ import { isModelError, type ModelError } from "../../../core/ModelError.ts"
 import { fromAsyncArrays } from "../../../support/effect/asyncIterable.ts"
 import type { Pricing } from "../facts/facts.ts"
 import { makeSessions, type Write } from "../turn/session.ts"
+import { makeEfforts } from "../turn/thinking.ts"
 import type { Origin } from "../wire/errors.ts"
 import { makeJsonWriter } from "../wire/jsonText.ts"
 import { patiently } from "../wire/patience.ts"
@@ -96,7 +97,9 @@ const dropMovedThinking = (body: Body): Body => {
 
 /** Makes the opener of sessions. */
 export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession> => {
-  const { accessToken, encoding, idle, priced, provider, secrets, send } = setup
+  const { accessToken, idle, priced, provider, secrets, send } = setup
+  const efforts = makeEfforts(setup.encoding.profile.efforts)
+  const encoding = { ...setup.encoding, efforts }
   const { model } = encoding
 
   const write = (): Write<unknown> => {
@@ -109,7 +112,7 @@ export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession> =>
         rejectUnanswered({ provider, model }, serverTools, request) ??
         rejectUncalled({ provider, model }, serverTools, request)
       if (refused !== undefined) return yield* refused
-      const { betas, body, damaged, names, removed } = yield* Effect.fromResult(encode(request))
+      const { betas, body, damaged, effort, names, removed } = yield* Effect.fromResult(encode(request))
       const hidden = [...secrets]
       const origin: Origin = { provider, model, secrets: hidden, answered: {}, said: () => saidIn(request) }
       const eventsWith = (token: string | undefined) => {
@@ -140,9 +143,9 @@ export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession> =>
               })
             )
       const context = { names, priced, makeId, fail: (fault: Fault) => faultError(origin, fault) }
-      return { events, makeDecoder: (sink) => makeDecoder(context, sink), damaged, lost: removed }
+      return { events, makeDecoder: (sink) => makeDecoder(context, sink), damaged, lost: removed, effort }
     })
   }
 
-  return makeSessions({ provider, model }, Effect.sync(write))
+  return makeSessions({ provider, model }, Effect.sync(write), efforts)
 }

@@ -12,12 +12,20 @@ import { arrange } from "../turn/layout.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../turn/normalize.ts"
 import type { Losses } from "../turn/session.ts"
 import { textOfFile } from "../turn/textFile.ts"
-import { budgetOf, type Effort, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
+import {
+  askedEffort,
+  budgetOf,
+  type Effort,
+  effortOf,
+  isUnheard,
+  type ThinkingLevel,
+  withThinking
+} from "../turn/thinking.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
 import { wellFormed } from "../turn/wellFormed.ts"
 import { objectOf, stringOf } from "../wire/read.ts"
 
-/** Settings of every request of a layer. `efforts` are the accepted efforts, if known. */
+/** Settings of every request of a layer. `efforts` are the accepted efforts, if known; they may become fewer. */
 export interface Settings {
   readonly model: string
   readonly parameters: ReadonlyArray<JsonObject>
@@ -180,13 +188,14 @@ const configOf = (request: ModelRequest, names: ToolNames, layers: ReadonlyArray
  * with the name of a reserved parameter.
  */
 export const makeWriter = (settings: Settings) => {
-  const { efforts, model, serverTools } = settings
+  const { model, serverTools } = settings
   const normalize = makeNormalizer(dialect)
   const toolbox = makeToolbox("openai")
   const outputFormat = makeOutputFormat()
   const write = rememberTurns((turn, names: ToolNames) => contentsOf(turn, names, model))
   const thinking = (level: ThinkingLevel): JsonObject => thinkingOf(settings, level)
-  const thinks = efforts?.length === 0 ? {} : { generationConfig: { thinkingConfig: { includeThoughts: true } } }
+  const thinks =
+    settings.efforts?.length === 0 ? {} : { generationConfig: { thinkingConfig: { includeThoughts: true } } }
 
   return (request: ModelRequest): Result.Result<Written, string> => {
     const { definitions, names } = toolbox(request.tools)
@@ -220,6 +229,7 @@ export const makeWriter = (settings: Settings) => {
       restore,
       lost,
       damaged,
+      effort: isBefore3(model) ? undefined : askedEffort(layers, settings.efforts),
       unheard: isUnheard(layers, thinking)
     }))
   }

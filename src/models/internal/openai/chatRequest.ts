@@ -28,7 +28,7 @@ import {
   type Turn
 } from "../turn/normalize.ts"
 import { textOfFile } from "../turn/textFile.ts"
-import { type Effort, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
+import { askedEffort, type Effort, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
 import { wellFormed } from "../turn/wellFormed.ts"
 import { listOf, objectOf, stringOf } from "../wire/read.ts"
@@ -49,7 +49,7 @@ export interface ChatSettings {
   readonly parameters: ReadonlyArray<JsonObject>
   /** Parameters that the server takes and refuses. */
   readonly ways: Ways
-  /** The accepted efforts, if known. */
+  /** The accepted efforts, if known. They may become fewer. */
   readonly efforts: ReadonlyArray<Effort> | undefined
   /** Holds arguments to the schemas of their tools, where those can be. */
   readonly strictTools?: boolean | undefined
@@ -223,7 +223,7 @@ const filler: AiTurn = {
  * with the name of a reserved parameter.
  */
 export const makeChatWriter = (settings: ChatSettings) => {
-  const { efforts, ways } = settings
+  const { ways } = settings
   const normalize = makeNormalizer(dialectOf(settings))
   const toolbox = makeToolbox(ways.schemas, settings.strictTools)
   const outputFormat = makeOutputFormat()
@@ -233,7 +233,7 @@ export const makeChatWriter = (settings: ChatSettings) => {
     reasoningEffort: "reasoning_effort"
   }
   const write = rememberTurns((turn, names: ToolNames) => messagesOf(turn, settings, names))
-  const thinking = (level: ThinkingLevel): JsonObject => thinkingFields(ways.thinking, level, efforts)
+  const thinking = (level: ThinkingLevel): JsonObject => thinkingFields(ways.thinking, level, settings.efforts)
   const systemMessage = keepLast((content: string): ChatCompletionMessageParam => ({ role: "system", content }))
   const toolsOf = keepLast((definitions: Definitions) =>
     definitions.map((definition): ChatCompletionFunctionTool => ({ type: "function", function: definition }))
@@ -264,7 +264,16 @@ export const makeChatWriter = (settings: ChatSettings) => {
         ...(tools.length === 0 ? {} : { tools, ...(plea === undefined ? choice(request, names) : {}) }),
         stream: true as const
       })
-      return { body, names, restore, restoreCall, lost, damaged, unheard: isUnheard(layers, thinking) }
+      return {
+        body,
+        names,
+        restore,
+        restoreCall,
+        lost,
+        damaged,
+        effort: askedEffort(layers, settings.efforts),
+        unheard: isUnheard(layers, thinking)
+      }
     })
   }
 }

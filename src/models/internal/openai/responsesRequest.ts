@@ -12,7 +12,7 @@ import type { JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../turn/normalize.ts"
-import { type Effort, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
+import { askedEffort, type Effort, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
 import { wellFormed } from "../turn/wellFormed.ts"
 import { listOf, numberOf, objectOf, objectsOf, stringOf } from "../wire/read.ts"
@@ -31,12 +31,14 @@ export interface ResponsesSettings {
   readonly parameters: ReadonlyArray<JsonObject>
   /** True if the model reasons, as far as its name says. A deployment's says nothing: its answers do. */
   readonly reasons: boolean
-  /** The accepted efforts, if known. */
+  /** The accepted efforts, if known. They may become fewer. */
   readonly efforts: ReadonlyArray<Effort> | undefined
   /** Holds arguments to the schemas of their tools, where those can be. */
   readonly strictTools?: boolean | undefined
   /** Tools that the provider runs itself. */
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
+  /** True if the server takes back the plain text of its reasoning. OpenAI takes it encrypted alone. */
+  readonly readsThoughts?: boolean | undefined
   /** Sends the requests of a conversation to the same cache. */
   readonly hasCacheKey?: boolean | undefined
 }
@@ -66,6 +68,7 @@ const dialectOf = (provider: string): Dialect => ({
   toolMedia: "inline",
   humanFirst: false,
   humanLast: false,
+  saysMore: ({ items }) => listOf(items).length > 0,
   callIdLength: 64
 })
 
@@ -174,7 +177,8 @@ const writeTurn = (turn: AiTurn, { settings, stored, toolNames }: Writing): Read
     const item = objectOf(data?.["item"])
     if (!own || item === undefined) return
     // Only storage keeps reasoning without encrypted content.
-    if (stored || item["encrypted_content"]) place(data, item as ResponseInputItem & JsonObject)
+    const isPlain = settings.readsThoughts === true && listOf(item["content"]).length > 0
+    if (stored || isPlain || item["encrypted_content"]) place(data, item as ResponseInputItem & JsonObject)
     else isForgotten = true
   }
 
@@ -277,7 +281,8 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
   const [writeStored, writeForgotten] = [writeFor(true), writeFor(false)]
 
   const thinking = (level: ThinkingLevel): JsonObject => {
-    const effort = settings.efforts?.length === 0 ? undefined : effortOf(level, settings.efforts)
+    const { efforts } = settings
+    const effort = efforts?.length === 0 ? undefined : effortOf(level, efforts)
     return effort === undefined ? {} : { reasoning: { effort } }
   }
 
@@ -324,6 +329,7 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
         hosted,
         lost,
         damaged,
+        effort: askedEffort(layers, settings.efforts),
         unheard: isUnheard(layers, thinking)
       }
     })

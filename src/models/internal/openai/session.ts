@@ -5,6 +5,7 @@ import type { ModelRequest, ModelSession } from "../../../core/ChatModel.ts"
 import type { Pricing } from "../facts/facts.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import { makeSessions } from "../turn/session.ts"
+import type { Efforts } from "../turn/thinking.ts"
 import { makeJsonWriter } from "../wire/jsonText.ts"
 import type { Client, Path } from "./client.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
@@ -18,6 +19,7 @@ export interface Api<Body> {
   readonly makeWriter: () => (request: ModelRequest) => Result.Result<Written<Body>, string>
   readonly path: Path
   readonly price: Pricing
+  readonly efforts: Efforts
   readonly makeDecoder: (context: DecodeContext, sink: Sink) => TurnDecoder<unknown>
 }
 
@@ -46,5 +48,6 @@ export const makeApiSessions = <Body extends object>(client: Client, api: Api<Bo
             makeDecoder: (sink) => api.makeDecoder(context, sink)
           }
         })
-    })
+    }),
+    api.efforts
   )

@@ -32,6 +32,8 @@ export interface Dialect {
   readonly toolMedia: "inline" | "after"
   readonly humanFirst: boolean
   readonly humanLast: boolean
+  /** Reports data of a message that goes back, though the message itself says nothing. */
+  readonly saysMore?: ((data: JsonObject) => boolean) | undefined
   readonly callIdLength: number
   readonly callIdsExactly?: boolean | undefined
 }

@@ -122,9 +122,10 @@ const aiTurns = (
   }
   const content = saidOf(message.content, dialect)
   const turns: Array<Turn> = []
+  const data = dataOf(message.providerData, dialect)
   const says = calls.length > 0 || content.some((block) => block.type === "text")
-  if (says || message.stopReason === "pause") {
-    const data = dataOf(message.providerData, dialect)
+  const saysMore = data !== undefined && dialect.saysMore?.(data) === true
+  if (says || saysMore || message.stopReason === "pause") {
     const own = data === undefined ? {} : { data }
     turns.push({ role: "ai", content, calls, stopReason: message.stopReason, ...own, index, ...optionsOf(message) })
   }

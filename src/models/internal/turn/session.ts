@@ -10,6 +10,7 @@ import { reservedParameter } from "../wire/errors.ts"
 import { makeSchemaWarner, makeThinkingWarner, warned } from "../wire/warned.ts"
 import { decodeTurn, type Sink, type TurnDecoder } from "./decodeTurn.ts"
 import { makeMediaWarner } from "./media.ts"
+import type { Effort, Efforts } from "./thinking.ts"
 
 /** The parts of a request that the model does not get. */
 export interface Losses {
@@ -17,6 +18,8 @@ export interface Losses {
   readonly damaged: ReadonlyArray<string>
   /** Constraints of the answer's schema that the model is not held to. */
   readonly lost?: ReadonlyArray<string> | undefined
+  /** The effort that a level of thinking was mapped to, if it was. */
+  readonly effort?: Effort | undefined
   /** True if thinking was requested, and the model can't be told. */
   readonly unheard?: boolean | undefined
 }
@@ -52,10 +55,20 @@ const makeOptionsCheck = (model: { readonly provider: string; readonly model: st
   }
 }
 
-/** Makes the opener of a model's sessions. They share their warnings and unknown events, so each appears once. */
+type Turn = Stream.Stream<TurnPart, ModelError>
+
+/** Reports whether a server refused a request for its effort. A refused request has no parts. */
+const isRefusal = ({ detail = "", reason }: ModelError): boolean =>
+  reason._tag === "InvalidRequest" && /effort|thinking|reasoning/i.test(detail)
+
+/**
+ * Makes the opener of a model's sessions. They share their warnings and unknown events, so each appears once. A refused
+ * effort is lowered, once for all of them.
+ */
 export const makeSessions = <Event, E = never>(
   model: { readonly provider: string; readonly model: string },
-  makeWriter: Effect.Effect<Write<Event>, E>
+  makeWriter: Effect.Effect<Write<Event>, E>,
+  efforts?: Efforts
 ): Effect.Effect<ModelSession, E> => {
   const known = new Set<string>()
   const warnOfSchema = makeSchemaWarner(model)
@@ -63,15 +76,22 @@ export const makeSessions = <Event, E = never>(
   return Effect.map(makeWriter, (write) => {
     const refuseOptions = makeOptionsCheck(model)
     const warnOfMedia = makeMediaWarner()
-    const turn = Effect.fnUntraced(function* (request: ModelRequest) {
+    const turn = Effect.fnUntraced(function* (request: ModelRequest): Effect.fn.Return<Turn, ModelError> {
       const refused = refuseOptions(request)
       if (refused !== undefined) return yield* refused
       const written = yield* Effect.mapError(write(request, yield* IdGenerator), (failure) =>
         typeof failure === "string" ? reservedParameter(model.provider, model.model, failure) : failure
       )
-      const { damaged, events, lost = [], makeDecoder, unheard = false, warnings = [] } = written
+      const { damaged, effort, events, lost = [], makeDecoder, unheard = false, warnings = [] } = written
       const all = [warnOfMedia(damaged), warnOfSchema(lost), warnOfThinking(unheard), ...warnings]
-      return all.reduce((parts, warning) => warned(warning, parts), decodeTurn(events, makeDecoder, known))
+      const parts = decodeTurn(events, makeDecoder, known)
+      const tried =
+        effort === undefined || efforts === undefined
+          ? parts
+          : Stream.catch(parts, (error) =>
+              isRefusal(error) && efforts.refuse(effort) ? Stream.unwrap(turn(request)) : Stream.fail(error)
+            )
+      return all.reduce((rest, warning) => warned(warning, rest), tried)
     })
     return { nextTurn: (request) => Stream.unwrap(turn(request)) }
   })

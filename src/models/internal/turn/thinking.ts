@@ -8,6 +8,8 @@ export type ThinkingLevel =
   | "low"
   | "medium"
   | "high"
+  | "xhigh"
+  | "max"
   | {
       /** The most tokens of thinking. */
       readonly budget: number
@@ -18,12 +20,12 @@ export const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "ma
 
 export type Effort = (typeof efforts)[number]
 
-const levels: ReadonlySet<unknown> = new Set(["off", "low", "medium", "high"])
+const levels: ReadonlySet<unknown> = new Set(["off", "low", "medium", "high", "xhigh", "max"])
 
-const isLevel = (value: unknown): value is "off" | "low" | "medium" | "high" => levels.has(value)
+const isLevel = (value: unknown): value is Exclude<ThinkingLevel, object> => levels.has(value)
 
 /** The tokens of each level, for models that are given a budget. */
-const budgets = { off: 0, low: 2_048, medium: 8_192, high: 24_576 } as const
+const budgets = { off: 0, low: 2_048, medium: 8_192, high: 24_576, xhigh: 32_768, max: 65_536 } as const
 
 /** Reads a level. Anything else under that name is a provider's own parameter. */
 export const thinkingFrom = (value: unknown): ThinkingLevel | undefined => {
@@ -48,7 +50,41 @@ export const effortOf = (level: ThinkingLevel, taken: ReadonlyArray<Effort> = ef
 const nearestTo = (budget: number): Effort => {
   if (budget <= 0) return "none"
   if (budget <= budgets.low) return "low"
-  return budget <= budgets.medium ? "medium" : "high"
+  if (budget <= budgets.medium) return "medium"
+  if (budget <= budgets.xhigh) return "high"
+  return budget <= budgets.max ? "xhigh" : "max"
+}
+
+/** Finds the effort that the layers ask a model for, if they do so by a level. */
+export const askedEffort = (
+  layers: ReadonlyArray<JsonObject>,
+  taken: ReadonlyArray<Effort> | undefined
+): Effort | undefined => {
+  const level = thinkingFrom(layers.findLast(({ thinking }) => thinking !== undefined)?.["thinking"])
+  return level === undefined ? undefined : effortOf(level, taken)
+}
+
+/** The efforts of a model. One that its server refused is not asked for again while the layer lives. */
+export interface Efforts {
+  /** The efforts to choose from. `undefined` if any may be tried. */
+  readonly taken: () => ReadonlyArray<Effort> | undefined
+  /** Remembers a refusal. False if no other effort is left. */
+  readonly refuse: (effort: Effort) => boolean
+}
+
+/** Makes the efforts of a layer. */
+export const makeEfforts = (known: ReadonlyArray<Effort> | undefined): Efforts => {
+  const refused = new Set<Effort>()
+  const taken = (): ReadonlyArray<Effort> | undefined =>
+    refused.size === 0 ? known : (known ?? efforts).filter((effort) => !refused.has(effort))
+  return {
+    taken,
+    refuse: (effort) => {
+      if (refused.has(effort)) return false
+      refused.add(effort)
+      return taken()?.length !== 0
+    }
+  }
 }
 
 /**

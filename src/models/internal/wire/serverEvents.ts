@@ -47,7 +47,7 @@ interface Parser {
 }
 
 /** Makes a parser. It searches only new text, so an event in many pieces stays cheap. */
-export const makeParser = ({ eventsOf, isLast, origin }: Reading): Parser => {
+const makeParser = ({ eventsOf, isLast, origin }: Reading): Parser => {
   const decoder = new TextDecoder()
   let events: Array<unknown> = []
   let failure: ModelError | undefined

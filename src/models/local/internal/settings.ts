@@ -43,7 +43,7 @@ const Parameters = Schema.Struct({
   maxTokens: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0))),
   thinking: Schema.optionalKey(
     Schema.Union([
-      Schema.Literals(["off", "low", "medium", "high"]),
+      Schema.Literals(["off", "low", "medium", "high", "xhigh", "max"]),
       Schema.Struct({ budget: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)) })
     ])
   )
