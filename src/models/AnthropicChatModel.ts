@@ -30,6 +30,7 @@ import { makeService } from "./internal/anthropic/service.ts"
 import { saidIn } from "./internal/anthropic/session.ts"
 import type { Settings } from "./internal/anthropic/settings.ts"
 import * as transport from "./internal/anthropic/transport.ts"
+import type { Catalogue } from "./internal/facts/catalogue.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 import { badResponse, type Origin, reservedParameter } from "./internal/wire/errors.ts"
@@ -39,6 +40,7 @@ import type { Overrides } from "./internal/wire/overrides.ts"
 import { silent } from "./internal/wire/patience.ts"
 import { numberOf, objectOf } from "./internal/wire/read.ts"
 import type { Vertex } from "./internal/wire/vertex.ts"
+import { ModelCatalogue } from "./ModelCatalogue.ts"
 
 /** Options of a layer. Only `model` is needed. */
 export interface Options extends Connection, Settings, Overrides {
@@ -60,9 +62,9 @@ const vertexFactor = ({ model, vertex }: Options): number =>
 
 const variable = "ANTHROPIC_API_KEY"
 
-const encodingOf = (options: Options): Encoding => ({
+const encodingOf = (options: Options, catalogue: Catalogue): Encoding => ({
   model: options.model,
-  profile: profileOf(options.model),
+  profile: profileOf(options.model, catalogue),
   settings: options,
   remote: options.vertex === undefined,
   fields: options.serviceTier === undefined ? {} : { service_tier: options.serviceTier }
@@ -77,7 +79,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
   const { send } = yield* transport.make(options, { provider, model: options.model, secrets })
   return makeService({
     provider,
-    encoding: encodingOf(options),
+    encoding: encodingOf(options, yield* ModelCatalogue),
     overrides: options,
     send,
     secrets,
@@ -131,7 +133,7 @@ export const countTokens = Effect.fn("AnthropicChatModel.countTokens")(function*
     said: () => saidIn({ systemPrompt: "", ...request })
   }
   const client = yield* transport.make(options, origin)
-  const encoded = makeEncoder(encodingOf(options))({
+  const encoded = makeEncoder(encodingOf(options, yield* ModelCatalogue))({
     systemPrompt: "",
     tools: [],
     toolChoice: "auto",

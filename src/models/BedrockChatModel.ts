@@ -29,6 +29,7 @@ import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 import { timeoutOf } from "./internal/wire/guardedFetch.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
+import { ModelCatalogue } from "./ModelCatalogue.ts"
 
 /** Options of a layer. Only `model` is needed. */
 export interface Options extends Connection, Settings, Overrides {
@@ -64,7 +65,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
     provider,
     encoding: {
       model,
-      profile: profileOf(model),
+      profile: profileOf(model, yield* ModelCatalogue),
       settings: options,
       remote: false,
       fields: { anthropic_version: version }

@@ -36,6 +36,7 @@ import { makeSessions } from "./internal/turn/session.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { Origin } from "./internal/wire/errors.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
+import { ModelCatalogue } from "./ModelCatalogue.ts"
 
 /**
  * Options of a layer. Only `model` is required. An answer in a schema comes by a tool call, unless `structuredOutput`
@@ -84,7 +85,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
     options.credentials?.sessionToken
   ])
   const ask = yield* makeClient(options, { provider, model, secrets })
-  const facts = factsOf(model)
+  const facts = factsOf(model, yield* ModelCatalogue)
   const cache = options.cache ?? { ttl: "5m" }
   const parameters = defined({ maxOutputTokens, stop, temperature, thinking, topP })
   return {

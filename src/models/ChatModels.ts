@@ -35,7 +35,8 @@ import { brief } from "../support/text/issues.ts"
 import { didYouMean, normaliseName } from "../support/text/names.ts"
 import { profileOf } from "./internal/anthropic/models.ts"
 import { factsOf as bedrockFacts } from "./internal/bedrock/models.ts"
-import { asOf, type ModelFacts } from "./internal/facts/facts.ts"
+import type { Catalogue } from "./internal/facts/catalogue.ts"
+import type { ModelFacts } from "./internal/facts/facts.ts"
 import { findModel } from "./internal/openai/models.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import { factsAt, gemini, type Server, servers, variableOf } from "./internal/servers/servers.ts"
@@ -44,6 +45,7 @@ import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 import { makeWarner, warned } from "./internal/wire/warned.ts"
+import { ModelCatalogue } from "./ModelCatalogue.ts"
 
 interface ModelOptions extends Overrides {
   /** How much the model thinks before it answers. Each model uses its nearest level. */
@@ -207,33 +209,47 @@ export const providers: ReadonlyArray<Provider> = [
 ]
 
 /** Finds the catalogued facts about a model of a built-in provider. */
-const catalogues: { readonly [provider: string]: (model: string) => Partial<ModelFacts> | undefined } = {
-  anthropic: (model) => profileOf(model).facts,
+const catalogues: {
+  readonly [provider: string]: (model: string, catalogue: Catalogue) => Partial<ModelFacts> | undefined
+} = {
+  anthropic: (model, catalogue) => profileOf(model, catalogue).facts,
   bedrock: bedrockFacts,
   openai: findModel,
-  google: (model) => factsAt(gemini, model),
-  ...Object.fromEntries(servers.map((server) => [server.name, (model: string) => factsAt(server, model)]))
+  google: (model, catalogue) => factsAt(gemini, model, catalogue),
+  ...Object.fromEntries(
+    servers.map((server) => [server.name, (model: string, catalogue: Catalogue) => factsAt(server, model, catalogue)])
+  )
 }
 
 /** Describes the assumptions about a model that the catalogue does not list, unless the caller gave its facts. */
-const describeAssumptions = (provider: string, model: Service, given: Overrides): string | undefined => {
+const describeAssumptions = (
+  provider: string,
+  model: Service,
+  given: Overrides,
+  catalogue: Catalogue
+): string | undefined => {
   const find = valueAt(catalogues, provider)
   const isGiven = given.contextWindowTokens !== undefined && given.supportsVision !== undefined
-  if (find === undefined || isGiven || find(model.modelId) !== undefined) return undefined
+  if (find === undefined || isGiven || find(model.modelId, catalogue) !== undefined) return undefined
   const window = model.contextWindowTokens
   const facts = [
     window === undefined ? "a context window of unknown size" : `a context window of ${window} tokens`,
     model.supportsVision ? "images are sent to it" : "no images are sent to it",
     ...(model.prices === undefined ? ["its prices are unknown"] : [])
   ]
-  return `${provider}:${model.modelId} is not in the tables of models (of ${asOf}). Assumed: ${facts.join("; ")}. Say otherwise with contextWindowTokens, supportsVision and prices.`
+  return `${provider}:${model.modelId} is not in the tables of models (of ${catalogue.asOf}). Assumed: ${facts.join("; ")}. Say otherwise with contextWindowTokens, supportsVision and prices.`
 }
 
 const noticeDays = 30
 
 /** Describes the end of a model, from 30 days before it. */
-const describeRetirement = (provider: string, { modelId }: Service, now: number): string | undefined => {
-  const { retiresOn, successor } = valueAt(catalogues, provider)?.(modelId) ?? {}
+const describeRetirement = (
+  provider: string,
+  { modelId }: Service,
+  now: number,
+  catalogue: Catalogue
+): string | undefined => {
+  const { retiresOn, successor } = valueAt(catalogues, provider)?.(modelId, catalogue) ?? {}
   const day = retiresOn === undefined ? NaN : Date.parse(retiresOn)
   if (!(day - now < noticeDays * 86_400_000)) return undefined
   const instead = successor === undefined ? "" : ` Its provider names ${successor} in its place.`
@@ -241,15 +257,15 @@ const describeRetirement = (provider: string, { modelId }: Service, now: number)
 }
 
 /** Applies the caller's facts to a model. Its first turn warns about assumptions, and about the model's end. */
-const applyFacts = (provider: string, model: Service, given: Overrides): Service => {
+const applyFacts = (provider: string, model: Service, given: Overrides, catalogue: Catalogue): Service => {
   const { contextWindowTokens, prices, structuredOutput, supportsVision } = given
   const own: Service = { ...model, ...defined({ contextWindowTokens, prices, structuredOutput, supportsVision }) }
-  const assumed = describeAssumptions(provider, own, given)
+  const assumed = describeAssumptions(provider, own, given, catalogue)
   const warn = makeWarner("model-facts", (text) => text)
   const makeSession = Effect.gen(function* () {
     const session = yield* own.makeSession
     // Of a model outside the catalogue, no end is known.
-    const notice = assumed ?? describeRetirement(provider, own, yield* Clock.currentTimeMillis)
+    const notice = assumed ?? describeRetirement(provider, own, yield* Clock.currentTimeMillis, catalogue)
     if (notice === undefined) return session
     const { nextTurn } = session
     return { nextTurn: (request: ModelRequest) => Stream.suspend(() => warned(warn([notice]), nextTurn(request))) }
@@ -333,8 +349,10 @@ export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknow
   }
   return Layer.effect(
     ChatModel,
-    Effect.map(Layer.build(found.layer(model, given)), (context) => {
-      const settled = applyFacts(isBuiltIn ? found.name : "", Context.get(context, ChatModel), given)
+    Effect.gen(function* () {
+      const context = yield* Layer.build(found.layer(model, given))
+      const catalogue = yield* ModelCatalogue
+      const settled = applyFacts(isBuiltIn ? found.name : "", Context.get(context, ChatModel), given, catalogue)
       return ChatModel.of(addParameters(settled, parameters))
     })
   )

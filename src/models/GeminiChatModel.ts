@@ -40,6 +40,7 @@ import { makeEfforts, type ThinkingLevel } from "./internal/turn/thinking.ts"
 import { makeJsonWriter } from "./internal/wire/jsonText.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
+import { ModelCatalogue } from "./ModelCatalogue.ts"
 
 /** Options of a layer. Only `model` is needed. */
 export interface Options extends Connection, Overrides {
@@ -79,7 +80,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
   const key = options.apiKey ?? (isHome ? yield* keyFrom(variable, { provider, model }) : undefined)
   const client = makeClient(options, key, { provider, model })
   const name = model.slice(model.lastIndexOf("/") + 1)
-  const facts = { ...gemini.assumed, ...factsAt(gemini, name) }
+  const facts = { ...gemini.assumed, ...factsAt(gemini, name, yield* ModelCatalogue) }
   const price = pricingOf(facts, options.prices)
   const isNative = gemini.ways.native?.test(name) === true
   const { maxOutputTokens, seed, stop, temperature, thinking, topK, topP } = options

@@ -37,6 +37,7 @@ import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 import { makeEfforts, type ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
+import { ModelCatalogue } from "./ModelCatalogue.ts"
 
 /**
  * Connection and parameters of a model. Only parameters that are set are sent. Parameters of a request win over them,
@@ -78,14 +79,15 @@ const make = Effect.fnUntraced(function* (options: Options) {
   if (refused !== undefined) return yield* refused
   const { model, parameters = {}, reasoning, store = false } = options
   const provider = targetOf(options) === "azure-openai" ? "azure-openai" : "openai"
-  const known = findModel(model)
+  const catalogue = yield* ModelCatalogue
+  const known = findModel(model, catalogue)
   const client = yield* makeClient(options, "responses", provider, model)
   const efforts = makeEfforts(known?.efforts)
   const settings = {
     provider,
     model,
     parameters: [jsonOf({ ...options, store }), parameters],
-    reasons: reasoning !== undefined || isReasoning(model),
+    reasons: reasoning !== undefined || isReasoning(model, catalogue),
     get efforts() {
       return efforts.taken()
     },

@@ -21,6 +21,7 @@ import { ChatModel } from "../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../core/configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
+import type { Catalogue } from "./internal/facts/catalogue.ts"
 import { pricingOf } from "./internal/facts/facts.ts"
 import { makeChatDecoder } from "./internal/openai/chatDecode.ts"
 import { makeChatWriter } from "./internal/openai/chatRequest.ts"
@@ -35,6 +36,7 @@ import * as shapes from "./internal/shapes.ts"
 import { makeEfforts, type ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { ThinkTags } from "./internal/turn/thinkTags.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
+import { ModelCatalogue } from "./ModelCatalogue.ts"
 
 /**
  * Connection and parameters of a model. Only set parameters are sent. Parameters of a request win, and `null` removes
@@ -78,9 +80,9 @@ const openAi: Ways = { ...plain, maxTokens: "max_completion_tokens" }
 const refuse = makeEffectCheck("openai-compatible", shapes.openAiCompatibleChatModelLayer)
 
 /** Finds the ways of a server and the facts of a model. */
-const lookUp = ({ baseURL, model, provider }: Options, isOpenAi: boolean) => {
+const lookUp = ({ baseURL, model, provider }: Options, isOpenAi: boolean, catalogue: Catalogue) => {
   const server = isOpenAi ? undefined : serverOf(provider, baseURL)
-  const known = server === undefined ? findModel(model) : factsAt(server, model)
+  const known = server === undefined ? findModel(model, catalogue) : factsAt(server, model, catalogue)
   return {
     ways: server?.ways ?? (isOpenAi ? openAi : plain),
     efforts: known?.efforts,
@@ -90,8 +92,8 @@ const lookUp = ({ baseURL, model, provider }: Options, isOpenAi: boolean) => {
 }
 
 /** The facts of a model. Options win over known ones. */
-const factsOf = (options: Options, isOpenAi: boolean) => {
-  const { assumed, efforts, priced, ways } = lookUp(options, isOpenAi)
+const factsOf = (options: Options, isOpenAi: boolean, catalogue: Catalogue) => {
+  const { assumed, efforts, priced, ways } = lookUp(options, isOpenAi, catalogue)
   const isNative = isOpenAi || ways.native?.test(options.model) === true
   return {
     ways,
@@ -111,7 +113,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const target = targetOf(options)
   const isOpenAi = target !== "other"
   const provider = options.provider ?? (isOpenAi ? target : "openai-compatible")
-  const { efforts, price, ways, ...facts } = factsOf(options, isOpenAi)
+  const { efforts, price, ways, ...facts } = factsOf(options, isOpenAi, yield* ModelCatalogue)
   const client = yield* makeClient(options, "chat", provider, model)
   const tried = makeEfforts(efforts)
   const settings = {

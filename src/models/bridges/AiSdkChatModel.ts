@@ -23,12 +23,14 @@ import { ChatModel } from "../../core/ChatModel.ts"
 import { ModelError } from "../../core/ModelError.ts"
 import { revealed, secretsIn } from "../../support/store/redacted.ts"
 import { baseModel, pricing, profileOf } from "../internal/anthropic/models.ts"
+import type { Catalogue } from "../internal/facts/catalogue.ts"
 import { findModel } from "../internal/openai/models.ts"
 import { makeEffectCheck } from "../internal/refuse.ts"
 import { factsAt, serverOf } from "../internal/servers/servers.ts"
 import * as shapes from "../internal/shapes.ts"
 import { timeoutOf } from "../internal/wire/guardedFetch.ts"
 import type { Overrides } from "../internal/wire/overrides.ts"
+import { ModelCatalogue } from "../ModelCatalogue.ts"
 import { type ProviderTool, type Settings, settingsOf } from "./internal/aiSdk/call.ts"
 import { vendorOf } from "./internal/aiSdk/media.ts"
 import { makeSdkSessions } from "./internal/aiSdk/session.ts"
@@ -53,16 +55,20 @@ interface Facts extends Overrides {
   readonly schemas: "openai" | "anthropic"
 }
 
-const factsOf = ({ modelId, provider }: Pick<LanguageModelV4, "modelId" | "provider">): Facts => {
+const factsOf = ({ modelId, provider }: Pick<LanguageModelV4, "modelId" | "provider">, catalogue: Catalogue): Facts => {
   const name = baseModel(modelId.slice(modelId.lastIndexOf("/") + 1))
   if (name.startsWith("claude-")) {
-    const profile = profileOf(name)
+    const profile = profileOf(name, catalogue)
     return { ...profile, prices: pricing(profile, "5m")?.prices, schemas: "anthropic" }
   }
   const vendor = vendorOf(provider)
   const isOpenAi = vendor === "openai" || vendor === "azure"
   const server = serverOf(vendor === "google" ? "gemini" : vendor, undefined)
-  const known = isOpenAi ? findModel(modelId) : server === undefined ? undefined : factsAt(server, modelId)
+  const known = isOpenAi
+    ? findModel(modelId, catalogue)
+    : server === undefined
+      ? undefined
+      : factsAt(server, modelId, catalogue)
   if (known === undefined) return { schemas: "openai" }
   const isNative = isOpenAi || (vendor === "google" && server?.ways.native?.test(modelId) === true)
   return {
@@ -104,7 +110,7 @@ export const layer = (
         })
       }
       const { headers = {}, providerTools = {} } = options
-      const facts = factsOf(model)
+      const facts = factsOf(model, yield* ModelCatalogue)
       return ChatModel.of({
         modelId,
         provider,

@@ -1,7 +1,8 @@
 /** Claude models: windows, limits and prices from the catalogue, and the rules of each generation. */
 import type { Prices } from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
-import { findFacts, type ModelFacts, type Pricing, pricingOf } from "../facts/facts.ts"
+import { type Catalogue, shipped } from "../facts/catalogue.ts"
+import { findIn, type ModelFacts, type Pricing, pricingOf } from "../facts/facts.ts"
 
 /** The abilities and limits of a Claude model. */
 export interface Profile {
@@ -73,9 +74,9 @@ const versionOf = (base: string): number => {
 }
 
 /** Gives the facts about a model. */
-export const profileOf = (model: string): Profile => {
+export const profileOf = (model: string, catalogue: Catalogue = shipped): Profile => {
   const base = baseModel(model)
-  const facts = findFacts("anthropic", base)
+  const facts = findIn(catalogue, "anthropic", base)
   if (facts === undefined) return base.startsWith("claude-") ? unknownClaude : stranger
   const version = versionOf(base)
   return {

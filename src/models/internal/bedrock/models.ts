@@ -5,7 +5,8 @@
  */
 import { defined } from "../../../support/json/defined.ts"
 import { bedrockFactor, pricing, profileOf } from "../anthropic/models.ts"
-import { findFacts, type ModelFacts } from "../facts/facts.ts"
+import { type Catalogue, shipped } from "../facts/catalogue.ts"
+import { findIn, type ModelFacts } from "../facts/facts.ts"
 import type { Dialect } from "../schema/toolSchema.ts"
 
 /**
@@ -89,9 +90,9 @@ export const pricesOf = (model: string, ttl: "5m" | "1h") =>
   familyOf(model).thinking === "claude" ? pricing(profileOf(model), ttl, bedrockFactor(model))?.prices : undefined
 
 /** Gives the facts about a model, as far as a table has them. */
-export const factsOf = (model: string): Partial<ModelFacts> | undefined => {
+export const factsOf = (model: string, catalogue: Catalogue = shipped): Partial<ModelFacts> | undefined => {
   if (familyOf(model).thinking === "claude") {
-    const profile = profileOf(model)
+    const profile = profileOf(model, catalogue)
     if (profile.facts === undefined) return undefined
     return defined({
       contextWindowTokens: profile.contextWindowTokens,
@@ -99,5 +100,5 @@ export const factsOf = (model: string): Partial<ModelFacts> | undefined => {
       prices: pricesOf(model, "5m")
     })
   }
-  return findFacts("bedrock", baseOf(model))
+  return findIn(catalogue, "bedrock", baseOf(model))
 }

@@ -1,9 +1,9 @@
-/** Facts about models from `models.json`, which `node scripts/models.ts` writes. Options of a layer win over them. */
+/** Facts about models from a catalogue: the one that `node scripts/models.ts` writes, and rows over it. Options of a layer win. */
 import { type Prices, priced, type Usage } from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
 import { type Effort, efforts } from "../turn/thinking.ts"
-import file from "./models.json" with { type: "json" }
+import { type Catalogue, type Rate, type Row, shipped } from "./catalogue.ts"
 
 /** The known facts about one model. */
 export interface ModelFacts {
@@ -16,7 +16,7 @@ export interface ModelFacts {
   readonly efforts: ReadonlyArray<Effort>
   /** US dollars per million tokens. */
   readonly prices?: Prices | undefined
-  /** The prices of requests that wait, and of requests before others. */
+  /** The prices of requests that wait (`flex`), in a batch (`batch`), and before others (`priority`). */
   readonly tiers?: { readonly [tier: string]: Prices } | undefined
   /** US dollars for one search of the web by the provider. */
   readonly searchPrice?: number | undefined
@@ -26,30 +26,7 @@ export interface ModelFacts {
   readonly successor?: string | undefined
 }
 
-/** Prices of input, of output, of input from the cache, and into it. */
-type Rate = ReadonlyArray<number | null>
-
-interface RatesRow {
-  readonly prices?: Rate
-  readonly flex?: Rate
-  readonly priority?: Rate
-}
-
-interface Row extends RatesRow {
-  readonly in?: number
-  readonly out?: number
-  readonly vision?: boolean
-  readonly efforts?: string
-  readonly long?: ReadonlyArray<RatesRow & { readonly above: number }>
-  readonly search?: number
-  readonly until?: string
-  readonly next?: string
-}
-
-/** The day of the facts. */
-export const { asOf } = file
-
-const providers: { readonly [provider: string]: { readonly [model: string]: Row } } = file.providers
+type Rates = Pick<Row, "prices" | "flex" | "priority" | "batch">
 
 const rateOf = (rate: Rate | undefined): Prices | undefined => {
   const [input, output, cacheRead, cacheWrite] = rate ?? []
@@ -57,7 +34,7 @@ const rateOf = (rate: Rate | undefined): Prices | undefined => {
   return { input, output, ...defined({ cacheRead: cacheRead ?? undefined, cacheWrite: cacheWrite ?? undefined }) }
 }
 
-const pricesOf = (row: Row, tier: keyof RatesRow): Prices | undefined => {
+const pricesOf = (row: Row, tier: keyof Rates): Prices | undefined => {
   const short = rateOf(row[tier])
   const long = row.long?.flatMap(({ above, ...more }) => {
     const rate = rateOf(more[tier])
@@ -67,7 +44,11 @@ const pricesOf = (row: Row, tier: keyof RatesRow): Prices | undefined => {
 }
 
 const tiersOf = (row: Row): ModelFacts["tiers"] => {
-  const tiers = defined({ flex: pricesOf(row, "flex"), priority: pricesOf(row, "priority") })
+  const tiers = defined({
+    flex: pricesOf(row, "flex"),
+    priority: pricesOf(row, "priority"),
+    batch: pricesOf(row, "batch")
+  })
   return Object.keys(tiers).length === 0 ? undefined : tiers
 }
 
@@ -90,12 +71,20 @@ const factsOf = (row: Row): ModelFacts | undefined => {
 }
 
 /** Finds the first of several names among the models of a provider. */
-export const findFacts = (provider: string, ...names: ReadonlyArray<string>): ModelFacts | undefined => {
+export const findIn = (
+  { providers }: Catalogue,
+  provider: string,
+  ...names: ReadonlyArray<string>
+): ModelFacts | undefined => {
   const models = valueAt(providers, provider) ?? {}
   const name = names.find((one) => Object.hasOwn(models, one))
   const row = valueAt(models, name)
   return row === undefined ? undefined : factsOf(row)
 }
+
+/** Finds a model in the catalogue inside the package. */
+export const findFacts = (provider: string, ...names: ReadonlyArray<string>): ModelFacts | undefined =>
+  findIn(shipped, provider, ...names)
 
 /** How a request was served. */
 export interface Served {

@@ -1,10 +1,11 @@
 /** Facts about OpenAI's models. An unknown model works: it is assumed to see images, at an unknown price. */
-import { findFacts, type ModelFacts } from "../facts/facts.ts"
+import { type Catalogue, shipped } from "../facts/catalogue.ts"
+import { findIn, type ModelFacts } from "../facts/facts.ts"
 
 /** Finds a model by its name, with or without a date behind it and a vendor before it. */
-export const findModel = (id: string): ModelFacts | undefined => {
+export const findModel = (id: string, catalogue: Catalogue = shipped): ModelFacts | undefined => {
   const name = baseName(id)
-  return findFacts("openai", name, name.replace(/-\d{4}-\d{2}-\d{2}$/, ""))
+  return findIn(catalogue, "openai", name, name.replace(/-\d{4}-\d{2}-\d{2}$/, ""))
 }
 
 /** Drops the vendor before a model's name, and what a fine-tune puts around it. */
@@ -14,8 +15,8 @@ const baseName = (id: string): string => {
 }
 
 /** Reports whether a model reasons. An unknown model is judged by its family. */
-export const isReasoning = (id: string): boolean => {
-  const known = findModel(id)
+export const isReasoning = (id: string, catalogue: Catalogue = shipped): boolean => {
+  const known = findModel(id, catalogue)
   if (known !== undefined) return known.efforts.length > 0
   // A deployment has any name: `prod-gpt-5-mini`.
   return /(?:^|[^a-z0-9])(?:o[1-9]|gpt-(?:[5-9]|\d\d)|codex)/.test(baseName(id)) && !id.includes("chat")

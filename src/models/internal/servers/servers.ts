@@ -5,7 +5,8 @@
 import { valueAt } from "../../../support/json/valueAt.ts"
 import { normaliseName } from "../../../support/text/names.ts"
 import { profileOf } from "../anthropic/models.ts"
-import { findFacts, type ModelFacts } from "../facts/facts.ts"
+import { type Catalogue, shipped } from "../facts/catalogue.ts"
+import { findIn, type ModelFacts } from "../facts/facts.ts"
 import { findModel } from "../openai/models.ts"
 import type { Dialect } from "../schema/toolSchema.ts"
 
@@ -200,31 +201,39 @@ export const serverOf = (name: string | undefined, baseURL: string | undefined):
 }
 
 /** Finds a model by its exact name, else by its name without a date or a suffix. */
-const findAt = (provider: string, model: string): ModelFacts | undefined =>
-  findFacts(provider, model, model.replace(/[-@](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4})$/, ""), model.replace(/:[a-z]+$/, ""))
+const findAt = (provider: string, model: string, catalogue: Catalogue): ModelFacts | undefined =>
+  findIn(
+    catalogue,
+    provider,
+    model,
+    model.replace(/[-@](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4})$/, ""),
+    model.replace(/:[a-z]+$/, "")
+  )
 
-const findClaude = (model: string): ModelFacts | undefined => {
-  const { facts } = profileOf(model.replaceAll(".", "-"))
-  return facts === undefined ? undefined : { ...facts, efforts: ["none", "low", "medium", "high"] }
+const findClaude = (model: string, catalogue: Catalogue): ModelFacts | undefined => {
+  const { efforts, facts } = profileOf(model.replaceAll(".", "-"), catalogue)
+  return facts === undefined ? undefined : { ...facts, efforts: ["none", ...efforts] }
 }
 
 /** The vendors of the models at OpenRouter, by OpenRouter's names. */
-const vendors: { readonly [vendor: string]: (model: string) => ModelFacts | undefined } = {
+const vendors: { readonly [vendor: string]: (model: string, catalogue: Catalogue) => ModelFacts | undefined } = {
   openai: findModel,
   anthropic: findClaude,
-  google: (model) => findAt("gemini", model),
-  "x-ai": (model) => findAt("xai", model),
-  mistralai: (model) => findAt("mistral", model),
-  deepseek: (model) => findAt("deepseek", model)
+  google: (model, catalogue) => findAt("gemini", model, catalogue),
+  "x-ai": (model, catalogue) => findAt("xai", model, catalogue),
+  mistralai: (model, catalogue) => findAt("mistral", model, catalogue),
+  deepseek: (model, catalogue) => findAt("deepseek", model, catalogue)
 }
 
 /** Gives the facts about a model at a server. `undefined` for an unknown model. */
-export const factsAt = (server: Server, model: string): ModelFacts | undefined => {
-  if (server.name !== "openrouter") return findAt(server.name, model)
+export const factsAt = (server: Server, model: string, catalogue: Catalogue = shipped): ModelFacts | undefined => {
+  if (server.name !== "openrouter") return findAt(server.name, model, catalogue)
   const [vendor = "", name = ""] = model
     .replace(/^~/, "")
     .replace(/:[a-z]+$/, "")
     .split("/")
-  const facts = valueAt(vendors, vendor)?.(name)
+  const own = findIn(catalogue, server.name, model)
+  if (own !== undefined) return own
+  const facts = valueAt(vendors, vendor)?.(name, catalogue)
   return facts === undefined ? undefined : { ...facts, prices: undefined }
 }

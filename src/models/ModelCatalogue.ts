@@ -1,0 +1,116 @@
+/**
+ * The catalogue of models: windows, vision, efforts, prices and retirement dates, by provider and model. The package
+ * brings one. Rows of your own, from a file or an address, win over it.
+ *
+ * ```ts
+ * import { NodeServices } from "@effect/platform-node"
+ * import { Layer } from "effect"
+ * import { ChatModels } from "effect-deepagents/models"
+ * import * as ModelCatalogue from "effect-deepagents/models/ModelCatalogue"
+ *
+ * const prices = ModelCatalogue.layerFile("prices.json").pipe(Layer.provide(NodeServices.layer))
+ *
+ * export const model = ChatModels.resolve("openai:gpt-6.1-sol").pipe(Layer.provide(prices))
+ * ```
+ *
+ * A file may also be the price file of litellm. {@link convert} makes a small one of it.
+ *
+ * A file is `{ "providers": { "openai": { "gpt-6.1-sol": { "in": 922000, "prices": [4, 20] } } } }`. A row has `in` and `out`
+ * (tokens), `vision`, `efforts` (words), `prices` (dollars of a million tokens: input, output, input from the cache,
+ * into it), the same of `flex`, `priority` and `batch`, `long` (`[{ "above": 200000, "prices": […] }]`), `search`
+ * (dollars), `until` and `next`.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as HttpClient from "effect/http/HttpClient"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import { readBeginning } from "../support/http/body.ts"
+import { ageOf, type Catalogue, overlay, type Parsed, parseCatalogue, shipped } from "./internal/facts/catalogue.ts"
+import { parseLitellm } from "./internal/facts/litellm.ts"
+
+/** A file of rows that can't be read. */
+export class CatalogueError extends Schema.TaggedError<CatalogueError>("effect-deepagents/models/CatalogueError")(
+  "CatalogueError",
+  { source: Schema.String, problem: Schema.String }
+) {
+  override get message(): string {
+    return `the catalogue of models at ${this.source} can't be used: ${this.problem}`
+  }
+}
+
+/** The catalogue that layers of models read. Default: the one inside the package. */
+export const ModelCatalogue = Context.Reference<Catalogue>("effect-deepagents/models/ModelCatalogue", {
+  defaultValue: () => shipped
+})
+
+/** The largest file that is read, in bytes: ten times the one inside the package. */
+const largest = 8 * 1024 * 1024
+
+const form = 'it is not of the form { "providers": { "openai": { "a-model": { "in": 200000, "prices": [1, 5] } } } }'
+
+const read = (source: string, text: string): Effect.Effect<Parsed, CatalogueError> =>
+  Effect.suspend(() => {
+    const rows = parseCatalogue(text) ?? parseLitellm(text)
+    return rows === undefined ? Effect.fail(new CatalogueError({ source, problem: form })) : Effect.succeed(rows)
+  })
+
+/** Lays the rows of a text over the catalogue of the surrounding layers. */
+const provideText = (source: string, text: string) =>
+  Effect.gen(function* () {
+    return overlay(yield* ModelCatalogue, yield* read(source, text))
+  })
+
+/**
+ * Converts a price file of litellm, or a catalogue, to the text of a small catalogue, dated today. The corrections of the
+ * package win over the source.
+ */
+export const convert = (source: string, text: string): Effect.Effect<string, CatalogueError> =>
+  Effect.gen(function* () {
+    const { asOf, providers } = yield* read(source, text)
+    const today = new Date(yield* Clock.currentTimeMillis).toISOString().slice(0, 10)
+    return `${JSON.stringify({ source, asOf: asOf ?? today, providers })}\n`
+  })
+
+/** Lays the rows of a JSON file over the catalogue. */
+export const layerFile = (path: string): Layer.Layer<never, CatalogueError, FileSystem.FileSystem> =>
+  Layer.effect(
+    ModelCatalogue,
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const text = yield* Effect.mapError(
+        fs.readFileString(path),
+        ({ message }) => new CatalogueError({ source: path, problem: message })
+      )
+      return yield* provideText(path, text)
+    })
+  )
+
+/** Lays the rows at an address over the catalogue, asked for once, when the layer is built. */
+export const layerUrl = (url: string): Layer.Layer<never, CatalogueError, HttpClient.HttpClient> =>
+  Layer.effect(
+    ModelCatalogue,
+    Effect.gen(function* () {
+      const failed = (problem: string) => new CatalogueError({ source: url, problem })
+      const text = yield* HttpClient.get(url).pipe(
+        Effect.flatMap((response) =>
+          response.status === 200
+            ? readBeginning(response, largest)
+            : Effect.fail(failed(`the server answered with status ${response.status}`))
+        ),
+        Effect.timeoutOrElse({ duration: "10 seconds", orElse: () => Effect.fail(failed("it does not answer")) }),
+        Effect.mapError((error) => (error._tag === "CatalogueError" ? error : failed("it can't be reached"))),
+        Effect.flatMap(({ bytes, isWhole }) =>
+          isWhole ? Effect.succeed(new TextDecoder().decode(bytes)) : Effect.fail(failed("it is larger than 8 MiB"))
+        )
+      )
+      return yield* provideText(url, text)
+    })
+  )
+
+/** Describes the age of the catalogue, from eight weeks on: what it says may have changed since. */
+export const describeAge: Effect.Effect<string | undefined> = Effect.gen(function* () {
+  return ageOf(yield* ModelCatalogue, yield* Clock.currentTimeMillis)
+})
