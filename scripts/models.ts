@@ -11,7 +11,7 @@
  */
 import { readFileSync, writeFileSync } from "node:fs"
 import * as Schema from "effect/Schema"
-import { Row, type Rows } from "../src/models/internal/facts/catalogue.ts"
+import { Row, writeCatalogue } from "../src/models/internal/facts/catalogue.ts"
 import { fromLitellm, Source } from "../src/models/internal/facts/litellm.ts"
 
 const target = "src/models/internal/facts/models.json"
@@ -29,24 +29,17 @@ const corrections = Schema.decodeUnknownSync(Schema.fromJsonString(Corrections),
   readText("scripts/models/corrections.json")
 )
 
-/** Writes one row a line, so that a difference can be read. */
-const textOf = (from: string, asOf: string, providers: Rows): string => {
-  const blocks = Object.entries(providers).map(([provider, rows]) => {
-    const lines = Object.entries(rows).map(([id, row]) => `      ${JSON.stringify(id)}: ${JSON.stringify(row)}`)
-    return `    ${JSON.stringify(provider)}: {\n${lines.join(",\n")}\n    }`
-  })
-  const own = Object.entries(corrections).map(([provider, rows]) => [
+const own = Object.fromEntries(
+  Object.entries(corrections).map(([provider, rows]) => [
     provider,
     Object.fromEntries(Object.entries(rows).map(([id, { why: _, ...row }]) => [id, row]))
   ])
-  return `{\n  "source": ${JSON.stringify(from)},\n  "asOf": ${JSON.stringify(asOf)},\n  "providers": {\n${blocks.join(",\n")}\n  },\n  "corrections": ${JSON.stringify(Object.fromEntries(own))}\n}\n`
-}
-
+)
 const before = JSON.parse(readText(target))
 const asOf = isCheck ? before.asOf : new Date().toISOString().slice(0, 10)
 const from = isCheck ? before.source : `litellm ${version} (MIT), model_prices_and_context_window_backup.json`
 const providers = fromLitellm(source, corrections)
-const text = textOf(from, asOf, providers)
+const text = writeCatalogue(from, { asOf, providers }, { corrections: own })
 if (isCheck && text !== readText(target)) throw new Error(`${target} differs from its source and corrections`)
 writeFileSync(target, text)
 const count = Object.values(providers).reduce((sum, rows) => sum + Object.keys(rows).length, 0)

@@ -41,7 +41,7 @@ const layers: Readonly<
   Record<Api, (model: string, fetch: typeof globalThis.fetch, said: Said) => Layer.Layer<ChatModel.ChatModel, unknown>>
 > = {
   responses: (model, fetch, { calls }) =>
-    OpenAiChatModel.layer({ model, apiKey, fetch, serverTools: calls.flatMap(({ name }) => serverTools[name] ?? []) }),
+    OpenAiChatModel.layer({ model, apiKey, fetch, serverTools: calls.map(({ name }) => serverTools[name]).filter((tool) => tool !== undefined) }),
   chat: (model, fetch) => OpenAiCompatibleChatModel.layer({ model, baseURL: "http://replay/v1", fetch }),
   anthropic: (model, fetch) => AnthropicChatModel.layer({ model, apiKey, fetch }),
   gemini: (model, fetch) => GeminiChatModel.layer({ model, apiKey, fetch })
@@ -133,7 +133,7 @@ export const replay = (fixture: Fixture): Effect.Effect<Outcome> =>
     const tools = toolsOf(said)
     const sent: Array<Any> = []
     const fetch: typeof globalThis.fetch = async (_, init) => {
-      sent.push(JSON.parse(String(init?.body)))
+      sent.push(JSON.parse(typeof init?.body === "string" ? init.body : "{}"))
       return wireOf(fixture)
     }
     const turns = Effect.gen(function* () {

@@ -30,12 +30,12 @@ const comparable = (item: Any): string =>
 const itemsOf = (events: ReadonlyArray<Any>): ReadonlyArray<Any> => {
   const last = events.findLast(({ object, response }) => object === "response" || Array.isArray(response?.output))
   const listed = last?.output ?? last?.response?.output ?? []
-  return listed.length > 0 ? listed : events.flatMap(({ item, type }) => (/item\.done$/.test(type) ? [item] : []))
+  return listed.length > 0 ? listed : events.flatMap(({ item, type }) => (String(type).endsWith("item.done") ? [item] : []))
 }
 
 const responses = (events: ReadonlyArray<Any>, message: Message.AiMessage, { input }: Any): ReadonlyArray<string> => {
-  const calls = input.filter(({ type }: Any) => /_call$/.test(type) && type !== "mcp_call")
-  const outputs = input.filter(({ type }: Any) => /_call_output$/.test(type))
+  const calls = input.filter(({ type }: Any) => type?.endsWith("_call") === true && type !== "mcp_call")
+  const outputs = input.filter(({ type }: Any) => type?.endsWith("_call_output") === true)
   const idsOf = (list: ReadonlyArray<Any>, type: string) =>
     list.filter((one) => one.type === type).map((one) => one.call_id)
   const kinds = new Set<string>(calls.map(({ type }: Any) => type))

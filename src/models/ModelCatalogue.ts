@@ -28,7 +28,15 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { readBeginning } from "../support/http/body.ts"
-import { ageOf, type Catalogue, overlay, type Parsed, parseCatalogue, shipped } from "./internal/facts/catalogue.ts"
+import {
+  ageOf,
+  type Catalogue,
+  overlay,
+  type Parsed,
+  parseCatalogue,
+  shipped,
+  writeCatalogue
+} from "./internal/facts/catalogue.ts"
 import { parseLitellm } from "./internal/facts/litellm.ts"
 
 /** A file of rows that can't be read. */
@@ -65,13 +73,17 @@ const provideText = (source: string, text: string) =>
 
 /**
  * Converts a price file of litellm, or a catalogue, to the text of a small catalogue, dated today. The corrections of the
- * package win over the source.
+ * package win over litellm, and `over` wins over both.
  */
-export const convert = (source: string, text: string): Effect.Effect<string, CatalogueError> =>
+export const convert = (
+  source: string,
+  text: string,
+  over: Catalogue["providers"] = {}
+): Effect.Effect<string, CatalogueError> =>
   Effect.gen(function* () {
     const { asOf, providers } = yield* read(source, text)
     const today = new Date(yield* Clock.currentTimeMillis).toISOString().slice(0, 10)
-    return `${JSON.stringify({ source, asOf: asOf ?? today, providers })}\n`
+    return writeCatalogue(source, overlay({ asOf: asOf ?? today, providers }, { providers: over }))
   })
 
 /** Lays the rows of a JSON file over the catalogue. */

@@ -62,7 +62,7 @@ const ways: { readonly [name: string]: Way } = {
 const serve = ({ answer, read }: Way, refused: ReadonlyArray<string>) => {
   const efforts: Array<string | undefined> = []
   const fetch: Fetch = async (_, init) => {
-    const effort = read.exec(String(init?.body))?.[1]
+    const effort = read.exec(typeof init?.body === "string" ? init.body : "")?.[1]
     efforts.push(effort)
     if (effort === undefined || !refused.includes(effort)) return Response.json(answer)
     const message = `Unsupported value: reasoning effort '${effort}' is not supported with this model`
@@ -124,7 +124,7 @@ describe("levels beyond high", () => {
       if (way === undefined) return ""
       let text = ""
       const fetch: Fetch = async (_, init) => {
-        text = String(init?.body)
+        text = typeof init?.body === "string" ? init.body : ""
         return Response.json(way.answer)
       }
       yield* ask({ ...way, layer }, fetch, [request({ thinking: level })])

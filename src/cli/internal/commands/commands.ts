@@ -149,11 +149,25 @@ const logout = Command.make("logout", { provider: Argument.String("provider") },
   inSetup((Setup, context) => Setup.logout(context, provider))
 ).pipe(Command.withDescription("Forgets the key of a provider"))
 
+const refresh = Command.make(
+  "refresh",
+  {
+    from: Argument.String("from").pipe(
+      Argument.withDescription("An address or a file: a catalogue, or the price file of litellm, which is the default"),
+      Argument.optional
+    ),
+    json
+  },
+  (options) => inSetup((Setup, context) => Setup.refresh(context, Option.getOrUndefined(options.from), options.json))
+).pipe(
+  Command.withDescription("Renews windows, prices and abilities of models: from a list on the net, and the providers")
+)
+
 const models = Command.make("models", { json }, (options) =>
   inSetup((Setup, context) => Setup.models(context, options.json))
 ).pipe(
   Command.withDescription("Models that can be asked here, and their keys"),
-  Command.withSubcommands([login, logout])
+  Command.withSubcommands([login, logout, refresh])
 )
 
 const agents = Command.make("agents", { name: Argument.String("name").pipe(Argument.optional), json }, (options) =>

@@ -13,6 +13,7 @@ import { forgetKey, keepKey } from "../config/credentials.ts"
 import { frozenAt } from "../config/frozen.ts"
 import { checkKey } from "../config/modelList.ts"
 import * as Providers from "../config/providers.ts"
+import { refresh as refreshCatalogue } from "../config/refreshCatalogue.ts"
 import { fail, orFail } from "../failure.ts"
 import { canAsk, print, printJson, table, tell } from "../output.ts"
 import { pluginsOf, skillsOf } from "../project/brought.ts"
@@ -47,6 +48,14 @@ export const models = Effect.fnUntraced(function* ({ places, settings }: Context
       ? "No model can be asked yet."
       : `Asked is ${chosen}. Any other model of these providers can be named: --model provider:model`
   )
+})
+
+/** Renews the catalogue of models. */
+export const refresh = Effect.fnUntraced(function* ({ places }: Context, from: string | undefined, asJson: boolean) {
+  const done = yield* refreshCatalogue(places, from)
+  if (asJson) return yield* printJson(done)
+  const asked = done.asked.length === 0 ? "" : `, and limits of ${done.asked.join(", ")}`
+  return yield* tell(`${done.models} models, from ${visible(oneLine(done.from))}${asked}. Kept in ${done.file}.`)
 })
 
 /** Reads a key without echo at a terminal, or from a pipe. It is never an argument. */

@@ -19,7 +19,7 @@ const most = { answer: 4_000_000, models: 2_000 } as const
 
 /** The answer of a provider to a key. */
 type Checked =
-  | { readonly _tag: "Accepted"; readonly models: ReadonlyArray<string> }
+  | { readonly _tag: "Accepted"; readonly models: ReadonlyArray<string>; readonly body: unknown }
   | { readonly _tag: "Refused"; readonly status: number }
   | { readonly _tag: "Unknown"; readonly why: string }
 
@@ -76,7 +76,7 @@ export const checkKey = Effect.fnUntraced(function* (name: string, key: Redacted
   if (status !== 200 || Result.isFailure(body)) {
     return { _tag: "Unknown", why: `${name} answered with status ${status}` } satisfies Checked
   }
-  return { _tag: "Accepted", models: namesIn(body.success) } satisfies Checked
+  return { _tag: "Accepted", models: namesIn(body.success), body: body.success } satisfies Checked
 })
 
 /** A model to choose from. `listedAt` is missing for models that no provider has listed yet. */
@@ -99,6 +99,21 @@ const keyOf = (places: Places, { key, name, variable }: Keyed) =>
   key === "environment"
     ? Effect.succeed(Redacted.make((process.env[variable] ?? "").trim()))
     : Effect.orElseSucceed(keptKey(places, name), () => undefined)
+
+/** Asks all providers with a key for their lists, as they write them. A provider that does not answer is left out. */
+export const listBodies = Effect.fnUntraced(function* (places: Places) {
+  const providers = (yield* keyed(places)).filter(({ key }) => key !== undefined)
+  const asked = yield* Effect.forEach(
+    providers,
+    Effect.fnUntraced(function* (provider) {
+      const key = yield* keyOf(places, provider)
+      const checked = key === undefined ? undefined : yield* checkKey(provider.name, key)
+      return checked?._tag === "Accepted" ? [{ name: provider.name, body: checked.body }] : []
+    }),
+    { concurrency: 6 }
+  )
+  return asked.flat()
+})
 
 /** Lists the models of all providers with a key. Without an answer, an older list or the first model counts. */
 export const listModels = Effect.fnUntraced(function* (places: Places) {

@@ -12,6 +12,7 @@ import { defined } from "../../../support/json/defined.ts"
 import { normaliseName } from "../../../support/text/names.ts"
 import { suggestion } from "../../../support/text/near.ts"
 import { fail, type Failure, layerOrFail } from "../failure.ts"
+import { catalogueLayer } from "./catalogue.ts"
 import { keptKey, keptNames } from "./credentials.ts"
 import type { Places } from "./places.ts"
 import type { Settings } from "./settings.ts"
@@ -128,6 +129,9 @@ export const modelLayer = (
         const how = `${kept}export ${provider.key}=…`
         return yield* fail("noModel", `${spec} can't be asked: there is no key of ${provider.name}. Set one: ${how}`)
       }
-      return layerOrFail("noModel")(ChatModels.resolve(spec, { ...facts, ...defined({ apiKey, thinking }) }))
+      return Layer.provide(
+        layerOrFail("noModel")(ChatModels.resolve(spec, { ...facts, ...defined({ apiKey, thinking }) })),
+        catalogueLayer(places)
+      )
     })
   )

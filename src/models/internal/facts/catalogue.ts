@@ -101,3 +101,20 @@ export const ageOf = ({ asOf }: Catalogue, now: number): string | undefined => {
     ? `The facts about models are of ${asOf}, ${weeks} weeks old: prices, windows and models may have changed since. Renew them by deepagents models refresh, by ModelCatalogue.layerFile, or with the package.`
     : undefined
 }
+
+/** Writes a catalogue as a file, one row a line, so that a difference can be read. `more` are further lines. */
+export const writeCatalogue = (
+  source: string,
+  { asOf, providers }: Catalogue,
+  more: { readonly [key: string]: unknown } = {}
+): string => {
+  const blocks = Object.entries(providers).map(([provider, rows]) => {
+    const lines = Object.entries(rows).map(([id, row]) => `      ${JSON.stringify(id)}: ${JSON.stringify(row)}`)
+    return `    ${JSON.stringify(provider)}: {\n${lines.join(",\n")}\n    }`
+  })
+  const fields = Object.entries({ source, asOf }).map(
+    ([key, value]) => `  ${JSON.stringify(key)}: ${JSON.stringify(value)}`
+  )
+  const further = Object.entries(more).map(([key, value]) => `  ${JSON.stringify(key)}: ${JSON.stringify(value)}`)
+  return `{\n${[...fields, `  "providers": {\n${blocks.join(",\n")}\n  }`, ...further].join(",\n")}\n}\n`
+}

@@ -1,0 +1,74 @@
+/** The limits and abilities of models that providers list. Prices are never taken from there. */
+
+type Fields = { readonly [name: string]: unknown }
+
+/** A row of the catalogue, as far as a list tells it. */
+interface Limits {
+  readonly in?: number
+  readonly out?: number
+  readonly vision?: boolean
+}
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const countIn = (fields: Fields, ...names: ReadonlyArray<string>): number | undefined => {
+  const found = names.map((name) => fields[name]).find((value) => typeof value === "number" && value > 0)
+  return typeof found === "number" ? Math.floor(found) : undefined
+}
+
+const inside = (fields: Fields, name: string): Fields => {
+  const value = fields[name]
+  return isFields(value) ? value : {}
+}
+
+/** Reports whether a model reads images, where a list says so in one of its ways. */
+const visionIn = (model: Fields): boolean | undefined => {
+  const { input_modalities: own, modalities } = model
+  const listed = [inside(model, "architecture")["input_modalities"], own, modalities].find((one) => Array.isArray(one))
+  if (Array.isArray(listed)) return listed.includes("image")
+  const abilities = inside(model, "capabilities")
+  const image = abilities["image_input"]
+  if (isFields(image)) return image["supported"] === true
+  return typeof abilities["vision"] === "boolean" ? abilities["vision"] : undefined
+}
+
+const limitsOf = (model: Fields): Limits => {
+  const input = countIn(
+    model,
+    "max_input_tokens",
+    "inputTokenLimit",
+    "max_context_length",
+    "context_window",
+    "context_length",
+    "max_model_len"
+  )
+  const output =
+    countIn(model, "max_completion_tokens", "outputTokenLimit", "max_output_tokens", "max_tokens") ??
+    countIn(inside(model, "top_provider"), "max_completion_tokens")
+  const vision = visionIn(model)
+  return {
+    ...(input === undefined ? {} : { in: input }),
+    ...(output === undefined || output === input ? {} : { out: output }),
+    ...(vision === undefined ? {} : { vision })
+  }
+}
+
+const isName = (name: unknown): name is string => typeof name === "string" && /^[\w./:@+-]{1,200}$/.test(name)
+
+/** The catalogue's name of a provider. */
+const nameOf = (provider: string): string => (provider === "google" ? "gemini" : provider)
+
+/** Reads the limits in a provider's list, by the catalogue's name of it. Models without any are left out. */
+export const limitsIn = (
+  provider: string,
+  body: unknown
+): readonly [name: string, rows: { readonly [model: string]: Limits }] => {
+  const listed = isFields(body) ? (body["data"] ?? body["models"]) : body
+  const rows = (Array.isArray(listed) ? listed : []).filter(isFields).flatMap((model) => {
+    const name = model["id"] ?? model["name"]
+    const limits = limitsOf(model)
+    return isName(name) && Object.keys(limits).length > 0 ? [[name.replace(/^models\//, ""), limits] as const] : []
+  })
+  return [nameOf(provider), Object.fromEntries(rows.slice(0, 5_000))]
+}
