@@ -31,10 +31,12 @@ import { ChatModel, type Service, type ToolDefinition } from "../core/ChatModel.
 import * as Message from "../core/Message.ts"
 import { Sandbox } from "../core/Sandbox.ts"
 import { SessionStore } from "../core/SessionStore.ts"
+import { describeAge } from "../models/ModelCatalogue.ts"
 import * as ToolSchema from "../models/ToolSchema.ts"
 import { defined } from "../support/json/defined.ts"
 import { normaliseName } from "../support/text/names.ts"
 import { oneLine } from "../support/text/untrusted.ts"
+import { addUses, cacheUseOf, describeUse } from "./internal/cacheUse.ts"
 
 /** One finding: a `failure` keeps the agent from working, a `warning` will surprise somebody. */
 const Finding = Schema.Struct({
@@ -179,6 +181,7 @@ const ping = (model: Service) =>
 
 const ofModel = Effect.fnUntraced(function* (model: Service, live: boolean) {
   const { contextWindowTokens: window, modelId, prices, provider } = model
+  const age = yield* describeAge
   return [
     ok("model", "model", `${provider}:${modelId}`),
     window === undefined
@@ -187,19 +190,40 @@ const ofModel = Effect.fnUntraced(function* (model: Service, live: boolean) {
     prices === undefined
       ? warning("model", "prices", "not known", "give prices: costs are not counted, and no budget of money holds")
       : ok("model", "prices", `${prices.input} in, ${prices.output} out, for a million tokens`),
+    ...(age === undefined ? [] : [warning("model", "catalogue", age, "deepagents models refresh")]),
     ...(live ? [yield* ping(model)] : [])
   ]
 })
 
 const probe = Effect.map(Clock.currentTimeMillis, (now) => `doctor-${now.toString(36)}`)
 
+/** Threads, and entries of each, in which the use of the cache is looked up. */
+const mostThreads = 20
+const mostEntries = 400
+
+/** Tells how much of the input of recent threads came from the provider's cache, and what broke it. */
+const ofCache = Effect.fnUntraced(
+  function* (store: SessionStore["Service"]) {
+    const { items } = yield* store.list({ limit: mostThreads })
+    const pages = yield* Effect.forEach(items, ({ threadId }) => store.load(threadId, { limit: mostEntries }), {
+      concurrency: 4
+    })
+    const use = describeUse(addUses(pages.map(({ entries }) => cacheUseOf(entries))))
+    if (use === undefined) return []
+    const { advice, detail, share } = use
+    return [share < 0.5 ? warning("sessions", "cache", detail, advice) : ok("sessions", "cache", detail)]
+  },
+  Effect.orElseSucceed((): ReadonlyArray<Finding> => [])
+)
+
 const ofSessions = Effect.fnUntraced(function* (store: SessionStore["Service"]) {
   const threadId = yield* probe
   const tried = Effect.andThen(store.create({ threadId }), store.delete(threadId))
-  return yield* Effect.match(tried, {
-    onFailure: ({ message }) => [failure("sessions", "writable", message, "check its file, its rights, its server")],
-    onSuccess: () => [ok("sessions", "writable", "opened, migrated, written to")]
+  const writable = yield* Effect.match(tried, {
+    onFailure: ({ message }) => failure("sessions", "writable", message, "check its file, its rights, its server"),
+    onSuccess: () => ok("sessions", "writable", "opened, migrated, written to")
   })
+  return [writable, ...(yield* ofCache(store))]
 })
 
 const ofFiles = Effect.fnUntraced(function* (backend: Backend["Service"]) {

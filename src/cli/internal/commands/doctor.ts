@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Doctor from "../../../agents/Doctor.ts"
+import { catalogueLayer } from "../config/catalogue.ts"
 import { chooseModel, modelLayer } from "../config/providers.ts"
 import { serversLayer, tried } from "../config/servers.ts"
 import { fail } from "../failure.ts"
@@ -43,7 +44,7 @@ export const doctor = Effect.fnUntraced(function* (
         problem === undefined ? Effect.void : Effect.fail({ message: problem })
       ])
     )
-  })
+  }).pipe(Effect.provide(catalogueLayer(places)))
   const broken: ReadonlyArray<Doctor.Report["findings"][number]> = app.agents.problems.map(({ path, problem }) => ({
     area: "agent",
     name: path,

@@ -1,0 +1,125 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
+import { createServer } from "node:http"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { catalogueLayer } from "../../src/cli/internal/config/catalogue.ts"
+import { limitsIn } from "../../src/cli/internal/config/modelLimits.ts"
+import type { Places } from "../../src/cli/internal/config/places.ts"
+import { refresh } from "../../src/cli/internal/config/refreshCatalogue.ts"
+import { ModelCatalogue } from "../../src/models/ModelCatalogue.ts"
+
+const places = Effect.map(
+  Effect.acquireRelease(
+    Effect.promise(() => mkdtemp(join(tmpdir(), "refresh-"))),
+    (path) => Effect.promise(() => rm(path, { recursive: true }))
+  ),
+  (folder): Places => ({ data: folder, config: join(folder, "config"), project: folder })
+)
+
+const source = JSON.stringify({
+  "gpt-9": {
+    litellm_provider: "openai",
+    mode: "chat",
+    max_input_tokens: 5_000,
+    supports_function_calling: true,
+    input_cost_per_token: 0.000_001,
+    output_cost_per_token: 0.000_002
+  }
+})
+
+const listen = (status: number, text: string) =>
+  Effect.acquireRelease(
+    Effect.promise(
+      () =>
+        new Promise<{ readonly url: string; readonly close: () => void }>((resolve) => {
+          const server = createServer((_, response) => void response.writeHead(status).end(text))
+          server.listen(0, "127.0.0.1", () => {
+            const at = server.address()
+            const port = typeof at === "object" && at !== null ? at.port : 0
+            resolve({ url: `http://127.0.0.1:${port}/prices.json`, close: () => void server.close() })
+          })
+        })
+    ),
+    ({ close }) => Effect.sync(close)
+  )
+
+describe("deepagents models refresh", () => {
+  it.live("keeps the facts of an address, and the user's own rows lie over them", () =>
+    Effect.gen(function* () {
+      const folder = yield* places
+      const { url } = yield* listen(200, source)
+      const done = yield* refresh(folder, url)
+      expect(done.models).toBeGreaterThanOrEqual(1)
+      const read = Effect.map(ModelCatalogue, ({ providers }) => providers["openai"]?.["gpt-9"])
+      expect(yield* Effect.provide(read, catalogueLayer(folder))).toMatchObject({ in: 5_000, prices: [1, 2] })
+      yield* Effect.promise(async () => {
+        const { mkdir } = await import("node:fs/promises")
+        await mkdir(folder.config)
+        await writeFile(
+          join(folder.config, "models.json"),
+          JSON.stringify({ providers: { openai: { "gpt-9": { in: 7_000 } } } })
+        )
+      })
+      expect(yield* Effect.provide(read, catalogueLayer(folder))).toMatchObject({ in: 7_000, prices: [1, 2] })
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
+
+  it.live("changes nothing when the address gives no list", () =>
+    Effect.gen(function* () {
+      const folder = yield* places
+      yield* refresh(folder, (yield* listen(200, source)).url)
+      const before = yield* Effect.promise(() => readFile(join(folder.data, "models.json"), "utf8"))
+      for (const [status, text] of [
+        [404, ""],
+        [200, "<html>"],
+        [200, "{}"]
+      ] as const) {
+        const error = yield* Effect.flip(refresh(folder, (yield* listen(status, text)).url))
+        expect(String(error)).toMatch(/status 404|not of the form/)
+      }
+      expect(yield* Effect.promise(() => readFile(join(folder.data, "models.json"), "utf8"))).toBe(before)
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
+})
+
+describe("limits that providers list", () => {
+  it("are read in the words of each, and prices are left alone", () => {
+    expect(
+      limitsIn("anthropic", {
+        data: [
+          {
+            id: "claude-9",
+            max_input_tokens: 500_000,
+            max_tokens: 64_000,
+            capabilities: { image_input: { supported: true } }
+          }
+        ]
+      })
+    ).toEqual(["anthropic", { "claude-9": { in: 500_000, out: 64_000, vision: true } }])
+    expect(
+      limitsIn("google", { models: [{ name: "models/gemini-9", inputTokenLimit: 10, outputTokenLimit: 5 }] })
+    ).toEqual(["gemini", { "gemini-9": { in: 10, out: 5 } }])
+    expect(
+      limitsIn("openrouter", {
+        data: [
+          {
+            id: "acme/one",
+            context_length: 9,
+            pricing: { prompt: "1" },
+            architecture: { input_modalities: ["text"] },
+            top_provider: { max_completion_tokens: 3 }
+          }
+        ]
+      })
+    ).toEqual(["openrouter", { "acme/one": { in: 9, out: 3, vision: false } }])
+    expect(
+      limitsIn("vllm", {
+        data: [{ id: "m", max_model_len: 8 }, { id: "\u001b[2J", max_model_len: 1 }, { id: "none" }, 7]
+      })
+    ).toEqual(["vllm", { m: { in: 8 } }])
+    expect(limitsIn("groq", "no list")).toEqual(["groq", {}])
+  })
+})
