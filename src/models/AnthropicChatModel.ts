@@ -31,6 +31,7 @@ import { saidIn } from "./internal/anthropic/session.ts"
 import type { Settings } from "./internal/anthropic/settings.ts"
 import * as transport from "./internal/anthropic/transport.ts"
 import type { Catalogue } from "./internal/facts/catalogue.ts"
+import { ModelCatalogue } from "./internal/facts/reference.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 import { badResponse, type Origin, reservedParameter } from "./internal/wire/errors.ts"
@@ -40,7 +41,6 @@ import type { Overrides } from "./internal/wire/overrides.ts"
 import { silent } from "./internal/wire/patience.ts"
 import { numberOf, objectOf } from "./internal/wire/read.ts"
 import type { Vertex } from "./internal/wire/vertex.ts"
-import { ModelCatalogue } from "./ModelCatalogue.ts"
 
 /** Options of a layer. Only `model` is needed. */
 export interface Options extends Connection, Settings, Overrides {

@@ -25,11 +25,11 @@ import { bedrockFactor, profileOf } from "./internal/anthropic/models.ts"
 import { makeService } from "./internal/anthropic/service.ts"
 import type { Settings } from "./internal/anthropic/settings.ts"
 import * as transport from "./internal/bedrock/transport.ts"
+import { ModelCatalogue } from "./internal/facts/reference.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 import { timeoutOf } from "./internal/wire/guardedFetch.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
-import { ModelCatalogue } from "./ModelCatalogue.ts"
 
 /** Options of a layer. Only `model` is needed. */
 export interface Options extends Connection, Settings, Overrides {

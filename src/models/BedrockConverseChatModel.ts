@@ -30,13 +30,13 @@ import { type Connection, makeClient } from "./internal/bedrock/client.ts"
 import { makeDecoder } from "./internal/bedrock/decode.ts"
 import { factsOf, familyOf, pricesOf } from "./internal/bedrock/models.ts"
 import { makeWriter } from "./internal/bedrock/request.ts"
+import { ModelCatalogue } from "./internal/facts/reference.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 import { makeSessions } from "./internal/turn/session.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { Origin } from "./internal/wire/errors.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
-import { ModelCatalogue } from "./ModelCatalogue.ts"
 
 /**
  * Options of a layer. Only `model` is required. An answer in a schema comes by a tool call, unless `structuredOutput`

@@ -37,6 +37,7 @@ import { profileOf } from "./internal/anthropic/models.ts"
 import { factsOf as bedrockFacts } from "./internal/bedrock/models.ts"
 import type { Catalogue } from "./internal/facts/catalogue.ts"
 import type { ModelFacts } from "./internal/facts/facts.ts"
+import { ModelCatalogue } from "./internal/facts/reference.ts"
 import { findModel } from "./internal/openai/models.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import { factsAt, gemini, type Server, servers, variableOf } from "./internal/servers/servers.ts"
@@ -45,7 +46,6 @@ import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 import { makeWarner, warned } from "./internal/wire/warned.ts"
-import { ModelCatalogue } from "./ModelCatalogue.ts"
 
 interface ModelOptions extends Overrides {
   /** How much the model thinks before it answers. Each model uses its nearest level. */

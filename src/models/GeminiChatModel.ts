@@ -29,6 +29,7 @@ import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
 import { pricingOf } from "./internal/facts/facts.ts"
+import { ModelCatalogue } from "./internal/facts/reference.ts"
 import { type Connection, makeClient } from "./internal/gemini/client.ts"
 import { makeDecoder } from "./internal/gemini/decode.ts"
 import { makeWriter } from "./internal/gemini/request.ts"
@@ -40,7 +41,6 @@ import { makeEfforts, type ThinkingLevel } from "./internal/turn/thinking.ts"
 import { makeJsonWriter } from "./internal/wire/jsonText.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
-import { ModelCatalogue } from "./ModelCatalogue.ts"
 
 /** Options of a layer. Only `model` is needed. */
 export interface Options extends Connection, Overrides {

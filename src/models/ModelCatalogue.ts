@@ -21,7 +21,6 @@
  * (dollars), `until` and `next`.
  */
 import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as HttpClient from "effect/http/HttpClient"
@@ -38,6 +37,7 @@ import {
   writeCatalogue
 } from "./internal/facts/catalogue.ts"
 import { parseLitellm } from "./internal/facts/litellm.ts"
+import { ModelCatalogue } from "./internal/facts/reference.ts"
 
 /** A file of rows that can't be read. */
 export class CatalogueError extends Schema.TaggedError<CatalogueError>("effect-deepagents/models/CatalogueError")(
@@ -49,10 +49,10 @@ export class CatalogueError extends Schema.TaggedError<CatalogueError>("effect-d
   }
 }
 
-/** The catalogue that layers of models read. Default: the one inside the package. */
-export const ModelCatalogue = Context.Reference<Catalogue>("effect-deepagents/models/ModelCatalogue", {
-  defaultValue: () => shipped
-})
+export {
+  /** The catalogue that layers of models read. Default: the one inside the package. */
+  ModelCatalogue
+} from "./internal/facts/reference.ts"
 
 /** The largest file that is read, in bytes: ten times the one inside the package. */
 const largest = 8 * 1024 * 1024
@@ -100,24 +100,23 @@ export const layerFile = (path: string): Layer.Layer<never, CatalogueError, File
     })
   )
 
+const textAt = Effect.fnUntraced(function* (url: string) {
+  const failed = (problem: string) => new CatalogueError({ source: url, problem })
+  const response = yield* Effect.mapError(HttpClient.get(url), () => failed("it can't be reached"))
+  if (response.status !== 200) return yield* failed(`the server answered with status ${response.status}`)
+  const { bytes, isWhole } = yield* Effect.mapError(readBeginning(response, largest), () => failed("it broke off"))
+  return isWhole ? new TextDecoder().decode(bytes) : yield* failed("it is larger than 8 MiB")
+})
+
 /** Lays the rows at an address over the catalogue, asked for once, when the layer is built. */
 export const layerUrl = (url: string): Layer.Layer<never, CatalogueError, HttpClient.HttpClient> =>
   Layer.effect(
     ModelCatalogue,
     Effect.gen(function* () {
-      const failed = (problem: string) => new CatalogueError({ source: url, problem })
-      const text = yield* HttpClient.get(url).pipe(
-        Effect.flatMap((response) =>
-          response.status === 200
-            ? readBeginning(response, largest)
-            : Effect.fail(failed(`the server answered with status ${response.status}`))
-        ),
-        Effect.timeoutOrElse({ duration: "10 seconds", orElse: () => Effect.fail(failed("it does not answer")) }),
-        Effect.mapError((error) => (error._tag === "CatalogueError" ? error : failed("it can't be reached"))),
-        Effect.flatMap(({ bytes, isWhole }) =>
-          isWhole ? Effect.succeed(new TextDecoder().decode(bytes)) : Effect.fail(failed("it is larger than 8 MiB"))
-        )
-      )
+      const text = yield* Effect.timeoutOrElse(textAt(url), {
+        duration: "10 seconds",
+        orElse: () => Effect.fail(new CatalogueError({ source: url, problem: "it does not answer" }))
+      })
       return yield* provideText(url, text)
     })
   )

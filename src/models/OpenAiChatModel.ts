@@ -26,6 +26,7 @@ import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import * as Tool from "../core/Tool.ts"
 import { pricingOf } from "./internal/facts/facts.ts"
+import { ModelCatalogue } from "./internal/facts/reference.ts"
 import { type Connection, makeClient, targetOf } from "./internal/openai/client.ts"
 import { findModel, isReasoning } from "./internal/openai/models.ts"
 import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.ts"
@@ -37,7 +38,6 @@ import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 import { makeEfforts, type ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
-import { ModelCatalogue } from "./ModelCatalogue.ts"
 
 /**
  * Connection and parameters of a model. Only parameters that are set are sent. Parameters of a request win over them,

@@ -23,6 +23,7 @@ import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import type { Catalogue } from "./internal/facts/catalogue.ts"
 import { pricingOf } from "./internal/facts/facts.ts"
+import { ModelCatalogue } from "./internal/facts/reference.ts"
 import { makeChatDecoder } from "./internal/openai/chatDecode.ts"
 import { makeChatWriter } from "./internal/openai/chatRequest.ts"
 import { type Connection, makeClient, targetOf } from "./internal/openai/client.ts"
@@ -36,7 +37,6 @@ import * as shapes from "./internal/shapes.ts"
 import { makeEfforts, type ThinkingLevel } from "./internal/turn/thinking.ts"
 import type { ThinkTags } from "./internal/turn/thinkTags.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
-import { ModelCatalogue } from "./ModelCatalogue.ts"
 
 /**
  * Connection and parameters of a model. Only set parameters are sent. Parameters of a request win, and `null` removes

@@ -1,10 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Agent, Message, SessionStore, Usage } from "effect-deepagents"
+import { Agent, Message, Usage } from "effect-deepagents"
 import { Doctor } from "effect-deepagents/agents"
 import { MemorySessions } from "effect-deepagents/sessions"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { cacheUseOf, describeUse } from "../../src/agents/internal/cacheUse.ts"
+import * as SessionStore from "../../src/core/SessionStore.ts"
 
 type Stored = SessionStore.Stored
 

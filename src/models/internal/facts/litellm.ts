@@ -1,6 +1,7 @@
 /** Converts the price file of litellm (MIT) to rows of the catalogue. */
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import { corrections, type Parsed, type Rate, type Row, type Rows } from "./catalogue.ts"
 
 /** Our name of a provider → the source's name, and the text before its ids. */
@@ -107,7 +108,7 @@ const families: { readonly [provider: string]: ReadonlyArray<readonly [id: RegEx
 const effortsOf = (provider: string, id: string, model: Model): string | undefined => {
   if (model.reasoning_effort_levels !== undefined) return model.reasoning_effort_levels.join(" ")
   if (model.supports_reasoning !== true) return undefined
-  const family = families[provider]?.find(([pattern]) => pattern.test(id))?.[1]
+  const family = valueAt(families, provider)?.find(([pattern]) => pattern.test(id))?.[1]
   if (family === undefined) return undefined
   const says = (level: string) => model[`supports_${level}_reasoning_effort`]
   return levels.filter((level) => (family.includes(level) ? says(level) !== false : says(level) === true)).join(" ")
@@ -146,7 +147,7 @@ const rowsOf = (
   source: typeof Source.Type,
   own: { readonly [model: string]: Row & { readonly why?: string } }
 ): { readonly [model: string]: Row } => {
-  const [name, prefix] = sources[provider] ?? ["", ""]
+  const [name, prefix] = valueAt(sources, provider) ?? ["", ""]
   const rows = new Map<string, Row>()
   for (const [key, value] of Object.entries(source)) {
     const model = Option.getOrUndefined(decodeModel(value))
@@ -169,7 +170,7 @@ const rowsOf = (
 /** Converts the whole source. */
 export const fromLitellm = (source: typeof Source.Type, given: Rows): Rows =>
   Object.fromEntries(
-    Object.keys(sources).map((provider) => [provider, rowsOf(provider, source, given[provider] ?? {})])
+    Object.keys(sources).map((provider) => [provider, rowsOf(provider, source, valueAt(given, provider) ?? {})])
   )
 
 const decodeSource = Schema.decodeUnknownOption(Schema.fromJsonString(Source))
