@@ -9,7 +9,8 @@ import type { VerbatimPart } from "./wire.ts"
  */
 export type Layout = ReadonlyArray<"said" | "call" | "malformed" | VerbatimPart>
 
-const verbatim = /^(server_tool_use|mcp_tool_use|container_upload|compaction|fallback|\w+_tool_result)$/
+const verbatim =
+  /^(server_tool_use|mcp_tool_use|mcp_tool_listing|container_upload|compaction|fallback|\w+_tool_result)$/
 
 /** Reports whether a block is sent back verbatim. */
 export const isVerbatim = (value: unknown): value is VerbatimPart =>
