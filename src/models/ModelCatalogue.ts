@@ -33,7 +33,6 @@ import {
   overlay,
   type Parsed,
   parseCatalogue,
-  shipped,
   writeCatalogue
 } from "./internal/facts/catalogue.ts"
 import { parseLitellm } from "./internal/facts/litellm.ts"
