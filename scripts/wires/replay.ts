@@ -41,7 +41,12 @@ const layers: Readonly<
   Record<Api, (model: string, fetch: typeof globalThis.fetch, said: Said) => Layer.Layer<ChatModel.ChatModel, unknown>>
 > = {
   responses: (model, fetch, { calls }) =>
-    OpenAiChatModel.layer({ model, apiKey, fetch, serverTools: calls.map(({ name }) => serverTools[name]).filter((tool) => tool !== undefined) }),
+    OpenAiChatModel.layer({
+      model,
+      apiKey,
+      fetch,
+      serverTools: calls.map(({ name }) => serverTools[name]).filter((tool) => tool !== undefined)
+    }),
   chat: (model, fetch) => OpenAiCompatibleChatModel.layer({ model, baseURL: "http://replay/v1", fetch }),
   anthropic: (model, fetch) => AnthropicChatModel.layer({ model, apiKey, fetch }),
   gemini: (model, fetch) => GeminiChatModel.layer({ model, apiKey, fetch })

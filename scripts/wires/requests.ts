@@ -30,7 +30,9 @@ const comparable = (item: Any): string =>
 const itemsOf = (events: ReadonlyArray<Any>): ReadonlyArray<Any> => {
   const last = events.findLast(({ object, response }) => object === "response" || Array.isArray(response?.output))
   const listed = last?.output ?? last?.response?.output ?? []
-  return listed.length > 0 ? listed : events.flatMap(({ item, type }) => (String(type).endsWith("item.done") ? [item] : []))
+  return listed.length > 0
+    ? listed
+    : events.flatMap(({ item, type }) => (String(type).endsWith("item.done") ? [item] : []))
 }
 
 const responses = (events: ReadonlyArray<Any>, message: Message.AiMessage, { input }: Any): ReadonlyArray<string> => {
