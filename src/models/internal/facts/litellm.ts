@@ -5,7 +5,7 @@ import { valueAt } from "../../../support/json/valueAt.ts"
 import { corrections, type Parsed, type Rate, type Row, type Rows } from "./catalogue.ts"
 
 /** Our name of a provider → the source's name, and the text before its ids. */
-export const sources: { readonly [ours: string]: readonly [name: string, prefix: string] } = {
+const sources: { readonly [ours: string]: readonly [name: string, prefix: string] } = {
   anthropic: ["anthropic", ""],
   openai: ["openai", ""],
   gemini: ["gemini", "gemini/"],
