@@ -1,4 +1,4 @@
-/** Handlers of hooks: commands and HTTP. Both read the event as JSON, and are bounded in output. */
+/** Handlers of hooks: commands, HTTP and modules. All read the event as JSON, and are bounded in output. */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as HttpClient from "effect/http/HttpClient"
@@ -42,7 +42,22 @@ export interface Place {
   readonly cwd?: string | undefined
   /** Further variables for the process. Default: none. */
   readonly env?: { readonly [name: string]: string } | undefined
+  /**
+   * Asks a module of code, for hooks of the type `module`: gives its answer as a command writes it, or fails with a
+   * problem. Default: settings can't name modules.
+   */
+  readonly ask?: ((path: string, input: JsonObject) => Effect.Effect<string, string>) | undefined
 }
+
+/** Asks a module of code by a function of the program. */
+export const module = (path: string, ask: NonNullable<Place["ask"]>): Handler => ({
+  name: path,
+  run: (input) =>
+    ask(path, input).pipe(
+      Effect.flatMap((text) => readAnswer(eventOf(input), text.slice(0, mostBytes), text.length <= mostBytes)),
+      Effect.mapError((problem) => new HookFailed({ hook: path, problem }))
+    )
+})
 
 /** Runs a command of the shell. Its process group is killed when it has exited, or is late. */
 export const command = (text: string, place: Place = {}): Handler<ChildProcessSpawner> => ({

@@ -4,7 +4,7 @@ import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { suggestion } from "../../../support/text/near.ts"
 import { isBeyond } from "./fire.ts"
-import { command, http, type Place } from "./handlers.ts"
+import { command, http, module, type Place } from "./handlers.ts"
 import { events, type Hook, type HookEvent } from "./model.ts"
 
 /** The hooks of a file, and the entries that can't be used. */
@@ -25,14 +25,18 @@ const stringsOf = (value: Json | undefined): { readonly [name: string]: string }
   )
 
 const handlerOf = (entry: JsonObject, place: Place): Handled | string => {
-  const { command: text, headers, type = "command", url } = entry
+  const { command: text, headers, path, type = "command", url } = entry
   if (type === "command") {
     return typeof text === "string" && text.trim() !== "" ? command(text, place) : "a command hook needs a `command`"
   }
   if (type === "http") {
     return typeof url === "string" && URL.canParse(url) ? http(url, stringsOf(headers)) : "an http hook needs a `url`"
   }
-  return `there are no hooks of the type ${JSON.stringify(type)}, only command and http`
+  if (type === "module" && place.ask !== undefined) {
+    return typeof path === "string" && path.trim() !== "" ? module(path, place.ask) : "a module hook needs a `path`"
+  }
+  const types = place.ask === undefined ? "command and http" : "command, http and module"
+  return `there are no hooks of the type ${JSON.stringify(type)}, only ${types}`
 }
 
 const isEvent = (name: string): name is HookEvent => events.some((event) => event === name)
