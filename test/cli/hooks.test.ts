@@ -117,4 +117,60 @@ describe("hooks of the program", { concurrent: true, timeout: 90_000 }, () => {
       assert.equal(left.trim(), "0")
     })
   )
+
+  it.effect("may be modules in a worker: they block, add, and are ended when they are late or loud", () =>
+    Effect.gen(function* () {
+      const module = (event: string, path: string, more: object = {}) => ({
+        [event]: [{ hooks: [{ type: "module", path, ...more }] }]
+      })
+      const home = put(program.folder(), {
+        ".config/deepagents/config.json": {
+          hooks: {
+            ...module("PreToolUse", "guard.ts"),
+            ...module("UserPromptSubmit", "add.mjs"),
+            ...module("Stop", "hang.ts", { timeout: 1 }),
+            ...module("PostToolUse", "broken.ts")
+          }
+        },
+        ".config/deepagents/guard.ts": `
+          console.log("NOT ON THE SCREEN")
+          export default (input: { tool_input: { command: string } }) =>
+            input.tool_input.command.includes("rm")
+              ? { hookSpecificOutput: { permissionDecision: "deny", permissionDecisionReason: "no rm here" } }
+              : undefined`,
+        ".config/deepagents/add.mjs":
+          'export default async () => ({ hookSpecificOutput: { additionalContext: "It rains." } })',
+        ".config/deepagents/hang.ts": "export default () => { for (;;) {} }",
+        ".config/deepagents/broken.ts": 'export default () => { throw new Error("upside down") }'
+      })
+      const cwd = put(program.folder(), { victim: "precious" })
+      const replies = [executing("rm victim"), executing("touch made"), say("Done.")]
+      const done = yield* ran(cwd, replies, ["run", "Go", "--yolo", "--json"], { home })
+      assert.equal(done.code, 0, done.err)
+      assert.deepEqual([existsSync(join(cwd, "victim")), existsSync(join(cwd, "made"))], [true, true])
+      for (const part of ["no rm here", "It rains."]) assert.include(done.last, part)
+      assert.notInclude(done.out + done.err, "NOT ON THE SCREEN")
+      assert.include(done.out, "upside down")
+      assert.match(done.out, /hang\.ts.{1,5}failed: no answer within 1s/)
+    })
+  )
+
+  it.effect("that are modules of a project run as they were trusted, module and all", () =>
+    Effect.gen(function* () {
+      const refuse = 'export default () => ({ decision: "block", reason: "as trusted" })'
+      const cwd = put(program.folder(), {
+        ".deepagents/hooks.json": { hooks: { PreToolUse: [{ hooks: [{ type: "module", path: "hooks/guard.ts" }] }] } },
+        "hooks/guard.ts": refuse
+      })
+      const replies = [executing("touch made"), say("Done.")]
+      const not = yield* ran(cwd, replies, ["run", "Go", "--yolo"])
+      assert.match(not.err, /not trusted: new hook PreToolUse hooks\/guard\.ts/)
+      const done = yield* ran(cwd, replies, ["run", "Go", "--yolo", "--trust"])
+      assert.equal(done.code, 0, done.err)
+      assert.include(done.last, "as trusted")
+      writeFileSync(join(cwd, "hooks/guard.ts"), "export default () => undefined")
+      const changed = yield* ran(cwd, replies, ["run", "Go", "--yolo"])
+      assert.match(changed.err, /not trusted: changed hook PreToolUse hooks\/guard\.ts/)
+    })
+  )
 })

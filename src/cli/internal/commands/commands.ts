@@ -15,6 +15,7 @@ const inInbox = looking(() => import("./inbox.ts"))
 const inSetup = looking(() => import("./setupCommands.ts"))
 const inConfig = looking(() => import("./configCommand.ts"))
 const inTrust = looking(() => import("./trustCommand.ts"))
+const inExtensions = looking(() => import("./extensionCommands.ts"))
 const inDoctor = looking(() => import("./doctor.ts"))
 
 const run = Command.make(
@@ -300,6 +301,27 @@ const init = Command.make(
   ])
 )
 
+const extensionAdd = Command.make(
+  "add",
+  {
+    source: Argument.String("source").pipe(
+      Argument.withDescription("A file, a folder, or a package of npm, such as npm:deepagents-house")
+    )
+  },
+  ({ source }) => inExtensions((Extensions, context) => Extensions.add(context, source))
+).pipe(Command.withDescription("Adds an extension, and trusts it as it is now"))
+
+const extensionRemove = Command.make("remove", { name: Argument.String("name") }, ({ name }) =>
+  inExtensions((Extensions, context) => Extensions.remove(context, name))
+).pipe(Command.withDescription("Removes an extension, by its name or its source"))
+
+const extensions = Command.make("extensions", { json }, (options) =>
+  inExtensions((Extensions, context) => Extensions.list(context, options.json))
+).pipe(
+  Command.withDescription("Extensions that count here, and what each adds"),
+  Command.withSubcommands([extensionAdd, extensionRemove])
+)
+
 const update = Command.make(
   "update",
   { json },
@@ -338,6 +360,7 @@ export const command = root.pipe(
     models,
     agents,
     skills,
+    extensions,
     mcpCommand,
     acp,
     trust,

@@ -1,5 +1,5 @@
 /** Items of a project that an agent would follow or run: each is read once, and trusted by its content. */
-import { dirname, join, relative, sep } from "node:path"
+import { basename, dirname, join, relative, sep } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
@@ -155,28 +155,49 @@ const serverItems =
       })
     })
 
-/** Each hook of a file as an item, whose text is a file with this hook alone. */
+/** One hook as an item, whose text is a file with this hook alone. */
+const hookItem = (file: string, event: string, matcher: Json | undefined, entry: Json): Item => {
+  const alone = { hooks: { [event]: [{ ...(matcher === undefined ? {} : { matcher }), hooks: [entry] }] } }
+  const { command, path, url } = isObject(entry) ? entry : {}
+  const act =
+    typeof command === "string"
+      ? `runs ${command}`
+      : typeof path === "string"
+        ? `runs the module ${path}`
+        : `posts to ${typeof url === "string" ? url : "no address"}`
+  const name = [event, matcher, command ?? url ?? path].filter((part) => typeof part === "string").join(" ")
+  return { kind: "hook", name, file, text: JSON.stringify(alone, null, 2), gist: act }
+}
+
+/** Each hook of a file as an item. The module of a hook, a path from the folder, is part of it. */
 const hookItems =
   (file: string): Find =>
   (folder) =>
-    Effect.map(folder.text(file), (text) => {
+    Effect.gen(function* () {
+      const text = yield* folder.text(file)
       const json = text === undefined ? undefined : parseJson(text)
       const events = isObject(json) && isObject(json["hooks"]) ? json["hooks"] : {}
-      return Object.entries(events).flatMap(([event, groups]) =>
-        (Array.isArray(groups) ? groups : []).flatMap((group: Json) => {
+      const items: Array<Item> = []
+      for (const [event, groups] of Object.entries(events)) {
+        for (const group of Array.isArray(groups) ? groups : []) {
           const { hooks, matcher } = isObject(group) ? group : {}
-          return (Array.isArray(hooks) ? hooks : []).map((entry: Json): Item => {
-            const alone = { hooks: { [event]: [{ ...(matcher === undefined ? {} : { matcher }), hooks: [entry] }] } }
-            const { command, url } = isObject(entry) ? entry : {}
-            const act =
-              typeof command === "string"
-                ? `runs ${command}`
-                : `posts to ${typeof url === "string" ? url : "no address"}`
-            const name = [event, matcher, command ?? url].filter((part) => typeof part === "string").join(" ")
-            return { kind: "hook", name, file, text: JSON.stringify(alone, null, 2), gist: act }
-          })
-        })
-      )
+          for (const entry of Array.isArray(hooks) ? hooks : []) {
+            const item = hookItem(file, event, matcher, entry)
+            const path = isObject(entry) && entry["type"] === "module" ? entry["path"] : undefined
+            if (typeof path !== "string") {
+              items.push(item)
+              continue
+            }
+            const bytes = yield* folder.bytes(path)
+            if (bytes === undefined) items.push({ ...item, problem: `there is no ${path} in the folder` })
+            else {
+              const files = new Map([[basename(path), { bytes, isProgram: false }]])
+              items.push({ ...item, files, text: `${item.text}\n── ${path}\n${shownText(bytes)}` })
+            }
+          }
+        }
+      }
+      return items
     })
 
 /** The rules for calls of a file as one item, whose text is a file with these rules alone. */
@@ -200,6 +221,15 @@ const shownText = (bytes: Uint8Array): string => {
   const text = new TextDecoder().decode(bytes)
   return /[\uFFFD\0]/.test(text) ? `(base64) ${Buffer.from(bytes).toString("base64")}` : text
 }
+
+/** All files as one text. */
+const shownFiles = (files: ReadonlyMap<string, SkillFile>): string =>
+  [...files]
+    .map(
+      ([path, { bytes, isProgram }]) =>
+        `── ${path}, ${bytes.length} bytes${isProgram ? ", a program" : ""}\n${shownText(bytes)}`
+    )
+    .join("\n")
 
 /** Reads a folder with all below it. `undefined` if it has too much. */
 export const readTree = Effect.fnUntraced(function* (folder: Reader, at: string) {
@@ -239,11 +269,31 @@ const skillItems =
           const problem = `it has more than ${limits.skillFiles} files, or more than 5 MB`
           items.push({ ...item, text: "", problem })
         } else if (files.has("SKILL.md")) {
-          const parts = [...files].map(
-            ([path, { bytes, isProgram }]) =>
-              `── ${path}, ${bytes.length} bytes${isProgram ? ", a program" : ""}\n${shownText(bytes)}`
-          )
-          items.push({ ...item, files, text: parts.join("\n"), gist: `${files.size} files` })
+          items.push({ ...item, files, text: shownFiles(files), gist: `${files.size} files` })
+        }
+      }
+      return items
+    })
+
+/** Each extension of a folder as an item, with all its files: a file of code, or a folder. */
+const extensionItems =
+  (at: string): Find =>
+  (folder) =>
+    Effect.gen(function* () {
+      const items: Array<Item> = []
+      for (const name of yield* folder.names(at)) {
+        const file = `${at}/${name}`
+        const item = { kind: "extension", name, file }
+        if (yield* folder.isFolder(file)) {
+          const files = yield* readTree(folder, file)
+          if (files === undefined) {
+            items.push({ ...item, text: "", problem: `it has more than ${limits.skillFiles} files, or more than 5 MB` })
+          } else items.push({ ...item, files, text: shownFiles(files), gist: `runs code, ${files.size} files` })
+        } else if (/\.[mc]?[jt]s$/.test(name)) {
+          const bytes = yield* folder.bytes(file)
+          if (bytes === undefined) continue
+          const files = new Map([[name, { bytes, isProgram: false }]])
+          items.push({ ...item, files, text: shownText(bytes), gist: "runs code" })
         }
       }
       return items
@@ -272,7 +322,8 @@ const own: ReadonlyArray<Find> = [
   fileItem("memory", ".deepagents/agent.md"),
   serverItems(".cursor/mcp.json"),
   serverItems(".vscode/mcp.json"),
-  serverItems(".mcp.json")
+  serverItems(".mcp.json"),
+  extensionItems(".deepagents/extensions")
 ]
 
 /** Instruction files with their imports as items. */

@@ -7,7 +7,7 @@ import { at, brief, problems } from "../../../support/text/issues.ts"
 import { suggestion } from "../../../support/text/near.ts"
 import { fail, type Failure } from "../failure.ts"
 import { actions, keyName } from "../input/bindings.ts"
-import { themes } from "../render/themes.ts"
+import { themeName, themes } from "../render/themes.ts"
 import { itemsOf, type Project } from "./items.ts"
 import { type Places, projectSettings, textOf, userSettings } from "./places.ts"
 
@@ -76,7 +76,9 @@ const schemas = {
   models: Schema.Record(Schema.String, Facts),
   search: Schema.Literals(["tavily", "brave", "exa", "serper", "duckduckgo"]),
   plain: Schema.Boolean,
-  theme: Schema.Literals(themes),
+  theme: Schema.String.check(
+    Schema.isPattern(themeName, { expected: `${themes.join(" | ")}, or one of an extension, as extension:theme` })
+  ),
   favourites: Schema.Array(Schema.String),
   fallback: Schema.Array(Schema.String),
   lsp: Lsp,
@@ -107,7 +109,7 @@ export const says: { readonly [K in Key]: string } = {
   models: `facts of models that no table knows, by provider:model: ${Object.keys(Facts.fields).join(", ")}`,
   search: "tavily | brave | exa | serper | duckduckgo; without it, the first that has a key, else DuckDuckGo",
   plain: "lines instead of a screen",
-  theme: `the colours of the chat: ${themes.join(" | ")}`,
+  theme: `the colours of the chat: ${themes.join(" | ")}, or extension:theme`,
   favourites: "models that come first in /model, as provider:model",
   fallback: "models that answer while the first one can't, in this order; without it, the favourites; [] for none",
   lsp: `language servers for diagnostics after edits, beside the known ones: {"zls": {"command": ["zls"], "languages": {"zig": "zig"}}}; false for none`,

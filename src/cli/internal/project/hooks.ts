@@ -1,6 +1,6 @@
 /** Hooks of the user, of plugins and of a trusted project, in the form of Claude Code. */
 import { homedir } from "node:os"
-import { dirname, join } from "node:path"
+import { dirname, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import type * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
@@ -9,11 +9,13 @@ import * as Result from "effect/Result"
 import type { Json } from "../../../core/Json.ts"
 import * as Hooks from "../../../middleware/Hooks.ts"
 import type * as Network from "../../../net/Network.ts"
+import { freeze } from "../config/frozen.ts"
 import { itemsOf, type Project } from "../config/items.ts"
 import { type Places, userSettings } from "../config/places.ts"
 import type { Settings } from "../config/settings.ts"
 import { pluginsOf } from "./brought.ts"
 import { smallFile } from "./folders.ts"
+import { askModule } from "./hookModules.ts"
 
 /** The most bytes of a file with hooks. */
 const mostBytes = 1_000_000
@@ -42,6 +44,9 @@ const clientFor = (url: string, origin: Origin, rules: Network.Rules): Layer.Lay
 
 const parse = (text: string): Json | undefined => Result.getOrUndefined(Result.try((): Json => JSON.parse(text)))
 
+/** The module of a hook of the user, from the folder of its settings. */
+const inHome = (path: string, file: string): string => resolve(dirname(file), path.replace(/^~(?=\/)/, homedir()))
+
 /** Finds all hooks. They add up: none takes another away. */
 export const findHooks = Effect.fnUntraced(function* (
   context: { readonly places: Places; readonly settings: Settings; readonly project: Project },
@@ -55,11 +60,16 @@ export const findHooks = Effect.fnUntraced(function* (
     json: Json | undefined,
     file: string,
     origin: Origin,
-    more: { readonly [name: string]: string } = {}
+    more: { readonly [name: string]: string } = {},
+    frozen?: string
   ) => {
     if (json === undefined) return problems.push(`${file} is no JSON; its hooks are left out`)
     const env = { CLAUDE_PROJECT_DIR: places.project, DEEPAGENTS_PROJECT_DIR: places.project, ...more }
-    const found = Hooks.fromSettings(json, { cwd: places.project, env })
+    const found = Hooks.fromSettings(json, {
+      cwd: places.project,
+      env,
+      ask: (path, input) => askModule(frozen ?? inHome(path, file), input, env)
+    })
     problems.push(...found.problems.map((problem) => `${file}: ${problem}`))
     return hooks.push(
       ...found.hooks.map((hook) => ({
@@ -81,7 +91,16 @@ export const findHooks = Effect.fnUntraced(function* (
     const found = yield* smallFile(file, mostBytes)
     if (found !== undefined) add(parse(found), file, "user", { CLAUDE_PLUGIN_ROOT: dirname(dirname(file)) })
   }
-  for (const { file, text: own } of itemsOf(project, "hook")) add(parse(own), file, "project")
+  for (const { file, files, text: own } of itemsOf(project, "hook")) {
+    // The module runs as it was trusted.
+    const [name] = files?.keys() ?? []
+    const frozen =
+      files === undefined || name === undefined
+        ? undefined
+        : join(yield* freeze(places, [{ path: "hook", files }]), "hook", name)
+    // The text of a module follows the JSON, which has no such line.
+    add(parse(own.split("\n── ")[0] ?? ""), file, "project", {}, frozen)
+  }
   return { hooks, problems } satisfies FoundHooks
 })
 

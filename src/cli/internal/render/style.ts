@@ -1,7 +1,7 @@
 /** Colours and widths of lines for a terminal. */
 import stringWidth from "string-width"
 import wrapAnsi from "wrap-ansi"
-import type { Theme } from "./themes.ts"
+import { codeOf, type Colour, type Theme } from "./themes.ts"
 
 /** Text styles. Without colours each style returns its text. */
 export interface Style {
@@ -20,26 +20,6 @@ export interface Style {
   readonly link: (label: string, url: string) => string
 }
 
-/** Colour codes of the terminal's own palette. A theme without a code leaves the text as it is. */
-type Palette = Readonly<Record<"red" | "green" | "yellow" | "blue" | "magenta" | "cyan", number | undefined>>
-
-const plain: Palette = {
-  red: undefined,
-  green: undefined,
-  yellow: undefined,
-  blue: undefined,
-  magenta: undefined,
-  cyan: undefined
-}
-
-/** `bright` is for dark backgrounds that make blue and red unreadable. `mono` has only bold, dim and underline. */
-const palettes = {
-  auto: { red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36 },
-  bright: { red: 91, green: 92, yellow: 93, blue: 94, magenta: 95, cyan: 96 },
-  mono: plain,
-  none: plain
-} as const satisfies { readonly [T in Theme]: Palette }
-
 const same = (text: string): string => text
 
 /** Addresses that a link may have. */
@@ -47,13 +27,13 @@ const linkable = /^(?:https?|file):[\x21-\x7e]+$/
 
 /** Makes the styles. The theme may change, so each call reads it. */
 export const styleOf = (hasColours: boolean, theme: () => Theme = () => "auto"): Style => {
-  const markText = (text: string, on: number, off: number): string => `\u001b[${on}m${text}\u001b[${off}m`
+  const markText = (text: string, on: number | string, off: number): string => `\u001b[${on}m${text}\u001b[${off}m`
   const mark = (on: number, off: number) =>
     hasColours ? (text: string) => (theme() === "none" ? text : markText(text, on, off)) : same
-  const colour = (name: keyof Palette) =>
+  const colour = (name: Colour) =>
     hasColours
       ? (text: string) => {
-          const code = palettes[theme()][name]
+          const code = codeOf(theme(), name)
           return code === undefined ? text : markText(text, code, 39)
         }
       : same

@@ -15,7 +15,7 @@ import { choose, historyOf, problem, type Room, toProblem } from "../chat/room.t
 import { leave, type Talk } from "../chat/turns.ts"
 import { bindings, others } from "../input/bindings.ts"
 import { contextOf } from "../render/live.ts"
-import { themes } from "../render/themes.ts"
+import { themeNames } from "../render/themes.ts"
 import { about, count, duration, money } from "../render/words.ts"
 import * as Back from "./back.ts"
 import * as Files from "./files.ts"
@@ -116,12 +116,13 @@ const changeProvider = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argu
 
 const changeTheme = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
   const { at, options, ui } = room
-  const items = themes.map((value) => ({ value, label: value, about: value === at.theme ? "now" : "", isWhole: true }))
+  const names = themeNames()
+  const items = names.map((value) => ({ value, label: value, about: value === at.theme ? "now" : "", isWhole: true }))
   const name = argument.trim() === "" ? yield* choose(room, "the colours:", items) : argument.trim()
   if (name === undefined) return
-  const found = themes.find((one) => one === name)
+  const found = names.find((one) => one === name)
   if (found === undefined) {
-    return yield* Effect.fail(problem(`There is no theme ${JSON.stringify(name)}; there are ${themes.join(", ")}.`))
+    return yield* Effect.fail(problem(`There is no theme ${JSON.stringify(name)}; there are ${names.join(", ")}.`))
   }
   at.theme = found
   yield* options.onTheme?.(found) ?? Effect.void

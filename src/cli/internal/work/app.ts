@@ -53,8 +53,10 @@ import { type Instructions, readInstructions } from "../project/instructions.ts"
 import * as Demo from "./demo.ts"
 import { languageServers } from "./diagnostics.ts"
 import { environment, localZone } from "./environment.ts"
+import { extensionModel, freeTools, sessionLayer } from "./extensions.ts"
 import { nextModels, persistence } from "./fallback.ts"
 import * as Host from "./host.ts"
+import type { Extensions } from "./openExtensions.ts"
 import * as Outside from "./outside.ts"
 import { withFileAgents } from "./subagents.ts"
 import { teamOf } from "./team.ts"
@@ -72,6 +74,7 @@ export interface Context {
   readonly isDemo: boolean
   /** The mode of a chat now. Without it, the one of the settings holds. */
   readonly mode?: (() => Approvals) | undefined
+  readonly extensions: Extensions
   /** The folders beside the working folder. */
   readonly folders: Host.Folders
   /** The ids of calls that a hook allowed, for the desk of a chat. */
@@ -203,13 +206,17 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const search = yield* searchOf(settings)
   const model = isDemo ? "demo:script" : (file.model ?? (yield* chooseModel(places, settings)))
   const policies = yield* readPolicies(policyFiles(places, project))
-  const tools = [
+  const ownTools = [
     FetchUrl.make({ robots: true }),
     WebSearch.make(),
     ...Git.make(),
     CurrentDatetime.make({ zone: localZone() })
   ]
-  const all = [...FileTools.make({ execute: { background: true } }), ...tools]
+  const fileTools = FileTools.make({ execute: { background: true } })
+  const { loaded } = context.extensions
+  const more = freeTools(loaded, [...fileTools, ...ownTools])
+  const tools = [...ownTools, ...more.tools]
+  const all = [...fileTools, ...tools]
   const policy = yield* compiled(policies, all, places, yield* Host.ownFolders(context))
   const permits = yield* readPermits(context, all)
   const { budget, tokens } = settings
@@ -217,7 +224,10 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const isGuarded = !isDemo && settings.approvals?.value !== "yolo"
   const node = yield* Effect.context<Services>()
   const layerOf = (spec: string, thinking: AgentFile.AgentFile["thinking"]) =>
-    isDemo ? Demo.model : Layer.provide(modelLayer(places, settings, spec, thinking), Layer.succeedContext(node))
+    isDemo
+      ? Demo.model
+      : (extensionModel(loaded, settings, spec, thinking) ??
+        Layer.provide(modelLayer(places, settings, spec, thinking), Layer.succeedContext(node)))
   const mcp =
     context.servers === undefined
       ? Layer.provide(serversLayer(places, servers.servers), Layer.succeedContext(node))
@@ -227,7 +237,8 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       ? []
       : [Budget.make({ cost: budget?.value, tokens: tokens?.value, onExhausted: "finalAnswer" })]
   const fs = yield* FileSystem.FileSystem
-  const { hooks, problems: wrongHooks } = yield* findHooks(context, policy?.network ?? network)
+  const found = yield* findHooks(context, policy?.network ?? network)
+  const hooks = [...found.hooks, ...loaded.flatMap(({ extension }) => extension.hooks ?? [])]
   const shell = yield* Host.findShell(settings)
   const parts = {
     tools,
@@ -251,6 +262,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       LspDiagnostics.make(),
       environment({ folder: places.project, shell, model, folders: context.folders, mode: modeOf(context) }),
       ...(isGuarded ? [Outside.commands(fs, places.project)] : []),
+      ...loaded.flatMap(({ extension }) => extension.middleware ?? []),
       ...persistence(isDemo ? [] : nextModels(settings, model).map((name) => layerOf(name, undefined))),
       // Behind the other models, so that it counts them and knows their prices.
       ...limits
@@ -276,7 +288,9 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       ...permits.problems,
       ...servers.problems,
       ...wrongPlugins,
-      ...wrongHooks,
+      ...found.problems,
+      ...context.extensions.problems,
+      ...more.problems,
       ...agents.problems.map(({ message }) => `${message} (it is left out)`),
       ...own.problems,
       ...team.problems,
@@ -314,7 +328,8 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
         Layer.mergeAll(
           Processes.layer({ time: "7 days", folder: Host.processesOf(places, threadId) }),
           languageServers(context),
-          BackgroundTasks.layer()
+          BackgroundTasks.layer(),
+          sessionLayer(loaded)
         ),
         Host.machine(context, threadId)
       )

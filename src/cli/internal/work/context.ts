@@ -10,6 +10,7 @@ import { readSettings } from "../config/settings.ts"
 import { fail, orFail } from "../failure.ts"
 import type { Context } from "./app.ts"
 import { makeFolders, readFolder } from "./host.ts"
+import { noExtensions, openExtensions } from "./openExtensions.ts"
 import { reviewProject } from "./trusting.ts"
 
 /** Reads settings and trust for a command. Commands that run no agent pass `asks: false`. */
@@ -44,5 +45,14 @@ export const contextOf = Effect.fnUntraced(function* (flags: Shared, asks = true
     ...(yield* Effect.forEach(flags.addDir, (text) => readFolder(text, places.project, "--add-dir")))
   ]
   const memory = yield* readMemory(places)
-  return { places, settings, project, memory, isDemo: flags.demo, folders: makeFolders(folders) } satisfies Context
+  const extensions = asks ? yield* openExtensions(places, project) : noExtensions
+  return {
+    places,
+    settings,
+    project,
+    memory,
+    extensions,
+    isDemo: flags.demo,
+    folders: makeFolders(folders)
+  } satisfies Context
 })

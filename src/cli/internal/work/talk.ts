@@ -25,6 +25,7 @@ import { fileCommands } from "../slash/fileCommands.ts"
 import { addDir } from "./addDir.ts"
 import { type App, connected, type Context, openApp, type Services, sessions } from "./app.ts"
 import { openCheckpoints } from "./checkpoints.ts"
+import { commandsOf, firstModels } from "./extensions.ts"
 import { writeHeader } from "./header.ts"
 import { hold } from "./hold.ts"
 import { failuresOf, mcpInChat } from "./mcpInChat.ts"
@@ -121,7 +122,13 @@ export const talk = Effect.fnUntraced(
     })
     const node = yield* Effect.context<Services>()
     const commands = yield* fileCommands(yield* commandFolders(context), itemsOf(context.project, "command"))
-    const fixed = [...(yield* setupInChat(context)), yield* addDir(context), yield* trustInChat(context), ...commands]
+    const fixed = [
+      ...(yield* setupInChat(context)),
+      yield* addDir(context),
+      yield* trustInChat(context),
+      ...commands,
+      ...commandsOf(context.extensions.loaded)
+    ]
     const ofServers = yield* mcpInChat(context)
     const { models, onFavourite } = yield* modelsInChat(places, settings)
     const refused = new Set<string>()
@@ -132,7 +139,7 @@ export const talk = Effect.fnUntraced(
       setup: yield* setupOf(app),
       choose: (chosen) => Effect.provideContext(setup(chosen), node),
       agents: app.agents.agents.map(({ description, name }) => ({ name, description })),
-      models,
+      models: Effect.map(models, (all) => [...all, ...firstModels(context.extensions.loaded)]),
       onFavourite,
       notes: failuresOf(context),
       header: yield* writeHeader(places, app.model),
