@@ -53,6 +53,19 @@ const filesIn = (folder: string): ReadonlyArray<string> =>
     .filter((name) => statSync(name).isFile())
 
 describe("servers of the program", { timeout: 90_000 }, () => {
+  it.live("that can't be started are said in the chat, with the reason", () =>
+    Effect.gen(function* () {
+      const cwd = program.folder()
+      const env = { XDG_CONFIG_HOME: join(cwd, "config"), ANTHROPIC_API_KEY: "sk-ant-test" }
+      const added = yield* program.run(cwd, ["mcp", "add", "broken", "--", "/no/such/program"], env)
+      assert.equal(added.code, 0, added.err)
+      const chat = program.start(cwd, ["--plain"], env, null)
+      yield* seen(chat, /! The server broken can't be used: .*\/no\/such\/program.*\(\/mcp shows all\)/)
+      chat.child.stdin.end("/quit\n")
+      yield* Effect.promise(() => chat.ended)
+    })
+  )
+
   it.live("are signed in to by their page, once; the tokens are kept sealed, for runs", () =>
     Effect.scoped(
       Effect.gen(function* () {

@@ -58,6 +58,7 @@ export const turn = (request: ChatModel.ModelRequest): TestChatModel.Turn => {
   if (text.startsWith("run")) {
     return TestChatModel.calls([{ name: "execute", arguments: { command: "env echo from the shell" } }])
   }
+  if (text.startsWith("plan")) return TestChatModel.text("I would:\n\n1. Look\n2. Write\n")
   if (text.startsWith("slow"))
     return TestChatModel.hangAfter("This part was said before it was interrupted.\n\nAnd this")
   return TestChatModel.text(`You said: ${text}`)

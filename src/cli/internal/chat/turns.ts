@@ -107,6 +107,10 @@ export const settleTurn = <E, R>(talk: Talk<E, R>): Effect.Effect<boolean> =>
     talk.isSettling ? Effect.andThen(Effect.sleep("10 millis"), settleTurn(talk)) : Effect.succeed(talk.isTurning)
   )
 
+/** Tells whether the last answer has steps. Other answers in the mode `plan` are no plans. */
+const hasPlan = <E, R>({ room: { ui } }: Talk<E, R>): boolean =>
+  ui.view().todos.length > 0 || (ui.memory.answer.match(/^\s*(?:\d+[.)]|[-*])\s/gm) ?? []).length >= 2
+
 /** Offers to carry out the plan of a turn in the mode `plan`. */
 const offerPlan = <E, R>({ room: { ui } }: Talk<E, R>): void =>
   ui.setMenu({
@@ -150,7 +154,7 @@ export const say = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, input: s
       }
       const isDone = yield* runTurn(talk, [...ran, message], { draft: text, title, goesOn: false })
       if (isDone) yield* offerMemory(talk)
-      if (isDone && desk.mode() === "plan") offerPlan(talk)
+      if (isDone && desk.mode() === "plan" && hasPlan(talk)) offerPlan(talk)
     })
   )
 })

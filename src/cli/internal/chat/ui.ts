@@ -4,6 +4,7 @@
  */
 import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import { priced, type Prices } from "../../../core/Usage.ts"
+import * as Subagents from "../../../middleware/Subagents.ts"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
 import * as View from "../../../view/View.ts"
 import type { Desk } from "../approvals/desk.ts"
@@ -44,6 +45,8 @@ export interface Ui {
   readonly setFacts: (facts: ReadonlyArray<string>) => void
   readonly setHighlight: (highlight: Highlight) => void
   readonly refresh: () => void
+  /** Shows no size of the context until the model was asked again. */
+  readonly dropContext: () => void
   /** Clears the conversation: its plan, its window. The usage stays. */
   readonly forget: () => void
   /** Earlier inputs, the newest last. */
@@ -231,6 +234,15 @@ export const makeUi = (options: UiOptions): Ui => {
     repaint: screen.resized,
     request: painter.request
   }
+  /** The calls whose sub-agents have a line of their own. */
+  const delegated = new Set<string>()
+  /** Tells whether the line of a part says nothing new. */
+  const isSaid = (event: AgentEvent): boolean => {
+    if (event._tag === "SubagentCompleted") delegated.add(event.callId)
+    if (event._tag === "ToolCompleted") return delegated.delete(event.callId) && event.toolName === Subagents.toolName
+    // A call that nobody was asked about needs no line about its approval.
+    return event._tag === "ApprovalResolved" && event.decision === "approve" && !asking.wasAsked(event.id)
+  }
   const takeEvent = (event: AgentEvent): void => {
     transcripts.take(event)
     const prices = options.prices()
@@ -239,9 +251,7 @@ export const makeUi = (options: UiOptions): Ui => {
     const [view, parts] = View.reduce(state.view, known)
     state.view = view
     if (event._tag === "Steered") state.queue = state.queue.filter(({ id }) => id !== event.messageId)
-    // A call that nobody was asked about needs no line about its approval.
-    const isUnasked = event._tag === "ApprovalResolved" && event.decision === "approve" && !asking.wasAsked(event.id)
-    if (parts.length > 0 && !isUnasked) commit(parts)
+    if (!isSaid(event) && parts.length > 0) commit(parts)
     if (before !== view.status) {
       spinner.update()
       if (view.status === "idle" && now() - view.startedAt > longTurn) bell("the turn is over")
@@ -281,6 +291,7 @@ export const makeUi = (options: UiOptions): Ui => {
     setFacts: (facts) => change({ facts }),
     setHighlight: (highlight) => change({ highlight }),
     refresh: asking.refresh,
+    dropContext: () => change({ view: { ...state.view, context: undefined } }),
     forget: () => change({ view: { ...View.empty, total: state.view.total } }),
     remember: completion.remember,
     draft: asking.draft,

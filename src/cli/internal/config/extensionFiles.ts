@@ -82,7 +82,7 @@ export const readCode = Effect.fnUntraced(function* (place: string, isPackage: b
     })
   const { type } = yield* fs.stat(place)
   yield* type === "Directory" ? walk(place) : add(place, basename(place))
-  return files as Files
+  return files
 })
 
 export const hashOf = (files: Files): string => {
@@ -103,7 +103,7 @@ const targetOf = (value: unknown): string | undefined => {
 }
 
 /** Finds the file of an extension that is loaded: the only one, that of `package.json`, or an index. */
-export const mainOf = (files: Files, at = ""): string | undefined => {
+const mainOf = (files: Files, at = ""): string | undefined => {
   const [only] = files.keys()
   if (at === "" && files.size === 1 && only !== undefined && /^\.[mc]?[jt]s$/.test(extname(only))) return only
   const json = Result.getOrUndefined(

@@ -144,5 +144,7 @@ export const compact = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argu
     "info",
     summary === undefined ? "There is nothing to summarise." : "── the conversation was compacted; the summary:"
   )
-  if (summary !== undefined) room.ui.show(Message.text(summary))
+  if (summary === undefined) return
+  room.ui.dropContext()
+  room.ui.show(Message.text(summary))
 })
