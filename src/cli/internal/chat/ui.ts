@@ -163,6 +163,18 @@ const frameFor = (scene: Scene, columns: number, rows: number): Frame => {
   return frameOf(state.view, around, { columns, style, highlight: state.highlight }, rows)
 }
 
+/** Tells whether the line of an event's part says nothing new. */
+const makeIsSaid = (asking: Pick<Asking, "wasAsked">) => {
+  /** The calls whose sub-agents have a line of their own. */
+  const delegated = new Set<string>()
+  return (event: AgentEvent): boolean => {
+    if (event._tag === "SubagentCompleted") delegated.add(event.callId)
+    if (event._tag === "ToolCompleted") return delegated.delete(event.callId) && event.toolName === Subagents.toolName
+    // A call that nobody was asked about needs no line about its approval.
+    return event._tag === "ApprovalResolved" && event.decision === "approve" && !asking.wasAsked(event.id)
+  }
+}
+
 /** Makes the screen of a chat. */
 export const makeUi = (options: UiOptions): Ui => {
   const { desk, intend, now, style, terminal } = options
@@ -234,15 +246,7 @@ export const makeUi = (options: UiOptions): Ui => {
     repaint: screen.resized,
     request: painter.request
   }
-  /** The calls whose sub-agents have a line of their own. */
-  const delegated = new Set<string>()
-  /** Tells whether the line of a part says nothing new. */
-  const isSaid = (event: AgentEvent): boolean => {
-    if (event._tag === "SubagentCompleted") delegated.add(event.callId)
-    if (event._tag === "ToolCompleted") return delegated.delete(event.callId) && event.toolName === Subagents.toolName
-    // A call that nobody was asked about needs no line about its approval.
-    return event._tag === "ApprovalResolved" && event.decision === "approve" && !asking.wasAsked(event.id)
-  }
+  const isSaid = makeIsSaid(asking)
   const takeEvent = (event: AgentEvent): void => {
     transcripts.take(event)
     const prices = options.prices()
