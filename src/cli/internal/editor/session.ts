@@ -6,8 +6,8 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import { AcpError } from "../../../acp/AcpError.ts"
 import type * as AcpServer from "../../../acp/AcpServer.ts"
-import { ProcessTable } from "../../../backends/Processes.ts"
 import * as Agent from "../../../core/Agent.ts"
+import { Backend } from "../../../core/Backend.ts"
 import { Sandbox } from "../../../core/Sandbox.ts"
 import type { Service as Store } from "../../../core/SessionStore.ts"
 import * as Hooks from "../../../middleware/Hooks.ts"
@@ -19,12 +19,20 @@ import { Failure } from "../failure.ts"
 import { commandFolders } from "../project/brought.ts"
 import { endSession } from "../project/hooks.ts"
 import { fileCommands } from "../slash/fileCommands.ts"
-import { type App, connected, type Context as Place, openApp, type Services } from "../work/app.ts"
+import {
+  type App,
+  connected,
+  type Context as Place,
+  openApp,
+  type Services,
+  type SessionServices
+} from "../work/app.ts"
 import { contextOf } from "../work/context.ts"
 import { hold } from "../work/hold.ts"
 import { makeFolders } from "../work/host.ts"
 import { mcpInChat } from "../work/mcpInChat.ts"
 import { modelsInChat } from "../work/modelsInChat.ts"
+import { openExtensions } from "../work/openExtensions.ts"
 import * as Threads from "../work/threads.ts"
 import { compactCommand, toEditor } from "./commands.ts"
 import { makeGate } from "./gate.ts"
@@ -43,15 +51,19 @@ const contextIn = Effect.fnUntraced(function* (flags: Shared, { cwd, folders, se
   const context = yield* contextOf({ ...flags, cwd }, false)
   return {
     ...context,
+    extensions: yield* openExtensions(context.places, context.project),
     folders: makeFolders([...context.folders.list(), ...folders.map((path) => ({ path, access: "write" as const }))]),
     handed: servers
   } satisfies Place
 })
 
-/** Combines the agent with its model and its processes. */
-const agentOf = Effect.fnUntraced(function* ({ agent, chatModel }: App, processes: ProcessTable["Service"]) {
+/** The services of a session beside its files: processes, language servers, tasks, those of extensions. */
+type Beside = Exclude<SessionServices, Backend | Sandbox>
+
+/** Combines the agent with its model and the services of its session. */
+const agentOf = Effect.fnUntraced(function* ({ agent, chatModel }: App, beside: Context.Context<Beside>) {
   const made = yield* agent({ mode: "ask" })
-  return made.pipe(Agent.provide(chatModel), Agent.provide(Layer.succeed(ProcessTable, processes)))
+  return made.pipe(Agent.provide(chatModel), Agent.provide(Layer.succeedContext(beside)))
 })
 
 type Settings = Place["settings"]
@@ -122,9 +134,10 @@ export const openSession = (
     }
     let app = yield* openApp(context)
     const machine = yield* Layer.build(app.files(threadId))
-    const processes = Context.get(machine, ProcessTable)
+    // The editor has files of its own.
+    const beside = Context.omit(Backend, Sandbox)(machine)
     const sandbox = Context.get(machine, Sandbox)
-    let agent = yield* agentOf(app, processes)
+    let agent = yield* agentOf(app, beside)
     const gate = makeGate({
       mode: context.settings.approvals?.value ?? "ask",
       permits: () => app.permits,
@@ -146,7 +159,7 @@ export const openSession = (
     /** Makes the agent anew, after a choice or an answer about trust. */
     const rebuild = Effect.fnUntraced(function* (next: Place) {
       const made = yield* openApp(next)
-      agent = yield* agentOf(made, processes)
+      agent = yield* agentOf(made, beside)
       app = made
       context = next
     })
