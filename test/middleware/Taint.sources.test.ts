@@ -413,3 +413,80 @@ describe("sources", () => {
     }).pipe(Effect.provide(Layer.provide(Taint.layerTrusting(["/src"]), MemoryBackend.layer())))
   )
 })
+
+describe("labels of files", () => {
+  /** What one more write and read of a labelled file ask of the backend, after so many files were labelled. */
+  const costAfter = Effect.fnUntraced(function* (files: number) {
+    const memory = yield* MemoryBackend.make()
+    const cost = { calls: 0, characters: 0 }
+    const counted =
+      <A extends ReadonlyArray<unknown>, B, E, R>(work: (...args: A) => Effect.Effect<B, E, R>) =>
+      (...args: A) =>
+        Effect.tap(work(...args), (result) =>
+          Effect.sync(() => {
+            cost.calls++
+            cost.characters += JSON.stringify([args, result]).length
+          })
+        )
+    const { delete: remove, download, edit, glob, grep, ls, move, read, upload, write } = memory
+    const backend: Backend.Service = {
+      ...memory,
+      ls: counted(ls),
+      read: counted(read),
+      write: counted(write),
+      edit: counted(edit),
+      delete: counted(remove),
+      move: counted(move),
+      grep: counted(grep),
+      glob: counted(glob),
+      upload: counted(upload),
+      download: counted(download)
+    }
+    const spent = { write: { ...cost }, read: { ...cost } }
+    const work = Tool.make("work", {
+      description: "Writes",
+      parameters: {},
+      execute: Effect.fnUntraced(function* () {
+        const all = yield* Backend.Backend
+        yield* Effect.forEach(
+          Array.from({ length: files }, (_, n) => n),
+          (n) => all.write(`/notes/${n}.txt`, "text")
+        )
+        for (const name of ["write", "read"] as const) {
+          Object.assign(cost, { calls: 0, characters: 0 })
+          yield* name === "write" ? all.write("/notes/last.txt", "text") : all.read("/notes/last.txt")
+          spent[name] = { ...cost }
+        }
+        return "written"
+      }, Effect.orDie)
+    })
+    const agent = Agent.make({
+      name: "a",
+      prompt: "",
+      tools: [page, work],
+      middleware: [Taint.make({ harmless: ["work"] })]
+    })
+    yield* Effect.provide(Agent.run(agent, "go"), [
+      TestChatModel.script([
+        TestChatModel.calls([{ name: "fetch_page" }]),
+        TestChatModel.calls([{ name: "work" }]),
+        "done"
+      ]),
+      Layer.provide(Taint.layer, Layer.succeed(Backend.Backend, backend))
+    ])
+    const labels = yield* memory.glob({ pattern: "/.deepagents-labels/**/=content", ignored: true, limit: 10_000 })
+    assert.isAtLeast(labels.entries.length, files)
+    return spent
+  })
+
+  it.effect("cost the same with 1,500 labelled files as with one", () =>
+    Effect.gen(function* () {
+      const [few, many] = [yield* costAfter(1), yield* costAfter(1_500)]
+      for (const name of ["write", "read"] as const) {
+        assert.isAbove(few[name].calls, 0)
+        assert.strictEqual(many[name].calls, few[name].calls, name)
+        assert.isAtMost(many[name].characters, 1.2 * few[name].characters, name)
+      }
+    })
+  )
+})
