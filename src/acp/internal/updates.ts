@@ -71,7 +71,7 @@ const kindOf = (shown: Shown | undefined): Acp.ToolKind => {
   const { addresses, destructive, editsFiles, openWorld, readOnly, runsCommands } = shown.annotations
   if (editsFiles === true) return "edit"
   if (runsCommands === true) return "execute"
-  if (addresses !== undefined && readOnly === true) return "fetch"
+  if (addresses !== undefined && addresses.length > 0 && readOnly === true) return "fetch"
   if (destructive === true && openWorld !== true) return "delete"
   if (readOnly !== true) return "other"
   const names = isObject(shown.parameters["properties"]) ? Object.keys(shown.parameters["properties"]) : []
