@@ -26,6 +26,10 @@ export const rejectUnanswered = (
   const missing = serverTools.find(isMissing)
   if (missing === undefined) return undefined
   const name = nameOf(missing)
+  if (name === "") {
+    const detail = `Claude's ${stringOf(missing["type"]) ?? "tool"} has no tool of the agent's: leave it out, or take a tool with a name, such as computer_20251124`
+    return new ModelError({ ...origin, reason: { _tag: "Unsupported" }, detail })
+  }
   return new ModelError({
     ...origin,
     reason: { _tag: "Unsupported" },

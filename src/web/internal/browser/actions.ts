@@ -8,6 +8,7 @@ import { BrowserError } from "../../Browser.ts"
 import type { Opened } from "./contexts.ts"
 import { attempt } from "./launch.ts"
 import type { Action, Download } from "./model.ts"
+import { performStep } from "./screen.ts"
 
 /** Types of uploaded files by extension. */
 const types: { readonly [extension: string]: string | undefined } = {
@@ -96,6 +97,8 @@ export const performAction = (
       }, stale)
     case "Select":
       return attempt(() => findElement(page, action.ref).selectOption([...action.values], { timeout }), stale)
+    case "Screen":
+      return attempt(() => performStep(page, action.step))
     case "Wait": {
       const { seconds, text } = action
       return text === undefined

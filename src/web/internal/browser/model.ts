@@ -1,4 +1,5 @@
 /** Values of the `Browser` service. */
+import type { Step } from "../computer/steps.ts"
 
 /** A page as an accessibility tree with numbered elements (`[ref=e7]`). Numbers are valid until the next snapshot. */
 export interface Snapshot {
@@ -25,6 +26,7 @@ export type Action =
   | { readonly _tag: "Upload"; readonly ref: string; readonly files: ReadonlyArray<Download> }
   | { readonly _tag: "ShowTab" | "CloseTab"; readonly index: number }
   | { readonly _tag: "Wait"; readonly text: string | undefined; readonly seconds: number }
+  | { readonly _tag: "Screen"; readonly step: Step }
 
 /** A file from or for a page. Pages choose the names of their files. */
 export interface Download {
