@@ -71,7 +71,6 @@ const makeList = (): ((items: ReadonlyArray<unknown>) => ReadonlyArray<string>) 
 export const makeJsonWriter = (): ((body: object) => string) => {
   const lists = new Map<string, ReturnType<typeof makeList>>()
   return (body) => {
-    // Joined once: each further concatenation would copy the conversation.
     const texts: Array<string> = []
     const add = (key: string, text: string): void => {
       texts.push(`${texts.length === 0 ? "{" : ","}${JSON.stringify(key)}:${text}`)
@@ -92,6 +91,7 @@ export const makeJsonWriter = (): ((body: object) => string) => {
       texts.push("]")
     }
     texts.push(texts.length === 0 ? "{}" : "}")
-    return texts.join("")
+    // Concatenated, not joined: whoever sends the text copies it once.
+    return texts.reduce((whole, text) => whole + text, "")
   }
 }
