@@ -2,8 +2,12 @@
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { NodeServices } from "@effect/platform-node"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { Hooks } from "effect-deepagents/middleware"
+import { FetchHttpClient } from "effect/http"
+import { beforeCompact } from "../../src/cli/internal/project/hooks.ts"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
 
@@ -42,6 +46,21 @@ const ran = Effect.fnUntraced(function* (
 }, Effect.scoped)
 
 const allow = `echo '{"decision":"approve"}'`
+
+describe("hooks before a person has a conversation compacted", () => {
+  it.effect("keep it as it is where one refuses", () =>
+    Effect.gen(function* () {
+      const command = "grep -q prices && { echo 'The prices are not settled.' >&2; exit 2; }; exit 0"
+      const { hooks } = Hooks.fromSettings(
+        { hooks: { PreCompact: [{ matcher: "manual", hooks: [{ command }] }] } },
+        { cwd: process.cwd() }
+      )
+      yield* beforeCompact(hooks, "t", "the tests")
+      const refused = yield* Effect.flip(beforeCompact(hooks, "t", "the prices"))
+      assert.include(refused.message, "The prices are not settled.")
+    }).pipe(Effect.provide([NodeServices.layer, FetchHttpClient.layer]))
+  )
+})
 
 describe("hooks of the program", { concurrent: true, timeout: 90_000 }, () => {
   it.effect("of a project run once it is trusted, refuse calls, and see the session begin and end", () =>

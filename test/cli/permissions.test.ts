@@ -8,7 +8,7 @@ import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { FileTools } from "effect-deepagents/backends"
 import { FetchUrl } from "effect-deepagents/web"
-import { matchesPath } from "../../src/cli/internal/approvals/pathPattern.ts"
+import { globOf, matchesPath } from "../../src/cli/internal/approvals/pathPattern.ts"
 import { isOpening, parsePermission, type Permission } from "../../src/cli/internal/approvals/permission.ts"
 import { makePermits, readOrganisation } from "../../src/cli/internal/approvals/permits.ts"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
@@ -148,6 +148,19 @@ describe("rules for calls", () => {
     const before = performance.now()
     matchesPath(`${"**/a*a*".repeat(300)}`, `/home/u/p/${"a".repeat(5_000)}/x`, place)
     assert.isBelow(performance.now() - before, 2_000)
+  })
+
+  it("are globs of whole paths, whatever signs the folder has in its name", () => {
+    const at = (pattern: string) => globOf(pattern, "/w/[a]*", "/home/ada")
+    assert.deepEqual([".env", "src/**", "/build", "./x", "~/n?tes", "//etc/*", "a{b}"].map(at), [
+      "/w/\\[a\\]\\*/**/.env",
+      "/w/\\[a\\]\\*/src/**",
+      "/w/\\[a\\]\\*/build",
+      "/w/\\[a\\]\\*/x",
+      "/home/ada/n?tes",
+      "/etc/*",
+      "/w/\\[a\\]\\*/**/a\\{b\\}"
+    ])
   })
 
   it("are refused by name where they can't be read", () => {

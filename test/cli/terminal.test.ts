@@ -1,9 +1,9 @@
 /** The program itself in a real pseudo-terminal. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { error, json, say, serve } from "../models/servers/anthropic.ts"
+import { answer, error, json, say, serve, stream } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
 import { type Program, start } from "./program.ts"
 
@@ -230,6 +230,44 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
         yield* until(program, (text) => /› All files: count[^]*✓ glob[^]*\/ commands/.test(text))
         program.type("/agents 9\r")
         yield* until(program, "there are 1 to 3")
+      })
+    )
+  )
+
+  it.live("takes back what a run and a chat of lines changed", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const writing = (name: string) =>
+          stream(answer([{ call: "write_file", id: `toolu_${name}`, input: { file_path: name, content: "x" } }]))
+        const { url } = yield* serve(writing("a"), say("One."), writing("b"), say("Two."))
+        const cwd = built.folder()
+        const env = {
+          ANTHROPIC_BASE_URL: url,
+          ANTHROPIC_API_KEY: "sk-ant-test",
+          HOME: cwd,
+          XDG_CONFIG_HOME: join(cwd, "config"),
+          XDG_DATA_HOME: join(cwd, "data")
+        }
+        const has = () => ["a", "b"].map((name) => existsSync(join(cwd, name)))
+        const edits = ["--approvals", "auto-edit"]
+        const ran = yield* built.run(cwd, ["run", "make a", ...edits], env)
+        assert.equal(ran.code, 0, ran.err)
+        const lines = yield* built.run(cwd, ["resume", "--plain", ...edits], env, "make b\n")
+        assert.equal(lines.code, 0, lines.err)
+        assert.deepEqual(has(), [true, true])
+        const program = yield* opened(["resume"], env, cwd)
+        yield* until(program, ready)
+        for (const what of ["make b", "make a"]) {
+          program.type("/undo\r")
+          yield* until(program, "take back the words and these files?")
+          program.type("\u001b[B\r")
+          yield* until(program, `taken back (1 path): ${what}`)
+          // The words are a draft again, which goes away by itself.
+          yield* Effect.sleep("500 millis")
+          program.type("\u0003")
+          yield* Effect.sleep("500 millis")
+        }
+        assert.deepEqual(has(), [false, false])
       })
     )
   )

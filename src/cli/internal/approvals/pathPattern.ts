@@ -45,6 +45,27 @@ const matchesNames = (patterns: ReadonlyArray<string>, names: ReadonlyArray<stri
   return reached.has(patterns.length)
 }
 
+/** A pattern as one of whole paths of the machine. */
+const wholePattern = (pattern: string, folder: string, home: string): string => {
+  const bare = pattern.replace(/^\.\//, "/").replace(/\/$/, "")
+  if (bare.startsWith("//")) return bare.slice(1)
+  if (bare.startsWith("~/")) return join(home, bare.slice(2))
+  return bare.startsWith("/") || bare.includes("/") ? join(folder, bare) : join(folder, "**", bare)
+}
+
+/** A pattern as a glob of whole paths, which has more signs with a meaning. */
+export const globOf = (pattern: string, folder: string, home: string): string => {
+  const escape = (path: string): string => path.replaceAll(/[[\]{},\\!]/g, "\\$&")
+  // The folders themselves may have signs of patterns in their names.
+  const literal = (path: string): string => escape(path).replaceAll(/[*?]/g, "\\$&")
+  const whole = wholePattern(pattern, "/folder", "/home")
+  if (pattern.startsWith("//")) return escape(whole)
+  const rest = (base: string): string => escape(whole.slice(base.length))
+  return whole.startsWith("/home/") && pattern.startsWith("~/")
+    ? literal(home) + rest("/home")
+    : literal(folder) + rest("/folder")
+}
+
 /**
  * Tells whether a pattern covers a path of the machine: `//x` from its root, `~/x` from the home, `/x` and `a/x` from the
  * folder, and a pattern without a slash at any depth below the folder.
@@ -55,14 +76,7 @@ export const matchesPath = (
   place: { readonly folder: string; readonly home: string; readonly folds: boolean }
 ): boolean => {
   const { folder, folds, home } = place
-  const bare = pattern.replace(/^\.\//, "/").replace(/\/$/, "")
-  const whole = bare.startsWith("//")
-    ? bare.slice(1)
-    : bare.startsWith("~/")
-      ? join(home, bare.slice(2))
-      : bare.startsWith("/") || bare.includes("/")
-        ? join(folder, bare)
-        : join(folder, "**", bare)
+  const whole = wholePattern(pattern, folder, home)
   const splitPath = (text: string): ReadonlyArray<string> => {
     const folded = folds ? text.normalize("NFC").toLowerCase() : text
     return folded.split("/").filter((name) => name !== "")

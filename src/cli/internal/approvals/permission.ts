@@ -6,7 +6,7 @@ import type { JsonObject } from "../../../core/Json.ts"
 import * as Ruling from "../../../core/Ruling.ts"
 import type { Annotations, Tool } from "../../../core/Tool.ts"
 import { suggestion } from "../../../support/text/near.ts"
-import { matchesPath } from "./pathPattern.ts"
+import { globOf, matchesPath } from "./pathPattern.ts"
 import { machinePath } from "./place.ts"
 
 /** A call, as rules see it. */
@@ -28,6 +28,8 @@ export interface Permission extends Origin {
   readonly ruling: Ruling.Rule["ruling"]
   readonly text: string
   readonly commands: CommandRule.CommandRule | undefined
+  /** The glob of the files that a rule refuses to read, by all tools that look at files. */
+  readonly hides?: string | undefined
   readonly fits: (call: Call) => boolean
 }
 
@@ -152,7 +154,9 @@ export const parsePermission = (
       ? hosts.every((one) => matchesHost(host, one))
       : hosts.some((one) => matchesHost(host, one))
   }
-  return Result.succeed({ ...base, commands: undefined, fits: (call) => names.has(call.name) && fitsWhat(call) })
+  const hides =
+    ruling === "refuse" && name === "Read" && what !== undefined ? globOf(what, folder, homedir()) : undefined
+  return Result.succeed({ ...base, commands: undefined, hides, fits: (call) => names.has(call.name) && fitsWhat(call) })
 }
 
 /** Programs that run other programs, so that a rule for them allows everything. */

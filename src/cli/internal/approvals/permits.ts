@@ -45,6 +45,8 @@ export interface Permits extends Place {
   readonly permissions: ReadonlyArray<Permission>
   /** The approvals for good of the project. */
   readonly kept: ReadonlyArray<Learned>
+  /** Globs of the files that rules hide. */
+  readonly hidden: ReadonlyArray<string>
   /** Rules that are left out, and why. */
   readonly problems: ReadonlyArray<string>
   /** The ruling of rules and of approvals for good; `undefined` if the mode or a person decides. */
@@ -74,6 +76,7 @@ export const makePermits = (
   return {
     permissions,
     where,
+    hidden: permissions.flatMap(({ hides }) => hides ?? []),
     ...more,
     rule: (call, learned = []) => rule(permissions, call, { tools, where }, learned),
     isCommand: (tool) => commandTools.has(tool)

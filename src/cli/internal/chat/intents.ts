@@ -2,6 +2,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { Approvals } from "../../../core/Approval.ts"
+import * as Message from "../../../core/Message.ts"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
 import * as Slash from "../slash/table.ts"
 import * as External from "./external.ts"
@@ -74,7 +75,7 @@ const handleLine = Effect.fnUntraced(function* <E, R>(
     return yield* works.begin(
       line,
       Effect.map(shell(ui, line.slice(1).trim()), (output) => {
-        talk.outputs = [...talk.outputs, output]
+        talk.outputs = [...talk.outputs, Message.human(output, { source: "shell" })]
         return undefined
       })
     )

@@ -1,7 +1,6 @@
 /** Keeps the files of turns while a chat runs. */
 import * as Effect from "effect/Effect"
 import { SessionStore } from "../../../core/SessionStore.ts"
-import * as FileCheckpoints from "../../../sessions/FileCheckpoints.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
 import { type Room, threadOf } from "./room.ts"
 
@@ -12,22 +11,6 @@ const orWarn = <A, E, R, R2>({ ui }: Room<E, R>, work: Effect.Effect<A, { readon
       Effect.sync(() => ui.note("warning", `Files are not kept for /undo: ${cleanLine(message)}`)),
     onSuccess: () => Effect.void
   })
-
-/** Records the changes of a turn, if the files of the chat are kept. */
-export const recordTurn =
-  <E, R>(room: Room<E, R>, options: { readonly title: string; readonly goesOn: boolean }) =>
-  <A, E2, R2>(turn: Effect.Effect<A, E2, R2>) => {
-    const { at, checkpoints, store, ui } = room
-    // Both branches need the same services, whether files are kept or not.
-    const recorded = FileCheckpoints.record({
-      threadId: at.threadId,
-      ...options,
-      onProblem: (message) => ui.note("warning", `This turn can't be taken back whole: ${cleanLine(message)}`)
-    })(turn).pipe(Effect.provideService(SessionStore, store))
-    return checkpoints === undefined
-      ? turn
-      : Effect.provideService(recorded, FileCheckpoints.FileCheckpoints, checkpoints)
-  }
 
 /** Ends restores that a crash cut off, and says so. */
 export const mendFiles = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {

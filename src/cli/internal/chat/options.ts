@@ -117,6 +117,8 @@ export interface Options<out E, out R> {
   readonly onMode?: ((mode: () => Mode) => void) | undefined
   /** The rules for calls. Without them, a person decides on all. */
   readonly permits?: Permits | undefined
+  /** Runs before a person has the conversation compacted. A failure keeps it as it is. */
+  readonly beforeCompact?: ((threadId: string, focus: string) => Effect.Effect<void, Problem>) | undefined
   /** Keeps the approvals for good of the project. */
   readonly onLearned?: ((learned: ReadonlyArray<Learned>) => void) | undefined
   /** The limits of a run: US dollars and tokens. */

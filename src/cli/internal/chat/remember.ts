@@ -1,5 +1,6 @@
 /** Asks after a turn whether the agent's changes of its memory are kept. */
 import * as Effect from "effect/Effect"
+import * as Message from "../../../core/Message.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
 import type { Item } from "./menu.ts"
 import type { MemoryChange } from "./options.ts"
@@ -9,7 +10,7 @@ import { choose, type Room, toProblem } from "./room.ts"
 interface Asking<E, R> {
   readonly room: Room<E, R>
   readonly isLeaving: boolean
-  outputs: ReadonlyArray<string>
+  outputs: ReadonlyArray<Message.HumanMessage>
   putOff: string
 }
 
@@ -61,5 +62,5 @@ export const offerMemory = Effect.fnUntraced(function* <E, R>(talk: Asking<E, R>
   yield* toProblem(Effect.forEach(changes, ({ settle }) => settle(answer === "yes"), { discard: true }))
   const words = decidedWords(changes, answer === "yes")
   ui.note("info", words)
-  talk.outputs = [...talk.outputs, `(${words})`]
+  talk.outputs = [...talk.outputs, Message.human(`<notice>\n${words}\n</notice>`, { source: "memory" })]
 })

@@ -10,9 +10,9 @@ import { cleanLine } from "../../../support/text/clean.ts"
 import { cut } from "../../../support/text/text.ts"
 import { withFiles } from "./attach.ts"
 import type { FileIndex } from "./fileIndex.ts"
-import { recordTurn } from "./keeping.ts"
 import type { Kept } from "./kept.ts"
 import type { Problem } from "./options.ts"
+import { recorded } from "./recorded.ts"
 import { offerMemory } from "./remember.ts"
 import { type Room, threadOf } from "./room.ts"
 import { messageOf, type Works } from "./works.ts"
@@ -34,8 +34,8 @@ export interface Talk<E, R> {
   isLeaving: boolean
   /** The person interrupted: queued messages wait for them. */
   isHeld: boolean
-  /** Output of the person's own commands. The agent reads it with the next message. */
-  outputs: ReadonlyArray<string>
+  /** Output of the person's own commands, and notices. The agent reads them with the next message. */
+  outputs: ReadonlyArray<Message.HumanMessage>
   /** The changes of the memory that the person put off. */
   putOff: string
 }
@@ -55,7 +55,8 @@ export const runTurn = <E, R>(
   input: Agent.Input,
   { draft, goesOn, title }: { readonly draft: string; readonly title: string; readonly goesOn: boolean }
 ) => {
-  const { at, desk, options, ui } = talk.room
+  const { at, checkpoints, desk, options, store, ui } = talk.room
+  const warn = (text: string): void => ui.note("warning", text)
   const run = Effect.gen(function* () {
     const handle = yield* Agent.start(at.setup.agent, input, { threadId: at.threadId })
     talk.handle = handle
@@ -71,7 +72,7 @@ export const runTurn = <E, R>(
       yield* Effect.tapError(options.hold?.(at.threadId) ?? Effect.void, () =>
         Effect.sync(() => restoreDraft(talk, draft))
       )
-      const exit = yield* recordTurn(talk.room, { title, goesOn })(run)
+      const exit = yield* recorded({ checkpoints, store, threadId: at.threadId, title, goesOn, warn })(run)
       if (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) && !ui.memory.hasSaid) {
         ui.note("error", messageOf(exit.cause))
       }
@@ -138,7 +139,7 @@ export const say = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, input: s
   const text = typeof input === "string" ? input : Message.text(input)
   talk.isHeld = false
   // The screen has them already.
-  const ran = talk.outputs.map((output) => Message.human(output, { source: "shell" }))
+  const ran = talk.outputs
   talk.outputs = []
   const message = typeof input === "string" ? yield* attach(room, text) : input
   yield* beginTurns(

@@ -278,9 +278,9 @@ const init = Command.make(
       Argument.withDescription("Of the project; this one by default"),
       Argument.optional
     ),
-    template: Flag.Literals("template", ["chat", "research", "coder", "http", "worker"]).pipe(
+    template: Flag.Literals("template", ["chat", "research", "coder", "http", "worker", "action"]).pipe(
       Flag.withAlias("t"),
-      Flag.withDescription("A whole project that uses the library"),
+      Flag.withDescription("A whole project that uses the library; or action, a GitHub Action for a repository"),
       Flag.optional
     )
   },
@@ -290,14 +290,15 @@ const init = Command.make(
     const where = Option.getOrElse(folder, () => cwd)
     return yield* Option.match(template, {
       onNone: () => Init.initProject(where),
-      onSome: (name) => Init.initTemplate(where, name)
+      onSome: (name) => (name === "action" ? Init.initAction(where) : Init.initTemplate(where, name))
     })
   })
 ).pipe(
   Command.withDescription("Writes an agent as a file, settings and AGENTS.md; or a project from a template"),
   Command.withExamples([
     { command: "deepagents init", description: "Files for this folder" },
-    { command: "deepagents init my-agent --template chat", description: "A project of its own" }
+    { command: "deepagents init my-agent --template chat", description: "A project of its own" },
+    { command: "deepagents init --template action", description: "A GitHub Action in this repository" }
   ])
 )
 

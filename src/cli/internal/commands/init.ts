@@ -148,6 +148,28 @@ export const initProject = Effect.fnUntraced(function* (folder: string) {
   return yield* print(...lines, "", "deepagents --trust reads them from now on; deepagents agents lists what there is.")
 })
 
+const actionFiles = [
+  ".github/actions/deepagents/action.yml",
+  ".github/actions/deepagents/run.mjs",
+  ".github/workflows/deepagents.yml"
+]
+
+/** Writes a GitHub Action into a repository. */
+export const initAction = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  const texts = yield* Effect.forEach(actionFiles, (path) =>
+    Effect.map(
+      orFail("failed")(fs.readFileString(join(Assets.templates, "action", path))),
+      (text) => [path, text.replace('"VERSION"', JSON.stringify(manifest.version))] as const
+    )
+  )
+  return yield* print(
+    ...(yield* write(resolve(folder), Object.fromEntries(texts))),
+    "",
+    "Keep the key of the model as the secret ANTHROPIC_API_KEY of the repository, and say in the workflow what may run."
+  )
+})
+
 export const initTemplate = Effect.fnUntraced(function* (given: string, template: TemplateName) {
   const fs = yield* FileSystem.FileSystem
   const folder = resolve(given)

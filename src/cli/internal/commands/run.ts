@@ -20,11 +20,13 @@ import { SessionStore } from "../../../core/SessionStore.ts"
 import * as Sessions from "../../../sessions/SessionStore.ts"
 import { oneLine, visible } from "../../../support/text/untrusted.ts"
 import * as Printer from "../../../view/Printer.ts"
+import { recorded } from "../chat/recorded.ts"
 import { type Change, pendingChanges, settleChanges } from "../config/memory.ts"
 import { type Exit, exitOf, exits, fail, Failure, orFail } from "../failure.ts"
 import { print, tell, write, writeAll } from "../output.ts"
 import { endSession } from "../project/hooks.ts"
 import { type App, type Context, openApp, sessions } from "../work/app.ts"
+import { openCheckpoints } from "../work/checkpoints.ts"
 import { hold } from "../work/hold.ts"
 import type { Guard } from "../work/host.ts"
 import { readPrompt } from "../work/prompt.ts"
@@ -163,8 +165,13 @@ const guardOf =
   () =>
     settings.approvals?.value === "plan" ? planned : remembers ? undefined : unremembered
 
-/** Runs the input on a thread, and writes the output. */
-const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threadId: string, options: RunOptions) {
+/** Runs the input on a thread, and writes the output. Without a title, the turn of the thread goes on. */
+const perform = Effect.fnUntraced(function* (
+  app: App,
+  input: Agent.Input,
+  { threadId, title }: { readonly threadId: string; readonly title?: string },
+  options: RunOptions
+) {
   const stdio = yield* Stdio.Stdio
   const isLooking = (yield* stdio.stderrIsTerminal) && !options.json
   const output = options.outputSchema === undefined ? undefined : yield* readSchema(options.outputSchema)
@@ -172,6 +179,13 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
   for (const problem of app.problems) yield* tell(`! ${visible(problem)}`)
   const agent = yield* app.agent({ mode: asked === undefined ? "suspend" : "ask", output })
   const earlier = options.remembers ? yield* pendingChanges(app.context.places) : []
+  const store = yield* SessionStore
+  const warnings: Array<string> = []
+  const warn = (message: string): void => void warnings.push(`! ${visible(message)}`)
+  const checkpoints = yield* openCheckpoints(app.context, (message) =>
+    tell(`! Files are not kept for /undo: ${visible(message)}`)
+  )
+  const record = recorded({ checkpoints, store, threadId, title: title ?? "", goesOn: title === undefined, warn })
   const journal = Sessions.journalWith({ busy: "refuse", parts: true })
   const result = yield* Effect.scoped(
     Effect.gen(function* () {
@@ -189,7 +203,7 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
       const ended = yield* Effect.raceFirst(handle.await, Effect.andThen(Fiber.join(watching), Effect.never))
       yield* Fiber.join(watching)
       return ended
-    })
+    }).pipe(record)
   ).pipe(
     Effect.mapError(shape),
     Effect.ensuring(endSession(app.hooks, threadId)),
@@ -197,6 +211,7 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
     (work) => (asked === undefined ? work : Effect.provide(work, asked)),
     Effect.onInterrupt(() => tell(`\nInterrupted. It is kept: deepagents resume ${threadId}`))
   )
+  if (warnings.length > 0) yield* tell(...warnings)
   if (options.remembers) yield* remember(app.context.places, threadId, earlier)
   const exit = exitOf(result.stopReason)
   if (options.json) {
@@ -219,7 +234,7 @@ const perform = Effect.fnUntraced(function* (app: App, input: Agent.Input, threa
         ].join("\n")
       : (why[exit] ?? "")
   return { exit, message } satisfies Ended
-})
+}, Effect.scoped)
 
 /** Runs a prompt on a new or a stored thread. */
 const start = Effect.fnUntraced(
@@ -229,7 +244,7 @@ const start = Effect.fnUntraced(
     const store = yield* SessionStore
     const thread = options.thread === undefined ? undefined : yield* Threads.find(store, options.thread)
     const threadId = thread?.threadId ?? (yield* Threads.create(store, app, prompt.title))
-    return yield* perform(app, prompt.message, threadId, options)
+    return yield* perform(app, prompt.message, { threadId, title: prompt.title }, options)
   },
   (effect, { places }) => Effect.provide(effect, sessions(places))
 )
@@ -255,7 +270,7 @@ export const proceed = (
   }
   return concluded(json)(
     Effect.flatMap(openApp(context), (app) =>
-      perform(app, Checkpoint.resume(undefined, { decisions }), threadId, options)
+      perform(app, Checkpoint.resume(undefined, { decisions }), { threadId }, options)
     )
   )
 }

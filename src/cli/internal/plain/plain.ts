@@ -25,6 +25,7 @@ import { makePermits } from "../approvals/permits.ts"
 import { previewOf } from "../approvals/preview.ts"
 import { withFiles } from "../chat/attach.ts"
 import type { Left, Options } from "../chat/options.ts"
+import { recorded } from "../chat/recorded.ts"
 import { decidedWords, questionOf } from "../chat/remember.ts"
 import { makeRunCommand } from "../chat/runCommand.ts"
 import { styleOf } from "../render/style.ts"
@@ -125,14 +126,26 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
     say(Result.isFailure(settled) ? `failed: ${settled.failure.message}` : told)
   })
 
-  const turn = (input: Agent.Input) =>
+  /** `title` names the turn. Without it, a turn that a crash cut off goes on. */
+  const turn = (input: Agent.Input, title?: string) =>
     Effect.scoped(
       Effect.gen(function* () {
         const held = yield* Effect.result(options.hold?.(options.threadId) ?? Effect.void)
         if (Result.isFailure(held)) return say(`failed: ${held.failure.message}`)
-        const handle = yield* Agent.start(options.setup.agent, input, { threadId: options.threadId })
-        yield* print(handle.events, printer, say)
-        const exit = yield* Effect.exit(handle.await)
+        const exit = yield* recorded({
+          checkpoints: options.checkpoints,
+          store,
+          threadId: options.threadId,
+          title: title ?? "",
+          goesOn: title === undefined,
+          warn: say
+        })(
+          Effect.gen(function* () {
+            const handle = yield* Agent.start(options.setup.agent, input, { threadId: options.threadId })
+            yield* print(handle.events, printer, say)
+            return yield* Effect.exit(handle.await)
+          })
+        )
         if (Exit.isFailure(exit) && printer.view().runId === undefined) say(`failed: ${Cause.pretty(exit.cause)}`)
         if (Exit.isSuccess(exit)) yield* askMemory
       })
@@ -144,7 +157,8 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
 
   const sendMessage = Effect.fnUntraced(function* (input: string | Message.HumanMessage) {
     const text = typeof input === "string" ? input : Message.text(input)
-    const metadata = { title: cut(cleanLine(text), 80), agent: options.setup.name, folder: options.folder ?? "" }
+    const title = cut(cleanLine(text), 80)
+    const metadata = { title, agent: options.setup.name, folder: options.folder ?? "" }
     yield* Effect.catchIf(
       Effect.asVoid(store.create({ threadId: options.threadId, metadata })),
       (error) => error.reason._tag === "AlreadyExists",
@@ -152,10 +166,10 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
     )
     const whole = told === "" ? text : `${told}\n\n${text}`
     told = ""
-    if (typeof input !== "string") return yield* turn(input)
+    if (typeof input !== "string") return yield* turn(input, title)
     const { message, problems } = yield* withFiles(whole, Message.makeId(), options.folder)
     for (const problem of problems) say(problem)
-    yield* turn(message)
+    yield* turn(message, title)
   })
 
   const handleLine = Effect.fnUntraced(function* (line: string) {

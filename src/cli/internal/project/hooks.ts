@@ -110,6 +110,20 @@ export const endSession = (hooks: ReadonlyArray<ProgramHook>, threadId: string) 
     Effect.timeoutOption("10 seconds")
   )
 
+/** Fires the hooks before a person has the conversation compacted. One that refuses keeps it as it is. */
+export const beforeCompact = Effect.fnUntraced(function* (
+  hooks: ReadonlyArray<ProgramHook>,
+  threadId: string,
+  focus: string
+) {
+  const input = { session_id: threadId, trigger: "manual", custom_instructions: focus }
+  const { verdict } = yield* Hooks.fire(hooks, "PreCompact", input, ["manual"])
+  const { decision, reason = "no reason was given", stop } = verdict
+  if (decision === "deny" || stop !== undefined) {
+    return yield* Effect.fail({ message: `A hook keeps the conversation as it is: ${stop ?? reason}` })
+  }
+})
+
 /** Keeps the ids of calls that a hook allowed. */
 export const noteAllowed =
   (allowed: Set<string>) =>

@@ -122,6 +122,7 @@ export const save = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argumen
 /** Replaces the conversation so far with a summary. */
 export const compact = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
   const focus = argument.trim()
+  yield* room.options.beforeCompact?.(room.at.threadId, focus) ?? Effect.void
   const summarizer =
     focus === ""
       ? Branch.summarizer

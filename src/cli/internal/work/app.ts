@@ -331,7 +331,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
           BackgroundTasks.layer(),
           sessionLayer(loaded)
         ),
-        Host.machine(context, threadId)
+        Host.machine(context, threadId, permits.hidden)
       )
   }
 })

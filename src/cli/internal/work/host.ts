@@ -6,6 +6,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as HostFiles from "../../../backends/HostFiles.ts"
 import * as HostShell from "../../../backends/HostShell.ts"
+import * as Sandbox from "../../../core/Sandbox.ts"
 import * as Assets from "../assets.ts"
 import { freeze, frozenAt, type Tree } from "../config/frozen.ts"
 import { itemsOf, type Project, skillFolders } from "../config/items.ts"
@@ -14,6 +15,7 @@ import type { Places } from "../config/places.ts"
 import type { Settings } from "../config/settings.ts"
 import { fail, layerOrFail } from "../failure.ts"
 import { skillsOf } from "../project/brought.ts"
+import { hideFiles } from "./hiding.ts"
 
 type Folder = HostFiles.Folder
 
@@ -132,8 +134,8 @@ export const findShell = Effect.fnUntraced(function* (settings: Settings) {
   return (yield* Effect.filter(wanted, isThere))[0] ?? "/bin/sh"
 })
 
-/** Makes the files and commands of a thread. Without a thread, its files are temporary. */
-export const machine = (setup: Setup, threadId: string | undefined) =>
+/** Makes the files and commands of a thread. Without a thread, its files are temporary. `hidden` are globs of files that nobody may read. */
+export const machine = (setup: Setup, threadId: string | undefined, hidden: ReadonlyArray<string> = []) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { folders, memory, memoryGuard = unguarded, places, project, settings } = setup
@@ -158,14 +160,19 @@ export const machine = (setup: Setup, threadId: string | undefined) =>
         return all
       })
       return layerOrFail("failed")(
-        HostShell.layer({
-          cwd: places.project,
-          folders: asked,
-          shell: yield* findShell(settings),
-          env: { inherit: "all", ...settings.shell?.value.env },
-          scratch: threadId === undefined ? undefined : scratchOf(places, threadId),
-          advise: (refused) => (refused.path.startsWith(`${notes}/`) ? memoryGuard() : advise(refused))
-        })
+        Sandbox.layer(
+          Effect.flatMap(
+            HostShell.make({
+              cwd: places.project,
+              folders: asked,
+              shell: yield* findShell(settings),
+              env: { inherit: "all", ...settings.shell?.value.env },
+              scratch: threadId === undefined ? undefined : scratchOf(places, threadId),
+              advise: (refused) => (refused.path.startsWith(`${notes}/`) ? memoryGuard() : advise(refused))
+            }),
+            (shell) => hideFiles(shell, hidden)
+          )
+        )
       )
     })
   )

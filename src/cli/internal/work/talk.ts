@@ -19,7 +19,7 @@ import { fail, orFail } from "../failure.ts"
 import { bindingsWith } from "../input/bindings.ts"
 import { canAsk, tell } from "../output.ts"
 import { commandFolders } from "../project/brought.ts"
-import { endSession } from "../project/hooks.ts"
+import { beforeCompact, endSession } from "../project/hooks.ts"
 import type { Terminal } from "../screen/terminal.ts"
 import { fileCommands } from "../slash/fileCommands.ts"
 import { addDir } from "./addDir.ts"
@@ -151,6 +151,7 @@ export const talk = Effect.fnUntraced(
         const input = { session_id: threadId, message: `${toolName} waits for you: ${description}` }
         Effect.runForkWith(node)(Hooks.fire(app.hooks, "Notification", input, ["permission_prompt"]))
       },
+      beforeCompact: (id, focus) => Effect.provideContext(beforeCompact(app.hooks, id, focus), node),
       limits: { cost: settings.budget?.value, tokens: settings.tokens?.value },
       mode: settings.approvals?.value,
       onMode: (now) => {
