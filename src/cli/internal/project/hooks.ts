@@ -111,8 +111,8 @@ export const endSession = (hooks: ReadonlyArray<ProgramHook>, threadId: string) 
   )
 
 /** Fires the hooks before a person has the conversation compacted. One that refuses keeps it as it is. */
-export const beforeCompact = Effect.fnUntraced(function* (
-  hooks: ReadonlyArray<ProgramHook>,
+export const beforeCompact = Effect.fnUntraced(function* <R>(
+  hooks: ReadonlyArray<Hooks.Hook<R>>,
   threadId: string,
   focus: string
 ) {
