@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * Starts the program with what node compiled the last time: half of the time to the first line. Questions about the
- * program have a file of their own, with nothing in it of what commands do.
+ * Starts the program with the compiled code of the last start: half of the time to the first line. Questions about the
+ * program have a file of their own, without the code of commands.
  */
 import * as Module from "node:module"
 import { homedir } from "node:os"
@@ -9,7 +9,7 @@ import { isAbsolute, join } from "node:path"
 
 const questions = new Set(["--help", "-h", "--version", "-v", "--completions"])
 
-/** Such a flag goes before all others, wherever it is; what follows `--` is no flag. */
+/** Such a flag goes before all others, wherever it is; words after `--` are no flags. */
 const isQuestion = (words: ReadonlyArray<string>): boolean => {
   const end = words.indexOf("--")
   const flags = end < 0 ? words : words.slice(0, end)

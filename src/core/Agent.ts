@@ -359,8 +359,8 @@ export const attended = <O, E, R>(agent: Agent<O, E, R>): Agent<Exclude<O, undef
   fromDefinition({ ...definitionOf(agent), isAttended: true })
 
 /**
- * Puts middleware around an agent, outside of its own, without changing the agent: for whoever runs agents that others
- * made (with activities of a workflow, say).
+ * Puts middleware around an agent, outside of its own, without changing the agent: for programs that run agents of
+ * others (with activities of a workflow, say).
  */
 export const around: {
   <const M extends Middleware.Middleware<unknown, unknown>>(
@@ -397,7 +397,7 @@ export type Around<O, E, R, M> = Agent<
 /**
  * Runs an agent as a sub-agent of the current tool call. Its events come inline with a longer path, its usage counts
  * for the parent, and the parent's inherited middleware applies. It starts with fresh messages and state, except for
- * shared slots. It can be suspended only where the parent can.
+ * shared slots. It can be suspended only if the parent can.
  *
  * When the tool runs again after a suspension or a crash, a finished sub-agent returns its stored answer, and an
  * unfinished one resumes. Its name and its input identify it. `session` names a conversation: later inputs in the same

@@ -1,7 +1,7 @@
 /**
  * Typed state of a run, in named slots that middleware and tools bring along.
  *
- * A slot is a value: whoever holds it can read and write its place in any run. Slots add up, and two of one name are
+ * A slot is a value: code that has it can read and write its place in any run. Slots add up, and two of one name are
  * refused; a sub-agent starts with fresh ones, except those that are `shared`, which the whole tree of agents works on
  * together under a merge law.
  *
@@ -47,7 +47,7 @@ export interface Slot<in out A> {
   readonly decode: (json: unknown) => Result.Result<A, InvalidEncoding>
 }
 
-/** A slot of whatever type. */
+/** A slot of any type. */
 export type AnySlot = Pick<Slot<never>, "name" | "origin" | "ifTampered"> & {
   readonly decode: (json: unknown) => Result.Result<unknown, InvalidEncoding>
 }

@@ -86,7 +86,7 @@ const provenance = {
   digest: Schema.optionalKey(Schema.String)
 }
 
-/** The call runs. `always` asks that like calls be approved from now on, where whoever asked keeps such a list. */
+/** The call runs. `always` asks that like calls be approved from now on, if the asking middleware keeps such a list. */
 const Approve = Schema.TaggedStruct("Approve", { ...provenance, always: Schema.optionalKey(Schema.Boolean) })
 interface Approve extends Schema.Schema.Type<typeof Approve> {}
 
@@ -216,7 +216,7 @@ export const edit = ({ id }: Of, args: JsonObject): Decision => ({ _tag: "Edit",
 export const reject = ({ id }: Of, reason?: string): Decision =>
   reason === undefined ? { _tag: "Reject", id } : { _tag: "Reject", id, reason }
 
-/** Answers the call in its place, by a text; or a question (see `Question`), by what its schema says. */
+/** Answers the call in its place, by a text; or a question (see `Question`), according to its schema. */
 export const respond = ({ id }: Of, answer: Json): Decision =>
   typeof answer === "string"
     ? { _tag: "Respond", id, text: answer }

@@ -100,8 +100,8 @@ const explain = (reason: Reason): string => {
 }
 
 /**
- * An operation failed. `operation` is its name (`read`), `path` the path as it was given, `detail` what else is known,
- * told to the model too; `cause` stays in the log.
+ * An operation failed. `operation` is its name (`read`), `path` the path as it was given, `detail` further facts, for
+ * the model too; `cause` stays in the log.
  */
 export class BackendError extends Schema.TaggedError<BackendError>()("BackendError", {
   operation: Schema.String,

@@ -25,7 +25,7 @@ import { oneLine } from "../support/text/untrusted.ts"
 
 /**
  * Some text of one part of a document. Parts are counted from 1; `label` names one (`page 3`, `sheet "Prices"`), and is
- * empty where a document has no parts. The texts of a part, one after the other, are its text; a piece ends with the end
+ * empty if a document has no parts. The texts of a part, one after the other, are its text; a piece ends with the end
  * of a line, unless the line is very long.
  */
 export interface Piece {
@@ -36,7 +36,7 @@ export interface Piece {
 
 /**
  * A document to be read. `from` is the first part that is wanted: a format that can begins there, and others need not
- * heed it ({@link readPieces} does). `mimeType` is what somebody said of it, with a `charset` perhaps.
+ * heed it ({@link readPieces} does). `mimeType` is its stated type, with a `charset` perhaps.
  */
 export interface Input {
   readonly bytes: Uint8Array

@@ -41,7 +41,9 @@ export type Window =
 
 /** The most that an account may spend in a window. */
 export interface Cap {
-  /** The name of a person, a tenant or whatever else has a cap: at most 512 characters. Names are compared exactly. */
+  /**
+   * The name of a person, a tenant, or any other bearer of a cap: at most 512 characters. Names are compared exactly.
+   */
   readonly account: string
   /** The time that the cap is for. Each window of an account has a sum of its own. */
   readonly window: Window
@@ -138,7 +140,7 @@ export class LedgerError extends Schema.TaggedError<LedgerError>()("LedgerError"
   }
 }
 
-/** Counts what accounts spend, with caps that hold over all processes that share its store. */
+/** Counts the spending of accounts, with caps that hold over all processes that share its store. */
 export class Ledger extends Context.Service<
   Ledger,
   {

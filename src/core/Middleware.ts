@@ -87,8 +87,8 @@ export interface Outcome {
 /**
  * The parts of a middleware, for `make`. Every hook is optional.
  *
- * `next` of `wrapModelCall` fails with `ModelError` only, that of `wrapToolCall` with `ToolError` only: what inner
- * middleware fails with passes by outer middleware unseen, and ends the run.
+ * `next` of `wrapModelCall` fails with `ModelError` only, that of `wrapToolCall` with `ToolError` only: failures of
+ * inner middleware pass outer middleware unseen, and end the run.
  */
 export interface Parts<out E = never, out R = never> {
   /** The name of the middleware, in errors and for `Agent.without`. */
@@ -103,8 +103,8 @@ export interface Parts<out E = never, out R = never> {
   /** Stores each turn before its calls begin, also where all of them only read: for what counts calls. */
   readonly counts?: boolean | undefined
   /**
-   * Says what keeps an agent from running (its runs fail with `InvalidAgent`). It gets the names of the agent's tools,
-   * these with the tools of sub-agents, and whether a tool has `needsApproval`.
+   * Gives the reason that keeps an agent from running (its runs fail with `InvalidAgent`). It gets the names of the
+   * agent's tools, these with the tools of sub-agents, and whether a tool has `needsApproval`.
    */
   readonly check?:
     | ((tools: ReadonlySet<string>, reach: ReadonlySet<string>, asks: boolean) => string | undefined)
@@ -266,7 +266,7 @@ export interface Questioning<out E = never, out R = never> extends Parts<E, R> {
 }
 
 /**
- * Makes a middleware. Its failures and requirements are those of its hooks and tools. (The overloads without type
+ * Makes a middleware. It has the failures and requirements of its hooks and tools. (The overloads without type
  * parameters are for `Agent.make`, which would infer the others. The last overload is for hooks with different
  * requirements.)
  */
@@ -278,5 +278,7 @@ export const make: {
   <const M extends Quiet<unknown, unknown>>(parts: M & Known<M>): Middleware<ErrorOf<M>, ServicesOf<M>>
 } = mark
 
-/** Lets an agent be suspended by what its tools ask (`ToolContext.ask`) and by what its sub-agents wait for. */
+/**
+ * Lets the questions of its tools (`ToolContext.ask`), and the pending requests of its sub-agents, suspend an agent.
+ */
 export const suspendable: Asking = make({ name: "suspendable", inherit: true, asks: true })

@@ -26,7 +26,7 @@ import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Choice, Decision } from "./Approval.ts"
 
-/** The fields that all rules share, in code and in files, whatever else they are about. */
+/** The fields that all rules share, in code and in files. */
 export const Rule = Schema.Struct({
   /** What happens: the call runs, somebody is asked first, or it does not run. */
   ruling: Schema.Literals(["allow", "ask", "refuse"]),
@@ -120,7 +120,7 @@ const lines = (texts: ReadonlyArray<string | undefined>): string | undefined => 
   return known.length === 0 ? undefined : known.join("\n")
 }
 
-/** Joins two questions into a single one that satisfies both. Refuses if no decider or no choice is left. */
+/** Joins two questions into a single question that satisfies both. Refuses if no decider or no choice is left. */
 const joinQuestions = (left: Ask, right: Ask): Ask | Refuse => {
   const [a, b] = [left.terms, right.terms]
   const by = left.by === right.by ? left.by : `${left.by}, ${right.by}`

@@ -30,7 +30,7 @@ export interface ExecuteOptions {
   readonly timeout?: Duration.Input | undefined
   /** The folder that the command runs in, a path of the backend. Default: its working folder. */
   readonly cwd?: string | undefined
-  /** Variables beside those of the layer. Default: none. */
+  /** Variables beside the layer's own. Default: none. */
   readonly env?: { readonly [name: string]: string } | undefined
   /** The input of the command. Default: closed. */
   readonly stdin?: string | undefined

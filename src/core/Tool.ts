@@ -50,7 +50,7 @@ import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts
  * Five facts are for `Taint` and `HiddenResults`:
  *
  * - `untrusted`: results hold text of others (commits, remembered facts, background tasks), though the tool stays local
- * - `lasting`: stores what other threads read, where no mark follows
+ * - `lasting`: stores data that other threads read, without their marks
  * - `addresses`: the arguments that are addresses (URLs, hosts). `[]`: no argument is an address
  * - `content`: arguments that are only content, such as the body of a mail. The others choose a target or an amount
  * - `typed`: the fields of JSON results that hold ids, directory names or addresses, never prose
@@ -82,12 +82,12 @@ export interface Annotations {
   readonly delegates?: boolean | undefined
   /** The names of the tool in other programs, which their skills and agent files use. */
   readonly aliases?: ReadonlyArray<string> | undefined
-  /** Stores what other threads read, where no mark follows. */
+  /** Stores data that other threads read, without their marks. */
   readonly lasting?: boolean | undefined
   /** Results hold text of others, though the tool stays local. */
   readonly untrusted?: boolean | undefined
   /**
-   * The arguments that are addresses (URLs, hosts); `[]` means that no argument chooses where a call goes. For
+   * The arguments that are addresses (URLs, hosts); `[]` means that no argument chooses the target of a call. For
    * `Taint` and `HiddenResults`.
    */
   readonly addresses?: ReadonlyArray<string> | undefined
@@ -164,7 +164,7 @@ export interface Tool<out R = never> {
   readonly needsApproval?: true | undefined
   /** Decodes arguments: at once, or as an effect when the schema validates asynchronously. */
   readonly prepare: (args: JsonObject) => Result.Result<Prepared<R>, ToolError> | Effect.Effect<Prepared<R>, ToolError>
-  /** Keeps agents that have the tool from running, with what its author can do about it. */
+  /** Keeps agents that have the tool from running, with a remedy for its author. */
   readonly problem?: string | undefined
 }
 
@@ -182,7 +182,7 @@ export interface NeedingApproval<out R = never> extends Tool<R | Approvals> {
 
 /**
  * The name of the tool by which an agent with an `output` schema is answered, where its model has no JSON-schema mode.
- * No other tool of such an agent may have it, and what narrows a request's tools should leave it in.
+ * No other tool of such an agent may have it, and code that narrows a request's tools should keep it.
  */
 export const finalAnswer = "final_answer"
 
@@ -219,7 +219,7 @@ export type Data = ToolOutput | string | number | boolean | null | Plain
  */
 export type Work<E, R> = Yielding<E, R> | Promise<Data> | Data
 
-/** What a tool has beside its work. */
+/** The parts of a tool beside its work. */
 interface Asides<A, R> {
   readonly needsApproval?: NeedsApproval<A> | undefined
   readonly reconcile?: ((args: A) => Effect.Effect<Reconciled, unknown, R>) | undefined
@@ -260,8 +260,8 @@ export type Arguments<P> =
 const TakesId = "~effect-deepagents/Tool/Takes"
 
 /**
- * The type of the arguments that a tool takes, as JSON: what `ToolContext.call` is given. A tool that is known by its
- * name, or its `Tool` type alone, takes any.
+ * The type of the arguments that a tool takes, as JSON, for `ToolContext.call`. A tool that is known by its name, or
+ * its `Tool` type alone, takes any.
  */
 export interface Takes<in Args> {
   readonly [TakesId]?: ((args: Args) => void) | undefined
@@ -352,7 +352,7 @@ const assemble = <A, E, R, Always, Answer>(
         })
       })
   }
-  // The loop asks whoever decides, and meets the needs of the question.
+  // The loop asks the decider, and provides the services that the question needs.
   return tool as Made<R, Always, Answer>
 }
 

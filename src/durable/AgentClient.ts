@@ -124,7 +124,7 @@ export const of = Effect.fnUntraced(function* <O, E, R>(
   const door = (operation: string) =>
     Effect.withSpan(`AgentClient.${operation}`, { attributes: { "agent.name": name, "thread.id": threadId } })
   const acrossRunners = <A, F>(effect: Effect.Effect<A, F>): Effect.Effect<A, F> => retryCut(effect, isShutdown)
-  // Inputs keep their order, whichever digest is ready first.
+  // Inputs keep their order, even if a later digest is ready first.
   const inOrder = (yield* Semaphore.make(1)).withPermits(1)
   const toSend = Effect.fnUntraced(function* (operation: string, input: Input, id: string = makeId(), at?: number) {
     const message = toMessage(input, id)

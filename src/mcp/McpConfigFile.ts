@@ -74,7 +74,7 @@ export interface Options {
   readonly input?: ((input: Input) => Effect.Effect<string | undefined>) | undefined
 }
 
-/** The servers of a file, and what of it was not understood. */
+/** The servers of a file, and the parts of it that were not understood. */
 export interface Parsed {
   readonly servers: Servers
   readonly warnings: ReadonlyArray<string>
@@ -418,7 +418,7 @@ export const readFile = (
       files.readFileString(path),
       (cause) => new McpConfigError({ path, message: `${path} can't be read: ${cause.message}`, cause })
     )
-    // Programs are started elsewhere: what leads to a file from here does not from there.
+    // Programs are started elsewhere: a path that leads to a file from here does not from there.
     const workspace = isAbsolute(path)
       ? undefined
       : yield* Effect.orElseSucceed(files.realPath(folderOf(path)), () => undefined)

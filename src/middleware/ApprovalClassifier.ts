@@ -214,7 +214,7 @@ const build = Effect.fnUntraced(function* <E, R>(options: Parameters<typeof laye
     for (const batch of chunks([first, ...rest])) yield* Effect.forkIn(judge(batch), scope)
   })
 
-  // Whoever waits when the layer is closed is not left waiting.
+  // Waiting calls end when the layer closes.
   yield* Effect.addFinalizer(() => Effect.forEach([...waiting], (one) => settle(one, { verdict: person })))
   yield* Effect.forkScoped(Effect.forever(collect))
 

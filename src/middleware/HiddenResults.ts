@@ -85,7 +85,7 @@ const keep = Effect.fnUntraced(function* (state: AgentState.Store, hidden: Hidde
   return id
 })
 
-/** Loads what names stand for. */
+/** Loads the texts behind names. */
 const findAll = Effect.fnUntraced(function* (state: AgentState.Store, names: ReadonlyArray<HiddenText.Name>) {
   const found = new Map<string, HiddenText.Hidden>()
   for (const { id } of names) {
@@ -228,7 +228,7 @@ const prompt = `Texts that come from outside are hidden from you. A result shows
 - To learn something about a text, ask by ${toolName}. An answer in words is hidden again, and has a name of its own.
 Numbers, dates and ids are shown: use them as they are.`
 
-/** Keeps tools from the reader, whatever other middleware offers. */
+/** Keeps tools from the reader, even if other middleware offers them. */
 const quarantine = Middleware.make({
   name: "quarantine",
   wrapModelCall: (request, next) =>
@@ -336,8 +336,8 @@ const naming = once(() =>
 )
 
 /**
- * Gives the answer of a run with the hidden texts in place of their names: for whoever reads it. Never give it to the
- * model again.
+ * Gives the answer of a run with the hidden texts in place of their names: for its reader. Never give it to the model
+ * again.
  */
 export const reveal = ({ state, text }: { readonly text: string; readonly state: AgentState.Snapshot }): string =>
   HiddenText.fill(text, (one) => {

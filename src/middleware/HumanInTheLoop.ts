@@ -92,7 +92,7 @@ export const on = <R, Args extends JsonObject>(
  *
  * - `tools`: rules by tool name. `true` asks always, `false` never, a function is its `when`
  * - `destructive`: also asks about every other tool that is annotated as destructive
- * - `except`: calls that nobody is asked about, whatever the rules say
+ * - `except`: calls that never ask, against all other rules
  * - `expiresIn`: afterwards, a decision is ignored and the call is asked about again (default: never)
  * - `inherit`: applies to sub-agents too (default `true`)
  *
@@ -158,7 +158,7 @@ const rulings = (options: Options) => {
     )
 }
 
-/** Finds what would let calls run that somebody meant to be asked about. */
+/** Finds mistakes in the options that would let calls run without their question. */
 const problemOf = (
   { destructive = false, expiresIn, tools }: Options,
   reach: ReadonlySet<string>,

@@ -64,8 +64,8 @@ export interface Options {
    */
   readonly strict?: boolean | undefined
   /**
-   * Tools whose results are untrusted, whatever their annotations say. Default: those that say `openWorld` or
-   * `untrusted`, tools of MCP servers and of the provider, and tasks in the background.
+   * Tools whose results are untrusted, against their annotations. Default: those that say `openWorld` or `untrusted`,
+   * tools of MCP servers and of the provider, and tasks in the background.
    */
   readonly untrusted?: ReadonlyArray<string> | undefined
   /**
@@ -74,7 +74,7 @@ export interface Options {
    */
   readonly trusted?: ReadonlyArray<string> | undefined
   /**
-   * Tools whose calls ask once something untrusted is in. Default: `destructive` or `lasting` tools, and those that are
+   * Tools whose calls ask once something untrusted is in. Default: `destructive` or `lasting` tools, and tools that are
    * `openWorld` or of a server and not `readOnly`.
    */
   readonly acts?: ReadonlyArray<string> | undefined
@@ -87,7 +87,7 @@ export interface Options {
   readonly except?: ((call: Middleware.PreparedCall) => boolean) | undefined
   /**
    * Hosts whose addresses may be read when something untrusted is in: `docs.example.com`, or `*.example.com` for all
-   * below it. Default: those that the user's messages name.
+   * below it. Default: hosts that the user's messages name.
    */
   readonly hosts?: ReadonlyArray<string> | undefined
   /**
@@ -149,8 +149,8 @@ const carrying = (roots?: ReadonlyArray<string>): Layer.Layer<Backend.Backend, n
 export const layer: Layer.Layer<Backend.Backend, never, Backend.Backend> = carrying()
 
 /**
- * Like {@link layer}, but trusts the files of these folders only. Whoever reads, lists or searches others is marked: for
- * checkouts, downloads and packages.
+ * Like {@link layer}, but trusts the files of these folders only. A run that reads, lists or searches other files is
+ * marked: for checkouts, downloads and packages.
  */
 export const layerTrusting = (folders: ReadonlyArray<string>): Layer.Layer<Backend.Backend, never, Backend.Backend> =>
   carrying(folders)

@@ -42,7 +42,7 @@ const refuseMake = makeMiddlewareCheck(name, shapes.toolRetryMake)
  *
  * By default only tools annotated `readOnly` or `idempotent` are retried, after 200 ms, doubling, with jitter, for
  * three tries in all. Each new try is a `Warning` event (`tool-retry`). `schedule` replaces that schedule. `tools`
- * gives a tool its own schedule, which retries it whatever its annotations say, or turns retries off with `false`. The
+ * gives a tool its own schedule, which retries it with any annotations, or turns retries off with `false`. The
  * schedules' failures and requirements appear in the agent's type.
  */
 export const make = <

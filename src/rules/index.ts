@@ -1,4 +1,4 @@
-/** Rules for what agents may do, as data; and an inbox of what waits for a person, over all threads. */
+/** Rules for the calls of agents, as data; and an inbox of the requests to people, over all threads. */
 export * as Audit from "./Audit.ts"
 export * as Inbox from "./Inbox.ts"
 export * as Notify from "./Notify.ts"

@@ -1,4 +1,4 @@
-/** Stores of what outlives threads: long-term facts, traces of runs, credentials; and where they are kept. */
+/** Stores of data that outlives threads: long-term facts, traces of runs, credentials; and where they are kept. */
 export * as Storage from "./Storage.ts"
 export * as StoreError from "./StoreError.ts"
 export * as MemoryStore from "./MemoryStore.ts"

@@ -50,7 +50,7 @@ const tables = [
     columns: [
       { title: "ms to load it", scenario: "long", read: value },
       { title: "ms from a run's begin to the model", scenario: "long", read: ({ cold }) => cold },
-      { title: "… where it was read or written before", scenario: "L10000", read: ({ first }) => first },
+      { title: "… after an earlier read or write", scenario: "L10000", read: ({ first }) => first },
       { title: "ms to fork it", scenario: "long", read: ({ fork }) => fork },
       { title: "… ÷ a fork of 10 messages", scenario: "long", read: ({ growth }) => growth }
     ]

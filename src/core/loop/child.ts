@@ -47,7 +47,7 @@ export const parametersOf = ({
   }
   const { input } = program
   return !isCodec(schema) || input.jsonSchema?.["type"] === "object"
-    ? // Whatever schema it is, it is decoded as such.
+    ? // Any schema decodes it.
       { parameters: schema as Parameters, inputOf: (args) => Message.human(input.say(args)) }
     : {
         parameters: { task: schema },
@@ -60,7 +60,7 @@ export interface ChildOptions extends Omit<RunOptions, "threadId"> {
   readonly session?: string | undefined
 }
 
-/** The middleware inherited by everything that the current tool call begins. */
+/** The middleware that the current tool call passes on to all its agents. */
 export const inherited = Effect.flatMap(ToolContext, ({ run }) =>
   Effect.map(liveOf(run), (live) => live.compiled.inherited)
 )
@@ -112,7 +112,7 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
   const sessions = (attempt.sessions ??= new Map<string, Semaphore.Semaphore>())
   const lock = sessions.get(place) ?? Semaphore.makeUnsafe(1)
   sessions.set(place, lock)
-  // A conversation goes on from input to input: one after the other. What waits for its turn is not at work.
+  // A conversation goes on from input to input: one after the other. A call that waits for its turn is not at work.
   return yield* lock.withPermits(1)(
     Inside.countActive(
       attempt,

@@ -46,7 +46,7 @@ interface Source {
 
 const source = (piece: Source["piece"], open: string, isNew: boolean): Source => ({ piece, from: 0, open, isNew })
 
-/** The end of what can be stored of a text: half of a character waits for the other half. */
+/** The end of the storable part of a text: half of a character waits for the other half. */
 const endOf = (text: string, end: number): number => {
   const last = text.charCodeAt(end - 1)
   return end === text.length && last >= 0xd800 && last <= 0xdbff ? end - 1 : boundaryBefore(text, end)
@@ -76,7 +76,7 @@ export const draftOf = (live: Live): Draft | undefined => {
     said = words()
   }
 
-  /** Makes the next part, and the action for when it is stored; `undefined` when there is nothing new. */
+  /** Makes the next part, and the action for when it is stored; `undefined` without new text. */
   const next = (): { readonly part: Part; readonly stored: () => void } | undefined => {
     const pieces: Array<Piece> = []
     const stored: Array<() => void> = []
@@ -120,7 +120,7 @@ export const draftOf = (live: Live): Draft | undefined => {
           report(live, { _tag: "Warning", code: "parts-not-stored", message })
           isWarned = true
         }
-        // Whoever else writes to the thread has ended this run; the end of the turn will say so.
+        // Another writer of the thread has ended this run; the end of the turn will say so.
         if (exit.failure.reason._tag !== "Unavailable") return
         break
       }

@@ -329,7 +329,7 @@ const suspend = (live: Live, message: AiMessage, calls: ReadonlyArray<Call>, { g
   // A decision is kept as such, and done again.
   const decidedCalls = new Set(settled.map(({ callId }) => callId))
   const asked = new Set(calls.map(({ id }) => id))
-  // Requests of what waits inside of a call stay as they are: it is not run either.
+  // Requests from inside a call stay as they are: it is not run either.
   const inside = before?.requests.filter((request) => !isOn(live, asked, request)) ?? []
   const kept = new Set([...decided, ...inside.map(({ id }) => id)])
   return live.run.state.set(suspension, {
@@ -365,8 +365,8 @@ const gone = "It was there when this call was asked about: the call waited for a
 const tooOften = "The arguments of this call were changed again and again, so it was not executed."
 
 /**
- * Answers a call that was asked about, if its tool is gone, or another one now. What somebody said in its place, or
- * against it, holds all the same; nothing else that was decided can be carried out.
+ * Answers a call that was asked about, if its tool is gone, or another one now. A person's answer in its place, or a
+ * refusal, holds all the same; nothing else that was decided can be carried out.
  */
 const settleChanged = Effect.fnUntraced(function* (live: Live, call: Call, settled: Set<Request>) {
   const { tool } = call

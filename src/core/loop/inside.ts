@@ -1,5 +1,5 @@
 /**
- * Keeps records of what open calls did, so that a call can run again without repeating it.
+ * Keeps records of the work of open calls, so that a call can run again without repeating it.
  *
  * A record has a place: its kind, its name, a digest of its arguments, and a count of equal ones in this attempt. A
  * place is never a position, since concurrent work begins in another order when it runs again. Records are slots of the
@@ -174,7 +174,7 @@ export const forget = (live: Live, callId: string): void => {
   if (live.records.inside?.delete(callId) === true) drop(live, callSlot(callId))
 }
 
-/** Forgets the call by whose failure everything failed: whoever resumes it makes that call again. */
+/** Forgets the call by whose failure everything failed: the resuming run makes that call again. */
 export const forgetFailure = (live: Live, callId: string, error: unknown): void => {
   for (const [place, { done }] of live.records.inside?.get(callId) ?? []) {
     if (done?._tag !== "Call" || done.outcome?._tag !== "Failed" || done.outcome.error !== error) continue
@@ -412,7 +412,7 @@ export const countActive = <A, E, R>(attempt: Attempt, work: Effect.Effect<A, E,
     })
   })
 
-/** Looks whether nothing is at work, once whoever just ended had the time to begin something else. */
+/** Checks whether nothing is at work, after the ended call had time to begin something else. */
 const untilStill = (attempt: Attempt): Effect.Effect<never> =>
   Effect.gen(function* () {
     const woken = (attempt.wake ??= new Set<() => void>())
@@ -445,13 +445,13 @@ const withdraw = (attempt: Attempt, requests: ReadonlyArray<Request>): undefined
 }
 
 /**
- * Waits for a decision that ends the run: what else is at work in the call comes to its end first. It never returns; the
- * call is run again when the run is resumed.
+ * Waits for a decision that ends the run: other work in the call finishes first. It never returns; the call is run
+ * again when the run is resumed.
  */
 export const park = (attempt: Attempt, requests: ReadonlyArray<Request>): Effect.Effect<never> =>
   Effect.suspend(() => {
     attempt.waiting = [...(attempt.waiting ?? []), ...requests]
-    // Whoever waits counts as being at work, and does no more.
+    // A waiting call counts as work, and does no more.
     attempt.active--
     return Effect.onExitPrimitive(Effect.interruptible(untilStill(attempt)), () => {
       attempt.active++

@@ -52,7 +52,7 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
     failed(live, { _tag: "InvalidInput", problem: misfit(program, problem) })
   )
   yield* startRound(live)
-  // Decisions hold for whoever resumes it again.
+  // Decisions hold for every later resume.
   if (live.round.suspension !== null) yield* live.run.state.set(suspension, live.round.suspension)
   yield* save(live)
   const call = untouched({ id: asked.id, name: live.compiled.definition.name })

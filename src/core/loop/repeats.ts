@@ -9,14 +9,14 @@ export interface LastRound {
   /** Its calls as one signature; empty for a round without calls, or when the model is given something new. */
   readonly signature: string
   readonly calls: ReadonlyArray<ToolCall>
-  /** The ids of calls that failed, and of those that may succeed the next time. */
+  /** The ids of failed calls, and of calls that may succeed the next time. */
   readonly failed: ReadonlySet<string>
   readonly mayPass: ReadonlySet<string>
 }
 
 const signature = (call: ToolCall): string => `${call.name} ${canonical(call.arguments)}`
 
-/** The calls of a round, in whatever order; empty for a round without calls. */
+/** The calls of a round, in any order; empty for a round without calls. */
 export const signatureOf = (calls: ReadonlyArray<ToolCall>): string =>
   calls.length === 1 && calls[0] !== undefined ? signature(calls[0]) : calls.map(signature).sort().join("\n")
 

@@ -114,7 +114,7 @@ const hasFailed = (call: Call): boolean => outputOf(call)?.isError !== false
 const mayPass = ({ outcome }: Call): boolean =>
   outcome !== undefined && "error" in outcome && outcome.error.isRetryable === true
 
-/** No calls: a run keeps what its last round came to, so most of them share this. */
+/** No calls: a run keeps the results of its last round, so most of them share this. */
 export const none: ReadonlySet<string> = new Set()
 
 const idsOf = (calls: ReadonlyArray<Call>, is: (call: Call) => boolean): ReadonlySet<string> => {
@@ -123,9 +123,9 @@ const idsOf = (calls: ReadonlyArray<Call>, is: (call: Call) => boolean): Readonl
 }
 
 /**
- * A suspension whose turn is resumed: of every call without an answer, nobody knows from here on whether it took effect.
- * Decisions on a call itself are carried out now; those made inside of it, and about what may be done
- * twice, is kept for the case that this run is cut off.
+ * A suspension whose turn is resumed: of every call without an answer, nobody knows from here on whether it took
+ * effect. Decisions on a call itself are carried out now; decisions inside a call, and on repeatable calls, stay in
+ * case this run is cut off.
  */
 const resumed = (live: Live, before: Suspension, all: ReadonlyArray<Call>): Suspension | null => {
   const once = new Set(all.flatMap(({ id, tool }) => (tool !== undefined && isRepeatable(tool) ? [] : [id])))
@@ -261,7 +261,7 @@ const numberSources = (live: Live, call: OpenCall): Effect.Effect<void> => {
   })
 }
 
-/** Records a turn. From here on the run owes its calls an answer, whatever happens. */
+/** Records a turn. From here on the run owes its calls an answer in every case. */
 export const recordTurn = (live: Live, message: Message.AiMessage): void => {
   if (message.toolCalls.length + message.malformedToolCalls.length > 0) {
     live.round.batch = [...message.toolCalls, ...message.malformedToolCalls].map((call) => untouched(call))

@@ -25,7 +25,7 @@ export interface Arguments<out A> {
   readonly given: () => JsonObject
 }
 
-/** Decodes the arguments of a tool call. `problem` is what keeps any call from being decoded. */
+/** Decodes the arguments of a tool call. `problem` is the reason that no call can be decoded. */
 export interface Decoder<out A> {
   readonly jsonSchema: JsonObject
   readonly problem?: string | undefined

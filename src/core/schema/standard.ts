@@ -18,8 +18,8 @@ type Validated<Output> =
   | { readonly issues: ReadonlyArray<Issue> }
 
 /**
- * A schema of whatever library, of version 1 of the standard, that can write itself down as JSON Schema. zod (from 4.2)
- * and ArkType have it; a schema of valibot is wrapped by `toStandardJsonSchema` of `@valibot/to-json-schema`.
+ * A schema of any library, of version 1 of the standard, that can write itself down as JSON Schema. zod (from 4.2) and
+ * ArkType have it; a schema of valibot is wrapped by `toStandardJsonSchema` of `@valibot/to-json-schema`.
  */
 export interface StandardSchema<out Output = unknown> {
   readonly "~standard": {
@@ -41,7 +41,7 @@ export const isStandard = (value: unknown): value is StandardSchema =>
   Predicate.hasProperty(value["~standard"], "validate") &&
   typeof value["~standard"].validate === "function"
 
-/** The JSON Schema of a schema, or what its author can do about there being none. */
+/** The JSON Schema of a schema, or a remedy for its author. */
 export const jsonSchemaOf = ({ "~standard": standard }: StandardSchema): Result.Result<JsonObject, string> => {
   // Programs without types may give a schema without it.
   const source: unknown = (standard as { readonly jsonSchema?: unknown }).jsonSchema

@@ -1,4 +1,4 @@
-/** The marks of a conversation, and the gate that asks by them: what Taint and HiddenResults share. */
+/** The marks of a conversation, and the gate that asks by them: the shared parts of Taint and HiddenResults. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -128,7 +128,7 @@ const rulesOf = (options: Options): Rules => {
   }
 }
 
-/** Says what results of a tool bring in. */
+/** Gives the marks and labels that the results of a tool bring in. */
 const arrivalOf = (rules: Rules, tool: Tool) => ({
   isDirty: TaintRules.isSource(rules, tool),
   labels: rules.secrets(tool)

@@ -81,7 +81,7 @@ const toTold = (tool: ToolDefinition): Told =>
 
 /** Made anew only when the tools are others. */
 const makeToolkits = (hostedTools: Options["hostedTools"] = []) => {
-  // The needs of their schemas are needs of whoever calls them, and that is the provider.
+  // Their schemas need services of their caller, and that is the provider.
   const hosted = hostedTools as unknown as ReadonlyArray<Told>
   let tools: ModelRequest["tools"] = []
   let toolkit = AiToolkit.make(...hosted)
@@ -106,7 +106,7 @@ const makeSession = (
   Effect.map(model.supportsSystemMessagesInHistory ?? Effect.succeed(false), (systemInside) => {
     const encode = makeEncoder(wire(systemInside))
     const toolkitOf = makeToolkits(hostedTools)
-    // Parameters of a request have no way through `effect/ai`; whoever set them must hear of it.
+    // Parameters of a request have no way through `effect/ai`; the caller must know about it.
     const warn = makeWarner(
       "parameters",
       (names) => `effect/ai takes no parameters with a request. Set them on the provider's layer; ignored: ${names}`

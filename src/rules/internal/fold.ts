@@ -16,7 +16,7 @@ const spaced = (text: string): string => text.replaceAll(/\s+/g, " ").trim()
 export const fold = (text: string): string => {
   if (plain.test(text)) return spaced(text.toLowerCase())
   const letters = text.replaceAll(unseen, "").normalize("NFKC").replaceAll("\u3002", ".")
-  // Upper case joins what lower case leaves apart: "ß" and "ss", the two forms of a small sigma.
+  // Upper case joins letters that lower case leaves apart: "ß" and "ss", the two forms of a small sigma.
   const lower = letters.toUpperCase().toLowerCase().normalize("NFKC").replaceAll("i\u0307", "i").replaceAll("ς", "σ")
   return spaced(lower.replaceAll(unseen, ""))
 }

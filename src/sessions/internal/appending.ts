@@ -16,7 +16,7 @@ import type { Recent } from "./recent.ts"
 import type { Appended, Tables, Waits } from "./tables.ts"
 import { makeAfter } from "./waits.ts"
 
-/** The same entries, whatever order their keys are in. */
+/** The same entries, with their keys in any order. */
 const sameEntry = (left: unknown, right: unknown): boolean =>
   // Both are of the entry schema, which is JSON through and through.
   canonical(left as Json) === canonical(right as Json)

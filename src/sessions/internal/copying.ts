@@ -61,7 +61,7 @@ const page = 500
 /** The threads that are copied at once. */
 const atOnce = 4
 
-/** Entries in the order in which they came, and what identifies them. */
+/** Entries in the order of their arrival, and the keys that identify them. */
 interface Sum {
   readonly count: number
   readonly bytes: number
@@ -70,7 +70,7 @@ interface Sum {
 
 const empty: Sum = { count: 0, bytes: 0, digest: "" }
 
-/** An entry in its place, whatever order its keys have. */
+/** An entry in its place, with its keys in any order. */
 const lineOf = ({ at, entry, id, parentId }: Stored): string =>
   // Entries are of a schema that is JSON through and through.
   canonical([id, parentId, at, entry as unknown as Json])

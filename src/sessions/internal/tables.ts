@@ -74,12 +74,12 @@ interface Range<Cursor> {
 /** A page of the list of threads. */
 export type ListQuery = Range<ListCursor> & { readonly where: JsonObject }
 
-/** The request behind which the next page of what waits begins. */
+/** The request before the next page of waiting requests. */
 export interface WaitCursor extends ListCursor {
   readonly requestId: string
 }
 
-/** A page of what waits. */
+/** A page of waiting requests. */
 export interface WaitQuery {
   readonly limit: number
   readonly after: WaitCursor | undefined

@@ -22,7 +22,7 @@ const isSlot = (entry: Entry): boolean => entry._tag === "State" && entry.slot =
 /** Reports whether an entry begins a turn. A suspension belongs to the last turn. */
 const isTurn = (entry: Entry): boolean => entry._tag === "Message" && entry.message.role !== "tool"
 
-/** Recognises what may begin or end waiting. A part counts as a message until its run ends. */
+/** Recognises entries that may begin or end a wait. A part counts as a message until its run ends. */
 const isChange = (entry: Entry): boolean =>
   isSlot(entry) || entry._tag === "Message" || entry._tag === "Part" || entry._tag === "RunSettled"
 
@@ -88,7 +88,10 @@ export type After = (
   entries: ReadonlyArray<NewEntry>
 ) => Effect.Effect<Waits | undefined, Fault> | undefined
 
-/** Knows what threads wait for after an append. Mostly nothing is read for that, and nothing changes (`undefined`). */
+/**
+ * Knows the pending requests of threads after an append. Mostly nothing is read for that, and nothing changes
+ * (`undefined`).
+ */
 export const makeAfter =
   (tables: Pick<Tables, "path">, recent: Pick<Recent, "slot">): After =>
   (threadId, leaf, behind, entries) => {
@@ -113,7 +116,7 @@ export const toRequest = (id: string, body: string): Result.Result<Request, stri
     Result.mapError(decodeRequest(value), ({ message }) => `request ${id}: ${message}`)
   )
 
-/** The threads of a place that was filled before it had an index of what waits. */
+/** The threads of a store that is older than its index of pending requests. */
 export interface Backlog {
   /** The next of them, with their leaves; `undefined` when there are no more. */
   readonly next: Effect.Effect<ReadonlyArray<{ readonly threadId: string; readonly leaf: string }> | undefined, Fault>

@@ -40,7 +40,7 @@ const withinBase64 = (value: Uint8Array): ReadonlyArray<string> =>
     return form.length < fewestOfBase64 ? [] : [form, form.replaceAll("+", "-").replaceAll("/", "_")]
   })
 
-/** The forms in which an answer may say a value, in whatever case. */
+/** The forms in which an answer may repeat a value, in any case. */
 const forms = (value: string): ReadonlyArray<string> => {
   const percent = encodePart(value)
   // RFC 3986 has no sign stand for itself.

@@ -21,12 +21,12 @@ import type { Folder, Options } from "./options.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
-/** The files, with what commands need of them. */
+/** The files, with the operations that commands need. */
 export interface HostFiles {
   readonly jail: Jail.Jail
   readonly paths: Backend.Paths
   readonly service: Backend.Service
-  /** Runs something at a path of the machine. Failures say what may be done about them. */
+  /** Runs something at a path of the machine. Failures name a remedy. */
   readonly at: <A, R>(
     operation: string,
     given: string,
@@ -44,7 +44,7 @@ const changes: ReadonlySet<string> = new Set(["write", "edit", "delete", "move",
 const unavailable = (path: string) => (cause: unknown) =>
   BackendError.make("open", path, { _tag: "Unavailable" }, { detail: "the folder can't be made", cause })
 
-/** Makes the folder for what nobody asked for. */
+/** Makes the folder for files that nobody asked for. */
 const makeScratch = (given: string | undefined): Effect.Effect<string, BackendError.BackendError, Scope.Scope> =>
   given === undefined
     ? Effect.acquireRelease(

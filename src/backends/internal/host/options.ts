@@ -6,7 +6,7 @@ import type * as FilesystemBackend from "../local/options.ts"
 export interface Folder {
   /** Its path: from the root, from the working folder, or after `~/`. */
   readonly path: string
-  /** What may be done in it. `write` includes `read`. */
+  /** The allowed operations in it. `write` includes `read`. */
   readonly access: "read" | "write"
 }
 
@@ -32,6 +32,6 @@ export interface Options extends Omit<FilesystemBackend.Options, "root"> {
    * Default: a new folder in the temporary folder, deleted with the layer.
    */
   readonly scratch?: string | undefined
-  /** Tells the model how to get what was refused. Default: nothing. */
+  /** Tells the model how to get a refused path. Default: nothing. */
   readonly advise?: ((refused: Refused) => string | undefined) | undefined
 }

@@ -2,8 +2,8 @@
  * The system calls that the file system backend is made of, as effects.
  *
  * None of them can be interrupted while it is under way: a descriptor must not be closed (and its number given to
- * another file) as long as a call uses it. What looks at names and descriptors is done at once: it takes microseconds,
- * and ten times as many by way of node's threads. What reads, writes and lists goes by way of them.
+ * another file) as long as a call uses it. Calls that look at names and descriptors run at once: it takes microseconds,
+ * and ten times as many by way of node's threads. Calls that read, write and list go by way of them.
  */
 import { isUtf8 } from "node:buffer"
 import * as NodeFs from "node:fs"
@@ -126,7 +126,7 @@ const entryOf = (name: string, dirent: NodeFs.Dirent<string | Buffer>): Entry =>
 export const listNow = (path: RealPath, done: Done<ReadonlyArray<Entry>>): void => {
   NodeFs.readdir(path, { withFileTypes: true }, (failed, dirents) => {
     if (failed) return done(failed, [])
-    // Only what stands for bytes that are no text may be wrong; to ask for bytes at once takes half as long again.
+    // Only the stand-ins for bytes that are no text may be wrong; to ask for bytes at once takes half as long again.
     if (!dirents.some(({ name }) => name.includes("\uFFFD"))) {
       return done(
         null,

@@ -162,8 +162,8 @@ const replace = (text: Text, places: ReadonlyArray<Place>): string => {
 }
 
 /**
- * Applies the hunks of a section to a file. Each is looked for after the one before it. Lines that stay are the
- * file's own, in whatever way the patch has them; lines that are added get the line ending that most lines have.
+ * Applies the hunks of a section to a file. Each is looked for after the one before it. Lines that stay are the file's
+ * own, even if the patch writes them differently; lines that are added get the line ending that most lines have.
  */
 export const apply = (
   before: string,

@@ -62,7 +62,7 @@ const isBelow = (path: string, folder: string): boolean =>
 const isAllowed = (path: string, { folders }: Where): boolean =>
   !isSecret(path) && folders.some((folder) => isBelow(path, folder))
 
-/** Tells whether a path stays in the folders, by its text, and by its links where they can be looked at. */
+/** Tells whether a path stays in the folders, by its text, and by its links if they are readable. */
 export const isInside = (path: string, isPlain: boolean, where: Where, cwd: string): boolean => {
   if (path.startsWith("~") || isSecret(path)) return false
   const whole = wholePath(path, cwd)
@@ -84,6 +84,6 @@ const pathsIn = (text: string): ReadonlyArray<string> => {
   return /^-[^-].*[/~.]/.test(text) ? [text.slice(2), ...value] : value
 }
 
-/** Tells whether all paths in a word stay in the folders, whichever of these folders the command runs in. */
+/** Tells whether all paths in a word stay in the folders, for a command in any of these folders. */
 export const staysInside = ({ isPlain, text }: Word, where: Where, cwds: ReadonlyArray<string>): boolean =>
   pathsIn(text).every((path) => path === "" || cwds.every((cwd) => isInside(path, isPlain, where, cwd)))

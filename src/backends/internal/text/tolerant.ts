@@ -19,7 +19,7 @@ const clusters = /[\u1100-\u11ff]+|[^\u1100-\u11ff\p{M}]\p{M}*|\p{M}/gsu
 const toPlain = (text: string): Plain => {
   const parts: Array<string> = []
   const at: Array<number> = []
-  /** Spaces wait for what follows: at the end of a line they are dropped. */
+  /** Spaces wait for the next character: at the end of a line they are dropped. */
   let spaces: Array<readonly [string, number]> = []
   const push = (part: string, place: number): void => {
     parts.push(part)
@@ -72,8 +72,8 @@ const most = 200_000
 const least = 4
 
 /**
- * Finds the one place of `old`, and the change that makes it `next`. What both have in common at their ends stays as it is
- * in the file.
+ * Finds the one place of `old`, and the change that makes it `next`. Common beginnings and ends stay as they are in the
+ * file.
  */
 export const findTolerantly = (file: string, old: string, next: string): Change | undefined => {
   if (file.length > most || old.length > most) return undefined
@@ -88,7 +88,7 @@ export const findTolerantly = (file: string, old: string, next: string): Change 
   const [place] = places
   if (place === undefined || places.length > 1) return undefined
   const end = place + wanted.text.length
-  // A place inside of a character of the file is none.
+  // A place inside a character of the file doesn't count.
   const isInside = (index: number): boolean => index > 0 && plain.at[index] === plain.at[index - 1]
   if (isInside(place) || isInside(end)) return undefined
   const start = commonStart(old, next)

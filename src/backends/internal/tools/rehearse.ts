@@ -26,7 +26,7 @@ export const mustRead = (kit: Kit, path: string, then: string): ToolError.ToolEr
 /** The longest argument that may be a path, in characters. */
 const longestPath = 4_096
 
-/** Tells whether an earlier call of the round names the path: what that call does to the file is not known yet. */
+/** Tells whether an earlier call of the round names the path: the effect of that call on the file is not known yet. */
 const isNamed = (path: string, earlier: ReadonlyArray<JsonObject>, { paths }: Backend.Service): boolean =>
   earlier.some((args) =>
     Object.values(args).some((value) => {

@@ -12,7 +12,7 @@ const prefix = "files.seen:"
 
 /**
  * The version of each file that an agent has seen, in a slot each: one small entry in a checkpoint for a file, and
- * nothing to copy when there are many. Not shared: what another agent has read, this one has not.
+ * nothing to copy when there are many. Not shared: a file that another agent has read counts as unread for this agent.
  */
 const slot = AgentState.family(prefix, { schema: Schema.String, initial: "" })
 
@@ -51,7 +51,7 @@ const make = (state: AgentState.Store): Seen => {
 }
 
 /**
- * Moves by an effect, and takes along what is known. A version may change when a file is moved (one of a file system
+ * Moves by an effect, and takes the known state along. A version may change when a file is moved (one of a file system
  * does): the new one is asked for, if the agent knew the file as it was.
  */
 export const moving = Effect.fnUntraced(function* <E>(

@@ -71,7 +71,7 @@ export interface MemoryChange {
 
 /** The memory that the agent writes. After each turn the person decides on its changes. */
 export interface Remembering {
-  /** Sets what tells that nothing may be changed now. */
+  /** Sets the function that reports whether changes are refused now. */
   readonly setPlan: (isPlan: () => boolean) => void
   readonly pending: Effect.Effect<ReadonlyArray<MemoryChange>, Problem>
   /** The sources of text from outside in a conversation. */
@@ -98,7 +98,7 @@ export interface Options<out E, out R> {
   readonly models?: Effect.Effect<ReadonlyArray<Choice>> | undefined
   /** Makes a model a favourite, or no longer one. Returns whether it is one now. */
   readonly onFavourite?: ((model: string) => Effect.Effect<boolean, Problem>) | undefined
-  /** What the person should know, once each. */
+  /** Notices for the person, once each. */
   readonly notes?: Stream.Stream<string> | undefined
   /** The first line of the chat. */
   readonly header?: string | undefined

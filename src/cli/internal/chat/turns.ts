@@ -1,4 +1,4 @@
-/** The turns of a chat: what a person says, until the agent has answered it. */
+/** The turns of a chat: a person's message, until the agent has answered it. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -17,7 +17,7 @@ import { offerMemory } from "./remember.ts"
 import { type Room, threadOf } from "./room.ts"
 import { messageOf, type Works } from "./works.ts"
 
-/** A chat at work: its parts, and what changes from turn to turn. */
+/** A chat at work: its parts, and the state that changes from turn to turn. */
 export interface Talk<E, R> {
   readonly room: Room<E, R>
   readonly works: Works

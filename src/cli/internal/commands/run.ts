@@ -130,7 +130,7 @@ const concluded =
 const pathsOf = (changes: ReadonlyArray<Change>): string => changes.map(({ path }) => path).join(", ")
 
 /**
- * Keeps what the agent wrote to its memory during the run, unless the session has text from outside. A file with changes
+ * Keeps the agent's changes of its memory after the run, unless the session has text from outside. A file with changes
  * from before the run waits for a person: nobody has decided on those.
  */
 const remember = Effect.fnUntraced(function* (

@@ -18,7 +18,7 @@ export interface Caret {
   readonly column: number
 }
 
-/** What the live area shows beside the view. `panel` has the lines of a question, a menu or a list. */
+/** The parts of the live area beside the view. `panel` has the lines of a question, a menu or a list. */
 export interface Around {
   readonly now: number
   readonly frame: number
@@ -179,7 +179,7 @@ const footer = (view: View, { facts, hints }: Around, { columns, style }: Surfac
   const cost = view.total.cost ?? (view.usage.cost === undefined ? undefined : view.usage.cost)
   const spent = [contextOf(view), cost === undefined ? undefined : `${about(view.total)}${money(cost)}`]
   const [mode, ...others] = facts
-  // A narrow line keeps what changes, and loses its end.
+  // A narrow line keeps its changing part, and loses its end.
   const parts = (columns < narrow ? [mode, ...spent, ...others] : [...facts, ...spent]).filter(
     (part) => part !== undefined && part !== ""
   )

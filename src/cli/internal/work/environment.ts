@@ -31,7 +31,7 @@ type Facts = typeof Facts.Type
 /** The facts that a thread was told last. Empty before the first message. */
 const told = AgentState.slot("environment", { schema: Schema.Array(Facts), initial: [] })
 
-/** What may be done in each mode. */
+/** The allowed calls of each mode. */
 const free: { readonly [M in Approvals]: string } = {
   ask: "reading; changes and commands that do more than read are asked about",
   "auto-edit": "reading and changing files; commands that do more than read are asked about",

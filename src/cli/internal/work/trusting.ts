@@ -85,7 +85,7 @@ const askAll = Effect.fnUntraced(function* (places: Places, open: ReadonlyArray<
 })
 
 /**
- * Reads what a folder brings, and gives what counts of it. New and changed items are asked about at a terminal;
+ * Reads the files of a folder, and gives the trusted ones. New and changed items are asked about at a terminal;
  * elsewhere a line says that they are left out.
  */
 export const reviewProject = Effect.fnUntraced(function* (

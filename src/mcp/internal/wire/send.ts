@@ -16,7 +16,7 @@ const others = ["task", "inputRequests", "requestState"]
 const isOther = (value: unknown): boolean =>
   Predicate.isObject(value) && !("content" in value) && others.some((key) => key in value)
 
-/** The client's own schema, but for what is no result of a call. */
+/** The client's own schema, except for texts that are no result of a call. */
 const resultSchema = ({ specTypeSchemas }: Sdk): Sdk["specTypeSchemas"]["CallToolResult"] => {
   const standard = specTypeSchemas.CallToolResult["~standard"]
   return {
@@ -29,9 +29,9 @@ const resultSchema = ({ specTypeSchemas }: Sdk): Sdk["specTypeSchemas"]["CallToo
 }
 
 /**
- * Makes what sends calls. `callTool` of the client looks up the tool's schema of results, reads by HTTP which arguments
- * are headers, and formats an error for a schema that it tries with nothing: a quarter of the time of a call. Where a
- * tool of the last list has no such schema, and there are no headers, the request alone says the same.
+ * Makes the function that sends calls. `callTool` of the client looks up the tool's schema of results, reads by HTTP
+ * which arguments are headers, and formats an error for a schema that it tries with nothing: a quarter of the time of a
+ * call. Where a tool of the last list has no such schema, and there are no headers, the request alone says the same.
  */
 export const make = (sdk: Sdk, client: Client, hasHeaders: boolean) => {
   const schema = resultSchema(sdk)

@@ -9,7 +9,7 @@ import type { Turn } from "../turn/normalize.ts"
 import { isVerbatim, toLayout } from "./layout.ts"
 import type { DocumentPart, ImagePart, ImageType, TextPart } from "./wire.ts"
 
-/** The key under which what Claude needs back verbatim is kept: the same on every platform that serves it. */
+/** The key of the data that Claude needs back verbatim: the same on every platform that serves it. */
 export const dataKey = "anthropic"
 
 const imageTypes: ReadonlySet<string> = new Set<ImageType>(["image/jpeg", "image/png", "image/gif", "image/webp"])

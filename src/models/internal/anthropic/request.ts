@@ -43,8 +43,8 @@ export interface Encoding {
 }
 
 /**
- * A body, the tool names in it, the beta features that it needs, what of an output schema is not enforced, and which
- * images and files can't be sent.
+ * A body, the tool names in it, the beta features that it needs, the parts of an output schema that are not enforced,
+ * and the images and files that can't be sent.
  */
 export interface Encoded {
   readonly body: Body

@@ -40,7 +40,7 @@ export interface Written extends Losses {
   readonly restore: ((answer: Json) => Json) | undefined
 }
 
-/** The key of `providerData` under which what Gemini wants back is: the same on Vertex AI. */
+/** The key of `providerData` for the data that Gemini wants back: the same on Vertex AI. */
 export const dataKey = "google"
 
 const readable = /^(?:image\/(?:png|jpe?g|webp|heic|heif)|application\/pdf|audio\/|video\/)/

@@ -55,8 +55,8 @@ const pieces = (content: unknown): ReadonlyArray<Spoken> => {
 const nameIn = (piece: JsonObject): string => stringOf(objectOf(piece["function"])?.["name"]) ?? ""
 
 /**
- * Finds the call that a piece belongs to. Servers number badly: an id that is new begins a call, whatever its index
- * says, and so does a name at an index that is new, whatever its id says.
+ * Finds the call that a piece belongs to. Servers number badly: a new id begins a call at any index, and so does a name
+ * at a new index with any id.
  */
 const makeCalls = (turn: Assembler<Said, Called>, makeId: () => string) => {
   const byIndex = new Map<number | undefined, Call<Called>>()
@@ -80,7 +80,7 @@ const makeCalls = (turn: Assembler<Said, Called>, makeId: () => string) => {
       const index = placeOf(piece["index"])
       const known = find(index, given, nameIn(piece) !== "")
       if (known !== undefined) return known
-      // Calls to which the server gave one id have to be told apart by whoever answers them.
+      // The server may give one id to several calls, and each answer needs an id of its own.
       const id = given === "" || byId.has(given) ? makeId() : given
       latest = turn.addCall({ id, name: "", data: { given, extra: undefined } })
       byIndex.set(index, latest)
@@ -167,7 +167,7 @@ export const makeChatDecoder = (context: ChatDecodeContext, sink: Sink): TurnDec
     turn.finish = stringOf(choice["finish_reason"]) ?? turn.finish
   }
 
-  /** Perplexity repeats with each chunk what its search found; others give addresses alone. */
+  /** Perplexity repeats the results of its search with each chunk; others give addresses alone. */
   const takeSources = (chunk: JsonObject): void => {
     const results = objectsOf(chunk["search_results"])
     const citations = listOf(chunk["citations"])

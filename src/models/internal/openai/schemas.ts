@@ -14,11 +14,11 @@ import type { HostedCalls } from "./hosted.ts"
 export interface Written<Body> extends Losses {
   readonly body: Body
   readonly names: ToolNames
-  /** Undoes in the answer what strict mode did to the schema. */
+  /** Undoes the changes of strict mode in the answer. */
   readonly restore: ((answer: Json) => Json) | undefined
   /** Constraints of the answer's schema that the model is not held to. */
   readonly lost: ReadonlyArray<string>
-  /** Undoes in the arguments of a call what strict mode did to its schema. */
+  /** Undoes the changes of strict mode in the arguments of a call. */
   readonly restoreCall?: ((call: ToolCall) => ToolCall) | undefined
   /** Calls of the provider's own tools that wait for the client. */
   readonly hosted?: HostedCalls | undefined
@@ -93,7 +93,7 @@ const writeTool = (tool: ToolDefinition, names: ToolNames, dialect: Dialect, isS
     : { definition: { ...definition, parameters: strict.schema, strict: true as const }, restore: strict.restore }
 }
 
-/** Makes what gives the same toolbox for the same tools. */
+/** Makes a function that gives the same toolbox for the same tools. */
 export const makeToolbox = (dialect: Dialect, isStrict = false) => {
   let source: ReadonlyArray<ToolDefinition> | undefined
   let box: Toolbox | undefined

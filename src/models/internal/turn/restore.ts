@@ -1,4 +1,4 @@
-/** Takes out of a structured answer what strict mode put into it. */
+/** Removes the additions of strict mode from a structured answer. */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Block } from "../../../core/Content.ts"
@@ -9,7 +9,7 @@ import { parse } from "../wire/read.ts"
 
 const isJson = Schema.is(Schema.Json)
 
-/** Rewrites the last text of an answer (others are said on the way to it); what is not a whole answer is left alone. */
+/** Rewrites the last text of an answer (others are said on the way to it); an incomplete answer stays as it is. */
 export const restored = (
   content: ReadonlyArray<Block>,
   stopReason: TurnStop,

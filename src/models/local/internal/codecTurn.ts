@@ -8,8 +8,8 @@ import { makeReader, makeTokenizer } from "./tokens.ts"
 import { type Asked, type Prepared, repeatWindow, samplingOf } from "./turn.ts"
 
 /**
- * Evaluates all but the last token of a prompt, and reuses what the sequence remembers. It works in pieces, so that an
- * interruption need not wait for a long prompt.
+ * Evaluates all but the last token of a prompt, and reuses the tokens that the sequence remembers. It works in pieces,
+ * so that an interruption need not wait for a long prompt.
  */
 const readPrompt = async (
   sequence: LlamaContextSequence,
@@ -35,7 +35,7 @@ const textDecoder = (emit: (delta: Delta) => void): Decoder => {
 
 const grammarEnd = "\n".repeat(4)
 
-/** Makes what prepares the turns of one session. */
+/** Makes the function that prepares the turns of one session. */
 export const makeCodecTurns = (engine: Engine, codec: Codec, template: string) => {
   const { library, model } = engine
   const tokenize = makeTokenizer(model)

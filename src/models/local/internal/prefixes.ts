@@ -2,7 +2,7 @@
  * Caches evaluated prompt prefixes (system prompt and tools) on disk, so that a new process need not evaluate them.
  *
  * A file holds one prefix for one loaded model. Its name contains a digest of its content, so truncated or changed
- * files are rejected. Whoever can write these files can run code in this process.
+ * files are rejected. A person who can write these files can run code in this process.
  */
 import { createHash } from "node:crypto"
 import { createReadStream } from "node:fs"
@@ -61,7 +61,7 @@ export type Restore = (
   signal: AbortSignal
 ) => Promise<void>
 
-/** Opens the folder for a model. `terms` is what else a state depends on: versions, sizes. */
+/** Opens the folder for a model. `terms` are the other conditions of a state: versions, sizes. */
 export const make = async (
   directory: string,
   modelPath: string,

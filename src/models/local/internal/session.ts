@@ -45,7 +45,7 @@ const defaultMaxTokens = 4096
 
 const nameLimit = 64
 
-/** Gives what these models take of a history. */
+/** Gives the parts of a history that these models take. */
 export const dialectOf = (origin: Origin): Dialect => ({
   provider: origin.provider,
   systemMessages: "fold",

@@ -229,7 +229,7 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
     ...place.known.leftOut
   ]
 
-  /** The scan before the first command. It finds what others changed, which is not the turn's. */
+  /** The scan before the first command. It finds changes of others, which are not the turn's. */
   const scanFirst = Effect.gen(function* () {
     if (base.entries !== undefined) return
     const differences = yield* scanPlace(place, base)

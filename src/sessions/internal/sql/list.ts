@@ -11,7 +11,7 @@ import { threadColumns, toThread } from "./rows.ts"
 /** In SQLite's index, a thread is in the place of at most so many milliseconds before it changed last. */
 export const listedFor = 1_000
 
-/** Lists threads: what changed last first, then by id. */
+/** Lists threads: the latest change first, then by id. */
 export const makeList = (sql: SqlClient): Tables["list"] => {
   const isPostgres = isPostgresClient(sql)
   return ({ after, archived, limit, where }) => {

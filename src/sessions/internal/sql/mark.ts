@@ -1,6 +1,6 @@
 /**
- * The mark of a database whose threads were moved: triggers that refuse every change, whichever version of the library
- * or program makes it. A store without the mark has no triggers, so an append costs nothing for it.
+ * The mark of a database whose threads were moved: triggers that refuse every change, by any version of the library or
+ * program. A store without the mark has no triggers, so an append costs nothing for it.
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"

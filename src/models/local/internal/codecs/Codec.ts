@@ -44,7 +44,7 @@ export interface Prompt {
 
 /**
  * The content of the model's text, as it comes. Calls are numbered from 0; each ends in one `Call` or one `Malformed`.
- * The deltas of a call are the JSON text of its arguments, whatever notation the model uses.
+ * The deltas of a call are the JSON text of its arguments, in every notation of a model.
  */
 export type Delta =
   | { readonly _tag: "Text"; readonly text: string }

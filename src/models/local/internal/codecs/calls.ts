@@ -5,7 +5,7 @@ import type { Delta } from "./Codec.ts"
 
 /** A call that is being read. */
 export interface OpenCall {
-  /** Says what is called, once. */
+  /** Emits the start of a call, once. */
   readonly name: (name: string) => void
   /** Takes JSON text of the arguments; it is streamed as soon as the name is known. */
   readonly write: (json: string) => void
@@ -18,7 +18,7 @@ export interface OpenCall {
 /** Opens the next call. */
 export type OpenCalls = () => OpenCall
 
-/** Numbers calls from 0 and says what becomes of them. */
+/** Numbers calls from 0 and emits their parts. */
 export const makeCalls = (emit: (delta: Delta) => void): OpenCalls => {
   let count = 0
   return () => {

@@ -73,7 +73,7 @@ const readCall = function* (cursor: Cursor, open: OpenCalls): Parser<boolean> {
   return false
 }
 
-/** The calls of a span. What can't be read is one malformed call, up to the closing tag. */
+/** The calls of a span. Unreadable text is one malformed call, up to the closing tag. */
 const read = function* (cursor: Cursor, _opening: string, open: OpenCalls): Parser<void> {
   yield* space(cursor)
   const isList = at(cursor, "[")

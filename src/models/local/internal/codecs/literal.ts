@@ -13,7 +13,7 @@ export const json: Notation = { bareStrings: false }
 
 export const python: Notation = { bareStrings: true }
 
-/** Deeper values are no arguments; whoever walks over them later should not run out of stack. */
+/** Deeper values are no arguments; code that walks over them later should not run out of stack. */
 const depthLimit = 64
 
 const words: { readonly [word: string]: string } = {
