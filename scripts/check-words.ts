@@ -1,18 +1,18 @@
 /**
- * Checks the words of `src/`: comments have subject, verb and object, and functions are named by a verb and a noun.
- * `npm run words` checks all of it, `npm run words src/core` one folder or file. `npm run english` checks the pages.
+ * Checks the words of comments and pages: sentences have subject, verb and object. Functions are named by a verb and a
+ * noun. `npm run english` checks all pages and sources, `npm run words src/core docs/mcp.md` folders and files.
  */
 import { globSync, readFileSync, statSync } from "node:fs"
 
-/** At most so many of the `riddles` in 1,000 words of the comments of a file. One is free. */
-const most = 3
-
-/** The same for a page, and for all pages together. Lower them with each page that is rewritten; the aim is 8 and 3. */
-const mostOfPage = 20
-const mostOfPages = 8
+/** At most so many of the `riddles` in 1,000 words: in the comments of a file, in a page, and over all. One is free. */
+const mostOfComments = 3
+const mostOfPage = 8
+const mostOverAll = 3
 
 const riddles = [
-  // "what it is given", "how it was had"; not "what to do", "how many".
+  // "what waits", "whoever asks"; not "what to do".
+  /\b(?:what|whatever|whoever|whichever) (?!(?:to|is|are|was|were|has|have|had|it|they|he|she|the|an?|one|each|came|comes?|goes|there|this|that)\b)\w+/gi,
+  // "what it is given", "how it was had"; not "how many".
   /\b(?:what|how|where|who|whoever|whatever|whichever) (?:is|are|was|were|has|have|had|it|they|he|she|the|an?|one|each|came|comes?|goes|there|this|that) (?!\?)/gi,
   // "one that", "those of which", "nothing that"
   /\b(?:(?:one|ones|those|that|nothing|something|everything) (?:that|of which|whom?|who|from|with)|those of)\b/gi,
@@ -41,12 +41,21 @@ const textOf = (comment: string): string =>
 const declared =
   /(?:const|let) ([a-z]\w*)(?:: [^=\n]+)? = (?:async )?(?:<[^>]*>)?\(|(?<=^\s*(?:export )?)function\*? ([a-z]\w*)|const ([a-z]\w*) = Effect\.fn\w*\(|const ([a-z]\w*) = (?:async )?\w+ =>/gm
 
-const problemsOf = (file: string): ReadonlyArray<string> => {
+/** The words of a file or page, its riddles with their places, and the problems that it has apart from them. */
+interface Count {
+  readonly words: number
+  readonly hits: ReadonlyArray<string>
+  readonly problems: ReadonlyArray<string>
+}
+
+const rateOf = (hits: number, words: number): number => (1000 * hits) / Math.max(1, words)
+
+const countComments = (file: string): Count => {
   const source = readFileSync(file, "utf8")
   const lineOf = (index: number) => source.slice(0, index).split("\n").length
-  const comments = [...source.matchAll(/\/\*\*[^]*?\*\/|(?<=^|\s)\/\/ [^\n]*/gm)]
+  const comments = [...source.matchAll(/(?<=^\s*)\/\*\*\s[^]*?\*\/|(?<=^|\s)\/\/ [^\n]*/gm)]
   const words = comments.reduce((sum, [text]) => sum + textOf(text).trim().split(/\s+/).length, 0)
-  const found = comments.flatMap((comment) =>
+  const hits = comments.flatMap((comment) =>
     riddles.flatMap((riddle) =>
       [...textOf(comment[0]).matchAll(riddle)].map(([text]) => `${file}:${lineOf(comment.index)} "${text.trim()}"`)
     )
@@ -57,7 +66,8 @@ const problemsOf = (file: string): ReadonlyArray<string> => {
       ? [`${file}:${lineOf(match.index)} function "${name}": name it by a verb and a noun`]
       : []
   })
-  return [...(found.length > Math.max(1, (most * words) / 1000) ? found : []), ...names]
+  const isClear = hits.length <= Math.max(1, (mostOfComments * words) / 1000)
+  return { words, hits, problems: [...(isClear ? [] : hits), ...names] }
 }
 
 /** The prose of a page. Lines keep their numbers. */
@@ -67,46 +77,36 @@ const proseOf = (page: string): string =>
     .replaceAll(/`[^`\n]*`/g, "X")
     .replaceAll(/\]\([^)]*\)/g, "]")
 
-const checkPages = (pages: ReadonlyArray<string>): void => {
-  const all = pages.map((page) => {
-    const text = proseOf(page)
-    const hits = riddles.flatMap((riddle) =>
-      [...text.matchAll(riddle)].map(
-        (match) => `${page}:${text.slice(0, match.index).split("\n").length} "${match[0].trim()}"`
-      )
+const countPage = (page: string): Count => {
+  const text = proseOf(page)
+  const words = (text.match(/[\p{L}\p{N}]+/gu) ?? []).length
+  const hits = riddles.flatMap((riddle) =>
+    [...text.matchAll(riddle)].map(
+      (match) => `${page}:${text.slice(0, match.index).split("\n").length} "${match[0].trim()}"`
     )
-    return { hits, words: (text.match(/[\p{L}\p{N}]+/gu) ?? []).length }
-  })
-  const rateOf = (hits: number, words: number) => (1000 * hits) / Math.max(1, words)
-  const total = rateOf(
-    all.reduce((sum, { hits }) => sum + hits.length, 0),
-    all.reduce((sum, { words }) => sum + words, 0)
   )
-  const bad = all.filter(({ hits, words }) => rateOf(hits.length, words) > mostOfPage).flatMap(({ hits }) => hits)
-  if (bad.length > 0) {
-    throw new Error(`Say it with subject, verb and object (more than ${mostOfPage} in 1,000 words):\n${bad.join("\n")}`)
-  }
-  if (pages.length > 1 && total > mostOfPages) {
-    throw new Error(
-      `The pages have ${total.toFixed(1)} riddles in 1,000 words, and ${mostOfPages} is the most. Name a page to see them.`
-    )
-  }
-  if (pages.length === 1) console.log(all.flatMap(({ hits }) => hits).join("\n"))
-  console.log(`english: ${pages.length} pages, ${total.toFixed(1)} riddles in 1,000 words`)
+  return { words, hits, problems: hits.length <= Math.max(1, (mostOfPage * words) / 1000) ? [] : hits }
 }
 
 const paths = process.argv.length > 2 ? process.argv.slice(2) : ["src"]
-const pages = paths.flatMap((path) =>
-  statSync(path).isDirectory() ? globSync(`${path}/*.md`) : path.endsWith(".md") ? [path] : []
-)
-if (pages.length > 0) checkPages(pages)
 const files = paths.flatMap((path) =>
-  statSync(path).isDirectory() ? globSync(`${path}/**/*.ts`) : path.endsWith(".md") ? [] : [path]
+  statSync(path).isDirectory() ? [...globSync(`${path}/*.md`), ...globSync(`${path}/**/*.ts`)] : [path]
 )
-const problems = files.flatMap(problemsOf)
+const counts = files.map((file) => (file.endsWith(".md") ? countPage(file) : countComments(file)))
+const problems = counts.flatMap((count) => count.problems)
 if (problems.length > 0) {
   throw new Error(
-    `Say it with subject, verb and object (more than ${most} in 1,000 words, or a bare name):\n${problems.join("\n")}\n${problems.length} problems`
+    `Say it with subject, verb and object (at most ${mostOfComments} riddles in 1,000 words of comments, ${mostOfPage} of a page), and name functions by a verb and a noun:\n${problems.join("\n")}\n${problems.length} problems`
   )
 }
-if (files.length > 0) console.log(`words: ${files.length} files are in plain English`)
+const total = rateOf(
+  counts.reduce((sum, { hits }) => sum + hits.length, 0),
+  counts.reduce((sum, { words }) => sum + words, 0)
+)
+if (files.length > 1 && total > mostOverAll) {
+  throw new Error(
+    `These files have ${total.toFixed(1)} riddles in 1,000 words, and ${mostOverAll} is the most. Name a page to see its own.`
+  )
+}
+if (files.length === 1) console.log(counts.flatMap(({ hits }) => hits).join("\n"))
+console.log(`words: ${files.length} files, ${total.toFixed(1)} riddles in 1,000 words`)
