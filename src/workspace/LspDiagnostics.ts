@@ -49,7 +49,7 @@ export interface Options {
   readonly languages: { readonly [extension: string]: string }
   /** Folder in which the server is started. Default: `root`. */
   readonly cwd?: string | undefined
-  /** Variables of the server, in place of those of this process. Default: those of this process. */
+  /** Variables of the server. Default: the variables of this process. */
   readonly env?: { readonly [name: string]: string } | undefined
 }
 

@@ -194,7 +194,7 @@ const perform = Effect.fnUntraced(function* (
       const shown = options.json
         ? writeAll(Stream.map(handle.events, (event) => `${JSON.stringify(AgentEvent.encode(event))}\n`))
         : Stream.runForEach(handle.events, (event) => {
-            // Whoever waits for the run reads why it takes long, and who answers, in a log too.
+            // People who wait for the run read the reason for the delay, and the model that answers, in a log too.
             const isTold = event._tag === "Warning" && (event.code === "model-retry" || event.code === "model-fallback")
             const line = isLooking || isTold ? Printer.line(event) : undefined
             return line === undefined ? Effect.void : tell(line)

@@ -1,4 +1,4 @@
-/** `deepagents update`: the newest version, and what is new in it since this one. */
+/** `deepagents update`: the newest version, and the changes since this one. */
 import { gunzipSync } from "node:zlib"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -20,7 +20,7 @@ const versionOf = (text: string): Version | undefined => {
   return found === null ? undefined : [Number(found[1]), Number(found[2]), Number(found[3]), found[4] ?? ""]
 }
 
-/** Tells whether a version is newer than another. A release is newer than what came before it. */
+/** Tells whether a version is newer than another. A release is newer than its previews. */
 export const isNewer = (text: string, than: string): boolean => {
   const [left, right] = [versionOf(text), versionOf(than)]
   if (left === undefined || right === undefined) return false
@@ -95,7 +95,7 @@ const findLatest = Effect.fnUntraced(function* (registry: string) {
   return { latest, tarball: typeof tarball === "string" && URL.canParse(tarball) ? tarball : undefined }
 })
 
-/** What is new in a package. Without notes the version counts all the same. */
+/** Reads the notes of a package. Without notes the version counts all the same. */
 const readNotes = (tarball: string | undefined) =>
   tarball === undefined
     ? Effect.succeed("")

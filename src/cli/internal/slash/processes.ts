@@ -63,7 +63,7 @@ export const list = Effect.fnUntraced(function* <E, R>({ ui }: Room<E, R>) {
   )
 })
 
-/** Ends a process or a sub-agent: the one that is named, or one of a menu. */
+/** Ends a process or a sub-agent, by its name or from a menu. */
 export const kill = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: string) {
   const processes = (yield* processesOf).filter(({ end }) => end === undefined)
   const tasks = (yield* tasksOf).filter(({ status }) => BackgroundTasks.isOpen(status))
@@ -86,7 +86,7 @@ export const kill = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argumen
   room.ui.note("info", describe(yield* toProblem(all.value.kill(id))))
 })
 
-/** Tells the person what earlier programs left, and what ends while the chat is open. */
+/** Tells the person about leftover processes, and about work that ends while the chat is open. */
 export const watch = Effect.fnUntraced(function* (ui: Pick<Ui, "note">) {
   const [processes, tasks] = [yield* table, yield* supervisor]
   const tell = (text: string): Effect.Effect<void> => Effect.sync(() => ui.note("info", text))

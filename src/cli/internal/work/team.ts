@@ -69,14 +69,14 @@ export const teamOf = Effect.fnUntraced(function* <O, E, R>(
   const { hasBackground = false, isDemo, places } = context
   const { agents, deep } = own
   if (isDemo || deep.name !== "deep") return { middleware: [], problems: [] }
-  const made = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
+  const compileAll = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
     const found = names.flatMap((name) => agents.find((one) => one.name === name) ?? [])
     const all = yield* Effect.forEach(found, (one) => Effect.result(compile(one)))
     return all.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
   })
   const isInGit = yield* isRepository(places)
-  const coders = isInGit ? yield* made([coder]) : []
-  const helpers = hasBackground ? yield* made(deep.subagents ?? []) : []
+  const coders = isInGit ? yield* compileAll([coder]) : []
+  const helpers = hasBackground ? yield* compileAll(deep.subagents ?? []) : []
   return {
     middleware: [
       ...coders.map((agent) => coding(agent, mode)),
