@@ -29,11 +29,11 @@ const says = async (wanted: RegExp, run: Effect.Effect<unknown, { readonly messa
 // Names that are in no type: a wrong one would leave a tool without its gate.
 const misspelt = DeepAgent.make({ ...base, approvals: { tools: { wite_file: true } } })
 await says(
-  /"wite_file", which is none of .* Did you mean "write_file"\?/,
+  /"wite_file", which is not a tool of the agent \(.* Did you mean "write_file"\?/,
   Effect.provide(Agent.run(misspelt, "x"), fakes)
 )
 const excluded = DeepAgent.make({ ...base, middleware: [ToolExclusion.make(["wite_file"])] })
-await says(/correct its name, or take it out\. Did you mean/, Effect.provide(Agent.run(excluded, "x"), fakes))
+await says(/correct the name, or remove it\. Did you mean/, Effect.provide(Agent.run(excluded, "x"), fakes))
 const nothing = DeepAgent.make({ ...base, approvals: {} })
 await says(/name tools, or say destructive: true/, Effect.provide(Agent.run(nothing, "x"), fakes))
 
@@ -62,7 +62,7 @@ await says(
   /could not be loaded; install it: npm install @/,
   Effect.provide(Agent.run(agent, "x"), ChatModels.resolve("bedrock:m"))
 )
-await says(/is empty, and there is no history to go on from/, Effect.provide(Agent.run(agent, ""), model))
+await says(/is empty, and there is no history to continue/, Effect.provide(Agent.run(agent, ""), model))
 await says(
   /make this folder first/,
   Effect.provide(Agent.run(DeepAgent.make(base), "x"), [model, FilesystemBackend.layer({ root: "./missing" })])

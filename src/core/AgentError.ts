@@ -38,7 +38,7 @@ export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
       case "InvalidInput":
         return `Agent "${agent}" can't begin: ${reason.problem}`
       case "InvalidState":
-        return `Agent "${agent}" can't go on from this state: slot "${reason.slot}": ${reason.problem}. Give the slot a schema that reads what earlier code stored as well, or another name to begin it anew`
+        return `Agent "${agent}" can't go on from this state: slot "${reason.slot}": ${reason.problem}. Let its schema also read the earlier values, or give the slot another name`
       case "Thread":
         return `Agent "${agent}" can't keep its thread: ${reason.error.message}`
       case "InvalidOutput":

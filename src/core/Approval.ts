@@ -175,7 +175,7 @@ export const problemOf = (request: Request, decision: Decision): string | undefi
     return `"${choice}" is not allowed for "${request.toolName}"; choose one of ${request.allow.join(", ")}`
   }
   if (!mayDecide(request, by)) {
-    const who = by === undefined ? "a decision that does not say by whom it is" : `"${by.id}"`
+    const who = by === undefined ? "a decision without a name" : `"${by.id}"`
     return `"${request.toolName}" (id "${request.id}") may be decided by ${request.deciders?.join(", ") ?? ""}, not by ${who}`
   }
   if (request.byPerson === true && decision.byProgram === true) {
@@ -183,7 +183,7 @@ export const problemOf = (request: Request, decision: Decision): string | undefi
   }
   return shown === undefined || shown === digest(request)
     ? misfitOf(request, decision)
-    : `the decision on "${request.toolName}" (id "${request.id}") was made on something else than what is asked; look at the request again, and decide anew`
+    : `the decision on "${request.toolName}" (id "${request.id}") was made on an earlier form of the request; look at the request, and decide again`
 }
 
 /** Completes a decision for storage: the time, the rule that asked, the digest of the request. */

@@ -65,7 +65,7 @@ const explain = (reason: Reason): string => {
     case "NotFound":
       return "there is no such file or directory"
     case "AlreadyExists":
-      return "there is something at this path already; choose another path, or delete it first"
+      return "this path exists already; choose another path, or delete it first"
     case "IsDirectory":
       return "this is a directory, not a file"
     case "NotDirectory":

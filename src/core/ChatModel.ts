@@ -137,7 +137,7 @@ export const absent: Service = {
       new ModelError({
         provider: "none",
         reason: { _tag: "Unsupported" },
-        detail: "this program was given no ChatModel"
+        detail: "this program has no ChatModel: provide a model layer, such as ChatModels.resolve"
       })
     )
   )

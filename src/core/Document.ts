@@ -136,7 +136,7 @@ export const readPieces = (format: Format, input: Input): Stream.Stream<Piece, D
           new DocumentError({
             reason: "Damaged",
             format: format.name,
-            message: `this is no ${format.name} that can be read`,
+            message: `this ${format.name} can't be read`,
             cause: Cause.squash(cause)
           })
         )

@@ -199,7 +199,7 @@ export const findTool = (tools: ReadonlySet<string>, name: string): string | und
 export const names = (list: ReadonlyArray<string>, tool: string): boolean =>
   list.includes(tool) || list.some((name) => normaliseName(name) === normaliseName(tool))
 
-const byReaches = " A tool that only another tool calls is named by the `reaches` of that tool."
+const byReaches = " If only another tool calls this tool, name it in the `reaches` of that tool."
 
 /**
  * Describes the names that no tool has, for a middleware's `check`: a misspelt name would protect nothing. `who` is the
@@ -208,7 +208,7 @@ const byReaches = " A tool that only another tool calls is named by the `reaches
 export const unknownTool = (who: string, names: Iterable<string>, tools: ReadonlySet<string>): string | undefined => {
   for (const name of names) {
     if (findTool(tools, name) === undefined) {
-      return `${who} ${JSON.stringify(name)}, which is none of ${[...tools].join(", ")}; correct its name, or take it out.${didYouMean(name, tools) || byReaches}`
+      return `${who} ${JSON.stringify(name)}, which is not a tool of the agent (${[...tools].join(", ")}); correct the name, or remove it.${didYouMean(name, tools) || byReaches}`
     }
   }
   return undefined

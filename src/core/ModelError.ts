@@ -52,14 +52,14 @@ const advice: { readonly [Tag in Reason["_tag"]]: string } = {
   Overloaded: "the provider is overloaded; try again later",
   Timeout: "no answer in time; try again, or raise the limit of ModelTimeout",
   Transport: "the connection failed; check the network and the base URL",
-  Authentication: "an API key that is accepted is needed; check the key and where it is read from",
+  Authentication: "the API key is missing or was refused; check the key and its variable",
   Permission: "this key may not use this model; check the account's access",
   InvalidRequest: "the request is wrong for this model",
   ContextOverflow: "the conversation does not fit in the model's context window; shorten or summarise it",
   ContentFiltered: "the provider's content filter stopped the answer",
   QuotaExhausted: "the account's quota or credit is used up",
   BadResponse: "the provider's answer was not valid",
-  Unsupported: "this model cannot do what was asked",
+  Unsupported: "this model does not support the request",
   Unknown: "the model call failed"
 }
 

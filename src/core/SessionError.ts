@@ -45,15 +45,15 @@ const explain = (reason: Reason): string => {
     case "InvalidPoint":
       return `can't go to entry ${reason.entry}: ${reason.problem}`
     case "Conflict":
-      return `somebody else wrote meanwhile (expected the leaf ${reason.expected ?? "none"}, found ${reason.found ?? "none"}); load it again and go on from there`
+      return `somebody else wrote meanwhile (expected the leaf ${reason.expected ?? "none"}, found ${reason.found ?? "none"}); load it again and continue from there`
     case "Busy":
       return "another run of this process is at work on the thread; begin this one when that is done, or give it a thread of its own"
     case "Archived":
-      return "the thread is archived; unarchive it to go on"
+      return "the thread is archived; unarchive it to continue"
     case "TooLarge":
       return `${reason.what} has ${reason.bytes} bytes as JSON, and ${reason.limit} are the limit; put large content into a file, and give its path, URL or fileId`
     case "Corrupt":
-      return `what is stored can't be read: ${reason.problem}`
+      return `the stored data can't be read: ${reason.problem}`
     case "Tampered":
       return `${reason.problem}; say something new in it, or rewind it to before`
     case "Moved":

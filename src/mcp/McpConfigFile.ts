@@ -316,7 +316,7 @@ const problemOf = (type: Json | undefined, kind: Json): string => {
   if (type === undefined) return "neither a command nor a url"
   if (kind === "stdio") return "no command"
   if (kind === "http" || kind === "sse") return "no url"
-  return `the type ${cut(oneLine(JSON.stringify(type)), 100)}, which is none of stdio, http and sse`
+  return `the type ${cut(oneLine(JSON.stringify(type)), 100)}, which is not stdio, http or sse`
 }
 
 /** Reads a server. An unusable one is left out. */

@@ -270,7 +270,7 @@ const route = <E, R>(options: {
       const chosen = Effect.isEffect(given) ? yield* given : given
       if (chosen === undefined) continue
       if (!names.includes(chosen)) {
-        yield* run.warn("model-router", `a rule chose "${chosen}", which is none of ${names.join(", ")}`)
+        yield* run.warn("model-router", `a rule chose "${chosen}", which is not one of ${names.join(", ")}`)
         continue
       }
       if (sticky && isTurn) yield* run.state.set(choice, { model: chosen })
@@ -286,7 +286,7 @@ const route = <E, R>(options: {
       if (names.length === 0) return `${name}: \`models\` is empty`
       return overflow === undefined || names.includes(overflow)
         ? undefined
-        : `${name}: \`overflow\` is "${overflow}", which is none of ${names.join(", ")}`
+        : `${name}: \`overflow\` is "${overflow}", which is not one of ${names.join(", ")}`
     },
     wrapModelCall: (request, next, run) => {
       // A fallback or a classifier has already chosen.

@@ -234,7 +234,7 @@ const describeAssumptions = (
   const window = model.contextWindowTokens
   const facts = [
     window === undefined ? "a context window of unknown size" : `a context window of ${window} tokens`,
-    model.supportsVision ? "images are sent to it" : "no images are sent to it",
+    model.supportsVision ? "it reads images" : "it reads no images",
     ...(model.prices === undefined ? ["its prices are unknown"] : [])
   ]
   return `${provider}:${model.modelId} is not in the tables of models (of ${catalogue.asOf}). Assumed: ${facts.join("; ")}. Say otherwise with contextWindowTokens, supportsVision and prices.`

@@ -25,7 +25,7 @@ const explain = (reason: Reason): string => {
     case "NotFound":
       return "there is nothing of this name; store it first"
     case "Corrupt":
-      return `what is stored can't be read: ${reason.problem}`
+      return `the stored data can't be read: ${reason.problem}`
     case "Unavailable":
       return `the store is not available: ${reason.problem}`
     case "NoKey":

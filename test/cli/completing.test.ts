@@ -125,7 +125,7 @@ describe("models of providers", { timeout: 60_000 }, () => {
             program.run(cwd, ["models", "login", "anthropic"], { ...env, ...more }, `${key}\n`)
           const wrong = yield* login("sk-ant-bad")
           assert.equal(wrong.code, 3)
-          assert.match(wrong.err, /anthropic refuses this key \(status 401\)[^]*none was kept/)
+          assert.match(wrong.err, /anthropic refuses this key \(status 401\)[^]*no key was kept/)
           assert.match((yield* program.run(cwd, ["models"], env)).out, /anthropic:\S+ +no key/)
           assert.match((yield* login("sk-ant-good")).err, /^Kept\. anthropic accepts it, and lists 2 models\./)
           const offline = yield* login("sk-ant-good", { ANTHROPIC_BASE_URL: "http://127.0.0.1:1" })

@@ -113,7 +113,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
         [demo(cwd, "--max-turns", "0"), /^--max-turns is 0; expected /],
         [run(cwd, ["config"], { DEEPAGENTS_BUDGET: "much" }), /^DEEPAGENTS_BUDGET is .*; expected /],
         [run(cwd, ["config"], { XDG_CONFIG_HOME: config }), /config\.json: it is a folder \(EISDIR\)\n$/],
-        [run(cwd, login, {}, "sk-ant-…"), /^That is no key: [^]* none was kept\.\n$/]
+        [run(cwd, login, {}, "sk-ant-…"), /^This is not a key: [^]* no key was kept\.\n$/]
       ]
       for (const [ending, words] of cases) {
         const { code, err } = yield* ending
@@ -272,7 +272,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
           assert.equal(requests.length, 1)
           const bad = yield* run(cwd, ["run", "hi"], env)
           assert.equal(bad.code, 3)
-          assert.match(bad.err, /check the key[^]*deepagents models says where/)
+          assert.match(bad.err, /check the key[^]*deepagents models shows the origin/)
           assert.notInclude(bad.err + bad.out, "sk-ant-kept")
         })
       )

@@ -151,7 +151,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
         const commands: ReadonlyArray<readonly [line: string, wanted: string | RegExp, after?: string]> = [
           ["/hepl", 'There is no command /hepl. Did you mean "/help"?'],
           ["/help", "go on in a copy of the conversation"],
-          ["/keys", "search what was said before"],
+          ["/keys", "search your earlier messages"],
           ["/agent", "Answers one question by reading much", escape],
           ["/agent nobody", 'There is no agent "nobody"'],
           ["/agents", "2. general-purpose"],

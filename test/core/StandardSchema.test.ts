@@ -187,7 +187,7 @@ describe("parameters in a schema of another library", () => {
           })
         )
       assert.include(yield* of(z.object({ day: z.date() })), "zod can't write the schema as JSON Schema")
-      assert.include(yield* of(z.string()), "not one of an object")
+      assert.include(yield* of(z.string()), "not the schema of an object")
     }).pipe(Effect.provide(TestChatModel.script([])))
   )
 })

@@ -121,13 +121,13 @@ describe("Approval.Decision", () => {
     }).pipe(Effect.provide(calls()))
   )
 
-  it.effect("one that was made on something else than what is asked is refused", () =>
+  it.effect("one that was made on an earlier form of the request is refused", () =>
     Effect.gen(function* () {
       const { first, request } = yield* suspended
       const shown = { ...request, arguments: { amount: 5 }, description: "pay amount: 5" }
       const decision = Approval.decidedBy(Approval.approve(request), shown, { by: { id: "ada" } })
       const error = yield* Effect.flip(Agent.resume(agent, { checkpoint: first, decisions: [decision] }))
-      assert.include(error.message, "was made on something else than what is asked")
+      assert.include(error.message, "was made on an earlier form of the request")
       const approvals = Layer.succeed(Approval.Approvals, { decide: () => Effect.succeed(decision) })
       const waiting = Agent.make({
         name: "clerk",

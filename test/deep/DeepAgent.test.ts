@@ -156,7 +156,7 @@ describe("DeepAgent", () => {
       const agent = (...excludedTools: ReadonlyArray<string>) =>
         DeepAgent.make({ name: "deep", prompt: "p", tools: [lookup], profiles: [{ provider: "other", excludedTools }] })
       const error = yield* Effect.flip(Agent.run(agent("look-up"), "go"))
-      assert.include(error.message, 'a tool "look-up", which is none of ls, read_file')
+      assert.include(error.message, 'the tool "look-up", which is not a tool of the agent (ls, read_file')
       const { text } = yield* Agent.run(agent("lookup", "start_task", "execute"), "go")
       assert.strictEqual(text, "done")
     }).pipe(Effect.provide([TestChatModel.script(["done"]), MemoryBackend.layer()]))

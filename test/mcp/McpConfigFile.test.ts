@@ -200,7 +200,7 @@ describe("McpConfigFile", () => {
           /"a".*"comand".*Did you mean "command"/,
           /"a".*"arg".*Did you mean "args"/,
           /"a" has neither a command nor a url; it is left out/,
-          /"b" has the type "htpp", which is none of stdio, http and sse/,
+          /"b" has the type "htpp", which is not stdio, http or sse/,
           /"c".*"approvel".*Did you mean "approval"/,
           /"c".*"oauth\.clientID".*Did you mean "clientId"/,
           /"c".*"oauth\.grant" must be one of authorization_code, client_credentials, jwt-bearer/,

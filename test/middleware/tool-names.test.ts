@@ -39,7 +39,7 @@ describe("Names of tools that an agent has not are refused", () => {
   it.effect.each(misspelt)("in %s", ([, middleware]) =>
     Effect.gen(function* () {
       const problem = yield* problemOf(agentWith([middleware], tool("write_file")))
-      expect(problem).toContain("which is none of write_file")
+      expect(problem).toContain("which is not a tool of the agent (write_file")
     })
   )
 
@@ -50,7 +50,7 @@ describe("Names of tools that an agent has not are refused", () => {
         prompt: "",
         approvals: { tools: { write_flie: true } }
       })
-      expect(yield* problemOf(agent)).toContain('"write_flie", which is none of')
+      expect(yield* problemOf(agent)).toContain('"write_flie", which is not a tool of the agent')
     })
   )
 

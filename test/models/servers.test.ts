@@ -92,7 +92,7 @@ describe("what is known of models by name", () => {
       for (const word of [
         "gemini:gemini-9-ultra",
         "1048576 tokens",
-        "images are sent",
+        "it reads images",
         "prices are unknown",
         "contextWindowTokens"
       ]) {

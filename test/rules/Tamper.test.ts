@@ -231,7 +231,10 @@ describe("a thread whose runs have a key", () => {
       const same = (text: string) => text
       assert.deepInclude(reasonOf(yield* attack("500", same, [other, key])), { _tag: "Tampered" })
       const unsigned = yield* attack("500", same, [none, key])
-      assert.deepInclude(reasonOf(unsigned), { _tag: "Tampered", problem: "what gates decide by has no signature" })
+      assert.deepInclude(reasonOf(unsigned), {
+        _tag: "Tampered",
+        problem: "the state that gates read has no signature"
+      })
       const rotated = Tamper.layer(Redacted.make("the new secret, long enough"), secret)
       assert.strictEqual((yield* attack("500", same, [key, rotated])).end._tag, "Success")
       yield* Effect.gen(function* () {

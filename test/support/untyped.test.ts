@@ -26,7 +26,7 @@ const wanted: { readonly [name: string]: RegExp } = {
   "tools of another library": /The option "tools\[0\]" must be a Tool, and is an object\./,
   "middleware that is none": /The option "middleware\[0\]" must be a Middleware, and is an object\./,
   "parameters: { x: 'string' }": /the tool "t": The option "parameters\.x" must be a Schema, and is a string\./,
-  "bad tool name": /the tool name "a b" is not one that models accept/,
+  "bad tool name": /the tool name "a b" is not a name that models accept/,
   "two tools of one name": /two tools are named "t"; rename one of them/,
   "messages of another library": /message 1 of the input has the role "user".* Message\.human/,
   "history of another library": /a message of the history has the role "assistant".* Message\.ai/,

@@ -143,7 +143,7 @@ export const prepare = (
   }
   const isExplicit = options.history !== undefined || options.state !== undefined
   if (thread !== undefined && (isExplicit || (isResume(input) && input.checkpoint !== undefined))) {
-    return failInput(compiled, "history and state come from the thread or are given, not both")
+    return failInput(compiled, "history and state come from the thread; leave them out, or leave threadId out")
   }
   if (!isResume(input)) {
     const { messages = options.history ?? [], state = options.state ?? {} } = thread?.checkpoint ?? {}
@@ -151,7 +151,7 @@ export const prepare = (
   }
   const checkpoint = input.checkpoint ?? thread?.checkpoint
   return checkpoint === undefined
-    ? failInput(compiled, "there is nothing to go on from")
+    ? failInput(compiled, "there is nothing to continue")
     : resumeFrom(compiled, input.decisions, checkpoint, inherited)
 }
 
@@ -181,12 +181,12 @@ const problemOf = (
   hasThread: boolean
 ): string | undefined => {
   if (inputs.length === 0 && hasThread) {
-    return "the input is empty; say something, or go on with what the thread has come to by Agent.resume"
+    return "the input is empty; give a message, or continue the thread by Agent.resume"
   }
-  if (inputs.length === 0 && history.length === 0) return "the input is empty, and there is no history to go on from"
+  if (inputs.length === 0 && history.length === 0) return "the input is empty, and there is no history to continue"
   const last = inputs.at(-1) ?? history.at(-1)
   return last?.role === "ai" && (inputs.length > 0 || Message.callIds(last).length === 0)
-    ? `the ${inputs.length > 0 ? "input" : "history"} ends with an ai message; end with what the model is to answer`
+    ? `the ${inputs.length > 0 ? "input" : "history"} ends with an ai message; end with the message that the model should answer`
     : undefined
 }
 
@@ -224,7 +224,7 @@ const resumeFrom = (
   const open = stored.success !== null && isOpen(checkpoint.messages, stored.success) ? stored.success : null
   const ids = new Set(open?.requests.map((request) => request.id))
   const reopened = reopen(checkpoint.messages, stored.success)
-  if (reopened.messages.length === 0) return failInput(compiled, "the checkpoint has no messages to go on from")
+  if (reopened.messages.length === 0) return failInput(compiled, "the checkpoint has no messages to continue")
   const decided = decide(open, [...decisions, ...inherited.filter((decision) => ids.has(decision.id))])
   if (Result.isFailure(decided)) return failInput(compiled, decided.failure)
   return Result.succeed({

@@ -262,7 +262,7 @@ const reportStart = Effect.fnUntraced(function* (
 const repairThread = Effect.fnUntraced(function* (live: Live, opened: Opened | undefined) {
   for (const entry of opened?.repairs ?? []) note(live.records, entry)
   if (opened?.problem === undefined) return
-  const message = `The signature of this thread does not hold: ${opened.problem}. What was approved for good in it is asked again.`
+  const message = `The signature of this thread does not hold: ${opened.problem}. Its approvals for good no longer count.`
   yield* emit(live, { _tag: "Warning", code: "tampered", message })
 })
 

@@ -188,7 +188,7 @@ export const withoutNamed = (
     const there = middleware.map((one) => one.name)
     const problem =
       found.length === 0
-        ? `the middleware "${name}" is to be turned off, and is none of ${there.join(", ")}.${didYouMean(name, there)}`
+        ? `the middleware "${name}" can't be turned off: the agent has ${there.join(", ")}.${didYouMean(name, there)}`
         : guards
           ? `the middleware "${name}" guards the agent and its sub-agents, so it can't be turned off`
           : undefined

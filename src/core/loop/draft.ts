@@ -116,7 +116,7 @@ export const draftOf = (live: Live): Draft | undefined => {
           continue
         }
         if (!isWarned) {
-          const message = `What the model says is not stored before it is done: ${exit.failure.message}`
+          const message = `Parts of the answer are not stored: ${exit.failure.message}`
           report(live, { _tag: "Warning", code: "parts-not-stored", message })
           isWarned = true
         }

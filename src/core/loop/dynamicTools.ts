@@ -60,9 +60,6 @@ export const refresh = Effect.fnUntraced(function* (live: Live) {
   }
   if (leftOut.length > 0) yield* live.run.warn("tool-left-out", `Tools are not offered: ${listFirst(leftOut)}.`)
   if (changed.length > 0) {
-    yield* live.run.warn(
-      "tool-changed",
-      `Tools are not what they were when this run last saw them: ${listFirst(changed)}.`
-    )
+    yield* live.run.warn("tool-changed", `Tools changed since this run last saw them: ${listFirst(changed)}.`)
   }
 })

@@ -174,7 +174,7 @@ const warnOfDrift = (attempt: Attempt): Effect.Effect<void> | undefined => {
   const more = left.length > places.length ? " …" : ""
   return live.run.warn(
     "replay-drift",
-    `"${call.name}" was run again, and did not do again what it had done before: ${places.join(", ")}${more}. Its code has changed, or what it does depends on the time, on chance, or on what is not recorded.`
+    `"${call.name}" ran again, and left out earlier requests: ${places.join(", ")}${more}. Its code has changed, or it depends on the time, on chance, or on data that is not recorded.`
   )
 }
 

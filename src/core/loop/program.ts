@@ -45,7 +45,8 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
   }
   const asked = questionIn(messages)
   if (asked === undefined || live.round.batch.length > 0) {
-    const problem = "nothing asks it: the conversation ends in the middle of a turn of another agent; give an input"
+    const problem =
+      "there is no question for it: the conversation ends in the middle of a turn of another agent; give an input"
     return yield* Effect.fail(failed(live, { _tag: "InvalidInput", problem }))
   }
   const input = yield* Effect.mapError(program.input.read(Message.text(asked)), (problem) =>
@@ -76,7 +77,7 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
     return { stopReason: "suspended", text: "", output: undefined, pending: call.suspended } satisfies Ending
   }
   const text = yield* Effect.mapError(program.output.write(output), (problem) =>
-    failed(live, { _tag: "InvalidOutput", raw: "", problem: `what it gave can't be written down:\n${problem}` })
+    failed(live, { _tag: "InvalidOutput", raw: "", problem: `its result can't be written as JSON:\n${problem}` })
   )
   forget(live, call.id)
   record(live, Message.ai(text, { id: live.makeId(), source: "program" }))

@@ -132,7 +132,7 @@ const answerOf = (question: Question<unknown>, decision: Approval.Decision): Jso
 
 const takeOwnDecision = <A>(asking: Asking<A>, request: Approval.Request, decision: Approval.Decision) => {
   const { attempt, question } = asking
-  if (decision.id !== request.id) return Effect.fail(reject("The decision that came was on another request."))
+  if (decision.id !== request.id) return Effect.fail(reject("The decision was on another request."))
   const problem = question.approval === undefined ? undefined : problemOn(attempt.live, request, decision)
   return problem === undefined
     ? takeDecision(asking, request, decision)

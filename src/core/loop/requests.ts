@@ -85,10 +85,9 @@ export const makeRequest = (
 export const isAsPromised = ({ toolDigest }: Request, tool: Tool<unknown>): boolean =>
   toolDigest === undefined || digestOf(tool) === toolDigest
 
-const misdirected = "The decision that came was on another request, so this call was not executed."
+const misdirected = "The decision was on another request, so this call was not executed."
 
-const tooLate =
-  "The decision came when it no longer counted, so this call was not executed. Call again to have it asked for."
+const tooLate = "The decision came too late, so this call was not executed. Call again to have it asked for."
 
 /** The reason why the answer of a service is no decision on this request. */
 export const problemOn = (live: Live, request: Request, decision: Decision): string | undefined => {

@@ -92,14 +92,14 @@ const problemOf = Effect.fnUntraced(function* (
   const names = namesIn(slots, gated)
   if (seal === undefined) {
     const isNew = names.length === 0 && mark === 0 && lastTurn(messages) === undefined
-    return isNew ? undefined : "what gates decide by has no signature"
+    return isNew ? undefined : "the state that gates read has no signature"
   }
   const text = textOf(threadId, seal.number, lastTurn(messages), slots, seal.names)
   if (!(yield* key.isSigned(text, seal.mac))) {
-    return "what gates decide by was changed, or was signed with another key or for another thread"
+    return "the state that gates read was changed, or was signed with another key or for another thread"
   }
   const covered = new Set(seal.names)
-  if (names.some((name) => !covered.has(name))) return "something that gates decide by was added without a signature"
+  if (names.some((name) => !covered.has(name))) return "state that gates read was added without a signature"
   return seal.number < mark ? "it is an older state of the thread, put back" : undefined
 })
 

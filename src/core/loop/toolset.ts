@@ -81,7 +81,7 @@ const nameRule = /^[A-Za-z0-9_-]{1,64}$/
 
 export const problemOf = (tool: Tool<unknown>): string | undefined => {
   if (!nameRule.test(tool.name)) {
-    return `the tool name ${JSON.stringify(cut(String(tool.name), 80))} is not one that models accept (1 to 64 of A-Z a-z 0-9 _ -)`
+    return `the tool name ${JSON.stringify(cut(String(tool.name), 80))} is not a name that models accept (1 to 64 of A-Z a-z 0-9 _ -)`
   }
   const problem =
     tool.problem ?? (tool.providerOptions === undefined ? undefined : findToolProblem(tool.providerOptions))

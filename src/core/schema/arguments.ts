@@ -89,7 +89,7 @@ export const fromStandard = <A>(schema: StandardSchema<A>): Decoder<A> => {
   const made = Result.filterOrFail(
     standard.jsonSchemaOf(schema),
     (json) => json["type"] === "object",
-    () => "the schema is not one of an object; wrap what it describes in one"
+    () => "the schema is not the schema of an object; wrap it in one"
   )
   return Result.match(made, {
     onSuccess: (json) => fromLenient(json, standard.lenient(json, schema, "the arguments"), asDecoded(json)),

@@ -76,7 +76,7 @@ export const decide = (
     const choice = choiceOf(decision)
     if (request === undefined) {
       return Result.fail(
-        `nothing waits for a decision with the id "${decision.id}": it is of another run, was carried out, or is void since something else was said`
+        `no request waits for a decision with the id "${decision.id}": it belongs to another run, was carried out, or is void after a new input`
       )
     }
     const problem = problemOf(request, decision)

@@ -66,7 +66,7 @@ const misspelt =
     for (const { excludedTools = [], toolDescriptions = {} } of profiles) {
       const unknown = [...excludedTools, ...Object.keys(toolDescriptions)].find((name) => !isKnown(name))
       if (unknown !== undefined) {
-        return `a profile speaks of a tool "${unknown}", which is none of ${[...tools].join(", ")}; correct its name, or take it out of the profile`
+        return `a profile names the tool "${unknown}", which is not a tool of the agent (${[...tools].join(", ")}); correct the name, or remove it from the profile`
       }
     }
     return undefined

@@ -352,14 +352,14 @@ describe("a run with a thread", () => {
           Effect.provide(TestJournal.layer({}))
         )
       )
-      assert.include(both.message, "not both")
+      assert.include(both.message, "come from the thread")
       const options: Agent.RunOptions = { threadId: "t" }
       const none = yield* Effect.flip(Agent.run(agent, "go", options))
       assert.include(none.message, "effect-deepagents/sessions")
       const nothing = yield* Effect.flip(
         Agent.resume(agent, { threadId: "t" }).pipe(Effect.provide(TestJournal.layer({})))
       )
-      assert.include(nothing.message, "nothing to go on from")
+      assert.include(nothing.message, "nothing to continue")
     }).pipe(Effect.provide(TestChatModel.script([])))
   })
 

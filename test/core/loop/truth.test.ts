@@ -136,7 +136,7 @@ describe("what is told of calls after a crash", () => {
       const [request] = first.pending
       assert(request !== undefined)
       const late = yield* Effect.flip(Agent.resume(agent, { threadId: "t", decisions: [Approval.approve(request)] }))
-      assert.include(invalid(late), "something else was said")
+      assert.include(invalid(late), "void after a new input")
       assert.deepStrictEqual(ran.toSorted(), ["charge", "pay"])
     }).pipe(
       Effect.provide([
@@ -568,7 +568,10 @@ describe("decisions", () => {
         const left = TestJournal.checkpointOf(entries)
         assert(left !== undefined)
         assert.deepStrictEqual(yield* Checkpoint.pending(left), [])
-        assert.include(invalid(yield* Effect.flip(Agent.resume(agent, { threadId: "t", decisions }))), "nothing waits")
+        assert.include(
+          invalid(yield* Effect.flip(Agent.resume(agent, { threadId: "t", decisions }))),
+          "no request waits"
+        )
       }
       // One of two is answered: the other still waits.
       entries.splice(at, 9, { _tag: "Message", message: answer("ask2") })
@@ -642,7 +645,7 @@ describe("decisions", () => {
       first = undefined
       const late = yield* Agent.run(make(0), "go")
       assert.deepStrictEqual(ran, ["pay"])
-      assert.include(told(late.messages)["pay"], "no longer counted")
+      assert.include(told(late.messages)["pay"], "came too late")
     }).pipe(
       Effect.provide(TestChatModel.script([many("pay", "send"), "done", many("pay"), "done"])),
       Effect.provideService(Approval.Approvals, approvals)

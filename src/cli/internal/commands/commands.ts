@@ -22,7 +22,7 @@ const run = Command.make(
   "run",
   {
     words: Argument.String("prompt").pipe(
-      Argument.withDescription("The prompt; what is piped in goes with it, or is it; - reads the standard input"),
+      Argument.withDescription("The prompt. Piped input is added to it, or is the prompt; - reads the standard input"),
       Argument.variadic()
     ),
     files: Flag.String("file").pipe(
@@ -37,12 +37,12 @@ const run = Command.make(
       Flag.atLeast(0)
     ),
     json: Flag.Boolean("json").pipe(
-      Flag.withDescription("All events as lines of JSON; the last one is the result"),
+      Flag.withDescription("Prints all events as lines of JSON; the last line is the result"),
       off
     ),
     outputSchema: Flag.String("output-schema").pipe(
       Flag.withMetavar("path"),
-      Flag.withDescription("A JSON Schema that the answer has to fit; it is printed as JSON"),
+      Flag.withDescription("A JSON Schema for the answer, which is then printed as JSON"),
       Flag.optional
     ),
     remember: Flag.Boolean("remember").pipe(
@@ -50,7 +50,7 @@ const run = Command.make(
       off
     ),
     session: Flag.String("session").pipe(
-      Flag.withDescription("Goes on with a session; a new one by default"),
+      Flag.withDescription("Continues a session; by default a new session begins"),
       Flag.optional
     )
   },
@@ -69,12 +69,12 @@ const run = Command.make(
   Command.withDescription("Runs one prompt, prints the answer, and ends"),
   Command.withExamples([
     { command: 'deepagents run "Why does the test fail?"', description: "Asks about this folder" },
-    { command: 'git diff | deepagents run "Review this" --agent reviewer', description: "Gives it what is piped in" },
-    { command: 'deepagents run "Which licenses?" --output-schema licenses.json', description: "Has it answer in JSON" }
+    { command: 'git diff | deepagents run "Review this" --agent reviewer', description: "Adds piped input" },
+    { command: 'deepagents run "Which licenses?" --output-schema licenses.json', description: "Answers in JSON" }
   ])
 )
 
-const request = Argument.String("id").pipe(Argument.withDescription("Of the request, or its beginning"))
+const request = Argument.String("id").pipe(Argument.withDescription("The id of the request, or its beginning"))
 
 /** Decides a request, and continues its run. */
 const deciding = Effect.fnUntraced(function* (id: string, asJson: boolean, verdict: Verdict) {
@@ -88,13 +88,13 @@ const deciding = Effect.fnUntraced(function* (id: string, asJson: boolean, verdi
 })
 
 const events = Flag.Boolean("json").pipe(
-  Flag.withDescription("All events of the rest of the run as lines of JSON; the last one is the result"),
+  Flag.withDescription("Prints the further events as lines of JSON; the last line is the result"),
   off
 )
 
 const approve = Command.make("approve", { request, events }, (options) =>
   deciding(options.request, options.events, { _tag: "approve" })
-).pipe(Command.withDescription("Lets the call run, and goes on with its session"))
+).pipe(Command.withDescription("Approves the call, and continues its session"))
 
 const reject = Command.make(
   "reject",
@@ -106,44 +106,42 @@ const reject = Command.make(
       reason: reason === "" ? undefined : reason
     })
   }
-).pipe(Command.withDescription("Refuses the call, with a reason for the model, and goes on with its session"))
+).pipe(Command.withDescription("Rejects the call, with a reason for the model, and continues its session"))
 
 const answer = Command.make(
   "answer",
   {
     request,
     text: Argument.String("answer").pipe(
-      Argument.withDescription("Words, or JSON by the names of the questions"),
+      Argument.withDescription("Text, or JSON with the names of the questions"),
       Argument.variadic({ min: 1 })
     ),
     events
   },
   (options) => deciding(options.request, options.events, { _tag: "answer", text: options.text.join(" ") })
 ).pipe(
-  Command.withDescription("Answers a question, and goes on with its session"),
+  Command.withDescription("Answers a question, and continues its session"),
   Command.withExamples([
-    { command: "deepagents inbox answer 3f9a blue", description: "The only question" },
-    { command: `deepagents inbox answer 3f9a '{"color": "blue", "size": "L"}'`, description: "Several of them" }
+    { command: "deepagents inbox answer 3f9a blue", description: "A single question" },
+    { command: `deepagents inbox answer 3f9a '{"color": "blue", "size": "L"}'`, description: "Several questions" }
   ])
 )
 
 const waiting = Command.make("show", { request }, (options) =>
   inInbox((Inbox, { places }) => Inbox.show(places, options.request))
-).pipe(Command.withDescription("Shows all of a request: its arguments, what may be decided, what an answer has"))
+).pipe(Command.withDescription("Shows a request: its arguments, the possible decisions, the form of an answer"))
 
 const inbox = Command.make("inbox", { json }, (options) =>
   inInbox((Inbox, { places }) => Inbox.list(places, options.json))
 ).pipe(
-  Command.withDescription("What waits for a decision, over all sessions: show, approve, reject, answer"),
+  Command.withDescription("Requests that wait for a decision, in all sessions: show, approve, reject, answer"),
   Command.withSubcommands([waiting, approve, reject, answer])
 )
 
 const login = Command.make("login", { provider: Argument.String("provider").pipe(Argument.optional) }, ({ provider }) =>
   inSetup((Setup, context) => Setup.login(context, Option.getOrUndefined(provider)))
 ).pipe(
-  Command.withDescription(
-    "Keeps the key of a provider: in the keychain, else sealed in a file. It is asked for, or piped in"
-  )
+  Command.withDescription("Keeps the key of a provider in the keychain, or sealed in a file. Type it, or pipe it in")
 )
 
 const logout = Command.make("logout", { provider: Argument.String("provider") }, ({ provider }) =>
@@ -178,26 +176,26 @@ const agents = Command.make("agents", { name: Argument.String("name").pipe(Argum
       onSome: (name) => Setup.agent(context, name)
     })
   )
-).pipe(Command.withDescription("Agents that there are, with their files; or all of one of them"))
+).pipe(Command.withDescription("Lists the agents with their files, or shows one agent"))
 
 const skills = Command.make("skills", { json }, (options) =>
   inSetup((Setup, context) => Setup.skills(context, options.json))
-).pipe(Command.withDescription("Skills that agents find here, and what is wrong with those that they don't"))
+).pipe(Command.withDescription("Lists the skills, and the problems of invalid skills"))
 
 const explain = Command.make(
   "explain",
   {
     name: Argument.String("name").pipe(Argument.withDescription("A setting, a tool, or a path from / of the folder")),
     call: Argument.String("arguments").pipe(
-      Argument.withDescription("Those of a call of the tool, as JSON"),
+      Argument.withDescription("The arguments of a call of the tool, as JSON"),
       Argument.optional
     )
   },
   ({ call, name }) => inConfig((Config, context) => Config.explain(context, name, Option.getOrUndefined(call)))
 ).pipe(
-  Command.withDescription("Says which value, or which rule of which policy, decides"),
+  Command.withDescription("Names the setting, or the rule of a policy, that decides"),
   Command.withExamples([
-    { command: "deepagents config explain model", description: "All places that set it" },
+    { command: "deepagents config explain model", description: "Shows all places that set it" },
     { command: `deepagents config explain execute '{"command": "git push"}'`, description: "A call" },
     { command: "deepagents config explain /secrets/key", description: "A file" }
   ])
@@ -206,12 +204,12 @@ const explain = Command.make(
 const config = Command.make("config", { json }, (options) =>
   inConfig((Config, context) => Config.config(context, options.json))
 ).pipe(
-  Command.withDescription("All settings and rules of policies, and where each comes from"),
+  Command.withDescription("Lists all settings and rules of policies with their origin"),
   Command.withSubcommands([explain])
 )
 
 const items = Argument.String("item").pipe(
-  Argument.withDescription("Names, kinds or files; all of the folder without one"),
+  Argument.withDescription("Names, kinds or files; without them, all items of the folder"),
   Argument.variadic()
 )
 
@@ -226,7 +224,9 @@ const trustDrop = Command.make("drop", { items }, (options) =>
 const trust = Command.make("trust", { json }, (options) =>
   inTrust((Trust, context) => Trust.list(context, options.json))
 ).pipe(
-  Command.withDescription("What the files of this folder would have an agent follow or run, and what is trusted of it"),
+  Command.withDescription(
+    "Lists the items of this folder that an agent would follow or run, and whether you trust them"
+  ),
   Command.withSubcommands([trustAdd, trustDrop])
 )
 
@@ -243,7 +243,7 @@ const talking = Effect.fnUntraced(function* (
 
 const chat = Command.make(
   "chat",
-  { prompt: Argument.String("prompt").pipe(Argument.withDescription("What to begin with"), Argument.optional) },
+  { prompt: Argument.String("prompt").pipe(Argument.withDescription("The first message"), Argument.optional) },
   ({ prompt }) =>
     Effect.flatMap(running, (context) => talking(context, { resume: false, first: Option.getOrUndefined(prompt) }))
 ).pipe(Command.withDescription("Talks with the agent; the same as deepagents alone"))
@@ -255,16 +255,14 @@ const resume = Command.make(
     const context = yield* running
     return yield* talking(context, { resume: true, id: Option.getOrUndefined(options.session) })
   })
-).pipe(
-  Command.withDescription("Goes on with a session where it was: the last one of this folder, or the one that is named")
-)
+).pipe(Command.withDescription("Continues a session: the last session of this folder, or the named one"))
 
 const doctor = Command.make(
   "doctor",
   {
-    live: Flag.Boolean("live").pipe(Flag.withDescription("Has the model say a word, too"), off),
+    live: Flag.Boolean("live").pipe(Flag.withDescription("Also asks the model for a word"), off),
     format: Flag.Literals("format", ["text", "markdown", "json"]).pipe(
-      Flag.withDescription("Of the report"),
+      Flag.withDescription("The form of the report"),
       Flag.withDefault("text")
     )
   },
@@ -275,7 +273,7 @@ const init = Command.make(
   "init",
   {
     folder: Argument.String("folder").pipe(
-      Argument.withDescription("Of the project; this one by default"),
+      Argument.withDescription("The folder of the project; this folder by default"),
       Argument.optional
     ),
     template: Flag.Literals("template", ["chat", "research", "coder", "http", "worker", "action"]).pipe(

@@ -64,7 +64,7 @@ const argumentsOf = (given: string | undefined) => {
   const read = Result.try((): unknown => JSON.parse(given))
   return Result.isSuccess(read) && isObject(read.success)
     ? Effect.succeed(read.success)
-    : fail("usage", `${JSON.stringify(given.slice(0, 40))} is no object of arguments; expected '{"command": "ls"}'`)
+    : fail("usage", `${JSON.stringify(given.slice(0, 40))} is not an object of arguments; expected '{"command": "ls"}'`)
 }
 
 const verbs = { Allow: "allow", Ask: "ask", Refuse: "refuse" } as const
@@ -114,7 +114,7 @@ export const explain = Effect.fnUntraced(function* (context: Context, name: stri
   })
   const fileOf = (from: string | undefined) => found.find((one) => one.from === from)?.file ?? ""
   if (verdict === undefined || verdict.rulings.length === 0) {
-    return yield* print("No policy speaks of it: the mode of approvals decides.")
+    return yield* print("No policy has a rule for it: the mode of approvals decides.")
   }
   const rows = rulingsIn(verdict).map(({ _tag, by }) => {
     const [from = "", ...rule] = by.split(": ")

@@ -50,14 +50,14 @@ export const doctor = Effect.fnUntraced(function* (
     name: path,
     status: "failure",
     detail: problem,
-    advice: "mend the file, or take it away"
+    advice: "correct the file, or delete it"
   }))
   const unread = problems.map((detail): Doctor.Report["findings"][number] => ({
     area: "servers",
     name: "configuration",
     status: "warning",
     detail,
-    advice: "mend the file"
+    advice: "correct the file"
   }))
   const whole: Doctor.Report = {
     ...report,

@@ -22,14 +22,12 @@ export const shared = {
   cwd: Flag.Path("cwd").pipe(
     Flag.withMetavar("directory"),
     Flag.withAlias("C"),
-    Flag.withDescription("The folder to work in; this one by default"),
+    Flag.withDescription("The working folder; this folder by default"),
     Flag.withDefault(".")
   ),
   addDir: Flag.String("add-dir").pipe(
     Flag.withMetavar("directory[:write]"),
-    Flag.withDescription(
-      "A folder beside this one that file tools may read, or change (:write); several times for more"
-    ),
+    Flag.withDescription("A further folder that file tools may read, or change (:write); may be repeated"),
     Flag.atLeast(0)
   ),
   thinking: Flag.Literals("thinking", ["off", "low", "medium", "high", "xhigh", "max"]).pipe(
@@ -37,13 +35,11 @@ export const shared = {
     Flag.optional
   ),
   approvals: Flag.Literals("approvals", ["ask", "auto-edit", "plan"]).pipe(
-    Flag.withDescription(
-      "What is asked about: everything that changes something, all but edits, or nothing is changed"
-    ),
+    Flag.withDescription("The calls that ask: all changes, all but edits, or no changes at all"),
     Flag.optional
   ),
   yolo: Flag.Boolean("yolo").pipe(
-    Flag.withDescription("Ask about nothing: every command runs with your rights. For sandboxes"),
+    Flag.withDescription("Asks about nothing: every command runs with your rights. Only for sandboxes"),
     off
   ),
   allow: Flag.String("allow").pipe(

@@ -73,7 +73,7 @@ const find = Effect.fnUntraced(function* (id: string) {
     return yield* fail("usage", `${found.length} ids begin with ${shown}: ${found.map((item) => item.id).join(", ")}`)
   }
   const ids = items.map((item) => (id.length > 8 ? item.id : brief(item.id)))
-  return yield* fail("usage", `Nothing waits with the id ${shown}. ${suggestion(id, ids)}`)
+  return yield* fail("usage", `No request waits with the id ${shown}. ${suggestion(id, ids)}`)
 })
 
 const fieldLine = ({ id, isRequired, kind, label, options }: Field): string =>
@@ -144,7 +144,7 @@ export const decide = <E, R>(
     const store = yield* SessionStore
     const item = yield* Effect.provide(find(id), looking)
     const { request, threadId } = item
-    if (threadId === undefined) return yield* fail("failed", "What waits in another process is decided on there.")
+    if (threadId === undefined) return yield* fail("failed", "This request waits in another process: decide there.")
     const thread = yield* orFail("failed")(store.info(threadId))
     const folder = Threads.folderOf(thread)
     const context = yield* options.contextIn(folder === "" ? places.project : folder)

@@ -19,7 +19,7 @@ const anthropic = { "@anthropic-ai/sdk": peers["@anthropic-ai/sdk"] }
 const node = { "@effect/platform-node": peers["@effect/platform-node"] }
 
 const templates = {
-  chat: { says: "a chat at the terminal, with a tool, that is kept", needs: { ...anthropic, ...node } },
+  chat: { says: "a chat at the terminal with a tool; it keeps the conversation", needs: { ...anthropic, ...node } },
   research: { says: "deep research over a folder of documents", needs: { ...anthropic, ...node } },
   coder: { says: "a coder that asks before it changes anything", needs: { ...anthropic, ...node } },
   http: { says: "an HTTP endpoint that streams answers", needs: { ...anthropic, ...node } },
@@ -113,8 +113,8 @@ const project: { readonly [path: string]: string } = {
     "# budget: { cost: 0.5 }",
     "---",
     "",
-    "You write one test for the behaviour that you are told, in the manner of this project.",
-    "See it fail once, by breaking the code; then mend the code, and run all tests of that file.",
+    "You write one test for the behaviour that the user names, in the style of this project.",
+    "See it fail once, by breaking the code; then restore the code, and run all tests of that file.",
     "Answer with the path of the test and the command that runs it.",
     ""
   ].join("\n"),
@@ -123,7 +123,7 @@ const project: { readonly [path: string]: string } = {
     "# Instructions for agents",
     "",
     "- Tests: say here how they are run.",
-    "- Style: say here what a reviewer would.",
+    "- Style: write here the rules of your reviews.",
     ""
   ].join("\n")
 }
@@ -134,7 +134,7 @@ const write = Effect.fnUntraced(function* (folder: string, files: { readonly [pa
     orFail("failed")(
       Effect.gen(function* () {
         const file = join(folder, path)
-        if (yield* fs.exists(file)) return `  ${path} is there already, and stays`
+        if (yield* fs.exists(file)) return `  ${path} exists already, and stays unchanged`
         yield* fs.makeDirectory(join(file, ".."), { recursive: true })
         yield* fs.writeFileString(file, text, { flag: "wx" })
         return `  ${path}`
@@ -145,7 +145,7 @@ const write = Effect.fnUntraced(function* (folder: string, files: { readonly [pa
 
 export const initProject = Effect.fnUntraced(function* (folder: string) {
   const lines = yield* write(folder, project)
-  return yield* print(...lines, "", "deepagents --trust reads them from now on; deepagents agents lists what there is.")
+  return yield* print(...lines, "", "deepagents --trust reads them from now on; deepagents agents lists the agents.")
 })
 
 const actionFiles = [

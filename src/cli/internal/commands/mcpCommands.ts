@@ -133,7 +133,7 @@ export const signIn = Effect.fnUntraced(function* (
   const { places } = context
   const one = yield* Effect.flatMap(loadServers(context), (servers) => findByName(servers, name))
   if (one.server.type === "stdio") {
-    return yield* fail("usage", `${name} is a process: it wants no sign-in. Give it what it needs by "env".`)
+    return yield* fail("usage", `${name} is a process and needs no sign-in. Give it its key by "env".`)
   }
   const { signingIn } = yield* Effect.promise(() => import("../config/signIn.ts"))
   // The person has five minutes at the page.
@@ -181,5 +181,5 @@ export const test = Effect.fnUntraced(function* (context: Context, name: string 
   }
   return results.every(({ problem }) => problem === undefined)
     ? undefined
-    : yield* fail("failed", asJson ? "" : "Not all can be used: see ✗ above.")
+    : yield* fail("failed", asJson ? "" : "Some servers can't be used: see ✗ above.")
 })

@@ -25,7 +25,7 @@ const add = Command.make(
     args: Argument.String("argument").pipe(Argument.variadic()),
     env: Flag.String("env").pipe(
       Flag.withMetavar("name[=value]"),
-      Flag.withDescription("A variable of its process; without a value, what the environment has then"),
+      Flag.withDescription("A variable of its process; without a value, the value in the environment at its start"),
       Flag.atLeast(0)
     ),
     headers: Flag.String("header").pipe(
@@ -33,7 +33,10 @@ const add = Command.make(
       Flag.withDescription('A header; write a secret as "Authorization: Bearer ${TOKEN}"'),
       Flag.atLeast(0)
     ),
-    project: Flag.Boolean("project").pipe(Flag.withDescription("To .mcp.json of this folder, not to yours"), off)
+    project: Flag.Boolean("project").pipe(
+      Flag.withDescription("Writes to .mcp.json of this folder instead of your own file"),
+      off
+    )
   },
   (options) => inServers((Servers, context) => Servers.add(context, options))
 ).pipe(
@@ -52,12 +55,12 @@ const login = Command.make(
   {
     server,
     device: Flag.Boolean("device").pipe(
-      Flag.withDescription("By a code that is typed in on any other device: for a machine without a browser"),
+      Flag.withDescription("Shows a code that you type in on another device: for a machine without a browser"),
       off
     )
   },
   (options) => inServers((Servers, context) => Servers.login(context, options.server, options.device))
-).pipe(Command.withDescription("Signs in to a server by its page; the tokens are kept as keys are"))
+).pipe(Command.withDescription("Signs in to a server on its page, and keeps the tokens like keys"))
 
 const test = Command.make("test", { server: Argument.optional(server), json }, (options) =>
   inServers((Servers, context) => Servers.test(context, Option.getOrUndefined(options.server), options.json))

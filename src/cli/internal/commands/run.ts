@@ -94,15 +94,15 @@ const shape = (error: { readonly message: string }): Failure => {
         : error instanceof AgentError && (error.reason._tag === "InvalidAgent" || error.reason._tag === "InvalidInput")
           ? "usage"
           : "failed"
-  const keys = "deepagents models says where the key comes from; deepagents models login keeps another one."
+  const keys = "deepagents models shows the origin of the key; deepagents models login keeps another key."
   return new Failure({ exit, message: exit === "noModel" ? `${error.message}\n${keys}` : error.message })
 }
 
 const why: { readonly [E in Exit]?: string } = {
-  rounds: "The run came to its limit of rounds (--max-turns); this is the answer that was forced.",
-  budget: "The run came to its limit (--budget, --tokens); this is the answer that was forced.",
+  rounds: "The run reached its limit of rounds (--max-turns); this answer was forced.",
+  budget: "The run reached its limit (--budget, --tokens); this answer was forced.",
   refused: "The model, or a filter of its provider, refused.",
-  cut: "The answer was cut by the model's limit of output."
+  cut: "The model's limit of output cut the answer."
 }
 
 const asText = (result: AgentResult<unknown>, isStructured: boolean): string =>
@@ -209,7 +209,7 @@ const perform = Effect.fnUntraced(function* (
     Effect.ensuring(endSession(app.hooks, threadId)),
     Effect.provide([app.chatModel, app.files(threadId), journal]),
     (work) => (asked === undefined ? work : Effect.provide(work, asked)),
-    Effect.onInterrupt(() => tell(`\nInterrupted. It is kept: deepagents resume ${threadId}`))
+    Effect.onInterrupt(() => tell(`\nInterrupted. The session is kept: deepagents resume ${threadId}`))
   )
   if (warnings.length > 0) yield* tell(...warnings)
   if (options.remembers) yield* remember(app.context.places, threadId, earlier)
@@ -221,14 +221,14 @@ const perform = Effect.fnUntraced(function* (
   } else if (exit !== "waiting") {
     yield* print(asText(result, output !== undefined).trimEnd())
   }
-  if (exit === "done" && isLooking) yield* tell(`(deepagents resume ${threadId} goes on)`)
+  if (exit === "done" && isLooking) yield* tell(`(deepagents resume ${threadId} continues it)`)
   const waiting = result.pending.map(
     ({ description, id }) => `  ${id.slice(0, 8)}  ${oneLine(description).slice(0, 160)}`
   )
   const message =
     exit === "waiting"
       ? [
-          "It waits for a decision, and is kept:",
+          "The run waits for a decision, and is kept:",
           ...waiting,
           `Decide: deepagents inbox approve ID (reject, answer), or in the terminal: deepagents resume ${threadId}`
         ].join("\n")

@@ -46,7 +46,7 @@ export const list = (
       if (options.json) return yield* printJson(items.map(json))
       if (items.length === 0) {
         return yield* print(
-          options.all ? "There are no sessions yet." : "There are no sessions of this folder yet (--all: of others)."
+          options.all ? "There are no sessions yet." : "This folder has no sessions yet (--all lists other folders)."
         )
       }
       const now = yield* Clock.currentTimeMillis
@@ -185,6 +185,6 @@ export const reopen = (source: string) =>
     return yield* print(
       place === undefined
         ? `${from.name} was not moved, and takes changes.`
-        : `${from.name} takes changes again. Use its copy in ${oneLine(place)} no more: what goes on in both is done twice.`
+        : `${from.name} takes changes again. Don't use its copy in ${oneLine(place)} any more: a session that continues in both does its work twice.`
     )
   }).pipe(Effect.scoped)

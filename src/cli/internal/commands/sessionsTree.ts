@@ -6,7 +6,7 @@ import { json, off } from "./flags.ts"
 import { looking } from "./root.ts"
 
 export const session = Argument.String("session").pipe(
-  Argument.withDescription("Its id, or the beginning or end of it (deepagents sessions)")
+  Argument.withDescription("The id of a session, or its beginning or end (deepagents sessions)")
 )
 
 const inSessions = looking(() => import("./sessionsCommand.ts"))
@@ -16,25 +16,25 @@ const listing = <const Name extends string>(name: Name) =>
   Command.make(
     name,
     {
-      all: Flag.Boolean("all").pipe(Flag.withDescription("Of all folders"), off),
-      archived: Flag.Boolean("archived").pipe(Flag.withDescription("Those that were archived"), off),
+      all: Flag.Boolean("all").pipe(Flag.withDescription("Sessions of all folders"), off),
+      archived: Flag.Boolean("archived").pipe(Flag.withDescription("Archived sessions"), off),
       json,
-      limit: Flag.Int("limit").pipe(Flag.withDescription("At most so many"), Flag.withDefault(50))
+      limit: Flag.Int("limit").pipe(Flag.withDescription("The most sessions"), Flag.withDefault(50))
     },
     (options) => inSessions((Sessions, { places }) => Sessions.list(places, options))
   ).pipe(Command.withDescription("Lists the sessions of this folder, the last one first"))
 
 const show = Command.make("show", { session, json }, (options) =>
   inSessions((Sessions, { places }) => Sessions.show(places, options.session, options.json))
-).pipe(Command.withDescription("Shows what was said and done in a session"))
+).pipe(Command.withDescription("Shows the messages and calls of a session"))
 
 const fork = Command.make("fork", { session }, (options) =>
   inSessions((Sessions, { places }) => Sessions.fork(places, options.session))
-).pipe(Command.withDescription("Makes a session that begins with all that another one has, and prints its id"))
+).pipe(Command.withDescription("Copies a session into a new one, and prints its id"))
 
 const archive = Command.make(
   "archive",
-  { session, undo: Flag.Boolean("undo").pipe(Flag.withDescription("Takes it back; needs the whole id"), off) },
+  { session, undo: Flag.Boolean("undo").pipe(Flag.withDescription("Undoes the archiving; needs the whole id"), off) },
   (options) => inSessions((Sessions, { places }) => Sessions.archive(places, options.session, options.undo))
 ).pipe(Command.withDescription("Takes a session out of lists and searches"))
 
@@ -43,7 +43,7 @@ const exported = Command.make(
   {
     session,
     format: Flag.Literals("format", ["markdown", "jsonl"]).pipe(
-      Flag.withDescription("To be read, or everything as lines of JSON"),
+      Flag.withDescription("Markdown to read, or everything as lines of JSON"),
       Flag.withDefault("markdown")
     )
   },
@@ -74,7 +74,7 @@ const reopen = Command.make(
   "reopen",
   { store: Argument.String("store").pipe(Argument.withDescription("The store that was copied")) },
   ({ store }) => inSessions((Sessions) => Sessions.reopen(store))
-).pipe(Command.withDescription("Has a store take changes again after it was copied; only if its copy is not used"))
+).pipe(Command.withDescription("Opens a copied store for changes again. Only if nobody uses its copy"))
 
 export const sessionsCommand = listing("sessions").pipe(
   Command.withDescription("Lists the sessions of this folder; list, show, fork, archive, export, search, copy, reopen"),

@@ -45,8 +45,8 @@ export const models = Effect.fnUntraced(function* ({ places, settings }: Context
     ...table([...rows, ...here]),
     "",
     chosen === undefined
-      ? "No model can be asked yet."
-      : `Asked is ${chosen}. Any other model of these providers can be named: --model provider:model`
+      ? "No model is set up yet."
+      : `The model is ${chosen}. Choose another model of these providers with --model provider:model`
   )
 })
 
@@ -85,22 +85,22 @@ export const login = Effect.fnUntraced(function* ({ places }: Context, given: st
     return yield* fail("usage", `No key is needed for ${JSON.stringify(name)}. ${suggestion(name, names)}`)
   const key = yield* readKey(name)
   const text = Redacted.value(key).trim()
-  if (text === "") return yield* fail("usage", "The key is empty; none was kept.")
+  if (text === "") return yield* fail("usage", "The key is empty; no key was kept.")
   if (!/^[!-~]+$/.test(text)) {
     const problem = "it has a blank, or a character such as … or a quotation mark that no key has"
-    return yield* fail("usage", `That is no key: ${problem}. Copy it anew; none was kept.`)
+    return yield* fail("usage", `This is not a key: ${problem}. Copy it again; no key was kept.`)
   }
   const checked = yield* checkKey(name, key)
   if (checked._tag === "Refused") {
     const problem = `${name} refuses this key (status ${checked.status})`
-    return yield* fail("noModel", `${problem}. Copy it anew, or make another one there; none was kept.`)
+    return yield* fail("noModel", `${problem}. Copy it again, or make a new key there; no key was kept.`)
   }
   yield* keepKey(places, name, key)
   const how =
     checked._tag === "Accepted"
       ? `${name} accepts it, and lists ${checked.models.length} models.`
       : `It was not checked: ${checked.why}.`
-  return yield* tell(`Kept. ${how} ${found.model} is asked when no other is named.`)
+  return yield* tell(`Kept. ${how} ${found.model} is the model unless you name another.`)
 })
 
 export const logout = Effect.fnUntraced(function* ({ places }: Context, name: string) {

@@ -31,7 +31,7 @@ export const chosenOf = (known: ReadonlyArray<Known>, names: ReadonlyArray<strin
   const wrong = names.find((name) => !known.some((one) => isNamed(one, name)))
   if (wrong !== undefined) {
     const all = known.map(({ item }) => item.name)
-    return fail("usage", `The folder brings nothing called ${JSON.stringify(wrong)}. ${suggestion(wrong, all)}`)
+    return fail("usage", `The folder has no item ${JSON.stringify(wrong)}. ${suggestion(wrong, all)}`)
   }
   return Effect.succeed(
     known.filter((one) => names.length === 0 || names.some((name) => isNamed(one, name))).map(({ item }) => item)

@@ -44,7 +44,7 @@ const folderOf = Effect.fnUntraced(function* ({ data, project }: Places) {
 
 const readFiles = Effect.fnUntraced(function* (folder: string) {
   const files = yield* readTree(yield* readerOf(folder), ".")
-  return files ?? (yield* fail("failed", `${folder} has too much for a memory: take files away there`))
+  return files ?? (yield* fail("failed", `${folder} has too many files for a memory: delete some there`))
 })
 
 const decode = (file: SkillFile | undefined): string => (file === undefined ? "" : new TextDecoder().decode(file.bytes))

@@ -54,7 +54,7 @@ export const makeFolder = (path: string): Effect.Effect<string, Failure, FileSys
       (error) =>
         new Failure({
           exit: "failed",
-          message: `No folder can be made there: ${wordsOf(error)}. Make room for it, or set XDG_DATA_HOME (sessions, keys) and XDG_CONFIG_HOME (settings) to folders that you may write to.`
+          message: `No folder can be made there: ${wordsOf(error)}. Free some space, or set XDG_DATA_HOME (sessions, keys) and XDG_CONFIG_HOME (settings) to folders that you may write to.`
         })
     )
   )

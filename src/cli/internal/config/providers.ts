@@ -75,7 +75,7 @@ const advice = Effect.fnUntraced(function* (places: Places) {
   const files = yield* ggufs(places)
   const all = yield* keyed(places)
   return [
-    "No model can be asked: no provider has a key. Any of these will do:",
+    "No model can be used: no provider has a key. Choose one of these:",
     "",
     "  deepagents models login              keep a key (in the keychain, else sealed in a file)",
     ...all.slice(0, 3).map(({ name, variable }) => `  export ${variable}=…`.padEnd(39) + `a key of ${name}`),
@@ -127,7 +127,7 @@ export const modelLayer = (
       if (provider.key !== undefined && !setIn(provider.key) && facts?.baseURL === undefined && apiKey === undefined) {
         const kept = provider.firstModel !== undefined ? `deepagents models login ${provider.name}, or ` : ""
         const how = `${kept}export ${provider.key}=…`
-        return yield* fail("noModel", `${spec} can't be asked: there is no key of ${provider.name}. Set one: ${how}`)
+        return yield* fail("noModel", `${spec} can't be used: there is no key of ${provider.name}. Set one: ${how}`)
       }
       return Layer.provide(
         layerOrFail("noModel")(ChatModels.resolve(spec, { ...facts, ...defined({ apiKey, thinking }) })),

@@ -99,14 +99,14 @@ export const says: { readonly [K in Key]: string } = {
   thinking: "off | low | medium | high",
   maxTurns: "rounds of a run, at most",
   budget: "US dollars that a run may cost",
-  tokens: "tokens that a run may use, read and written",
+  tokens: "tokens that a run may use, input and output",
   skills: "further folders of skills",
   plugins: "folders of plugins of Claude Code: their commands, agents, skills and hooks",
   folders:
     "folders beside the working folder, such as ../shared (to be read) or ../shared:write; --add-dir on the line",
   shell: `the shell of commands: {"program": "/bin/bash", "env": {"hide": [], "show": ["NPM_TOKEN"], "set": {}}}; variables that look like secrets are hidden`,
   hooks: "commands and addresses by event, in the form of Claude Code",
-  models: `facts of models that no table knows, by provider:model: ${Object.keys(Facts.fields).join(", ")}`,
+  models: `facts of models that the catalogue lacks, by provider:model: ${Object.keys(Facts.fields).join(", ")}`,
   search: "tavily | brave | exa | serper | duckduckgo; without it, the first that has a key, else DuckDuckGo",
   plain: "lines instead of a screen",
   theme: `the colours of the chat: ${themes.join(" | ")}, or extension:theme`,
@@ -225,7 +225,7 @@ const refuseAddresses = (file: string, record: { readonly [name: string]: unknow
   const [first] = [...addressed, ...Object.keys(record).filter((name) => ofUsersOnly.has(name))]
   return first === undefined
     ? Effect.void
-    : fail("usage", `${file}: ${brief(first)} can't be set by a project; set it in your own settings if you want it`)
+    : fail("usage", `${file}: ${brief(first)} can't be set by a project; set it in your own settings`)
 }
 
 const fileLayer = Effect.fnUntraced(function* (from: "user" | "project", file: string, text: string | undefined) {
@@ -233,7 +233,7 @@ const fileLayer = Effect.fnUntraced(function* (from: "user" | "project", file: s
   if (from === "project") yield* refuseAddresses(file, record)
   const values = yield* decoded(record, (name) => `${file}: ${name}`)
   if (values.approvals === "yolo") {
-    return yield* fail("usage", `${file}: approvals can't be "yolo" in a file; give --yolo, each time that you mean it`)
+    return yield* fail("usage", `${file}: approvals can't be "yolo" in a file; give the flag --yolo each time`)
   }
   return { from, where: () => file, values } satisfies Layer
 })
@@ -253,11 +253,14 @@ const environment = Effect.fnUntraced(function* (env: { readonly [name: string]:
     if (key !== undefined) read[key] = parsed(key, value)
     else if (!others.includes(name)) {
       const known = [...keys.filter((one) => !inFilesOnly.has(one)).map(variable), ...others]
-      return yield* fail("usage", `The environment has ${name}, which is no variable of it. ${suggestion(name, known)}`)
+      return yield* fail(
+        "usage",
+        `The environment has ${name}, which deepagents does not know. ${suggestion(name, known)}`
+      )
     }
   }
   if (read["approvals"] === "yolo") {
-    return yield* fail("usage", `DEEPAGENTS_APPROVALS can't be "yolo"; give --yolo, each time that you mean it`)
+    return yield* fail("usage", `DEEPAGENTS_APPROVALS can't be "yolo"; give the flag --yolo each time`)
   }
   const values = yield* decoded(read, variable)
   return { from: "environment", where: variable, values } satisfies Layer

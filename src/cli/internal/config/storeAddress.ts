@@ -78,7 +78,7 @@ export const addressOf = (text: string, role: "source" | "target"): Effect.Effec
     if (/^[a-z]+:\/\//iu.test(text)) {
       const server = URL.canParse(text) ? ofServer(new URL(text)) : undefined
       return server === undefined
-        ? Effect.fail(usage(`This is no address of a store (it is not repeated here): give ${forms}`))
+        ? Effect.fail(usage(`This is not the address of a store (it is not repeated here): give ${forms}`))
         : Effect.succeed(server)
     }
     const path = resolve(text)
@@ -89,7 +89,7 @@ export const addressOf = (text: string, role: "source" | "target"): Effect.Effec
     const isFolder = isThere ? statSync(path).isDirectory() : /[/\\]$/u.test(text)
     if (!isFolder && !isThere && !/\.(?:db|sqlite|sqlite3)$/u.test(path)) {
       return Effect.fail(
-        usage(`${path} is not there: name a file with .db at the end for SQLite, or a folder with / at the end`)
+        usage(`${path} does not exist: name a file with .db at the end for SQLite, or a folder with / at the end`)
       )
     }
     return Effect.succeed<Address>({

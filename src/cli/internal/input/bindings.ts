@@ -29,16 +29,16 @@ export type Bindings = ReadonlyArray<Binding>
 
 /** The default key bindings. */
 export const bindings: Bindings = [
-  { action: "queue", keys: ["tab", "alt+enter"], does: "while it works: say it after the answer" },
+  { action: "queue", keys: ["tab", "alt+enter"], does: "while it works: send it after the answer" },
   {
     action: "interrupt",
     keys: ["escape"],
-    does: "while it works: interrupt, and keep what was said; idle, twice: go back"
+    does: "while it works: interrupt, and keep the answer so far; idle, twice: go back"
   },
   { action: "cancel", keys: ["ctrl+c"], does: "clear the draft, or interrupt; twice on an empty draft: leave" },
   { action: "leave", keys: ["ctrl+d"], does: "leave, on an empty draft" },
-  { action: "search", keys: ["ctrl+r"], does: "search what was said before" },
-  { action: "takeBack", keys: ["alt+up"], does: "take back what was queued last" },
+  { action: "search", keys: ["ctrl+r"], does: "search your earlier messages" },
+  { action: "takeBack", keys: ["alt+up"], does: "take back the last queued message" },
   { action: "external", keys: ["ctrl+g"], does: "edit the draft in $EDITOR" },
   { action: "output", keys: ["ctrl+o"], does: "show all of the last tool's output in a pager" },
   { action: "plan", keys: ["ctrl+t"], does: "show the whole plan, or less of it" },
@@ -60,6 +60,6 @@ export const bindingsWith = (own: { readonly [A in Action]?: ReadonlyArray<strin
 export const others: ReadonlyArray<readonly [keys: string, does: string]> = [
   ["enter", "send; while it works: tell it now"],
   ["shift+enter, ctrl+j, alt+enter, \\ and enter", "a new line"],
-  ["up, down", "what was said before, on the first or last line"],
-  ["y, n, e, a, s", "an approval: yes, no, edit, always for the like, always for the tool"]
+  ["up, down", "your earlier messages, on the first or last line"],
+  ["y, n, e, a, s", "an approval: yes, no, edit, always for similar calls, always for the tool"]
 ]

@@ -135,7 +135,7 @@ const restore = Effect.fnUntraced(function* <E, R>(
     "error",
     outcome._tag === "Refused"
       ? `Nothing was restored, since these paths changed meanwhile; try again:\n${list}`
-      : `The words stay as they are, since these paths could not be restored; mend them, and try again:\n${list}`
+      : `The conversation stays as it is, since these paths could not be restored. Correct them, and try again:\n${list}`
   )
   return false
 })
@@ -218,7 +218,7 @@ export const redo = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
     first ??
     turns.findLast(({ leaf, state }) => state === "undone" && place(leaf) > -2 && promptsAfter(leaf).length === 0)
   if (turn === undefined || turn.leafAfter === null) {
-    return yield* Effect.fail(problem("There is nothing to make again here: /redo follows /undo or /rewind."))
+    return yield* Effect.fail(problem("There is nothing to repeat: /redo follows /undo or /rewind."))
   }
   const isDone = yield* restoreTurns(room, "redo", [turn], {
     leaf: turn === first ? end : turn.leafAfter,

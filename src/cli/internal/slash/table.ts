@@ -35,7 +35,7 @@ export const unknown = <E, R>(options: Room<E, R>["options"], name: string): str
     `/${name}`,
     itemsOf(options).map(({ label }) => label)
   )
-  return `There is no command /${cut(name, 60)}.${meant === "" ? "" : ` ${meant.trim()}`} /help names them.`
+  return `There is no command /${cut(name, 60)}.${meant === "" ? "" : ` ${meant.trim()}`} /help lists them.`
 }
 
 /** The commands of a chat as a menu shows them. */
@@ -59,7 +59,7 @@ const keys = <E, R>({ options }: Room<E, R>): string =>
   ])
 
 const help = <E, R>(room: Room<E, R>): string =>
-  `## Commands\n\n${list(itemsOf(room.options).map(({ about, label }) => `\`${label}\` ${about}`))}\n\n## Keys\n\n${keys(room)}\n\n\`!command\` runs a command and lets the agent know what came of it; \`@\` completes names of files.`
+  `## Commands\n\n${list(itemsOf(room.options).map(({ about, label }) => `\`${label}\` ${about}`))}\n\n## Keys\n\n${keys(room)}\n\n\`!command\` runs a command and shows the agent its output; \`@\` completes names of files.`
 
 const itemsOfChoices = (choices: ReadonlyArray<Choice>): ReadonlyArray<Item> =>
   choices.map(({ description, name }) => ({ value: name, label: name, about: description ?? "", isWhole: true }))
@@ -73,7 +73,7 @@ const changeFavourite = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, arg
   if (onFavourite === undefined) return yield* Effect.fail(problem("This chat keeps no favourites."))
   const name = argument.trim() === "" ? room.at.setup.model : argument.trim()
   const isOne = yield* onFavourite(name)
-  room.ui.note("info", isOne ? `★ ${name} comes first in /model` : `${name} is no favourite any more`)
+  room.ui.note("info", isOne ? `★ ${name} comes first in /model` : `${name} is no longer a favourite`)
 })
 
 const changeModel = <E, R>(room: Room<E, R>, argument: string) => {
@@ -108,8 +108,8 @@ const changeProvider = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argu
   const model = models.get(name)
   if (model === undefined) {
     const known = [...models.keys()].join(", ")
-    const how = `A key makes it one: deepagents models login ${name}`
-    return yield* Effect.fail(problem(`${JSON.stringify(name)} can't be asked; there are ${known}. ${how}`))
+    const how = `Add its key: deepagents models login ${name}`
+    return yield* Effect.fail(problem(`${JSON.stringify(name)} can't be used; there are ${known}. ${how}`))
   }
   yield* change(room, "model", model)
 })
@@ -133,9 +133,7 @@ const budget = <E, R>({ options, ui }: Room<E, R>): string => {
   const { usage } = ui.view()
   const { cost: most, tokens } = options.limits ?? {}
   const spent =
-    usage.cost === undefined
-      ? "what it cost is not known for this model"
-      : `it cost ${about(usage)}${money(usage.cost)}`
+    usage.cost === undefined ? "its cost is not known for this model" : `it cost ${about(usage)}${money(usage.cost)}`
   return list([
     most === undefined ? "no limit in money (`--budget`)" : `a run may cost ${money(most)}`,
     tokens === undefined ? "no limit in tokens (`--tokens`)" : `a run may use ${count(tokens)} tokens`,
@@ -180,7 +178,7 @@ const cost = <E, R>({ ui }: Room<E, R>): string => {
   const facts = [
     `${about(total)}${count(total.inputTokens)} tokens in (${count(total.cacheReadTokens)} from the cache), ${about(total)}${count(total.outputTokens)} out, ${about(total)}${count(totalTokens(total))} in all`,
     total.cost === undefined
-      ? "what they cost is not known for this model"
+      ? "their cost is not known for this model"
       : `${about(total)}${money(total.cost)} in this chat`
   ]
   return list(total.isEstimated === true ? [...facts, "~ counts interrupted answers by an estimate"] : facts)
@@ -208,7 +206,7 @@ const agents = <E, R>({ ui }: Room<E, R>): string => {
     ...tasks.map(({ agent, id, status, task }) => `**${id}** ${agent}, ${status}: ${task}`)
   ]
   const all = ui.transcripts.names().map((name, index) => `${index + 1}. ${name}`)
-  const read = all.length === 0 ? "" : `\n\n${all.join("\n")}\n\n\`/agents 1\` shows all that it said and did.`
+  const read = all.length === 0 ? "" : `\n\n${all.join("\n")}\n\n\`/agents 1\` shows its whole work.`
   return `${lines.length === 0 ? "No sub-agent is at work." : list(lines)}${read}`
 }
 
@@ -327,26 +325,26 @@ const builtins: ReadonlyArray<Builtin> = [
   {
     name: "agents",
     argument: "[n]",
-    about: "sub-agents and tasks; all that the nth one said and did",
+    about: "sub-agents and tasks, or the whole work of the nth",
     run: showAgents
   },
   {
     name: "model",
     argument: "[name | star]",
-    about: "go on with another model; star makes one a favourite",
+    about: "continue with another model; star marks a favourite",
     work: "asks the providers for their models",
     run: changeModel
   },
-  { name: "provider", argument: "[name]", about: "go on with another provider's model", run: changeProvider },
+  { name: "provider", argument: "[name]", about: "continue with another provider's model", run: changeProvider },
   { name: "tools", about: "the tools of this agent", run: shows(tools) },
   { name: "todos", about: "the plan", run: shows(todos) },
   { name: "files", argument: "[folder or pattern]", about: "the files that the agent sees", run: Files.files },
   { name: "read", argument: "<file>", about: "show a file", run: Files.showFile },
   { name: "ps", about: "processes and sub-agents in the background", run: Processes.list },
   { name: "kill", argument: "[id]", about: "end a process or a sub-agent in the background", run: Processes.kill },
-  { name: "diff", about: "which files this chat changed, and how", run: Back.diff },
+  { name: "diff", about: "the files that this chat changed", run: Back.diff },
   { name: "undo", about: "take back the last turn: its words and its files", isAlone: true, run: Back.undo },
-  { name: "redo", about: "make again what /undo or /rewind took back", isAlone: true, run: Back.redo },
+  { name: "redo", about: "repeat the turns that /undo or /rewind took back", isAlone: true, run: Back.redo },
   { name: "rewind", argument: "[turn]", about: "go back to an earlier turn", isAlone: true, run: Back.rewind },
   { name: "fork", argument: "[turn]", about: "go on in a copy of the conversation", isAlone: true, run: Back.fork },
   { name: "tree", about: "all branches of the conversation", isAlone: true, run: Threads.tree },
@@ -368,22 +366,22 @@ const builtins: ReadonlyArray<Builtin> = [
   {
     name: "compact",
     argument: "[what matters]",
-    about: "put a summary in the place of the conversation",
+    about: "replace the conversation by a summary",
     work: "writes a summary",
     isAlone: true,
     run: Threads.compact
   },
-  { name: "context", about: "what fills the model's window", run: shows(context) },
-  { name: "cost", about: "what was used, and what it cost", run: shows(cost) },
-  { name: "budget", about: "what a run may cost, and what this one has used", run: shows(budget) },
+  { name: "context", about: "the parts of the model's window", run: shows(context) },
+  { name: "cost", about: "tokens and cost so far", run: shows(cost) },
+  { name: "budget", about: "the limits of a run, and its use so far", run: shows(budget) },
   { name: "approve", argument: "[ask | auto-edit | plan]", about: "which calls ask you", run: changeMode },
   {
     name: "permissions",
     argument: "[drop n]",
-    about: "the rules for calls, and what you approved for good",
+    about: "the rules for calls, and your approvals for good",
     run: changePermissions
   },
-  { name: "status", about: "who talks, where, in which mode", run: shows(status) },
+  { name: "status", about: "the agent, the folder, the mode", run: shows(status) },
   { name: "theme", argument: "[name]", about: "the colours of this chat", run: changeTheme },
   { name: "keys", about: "the keys", run: shows(keys) },
   { name: "clear", about: "begin a new conversation", isAlone: true, run: clear },

@@ -152,7 +152,7 @@ export const mcpInChat = Effect.fnUntraced(function* (context: Context) {
   const own: Command = {
     name: "mcp",
     argument: "[tools | reconnect | login] [server]",
-    description: "the servers of the Model Context Protocol, and how they are",
+    description: "the servers of the Model Context Protocol, and their state",
     run: (argument, note) =>
       servers === undefined
         ? problem("There is no server: deepagents mcp add NAME -- COMMAND, or a URL")

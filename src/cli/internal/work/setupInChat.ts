@@ -65,7 +65,7 @@ export const setupInChat = Effect.fnUntraced(function* (context: Context) {
     {
       name: "memory",
       argument: "[keep | drop]",
-      description: "the files that the agent is given in each conversation, and its changes of them",
+      description: "the memory files of each conversation, and the agent's changes",
       run: (argument) => run(memory(context, argument))
     }
   ]

@@ -72,7 +72,7 @@ export const withFileAgents = Effect.fnUntraced(function* <A>(
     problems: [
       ...missing,
       ...results.flatMap((one) => (Result.isFailure(one) ? [`${one.failure.message} (it is left out)`] : [])),
-      ...(left > 0 ? [`${left} more agents of files are no sub-agents: there are ${limits.agents} at most`] : [])
+      ...(left > 0 ? [`${left} more agent files are left out: there are at most ${limits.agents} sub-agents`] : [])
     ]
   }
 })

@@ -49,7 +49,7 @@ export const trustInChat = Effect.fnUntraced(function* (context: Context) {
   return {
     name: "trust",
     argument: "[show | add | drop] [n]",
-    description: "what the files of this folder would have the agent follow or run",
+    description: "the items of this folder that the agent would follow or run",
     run: (argument) =>
       trust(context, argument).pipe(
         Effect.provideContext(services),
