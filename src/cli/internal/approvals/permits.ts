@@ -110,7 +110,7 @@ export const readPermits = Effect.fnUntraced(function* (
   ]
   const known = { tools, folder: places.project }
   const foreign: Array<string> = []
-  const read = Effect.fnUntraced(function* (source: Source, list: keyof typeof rulings, text: string) {
+  const readRule = Effect.fnUntraced(function* (source: Source, list: keyof typeof rulings, text: string) {
     const { from, isForeign = false, where } = source
     const parsed = parsePermission(text, rulings[list], { from, where }, known)
     if (Result.isSuccess(parsed)) return [parsed.success]
@@ -126,7 +126,7 @@ export const readPermits = Effect.fnUntraced(function* (
         (source.lists[list] ?? []).map((text) => [source, list, text] as const)
       )
     ),
-    ([source, list, text]): Effect.Effect<ReadonlyArray<Permission>, Failure> => read(source, list, text)
+    ([source, list, text]): Effect.Effect<ReadonlyArray<Permission>, Failure> => readRule(source, list, text)
   )
   const found = all.flat()
   const isLeft = (one: Permission): boolean => one.from === "project" && isOpening(one)
