@@ -86,7 +86,7 @@ export interface Options<
 
 /** A server that opens sessions in its own way. */
 export interface Serving<R> extends Identity {
-  /** Opens a session: for a new thread, or for one that is stored. Its scope ends with the session. */
+  /** Opens a session for a new thread, or for a stored thread. Its scope ends with the session. */
   readonly open: (opening: Opening) => Effect.Effect<Session, AcpError, R>
   /** Makes the id of a new session. Default: a random one. */
   readonly makeId?: Effect.Effect<string> | undefined

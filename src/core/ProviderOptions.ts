@@ -104,8 +104,8 @@ export interface MessageOptions {
 const checkTool = check(shapes.providerOptionsFindToolProblem)
 const checkMessage = check(shapes.providerOptionsFindMessageProblem)
 
-/** Says what is wrong with options of a tool, such as a misspelt name. An agent with such a tool does not run. */
+/** Describes the problem in options of a tool, such as a misspelt name. An agent with such a tool does not run. */
 export const findToolProblem = (options: ToolOptions): string | undefined => checkTool(options)
 
-/** Says what is wrong with options of a message. Adapters refuse a request with such a message. */
+/** Describes the problem in options of a message. Adapters refuse a request with such a message. */
 export const findMessageProblem = (options: MessageOptions): string | undefined => checkMessage(options)

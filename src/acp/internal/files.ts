@@ -1,6 +1,6 @@
 /**
- * The editor's files in front of a backend: what is open and not saved is read from the editor, and changes are written
- * to the editor or to the disk, never to both. Searches, and all else, see the disk.
+ * The editor's files in front of a backend: open files with unsaved changes are read from the editor, and changes are
+ * written to the editor or to the disk, never to both. Searches, and all else, see the disk.
  */
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
@@ -70,7 +70,7 @@ export const withEditor = (
     if (text === undefined) return yield* sandbox.read(path, window)
     const copy = yield* copyOf(text)
     const found = yield* Effect.mapError(copy.read(place, window), BackendError.at("read", path))
-    // Whoever edits on the disk has to know the version there.
+    // An edit on the disk needs the version there.
     const version = canWrite === true ? versionOf(text) : (yield* sandbox.read(path, { limit: 0 })).version
     return { ...found, path, version }
   })

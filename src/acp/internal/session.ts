@@ -45,7 +45,7 @@ interface Turn {
   isCancelled: boolean
 }
 
-/** An open session, and what changes in it. */
+/** An open session, and its changing state. */
 export interface Live {
   readonly opening: Opening
   readonly session: Session
@@ -114,7 +114,7 @@ const show = (live: Live, event: AgentEvent): Effect.Effect<void> => {
     : shown
 }
 
-/** Decides again on what waits, by a new mode or a new approval for good. */
+/** Decides again on pending requests, by a new mode or a new approval for good. */
 export const review = (live: Live): Effect.Effect<void> =>
   Effect.forEach(
     [...live.waiting],
@@ -228,7 +228,7 @@ const noteEnd = (live: Live) =>
 
 const movedElsewhere = "The conversation was changed elsewhere, and goes on from there"
 
-/** Shows the client what another program added to the thread meanwhile. */
+/** Shows the client the entries that another program added to the thread meanwhile. */
 const catchUp = Effect.fnUntraced(function* (live: Live) {
   const thread = yield* endOf(live)
   if (thread === undefined || thread.leaf.id === live.seen.leaf) return

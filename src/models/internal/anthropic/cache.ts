@@ -1,7 +1,7 @@
 /**
- * Cache breakpoints: at most four a request, where messages ask for one, on the tools, the system prompt, the end of the
- * history, and where the request hints at, or else at the end of the user's turn before, which was the end of the last
- * request.
+ * Cache breakpoints: at most four a request, after messages that ask for one, on the tools, the system prompt, the end
+ * of the history, and at the hints of the request, or else at the end of the user's turn before, which was the end of
+ * the last request.
  */
 import type { Encoded, Place } from "./history.ts"
 import type { CacheControl, Message, Part, Prompt } from "./wire.ts"
@@ -59,7 +59,7 @@ interface Mark extends Place {
   readonly ttl: Lifetime
 }
 
-/** Finds the places of breakpoints: those of the caller first, then the automatic ones. */
+/** Finds the places of breakpoints: first the caller's, then the automatic ones. */
 const placesOf = ({ messages, ...prompt }: Prompt, { hints, own, places, ttl }: Marks): ReadonlyArray<Mark> => {
   const isMarked = (tool: object): boolean => "cache_control" in tool
   const { system = [], tools = [] } = prompt
@@ -94,8 +94,8 @@ const inOrder = (marks: ReadonlyArray<Mark>): ReadonlyArray<Mark> => {
 }
 
 /**
- * The wanted breakpoints. `hints` are indices of the history, `own` those of messages whose options ask for one, with
- * its lifetime. `ttl` is that of automatic breakpoints, `undefined` for none.
+ * The wanted breakpoints. `hints` are indices of the history, `own` the indices of messages whose options ask for one,
+ * with its lifetime. `ttl` is that of automatic breakpoints, `undefined` for none.
  */
 interface Marks {
   readonly places: Encoded["places"]
