@@ -237,7 +237,7 @@ const describeAssumptions = (
     model.supportsVision ? "it reads images" : "it reads no images",
     ...(model.prices === undefined ? ["its prices are unknown"] : [])
   ]
-  return `${provider}:${model.modelId} is not in the tables of models (of ${catalogue.asOf}). Assumed: ${facts.join("; ")}. Say otherwise with contextWindowTokens, supportsVision and prices.`
+  return `${provider}:${model.modelId} is not in the tables of models (of ${catalogue.asOf}). Assumed: ${facts.join("; ")}. Correct this by the options contextWindowTokens, supportsVision and prices.`
 }
 
 const noticeDays = 30

@@ -58,7 +58,7 @@ const largest = 8 * 1024 * 1024
 
 const form = 'it is not of the form { "providers": { "openai": { "a-model": { "in": 200000, "prices": [1, 5] } } } }'
 
-const read = (source: string, text: string): Effect.Effect<Parsed, CatalogueError> =>
+const parseRows = (source: string, text: string): Effect.Effect<Parsed, CatalogueError> =>
   Effect.suspend(() => {
     const rows = parseCatalogue(text) ?? parseLitellm(text)
     return rows === undefined ? Effect.fail(new CatalogueError({ source, problem: form })) : Effect.succeed(rows)
@@ -67,7 +67,7 @@ const read = (source: string, text: string): Effect.Effect<Parsed, CatalogueErro
 /** Lays the rows of a text over the catalogue of the surrounding layers. */
 const provideText = (source: string, text: string) =>
   Effect.gen(function* () {
-    return overlay(yield* ModelCatalogue, yield* read(source, text))
+    return overlay(yield* ModelCatalogue, yield* parseRows(source, text))
   })
 
 /**
@@ -80,7 +80,7 @@ export const convert = (
   over: Catalogue["providers"] = {}
 ): Effect.Effect<string, CatalogueError> =>
   Effect.gen(function* () {
-    const { asOf, providers } = yield* read(source, text)
+    const { asOf, providers } = yield* parseRows(source, text)
     const today = new Date(yield* Clock.currentTimeMillis).toISOString().slice(0, 10)
     return writeCatalogue(source, overlay({ asOf: asOf ?? today, providers }, { providers: over }))
   })

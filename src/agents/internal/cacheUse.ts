@@ -1,15 +1,15 @@
-/** How much of the input of threads came from the provider's cache, and what broke it. */
+/** The share of the input of threads that came from the provider's cache, and the reasons for misses. */
 import type { AiMessage } from "../../core/Message.ts"
 import type { Stored } from "../../core/SessionStore.ts"
 
-/** What happened between two rounds when the second one did not find the first in the cache. */
+/** The events between two rounds, if the second round did not find the first in the cache. */
 export type Break = "summary" | "model" | "pause" | "run" | "request" | "none"
 
 /** The use of the cache by one thread or more. */
 export interface CacheUse {
   /** Tokens of rounds that could have found the round before. */
   readonly input: number
-  /** Those of them that were read from the cache. */
+  /** The tokens among them that were read from the cache. */
   readonly read: number
   readonly breaks: ReadonlyArray<Break>
 }
@@ -70,7 +70,7 @@ export const addUses = (uses: ReadonlyArray<CacheUse>): CacheUse => ({
   breaks: uses.flatMap(({ breaks }) => breaks)
 })
 
-/** Each break in words, and what helps. */
+/** Each break in words, and the remedy. */
 const words: Readonly<Record<Break, readonly [what: string, advice: string]>> = {
   pause: ["a pause of more than 5 minutes", "let the model's layer cache for an hour where its provider can"],
   summary: ["a summary of the conversation", "give a larger window, or summarise later"],
@@ -80,7 +80,9 @@ const words: Readonly<Record<Break, readonly [what: string, advice: string]>> = 
   none: ["a server that reports no cache", "for Claude at a gateway, set cacheMarks"]
 }
 
-/** Describes a use: its share, and what broke it, the most frequent first. `undefined` if too little was asked. */
+/**
+ * Describes a use: its share, and the reasons for misses, the most frequent first. `undefined` if too little was asked.
+ */
 export const describeUse = ({
   breaks,
   input,

@@ -54,8 +54,8 @@ const whenSettled = <Item, A, E>({ fiber, pull }: Source<Item, A, E>, wake: (nex
 }
 
 /**
- * One fiber step per element is what makes `Stream.fromAsyncIterable` slow, so the iterator is drained by a plain loop
- * into an array, and the reader takes it whole. `ahead` bounds the array: the loop waits, and with it the source.
+ * One fiber step per element makes `Stream.fromAsyncIterable` slow, so the iterator is drained by a plain loop into an
+ * array, and the reader takes it whole. `ahead` bounds the array: the loop waits, and with it the source.
  */
 const pumped = <Item, A, E>(
   make: (signal: AbortSignal) => AsyncIterable<Item>,
@@ -101,7 +101,7 @@ export const fromAsyncIterable = <A, E>(
   onError: (cause: unknown) => E
 ): Stream.Stream<A, E> => pumped<A, A, E>(make, (items, item) => items.push(item), onError)
 
-/** Turns an async iterable of arrays into a stream of their elements. Its arrays bound what is read ahead. */
+/** Turns an async iterable of arrays into a stream of their elements. Its arrays bound the reading ahead. */
 export const fromAsyncArrays = <A, E>(
   make: (signal: AbortSignal) => AsyncIterable<ReadonlyArray<A>>,
   onError: (cause: unknown) => E

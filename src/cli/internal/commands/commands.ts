@@ -165,7 +165,7 @@ const refresh = Command.make(
 const models = Command.make("models", { json }, (options) =>
   inSetup((Setup, context) => Setup.models(context, options.json))
 ).pipe(
-  Command.withDescription("Models that can be asked here, and their keys"),
+  Command.withDescription("Usable models, and the keys of their providers"),
   Command.withSubcommands([login, logout, refresh])
 )
 

@@ -150,7 +150,7 @@ const nothing: ReadonlySet<string> = new Set()
 const begunWith = new WeakMap<ReadonlyArray<Part>, Message>()
 const continuedWith = new WeakMap<ReadonlyArray<Part>, { readonly before: Message; readonly whole: Message }>()
 
-const begun = (role: Message["role"], content: ReadonlyArray<Part>): Message => {
+const beginMessage = (role: Message["role"], content: ReadonlyArray<Part>): Message => {
   const known = begunWith.get(content)
   if (known?.role === role) return known
   const message: Message = { role, content }
@@ -209,7 +209,7 @@ export const makeHistoryEncoder = () => {
       if (content.length === 0) return
       const last = messages[messages.length - 1]
       if (last?.role === role) messages[messages.length - 1] = continued(last, content)
-      else messages.push(begun(role, content))
+      else messages.push(beginMessage(role, content))
     }
     const markPlace = (index: number, back = 0): void => {
       const message = messages.length - 1

@@ -29,10 +29,10 @@ const drain = (iterator: AsyncIterator<unknown>): void => {
     iterator.return?.().then(undefined, () => undefined)
   }, lingering)
   const over = (): void => clearTimeout(timer)
-  const read = (): void => {
-    iterator.next().then(({ done }) => (done === true ? over() : read()), over)
+  const readNext = (): void => {
+    iterator.next().then(({ done }) => (done === true ? over() : readNext()), over)
   }
-  read()
+  readNext()
 }
 
 const ended = { done: true, value: undefined } as const

@@ -1,4 +1,6 @@
-/** Facts about models from a catalogue: the one that `node scripts/models.ts` writes, and rows over it. Options of a layer win. */
+/**
+ * Facts about models from the catalogue that `node scripts/models.ts` writes, and rows over it. Options of a layer win.
+ */
 import { type Prices, priced, type Usage } from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
@@ -86,7 +88,7 @@ export const findIn = (
 export const findFacts = (provider: string, ...names: ReadonlyArray<string>): ModelFacts | undefined =>
   findIn(shipped, provider, ...names)
 
-/** How a request was served. */
+/** The facts of a served request that decide its cost. */
 export interface Served {
   /** The provider's name of the tier, such as `flex`. */
   readonly tier?: string | undefined

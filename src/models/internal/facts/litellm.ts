@@ -61,7 +61,7 @@ const rateOf = (model: Model, suffix: string): Rate | undefined => {
   return amounts.slice(0, amounts.findLastIndex((one) => one !== null) + 1)
 }
 
-const known = (row: { readonly [key: string]: unknown }) =>
+const dropUnset = (row: { readonly [key: string]: unknown }) =>
   Object.fromEntries(Object.entries(row).filter(([, value]) => value !== undefined && value !== false))
 
 const tiersOf = (model: Model, suffix: string) => ({
@@ -82,7 +82,7 @@ const bandsOf = (model: Model) => {
       const isReached = size * 1_000 < (model.max_input_tokens ?? Infinity)
       return prices === undefined || !isReached
         ? []
-        : [{ above: size * 1_000, ...known({ prices, ...tiersOf(model, suffix) }) }]
+        : [{ above: size * 1_000, ...dropUnset({ prices, ...tiersOf(model, suffix) }) }]
     })
   return bands.length === 0 ? undefined : bands
 }
@@ -90,7 +90,7 @@ const bandsOf = (model: Model) => {
 const usual = ["low", "medium", "high"]
 const levels = ["none", "minimal", ...usual, "xhigh", "max"]
 
-/** The efforts of a family that the source says nothing of, but that it reasons. What is wrong is refused once, and lowered. */
+/** The efforts of a family that the source only marks as reasoning. A wrong effort is refused once, and lowered. */
 const families: { readonly [provider: string]: ReadonlyArray<readonly [id: RegExp, efforts: ReadonlyArray<string>]> } =
   {
     openai: [[/./, usual]],
@@ -104,7 +104,7 @@ const families: { readonly [provider: string]: ReadonlyArray<readonly [id: RegEx
     deepseek: [[/flash|pro|v4/, ["none", "high", "max"]]]
   }
 
-/** The efforts that a model takes: those that the source lists, else those of its family but for what the source says. */
+/** The efforts that a model takes: the efforts in the source, else the family's, corrected by the source. */
 const effortsOf = (provider: string, id: string, model: Model): string | undefined => {
   if (model.reasoning_effort_levels !== undefined) return model.reasoning_effort_levels.join(" ")
   if (model.supports_reasoning !== true) return undefined
@@ -116,9 +116,9 @@ const effortsOf = (provider: string, id: string, model: Model): string | undefin
 
 const rowOf = (provider: string, id: string, model: Model): Row => {
   const { max_input_tokens: input, max_output_tokens: output, search_context_cost_per_query: search } = model
-  return known({
+  return dropUnset({
     in: input,
-    // Where the source knows no limit of answers, it repeats the other one.
+    // If the source knows no limit of answers, it repeats the other limit.
     out: output === input ? undefined : output,
     vision: model.supports_vision,
     efforts: effortsOf(provider, id, model),
@@ -175,7 +175,7 @@ export const fromLitellm = (source: typeof Source.Type, given: Rows): Rows =>
 
 const decodeSource = Schema.decodeUnknownOption(Schema.fromJsonString(Source))
 
-/** Reads the text of the source's file. `undefined` if it is none. */
+/** Reads the text of the source's file. `undefined` if it is another file. */
 export const parseLitellm = (text: string): Parsed | undefined => {
   const source = Option.getOrUndefined(decodeSource(text))
   if (source === undefined || !Object.values(source).some((one) => decodeModel(one)._tag === "Some" && isListed(one))) {

@@ -65,8 +65,8 @@ export interface AiTurn {
 export type Turn = SystemTurn | HumanTurn | AiTurn
 
 /**
- * `system` is what system messages at the very start said, if the dialect folds them; `damaged` names images and files
- * of the whole history, so far, that can't be sent.
+ * `system` is the text of system messages at the very start, if the dialect folds them; `damaged` names images and
+ * files of the whole history, so far, that can't be sent.
  */
 export interface Normalized {
   readonly system: ReadonlyArray<string>
@@ -246,7 +246,7 @@ export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Messa
   }
 }
 
-/** Pairs of turns that were joined, by the second one: what is written for a turn is kept by its identity. */
+/** Pairs of turns that were joined, by the second one: the encoding of a turn is kept by its identity. */
 const joined = new WeakMap<Turn, { readonly first: Turn; readonly whole: Turn }>()
 
 const joinTurns = (first: Turn, second: Turn): Turn | undefined => {

@@ -37,7 +37,7 @@ export const thinkingFrom = (value: unknown): ThinkingLevel | undefined => {
 /** The budget of a level, in tokens. */
 export const budgetOf = (level: ThinkingLevel): number => (typeof level === "object" ? level.budget : budgets[level])
 
-/** Finds the nearest effort to a level among those that a model accepts. `undefined` if it accepts none. */
+/** Finds the nearest effort to a level that a model accepts. `undefined` if it accepts no effort. */
 export const effortOf = (level: ThinkingLevel, taken: ReadonlyArray<Effort> = efforts): Effort | undefined => {
   const wanted = efforts.indexOf(level === "off" ? "none" : typeof level === "string" ? level : nearestTo(level.budget))
   const distanceTo = (effort: Effort): number => Math.abs(efforts.indexOf(effort) - wanted)
@@ -64,7 +64,7 @@ export const askedEffort = (
   return level === undefined ? undefined : effortOf(level, taken)
 }
 
-/** The efforts of a model. One that its server refused is not asked for again while the layer lives. */
+/** The efforts of a model. A refused effort is not requested again while the layer lives. */
 export interface Efforts {
   /** The efforts to choose from. `undefined` if any may be tried. */
   readonly taken: () => ReadonlyArray<Effort> | undefined
@@ -75,14 +75,14 @@ export interface Efforts {
 /** Makes the efforts of a layer. */
 export const makeEfforts = (known: ReadonlyArray<Effort> | undefined): Efforts => {
   const refused = new Set<Effort>()
-  const taken = (): ReadonlyArray<Effort> | undefined =>
+  const listAccepted = (): ReadonlyArray<Effort> | undefined =>
     refused.size === 0 ? known : (known ?? efforts).filter((effort) => !refused.has(effort))
   return {
-    taken,
+    taken: listAccepted,
     refuse: (effort) => {
       if (refused.has(effort)) return false
       refused.add(effort)
-      return taken()?.length !== 0
+      return listAccepted()?.length !== 0
     }
   }
 }

@@ -124,7 +124,7 @@ const bounded = (response: Response, origin: Origin): Response => {
   return new Response(body, headOf(response))
 }
 
-/** Reads the body of an error, within the time and size that are worth it: the status says what went wrong. */
+/** Reads the body of an error, within the time and size that are worth it: the status names the failure. */
 const readErrorText = async (response: Response, timeout: number): Promise<string> => {
   const { bytes } = await readWebBeginning(response.body, largestError, Math.min(timeout, longestError))
   const text = new TextDecoder().decode(bytes)
@@ -185,7 +185,7 @@ export const guardedFetch =
     options: {
       readonly timeout?: Duration.Input | undefined
       readonly readError?: ((text: string) => string) | undefined
-      /** True if whoever reads the body bounds it. Default: false. */
+      /** True if the reader of the body bounds it. Default: false. */
       readonly isReaderBound?: boolean | undefined
     }
   ): Fetch =>

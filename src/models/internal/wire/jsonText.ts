@@ -25,7 +25,7 @@ const makeList = (): ((items: ReadonlyArray<unknown>) => ReadonlyArray<string>) 
   let chunks: Array<Chunk> = []
 
   /** Drops the texts from an item on. The chunk of the item is written anew. */
-  const cut = (to: number): number => {
+  const dropFrom = (to: number): number => {
     for (let last = chunks.at(-1); last !== undefined; last = chunks.at(-1)) {
       if (last.to <= to) return last.to
       if (last.whole === undefined && last.from < to) {
@@ -41,7 +41,7 @@ const makeList = (): ((items: ReadonlyArray<unknown>) => ReadonlyArray<string>) 
   return (items) => {
     let same = 0
     while (same < known.length && same < items.length && known[same] === items[same]) same++
-    const from = cut(same)
+    const from = dropFrom(same)
     let last = chunks.at(-1)
     for (let at = from; at < items.length; at++) {
       const text = JSON.stringify(items[at]) ?? "null"

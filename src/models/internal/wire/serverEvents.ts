@@ -187,10 +187,10 @@ const leave = (reader: Reader): Promise<void> => reader.cancel().then(undefined,
 const drain = (reader: Reader): void => {
   const timer = setTimeout(() => void leave(reader), lingering)
   const over = (): void => clearTimeout(timer)
-  const read = (): void => {
-    reader.read().then(({ done }) => (done ? over() : read()), over)
+  const readNext = (): void => {
+    reader.read().then(({ done }) => (done ? over() : readNext()), over)
   }
-  read()
+  readNext()
 }
 
 const ended = { done: true, value: undefined } as const
