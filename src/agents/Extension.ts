@@ -47,7 +47,7 @@ export type Reply = { readonly show: string } | { readonly send: string }
 
 /** A slash command of the chat. */
 export interface Command<out R = never> {
-  /** What is typed behind the slash. */
+  /** The name behind the slash. */
   readonly name: string
   /** A line for the menu. */
   readonly description: string
@@ -62,7 +62,7 @@ export type Theme = {
   readonly [C in "red" | "green" | "yellow" | "blue" | "magenta" | "cyan"]?: number | string | undefined
 }
 
-/** What an extension adds. */
+/** The additions of an extension. */
 export interface Options<out R = never> {
   /** The name: small letters, digits and hyphens. */
   readonly name: string
@@ -72,7 +72,7 @@ export interface Options<out R = never> {
   readonly middleware?: ReadonlyArray<Middleware<never, R>> | undefined
   /** Slash commands of the chat. Default: none. */
   readonly commands?: ReadonlyArray<Command<R>> | undefined
-  /** Hooks, beside those of settings. Default: none. */
+  /** Hooks, beside the hooks of settings. Default: none. */
   readonly hooks?: ReadonlyArray<Hook> | undefined
   /** Providers of models, chosen as `name:model`. Default: none. */
   readonly providers?: ReadonlyArray<Provider> | undefined
@@ -85,7 +85,7 @@ export interface Extension<out R = never> extends Options<R> {
   readonly [TypeId]: {
     /** The services of its parts. */
     readonly layer: Layer.Layer<never, { readonly message: string }>
-    /** What is wrong with its options. The program leaves such an extension out. */
+    /** The problem in its options. The program leaves such an extension out. */
     readonly problem: string | undefined
   }
 }
@@ -115,7 +115,7 @@ export const provide =
 export const layerOf = <R>(extension: Extension<R>): Layer.Layer<never, { readonly message: string }> =>
   extension[TypeId].layer
 
-/** What is wrong with the options of an extension. */
+/** The problem in the options of an extension. */
 export const problemOf = <R>(extension: Extension<R>): string | undefined => extension[TypeId].problem
 
 /** Tells whether a value, such as a default export, is an extension for the program. */

@@ -1,4 +1,7 @@
-/** Extensions as files: those that the user added, and those of a trusted project. Each is used as it was trusted. */
+/**
+ * Extensions as files: extensions that the user added, and extensions of a trusted project. Each is used as it was
+ * trusted.
+ */
 import { createHash } from "node:crypto"
 import { basename, extname, join, relative } from "node:path"
 import * as Effect from "effect/Effect"
@@ -71,7 +74,7 @@ export const readCode = Effect.fnUntraced(function* (place: string, isPackage: b
         const path = join(folder, name)
         const real = yield* fs.realPath(path)
         const { type } = yield* fs.stat(path)
-        // Links lead to what is not trusted.
+        // Links lead to untrusted files.
         if (real !== path) continue
         if (type === "Directory") yield* walk(path)
         else if (type === "File") yield* add(path, relative(place, path))
@@ -132,7 +135,7 @@ const frozenEntry = Effect.fnUntraced(function* (places: Places, files: Files, o
   return Result.succeed({ ...of, file: join(folder, main), folder } satisfies Entry)
 })
 
-/** What is loaded of an extension that the user added: a package where it is, all other code as a copy. */
+/** Loads an extension that the user added: a package at its place, all other code as a copy. */
 export const entryOf = Effect.fnUntraced(function* (places: Places, { place, source }: Added, files: Files) {
   if (!isPackageOf(places, place)) {
     const packages = files.size === 1 ? place : join(place, "index.js")

@@ -46,7 +46,7 @@ const toAcp = (error: { readonly message: string }): AcpError => {
   return new AcpError({ reason: isSignedOut ? "SignedOut" : "Refused", detail: error.message })
 }
 
-/** The flags of a session: those of the program, in the folder of the editor. */
+/** The flags of a session: the program's flags, in the folder of the editor. */
 const contextIn = Effect.fnUntraced(function* (flags: Shared, { cwd, folders, servers }: AcpServer.Opening) {
   const context = yield* contextOf({ ...flags, cwd }, false)
   return {
@@ -57,7 +57,7 @@ const contextIn = Effect.fnUntraced(function* (flags: Shared, { cwd, folders, se
   } satisfies Place
 })
 
-/** The services of a session beside its files: processes, language servers, tasks, those of extensions. */
+/** The services of a session beside its files: processes, language servers, tasks, services of extensions. */
 type Beside = Exclude<SessionServices, Backend | Sandbox>
 
 /** Combines the agent with its model and the services of its session. */

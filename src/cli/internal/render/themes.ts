@@ -13,7 +13,7 @@ const palettes = new Map<string, Palette>([
 /** The themes of the program. */
 export const themes = ["auto", "bright", "mono", "none"] as const
 
-/** The name of a theme. Those of extensions are `extension:theme`. */
+/** The name of a theme. Themes of extensions are `extension:theme`. */
 export type Theme = string
 
 /** The names that a setting may have. The extension of a theme may be missing. */
@@ -26,7 +26,7 @@ type Palette = { readonly [C in Colour]?: number | string | undefined }
 
 const isCode = (code: unknown): boolean => /^\d{1,3}(?:;\d{1,3}){0,4}$/.test(String(code))
 
-/** Adds the theme of an extension. Codes that are none are left out. */
+/** Adds the theme of an extension. Invalid codes are left out. */
 export const addThemes = (name: string, palette: Palette): void => {
   if (!themeName.test(name)) return
   palettes.set(name, Object.fromEntries(Object.entries(palette).filter(([, code]) => isCode(code))))

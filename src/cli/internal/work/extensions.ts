@@ -38,7 +38,7 @@ const isPackage = (specifier: string): boolean => /^(?!node:)[@\w]/.test(specifi
 
 let isHooked = false
 
-/** Has extensions import the library of the program, and packages from where they were added. */
+/** Lets extensions import the library of the program, and packages from their own folder. */
 const hookImports = Effect.sync(() => {
   if (isHooked) return
   isHooked = true
@@ -86,7 +86,7 @@ export const loadExtension = Effect.fnUntraced(function* (entry: Entry): Effect.
     : yield* Effect.fail(problem ?? "its default export is no Extension.make(…)")
 })
 
-/** Loads extensions. One that can't be loaded, or has the name of an earlier one, is a problem. */
+/** Loads extensions. A broken extension, or a second extension of one name, is a problem. */
 export const loadAll = Effect.fnUntraced(function* (entries: ReadonlyArray<Entry>) {
   const loaded: Array<Loaded> = []
   const problems: Array<string> = []
@@ -183,12 +183,12 @@ export const commandsOf = (loaded: ReadonlyArray<Loaded>): ReadonlyArray<Command
         name: `${extension.name}:${name}`,
         description: oneLine(description),
         argument: argument === undefined ? undefined : oneLine(argument),
-        // A chat runs commands with the services of its session, which has those of extensions.
+        // A chat runs commands with the services of its session, which has the services of extensions.
         run: (text) => Effect.map(run(text) as Effect.Effect<Extension.Reply, { readonly message: string }>, toSaid)
       }))
   )
 
-/** What an extension adds, in words. */
+/** Describes the additions of an extension. */
 export const gistOf = ({ extension }: Loaded): string => {
   const { commands = [], hooks = [], middleware = [], name: own, providers = [], themes = {}, tools = [] } = extension
   const parts = [

@@ -1,4 +1,4 @@
-/** Opens the extensions of a command. Their loader is loaded where there is one. */
+/** Opens the extensions of a command. Their loader is loaded only if a command has extensions. */
 import * as Effect from "effect/Effect"
 import { findExtensions } from "../config/extensionFiles.ts"
 import type { Project } from "../config/items.ts"
@@ -6,7 +6,7 @@ import type { Places } from "../config/places.ts"
 import { addThemes } from "../render/themes.ts"
 import type { Loaded } from "./extensions.ts"
 
-/** The extensions of a command, and those that are left out. */
+/** The extensions of a command, and the omitted extensions. */
 export interface Extensions {
   readonly loaded: ReadonlyArray<Loaded>
   readonly problems: ReadonlyArray<string>
