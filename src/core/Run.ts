@@ -2,12 +2,20 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import type { Of } from "./AgentEvent.ts"
 import type { Store } from "./AgentState.ts"
 import type * as ChatModel from "./ChatModel.ts"
 import type { Json } from "./Json.ts"
 import type { AiMessage, Message } from "./Message.ts"
 import type { ModelError } from "./ModelError.ts"
 import type { Spent, Usage } from "./Usage.ts"
+
+/** An event of another program that works for a run, without its place in the stream. */
+export type Relayed = {
+  readonly [Tag in RelayedTag]: Omit<Of<Tag>, "at" | "path" | "runId" | "seq">
+}[RelayedTag]
+
+type RelayedTag = "ReasoningDelta" | "StateChanged" | "TextDelta" | "ToolCalled" | "ToolCompleted" | "ToolFailed"
 
 /**
  * One run of one agent. Its properties are read at the moment of access.
@@ -54,6 +62,10 @@ export interface Run {
   readonly waited: (callId?: string) => Effect.Effect<number>
   /** Counts work that was done beside this run and for it, and stores the count with the thread. */
   readonly charge: (work: Partial<Omit<Spent, "time">>) => Effect.Effect<void>
+  /** Counts usage of a model that another program asked for this run, here and in all runs above. */
+  readonly count: (usage: Usage) => Effect.Effect<void>
+  /** Reports what another program says and does for this run, as events of it. */
+  readonly relay: (event: Relayed) => Effect.Effect<void>
   readonly call: (
     request: Partial<ChatModel.ModelRequest> & Pick<ChatModel.ModelRequest, "messages" | "purpose">
   ) => Effect.Effect<AiMessage, ModelError, ChatModel.ChatModel>

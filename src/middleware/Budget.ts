@@ -132,6 +132,13 @@ const warnOnce = (run: Run, ledger: Ledger.Ledger, what: string, message: string
   return run.warn("budget", message)
 }
 
+/** Names the limit that is reached. */
+const describeReached = (maxima: Ledger.Maxima, ledger: Ledger.Ledger): Ledger.UsedUp =>
+  Effect.map(WorkingTime.workingNow(ledger.owner), (now) => {
+    const reached = Ledger.reached(maxima, ledger, now, ofTurns)
+    return reached === undefined ? undefined : isUsedUp(reached)
+  })
+
 const build = <E>(
   limits: Limits & { readonly unpriced?: "refuse" | "allow" | undefined },
   policy: Policy<E>
@@ -192,6 +199,7 @@ const build = <E>(
         : (amountProblem(name, { tokens, cost, rounds, toolCalls }) ?? timeProblem(name, { time: limits.time })),
     beforeAgent: Effect.fnUntraced(function* (run) {
       const ledger = yield* ledgers.of(run)
+      Ledger.watchRun(run, describeReached(maxima, ledger))
       if (ledger.owner === run) return undefined
       const reached = Ledger.reached(maxima, ledger, yield* WorkingTime.workingNow(ledger.owner), ofTurns)
       if (reached === undefined) return undefined
@@ -248,11 +256,7 @@ const build = <E>(
     }),
     wrapToolCall: Effect.fnUntraced(function* (call, next, run) {
       const ledger = yield* ledgers.of(run)
-      const usedUp = Effect.map(WorkingTime.workingNow(ledger.owner), (now) => {
-        const reached = Ledger.reached(maxima, ledger, now, ofTurns)
-        return reached === undefined ? undefined : isUsedUp(reached)
-      })
-      const { hasAgent, work } = ledgers.enter(ledger, usedUp, next(call))
+      const { hasAgent, work } = ledgers.enter(ledger, describeReached(maxima, ledger), next(call))
       if (time === undefined) return yield* work
       // A sub-agent has the same limit and ends with an answer of its own.
       const gentle = Effect.suspend(() => (hasAgent() ? Effect.never : Effect.fail(timeOutError(time))))
@@ -282,6 +286,12 @@ const build = <E>(
       )
   })
 }
+
+/**
+ * Names the used-up limit of the budgets over a run, if there is one. A program that lets another one work asks it, and
+ * stops the other.
+ */
+export const usedUp = (run: Run): Effect.Effect<string | undefined> => Ledger.usedUpOf(run)
 
 const refuseMake = makeMiddlewareCheck(name, shapes.budgetMake)
 

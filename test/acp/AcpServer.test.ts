@@ -186,6 +186,7 @@ describe("AcpServer: decisions", () => {
           editor.editor.person = person
           yield* editor.prompt(`write ${editor.at("a.txt")}`)
           assert.isFalse(existsSync(editor.at("a.txt")))
+          assert.strictEqual(editor.written.size, 0)
           assert.include(editor.text(), "failed: ")
           const statuses = statusOf(editor.taken()).map((line) => line.split(" ").at(-1))
           assert.deepStrictEqual(statuses, ["pending", "failed"])
@@ -233,7 +234,7 @@ describe("AcpServer: decisions", () => {
         editor.agent.request("session/set_mode", { sessionId: editor.sessionId, modeId: "auto-edit" })
       )
       yield* Effect.promise(() => running)
-      assert.isTrue(existsSync(editor.at("a.txt")))
+      assert.isTrue(editor.written.has(editor.at("a.txt")))
     }))
 
   test("never reaches yolo by a client's wish", (editor) =>
@@ -262,7 +263,7 @@ describe("AcpServer: decisions", () => {
           editor.agent.request("session/set_mode", { sessionId: editor.sessionId, modeId: "yolo" })
         )
         yield* editor.prompt(`write ${editor.at("b.txt")}`)
-        assert.isTrue(existsSync(editor.at("b.txt")))
+        assert.isTrue(editor.written.has(editor.at("b.txt")))
         assert.lengthOf(editor.asked, 0)
       }),
     { mode: "yolo" }

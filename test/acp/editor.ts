@@ -179,8 +179,8 @@ const connectEditor = (input: ReadableStream<Uint8Array>, output: WritableStream
   }
 }
 
-/** Serves in this process, with an editor at the other end. `over` is done when the server has ended. */
-export const openEditor = Effect.fnUntraced(function* <E, R>(server: Effect.Effect<void, E, R | Stdio.Stdio>) {
+/** Serves in this process on streams of bytes. `over` is done when the server has ended. */
+export const openServer = Effect.fnUntraced(function* <E, R>(server: Effect.Effect<void, E, R | Stdio.Stdio>) {
   const toServer = new TransformStream<Uint8Array, Uint8Array>()
   const toEditor = new TransformStream<Uint8Array, Uint8Array>()
   const writer = toEditor.writable.getWriter()
@@ -195,7 +195,13 @@ export const openEditor = Effect.fnUntraced(function* <E, R>(server: Effect.Effe
   })
   const over = yield* Deferred.make<void, E>()
   yield* Effect.forkScoped(Deferred.into(Effect.provideService(server, Stdio.Stdio, stdio), over))
-  const editor = connectEditor(toEditor.readable, toServer.writable)
+  return { output: toEditor.readable, input: toServer.writable, over: Deferred.await(over) }
+})
+
+/** Serves in this process, with an editor at the other end. */
+export const openEditor = Effect.fnUntraced(function* <E, R>(server: Effect.Effect<void, E, R | Stdio.Stdio>) {
+  const { input, output, over } = yield* openServer(server)
+  const editor = connectEditor(output, input)
   yield* Effect.addFinalizer(() => Effect.sync(() => editor.connection.close()))
-  return { ...editor, over: Deferred.await(over) }
+  return { ...editor, over }
 })

@@ -40,20 +40,27 @@ export const withEditor = (
   // Two edits of one file must not read the same text.
   const lock = Semaphore.makeUnsafe(1)
 
-  /** The text that the editor has for a file that the agent may read; `undefined` if the disk counts. */
-  const textOf = Effect.fnUntraced(function* (path: string) {
+  /**
+   * The text that the editor has for a file that the agent may read; `undefined` if the disk counts. `isNew` marks a file
+   * that neither has.
+   */
+  const look = Effect.fnUntraced(function* (path: string) {
     const at = withFolder(path, cwd)
-    if (!folders.some((folder) => isWithin(at, folder))) return undefined
+    const isHere = folders.some((folder) => isWithin(at, folder))
+    if (!isHere) return { text: undefined, isNew: false }
     // The rules of the disk decide first. A file of the editor's may be missing there.
     const onDisk = yield* Effect.catchIf(
       sandbox.read(path, { limit: 0 }),
       ({ reason }) => reason._tag === "NotFound",
       () => Effect.undefined
     )
-    if (onDisk !== undefined && onDisk.kind !== "text") return undefined
+    if (onDisk !== undefined && onDisk.kind !== "text") return { text: undefined, isNew: false }
     const found = yield* Effect.option(client.request("fs/read_text_file", { sessionId, path: at }))
-    return found._tag === "Some" ? found.value.content : undefined
+    const text = found._tag === "Some" ? found.value.content : undefined
+    return { text, isNew: text === undefined && onDisk === undefined }
   })
+
+  const textOf = (path: string) => Effect.map(look(path), ({ text }) => text)
 
   /** Writes a text to the editor, which saves it. */
   const writeText = (operation: string, path: string, content: string) =>
@@ -78,7 +85,11 @@ export const withEditor = (
   const write: Sandbox["write"] = (path, content, settings) =>
     lock.withPermit(
       Effect.gen(function* () {
-        const text = yield* textOf(path)
+        const { isNew, text } = yield* look(path)
+        if (isNew && settings?.version === undefined) {
+          yield* writeText("write", path, content)
+          return { path, created: true, version: versionOf(content) } satisfies Backend.Written
+        }
         if (text === undefined) return yield* sandbox.write(path, content, settings)
         if (settings?.create === true) {
           return yield* BackendError.make("write", path, { _tag: "AlreadyExists" })

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Queue from "effect/Queue"
 import type { Scope } from "effect/Scope"
+import type * as Sink from "effect/Sink"
 import { Stdio } from "effect/Stdio"
 import * as Stream from "effect/Stream"
 import type { Sdk } from "./sdk.ts"
@@ -35,26 +36,31 @@ export const withAnswers = (stream: Acp.Stream): Wire => {
 /** The most messages that wait to be written. A client that reads slowly slows the run. */
 const mostWaiting = 64
 
-/** Reads and writes messages on standard input and output. */
-export const stdioStream = Effect.fnUntraced(function* (
+/** Reads and writes messages on streams of bytes. */
+export const makeStream = Effect.fnUntraced(function* <E, E2>(
   sdk: Sdk,
+  pipes: {
+    readonly input: Stream.Stream<Uint8Array, E>
+    readonly output: Sink.Sink<void, Uint8Array, unknown, E2>
+  },
   options: Acp.NdJsonStreamOptions
-): Effect.fn.Return<Acp.Stream, never, Stdio | Scope> {
-  const stdio = yield* Stdio
+): Effect.fn.Return<Acp.Stream, never, Scope> {
   const out = yield* Queue.bounded<Uint8Array>(mostWaiting)
   yield* Effect.forkScoped(
-    Effect.ensuring(
-      Effect.ignore(Stream.run(Stream.fromQueue(out), stdio.stdout({ endOnDone: false }))),
-      Queue.shutdown(out)
-    )
+    Effect.ensuring(Effect.ignore(Stream.run(Stream.fromQueue(out), pipes.output)), Queue.shutdown(out))
   )
   const run = yield* FiberSet.makeRuntimePromise<never, boolean, never>()
   const output = new WritableStream<Uint8Array>({
     write: async (bytes) => {
       const isTaken = await run(Queue.offer(out, bytes))
-      if (!isTaken) return Promise.reject(new Error("standard output is closed"))
+      if (!isTaken) return Promise.reject(new Error("the other side reads no more"))
     }
   })
-  const input = Stream.toReadableStream(Stream.orDie(stdio.stdin))
-  return sdk.ndJsonStream(output, input, options)
+  return sdk.ndJsonStream(output, Stream.toReadableStream(Stream.orDie(pipes.input)), options)
+})
+
+/** Reads and writes messages on standard input and output. */
+export const stdioStream = Effect.fnUntraced(function* (sdk: Sdk, options: Acp.NdJsonStreamOptions) {
+  const stdio = yield* Stdio
+  return yield* makeStream(sdk, { input: stdio.stdin, output: stdio.stdout({ endOnDone: false }) }, options)
 })

@@ -41,7 +41,7 @@ import type { Sealed } from "./seal.ts"
 import * as Store from "./store.ts"
 import { call, makeNextTurn } from "./turn.ts"
 import { makeMeasure } from "./window.ts"
-import { waitedFor } from "./work.ts"
+import { countUsage, waitedFor } from "./work.ts"
 
 export interface Place {
   readonly runId: string
@@ -182,7 +182,9 @@ const makeRun = (
     }),
   call: (request) => call(live(), request),
   waited: (callId) => Effect.sync(() => waitedFor(live(), callId ?? "")),
-  charge: (work) => charge(live(), work)
+  charge: (work) => charge(live(), work),
+  count: (usage) => Effect.sync(() => countUsage(live(), usage)),
+  relay: (event) => emit({ origin }, event)
 })
 
 /** Makes the journal of a run (its own or its parent's), its log and its records of open calls. */

@@ -58,6 +58,21 @@ export interface Reached {
 /** Names the used-up limit of a budget, if there is one. */
 export type UsedUp = Effect.Effect<string | undefined>
 
+/** The budgets over a run. */
+const over = Attached.make<Run, ReadonlyArray<UsedUp>>()
+
+/** Puts a budget over a run. */
+export const watchRun = (run: Run, usedUp: UsedUp): void => over.set(run, [...(over.get(run) ?? []), usedUp])
+
+/** Names the used-up limit of the budgets over a run, if there is one. */
+export const usedUpOf = Effect.fnUntraced(function* (run: Run) {
+  for (const usedUp of over.get(run) ?? []) {
+    const problem = yield* usedUp
+    if (problem !== undefined) return problem
+  }
+  return undefined
+})
+
 /** A running tool call, as a sub-agent in it finds it. */
 interface Call {
   readonly ledger: Ledger

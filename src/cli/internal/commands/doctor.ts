@@ -14,6 +14,25 @@ import { machine } from "../work/host.ts"
 
 const marks = { ok: "✓", warning: "!", failure: "✗" }
 
+/** Says whether editors can start the agent: the package of their protocol loads. */
+const editors: Effect.Effect<Doctor.Report["findings"][number]> = Effect.promise(() =>
+  import("@agentclientprotocol/sdk").then(
+    ({ PROTOCOL_VERSION }) => ({
+      area: "tools",
+      name: "deepagents acp",
+      status: "ok",
+      detail: `Agent Client Protocol, version ${PROTOCOL_VERSION}`
+    }),
+    () => ({
+      area: "tools",
+      name: "deepagents acp",
+      status: "warning",
+      detail: "the package of the protocol can't be loaded",
+      advice: "install the program again"
+    })
+  )
+)
+
 export const doctor = Effect.fnUntraced(function* (
   context: Context,
   options: { readonly live: boolean; readonly format: "text" | "markdown" | "json" }
@@ -62,7 +81,7 @@ export const doctor = Effect.fnUntraced(function* (
   const whole: Doctor.Report = {
     ...report,
     ok: report.ok && broken.length === 0,
-    findings: [...report.findings, ...broken, ...unread]
+    findings: [...report.findings, ...broken, ...unread, yield* editors]
   }
   if (options.format === "json") yield* printJson(whole)
   else if (options.format === "markdown") yield* print(Doctor.toMarkdown(whole))

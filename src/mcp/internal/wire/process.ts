@@ -2,12 +2,10 @@
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client"
 import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
-import * as Config from "effect/Config"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
 import * as Predicate from "effect/Predicate"
 import * as ChildProcess from "effect/process/ChildProcess"
@@ -17,41 +15,10 @@ import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { neededVariables } from "../../../support/effect/environment.ts"
 import type { StdioServer } from "../../McpConfig.ts"
 import { type Read, understood } from "./answers.ts"
 import { type Frame, lines, parse } from "./framing.ts"
-
-/** The variables that every process needs. */
-const needed = [
-  "HOME",
-  "LOGNAME",
-  "PATH",
-  "SHELL",
-  "TERM",
-  "USER",
-  "TMPDIR",
-  "LANG",
-  "APPDATA",
-  "HOMEDRIVE",
-  "HOMEPATH",
-  "LOCALAPPDATA",
-  "PATHEXT",
-  "PROCESSOR_ARCHITECTURE",
-  "SYSTEMDRIVE",
-  "SYSTEMROOT",
-  "TEMP",
-  "USERNAME",
-  "USERPROFILE"
-]
-
-const environment = Effect.gen(function* () {
-  const env: Record<string, string> = {}
-  for (const name of needed) {
-    const value = yield* Effect.option(Config.String(name))
-    if (Option.isSome(value)) env[name] = value.value
-  }
-  return env
-})
 
 /** The time that a server has to end by itself once its input has ended, and once it was asked to. */
 const patience = { input: "500 millis", signal: "1 second" } as const
@@ -101,7 +68,7 @@ export const open = (
 ): Effect.Effect<Transport & { readonly pid: number }, PlatformError, ChildProcessSpawner | Scope.Scope> =>
   Effect.gen(function* () {
     const spawner = yield* ChildProcessSpawner
-    const env: Record<string, string | Redacted.Redacted<string>> = { ...(yield* environment), ...config.env }
+    const env: Record<string, string | Redacted.Redacted<string>> = { ...(yield* neededVariables), ...config.env }
     const handle = yield* spawner.spawn(
       ChildProcess.make(config.command, config.args ?? [], {
         env,

@@ -1,0 +1,35 @@
+/** Sums up the usage of an agent of others: it reports the size of its context, and sometimes its whole cost. */
+import type * as Acp from "@agentclientprotocol/sdk"
+import { make, priced, type Prices, type Usage } from "../../../core/Usage.ts"
+
+/** The last report: tokens in the context, and the cost so far. */
+export interface Reported {
+  readonly used: number
+  readonly cost: number
+}
+
+export const nothing: Reported = { used: 0, cost: 0 }
+
+const count = (value: unknown): number => (typeof value === "number" && value > 0 && Number.isFinite(value) ? value : 0)
+
+/**
+ * The usage since the last report. Tokens are the increase of the context, so they are an estimate: what is sent again is
+ * not known. A context that shrank was compacted, and counts from there. Costs in other currencies are ignored.
+ */
+export const increase = (
+  before: Reported,
+  { cost, used }: Pick<Acp.UsageUpdate, "cost" | "used">,
+  prices: Prices | undefined
+): readonly [Reported, Usage] => {
+  const now = count(used)
+  const tokens = Math.max(0, now - before.used)
+  const isReported = cost !== undefined && cost !== null && cost.currency.toUpperCase() === "USD"
+  const total = isReported ? Math.max(before.cost, count(cost.amount)) : before.cost
+  const usage = make({ inputTokens: tokens, isEstimated: true })
+  const spent = isReported
+    ? { ...usage, cost: total - before.cost }
+    : prices === undefined
+      ? usage
+      : priced(usage, prices)
+  return [{ used: now, cost: total }, spent]
+}
