@@ -27,10 +27,15 @@ export interface Answering {
   readonly end: (params: Acp.KillTerminalRequest) => Effect.Effect<Acp.KillTerminalResponse, AcpError>
 }
 
-interface Terminal {
+/** The output of a command so far, and its end. */
+interface Shown {
   output: string
   isCut: boolean
   exit: Acp.TerminalExitStatus | undefined
+}
+
+interface Terminal {
+  readonly shown: Shown
   readonly fiber: Fiber.Fiber<Acp.TerminalExitStatus>
 }
 
@@ -140,34 +145,31 @@ export const makeAnswering = (parts: {
         return yield* new AcpError({ reason: "Refused", method, detail: "nobody allowed this" })
       }
       const variables = Object.fromEntries(env.map(({ name: variable, value }) => [variable, value]))
-      let terminal: Terminal | undefined
+      const shown: Shown = { output: "", isCut: false, exit: undefined }
       const run = Stream.runFold(
         backend.executeStream(line, { cwd: place, env: variables }),
         (): Acp.TerminalExitStatus => ({ exitCode: null }),
         (status, event) => {
           if (event._tag === "Exited") return { exitCode: event.exitCode }
-          if (terminal !== undefined) {
-            const output = terminal.output + event.text
-            terminal.isCut ||= output.length > limits.output
-            terminal.output = output.slice(-limits.output)
-          }
+          const output = shown.output + event.text
+          shown.isCut ||= output.length > limits.output
+          shown.output = output.slice(-limits.output)
           return status
         }
       ).pipe(Effect.orElseSucceed((): Acp.TerminalExitStatus => ({ signal: "SIGKILL" })))
       const fiber = yield* Effect.forkScoped(
         Effect.tap(run, (status) =>
           Effect.sync(() => {
-            if (terminal !== undefined) terminal.exit = status
+            shown.exit = status
           })
         )
       )
-      terminal = { output: "", isCut: false, exit: undefined, fiber }
       const terminalId = `terminal-${terminals.size + 1}`
-      terminals.set(terminalId, terminal)
+      terminals.set(terminalId, { shown, fiber })
       return { terminalId }
     }),
     output: Effect.fnUntraced(function* ({ terminalId }) {
-      const { exit, isCut, output } = yield* find("terminal/output", terminalId)
+      const { exit, isCut, output } = (yield* find("terminal/output", terminalId)).shown
       return { output, truncated: isCut, ...(exit === undefined ? {} : { exitStatus: exit }) }
     }),
     wait: Effect.fnUntraced(function* ({ terminalId }) {
