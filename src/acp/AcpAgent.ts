@@ -24,41 +24,18 @@
  * file and terminal requests to our `Backend` and `Sandbox`. Its own reading, writing and network go past them: run it
  * in a container, or as another user.
  */
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import type * as Redacted from "effect/Redacted"
 import * as Agent from "../core/Agent.ts"
 import type { Backend } from "../core/Backend.ts"
 import * as Middleware from "../core/Middleware.ts"
-import type { Prices } from "../core/Usage.ts"
 import { check } from "../support/options/check.ts"
 import { AcpError } from "./AcpError.ts"
+import type { Options } from "./internal/agent/options.ts"
 import { runTask } from "./internal/agent/task.ts"
 import * as shapes from "./internal/shapes.ts"
 
-/** An agent of others. */
-export interface Options {
-  /** The name of the agent, in events, errors and for models. */
-  readonly name: string
-  /** Tells other agents when to choose it. Default: empty. */
-  readonly description?: string | undefined
-  /** The program and its arguments. */
-  readonly command: readonly [program: string, ...args: ReadonlyArray<string>]
-  /**
-   * The folder of the machine in which the program starts, and which stands for the working folder of the `Backend`.
-   * Default: the working folder of the backend, if the backend is the machine's; else a new, empty folder.
-   */
-  readonly cwd?: string | undefined
-  /** Variables for the program, beside `PATH`, `HOME` and the like. Default: none. */
-  readonly env?: { readonly [name: string]: string | Redacted.Redacted<string> } | undefined
-  /** The mode in which it works, by its own names. Default: its own choice. */
-  readonly mode?: string | undefined
-  /** Prices for an estimate of its cost, if it reports none. Default: only reported costs are counted. */
-  readonly prices?: Prices | undefined
-  /** The time without a message after which it is cancelled. Waiting for a person does not count. Default: 10 minutes. */
-  readonly silence?: Duration.Input | undefined
-}
+export type { Options } from "./internal/agent/options.ts"
 
 /** Its permission requests may suspend a run. */
 const permissions = Middleware.make({ name: "AcpPermissions", asks: true })
