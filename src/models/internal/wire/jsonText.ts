@@ -1,6 +1,6 @@
 /**
  * Writes the JSON of requests. The text of a list's beginning, which is most of a long conversation, is kept: a round
- * writes what is new, and copies the rest once.
+ * writes the new items, and copies the rest once.
  */
 
 /** Some items of a list, from one place to another. The texts of the last chunk are still apart. */
@@ -91,7 +91,7 @@ export const makeJsonWriter = (): ((body: object) => string) => {
       texts.push("]")
     }
     texts.push(texts.length === 0 ? "{}" : "}")
-    // Concatenated, not joined: whoever sends the text copies it once.
+    // Concatenated, not joined: the sender copies the text once.
     return texts.reduce((whole, text) => whole + text, "")
   }
 }

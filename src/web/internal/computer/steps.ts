@@ -1,4 +1,4 @@
-/** What a model does with mouse and keyboard, in the words of OpenAI and of Claude. */
+/** Reads the steps of a model with mouse and keyboard, in the forms of OpenAI and of Claude. */
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
 
@@ -11,7 +11,7 @@ export interface Point {
 /** A mouse button. */
 export type Button = "left" | "right" | "middle"
 
-/** One step with mouse or keyboard. `keys` are held meanwhile. Names of keys are those of the DOM: `Enter`, `Control`. */
+/** One step with mouse or keyboard. `keys` are held meanwhile. Keys have their names in the DOM: `Enter`, `Control`. */
 export type Step =
   | {
       readonly _tag: "Click"
