@@ -4,23 +4,35 @@
  */
 import { readdirSync, readFileSync } from "node:fs"
 
-const titleOf = (file: string) => /^# (.+)$/m.exec(readFileSync(file, "utf8"))?.[1] ?? file
+const titleOf = (file: string) => (/^# (.+)$/m.exec(readFileSync(file, "utf8"))?.[1] ?? file).replaceAll("`", "")
 
 const pages = (names: ReadonlyArray<string>) =>
   names.map((name) => ({ text: titleOf(`.site/${name}.md`), link: `/${name}` }))
 
-const learn = ["getting-started", "effect-in-ten-minutes", "migration", "comparison", "glossary"]
+const learn = [
+  "overview",
+  "getting-started",
+  "cookbook",
+  "promises",
+  "effect-in-ten-minutes",
+  "migration",
+  "comparison",
+  "glossary"
+]
 const guides = [
   "cli",
   "chat",
   "approvals-cookbook",
   "http",
+  "nextjs",
+  "hono",
+  "edge",
+  "schedules",
   "observability",
   "guardrails",
   "tool-selection",
   "mcp",
   "mcp-server",
-  "acp",
   "web",
   "network",
   "documents",
@@ -43,8 +55,20 @@ const measured = readdirSync(".site")
 const there = new Set(readdirSync(".site").map((file) => file.replace(".md", "")))
 const rest = [...there]
   .filter((name) => ![...learn, ...guides, ...measured, "index", "architecture"].includes(name))
-  .filter((name) => /^[a-z-]+$/.test(name) && !["examples", "public"].includes(name))
+  .filter((name) => /^[a-z-]+$/.test(name) && !["api", "examples", "public"].includes(name))
   .toSorted((left, right) => left.localeCompare(right))
+
+/** The modules of the API reference, by folder. */
+const modules = readdirSync(".site/api", { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => ({
+    text: name,
+    items: readdirSync(`.site/api/${name}`, { recursive: true })
+      .map((file) => String(file).replaceAll("\\", "/"))
+      .filter((file) => file.endsWith(".md"))
+      .toSorted((left, right) => left.localeCompare(right))
+      .map((file) => ({ text: file.replace(".md", ""), link: `/api/${name}/${file.replace(".md", "")}` }))
+  }))
 
 /** What is used of markdown-it, which is installed beside the generator alone. */
 interface Markdown {
@@ -61,13 +85,18 @@ export default {
   cleanUrls: true,
   base: process.env["SITE_BASE"] ?? "/",
   outDir: "../site",
-  ignoreDeadLinks: [/^\/api\//],
   // The names of languages in the corners of code are too pale to be read by everybody; keys are no part of the name of a button.
   head: [
     [
       "style",
       {},
-      "html:root { --vp-code-lang-color: var(--vp-c-text-1); } .DocSearch-Button-Keys { display: none !important; }"
+      [
+        "html:root { --vp-code-lang-color: var(--vp-c-text-1); --vp-layout-max-width: 1680px; --vp-button-brand-bg: #3451b2; --vp-button-brand-text: #ffffff; }",
+        ".DocSearch-Button-Keys { display: none !important; }",
+        // Import paths are long.
+        ".VPDoc .container .content .content-container { max-width: 920px !important; }",
+        ".copy-page { border: 1px solid var(--vp-c-divider); border-radius: 8px; padding: 4px 12px; font-size: 13px; display: block; margin: 0 0 8px auto; }"
+      ].join(" ")
     ]
   ],
   markdown: {
@@ -90,16 +119,20 @@ export default {
     search: { provider: "local" },
     nav: [
       { text: "Start", link: "/getting-started" },
+      { text: "Cookbook", link: "/cookbook" },
       { text: "Examples", link: "/examples/" },
-      { text: "API", link: "/api/index.html", target: "_self" }
+      { text: "API", link: "/api/" }
     ],
-    sidebar: [
-      { text: "Learn", items: pages(learn) },
-      { text: "Guides", items: pages(guides.filter((name) => there.has(name))) },
-      { text: "Concepts", items: pages(["architecture", ...rest]) },
-      // A group that can be closed would be a button with a button in it.
-      { text: "Measurements", items: pages(measured) }
-    ],
+    sidebar: {
+      "/api/": [{ text: "API reference", link: "/api/" }, ...modules],
+      "/": [
+        { text: "Learn", items: pages(learn.filter((name) => there.has(name))) },
+        { text: "Guides", items: pages(guides.filter((name) => there.has(name))) },
+        { text: "Concepts", items: pages(["architecture", ...rest]) },
+        // A group that can be closed would be a button with a button in it.
+        { text: "Measurements", items: pages(measured) }
+      ]
+    },
     outline: [2, 3]
   }
 }

@@ -40,7 +40,9 @@ const browser = await playwright.launch({
   args: ["--no-sandbox", "--disable-gpu"]
 })
 const axe = readFileSync("scripts/site/node_modules/axe-core/axe.min.js", "utf8")
-const names = globSync("site/{*,examples/*}.html").map((file) => file.replace(/^site\//, "").replace(/\.html$/, ""))
+const names = globSync("site/{*,examples/*,api/index,api/core/*,api/middleware/*}.html").map((file) =>
+  file.replace(/^site\//, "").replace(/\.html$/, "")
+)
 assert.ok(names.length > 0, "site/ has no page: run `npm run docs:site` first")
 /** Each problem, with the pages that have it. */
 const problems = new Map<string, Array<string>>()
