@@ -37,7 +37,7 @@ const titles = new Map(pages.map((page) => [basename(page), titleOf(readFileSync
 /** Links out of docs/ lead to pages of the site, and links that show the name of a file show its title. */
 const moved = (markdown: string, toExamples: string) =>
   markdown
-    .replaceAll(/\[([\w-]+\.md)\]\(/g, (link, file: string) => `[${titles.get(file) ?? file}](`)
+    .replaceAll(/\[([\w-]+\.md)\]\(/g, (_, file: string) => `[${titles.get(file) ?? file}](`)
     .replaceAll(/\]\(\.\.\/examples\/?([^)\s]*)\)/g, (_, path: string) =>
       // Examples of several files have no page.
       path.includes("/") ? `](${toExamples})` : `](${toExamples}${path.replace(/(?:\.ts|README\.md)$/, "")})`
