@@ -362,4 +362,30 @@ describe("the program", { timeout: 120_000 }, () => {
         })
       )
   )
+
+  it.effect("hides files that no tool may read from listings and searches too, and behind links", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const calls = [
+          { call: "grep", id: "toolu_a", input: { pattern: "TOKEN" } },
+          { call: "glob", id: "toolu_b", input: { pattern: "**/*" } },
+          { call: "ls", id: "toolu_c", input: { path: "victim" } },
+          { call: "read_file", id: "toolu_d", input: { file_path: "link.txt" } },
+          { call: "execute", id: "toolu_e", input: { command: "echo it runs" } }
+        ]
+        const { cwd, requests, run } = yield* world(stream(answer(calls)), say("So."))
+        writeFileSync(join(cwd, ".env"), "TOKEN=hush")
+        writeFileSync(join(cwd, "victim/.env"), "TOKEN=hush")
+        writeFileSync(join(cwd, "open.txt"), "TOKEN=open")
+        symlinkSync(".env", join(cwd, "link.txt"))
+        const done = yield* run(["run", "a", "--deny", "Read(.env)", "--allow", "Bash(echo:*)"])
+        assert.equal(done.code, 0, done.err)
+        const last = JSON.stringify(requests.at(-1)?.body.messages)
+        assert.notInclude(last, "hush")
+        assert.notInclude(last, "/.env")
+        assert.include(last, "open.txt")
+        assert.include(last, "it runs")
+      })
+    )
+  )
 })

@@ -33,19 +33,22 @@ export interface Permission extends Origin {
   readonly fits: (call: Call) => boolean
 }
 
+/** Tells whether a tool goes to hosts. Tools of this machine say that they have no addresses. */
+const isOfHosts = ({ addresses, openWorld }: Annotations): boolean => openWorld === true && addresses !== undefined
+
 /** The tools that a name in a rule stands for: a tool, or a kind of tools by the name that others give to one of it. */
 const toolsBy = (name: string, tools: Tools, restricts: boolean): Tools => {
   const own = tools.filter((tool) => tool.name === name)
   const named = own.length > 0 ? own : tools.filter(({ annotations }) => annotations.aliases?.includes(name) === true)
   const [first] = named
   if (first === undefined || own.length > 0) return named
-  const { addresses, editsFiles, openWorld, readOnly, runsCommands } = first.annotations
+  const { editsFiles, openWorld, readOnly, runsCommands } = first.annotations
   return tools.filter(({ annotations: other, ...tool }) => {
     if (runsCommands === true) return other.runsCommands === true
     // A rule that restricts edits restricts deletions too.
     const isDeed = other.destructive === true && other.openWorld !== true && other.runsCommands !== true
     if (editsFiles === true) return other.editsFiles === true || (restricts && isDeed)
-    if (addresses !== undefined) return other.addresses !== undefined
+    if (isOfHosts(first.annotations)) return isOfHosts(other)
     // Every tool that looks at files is a reading one.
     if (name === "Read" && readOnly === true)
       return other.readOnly === true && other.openWorld !== true && openWorld !== true
@@ -103,7 +106,7 @@ const problemOf = (what: string, annotations: Annotations): string | undefined =
     const parsed = CommandRule.parsePattern(what)
     return Result.isFailure(parsed) ? parsed.failure.problem : undefined
   }
-  if (annotations.addresses !== undefined) {
+  if (isOfHosts(annotations)) {
     return /^domain:(?:\*\.)?[\w-]+(?:\.[\w-]+)*$/.test(what)
       ? undefined
       : "write a host, such as WebFetch(domain:example.com)"
@@ -145,17 +148,21 @@ export const parsePermission = (
     const rule = { ruling, name: by, ...reason, ...(what === undefined ? {} : { command: what }) }
     return Result.succeed({ ...base, commands: rule, fits: (call) => names.has(call.name) })
   }
+  const hides =
+    ruling === "refuse" && name === "Read" && what !== undefined ? globOf(what, folder, homedir()) : undefined
+  /** A search without a path goes through the files that hide. Commands go around them. */
+  const isHiding = ({ name: tool }: Call): boolean =>
+    hides !== undefined && !isOpen(tools.find((one) => one.name === tool)?.annotations)
   const fitsWhat = (call: Call): boolean => {
     if (what === undefined) return true
-    if (first.annotations.addresses === undefined) return fitsPaths(call, what, folder, ruling)
+    if (isHiding(call) && pathsOf(call, folder).length === 0) return false
+    if (!isOfHosts(first.annotations)) return fitsPaths(call, what, folder, ruling)
     const host = what.slice("domain:".length).toLowerCase()
     const hosts = hostsOf(call, tools)
     return ruling === "allow"
       ? hosts.every((one) => matchesHost(host, one))
       : hosts.some((one) => matchesHost(host, one))
   }
-  const hides =
-    ruling === "refuse" && name === "Read" && what !== undefined ? globOf(what, folder, homedir()) : undefined
   return Result.succeed({ ...base, commands: undefined, hides, fits: (call) => names.has(call.name) && fitsWhat(call) })
 }
 
