@@ -70,6 +70,10 @@ export interface ModelRequest {
   readonly isForeign?: boolean | undefined
   readonly callable?: ReadonlyArray<ToolDefinition> | undefined
   readonly session?: ModelSession | undefined
+  /** The `resume` of a `TurnAccepted`, of the same request in a run that a crash ended. */
+  readonly resume?: JsonObject | undefined
+  /** Has the provider compact the conversation itself at so many tokens. For models with the ability `compaction`. */
+  readonly compactAt?: number | undefined
 }
 
 /** The purpose of a request that is a turn of the conversation. */
@@ -82,6 +86,8 @@ export const turnPurpose = "turn"
  * - `TurnRestarted`: all pieces of this turn so far are void (after a retry, a fallback)
  * - `ToolCallStart` with `providerExecuted`: a call that the provider runs itself. The message's `toolCalls` leave it
  *   out, and such a turn is never retried
+ * - `TurnAccepted`: the provider makes the turn in the background. The thread keeps `resume`, and a run after a crash
+ *   gives it to the same request
  * - `Warning`: becomes an event (an unsupported part of a schema, for example)
  */
 export type TurnPart =
@@ -90,6 +96,7 @@ export type TurnPart =
   | { readonly _tag: "ToolCallStart"; readonly id: string; readonly name: string; readonly providerExecuted?: boolean }
   | { readonly _tag: "ToolCallDelta"; readonly id: string; readonly delta: string }
   | { readonly _tag: "TurnRestarted"; readonly reason: string }
+  | { readonly _tag: "TurnAccepted"; readonly resume: JsonObject }
   | { readonly _tag: "Warning"; readonly code: string; readonly message: string }
   | { readonly _tag: "TurnDone"; readonly message: AiMessage }
 
@@ -103,11 +110,17 @@ export interface ModelSession {
 }
 
 /**
+ * A thing that a provider can do by itself: find tools whose schemas are not loaded (`toolSearch`), replace the older
+ * part of a conversation (`compaction`).
+ */
+export type Ability = "toolSearch" | "compaction"
+
+/**
  * A model, as a service.
  *
  * `contextWindowTokens` is `undefined` if unknown. `structuredOutput` is `"native"` if the model honours
  * `outputSchema`, else `"tool"`. `prices` put a cost on usage without one. `reportsCost` is true if answers say what they
- * cost.
+ * cost. `abilities` are what the provider does by itself.
  */
 export class ChatModel extends Context.Service<
   ChatModel,
@@ -119,6 +132,7 @@ export class ChatModel extends Context.Service<
     readonly structuredOutput?: "native" | "tool" | undefined
     readonly prices?: Prices | undefined
     readonly reportsCost?: boolean | undefined
+    readonly abilities?: ReadonlyArray<Ability> | undefined
     readonly makeSession: Effect.Effect<ModelSession, ModelError, Scope.Scope>
   }
 >()("effect-deepagents/ChatModel") {}

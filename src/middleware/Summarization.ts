@@ -99,6 +99,11 @@ export interface Options {
    * Default: `true`.
    */
   readonly background?: boolean | undefined
+  /**
+   * Has the provider compact the conversation at the trigger, where it can (Claude, OpenAI): its own summary goes back
+   * with the turn. A request that is too long all the same, and other models, are compacted here. Default: `"here"`.
+   */
+  readonly by?: "here" | "provider" | undefined
 }
 
 type At<O, Key> = Key extends keyof O ? O[Key] : undefined
@@ -132,6 +137,16 @@ const shownOf = ({ view }: Situation, request: ModelRequest): ModelRequest =>
   view.messages === request.messages
     ? request
     : { ...request, messages: view.messages, cacheHints: [...new Set(request.cacheHints.map(view.indexOf))] }
+
+/** Reports whether the provider of a request compacts the conversation. */
+const isByProvider = ({ by }: Options, run: Run, { session }: ModelRequest): boolean =>
+  by === "provider" && (session?.model ?? run.model)?.abilities?.includes("compaction") === true
+
+/** Makes the request of the model's view, which the provider compacts at the trigger where it does that. */
+const sentOf = (options: Options, at: Situation, request: ModelRequest): ModelRequest => {
+  const shown = shownOf(at, request)
+  return isByProvider(options, at.run, request) ? { ...shown, compactAt: Math.floor(at.limits.trigger) } : shown
+}
 
 const progressOf = (at: Situation): number => at.limits.progress(sizeOf(at, at.view))
 
@@ -293,6 +308,8 @@ const build = <E, R>(
 
   const prepared = (run: Run, request: ModelRequest) =>
     Effect.flatMap(run.state.get(slot), (record) => {
+      // Where the provider compacts the conversation, it stays as it is.
+      if (isByProvider(options, run, request)) return Effect.succeed(situate(run, request, record))
       const memory = memories.of(run)
       return Effect.map(shortened(situate(run, request, record), request, memory), (ready) => {
         memory.progress = progressOf(ready)
@@ -327,7 +344,7 @@ const build = <E, R>(
                   return { turn: next(shownOf(after, request)), reason: error.message }
                 })
               }
-              return { turn: next(shownOf(ready, request)), nextAttempt: less, onDone }
+              return { turn: next(sentOf(options, ready, request)), nextAttempt: less, onDone }
             })
           )
   })

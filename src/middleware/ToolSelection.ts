@@ -16,10 +16,11 @@
  * ```
  */
 import * as Effect from "effect/Effect"
+import { memoize } from "effect/Function"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as AgentState from "../core/AgentState.ts"
-import { type ToolDefinition, turnPurpose } from "../core/ChatModel.ts"
+import { type Service, type ToolDefinition, turnPurpose } from "../core/ChatModel.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
@@ -62,6 +63,19 @@ const report = (found: ReadonlyArray<ToolDefinition>): string =>
         ...found.map((tool) => `- ${tool.name}: ${tool.description}`)
       ].join("\n")
 
+/** A tool whose schema the provider loads when its own search finds the tool: the same one each time. */
+const deferred = memoize((tool: ToolDefinition): ToolDefinition => {
+  const { anthropic, openai } = tool.providerOptions ?? {}
+  return {
+    ...tool,
+    providerOptions: {
+      ...tool.providerOptions,
+      anthropic: { ...anthropic, deferLoading: true },
+      openai: { ...openai, deferLoading: true }
+    }
+  }
+})
+
 const refuseMake = makeMiddlewareCheck(name, shapes.toolSelectionMake)
 
 /**
@@ -82,12 +96,19 @@ export const make = (options?: {
   readonly limit?: number | undefined
   /** The number of tools that the last human message selects before the model call. Default: 0. */
   readonly preselect?: number | undefined
+  /**
+   * Has the provider search, where it can: Claude and OpenAI load a tool's schema when their own search finds the tool,
+   * and their cache stays valid. Other models get `search_tools`. Default: `false`.
+   */
+  readonly native?: boolean | undefined
 }): Middleware.Middleware<never, ToolContext> => {
   const refused = refuseMake(options)
   if (refused !== undefined) return refused
   const limit = options?.limit ?? 5
   const preselect = options?.preselect ?? 0
   const always = new Set([...(options?.alwaysOffer ?? []), searchTool, Tool.finalAnswer])
+  const isNative = (model: Service | undefined): boolean =>
+    options?.native === true && model?.abilities?.includes("toolSearch") === true
   const catalogues = Attached.make<Run, Catalogue.Catalogue>()
   let latest: Catalogue.Catalogue | undefined
 
@@ -131,12 +152,16 @@ export const make = (options?: {
     check: () => countProblem(name, { limit }, 1) ?? countProblem(name, { preselect }),
     state: [selection],
     tools: [search],
-    prompt,
+    prompt: (run) => Effect.succeed(isNative(run.model) ? "" : prompt),
     wrapModelCall: (request, next, run) => {
       const { toolChoice, tools } = request
       const forced = typeof toolChoice === "string" ? [] : "tool" in toolChoice ? [toolChoice.tool] : toolChoice.oneOf
       const isFixed = (tool: ToolDefinition) => always.has(tool.name) || forced.includes(tool.name)
       if (request.purpose !== turnPurpose || tools.every(isFixed)) return next(request)
+      if (isNative(request.session?.model ?? run.model)) {
+        const loaded = (tool: ToolDefinition) => (tool.name === searchTool ? { ...tool, hidden: true as const } : tool)
+        return next({ ...request, tools: tools.map((tool) => (isFixed(tool) ? loaded(tool) : deferred(tool))) })
+      }
       return Stream.unwrap(
         Effect.gen(function* () {
           const catalogue = catalogueOf(run, tools)

@@ -62,6 +62,10 @@ export interface Options extends Connection, Overrides {
   readonly maxOutputTokens?: number | undefined
   /** Texts that end the answer. Default: none. */
   readonly stop?: ReadonlyArray<string> | undefined
+  /**
+   * Streams the arguments of calls while they are written (Vertex AI). Default: `false`.
+   */
+  readonly streamArguments?: boolean | undefined
   /** Tools that Google runs itself: `[{ googleSearch: {} }, { codeExecution: {} }]`. Default: none. */
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
   /** Request fields without an option here, by the API's names: `{ safetySettings: [] }`. Default: none. */
@@ -86,6 +90,10 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
   const { maxOutputTokens, seed, stop, temperature, thinking, topK, topP } = options
   const efforts = makeEfforts(facts.efforts ?? [])
   const parameters = defined({ maxOutputTokens, seed, stop, temperature, thinking, topK, topP })
+  const streaming =
+    options.streamArguments === true
+      ? { toolConfig: { functionCallingConfig: { streamFunctionCallArguments: true } } }
+      : {}
   return {
     modelId: model,
     provider,
@@ -99,7 +107,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
         const writeJson = makeJsonWriter()
         const write = makeWriter({
           model,
-          parameters: [parameters, options.parameters ?? {}],
+          parameters: [parameters, streaming, options.parameters ?? {}],
           serverTools: options.serverTools ?? [],
           get efforts() {
             return efforts.taken()

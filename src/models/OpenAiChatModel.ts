@@ -20,16 +20,19 @@ import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import type { ResponseCreateParamsStreaming } from "openai/resources/responses/responses"
 import { ChatModel } from "../core/ChatModel.ts"
 import { type Configured, fromConfigured } from "../core/configured.ts"
 import type { JsonObject } from "../core/Json.ts"
-import type { ModelError } from "../core/ModelError.ts"
+import { ModelError } from "../core/ModelError.ts"
 import * as Tool from "../core/Tool.ts"
 import { pricingOf } from "./internal/facts/facts.ts"
 import { ModelCatalogue } from "./internal/facts/reference.ts"
-import { type Connection, makeClient, targetOf } from "./internal/openai/client.ts"
-import { findModel, isReasoning } from "./internal/openai/models.ts"
+import { backgroundEvents } from "./internal/openai/background.ts"
+import { type Connection, makeClient, type Sending, targetOf } from "./internal/openai/client.ts"
+import { abilitiesOf, findModel, isReasoning } from "./internal/openai/models.ts"
 import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.ts"
+import { sendNew } from "./internal/openai/previousResponse.ts"
 import { makeResponsesDecoder } from "./internal/openai/responsesDecode.ts"
 import { makeResponsesWriter } from "./internal/openai/responsesRequest.ts"
 import { makeApiSessions } from "./internal/openai/session.ts"
@@ -61,6 +64,17 @@ export interface Options extends Connection, Overrides, Parameters {
   /** Has OpenAI keep the responses (for its dashboard, 30 days). `false` by default. */
   readonly store?: boolean | undefined
   /**
+   * Has OpenAI make each turn in the background, for turns of many minutes. A cut connection goes on behind its last
+   * event, and a run after a crash goes on with the turn that its thread began. OpenAI stores such responses.
+   * Default: `false`.
+   */
+  readonly background?: boolean | undefined
+  /**
+   * Sends only what is new since the last response, which OpenAI stores, in the place of the whole history.
+   * Default: `false`.
+   */
+  readonly previousResponse?: boolean | undefined
+  /**
    * Tools of OpenAI's, as its API describes them. It runs some (`web_search`, `file_search`, `code_interpreter`, `mcp` …).
    * The agent's own tools and gates do the client's part: `shell` (`{ type: "shell", environment: { type: "local" } }`),
    * `apply_patch`, `computer`, a `custom` tool of any name, `tool_search` (`execution: "client"`), and
@@ -77,7 +91,13 @@ const refuse = makeEffectCheck("openai", shapes.openAiChatModelLayer)
 const make = Effect.fnUntraced(function* (options: Options) {
   const refused = refuse(options)
   if (refused !== undefined) return yield* refused
-  const { model, parameters = {}, reasoning, store = false } = options
+  const { background = false, model, parameters = {}, previousResponse = false, reasoning } = options
+  const isStored = background || previousResponse
+  if (isStored && options.store === false) {
+    const detail = `${background ? "background" : "previousResponse"} needs responses that OpenAI stores: leave store out`
+    return yield* new ModelError({ provider: "openai", model, reason: { _tag: "InvalidRequest" }, detail })
+  }
+  const store = options.store ?? isStored
   const provider = targetOf(options) === "azure-openai" ? "azure-openai" : "openai"
   const catalogue = yield* ModelCatalogue
   const known = findModel(model, catalogue)
@@ -86,7 +106,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const settings = {
     provider,
     model,
-    parameters: [jsonOf({ ...options, store }), parameters],
+    parameters: [{ ...jsonOf({ ...options, store }), ...(background ? { background } : {}) }, parameters],
+    hasPrevious: previousResponse,
     reasons: reasoning !== undefined || isReasoning(model, catalogue),
     get efforts() {
       return efforts.taken()
@@ -96,6 +117,13 @@ const make = Effect.fnUntraced(function* (options: Options) {
     readsThoughts: targetOf(options) === "other",
     hasCacheKey: targetOf(options) !== "other"
   }
+  const sendBy =
+    (
+      body: ResponseCreateParamsStreaming,
+      { resume, whole }: { readonly resume?: JsonObject | undefined; readonly whole?: typeof body | undefined }
+    ): Sending =>
+    (sdk, signal) =>
+      background ? backgroundEvents(sdk, whole ?? body, resume, signal) : sendNew(sdk, body, whole, signal)
   return ChatModel.of({
     modelId: model,
     provider,
@@ -103,12 +131,15 @@ const make = Effect.fnUntraced(function* (options: Options) {
     contextWindowTokens: options.contextWindowTokens ?? known?.contextWindowTokens,
     structuredOutput: options.structuredOutput ?? "native",
     prices: options.prices ?? known?.prices,
+    abilities: options.abilities ?? (targetOf(options) === "other" ? [] : abilitiesOf(model)),
     makeSession: makeApiSessions(client, {
       provider,
       model,
       makeWriter: () => makeResponsesWriter(settings),
       path: "/responses",
       efforts,
+      isBackground: background,
+      send: isStored ? sendBy : undefined,
       price: pricingOf(known, options.prices),
       makeDecoder: makeResponsesDecoder
     })

@@ -22,7 +22,7 @@ import * as Output from "./output.ts"
 import { didWork, type LastRound, notAgain, signatureOf } from "./repeats.ts"
 import { emit, report, settleReaders } from "./report.ts"
 import * as Tools from "./tools.ts"
-import { ask } from "./turn.ts"
+import { ask, withAccepted } from "./turn.ts"
 import { countWork } from "./work.ts"
 
 /** The end of a run that was neither interrupted nor failed. */
@@ -105,7 +105,9 @@ const beforeTurn = Effect.fnUntraced(function* (live: Live, memory: Memory) {
 
 const turn = (live: Live, memory: Memory): ReturnType<typeof ask> => {
   const request = requestOf(live)
-  return ask(live, memory.repairs > 0 ? { ...request, ...Output.repairRequest(live) } : request)
+  if (memory.repairs > 0) return ask(live, { ...request, ...Output.repairRequest(live) })
+  // Only the first turn of a run can be one that a crash cut off.
+  return memory.round > 1 ? ask(live, request) : Effect.flatMap(withAccepted(live, request), (one) => ask(live, one))
 }
 
 /** The part of a round after the turn: records the turn, and runs its calls or takes its answer. */

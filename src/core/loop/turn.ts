@@ -14,16 +14,18 @@ import {
   type ToolDefinition,
   type TurnPart
 } from "../ChatModel.ts"
-import { stringify } from "../Json.ts"
+import { type JsonObject, stringify } from "../Json.ts"
 import type * as Message from "../Message.ts"
 import { isModelError, type ModelError } from "../ModelError.ts"
 import type { Run } from "../Run.ts"
 import { isTooDeep, maxDepth } from "../schema/jsonTree.ts"
+import { accepted } from "../thread/accepted.ts"
 import { partial } from "../thread/parts.ts"
 import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
 import { make, priced, type Usage } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import { draftOf } from "./draft.ts"
+import { save } from "./journal.ts"
 import type { Live, OwnRun, Unfinished } from "./live.ts"
 import { report, reportDelta, settleReaders } from "./report.ts"
 import { resolveName } from "./toolset.ts"
@@ -151,15 +153,30 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
     const streamed = Stream.runForEachArray(live.turn.next(request), (parts) => {
       const at = live.origin.hub.watched ? live.origin.clock.currentTimeMillisUnsafe() : 0
       for (const part of parts) reader.take(part, at)
-      return draft === undefined ? settleReaders(live) : Effect.andThen(draft.due, settleReaders(live))
+      const settled = draft === undefined ? settleReaders(live) : Effect.andThen(draft.due, settleReaders(live))
+      const resume = reader.accepted()
+      return resume === undefined ? settled : Effect.andThen(keepAccepted(live, request, resume), settled)
     })
     return Effect.flatMap(draft === undefined ? streamed : draft.around(streamed), () => {
       const message = reader.message()
       if (message === undefined) return Effect.fail(incomplete(modelOf(live)))
       live.turn.partial = undefined
-      return Effect.succeed(message)
+      return reader.isKept() ? Effect.as(live.run.state.set(accepted, null), message) : Effect.succeed(message)
     })
   })
+
+/** Stores a turn that the provider makes in the background, before more of it is read. */
+const keepAccepted = (live: Live, { messages }: ModelRequest, resume: JsonObject): Effect.Effect<void, unknown> => {
+  const after = messages.at(-1)?.id
+  if (after === undefined || !live.records.isJournaled) return Effect.void
+  return Effect.andThen(live.run.state.set(accepted, { after, resume }), save(live))
+}
+
+/** The request of a turn, with the turn that an earlier run began for it. */
+export const withAccepted = (live: Live, request: ModelRequest): Effect.Effect<ModelRequest, unknown> =>
+  Effect.map(live.run.state.get(accepted), (kept) =>
+    kept !== null && kept.after === request.messages.at(-1)?.id ? { ...request, resume: kept.resume } : request
+  )
 
 /** Reads the parts of a turn: reports them, drafts them, and makes the message of the turn. */
 const makeReader = (live: Live, request: ModelRequest) => {
@@ -169,6 +186,8 @@ const makeReader = (live: Live, request: ModelRequest) => {
   let started: Map<string, Started> | undefined
   let thinking = false
   let done: Message.AiMessage | undefined
+  let resume: JsonObject | undefined
+  let isKept = false
 
   const takeCall = (part: Extract<TurnPart, { readonly _tag: "ToolCallStart" | "ToolCallDelta" }>): void => {
     if (part._tag === "ToolCallStart") {
@@ -213,13 +232,28 @@ const makeReader = (live: Live, request: ModelRequest) => {
         return report(live, part)
       case "Warning":
         return report(live, part)
+      case "TurnAccepted":
+        resume = part.resume
+        isKept = true
+        return
       case "TurnDone":
         countUsage(live, part.message.usage)
         partialTurn.isCounted = true
         done = part.message
     }
   }
-  return { draft, take, message: () => done && canonical(live, done, started) }
+  return {
+    draft,
+    take,
+    message: () => done && canonical(live, done, started),
+    /** The turn that the provider accepted since the last look. */
+    accepted: () => {
+      const one = resume
+      resume = undefined
+      return one
+    },
+    isKept: () => isKept
+  }
 }
 
 /** The model of a run, for error messages. Only a program may run without one. */

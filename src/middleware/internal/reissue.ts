@@ -48,7 +48,8 @@ const begin = <E, R>(pulled: Pulled<R>, { nextAttempt, onDone, turn }: Reissued<
   const own = Scope.forkUnsafe(pulled.scope)
   const watch = (parts: Parts): Parts => {
     for (const part of parts) {
-      pulled.shown = part._tag !== "TurnRestarted"
+      // Nobody sees that a turn was accepted.
+      if (part._tag !== "TurnAccepted") pulled.shown = part._tag !== "TurnRestarted"
       if (part._tag === "ToolCallStart" && part.providerExecuted === true) pulled.acted = true
       else if (part._tag === "TurnDone") onDone?.(part.message)
     }

@@ -67,7 +67,7 @@ export const skillsMake = "sources:[s]"
 export const subagentsMake = "agents:a;maxDepth?:n"
 
 export const summarizationMake =
-  "trigger?:[{fraction?:n;tokens?:n;messages?:n}]{fraction?:n;tokens?:n;messages?:n};tail?:{fraction?:n;tokens?:n;messages?:n};contextWindowTokens?:n;counter?:o;model?:~effect/Layer~;keep?:f;offload?:b;tool?:b;background?:b"
+  "trigger?:[{fraction?:n;tokens?:n;messages?:n}]{fraction?:n;tokens?:n;messages?:n};tail?:{fraction?:n;tokens?:n;messages?:n};contextWindowTokens?:n;counter?:o;model?:~effect/Layer~;keep?:f;offload?:b;tool?:b;background?:b;by?:'here''provider'"
 
 export const taintMake =
   "strict?:b;untrusted?:[s];trusted?:[s];acts?:[s];harmless?:[s];except?:f;hosts?:[s];servers?:[s];secrets?:<[s]>;clearance?:<[s]>;deciders?:[s]"
@@ -76,6 +76,6 @@ export const telemetryMake = "captureContent?:b"
 
 export const toolRetryMake = "schedule?:~effect/Schedule~;tools?:<b~effect/Schedule~>"
 
-export const toolSelectionMake = "alwaysOffer?:[s];limit?:n;preselect?:n"
+export const toolSelectionMake = "alwaysOffer?:[s];limit?:n;preselect?:n;native?:b"
 
 export const toolTimeoutMake = "default?:d;tools?:<d>"

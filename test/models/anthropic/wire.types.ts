@@ -1,3 +1,4 @@
+import type { MessageCreateParamsStreaming as BetaParams } from "@anthropic-ai/sdk/resources/beta/messages/messages"
 /** What we send is what the SDK's types say can be sent. */
 import type {
   ContentBlockParam,
@@ -40,7 +41,7 @@ expectTypeOf<NonNullable<Wire.Body["service_tier"]>>().toExtend<NonNullable<Para
 /** Every field of a prompt is one that can be counted. */
 expectTypeOf<keyof Wire.Prompt>().toExtend<keyof MessageCountTokensParams>()
 expectTypeOf<Exclude<keyof Wire.Body, "temperature" | "top_p" | "top_k" | "anthropic_version">>().toExtend<
-  keyof Params
+  keyof Params | keyof BetaParams
 >()
 
 type Built = Layer.Layer<ChatModel.ChatModel, ModelError.ModelError>

@@ -1,4 +1,5 @@
 /** Claude models: windows, limits and prices from the catalogue, and the rules of each generation. */
+import type { Ability } from "../../../core/ChatModel.ts"
 import type { Prices } from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { type Catalogue, shipped } from "../facts/catalogue.ts"
@@ -91,6 +92,13 @@ export const profileOf = (model: string, catalogue: Catalogue = shipped): Profil
     efforts: effortsOf(version),
     facts
   }
+}
+
+/** What Anthropic's own address does by itself for a model. */
+export const abilitiesOf = (model: string): ReadonlyArray<Ability> => {
+  const base = baseModel(model)
+  const version = base.startsWith("claude-") ? versionOf(base) : 0
+  return [...(version >= 4.5 ? (["toolSearch"] as const) : []), ...(version >= 4.6 ? (["compaction"] as const) : [])]
 }
 
 /** Bedrock charges a tenth more for a request that stays in one geography (since Claude 4.5). */

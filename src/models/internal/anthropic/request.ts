@@ -193,6 +193,26 @@ const fieldsOf = ({ metadata, stopSequences, temperature, topK, topP }: Settings
     metadata: metadata === undefined ? undefined : { user_id: metadata.userId }
   })
 
+const compactionBeta = "compact-2026-01-12"
+
+/** The least tokens at which Claude compacts. */
+const leastCompaction = 50_000
+
+/** Has Claude compact the conversation itself. */
+const compactionOf = ({ compactAt }: ModelRequest): Partial<Body> =>
+  compactAt === undefined
+    ? {}
+    : {
+        context_management: {
+          edits: [
+            {
+              type: "compact_20260112",
+              trigger: { type: "input_tokens", value: Math.max(leastCompaction, compactAt) }
+            }
+          ]
+        }
+      }
+
 const interleaved = "interleaved-thinking-2025-05-14"
 
 const isInterleaved = ({ thinking }: Settings): boolean =>
@@ -266,6 +286,7 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
       max_tokens: maxTokensOf({ ...encoding, settings }, wished.thinking),
       stream: true,
       ...fieldsOf(settings),
+      ...compactionOf(request),
       ...fields
     }
     const container = containerOf(turns.at(-1))
@@ -274,7 +295,10 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
       return {
         body: plea === undefined ? final : { ...final, messages: withPlea(final.messages, plea) },
         names,
-        betas: isInterleaved(settings) && thinking !== undefined ? [interleaved] : [],
+        betas: [
+          ...(isInterleaved(settings) && thinking !== undefined ? [interleaved] : []),
+          ...(request.compactAt === undefined ? [] : [compactionBeta])
+        ],
         removed: output?.removed ?? [],
         damaged,
         effort: wished.mapped

@@ -1,7 +1,7 @@
 /** A Claude model as the service that the library knows, wherever it is served. */
 import type { Service } from "../../../core/ChatModel.ts"
 import type { Overrides } from "../wire/overrides.ts"
-import { pricing } from "./models.ts"
+import { abilitiesOf, pricing } from "./models.ts"
 import type { Encoding } from "./request.ts"
 import { makeClaudeSessions, type Send, type Setup } from "./session.ts"
 import { cacheTtl } from "./settings.ts"
@@ -42,6 +42,7 @@ export const makeService = ({
     contextWindowTokens: overrides.contextWindowTokens ?? profile.contextWindowTokens,
     structuredOutput: overrides.structuredOutput ?? profile.structuredOutput,
     prices: overrides.prices ?? own?.prices,
+    abilities: overrides.abilities ?? (encoding.remote ? abilitiesOf(model) : []),
     makeSession: makeClaudeSessions({ provider, encoding, send, secrets, idle, priced, accessToken })
   }
 }

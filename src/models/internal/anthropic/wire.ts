@@ -150,6 +150,7 @@ export interface Body extends Prompt {
   readonly top_p?: number
   readonly top_k?: number
   readonly service_tier?: "auto" | "standard_only"
+  readonly context_management?: JsonObject
   readonly metadata?: { readonly user_id: string }
   /** The place where code runs: by its id the container of the turn before, which a caller may have asked for with skills. */
   readonly container?: string | JsonObject

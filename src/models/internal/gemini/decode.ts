@@ -183,7 +183,13 @@ export const makeDecoder = (
     else if (inline !== undefined) {
       const [mimeType, data] = [stringOf(inline["mimeType"]) ?? "", stringOf(inline["data"]) ?? ""]
       const type = mimeType.startsWith("image/") ? "image" : "file"
-      if (data !== "") turn.add({ _tag: "block", block: { type, source: { kind: "base64", data, mimeType } } })
+      const own = defined({
+        signature: stringOf(part["thoughtSignature"]),
+        thought: part["thought"] === true ? true : undefined
+      })
+      const providerData = Object.keys(own).length === 0 ? {} : { providerData: { [dataKey]: own } }
+      const block: Block = { type, source: { kind: "base64", data, mimeType }, ...providerData }
+      if (data !== "") turn.add({ _tag: "block", block })
     } else if (text !== undefined) say(part, text)
     else {
       // Code that Google ran, and its result.

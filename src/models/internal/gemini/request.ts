@@ -1,12 +1,12 @@
 /** Writes a request for Gemini's own API. */
 import * as Result from "effect/Result"
 import type { ModelRequest } from "../../../core/ChatModel.ts"
-import type { FileBlock, ImageBlock, ReasoningBlock, TextBlock } from "../../../core/Content.ts"
+import type { FileBlock, ImageBlock } from "../../../core/Content.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { overlay, type WireNames } from "../openai/parameters.ts"
 import { makeOutputFormat, makeToolbox } from "../openai/schemas.ts"
-import { dataOf, type Dialect, type Shown } from "../turn/dialect.ts"
+import { dataOf, type Dialect, type Said, type Shown } from "../turn/dialect.ts"
 import { inlineOf } from "../turn/inline.ts"
 import { arrange } from "../turn/layout.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../turn/normalize.ts"
@@ -72,6 +72,7 @@ const dialect: Dialect = {
   systemMessages: "fold",
   reasoning: "own",
   media: (block) => mediaPart(block) !== undefined,
+  madeMedia: (block, data) => data !== undefined && mediaPart(block) !== undefined,
   asText: textOfFile,
   toolMedia: "after",
   humanFirst: true,
@@ -88,7 +89,17 @@ const signed = (data: JsonObject | undefined): JsonObject => {
   return signature === undefined ? {} : { thoughtSignature: signature }
 }
 
-const saidPart = (block: TextBlock | ReasoningBlock): JsonObject => ({
+const saidPart = (block: Said): JsonObject =>
+  block.type === "text" && block.media !== undefined ? madePart(block.media) : wordsPart(block)
+
+/** A picture that the model drew, with the proof of its thoughts. */
+const madePart = (block: ImageBlock | FileBlock): JsonObject => ({
+  ...mediaPart(block),
+  ...(dataOf(block.providerData, dialect)?.["thought"] === true ? { thought: true } : {}),
+  ...signed(dataOf(block.providerData, dialect))
+})
+
+const wordsPart = (block: Said): JsonObject => ({
   text: block.text,
   ...(block.type === "reasoning" ? { thought: true } : {}),
   ...signed(dataOf(block.providerData, dialect))

@@ -153,6 +153,14 @@ const eventsOf = (answer: unknown): ReadonlyArray<unknown> | undefined => {
   return type === undefined || !Array.isArray(body["output"]) ? undefined : [{ type, response: body }]
 }
 
+/** Sends a request by the SDK. */
+export type Sending = (client: OpenAiSdk.OpenAI, signal: AbortSignal) => AsyncIterable<unknown>
+
+/** Each event as a list of one. */
+async function* inLists(events: AsyncIterable<unknown>): AsyncGenerator<ReadonlyArray<unknown>> {
+  for await (const event of events) yield [event]
+}
+
 /** A client for one model. */
 export interface Client {
   /**
@@ -160,6 +168,8 @@ export interface Client {
    * the origin.
    */
   readonly stream: (path: Path, origin: Origin, text: string) => Stream.Stream<unknown, ModelError>
+  /** Sends by the SDK, and streams the events. Leaving the stream ends the request. */
+  readonly streamBy: (origin: Origin, send: Sending) => Stream.Stream<unknown, ModelError>
   /** Makes the origin of a request. Errors must not reveal its content. */
   readonly originOf: (body: unknown) => Origin
 }
@@ -224,17 +234,13 @@ export const makeClient = Effect.fnUntraced(function* (
     answered: {},
     said: () => textsOf(body, "request")
   })
-  const made: Client = {
-    originOf,
-    stream: (path, own, text) => {
+  const streamOf = (
+    own: Origin,
+    open: (asked: OpenAiSdk.OpenAI, left: AbortSignal) => AsyncIterable<ReadonlyArray<unknown>>
+  ): Stream.Stream<unknown, ModelError> => {
       const ask = (asked: OpenAiSdk.OpenAI): Stream.Stream<unknown, ModelError> =>
         fromAsyncArrays(
-          patiently(
-            (left) =>
-              readServerEvents((signal) => post(sdk, asked, path, text, signal), { origin: own, eventsOf }, left),
-            own,
-            timeoutOf(timeout)
-          ),
+          patiently((left) => open(asked, left), own, timeoutOf(timeout)),
           (cause) => toModelError(sdk, own)(cause)
         )
       if (azure?.accessToken === undefined) return ask(client)
@@ -246,7 +252,14 @@ export const makeClient = Effect.fnUntraced(function* (
           return ask(client.withOptions({ defaultHeaders: { ...headers, Authorization: `Bearer ${token}` } }))
         })
       )
-    }
+  }
+  const made: Client = {
+    originOf,
+    streamBy: (own, send) => streamOf(own, (asked, left) => inLists(send(asked, left))),
+    stream: (path, own, text) =>
+      streamOf(own, (asked, left) =>
+        readServerEvents((signal) => post(sdk, asked, path, text, signal), { origin: own, eventsOf }, left)
+      )
   }
   return made
 })

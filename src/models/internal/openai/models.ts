@@ -1,4 +1,5 @@
 /** Facts about OpenAI's models. An unknown model works: it is assumed to see images, at an unknown price. */
+import type { Ability } from "../../../core/ChatModel.ts"
 import { type Catalogue, shipped } from "../facts/catalogue.ts"
 import { findIn, type ModelFacts } from "../facts/facts.ts"
 
@@ -13,6 +14,12 @@ const baseName = (id: string): string => {
   const name = id.startsWith("ft:") ? (id.split(":")[1] ?? "") : id
   return name.slice(name.lastIndexOf("/") + 1)
 }
+
+/** What OpenAI does by itself for a model. */
+export const abilitiesOf = (id: string): ReadonlyArray<Ability> => [
+  ...(/^gpt-(?:5\.[4-9]|[6-9])/.test(baseName(id)) ? (["toolSearch"] as const) : []),
+  ...(/^gpt-(?:5\.[2-9]|[6-9])/.test(baseName(id)) ? (["compaction"] as const) : [])
+]
 
 /** Reports whether a model reasons. An unknown model is judged by its family. */
 export const isReasoning = (id: string, catalogue: Catalogue = shipped): boolean => {

@@ -4,13 +4,14 @@ import { ModelError } from "../../../core/ModelError.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import { badResponse, type Origin, providerError, toldBy } from "../wire/errors.ts"
 import { objectOf, objectsOf, placeOf, stringOf } from "../wire/read.ts"
+import { tokenOf } from "./background.ts"
 import { failureOf } from "./failure.ts"
 import { makeSlots, type Slot } from "./responsesSlots.ts"
 import { type DecodeContext, finishTurn, parting, reasoningKey, reasoningText } from "./responsesTurn.ts"
 
 /** Events that repeat others. */
 const silent =
-  /^response\.(?:created|in_progress|queued|content_part\.|output_text\.annotation\.|reasoning_summary_part\.done|reasoning_summary_text\.done|reasoning_text\.done|refusal\.done|compaction|[a-z_]+_call(?:_[a-z]+)?\.|mcp_list_tools\.|audio\.)|^keepalive$/
+  /^response\.(?:in_progress|queued|content_part\.|output_text\.annotation\.|reasoning_summary_part\.done|reasoning_summary_text\.done|reasoning_text\.done|refusal\.done|compaction|[a-z_]+_call(?:_[a-z]+)?\.|mcp_list_tools\.|audio\.)|^keepalive$/
 
 /** Handles the events of one type. */
 type Handler = (event: JsonObject) => ModelError | undefined | void
@@ -128,7 +129,15 @@ export const makeResponsesDecoder = (context: DecodeContext, sink: Sink): TurnDe
   const conclude: Handler = (event) => finish(objectOf(event["response"]) ?? {})
   const fail: Handler = (event) => failed(origin, objectOf(event["response"])?.["error"])
 
+  const accept: Handler = (event) => {
+    const id = stringOf(objectOf(event["response"])?.["id"])
+    if (context.isBackground === true && id !== undefined) {
+      sink.emit({ _tag: "TurnAccepted", resume: tokenOf(origin.model, id) })
+    }
+  }
+
   const handlers = new Map<string, Handler>([
+    ["response.created", accept],
     ["response.output_item.added", addItem],
     ["response.output_item.done", addItem],
     ["response.output_text.delta", addText],

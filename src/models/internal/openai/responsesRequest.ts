@@ -8,6 +8,7 @@ import type {
   ResponseInputItem
 } from "openai/resources/responses/responses"
 import { type ModelRequest, turnPurpose } from "../../../core/ChatModel.ts"
+import type * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.ts"
@@ -19,6 +20,7 @@ import { listOf, numberOf, objectOf, objectsOf, stringOf } from "../wire/read.ts
 import { hostedAnswer, hostedCalls } from "./hosted.ts"
 import { fileName, hasRemoteUrl, imageUrl, isDocument, readsFileId, readsImage } from "./media.ts"
 import { commonNames, overlay, type WireNames } from "./parameters.ts"
+import { makePrevious } from "./previousResponse.ts"
 import { parting } from "./responsesTurn.ts"
 import { makeOutputFormat, makeToolbox, type Written } from "./schemas.ts"
 import { type OwnTool, withOptions } from "./toolOptions.ts"
@@ -39,6 +41,8 @@ export interface ResponsesSettings {
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
   /** True if the server takes back the plain text of its reasoning. OpenAI takes it encrypted alone. */
   readonly readsThoughts?: boolean | undefined
+  /** Sends only what is new since the last response. */
+  readonly hasPrevious?: boolean | undefined
   /** Sends the requests of a conversation to the same cache. */
   readonly hasCacheKey?: boolean | undefined
 }
@@ -65,6 +69,10 @@ const dialectOf = (provider: string): Dialect => ({
   reasoning: "own",
   media: (block) =>
     block.type === "image" ? readsImage(block) : readsFileId(block) || hasRemoteUrl(block) || isDocument(block),
+  madeMedia: (block, data) =>
+    data !== undefined &&
+    block.type === "image" &&
+    stringOf(dataOf(block.providerData, { provider })?.["id"]) !== undefined,
   toolMedia: "inline",
   humanFirst: false,
   humanLast: false,
@@ -205,9 +213,17 @@ const writeTurn = (turn: AiTurn, { settings, stored, toolNames }: Writing): Read
     })
   }
 
+  /** A drawn picture goes back as the item that it came as, with its data. */
+  const placePicture = (data: JsonObject | undefined, { source }: Content.ImageBlock | Content.FileBlock): void => {
+    if (source.kind !== "base64") return
+    const item = { ...objectOf(data?.["item"]), id: data?.["id"] ?? "", result: source.data }
+    place(data, { status: "completed", ...item, type: "image_generation_call" } as ResponseInputItem & JsonObject)
+  }
+
   for (const block of turn.content) {
     const data = dataOf(block.providerData, settings)
     if (block.type === "reasoning") placeReasoning(data)
+    else if (block.media !== undefined && own) placePicture(data, block.media)
     else placeText(data, textOf(block.text, data))
   }
   for (const [id, { data, texts }] of messages) place(data, storedMessage(id, texts, phaseOf(data)))
@@ -278,6 +294,7 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
   const outputFormat = makeOutputFormat()
   const writeFor = (stored: boolean) =>
     rememberTurns((turn, toolNames: ToolNames) => itemsOf(turn, { settings, toolNames, stored }))
+  const findPrevious = makePrevious(settings.provider)
   const [writeStored, writeForgotten] = [writeFor(true), writeFor(false)]
 
   const thinking = (level: ThinkingLevel): JsonObject => {
@@ -285,6 +302,17 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
     const effort = efforts?.length === 0 ? undefined : effortOf(level, efforts)
     return effort === undefined ? {} : { reasoning: { effort } }
   }
+
+  /** The items behind the answer before: the results of its calls, and the messages since. */
+  const inputSince = (
+    turns: ReadonlyArray<Turn>,
+    count: number,
+    write: (turn: Turn) => ReadonlyArray<ResponseInputItem>
+  ) =>
+    turns.flatMap((turn) => {
+      if (turn.role === "ai" && turn.index === count - 1) return turn.calls.map((call) => answer(call, true))
+      return turn.index >= 0 && turn.index < count ? [] : write(turn)
+    })
 
   return (request: ModelRequest): Result.Result<Written<ResponseCreateParamsStreaming>, string> => {
     const { definitions, names: toolNames, restoreCall } = toolbox(request.tools)
@@ -300,7 +328,12 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
     const { format, lost, restore } = outputFormat(request.outputSchema)
     const text = format === undefined ? [] : [{ text: { format: { type: "json_schema", ...format } } }]
     const cache = settings.hasCacheKey === true && request.purpose === turnPurpose ? [cacheKeyOf(request)] : []
-    const told = withThinking([...cache, ...settings.parameters, ...text, request.parameters], thinking)
+    const told = withThinking(
+      [...cache, ...compactionOf(request), ...settings.parameters, ...text, request.parameters],
+      thinking
+    )
+    const previous =
+      settings.hasPrevious === true && request.purpose === turnPurpose ? findPrevious(request.messages) : undefined
     return Result.map(overlay(told, names, reserved), (parameters) => {
       const own = definitions.flatMap(
         ({ description, name, parameters: schema, strict = false }, index): Array<OwnTool> => {
@@ -321,8 +354,17 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
         stream: true
       })
       // The API validates raw parameters.
+      const isNew = previous !== undefined && body["previous_response_id"] === undefined
+      const news = isNew
+        ? {
+            ...body,
+            input: inputSince(turns, previous.count, (turn) => write(turn, toolNames)),
+            previous_response_id: previous.id
+          }
+        : body
       return {
-        body: body as ResponseCreateParamsStreaming,
+        body: news as ResponseCreateParamsStreaming,
+        whole: isNew ? (body as ResponseCreateParamsStreaming) : undefined,
         names: toolNames,
         restore,
         restoreCall,
@@ -335,6 +377,12 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
     })
   }
 }
+
+/** Has OpenAI compact the conversation itself. */
+const compactionOf = ({ compactAt, purpose }: ModelRequest): ReadonlyArray<JsonObject> =>
+  compactAt === undefined || purpose !== turnPurpose
+    ? []
+    : [{ context_management: [{ type: "compaction", compact_threshold: compactAt }] }]
 
 const choice = (
   { toolChoice }: ModelRequest,

@@ -23,6 +23,7 @@ export interface DecodeContext {
   readonly restoreCall?: ((call: ToolCall) => ToolCall) | undefined
   readonly hosted?: HostedCalls | undefined
   readonly price: Pricing
+  readonly isBackground?: boolean | undefined
   readonly makeId: () => string
 }
 
@@ -155,9 +156,10 @@ const readOther: ItemReader = ({ items }, { item }, index) => void items.push({ 
 const readImage: ItemReader = (draft, slot, index) => {
   const base64 = stringOf(slot.item["result"]) ?? ""
   if (base64 === "") return readOther(draft, slot, index)
-  // Kept once, as an image. Without storage a generated image can't be sent back.
   const mimeType = `image/${stringOf(slot.item["output_format"]) ?? "png"}`
-  const providerData = own(draft.context, defined({ index, id: stringOf(slot.item["id"]) }))
+  // The data is kept once, as an image. With the rest of the item it goes back.
+  const { result: _, ...item } = slot.item
+  const providerData = own(draft.context, defined({ index, id: stringOf(slot.item["id"]), item }))
   draft.assembler.add({ _tag: "block", block: { ...Content.image({ base64, mimeType }), providerData } })
 }
 

@@ -13,6 +13,8 @@ import type { HostedCalls } from "./hosted.ts"
 /** A request that is ready to send, and the means to read its answer. */
 export interface Written<Body> extends Losses {
   readonly body: Body
+  /** The whole request, where the body goes on from the response before. */
+  readonly whole?: Body | undefined
   readonly names: ToolNames
   /** Undoes the changes of strict mode in the answer. */
   readonly restore: ((answer: Json) => Json) | undefined

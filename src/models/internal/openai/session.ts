@@ -2,14 +2,21 @@
 import * as Effect from "effect/Effect"
 import type * as Result from "effect/Result"
 import type { ModelRequest, ModelSession } from "../../../core/ChatModel.ts"
+import type { JsonObject } from "../../../core/Json.ts"
 import type { Pricing } from "../facts/facts.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import { makeSessions } from "../turn/session.ts"
 import type { Efforts } from "../turn/thinking.ts"
 import { makeJsonWriter } from "../wire/jsonText.ts"
-import type { Client, Path } from "./client.ts"
+import type { Client, Path, Sending } from "./client.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
 import type { Written } from "./schemas.ts"
+
+/** Facts for sending a request more than once: all of it, and the turn that an earlier run began. */
+interface More<Body> {
+  readonly whole?: Body | undefined
+  readonly resume?: JsonObject | undefined
+}
 
 /** The differences of the two APIs. */
 export interface Api<Body> {
@@ -18,6 +25,10 @@ export interface Api<Body> {
   /** Makes the writer of a session. A request fails with the name of a parameter that is not the caller's to set. */
   readonly makeWriter: () => (request: ModelRequest) => Result.Result<Written<Body>, string>
   readonly path: Path
+  /** Sends by the SDK, for requests that may be sent more than once. Default: the JSON of the body. */
+  readonly send?: ((body: Body, more: More<Body>) => Sending) | undefined
+  /** True if answers tell under which id they can be resumed. */
+  readonly isBackground?: boolean | undefined
   readonly price: Pricing
   readonly efforts: Efforts
   readonly makeDecoder: (context: DecodeContext, sink: Sink) => TurnDecoder<unknown>
@@ -31,7 +42,7 @@ export const makeApiSessions = <Body extends object>(client: Client, api: Api<Bo
       const write = api.makeWriter()
       const writeJson = makeJsonWriter()
       return (request, makeId) =>
-        Effect.map(Effect.fromResult(write(request)), ({ body, hosted, names, restore, restoreCall, ...written }) => {
+        Effect.map(Effect.fromResult(write(request)), ({ body, hosted, names, restore, restoreCall, whole, ...written }) => {
           const origin = client.originOf(body)
           const context = {
             origin,
@@ -40,11 +51,15 @@ export const makeApiSessions = <Body extends object>(client: Client, api: Api<Bo
             restoreCall,
             hosted,
             makeId,
-            price: api.price
+            price: api.price,
+            isBackground: api.isBackground
           }
           return {
             ...written,
-            events: client.stream(api.path, origin, writeJson(body)),
+            events:
+              api.send === undefined
+                ? client.stream(api.path, origin, writeJson(body))
+                : client.streamBy(origin, api.send(body, { whole, resume: request.resume })),
             makeDecoder: (sink) => api.makeDecoder(context, sink)
           }
         })

@@ -28,6 +28,8 @@ export interface Dialect {
   readonly systemMessages: "keep" | "human" | "fold"
   readonly reasoning: "own" | "all" | "none"
   readonly media: (block: ImageBlock | FileBlock, role: "human" | "tool") => boolean
+  /** The images and files that the model made and that go back as such. `data` is what this provider attached to the turn. */
+  readonly madeMedia?: ((block: ImageBlock | FileBlock, data: JsonObject | undefined) => boolean) | undefined
   readonly asText?: ((block: FileBlock) => TextBlock | undefined) | undefined
   readonly toolMedia: "inline" | "after"
   readonly humanFirst: boolean
@@ -37,6 +39,9 @@ export interface Dialect {
   readonly callIdLength: number
   readonly callIdsExactly?: boolean | undefined
 }
+
+/** Content of the model. `media` is an image or a file that goes back as it came. */
+export type Said = ReasoningBlock | (TextBlock & { readonly media?: ImageBlock | FileBlock | undefined })
 
 /** Content of a person or a tool. */
 export type Shown = TextBlock | ImageBlock | FileBlock
@@ -117,16 +122,24 @@ const isSentBack = (block: ReasoningBlock, dialect: Dialect): boolean => {
 }
 
 /**
- * Gives the content of the model as this provider can read it. No provider takes back images or files that a model
- * made.
+ * Gives the content of the model as this provider can read it. Images and files are texts that say so; of those that
+ * the provider takes back, `media` is the block itself.
  */
-export const saidOf = (blocks: ReadonlyArray<Block>, dialect: Dialect): ReadonlyArray<TextBlock | ReasoningBlock> => {
-  const said: Array<TextBlock | ReasoningBlock> = []
+export const saidOf = (
+  blocks: ReadonlyArray<Block>,
+  dialect: Dialect,
+  data: JsonObject | undefined
+): ReadonlyArray<Said> => {
+  const said: Array<Said> = []
   for (const block of blocks) {
     if (block.type === "reasoning") {
       if (isSentBack(block, dialect)) said.push(textOf(block))
-    } else if (block.type !== "text") said.push(standIn(block))
-    else if (!isBlank(block)) said.push(textOf(block))
+    } else if (block.type !== "text") {
+      const isReturned = isSound(block) && dialect.madeMedia?.(block, data) === true
+      const { providerData } = block
+      const own = providerData === undefined ? {} : { providerData }
+      said.push(isReturned ? { ...standIn(block), ...own, media: unwrapped(block) } : standIn(block))
+    } else if (!isBlank(block)) said.push(textOf(block))
   }
   return said
 }

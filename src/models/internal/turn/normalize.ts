@@ -5,11 +5,10 @@
  * A codec gets turns instead of messages. An ai turn carries its calls zipped with their results, so an orphan answer
  * or an unanswered call can't be written down.
  */
-import type { ReasoningBlock, TextBlock } from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import type { AiMessage, Message, TurnStop } from "../../../core/Message.ts"
 import { makeCallIds } from "./callIds.ts"
-import { contentOf, dataOf, type Dialect, placeholders, saidOf, type Shown } from "./dialect.ts"
+import { contentOf, dataOf, type Dialect, placeholders, type Said, saidOf, type Shown } from "./dialect.ts"
 import { isSound, nameOf } from "./media.ts"
 import { wellFormed, wellFormedObject } from "./wellFormed.ts"
 
@@ -48,7 +47,7 @@ export interface HumanTurn {
 
 export interface AiTurn {
   readonly role: "ai"
-  readonly content: ReadonlyArray<TextBlock | ReasoningBlock>
+  readonly content: ReadonlyArray<Said>
   readonly calls: ReadonlyArray<AnsweredCall>
   readonly stopReason: TurnStop
   /** Data that this provider attached to the message. */
@@ -120,9 +119,9 @@ const aiTurns = (
       answer: take(id, name)
     })
   }
-  const content = saidOf(message.content, dialect)
-  const turns: Array<Turn> = []
   const data = dataOf(message.providerData, dialect)
+  const content = saidOf(message.content, dialect, data)
+  const turns: Array<Turn> = []
   const says = calls.length > 0 || content.some((block) => block.type === "text")
   const saysMore = data !== undefined && dialect.saysMore?.(data) === true
   if (says || saysMore || message.stopReason === "pause") {

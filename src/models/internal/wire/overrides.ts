@@ -1,4 +1,5 @@
 /** Facts about a model, for models that the built-in table lacks or gets wrong. */
+import type { Ability } from "../../../core/ChatModel.ts"
 import type { Prices } from "../../../core/Usage.ts"
 
 /** Facts about a model. They replace the facts of the catalogue. */
@@ -14,4 +15,9 @@ export interface Overrides {
    * catalogue's value.
    */
   readonly structuredOutput?: "native" | "tool" | undefined
+  /**
+   * What the provider does by itself: finds tools (`toolSearch`), compacts conversations (`compaction`). Default: known
+   * for OpenAI's and Anthropic's own addresses.
+   */
+  readonly abilities?: ReadonlyArray<Ability> | undefined
 }

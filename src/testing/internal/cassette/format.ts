@@ -1,7 +1,7 @@
 /** The file format of cassettes: JSON lines for the model, turns, and values. A value is stored once, by its hash. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { Json } from "../../../core/Json.ts"
+import { Json, JsonObject } from "../../../core/Json.ts"
 import { AiMessage } from "../../../core/Message.ts"
 
 const ModelLine = Schema.Struct({
@@ -53,6 +53,7 @@ const Part = Schema.Union([
   }),
   Schema.TaggedStruct("ToolCallDelta", { id: Schema.String, delta: Schema.String }),
   Schema.TaggedStruct("TurnRestarted", { reason: Schema.String }),
+  Schema.TaggedStruct("TurnAccepted", { resume: JsonObject }),
   Schema.TaggedStruct("Warning", { code: Schema.String, message: Schema.String }),
   Schema.TaggedStruct("TurnDone", { message: AiMessage })
 ])

@@ -169,6 +169,7 @@ export const makeStreamEncoder = () => {
         return [{ type: "tool-params-delta", id: part.id, delta: part.delta }]
       case "TurnRestarted":
         return segments.length + started.size === 0 ? [] : undefined
+      case "TurnAccepted":
       case "Warning":
         // effect/ai has no part for it.
         return []
