@@ -308,7 +308,6 @@ const build = <E, R>(
 
   const prepared = (run: Run, request: ModelRequest) =>
     Effect.flatMap(run.state.get(slot), (record) => {
-      // Where the provider compacts the conversation, it stays as it is.
       if (isByProvider(options, run, request)) return Effect.succeed(situate(run, request, record))
       const memory = memories.of(run)
       return Effect.map(shortened(situate(run, request, record), request, memory), (ready) => {
@@ -332,10 +331,9 @@ const build = <E, R>(
         ? next(request)
         : reissue<E, R | ChatModel>(
             Effect.map(prepared(run, request), (ready) => {
-              const memory = memories.of(run)
               let isFirst = true
               let counted = countedIn(ready)
-              const onDone = ({ usage }: AiMessage): void => learn(memory, counted, usage?.inputTokens ?? 0)
+              const onDone = ({ usage }: AiMessage): void => learn(memories.of(run), counted, usage?.inputTokens ?? 0)
               const less = (error: ModelError) => {
                 if (!isFirst || error.reason._tag !== "ContextOverflow") return Effect.fail(error)
                 isFirst = false

@@ -88,16 +88,30 @@ export interface Options extends Connection, Overrides, Parameters {
 }
 const refuse = makeEffectCheck("openai", shapes.openAiChatModelLayer)
 
+/** Refuses features that need responses which OpenAI stores, where the caller wants none stored. */
+const refuseUnstored = ({ background, model, previousResponse, store }: Options): ModelError | undefined => {
+  const feature = background === true ? "background" : previousResponse === true ? "previousResponse" : undefined
+  if (store !== false || feature === undefined) return undefined
+  const detail = `${feature} needs responses that OpenAI stores: leave store out`
+  return new ModelError({ provider: "openai", model, reason: { _tag: "InvalidRequest" }, detail })
+}
+
+/** Facts about the features that a layer asks for. */
+const featuresOf = ({ abilities, background = false, previousResponse = false, store, ...options }: Options) => ({
+  background,
+  previousResponse,
+  isStored: background || previousResponse,
+  store: store ?? (background || previousResponse),
+  abilities: abilities ?? (targetOf(options) === "other" ? [] : abilitiesOf(options.model))
+})
+
 const make = Effect.fnUntraced(function* (options: Options) {
   const refused = refuse(options)
   if (refused !== undefined) return yield* refused
-  const { background = false, model, parameters = {}, previousResponse = false, reasoning } = options
-  const isStored = background || previousResponse
-  if (isStored && options.store === false) {
-    const detail = `${background ? "background" : "previousResponse"} needs responses that OpenAI stores: leave store out`
-    return yield* new ModelError({ provider: "openai", model, reason: { _tag: "InvalidRequest" }, detail })
-  }
-  const store = options.store ?? isStored
+  const { model, parameters = {}, reasoning } = options
+  const { abilities, background, isStored, previousResponse, store } = featuresOf(options)
+  const unstored = refuseUnstored(options)
+  if (unstored !== undefined) return yield* unstored
   const provider = targetOf(options) === "azure-openai" ? "azure-openai" : "openai"
   const catalogue = yield* ModelCatalogue
   const known = findModel(model, catalogue)
@@ -131,7 +145,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     contextWindowTokens: options.contextWindowTokens ?? known?.contextWindowTokens,
     structuredOutput: options.structuredOutput ?? "native",
     prices: options.prices ?? known?.prices,
-    abilities: options.abilities ?? (targetOf(options) === "other" ? [] : abilitiesOf(model)),
+    abilities,
     makeSession: makeApiSessions(client, {
       provider,
       model,

@@ -117,6 +117,15 @@ const searchesIn = (grounding: JsonObject, model: string): number => {
   return /gemini-[12]\D/.test(model) ? Math.min(length, 1) : length
 }
 
+/** The proof of the thoughts behind a picture. */
+const proofOf = (part: JsonObject): Pick<Block, "providerData"> => {
+  const own = defined({
+    signature: stringOf(part["thoughtSignature"]),
+    thought: part["thought"] === true ? true : undefined
+  })
+  return Object.keys(own).length === 0 ? {} : { providerData: { [dataKey]: own } }
+}
+
 /** Makes the decoder of one turn. */
 export const makeDecoder = (
   { makeId, names, origin, price, restore }: DecodeContext,
@@ -183,12 +192,7 @@ export const makeDecoder = (
     else if (inline !== undefined) {
       const [mimeType, data] = [stringOf(inline["mimeType"]) ?? "", stringOf(inline["data"]) ?? ""]
       const type = mimeType.startsWith("image/") ? "image" : "file"
-      const own = defined({
-        signature: stringOf(part["thoughtSignature"]),
-        thought: part["thought"] === true ? true : undefined
-      })
-      const providerData = Object.keys(own).length === 0 ? {} : { providerData: { [dataKey]: own } }
-      const block: Block = { type, source: { kind: "base64", data, mimeType }, ...providerData }
+      const block: Block = { type, source: { kind: "base64", data, mimeType }, ...proofOf(part) }
       if (data !== "") turn.add({ _tag: "block", block })
     } else if (text !== undefined) say(part, text)
     else {

@@ -44,6 +44,15 @@ const idIn = (token: JsonObject | undefined, model: string): string | undefined 
   return own?.["model"] === model ? stringOf(own["id"]) : undefined
 }
 
+const idOf = (event: JsonObject | undefined): string | undefined => stringOf(objectOf(event?.["response"])?.["id"])
+
+const isTerminal = (event: JsonObject | undefined): boolean => terminal.test(stringOf(event?.["type"]) ?? "")
+
+/** Ends with the failure, if there is one. */
+async function* lostTo(failure: unknown): AsyncGenerator<never> {
+  if (failure !== undefined) await Promise.reject(failure)
+}
+
 /** Sends a request, or goes on with the response that an earlier run began, until the response is over. */
 export async function* backgroundEvents(
   client: OpenAI,
@@ -94,18 +103,15 @@ export async function* backgroundEvents(
         if (number !== undefined && last !== undefined && number <= last) continue
         last = number ?? last
         failures = 0
-        id ??= stringOf(objectOf(event?.["response"])?.["id"])
-        isOver = terminal.test(stringOf(event?.["type"]) ?? "")
+        id ??= idOf(event)
+        isOver = isTerminal(event)
         yield next.value
         if (isOver) return
       }
     }
     failures++
     const isLost = id === undefined || failures > mostReopenings || signal.aborted || isFinal(failure)
-    if (isLost) {
-      if (failure === undefined) return
-      await Promise.reject(failure)
-    }
+    if (isLost) return yield* lostTo(failure)
     await pause(firstPause * 2 ** (failures - 1), signal)
   }
 }

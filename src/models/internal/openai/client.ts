@@ -238,20 +238,20 @@ export const makeClient = Effect.fnUntraced(function* (
     own: Origin,
     open: (asked: OpenAiSdk.OpenAI, left: AbortSignal) => AsyncIterable<ReadonlyArray<unknown>>
   ): Stream.Stream<unknown, ModelError> => {
-      const ask = (asked: OpenAiSdk.OpenAI): Stream.Stream<unknown, ModelError> =>
-        fromAsyncArrays(
-          patiently((left) => open(asked, left), own, timeoutOf(timeout)),
-          (cause) => toModelError(sdk, own)(cause)
-        )
-      if (azure?.accessToken === undefined) return ask(client)
-      return Stream.unwrap(
-        Effect.map(azure.accessToken, (given) => {
-          const token = Redacted.value(given)
-          // Tokens live for an hour: the last one is kept out of errors.
-          secrets[secretsOfLayer] = token
-          return ask(client.withOptions({ defaultHeaders: { ...headers, Authorization: `Bearer ${token}` } }))
-        })
+    const ask = (asked: OpenAiSdk.OpenAI): Stream.Stream<unknown, ModelError> =>
+      fromAsyncArrays(
+        patiently((left) => open(asked, left), own, timeoutOf(timeout)),
+        (cause) => toModelError(sdk, own)(cause)
       )
+    if (azure?.accessToken === undefined) return ask(client)
+    return Stream.unwrap(
+      Effect.map(azure.accessToken, (given) => {
+        const token = Redacted.value(given)
+        // Tokens live for an hour: the last one is kept out of errors.
+        secrets[secretsOfLayer] = token
+        return ask(client.withOptions({ defaultHeaders: { ...headers, Authorization: `Bearer ${token}` } }))
+      })
+    )
   }
   const made: Client = {
     originOf,

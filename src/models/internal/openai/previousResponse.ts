@@ -42,5 +42,6 @@ export async function* sendNew(
   yield* await (whole === undefined
     ? sent
     : sent.catch((cause: unknown) =>
-        isLost(cause) ? client.responses.create(whole, { signal }) : Promise.reject(cause)))
+        isLost(cause) ? client.responses.create(whole, { signal }) : Promise.reject(cause)
+      ))
 }

@@ -42,27 +42,30 @@ export const makeApiSessions = <Body extends object>(client: Client, api: Api<Bo
       const write = api.makeWriter()
       const writeJson = makeJsonWriter()
       return (request, makeId) =>
-        Effect.map(Effect.fromResult(write(request)), ({ body, hosted, names, restore, restoreCall, whole, ...written }) => {
-          const origin = client.originOf(body)
-          const context = {
-            origin,
-            names,
-            restore,
-            restoreCall,
-            hosted,
-            makeId,
-            price: api.price,
-            isBackground: api.isBackground
+        Effect.map(
+          Effect.fromResult(write(request)),
+          ({ body, hosted, names, restore, restoreCall, whole, ...written }) => {
+            const origin = client.originOf(body)
+            const context = {
+              origin,
+              names,
+              restore,
+              restoreCall,
+              hosted,
+              makeId,
+              price: api.price,
+              isBackground: api.isBackground
+            }
+            return {
+              ...written,
+              events:
+                api.send === undefined
+                  ? client.stream(api.path, origin, writeJson(body))
+                  : client.streamBy(origin, api.send(body, { whole, resume: request.resume })),
+              makeDecoder: (sink) => api.makeDecoder(context, sink)
+            }
           }
-          return {
-            ...written,
-            events:
-              api.send === undefined
-                ? client.stream(api.path, origin, writeJson(body))
-                : client.streamBy(origin, api.send(body, { whole, resume: request.resume })),
-            makeDecoder: (sink) => api.makeDecoder(context, sink)
-          }
-        })
+        )
     }),
     api.efforts
   )
