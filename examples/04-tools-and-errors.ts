@@ -1,5 +1,5 @@
 /**
- * What a model gets wrong, and what tools do: a failure is told to the model and ends nothing, arguments are coerced
+ * Mistakes of models, and answers of tools: a failure is told to the model and ends nothing, arguments are coerced
  * where the schema leaves no doubt, and a tool may give the final answer itself.
  */
 import assert from "node:assert/strict"

@@ -1,5 +1,5 @@
 /**
- * Keeping what was said: every message goes to a file as it is appended, one JSON object a line, and can be read back.
+ * Keeping conversations: every message goes to a file as it is appended, one JSON object a line, and can be read back.
  */
 import assert from "node:assert/strict"
 import { NodeRuntime, NodeServices } from "@effect/platform-node"

@@ -1,5 +1,5 @@
 /**
- * What outlives a conversation: facts that an agent remembers for a user, the trace of what it did, and a token that is
+ * Data that outlives a conversation: facts that an agent remembers for a user, the trace of what it did, and a token that is
  * refreshed when it is needed. All of it in one SQLite file.
  */
 import assert from "node:assert/strict"

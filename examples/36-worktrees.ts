@@ -1,5 +1,5 @@
 /**
- * Two coders at work on one repository at once, each in a worktree of its own, and the merge of what they did: two
+ * Two coders at work on one repository at once, each in its own worktree, and the merge of their work: two
  * branches fit, a third conflicts, is left out whole, and is told with its file. All of it happens in a temporary folder.
  */
 import assert from "node:assert/strict"
