@@ -100,7 +100,7 @@ export interface Options {
    */
   readonly background?: boolean | undefined
   /**
-   * Has the provider compact the conversation at the trigger, where it can (Claude, OpenAI): its own summary goes back
+   * Has the provider compact the conversation at the trigger, if it can (Claude, OpenAI): its own summary goes back
    * with the turn. A request that is too long all the same, and other models, are compacted here. Default: `"here"`.
    */
   readonly by?: "here" | "provider" | undefined
@@ -142,7 +142,7 @@ const shownOf = ({ view }: Situation, request: ModelRequest): ModelRequest =>
 const isByProvider = ({ by }: Options, run: Run, { session }: ModelRequest): boolean =>
   by === "provider" && (session?.model ?? run.model)?.abilities?.includes("compaction") === true
 
-/** Makes the request of the model's view, which the provider compacts at the trigger where it does that. */
+/** Makes the request of the model's view, which the provider compacts at the trigger, if it can. */
 const sentOf = (options: Options, at: Situation, request: ModelRequest): ModelRequest => {
   const shown = shownOf(at, request)
   return isByProvider(options, at.run, request) ? { ...shown, compactAt: Math.floor(at.limits.trigger) } : shown
@@ -212,7 +212,7 @@ const build = <E, R>(
       Effect.gen(function* () {
         if (model === undefined) return { name: modelOf(run).modelId, window: undefined, session: undefined }
         const memory = memories.of(run)
-        // Its requirements are among those of the middleware.
+        // The middleware has its requirements, too.
         memory.author ??= yield* openModel(model as Layer.Layer<ChatModel, unknown, R>, run)
         return memory.author
       })

@@ -70,7 +70,7 @@ export interface Options extends Connection, Overrides, Parameters {
    */
   readonly background?: boolean | undefined
   /**
-   * Sends only what is new since the last response, which OpenAI stores, in the place of the whole history.
+   * Sends only the messages since the last response, which OpenAI stores, instead of the whole history.
    * Default: `false`.
    */
   readonly previousResponse?: boolean | undefined
@@ -81,14 +81,14 @@ export interface Options extends Connection, Overrides, Parameters {
    * {@link mcpApproval}.
    */
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
-  /** Holds arguments to the schemas of their tools, where strict mode takes them. */
+  /** Holds arguments to the schemas of their tools, if strict mode takes these schemas. */
   readonly strictTools?: boolean | undefined
   /** Parameters of the API that have no option here, by the API's names. */
   readonly parameters?: JsonObject | undefined
 }
 const refuse = makeEffectCheck("openai", shapes.openAiChatModelLayer)
 
-/** Refuses features that need responses which OpenAI stores, where the caller wants none stored. */
+/** Refuses features that need responses which OpenAI stores, while the caller wants no response stored. */
 const refuseUnstored = ({ background, model, previousResponse, store }: Options): ModelError | undefined => {
   const feature = background === true ? "background" : previousResponse === true ? "previousResponse" : undefined
   if (store !== false || feature === undefined) return undefined
@@ -162,7 +162,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
 
 /**
  * Answers approvals that an MCP server of `serverTools` asks for: a tool for the agent, which model and API don't see. Each
- * of its calls (server, tool, arguments) waits for a decision, as those of every tool with `needsApproval`; what is
+ * of its calls (server, tool, arguments) waits for a decision, as the calls of every tool with `needsApproval`; what is
  * refused is refused to OpenAI, with the reason.
  */
 export const mcpApproval = Tool.make("mcp_approval", {

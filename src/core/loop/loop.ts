@@ -1,7 +1,7 @@
 /**
  * The loop of an agent: round after round, until there is an answer or a reason to stop. Read it from top to bottom.
  *
- * A round is one turn of the model and what that turn asks for: its tool calls, or an answer. It leads to the next
+ * A round is one turn of the model and its consequence: tool calls, or an answer. It leads to the next
  * round, or out of the loop, if need be by one last turn without tools. Nothing in a round goes over the whole history.
  */
 import * as Effect from "effect/Effect"
@@ -106,7 +106,7 @@ const beforeTurn = Effect.fnUntraced(function* (live: Live, memory: Memory) {
 const turn = (live: Live, memory: Memory): ReturnType<typeof ask> => {
   const request = requestOf(live)
   if (memory.repairs > 0) return ask(live, { ...request, ...Output.repairRequest(live) })
-  // Only the first turn of a run can be one that a crash cut off.
+  // A crash can only have cut off the first turn of a run.
   return memory.round > 1 ? ask(live, request) : Effect.flatMap(withAccepted(live, request), (one) => ask(live, one))
 }
 

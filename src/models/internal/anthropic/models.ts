@@ -29,7 +29,7 @@ export interface Profile {
 /** An effort, as the API names it. */
 export type ClaudeEffort = "low" | "medium" | "high" | "xhigh" | "max"
 
-/** The efforts of a generation. A newer one takes all: what it refuses is lowered. */
+/** The efforts of a generation. A newer generation takes all: an effort that it refuses is lowered. */
 const effortsOf = (version: number): ReadonlyArray<ClaudeEffort> =>
   version < 4.6
     ? ["low", "medium", "high"]
@@ -94,7 +94,7 @@ export const profileOf = (model: string, catalogue: Catalogue = shipped): Profil
   }
 }
 
-/** What Anthropic's own address does by itself for a model. */
+/** The abilities of Anthropic's own API for a model. */
 export const abilitiesOf = (model: string): ReadonlyArray<Ability> => {
   const base = baseModel(model)
   const version = base.startsWith("claude-") ? versionOf(base) : 0

@@ -9,13 +9,13 @@ export const findModel = (id: string, catalogue: Catalogue = shipped): ModelFact
   return findIn(catalogue, "openai", name, name.replace(/-\d{4}-\d{2}-\d{2}$/, ""))
 }
 
-/** Drops the vendor before a model's name, and what a fine-tune puts around it. */
+/** Drops the vendor before a model's name, and the parts that a fine-tune adds. */
 const baseName = (id: string): string => {
   const name = id.startsWith("ft:") ? (id.split(":")[1] ?? "") : id
   return name.slice(name.lastIndexOf("/") + 1)
 }
 
-/** What OpenAI does by itself for a model. */
+/** The abilities of OpenAI's own API for a model. */
 export const abilitiesOf = (id: string): ReadonlyArray<Ability> => [
   ...(/^gpt-(?:5\.[4-9]|[6-9])/.test(baseName(id)) ? (["toolSearch"] as const) : []),
   ...(/^gpt-(?:5\.[2-9]|[6-9])/.test(baseName(id)) ? (["compaction"] as const) : [])

@@ -1,6 +1,6 @@
 /**
- * Requests that send only what is new since the last response of the session, which OpenAI has stored. The transcript
- * stays whole here: where it no longer begins as it was sent, or OpenAI lost the response, all of it is sent.
+ * Requests that send only the messages since the last response of the session, which OpenAI has stored. The transcript
+ * stays whole here. If its beginning changed, or OpenAI lost the response, all of it is sent.
  */
 import type { OpenAI } from "openai"
 import type { ResponseCreateParamsStreaming } from "openai/resources/responses/responses"
@@ -31,7 +31,7 @@ export const makePrevious = (provider: string) => {
 const isLost = (cause: unknown): boolean =>
   typeof cause === "object" && cause !== null && "code" in cause && cause.code === "previous_response_not_found"
 
-/** Sends what is new, and all of it where the response before is lost. */
+/** Sends the new messages, or all of them if the response before is lost. */
 export async function* sendNew(
   client: OpenAI,
   body: ResponseCreateParamsStreaming,

@@ -12,7 +12,7 @@ import { isSound, unwrapped } from "./media.ts"
 import { wellFormed, wellFormedObject } from "./wellFormed.ts"
 
 /**
- * How a provider wants its history.
+ * The form of history that a provider accepts.
  *
  * - `provider`: the key of this provider's own data in `providerData`. Other keys are foreign
  * - `systemMessages`: system messages inside the history stay, become human turns, or (`fold`) are separate at the very
@@ -28,7 +28,7 @@ export interface Dialect {
   readonly systemMessages: "keep" | "human" | "fold"
   readonly reasoning: "own" | "all" | "none"
   readonly media: (block: ImageBlock | FileBlock, role: "human" | "tool") => boolean
-  /** The images and files that the model made and that go back as such. `data` is what this provider attached to the turn. */
+  /** The images and files of the model that go back as such. `data` are this provider's own data on the turn. */
   readonly madeMedia?: ((block: ImageBlock | FileBlock, data: JsonObject | undefined) => boolean) | undefined
   readonly asText?: ((block: FileBlock) => TextBlock | undefined) | undefined
   readonly toolMedia: "inline" | "after"
