@@ -323,8 +323,8 @@ describe("what is not the same to a rule, as docs/policy.md says", () => {
   const known: ReadonlyArray<readonly [string, Case]> = [
     ["Letters of different scripts", evil("x@\u0435vil.com")],
     ["punycode", denied(send, { to: "*@b\u00fccher.com" }, { to: "x@xn--bcher-kva.com" })],
-    ["other words for the same", removing("rm --recursive --force /")],
-    ["what a shell makes of a text", removing("rm${IFS}-rf /")],
+    ["A command in other words", removing("rm --recursive --force /")],
+    ["the expansions of a shell", removing("rm${IFS}-rf /")],
     ["encoded", denied(send, { to: "*@evil.com" }, { to: "eEBldmlsLmNvbQ==" })],
     [
       "`https://*.ours.com/*` allows",
