@@ -139,7 +139,7 @@ describe("items of a project", { timeout: 60_000 }, () => {
       const list = yield* run("trust")
       assert.match(list.out, /trusted +instructions +AGENTS\.md/)
       assert.match(list.out, /new +MCP server +late \(\.mcp\.json\) +runs touch/)
-      assert.match((yield* run("trust", "add", "lat")).err, /nothing called "lat"\. Did you mean "late"/)
+      assert.match((yield* run("trust", "add", "lat")).err, /no item "lat"\. Did you mean "late"/)
       assert.equal((yield* run("trust", "add", "late")).code, 0)
       assert.match((yield* run("trust", "drop", "AGENTS.md")).err, /No longer trusted: instructions AGENTS\.md/)
       const [instructions, server] = JSON.parse((yield* run("trust", "--json")).out)
