@@ -65,7 +65,7 @@ describe("the action of init", { timeout: 120_000 }, () => {
         const made = yield* program.run(cwd, ["init", "--template", "action"])
         assert.equal(made.code, 0, made.err)
         const twice = yield* program.run(cwd, ["init", "--template", "action"])
-        assert.match(twice.out, /run\.mjs is there already/)
+        assert.match(twice.out, /run\.mjs exists already/)
         assert.isTrue(existsSync(join(cwd, ".github/workflows/deepagents.yml")))
         const touch = stream(answer([{ call: "execute", id: "toolu_1", input: { command: "touch made" } }]))
         const { requests, url } = yield* serve(touch, say("exit-code<<x\n0\nx"), touch)

@@ -71,6 +71,20 @@ describe("a turn", () => {
     })
   )
 
+  it.live("takes back a file that a tool made through links that led nowhere", () =>
+    Effect.gen(function* () {
+      const { seen } = yield* recorded(
+        () => undefined,
+        Effect.fnUntraced(function* (sandbox) {
+          yield* byCommand(sandbox, { _tag: "link", path: "h", to: "g" }, { _tag: "link", path: "g", to: "a" })
+          yield* sandbox.write("/h", "x")
+        }),
+        (root) => fs.readdirSync(root).filter((name) => name !== "outside")
+      )
+      assert.deepStrictEqual(seen, [[], ["a", "g", "h"]])
+    })
+  )
+
   it.live("names a file that it can't restore, since its name is no UTF-8", () =>
     Effect.gen(function* () {
       const { notes } = yield* recorded(

@@ -1,7 +1,7 @@
 /** Reads paths of the machine. Nothing follows a link. */
 import * as Crypto from "node:crypto"
 import * as fs from "node:fs"
-import { dirname, join } from "node:path"
+import { dirname, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Entry, File, State } from "./entry.ts"
@@ -92,4 +92,18 @@ export const canonicalOf = (path: string): string => {
   if (parent === path) return path
   const real = attempt(() => fs.realpathSync.native(parent)) ?? canonicalOf(parent)
   return join(real, path.slice(parent === "/" ? 1 : parent.length + 1))
+}
+
+/** A chain of links that is longer leads nowhere, as on Linux. */
+const mostLinks = 40
+
+/** The path that a link leads to, also if nothing is there yet; `undefined` for a circle. */
+export const targetOf = (path: string): string | undefined => {
+  let at = path
+  for (let links = 0; links <= mostLinks; links++) {
+    const to = statOf(at)?.isSymbolicLink() === true ? attempt(() => fs.readlinkSync(at)) : undefined
+    if (to === undefined) return at
+    at = canonicalOf(resolve(dirname(at), to))
+  }
+  return undefined
 }

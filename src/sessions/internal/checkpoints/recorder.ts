@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Semaphore from "effect/Semaphore"
 import type { Fault } from "../tables.ts"
-import { attempt, type Blob, canonicalOf, hashOf, readState, statOf } from "./disk.ts"
+import { attempt, type Blob, canonicalOf, hashOf, readState, statOf, targetOf } from "./disk.ts"
 import { type Change, type File, isSame, type State } from "./entry.ts"
 import { readObjects } from "./git.ts"
 import type { Rows, Turn } from "./rows.ts"
@@ -170,9 +170,8 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
   const resolvePaths = (paths: ReadonlyArray<string>, deep: boolean): ReadonlyArray<string> => {
     const all = paths.flatMap((path) => {
       const own = canonicalOf(path)
-      const stat = statOf(own)
-      const target = stat?.isSymbolicLink() === true ? attempt(() => fs.realpathSync.native(own)) : undefined
-      return target === undefined || deep ? [own] : [own, target]
+      const target = deep ? undefined : targetOf(own)
+      return target === undefined ? [own] : [own, target]
     })
     return [...new Set(all.flatMap((path) => [...withMissing(path), ...(deep ? below(path, limits.paths) : [])]))]
   }
