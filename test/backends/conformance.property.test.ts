@@ -161,6 +161,13 @@ const search = fc
       }))
   )
 
+const isUtf8 = (bytes: Uint8Array): boolean => Buffer.from(new TextDecoder().decode(bytes)).equals(bytes)
+
+/** UTF-8, or binary: the reference knows no other encodings. */
+const bytes = fc
+  .uint8Array({ maxLength: 6 })
+  .map((content) => (isUtf8(content) ? content : new Uint8Array([0, ...content])))
+
 const request: fc.Arbitrary<TestBackend.Request> = fc.oneof(
   { weight: 5, arbitrary: write },
   filePath.chain((at) =>
@@ -171,7 +178,7 @@ const request: fc.Arbitrary<TestBackend.Request> = fc.oneof(
       options: {}
     }))
   ),
-  fc.record({ operation: fc.constant("upload" as const), path: anyPath, content: fc.uint8Array({ maxLength: 6 }) }),
+  fc.record({ operation: fc.constant("upload" as const), path: anyPath, content: bytes }),
   fc.record({
     operation: fc.constant("edit" as const),
     path: anyPath,
