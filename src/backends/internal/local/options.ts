@@ -1,4 +1,5 @@
-/** Options of a folder, in a module whose declarations need no types of Node. */
+/** Options of a folder and its shell, in a module whose declarations need no types of Node. */
+import type { Environment } from "./environment.ts"
 
 /** Options of the files of a folder. */
 export interface Options {
@@ -14,4 +15,14 @@ export interface Options {
    * 100 MiB.
    */
   readonly maxFileSize?: number | undefined
+}
+
+/** Options of a shell. */
+export interface ShellOptions {
+  /** The variables of commands. Default: the minimal ones. */
+  readonly env?: Environment | undefined
+  /** The absolute path of a POSIX shell. Default: `/bin/sh`. */
+  readonly shell?: string | undefined
+  /** The most characters of output, half of them from its end. Default: 100,000. */
+  readonly outputLimit?: number | undefined
 }

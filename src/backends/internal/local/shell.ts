@@ -2,21 +2,12 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { BackendError } from "../../../core/BackendError.ts"
-import { type Environment, variablesOf } from "./environment.ts"
+import { variablesOf } from "./environment.ts"
 import type { Shell } from "./execute.ts"
 import { fault, on } from "./failure.ts"
 import type * as Jail from "./jail.ts"
+import type { ShellOptions } from "./options.ts"
 import * as System from "./system.ts"
-
-/** Options of a shell. */
-export interface ShellOptions {
-  /** The variables of commands. Default: the minimal ones. */
-  readonly env?: Environment | undefined
-  /** The absolute path of a POSIX shell. Default: `/bin/sh`. */
-  readonly shell?: string | undefined
-  /** The most characters of output, half of them from its end. Default: 100,000. */
-  readonly outputLimit?: number | undefined
-}
 
 /** Fails unless the shell can run. */
 export const openShell = (jail: Jail.Jail, options: ShellOptions): Effect.Effect<Shell, BackendError, Scope.Scope> =>
