@@ -48,6 +48,8 @@ export class CatalogueError extends Schema.TaggedError<CatalogueError>("effect-d
   }
 }
 
+export type { Catalogue, Rows } from "./internal/facts/catalogue.ts"
+
 export {
   /** The catalogue that layers of models read. Default: the one inside the package. */
   ModelCatalogue
