@@ -173,10 +173,15 @@ const keepAccepted = (live: Live, { messages }: ModelRequest, resume: JsonObject
 }
 
 /** The request of a turn, with the turn that an earlier run began for it. */
-export const withAccepted = (live: Live, request: ModelRequest): Effect.Effect<ModelRequest, unknown> =>
-  Effect.map(live.run.state.get(accepted), (kept) =>
-    kept !== null && kept.after === request.messages.at(-1)?.id ? { ...request, resume: kept.resume } : request
-  )
+export const withAccepted = Effect.fnUntraced(function* (
+  live: Live,
+  request: ModelRequest
+): Effect.fn.Return<ModelRequest, unknown> {
+  // Reading a slot makes it a part of the state that people see.
+  if ((yield* live.run.state.names(accepted.name)).length === 0) return request
+  const kept = yield* live.run.state.get(accepted)
+  return kept !== null && kept.after === request.messages.at(-1)?.id ? { ...request, resume: kept.resume } : request
+})
 
 /** Reads the parts of a turn: reports them, drafts them, and makes the message of the turn. */
 const makeReader = (live: Live, request: ModelRequest) => {
