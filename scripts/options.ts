@@ -46,8 +46,27 @@ const { alternativesOf, fieldsOf, isStruct, membersOf, nameOf, shapeOf } = makeR
 const lowerFirst = (text: string) => text.slice(0, 1).toLowerCase() + text.slice(1)
 const upperFirst = (text: string) => text.slice(0, 1).toUpperCase() + text.slice(1)
 
-const takesOptions = (parameter: Symbol, type: Type) =>
-  /options|limits|settings|^parts$/i.test(parameter.name) || /(?:Options|Limits|Settings)$/.test(nameOf(type))
+/** A parameter of a signature. The parameters of a generic `Effect.fn` lose their names. */
+interface Parameter {
+  readonly name: string | undefined
+  readonly type: Type
+}
+
+/** The parameters of a signature. Those of a generic `Effect.fn` are a tuple behind `...args`. */
+const parametersOf = (signature: Signature): ReadonlyArray<Parameter> =>
+  signature.getParameters().flatMap((parameter) => {
+    const type = checker.getTypeOfSymbol(parameter)
+    if (type === undefined) return []
+    const isTuple = type.isTypeReference() && type.getTarget().isTupleType()
+    const named: ReadonlyArray<Parameter> = isTuple
+      ? checker.getTypeArguments(type).map((item) => ({ name: undefined, type: item }))
+      : [{ name: parameter.name, type }]
+    return named.map(({ name, type: own }) => ({ name, type: checker.getNonNullableType(own) ?? own }))
+  })
+
+const takesOptions = ({ name, type }: Parameter) =>
+  /(?:Options|Limits|Settings)$/.test(nameOf(type)) ||
+  (name === undefined ? nameOf(type) === "__type" : /options|limits|settings|^parts$/i.test(name))
 
 /** Functions and arrays that are called options are no objects of options. */
 const isLiteral = (parts: Alternative) =>
@@ -77,12 +96,10 @@ const doorsOf = (file: string): ReadonlyArray<Door> => {
       if (result !== undefined && nameOf(result) === "Layer" && signature.getParameters().length === 0)
         problems.push(`${file}: ${exported.name} takes no options, so it must be a layer, and not a function`)
     }
-    const parameters = checker.getSignaturesOfType(type, SignatureKind.Call).flatMap((one) => one.getParameters())
-    const alternatives = parameters.flatMap((parameter) => {
-      const own = checker.getTypeOfSymbol(parameter)
-      const given = own === undefined ? undefined : checker.getNonNullableType(own)
-      return given !== undefined && takesOptions(parameter, given) ? alternativesOf(given).filter(isLiteral) : []
-    })
+    const parameters = checker.getSignaturesOfType(type, SignatureKind.Call).flatMap(parametersOf)
+    const alternatives = parameters
+      .filter(takesOptions)
+      .flatMap((parameter) => alternativesOf(parameter.type).filter(isLiteral))
     return alternatives.length === 0
       ? []
       : [
@@ -240,12 +257,8 @@ const visitMethods = (where: string, type: Type): void => {
   }
 }
 const visitParameters = (where: string, method: Symbol, signature: Signature): void => {
-  for (const parameter of signature.getParameters()) {
-    const own = checker.getTypeOfSymbol(parameter)
-    const given = own === undefined ? undefined : checker.getNonNullableType(own)
-    if (given !== undefined && takesOptions(parameter, given))
-      visit(`${where}.${method.name}`, fieldsOf(alternativesOf(given).filter(isLiteral)))
-  }
+  for (const { type } of parametersOf(signature).filter(takesOptions))
+    visit(`${where}.${method.name}`, fieldsOf(alternativesOf(type).filter(isLiteral)))
 }
 for (const file of files) {
   for (const exported of exportsOf(file)) {

@@ -204,11 +204,20 @@ const decodeMatter = Effect.fnUntraced(function* ({ policy: given, ...others }: 
   )
 })
 
+const checkParse = check(shapes.agentFileParse)
+
 /** Reads a file. With `claude`, it translates a file of Claude Code, and ignores unknown fields. */
 export const parse = Effect.fnUntraced(function* (
   text: string,
-  options: { readonly path: string; readonly claude?: boolean | undefined }
+  options: {
+    /** The path of the file, for messages, and for the name of an agent without one. */
+    readonly path: string
+    /** Translates a file of Claude Code. Default: `false`. */
+    readonly claude?: boolean | undefined
+  }
 ): Effect.fn.Return<AgentFile, InvalidAgentFile> {
+  const wrong = checkParse(options)
+  if (wrong !== undefined) return yield* failAt("AgentFile.parse")(wrong)
   const { claude = false, path } = options
   const invalid = failAt(path)
   if (text.length > mostCharacters) return yield* invalid(`has more than ${mostCharacters} characters`)

@@ -19,6 +19,7 @@ import type * as Stream from "effect/Stream"
 import type * as Types from "effect/Types"
 import { once } from "../support/effect/once.ts"
 import { check } from "../support/options/check.ts"
+import { findLayerProblem } from "../support/options/layer.ts"
 import { AgentError } from "./AgentError.ts"
 import type { AgentEvent } from "./AgentEvent.ts"
 import type { AgentResult } from "./AgentResult.ts"
@@ -348,7 +349,12 @@ export const provide: {
   <O, E, R, A, E2, R2>(agent: Agent<O, E, R>, layer: Layer.Layer<A, E2, R2>): Agent<O, E | E2, R2 | Exclude<R, A>>
 } = dual(2, (agent, layer) => {
   const definition = definitionOf(agent)
-  return fromDefinition({ ...definition, layers: [...definition.layers, layer] })
+  const problem = findLayerProblem("Agent.provide", layer)
+  return fromDefinition(
+    problem === undefined
+      ? { ...definition, layers: [...definition.layers, layer] }
+      : { ...definition, problem: definition.problem ?? problem }
+  )
 })
 
 /**

@@ -17,11 +17,12 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import type * as Layer from "effect/Layer"
+import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { observed } from "../support/effect/observed.ts"
+import { findLayerProblem } from "../support/options/layer.ts"
 import * as Agent from "./Agent.ts"
 import type { AgentEvent } from "./AgentEvent.ts"
 import type { AgentResult } from "./AgentResult.ts"
@@ -86,8 +87,12 @@ export const make = <O, E, R, Provided, E2>(
   agent: Agent.Agent<O, E, R>,
   layer: Layer.Layer<Provided, E2> & Complete<R, Provided>
 ): AgentPromise<O, Provided> => {
+  const problem = findLayerProblem("AgentPromise.make", layer)
   // `Complete` checked that the layer gives all of R. Options with a thread need a journal, which `Served` checks.
-  const runtime = ManagedRuntime.make(layer as Layer.Layer<R | Journal, E2>)
+  const complete = layer as Layer.Layer<R | Journal, E2>
+  const runtime = ManagedRuntime.make(
+    problem === undefined ? complete : Layer.effectContext(Effect.die(new Error(problem)))
+  )
   const disposed = Deferred.makeUnsafe<never, Error>()
   /** Each interrupts a run and waits for its end. The services must outlive the runs. */
   const ends = new Set<Effect.Effect<void>>()

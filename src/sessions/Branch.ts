@@ -28,10 +28,12 @@ import { make as failure, type SessionError } from "../core/SessionError.ts"
 import { type Leaf, SessionStore } from "../core/SessionStore.ts"
 import * as Usage from "../core/Usage.ts"
 import { defined } from "../support/json/defined.ts"
+import { makeEffectCheck } from "../support/options/check.ts"
 import { quote } from "../support/text/untrusted.ts"
 import { lastOf, leftBehind } from "./internal/branch/parting.ts"
 import { shorten, transcript } from "./internal/branch/transcript.ts"
 import { problemAt } from "./internal/points.ts"
+import * as shapes from "./internal/shapes.ts"
 import { idsBehind, persistent } from "./internal/write.ts"
 
 const source = "branch-summary"
@@ -91,6 +93,8 @@ const preamble = `[The conversation came here from another way that it had gone 
 
 const isOverflow = (error: unknown): boolean => isModelError(error) && error.reason._tag === "ContextOverflow"
 
+const refuseLeave = makeEffectCheck("Branch.leave", shapes.branchLeave)
+
 /**
  * Moves a thread to an earlier entry or another branch, and appends a summary of the messages since the two branches
  * parted. The summary is a human message with the `source` `branch-summary`. `to` is the id of an entry where a turn ends,
@@ -105,8 +109,14 @@ const isOverflow = (error: unknown): boolean => isModelError(error) && error.rea
  */
 export const leave = Effect.fnUntraced(function* <E, R>(
   threadId: string,
-  options: { readonly to: string | null; readonly summarizer: Agent.Agent<unknown, E, R> }
+  options: {
+    /** The id of an entry where a turn ends, or `null` for the beginning. */
+    readonly to: string | null
+    /** Writes the summary. `Branch.summarizer`, or an agent of yours. */
+    readonly summarizer: Agent.Agent<unknown, E, R>
+  }
 ): Effect.fn.Return<Left, SessionError | AgentError | NoSummary | E, SessionStore | R> {
+  yield* refuseLeave(options) ?? Effect.void
   const { summarizer: agent, to } = options
   const store = yield* SessionStore
   const { archived, leaf } = yield* persistent(store.info(threadId))

@@ -31,7 +31,10 @@ import type { Message } from "../core/Message.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { Held } from "../core/thread/parts.ts"
+import { defined } from "../support/json/defined.ts"
+import { makeEffectCheck } from "../support/options/check.ts"
 import { load } from "./internal/checkpoint.ts"
+import * as shapes from "./internal/shapes.ts"
 import { take } from "./internal/turns.ts"
 import { type JournalOptions, makeJournal } from "./journal.ts"
 
@@ -65,6 +68,8 @@ export interface Options extends JournalOptions {
   readonly metadata?: JsonObject | undefined
 }
 
+const refuse = makeEffectCheck("Chat.make", shapes.chatMake)
+
 /**
  * Opens a chat on a thread, and creates a missing thread. `busy` counts for all chats and runs of this process on a thread;
  * of two processes, one gets a `Conflict`. A turn inside of a turn of the same thread is refused, since it would wait for
@@ -75,10 +80,9 @@ export const make = Effect.fnUntraced(function* <O, E, R>(
   threadId: string,
   options?: Options
 ): Effect.fn.Return<Chat<O, E, R>, SessionError, SessionStore> {
+  yield* refuse(options) ?? Effect.void
   const store = yield* SessionStore
-  const created = Effect.asVoid(
-    store.create({ threadId, ...(options?.metadata === undefined ? {} : { metadata: options.metadata }) })
-  )
+  const created = Effect.asVoid(store.create(defined({ threadId, metadata: options?.metadata })))
   yield* Effect.catchIf(
     created,
     (error) => error.reason._tag === "AlreadyExists",

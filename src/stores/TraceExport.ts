@@ -20,8 +20,10 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as OtlpResource from "effect/observability/OtlpResource"
 import type { TraceData } from "effect/observability/OtlpTracer"
 import * as Stream from "effect/Stream"
+import { makeEffectCheck } from "../support/options/check.ts"
 import { sha256 } from "../support/store/hash.ts"
 import { failure } from "./internal/failure.ts"
+import * as shapes from "./internal/shapes.ts"
 import * as Spans from "./internal/spans.ts"
 import type { StoreError } from "./StoreError.ts"
 import { TraceStore } from "./TraceStore.ts"
@@ -54,6 +56,8 @@ export const spans = Effect.fnUntraced(function* (
   return all.length === 0 ? yield* failure("export", runId, { _tag: "NotFound" }) : all
 })
 
+const refuse = makeEffectCheck("TraceExport.send", shapes.traceExportSend)
+
 /**
  * Sends the spans of a run as JSON over HTTP. Retries transient failures three times (no connection, a busy server), and
  * fails on any response but 2xx.
@@ -62,6 +66,7 @@ export const send = Effect.fnUntraced(function* (
   runId: string,
   options: Options
 ): Effect.fn.Return<void, StoreError | HttpClientError, TraceStore | HttpClient.HttpClient> {
+  yield* refuse(options) ?? Effect.void
   const client = (yield* HttpClient.HttpClient).pipe(HttpClient.filterStatusOk, HttpClient.retryTransient({ times: 3 }))
   const all = yield* spans(runId)
   const { serviceName } = options

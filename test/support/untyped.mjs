@@ -3,7 +3,8 @@
  * what its program says.
  */
 import { Cause, Effect, Exit, Layer, Logger, Stream } from "effect"
-import { Agent, Checkpoint, Middleware, Tool } from "effect-deepagents"
+import { Agent, AgentPromise, Checkpoint, Middleware, Tool } from "effect-deepagents"
+import { AgentFile } from "effect-deepagents/agents"
 import { CompositeBackend, MemoryBackend, Permissions } from "effect-deepagents/backends"
 import * as Bash from "effect-deepagents/backends/Bash"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
@@ -14,7 +15,9 @@ import { ChatModels } from "effect-deepagents/models"
 import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
 import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
 import { Network } from "effect-deepagents/net"
+import { Branch, Chat, MemorySessions } from "effect-deepagents/sessions"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
+import { Storage, TraceExport, TraceStore } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import { WebSearch } from "effect-deepagents/web"
 import { FetchHttpClient, HttpClient } from "effect/http"
@@ -119,6 +122,25 @@ await run("MemoryBackend fils", () => MemoryBackend.layer({ fils: {} }))
 await run("FilesystemBackend path", () => FilesystemBackend.layer({ path: "." }))
 await run("Bash netwrok", () => Layer.provide(Bash.layer({ netwrok: [] }), MemoryBackend.layer()))
 await run("CompositeBackend route", () => CompositeBackend.layer({ default: MemoryBackend.layer(), route: {} }))
+await run("Agent.provide of a layer that was not called", () => Agent.provide(agent, MemoryBackend.layer))
+await run("Agent.provide of several layers", () => Agent.provide(agent, [model, MemoryBackend.layer()]))
+await run("AgentPromise.make of a layer that was not called", () =>
+  Effect.promise(() => AgentPromise.make(agent, MemoryBackend.layer).run("hi"))
+)
+await run("AgentPromise.make without a layer", () => Effect.promise(() => AgentPromise.make(agent).run("hi")))
+await run("a thread without a journal", () => Agent.run(agent, "hi", { threadId: "t" }))
+await run("Chat.make buzy", () =>
+  Chat.make(agent, "ada", { buzy: "refuse" }).pipe(Effect.provide(MemorySessions.layer))
+)
+await run("Branch.leave summariser", () =>
+  Branch.leave("ada", { to: null, summariser: Branch.summarizer }).pipe(Effect.provide(MemorySessions.layer))
+)
+await run("TraceExport.send serviceNam", () =>
+  TraceExport.send("run", { url: "http://localhost:1", serviceNam: "a" }).pipe(
+    Effect.provide([Layer.provide(TraceStore.layer, Storage.layerMemory), FetchHttpClient.layer])
+  )
+)
+await run("AgentFile.parse claud", () => AgentFile.parse("", { path: "a.md", claud: true }))
 await run("SqliteSessions path", () => SqliteSessions.layer({ path: "t.db" }))
 
 // Keys.

@@ -265,7 +265,8 @@ export const openThread = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Sealed & { readonly held: unknown }, AgentError, Scope.Scope> {
   const journal = yield* Effect.serviceOption(Journal)
   if (Option.isNone(journal)) {
-    const problem = "a run with a threadId needs a journal; provide a layer of effect-deepagents/sessions"
+    const problem =
+      "a run with a threadId needs a journal; provide SessionStore.journal over a store, such as MemorySessions.layer"
     return yield* fail(compiled, { _tag: "InvalidInput", problem })
   }
   const { hold, open } = journal.value

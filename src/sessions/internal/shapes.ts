@@ -1,5 +1,9 @@
 /** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
 
+export const branchLeave = "to:sz;summarizer:~effect-deepagents/Agent~"
+
+export const chatMake = "metadata?:o;busy?:'queue''refuse';parts?:b"
+
 export const fileCheckpointsLayer = "folders:[s];file?:s;locate?:f;maxFileBytes?:n;maxScanBytes?:n;maxPaths?:n"
 
 export const fileCheckpointsRecord = "threadId:s;title?:s;goesOn?:b;onProblem?:f"

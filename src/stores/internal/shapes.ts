@@ -8,4 +8,6 @@ export const redisLedgerLayer = "prefix?:s"
 
 export const storageLayerFile = "folder:s;fsync?:b"
 
+export const traceExportSend = "url:s;serviceName?:s;headers?:ao"
+
 export const traceStoreRecord = "deltas?:b"
