@@ -24,6 +24,7 @@ const [command, ...first] =
 const args = ["run", "--json", "--trust", ...rules("allow", ALLOW), ...rules("deny", DENY)]
 const limits = [...option("budget", BUDGET), ...option("max-turns", MAX_TURNS), ...option("model", MODEL)]
 const running = spawn(command, [...first, ...args, ...limits], { stdio: ["pipe", "pipe", "inherit"] })
+const ended = new Promise((resolve) => running.on("close", resolve))
 running.stdin.end(PROMPT)
 
 let result
@@ -32,7 +33,8 @@ for await (const line of createInterface({ input: running.stdout })) {
   if (event._tag === "ToolCompleted") console.log(`${event.isError ? "failed" : "done"}: ${event.toolName}`)
   if (event._tag === "Result") result = event
 }
-const code = running.exitCode ?? (await new Promise((resolve) => running.on("close", resolve))) ?? 1
+// A program that a signal ended has no code.
+const code = (await ended) ?? 1
 
 /** An answer may have any line, so none of its lines ends the output. */
 const output = (name, value) => {
