@@ -110,7 +110,7 @@ const refuseLeave = makeEffectCheck("Branch.leave", shapes.branchLeave)
 export const leave = Effect.fnUntraced(function* <E, R>(
   threadId: string,
   options: {
-    /** The id of an entry where a turn ends, or `null` for the beginning. */
+    /** The id of an entry at the end of a turn, or `null` for the beginning. */
     readonly to: string | null
     /** Writes the summary. `Branch.summarizer`, or an agent of yours. */
     readonly summarizer: Agent.Agent<unknown, E, R>
