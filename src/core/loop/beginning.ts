@@ -266,7 +266,7 @@ export const openThread = Effect.fnUntraced(function* (
   const journal = yield* Effect.serviceOption(Journal)
   if (Option.isNone(journal)) {
     const problem =
-      "a run with a threadId needs a journal; provide SessionStore.journal over a store, such as MemorySessions.layer"
+      "a run with a threadId needs a journal; provide SessionStore.journal of effect-deepagents/sessions over a store, such as MemorySessions.layer"
     return yield* fail(compiled, { _tag: "InvalidInput", problem })
   }
   const { hold, open } = journal.value
