@@ -221,11 +221,8 @@ export const parse = Effect.fnUntraced(function* (
   const { claude = false, path } = options
   const invalid = failAt(path)
   if (text.length > mostCharacters) return yield* invalid(`has more than ${mostCharacters} characters`)
-  const parts = splitFile(text)
-  if (parts === undefined) {
-    return yield* invalid('should begin with a line "---", fields as YAML, and a line "---" again; then the prompt')
-  }
-  const [matter, prompt] = parts
+  const form = 'should begin with a line "---", fields as YAML, and a line "---" again; then the prompt'
+  const [matter, prompt] = splitFile(text) ?? (yield* invalid(form))
   const { name = nameOf(path), ...rest } = yield* decodeMatter(yield* readMatter(matter, claude, invalid), invalid)
   if (prompt === "") return yield* invalid("has no prompt: write it below the front matter")
   if (!Schema.is(Name)(name)) return yield* invalid(`${brief(name)} can't be the name of an agent; give it a \`name\``)
