@@ -1,7 +1,9 @@
 /** Answers the requests of an agent of others: by our approvals, our files and our commands. */
 import type * as Acp from "@agentclientprotocol/sdk"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type * as Backend from "../../../core/Backend.ts"
@@ -9,6 +11,7 @@ import { fromUnknown, isObject, type JsonObject } from "../../../core/Json.ts"
 import * as Question from "../../../core/Question.ts"
 import * as Sandbox from "../../../core/Sandbox.ts"
 import type { ToolContext } from "../../../core/ToolContext.ts"
+import { defined } from "../../../support/json/defined.ts"
 import { cut } from "../../../support/text/text.ts"
 import { oneLine } from "../../../support/text/untrusted.ts"
 import { AcpError } from "../../AcpError.ts"
@@ -25,13 +28,13 @@ export interface Answering {
   readonly output: (params: Acp.TerminalOutputRequest) => Effect.Effect<Acp.TerminalOutputResponse, AcpError>
   readonly wait: (params: Acp.WaitForTerminalExitRequest) => Effect.Effect<Acp.WaitForTerminalExitResponse, AcpError>
   readonly end: (params: Acp.KillTerminalRequest) => Effect.Effect<Acp.KillTerminalResponse, AcpError>
+  readonly release: (params: Acp.ReleaseTerminalRequest) => Effect.Effect<Acp.ReleaseTerminalResponse, AcpError>
 }
 
-/** The output of a command so far, and its end. */
+/** The output of a command so far. */
 interface Shown {
   output: string
   isCut: boolean
-  exit: Acp.TerminalExitStatus | undefined
 }
 
 interface Terminal {
@@ -39,7 +42,7 @@ interface Terminal {
   readonly fiber: Fiber.Fiber<Acp.TerminalExitStatus>
 }
 
-/** The most characters of a terminal's output that are kept, and the most terminals. */
+/** The most characters of a terminal's output that are kept, and the most open terminals. */
 const limits = { output: 1_000_000, terminals: 32 } as const
 
 const failed = (method: string) => (error: { readonly message: string }) =>
@@ -55,11 +58,25 @@ const detailsOf = (toolCall: Acp.ToolCallUpdate): JsonObject => {
   return isObject(json) ? json : {}
 }
 
-/** The files that a permitted call names. */
-const filesOf = ({ content, locations }: Acp.ToolCallUpdate): ReadonlyArray<string> => [
-  ...(locations ?? []).map(({ path }) => path),
-  ...(content ?? []).flatMap((one) => (one.type === "diff" ? [one.path] : []))
-]
+const changing: ReadonlySet<unknown> = new Set<Acp.ToolKind>(["edit", "delete", "move"])
+
+/** The files that a permitted call changes. A call that reads names files too. */
+const filesOf = ({ content, kind, locations }: Acp.ToolCallUpdate): ReadonlySet<string> =>
+  new Set([
+    ...(changing.has(kind) ? (locations ?? []).map(({ path }) => path) : []),
+    ...(content ?? []).flatMap((one) => (one.type === "diff" ? [one.path] : []))
+  ])
+
+/** The command that a permitted call runs, as the person saw it. */
+const commandOf = ({ kind, rawInput }: Acp.ToolCallUpdate): string | undefined =>
+  kind === "execute" && Predicate.hasProperty(rawInput, "command") && typeof rawInput.command === "string"
+    ? rawInput.command
+    : undefined
+
+const killed: Acp.TerminalExitStatus = { signal: "SIGKILL" }
+
+const exitOf = (exit: Exit.Exit<Acp.TerminalExitStatus>): Acp.TerminalExitStatus =>
+  Exit.isSuccess(exit) ? exit.value : killed
 
 export const makeAnswering = (parts: {
   readonly name: string
@@ -70,9 +87,11 @@ export const makeAnswering = (parts: {
   readonly inner: (path: string) => string
 }): Answering => {
   const { backend, context, cwd, inner, name } = parts
-  const permitted = new Set<string>()
-  let commands = 0
+  // A permitted call allows one write of each of its files, or one run of its command.
+  const writes: Array<string> = []
+  const commands: Array<string> = []
   const terminals = new Map<string, Terminal>()
+  let opened = 0
 
   const ask = (text: string, details: JsonObject): Effect.Effect<boolean> =>
     Effect.match(context.ask(Question.approval(cut(oneLine(`${name}: ${text}`), 1_000), details)), {
@@ -99,8 +118,9 @@ export const makeAnswering = (parts: {
       const what = toolCall.title ?? toolCall.name ?? toolCall.kind ?? "a call"
       const isAllowed = allowing !== undefined && (yield* ask(what, detailsOf(toolCall)))
       if (isAllowed) {
-        for (const file of filesOf(toolCall)) permitted.add(file)
-        if (toolCall.kind === "execute") commands += 1
+        writes.push(...filesOf(toolCall))
+        const command = commandOf(toolCall)
+        if (command !== undefined) commands.push(command)
       }
       const chosen = isAllowed ? allowing : rejecting
       return {
@@ -109,12 +129,12 @@ export const makeAnswering = (parts: {
     }),
     read: Effect.fnUntraced(function* ({ limit, line, path }) {
       const method = "fs/read_text_file"
-      const [found] = yield* backend.download([yield* placeOf(method, path)])
-      if (found?.ok !== true) {
-        const detail = found === undefined ? "it can't be read" : found.error.message
+      const [file] = yield* backend.download([yield* placeOf(method, path)])
+      if (file?.ok !== true) {
+        const detail = file === undefined ? "it can't be read" : file.error.message
         return yield* new AcpError({ reason: "NotFound", method, detail })
       }
-      const text = new TextDecoder().decode(found.value)
+      const text = new TextDecoder().decode(file.value)
       if (typeof line !== "number" && typeof limit !== "number") return { content: text }
       const from = Math.max(1, line ?? 1) - 1
       const lines = text.split("\n").slice(from, typeof limit === "number" ? from + limit : undefined)
@@ -123,8 +143,8 @@ export const makeAnswering = (parts: {
     write: Effect.fnUntraced(function* ({ content, path }) {
       const method = "fs/write_text_file"
       const place = yield* placeOf(method, path)
-      // A write that no permission was asked for is asked about here.
-      if (!permitted.has(path) && !(yield* ask(`writes ${path}`, { path, content: cut(content, 4_000) }))) {
+      // A write that no permitted call named is asked about here.
+      if (!takeOne(writes, path) && !(yield* ask(`writes ${path}`, { path, content }))) {
         return yield* new AcpError({ reason: "Refused", method, detail: "nobody allowed this" })
       }
       yield* Effect.mapError(backend.write(place, content), failed(method))
@@ -140,12 +160,13 @@ export const makeAnswering = (parts: {
       }
       const line = args.length === 0 ? command : [command, ...args].map(quote).join(" ")
       const place = folder === undefined || folder === null ? undefined : yield* placeOf(method, folder)
-      if (commands > 0) commands -= 1
-      else if (!(yield* ask(`runs ${line}`, { command: cut(line, 4_000) }))) {
+      const variables = Object.fromEntries(env.map(({ name: variable, value }) => [variable, value]))
+      // Variables decide what a command does, and nobody saw them with the permitted call.
+      const isPermitted = env.length === 0 && takeOne(commands, line)
+      if (!isPermitted && !(yield* ask(`runs ${line}`, { command: line, cwd: place ?? ".", env: variables }))) {
         return yield* new AcpError({ reason: "Refused", method, detail: "nobody allowed this" })
       }
-      const variables = Object.fromEntries(env.map(({ name: variable, value }) => [variable, value]))
-      const shown: Shown = { output: "", isCut: false, exit: undefined }
+      const shown: Shown = { output: "", isCut: false }
       const run = Stream.runFold(
         backend.executeStream(line, { cwd: place, env: variables }),
         (): Acp.TerminalExitStatus => ({ exitCode: null }),
@@ -156,31 +177,43 @@ export const makeAnswering = (parts: {
           shown.output = output.slice(-limits.output)
           return status
         }
-      ).pipe(Effect.orElseSucceed((): Acp.TerminalExitStatus => ({ signal: "SIGKILL" })))
-      const fiber = yield* Effect.forkScoped(
-        Effect.tap(run, (status) =>
-          Effect.sync(() => {
-            shown.exit = status
-          })
-        )
-      )
-      const terminalId = `terminal-${terminals.size + 1}`
+      ).pipe(Effect.orElseSucceed(() => killed))
+      const fiber = yield* Effect.forkScoped(run)
+      opened += 1
+      const terminalId = `terminal-${opened}`
       terminals.set(terminalId, { shown, fiber })
       return { terminalId }
     }),
     output: Effect.fnUntraced(function* ({ terminalId }) {
-      const { exit, isCut, output } = (yield* find("terminal/output", terminalId)).shown
-      return { output, truncated: isCut, ...(exit === undefined ? {} : { exitStatus: exit }) }
+      const { fiber, shown } = yield* find("terminal/output", terminalId)
+      const exit = fiber.pollUnsafe()
+      return defined({
+        output: shown.output,
+        truncated: shown.isCut,
+        exitStatus: exit === undefined ? undefined : exitOf(exit)
+      })
     }),
     wait: Effect.fnUntraced(function* ({ terminalId }) {
       const { fiber } = yield* find("terminal/wait_for_exit", terminalId)
-      const exit = yield* Fiber.await(fiber)
-      return exit._tag === "Success" ? exit.value : { signal: "SIGKILL" }
+      return exitOf(yield* Fiber.await(fiber))
     }),
     end: Effect.fnUntraced(function* ({ terminalId }) {
       const { fiber } = yield* find("terminal/kill", terminalId)
       yield* Fiber.interrupt(fiber)
       return {}
+    }),
+    release: Effect.fnUntraced(function* ({ terminalId }) {
+      const { fiber } = yield* find("terminal/release", terminalId)
+      yield* Fiber.interrupt(fiber)
+      terminals.delete(terminalId)
+      return {}
     })
   }
+}
+
+/** Removes one of the values of a list. Tells whether the list had it. */
+const takeOne = (values: Array<string>, value: string): boolean => {
+  const index = values.indexOf(value)
+  if (index !== -1) values.splice(index, 1)
+  return index !== -1
 }
