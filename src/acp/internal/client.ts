@@ -1,25 +1,22 @@
-/** The client of a connection, as effects. Answers are decoded here: the package checks requests only. */
+/** The client of a connection, as effects. */
 import type * as Acp from "@agentclientprotocol/sdk"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Form } from "../../view/Form.ts"
 import { AcpError } from "../AcpError.ts"
-
-const text = (limit: number) => Schema.String.check(Schema.isMaxLength(limit))
-
-const optional = <A>(schema: Schema.Codec<A>) => Schema.optionalKey(Schema.NullOr(schema))
+import { decodeAnswer, messageOf, optional, textUpTo } from "./decode.ts"
 
 /** The answers that the server reads, with the fields that it reads. */
 const answers = {
   "session/request_permission": Schema.Struct({
     outcome: Schema.Union([
       Schema.Struct({ outcome: Schema.Literal("cancelled") }),
-      Schema.Struct({ outcome: Schema.Literal("selected"), optionId: text(1_000) })
+      Schema.Struct({ outcome: Schema.Literal("selected"), optionId: textUpTo(1_000) })
     ])
   }),
   "fs/read_text_file": Schema.Struct({ content: Schema.String }),
   "fs/write_text_file": Schema.Unknown,
-  "terminal/create": Schema.Struct({ terminalId: text(1_000) }),
+  "terminal/create": Schema.Struct({ terminalId: textUpTo(1_000) }),
   "terminal/output": Schema.Struct({ output: Schema.String, truncated: Schema.Boolean }),
   "terminal/wait_for_exit": Schema.Struct({ exitCode: optional(Schema.Finite), signal: optional(Schema.String) }),
   "terminal/kill": Schema.Unknown,
@@ -49,22 +46,13 @@ export interface Client {
   readonly update: (sessionId: string, update: Acp.SessionUpdate) => Effect.Effect<void>
 }
 
-const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
-
 export const makeClient = (context: Acp.AgentContext, can: Client["can"]): Client => {
   const ask = <M extends keyof Answers>(method: M, params: unknown): Effect.Effect<Answers[M]["Type"], AcpError> =>
     Effect.tryPromise({
       try: (cancellationSignal): Promise<unknown> =>
         context.request<unknown, unknown>(method, params, { cancellationSignal, stopWaitingOnCancel: true }),
       catch: (cause) => new AcpError({ reason: "Refused", method, detail: messageOf(cause) })
-    }).pipe(
-      Effect.flatMap((answer) =>
-        Effect.mapError(
-          Schema.decodeUnknownEffect(answers[method])(answer),
-          ({ message }) => new AcpError({ reason: "Invalid", method, detail: message })
-        )
-      )
-    )
+    }).pipe(Effect.flatMap(decodeAnswer<Answers[M]["Type"]>(method, answers[method])))
   return {
     can,
     request: ask,

@@ -1,10 +1,10 @@
 /** Turns the updates of an agent of others into events of our run. */
-import type * as Acp from "@agentclientprotocol/sdk"
 import { fromUnknown, isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import type { Relayed } from "../../../core/Run.ts"
 import * as Todos from "../../../middleware/Todos.ts"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
 import { cut } from "../../../support/text/text.ts"
+import type * as Incoming from "./incoming.ts"
 
 /** An open call of the other agent. */
 export interface Call {
@@ -15,10 +15,10 @@ export interface Call {
 /** The most characters of a result in an event. */
 const most = 20_000
 
-const textOf = (content: ReadonlyArray<Acp.ToolCallContent> | null | undefined): string =>
+const textOf = (content: ReadonlyArray<Incoming.CallContent> | null | undefined): string =>
   (content ?? [])
     .map((one) => {
-      if (one.type === "content") return one.content.type === "text" ? one.content.text : `[${one.content.type}]`
+      if (one.type === "content") return "text" in one.content ? one.content.text : `[${cleanLine(one.content.type)}]`
       return one.type === "diff" ? `[${one.path} was changed]` : "[a terminal]"
     })
     .join("\n")
@@ -28,7 +28,7 @@ const argumentsOf = (raw: unknown): JsonObject => {
   return isObject(json) ? json : {}
 }
 
-const todosOf = (entries: ReadonlyArray<Acp.PlanEntry>): Json =>
+const todosOf = (entries: ReadonlyArray<Incoming.PlanEntry>): Json =>
   entries.map(({ content, status }, index) => ({
     id: String(index + 1),
     content: cleanLine(content),
@@ -39,13 +39,13 @@ const todosOf = (entries: ReadonlyArray<Acp.PlanEntry>): Json =>
 export const makeRelay = (prefix: string) => {
   const calls = new Map<string, Call>()
   const idOf = (toolCallId: string): string => `${prefix}/${cut(cleanLine(toolCallId), 200)}`
-  const begin = (one: Acp.ToolCall | Acp.ToolCallUpdate, now: number): ReadonlyArray<Relayed> => {
+  const begin = (one: Incoming.Call, now: number): ReadonlyArray<Relayed> => {
     if (calls.has(one.toolCallId)) return []
     const toolName = cut(cleanLine(one.name ?? one.title ?? one.kind ?? "a call"), 200)
     calls.set(one.toolCallId, { toolName, beganAt: now })
     return [{ _tag: "ToolCalled", callId: idOf(one.toolCallId), toolName, arguments: argumentsOf(one.rawInput) }]
   }
-  const end = (one: Acp.ToolCall | Acp.ToolCallUpdate, now: number): ReadonlyArray<Relayed> => {
+  const end = (one: Incoming.Call, now: number): ReadonlyArray<Relayed> => {
     const call = calls.get(one.toolCallId)
     if (call === undefined || (one.status !== "completed" && one.status !== "failed")) return []
     calls.delete(one.toolCallId)
@@ -61,12 +61,11 @@ export const makeRelay = (prefix: string) => {
         : { _tag: "ToolFailed", reason: "Failed", ...fields }
     ]
   }
-  return (update: Acp.SessionUpdate, now: number): ReadonlyArray<Relayed> => {
+  return (update: Incoming.Update, now: number): ReadonlyArray<Relayed> => {
     const kind = update.sessionUpdate
     if (kind === "tool_call" || kind === "tool_call_update") return [...begin(update, now), ...end(update, now)]
     if (kind === "plan") return [{ _tag: "StateChanged", slot: Todos.todos.name, value: todosOf(update.entries) }]
-    if (kind !== "agent_message_chunk" && kind !== "agent_thought_chunk") return []
-    if (update.content.type !== "text") return []
+    if ((kind !== "agent_message_chunk" && kind !== "agent_thought_chunk") || !("text" in update.content)) return []
     const { text } = update.content
     return [{ _tag: kind === "agent_message_chunk" ? "TextDelta" : "ReasoningDelta", text }]
   }

@@ -18,8 +18,10 @@ import { Backend, type Service as Files } from "../../../core/Backend.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
 import * as Budget from "../../../middleware/Budget.ts"
 import { AcpError } from "../../AcpError.ts"
+import { decodeAnswer, messageOf } from "../decode.ts"
 import { loadSdk, type Sdk } from "../sdk.ts"
 import { type Child, startChild } from "./child.ts"
+import * as Incoming from "./incoming.ts"
 import type { Options } from "./options.ts"
 import { makeRelay } from "./relay.ts"
 import { type Answering, makeAnswering } from "./requests.ts"
@@ -27,14 +29,12 @@ import { increase, nothing } from "./usage.ts"
 
 /** News of the process, in the order of their arrival. */
 type News =
-  | { readonly _tag: "Update"; readonly update: Acp.SessionUpdate }
+  | { readonly _tag: "Update"; readonly update: Incoming.Update }
   | { readonly _tag: "Work"; readonly work: Effect.Effect<void, never, Scope.Scope> }
-  | { readonly _tag: "Done"; readonly exit: Exit.Exit<Acp.PromptResponse, AcpError> }
+  | { readonly _tag: "Done"; readonly exit: Exit.Exit<unknown, AcpError> }
 
 /** The time that a cancelled prompt has to end. */
 const patience = "5 seconds"
-
-const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
 /** Makes the folder of the process, and the way from its paths to paths of the backend. */
 const makePlace = Effect.fnUntraced(function* (options: Options, backend: Files) {
@@ -61,20 +61,19 @@ const makePlace = Effect.fnUntraced(function* (options: Options, backend: Files)
   return { cwd, inner: inner(cwd) }
 })
 
-const isUpdate = (message: Acp.AnyMessage): message is Acp.AnyMessage & { readonly params: Acp.SessionNotification } =>
-  "method" in message &&
-  message.method === "session/update" &&
-  Predicate.hasProperty(message.params, "update") &&
-  Predicate.hasProperty(message.params.update, "sessionUpdate")
-
-/** Gives updates in the order in which they arrive: the package handles answers before the notifications ahead of them. */
-const withUpdates = (stream: Acp.Stream, onUpdate: (update: Acp.SessionUpdate) => void): Acp.Stream => ({
+/** Takes updates out, in their order: the package handles answers before the notifications ahead of them. */
+const withUpdates = (stream: Acp.Stream, onUpdate: (update: Incoming.Update) => void): Acp.Stream => ({
   writable: stream.writable,
   readable: stream.readable.pipeThrough(
     new TransformStream<Acp.AnyMessage, Acp.AnyMessage>({
       transform: (message, controller) => {
-        if (isUpdate(message)) onUpdate(message.params.update)
-        controller.enqueue(message)
+        if ("method" in message && message.method === "session/update") {
+          const update = Incoming.updateOf(message)
+          if (update !== undefined) onUpdate(update)
+          return
+        }
+        // The package prints the id of an answer to no request: a text could hold control characters of the terminal.
+        if ("method" in message || typeof message.id === "number") controller.enqueue(message)
       }
     })
   )
@@ -120,8 +119,7 @@ const connect = Effect.fnUntraced(function* (
     .onRequest("terminal/output", ({ params }) => runBeside(answering.output(params)))
     .onRequest("terminal/wait_for_exit", ({ params }) => runBeside(answering.wait(params)))
     .onRequest("terminal/kill", ({ params }) => runBeside(answering.end(params)))
-    .onRequest("terminal/release", ({ params }) => runBeside(answering.end(params)))
-    .onNotification("session/update", () => {})
+    .onRequest("terminal/release", ({ params }) => runBeside(answering.release(params)))
   const connection = app.connect(
     withUpdates(child.stream, (update) => {
       Queue.offerUnsafe(news, { _tag: "Update", update })
@@ -129,15 +127,18 @@ const connect = Effect.fnUntraced(function* (
   )
   yield* Effect.addFinalizer(() => Effect.sync(() => connection.close()))
   const { agent } = connection
-  const request = <M extends Acp.AgentRequestMethod>(method: M, params: Acp.AgentRequestParamsByMethod[M]) =>
+  const request = <M extends keyof Incoming.Answers>(
+    method: M,
+    params: Acp.AgentRequestParamsByMethod[M]
+  ): Effect.Effect<Incoming.Answers[M]["Type"], AcpError> =>
     Effect.tryPromise({
-      try: () => agent.request(method, params),
+      try: () => agent.request<unknown, unknown>(method, params),
       catch: (cause) => {
         const words = child.words()
         const detail = `${messageOf(cause)}${words === "" ? "" : `\n${words}`}`
         return new AcpError({ reason: connection.signal.aborted ? "Closed" : "Refused", method, detail })
       }
-    })
+    }).pipe(Effect.flatMap(decodeAnswer<Incoming.Answers[M]["Type"]>(method, Incoming.answers[method])))
   const cancel = (sessionId: string) =>
     Effect.ignore(Effect.tryPromise(() => agent.notify("session/cancel", { sessionId })))
   return { request, cancel }
@@ -145,11 +146,24 @@ const connect = Effect.fnUntraced(function* (
 
 type Connection = Effect.Success<ReturnType<typeof connect>>
 
+const isSilent = (name: string, method: string, silence: Duration.Duration) =>
+  new AcpError({ reason: "TimedOut", method, detail: `${name} said nothing for ${Duration.toSeconds(silence)} seconds` })
+
 const goOn = "You were cut off. Go on with the task where you were, and do nothing twice."
 
 /** Opens the session: a new one, or the stored one of a run that resumes. Gives its id, and the words to say. */
-const openSession = Effect.fnUntraced(function* (connection: Connection, options: Options, cwd: string, task: string) {
-  const { request } = connection
+const openSession = Effect.fnUntraced(function* (
+  connection: Connection,
+  options: Options,
+  silence: Duration.Duration,
+  cwd: string,
+  task: string
+) {
+  const request: Connection["request"] = (method, params) =>
+    Effect.timeoutOrElse(connection.request(method, params), {
+      duration: silence,
+      orElse: () => Effect.fail(isSilent(options.name, method, silence))
+    })
   const { agentCapabilities, protocolVersion } = yield* request("initialize", {
     protocolVersion: 1,
     clientInfo: { name: "effect-deepagents", version: "0.0.0" },
@@ -197,9 +211,14 @@ export const runTask = Effect.fnUntraced(function* (options: Options, task: stri
   const news = yield* Queue.unbounded<News>()
   const answering = makeAnswering({ name: options.name, cwd, backend, context, inner })
   const connection = yield* connect(sdk, options.name, child, news, answering)
-  const { sessionId, words } = yield* openSession(connection, options, cwd, task)
-  // A session that was loaded first tells its past.
-  yield* Queue.clear(news)
+  const silence = Duration.fromInputUnsafe(options.silence ?? "10 minutes")
+  const { sessionId, words } = yield* openSession(connection, options, silence, cwd, task)
+  // A session that was loaded first tells its past. Its requests still need an answer.
+  const early = yield* Queue.clear(news)
+  yield* Queue.offerAll(
+    news,
+    early.filter(({ _tag }) => _tag !== "Update")
+  )
   yield* Effect.addFinalizer(() => connection.cancel(sessionId))
   yield* Effect.forkScoped(
     Effect.flatMap(
@@ -208,19 +227,13 @@ export const runTask = Effect.fnUntraced(function* (options: Options, task: stri
     )
   )
   const relay = makeRelay(context.callId)
-  const silence = Duration.fromInputUnsafe(options.silence ?? "10 minutes")
   const { run } = context
   let text = ""
   let reported = nothing
   let stopped: string | undefined
-  const isSilent = new AcpError({
-    reason: "TimedOut",
-    method: "session/prompt",
-    detail: `${options.name} said nothing for ${Duration.toSeconds(silence)} seconds`
-  })
   const next = Effect.suspend(() =>
     stopped === undefined
-      ? Effect.timeoutOrElse(Queue.take(news), { duration: silence, orElse: () => Effect.fail(isSilent) })
+      ? Effect.timeoutOrElse(Queue.take(news), { duration: silence, orElse: () => Effect.fail(isSilent(options.name, "session/prompt", silence)) })
       : Effect.timeoutOrElse(Queue.take(news), { duration: patience, orElse: () => Effect.undefined })
   )
   for (;;) {
@@ -234,7 +247,7 @@ export const runTask = Effect.fnUntraced(function* (options: Options, task: stri
       break
     } else {
       const { update } = one
-      if (update.sessionUpdate === "agent_message_chunk" && update.content.type === "text") text += update.content.text
+      if (update.sessionUpdate === "agent_message_chunk" && "text" in update.content) text += update.content.text
       if (update.sessionUpdate === "usage_update") {
         const [now, usage] = increase(reported, update, options.prices)
         reported = now

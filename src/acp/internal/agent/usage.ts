@@ -1,6 +1,6 @@
 /** Sums up the usage of an agent of others: it reports the size of its context, and sometimes its whole cost. */
-import type * as Acp from "@agentclientprotocol/sdk"
 import { make, priced, type Prices, type Usage } from "../../../core/Usage.ts"
+import type * as Incoming from "./incoming.ts"
 
 /** The last report: tokens in the context, and the cost so far. */
 export interface Reported {
@@ -10,21 +10,20 @@ export interface Reported {
 
 export const nothing: Reported = { used: 0, cost: 0 }
 
-const count = (value: unknown): number => (typeof value === "number" && value > 0 && Number.isFinite(value) ? value : 0)
-
 /**
- * The usage since the last report. Tokens are the increase of the context, so they are an estimate: what is sent again is
- * not known. A context that shrank was compacted, and counts from there. Costs in other currencies are ignored.
+ * The usage since the last report. Tokens are the increase of the context, so they are an estimate: a report does not
+ * count the tokens of repeated requests. A context that shrank was compacted, and counts from there. Costs in other
+ * currencies are ignored.
  */
 export const increase = (
   before: Reported,
-  { cost, used }: Pick<Acp.UsageUpdate, "cost" | "used">,
+  { cost, used }: Incoming.Usage,
   prices: Prices | undefined
 ): readonly [Reported, Usage] => {
-  const now = count(used)
+  const now = Math.max(0, used)
   const tokens = Math.max(0, now - before.used)
   const isReported = cost !== undefined && cost !== null && cost.currency.toUpperCase() === "USD"
-  const total = isReported ? Math.max(before.cost, count(cost.amount)) : before.cost
+  const total = isReported ? Math.max(before.cost, cost.amount) : before.cost
   const usage = make({ inputTokens: tokens, isEstimated: true })
   const spent = isReported
     ? { ...usage, cost: total - before.cost }
