@@ -147,7 +147,11 @@ const connect = Effect.fnUntraced(function* (
 type Connection = Effect.Success<ReturnType<typeof connect>>
 
 const isSilent = (name: string, method: string, silence: Duration.Duration) =>
-  new AcpError({ reason: "TimedOut", method, detail: `${name} said nothing for ${Duration.toSeconds(silence)} seconds` })
+  new AcpError({
+    reason: "TimedOut",
+    method,
+    detail: `${name} said nothing for ${Duration.toSeconds(silence)} seconds`
+  })
 
 const goOn = "You were cut off. Go on with the task where you were, and do nothing twice."
 
@@ -233,7 +237,10 @@ export const runTask = Effect.fnUntraced(function* (options: Options, task: stri
   let stopped: string | undefined
   const next = Effect.suspend(() =>
     stopped === undefined
-      ? Effect.timeoutOrElse(Queue.take(news), { duration: silence, orElse: () => Effect.fail(isSilent(options.name, "session/prompt", silence)) })
+      ? Effect.timeoutOrElse(Queue.take(news), {
+          duration: silence,
+          orElse: () => Effect.fail(isSilent(options.name, "session/prompt", silence))
+        })
       : Effect.timeoutOrElse(Queue.take(news), { duration: patience, orElse: () => Effect.undefined })
   )
   for (;;) {
