@@ -47,9 +47,10 @@ import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts
  * - `delegates`: starts a sub-agent, so that limits on sub-agents count its calls
  * - `aliases`: the names of the tool in other programs, which their skills and agent files use
  *
- * Five facts are for `Taint` and `HiddenResults`:
+ * Six facts are for `Taint` and `HiddenResults`:
  *
  * - `untrusted`: results hold text of others (commits, remembered facts, background tasks), though the tool stays local
+ * - `untrustedBy`: the arguments that bring text of others into results that otherwise show the folder's own files
  * - `lasting`: stores data that other threads read, without their marks
  * - `addresses`: the arguments that are addresses (URLs, hosts). `[]`: no argument is an address
  * - `content`: arguments that are only content, such as the body of a mail. The others choose a target or an amount
@@ -86,6 +87,11 @@ export interface Annotations {
   readonly lasting?: boolean | undefined
   /** Results hold text of others, though the tool stays local. */
   readonly untrusted?: boolean | undefined
+  /**
+   * The arguments of an `untrusted` tool that bring text of others into its results, each with the values that don't.
+   * Without such an argument, results show the folder's own files: a program that trusts these trusts the call.
+   */
+  readonly untrustedBy?: { readonly [argument: string]: ReadonlyArray<string> } | undefined
   /**
    * The arguments that are addresses (URLs, hosts); `[]` means that no argument chooses the target of a call. For
    * `Taint` and `HiddenResults`.

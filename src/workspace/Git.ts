@@ -105,7 +105,7 @@ export const reading = (options: Options = {}): ReadonlyArray<Tool.Tool<Sandbox>
         revision: optional(revisionText),
         path: optional(pathText)
       },
-      annotations: quoting,
+      annotations: { ...quoting, untrustedBy: { revision: ["", "HEAD"] } },
       execute: Effect.fnUntraced(function* ({ path, revision, staged }) {
         const paths = yield* checkOptional(path, Names.checkPath)
         const revisions = yield* checkOptional(revision, Names.checkRevision)

@@ -147,6 +147,47 @@ describe("extensions", { timeout: 240_000 }, () => {
     )
   )
 
+  it.effect("have tools whose results are text from outside, unless they say `openWorld: false`", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const tool = (name: string, annotations: object) =>
+          `Tool.make("${name}", { description: "", parameters: {}, annotations: ${JSON.stringify(annotations)}, execute: () => Effect.succeed("text") })`
+        const tools = [
+          tool("here", { readOnly: true, openWorld: false }),
+          tool("there", { readOnly: true }),
+          tool("send", { openWorld: true, addresses: [] })
+        ]
+        const text = `
+import { Effect } from "effect"
+import { Tool } from "effect-deepagents"
+import { Extension } from "effect-deepagents/agents"
+export default Extension.make({ name: "house", tools: [${tools.join(", ")}] })`
+        for (const [names, code] of [
+          [["here", "write_file"], 0],
+          [["there", "write_file"], 6],
+          [["there", "send"], 6]
+        ] as const) {
+          const cwd = program.folder()
+          put(cwd, { ".deepagents/extensions/house.ts": text })
+          const replies = names.map((call) =>
+            stream(answer([{ call, id: call, input: call === "write_file" ? { file_path: "a", content: "" } : {} }]))
+          )
+          const { url } = yield* serve(...replies, say("Done."))
+          const env = {
+            HOME: program.folder(),
+            ANTHROPIC_BASE_URL: url,
+            ANTHROPIC_API_KEY: "sk-ant-test",
+            NODE_OPTIONS: "-C @effect-deepagents/source"
+          }
+          const flags = ["--trust", "--approvals", "auto-edit", "--allow", "send"]
+          const done = yield* Effect.promise(() => program.start(cwd, ["run", "Go", ...flags], env, "", bin).ended)
+          assert.deepEqual([names, done.code], [names, code], done.err)
+          if (code === 6) assert.include(done.err, "Text from outside is in the conversation (there)")
+        }
+      })
+    )
+  )
+
   it.effect("of a project are code of strangers: asked about, shown whole, run as they were trusted", () =>
     Effect.scoped(
       Effect.gen(function* () {

@@ -25,12 +25,14 @@ const call = (name: string, input: unknown) => stream(answer([{ call: name, id: 
 const writing = call("write_file", { file_path: "a.txt", content: "x" })
 
 /** Runs the program on a repository, against a model that makes these calls. Gives the exit code, and what was written. */
-const ended = Effect.fnUntraced(function* (
+const endedIn = Effect.fnUntraced(function* (
+  files: { readonly [path: string]: string },
   calls: ReadonlyArray<ReturnType<typeof call>>,
   ...flags: ReadonlyArray<string>
 ) {
   const { requests, url } = yield* serve(...calls, say("Done."))
   const cwd = program.folder()
+  for (const [path, text] of Object.entries(files)) writeFileSync(join(cwd, path), text)
   const git = (...args: ReadonlyArray<string>) => execFileSync("git", args, { cwd, stdio: "ignore" })
   git("init")
   writeFileSync(join(cwd, "readme.txt"), "own words")
@@ -48,6 +50,9 @@ const ended = Effect.fnUntraced(function* (
     isWritten: existsSync(join(cwd, "a.txt"))
   }
 }, Effect.scoped)
+
+const ended = (calls: ReadonlyArray<ReturnType<typeof call>>, ...flags: ReadonlyArray<string>) =>
+  endedIn({}, calls, ...flags)
 
 const edits = ["--approvals", "auto-edit"]
 
@@ -124,6 +129,8 @@ describe("text from outside", { timeout: 120_000 }, () => {
         ["npx vitest run a; npx left-pad", true],
         ["npx vitest@latest run", true],
         ["npx -p left-pad vitest", true],
+        ["npx --package=left-pad vitest", true],
+        ["npx --yes -- vitest", true],
         ["npx ../../evil", true],
         ["git log -3 && git diff main...topic", false]
       ] as const) {
@@ -155,6 +162,19 @@ describe("text from outside", { timeout: 120_000 }, () => {
     assert.deepEqual(believed, ["own", "here"])
     assert.sameMembers([...harmless], ["ls", "read_file", "glob", "grep", "fetch_url"])
   })
+
+  it.effect("a trusted server of the project that runs here marks by its results, and not by its tools", () =>
+    Effect.gen(function* () {
+      const args = [join(process.cwd(), "node_modules/@modelcontextprotocol/server-everything/dist/index.js")]
+      const files = { ".mcp.json": JSON.stringify({ mcpServers: { here: { command: process.execPath, args } } }) }
+      const unused = yield* endedIn(files, [writing], "--trust", ...edits)
+      assert.deepEqual([unused.code, unused.isWritten], [0, true], unused.err)
+      const sum = [call("here__get-sum", { a: 1, b: 2 }), writing]
+      const used = yield* endedIn(files, sum, "--trust", "--allow", "mcp__here", ...edits)
+      assert.deepEqual([used.code, used.isWritten], [6, false], used.err)
+      assert.include(used.err, "(here__get-sum)")
+    })
+  )
 
   it.effect("with --yolo nobody is asked", () =>
     Effect.gen(function* () {

@@ -212,11 +212,11 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
     ...Git.make(),
     CurrentDatetime.make({ zone: localZone() })
   ]
-  const fileTools = FileTools.make({ execute: { background: true } })
+  const programTools = [...FileTools.make({ execute: { background: true } }), ...ownTools]
   const { loaded } = context.extensions
-  const more = freeTools(loaded, [...fileTools, ...ownTools])
+  const more = freeTools(loaded, programTools)
   const tools = [...ownTools, ...more.tools]
-  const all = [...fileTools, ...tools]
+  const all = [...programTools, ...more.tools]
   const policy = yield* compiled(policies, all, places, yield* Host.ownFolders(context))
   const permits = yield* readPermits(context, all)
   const { budget, tokens } = settings
@@ -249,7 +249,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
     maxRounds: settings.maxTurns?.value,
     model: layerOf,
     taint: isGuarded
-      ? { ...Outside.rules(all, servers), except: (call: Middleware.PreparedCall) => isReading(permits, call) }
+      ? { ...Outside.rules(programTools, servers), except: (call: Middleware.PreparedCall) => isReading(permits, call) }
       : undefined,
     middleware: [
       ...(policy?.middleware ?? []),

@@ -13,36 +13,30 @@ import type { FoundServers } from "../config/servers.ts"
 const isBelieved = ({ origin, server }: FoundServers["servers"][number]): boolean =>
   origin === "user" || server.type === "stdio"
 
-/** Tells whether a tool shows changes. Unless it names a revision, these are of the person's own files. */
-const isDiff = ({ annotations, name }: { readonly name: string; readonly annotations: Annotations }): boolean =>
-  name === "git_diff" && annotations.server === undefined
-
 /**
- * The words of the person's own files and commands count as his. What servers answer does not. Calls that go to an address
- * are asked about by their host already, and tools that look at files go nowhere.
+ * Trusts the results of the program's own tools that show the person's files and commands. Its reading tools ask nothing:
+ * calls that go to an address are asked about by their host already. Tools of extensions and servers are not given here:
+ * the strict rules hold for them.
  */
 export const rules = (
-  tools: ReadonlyArray<{ readonly name: string; readonly annotations: Annotations }>,
+  ownTools: ReadonlyArray<{ readonly name: string; readonly annotations: Annotations }>,
   { servers }: FoundServers
 ): Taint.Options => {
-  const trusted = tools.filter((tool) => {
-    const { openWorld, runsCommands, untrusted } = tool.annotations
-    return isDiff(tool) || (untrusted !== true && (openWorld !== true || runsCommands === true))
+  const trusted = ownTools.filter(({ annotations }) => {
+    const { openWorld, runsCommands, untrusted, untrustedBy } = annotations
+    return untrustedBy !== undefined || (untrusted !== true && (openWorld !== true || runsCommands === true))
   })
-  const harmless = tools.filter(
-    ({ annotations: { addresses, openWorld, readOnly } }) =>
-      addresses !== undefined || (readOnly === true && openWorld !== true)
-  )
+  const harmless = ownTools.filter(({ annotations }) => annotations.readOnly === true)
   return {
     strict: true,
-    // The start of a task in the background is said by the program; its result is not.
+    // The program itself announces the start of a task in the background. The result is a model's.
     trusted: [...trusted.map(({ name }) => name), BackgroundSubagents.toolNames.start],
     harmless: harmless.map(({ name }) => name),
     servers: servers.filter(isBelieved).map(({ name }) => name)
   }
 }
 
-/** Tells whether a risk is that of a program which is installed in the folder: `npx` fetches only others. */
+/** Tells whether a risk is only that of `npx` with a program which is installed in the folder: it fetches only others. */
 const isInstalled = (fs: FileSystem.FileSystem, folder: string, detail: string): Effect.Effect<boolean> => {
   const [, tool] = /^the network, by npx ([\w.-]+)$/.exec(detail) ?? []
   return tool === undefined
@@ -56,15 +50,19 @@ const sourceOf = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,
   folder: string
 ) {
-  if (isDiff({ name, annotations })) {
-    const { revision } = given
-    return revision === undefined || revision === "" || revision === "HEAD" ? undefined : name
-  }
+  const isByArgument = Object.entries(annotations.untrustedBy ?? {}).some(([argument, harmless]) => {
+    const value = given[argument]
+    return value !== undefined && (typeof value !== "string" || !harmless.includes(value))
+  })
+  if (isByArgument) return name
   const { command } = given
   if (annotations.runsCommands !== true || typeof command !== "string") return undefined
-  const reaching = CommandRisk.of(command).filter(({ kind }) => kind === "reaches")
+  const risks = CommandRisk.of(command)
+  const reaching = risks.filter(({ kind }) => kind === "reaches")
   const isLocal = yield* Effect.forEach(reaching, ({ detail }) => isInstalled(fs, folder, detail))
-  return isLocal.includes(false) ? "a command that uses the network" : undefined
+  // By its options, npx fetches a package in spite of the installed program.
+  const isFetching = risks.some(({ detail, kind }) => kind === "runs" && detail.startsWith("what npx "))
+  return isLocal.includes(false) || isFetching ? "a command that uses the network" : undefined
 })
 
 /** Marks the conversation before a command, or a diff, whose output is text from outside. */
