@@ -8,6 +8,7 @@ import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { FileTools } from "effect-deepagents/backends"
 import { FetchUrl } from "effect-deepagents/web"
+import { Git } from "effect-deepagents/workspace"
 import { globOf, matchesPath } from "../../src/cli/internal/approvals/pathPattern.ts"
 import { isOpening, parsePermission, type Permission } from "../../src/cli/internal/approvals/permission.ts"
 import { makePermits, readOrganisation } from "../../src/cli/internal/approvals/permits.ts"
@@ -74,9 +75,37 @@ describe("rules for calls", () => {
     writeFileSync(join(folder, "plans.txt"), "x")
     symlinkSync("plans.txt", join(folder, "link.txt"))
     const permits = rules(["refuse", "Read(plans.txt)"])
-    for (const command of ["cat plans.txt", "cat link.txt", "cat *.txt", "wc -l < plans.txt"]) {
+    for (const command of [
+      "cat plans.txt",
+      "cat link.txt",
+      "cat *.txt",
+      "wc -l < plans.txt",
+      "git show HEAD:plans.txt",
+      "git show 'HEAD@{12:00}:./plans.txt'",
+      "git cat-file -p :0:a/plans.txt"
+    ]) {
       assert.deepEqual([command, ruled(permits, "execute", { command })], [command, undefined])
       assert.deepEqual([command, ruled(rules(), "execute", { command })], [command, "Allow"])
+    }
+    assert.equal(ruled(permits, "execute", { command: "git show HEAD:other.txt" }), "Allow")
+  })
+
+  it("keep tools of git from showing a hidden file, and leave the others free", () => {
+    const all = [...tools, ...Git.make()]
+    const hiding = Result.getOrThrow(parsePermission("Read(plans.txt)", "refuse", origin, { tools: all, folder }))
+    const permits = makePermits(folder, all, [hiding])
+    writeFileSync(join(folder, "open.txt"), "x")
+    for (const [name, args, expected] of [
+      ["git_status", {}, undefined],
+      ["git_worktrees", {}, undefined],
+      ["git_diff", {}, "Refuse"],
+      ["git_diff", { path: "." }, "Refuse"],
+      ["git_diff", { path: "gone.txt" }, "Refuse"],
+      ["git_diff", { path: "open.txt" }, undefined],
+      ["git_show", { revision: "HEAD:plans.txt" }, "Refuse"],
+      ["git_blame", { path: "plans.txt" }, "Refuse"]
+    ] as const) {
+      assert.deepEqual([name, ruled(permits, name, args)], [name, expected])
     }
   })
 
@@ -337,7 +366,8 @@ describe("the program", { timeout: 120_000 }, () => {
           const { cwd, env, has } = yield* world(
             running("touch a && touch b"),
             ...answered("touch a && touch b"),
-            ...answered("touch c")
+            ...answered("touch c"),
+            say("Done.")
           )
           const put = (folder: string, permissions: object) => {
             mkdirSync(join(folder, ".claude"), { recursive: true })
@@ -357,8 +387,13 @@ describe("the program", { timeout: 120_000 }, () => {
             trusted.err,
             /permissions\.allow: "Agent\(Explore\)" is no rule: there is no tool "Agent"; it is left out/
           )
+          put(home, { allow: "Bash(touch c)", ask: [7], deny: ["Bash(touch c)"] })
           const refused = yield* runAs(["run", "--yolo", "c"])
           assert.deepEqual([refused.code, has("c")], [0, false], refused.err)
+          assert.match(refused.err, /permissions\.allow is no list of texts[^]*permissions\.ask is no list of texts/)
+          writeFileSync(join(home, ".claude/settings.json"), "{ // mine")
+          const unread = yield* runAs(["run", "d"])
+          assert.match(unread.err, /\.claude\/settings\.json: it is no object of JSON, so none of its rules counts/)
         })
       )
   )

@@ -7,7 +7,7 @@ import * as Ruling from "../../../core/Ruling.ts"
 import type { Annotations, Tool } from "../../../core/Tool.ts"
 import { suggestion } from "../../../support/text/near.ts"
 import { globOf, matchesPath } from "./pathPattern.ts"
-import { machinePath } from "./place.ts"
+import { isFile, machinePath } from "./place.ts"
 
 /** A call, as rules see it. */
 export interface Call {
@@ -150,12 +150,18 @@ export const parsePermission = (
   }
   const hides =
     ruling === "refuse" && name === "Read" && what !== undefined ? globOf(what, folder, homedir()) : undefined
-  /** A search without a path goes through the files that hide. Commands go around them. */
-  const isHiding = ({ name: tool }: Call): boolean =>
-    hides !== undefined && !isOpen(tools.find((one) => one.name === tool)?.annotations)
+  /** A search goes through the backend, which hides files. Git does not: where it shows texts, it must name other files. */
+  const isUnhidden = (call: Call, paths: ReadonlyArray<string>): boolean => {
+    const annotations = tools.find(({ name: tool }) => tool === call.name)?.annotations
+    return isOpen(annotations) && annotations?.untrusted === true && !(paths.length > 0 && paths.every(isFile))
+  }
   const fitsWhat = (call: Call): boolean => {
     if (what === undefined) return true
-    if (isHiding(call) && pathsOf(call, folder).length === 0) return false
+    if (hides !== undefined) {
+      const paths = pathsOf(call, folder)
+      if (isUnhidden(call, paths)) return true
+      if (paths.length === 0) return false
+    }
     if (!isOfHosts(first.annotations)) return fitsPaths(call, what, folder, ruling)
     const host = what.slice("domain:".length).toLowerCase()
     const hosts = hostsOf(call, tools)

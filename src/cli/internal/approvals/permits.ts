@@ -103,13 +103,14 @@ export const readPermits = Effect.fnUntraced(function* (
   tools: Tools
 ) {
   const decoded = yield* readOrganisation(organisation)
+  const claude = yield* claudeRules(project)
   const sources: ReadonlyArray<Source> = [
     ...(decoded === undefined ? [] : [{ from: "organisation", where: organisation, lists: decoded } as const]),
-    ...(yield* claudeRules(project)),
+    ...claude.sources,
     ...sourcesOf(settings.permissions)
   ]
   const known = { tools, folder: places.project }
-  const foreign: Array<string> = []
+  const foreign = [...claude.problems]
   const readRule = Effect.fnUntraced(function* (source: Source, list: keyof typeof rulings, text: string) {
     const { from, isForeign = false, where } = source
     const parsed = parsePermission(text, rulings[list], { from, where }, known)

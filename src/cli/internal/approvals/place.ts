@@ -1,5 +1,5 @@
 /** The folder in which commands and file tools work, as the machine has it. */
-import { globSync, realpathSync } from "node:fs"
+import { globSync, lstatSync, realpathSync } from "node:fs"
 import { homedir } from "node:os"
 import { join, resolve } from "node:path"
 import * as Result from "effect/Result"
@@ -25,6 +25,23 @@ const realOf = (path: string): ReadonlyArray<string> =>
 export const machinePath = (path: string, folder: string): string =>
   path.startsWith("~/") ? join(homedir(), path.slice(2)) : resolve(folder, path)
 
+/** Tells whether a path is a file, and no folder or link. */
+export const isFile = (path: string): boolean =>
+  Result.getOrElse(
+    Result.try(() => lstatSync(path).isFile()),
+    () => false
+  )
+
+/** The most colons of a word that may name a file of a revision. */
+const mostColons = 8
+
+/** The files that a word of git may name by a revision, as `HEAD:path` does. `undefined` for too many. */
+const filesOfRevision = (path: string, cwd: string): ReadonlyArray<string> | undefined => {
+  const word = path.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path
+  const [, ...parts] = word.split(":")
+  return parts.length > mostColons ? undefined : parts.map((_, at) => resolve(cwd, parts.slice(at).join(":")))
+}
+
 /** The place of commands. `isHidden` keeps files from being free to read; a chat adds folders while it runs. */
 export const placeOf = (
   folder: string,
@@ -40,13 +57,16 @@ export const placeOf = (
     namesPrograms: () => namesPrograms(cwd),
     look: (path) => {
       const isPlain = !/(?<!\\)[*?[]/.test(path)
+      const plain = path.replaceAll(/\\(.)/g, "$1")
       const found = isPlain
-        ? realOf(path.replaceAll(/\\(.)/g, "$1"))
+        ? realOf(plain)
         : Result.getOrElse(
             Result.try(() => globSync(path.replaceAll(/\*{2,}/g, "*")).flatMap(realOf)),
             () => undefined
           )
-      return found === undefined || found.length > most || found.some(isHidden) ? undefined : found
+      const ofRevision = isPlain ? filesOfRevision(plain, cwd) : []
+      if (found === undefined || ofRevision === undefined || found.length > most) return undefined
+      return [...found, ...ofRevision].some(isHidden) ? undefined : found
     }
   }
 }
