@@ -1,10 +1,11 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
-import { createServer } from "node:http"
+import { createServer, type RequestListener } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { catalogueLayer } from "../../src/cli/internal/config/catalogue.ts"
 import { limitsIn } from "../../src/cli/internal/config/modelLimits.ts"
 import type { Places } from "../../src/cli/internal/config/places.ts"
@@ -30,12 +31,12 @@ const source = JSON.stringify({
   }
 })
 
-const listen = (status: number, text: string) =>
+const listenWith = (handle: RequestListener) =>
   Effect.acquireRelease(
     Effect.promise(
       () =>
         new Promise<{ readonly url: string; readonly close: () => void }>((resolve) => {
-          const server = createServer((_, response) => void response.writeHead(status).end(text))
+          const server = createServer(handle)
           server.listen(0, "127.0.0.1", () => {
             const at = server.address()
             const port = typeof at === "object" && at !== null ? at.port : 0
@@ -45,6 +46,9 @@ const listen = (status: number, text: string) =>
     ),
     ({ close }) => Effect.sync(close)
   )
+
+const listen = (status: number, text: string) =>
+  listenWith((_, response) => void response.writeHead(status).end(text))
 
 describe("deepagents models refresh", () => {
   it.live("keeps the facts of an address, and the user's own rows lie over them", () =>
@@ -83,6 +87,35 @@ describe("deepagents models refresh", () => {
       expect(yield* Effect.promise(() => readFile(join(folder.data, "models.json"), "utf8"))).toBe(before)
     }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
   )
+
+  it.effect("gives up on an address that never answers", () =>
+    Effect.gen(function* () {
+      const folder = yield* places
+      const asked = yield* Deferred.make<void>()
+      const { url } = yield* listenWith(() => void Effect.runSync(Deferred.succeed(asked, undefined)))
+      const refreshing = yield* Effect.forkScoped(Effect.flip(refresh(folder, url)))
+      yield* Deferred.await(asked)
+      yield* TestClock.adjust("1 minute")
+      expect(String(yield* Fiber.join(refreshing))).toMatch(/127\.0\.0\.1:\d+ does not answer in time; nothing was changed/)
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
+
+  it.live("keeps no numbers that can't be prices or sizes", () =>
+    Effect.gen(function* () {
+      const folder = yield* places
+      const model = JSON.parse(source)["gpt-9"]
+      const models = {
+        "gpt-8": { ...model, max_input_tokens: -1, max_output_tokens: 0.5 },
+        "gpt-7": { ...model, input_cost_per_token: -1 }
+      }
+      const text = JSON.stringify({ ...models, "gpt-6": { ...model, max_input_tokens: 9 } }).replace(":9,", ":1e999,")
+      yield* refresh(folder, (yield* listen(200, text)).url)
+      const rows = yield* Effect.provide(ModelCatalogue, catalogueLayer(folder))
+      expect(rows.providers["openai"]?.["gpt-8"]).toEqual({ prices: [1, 2] })
+      expect(rows.providers["openai"]?.["gpt-7"]).toBeUndefined()
+      expect(rows.providers["openai"]?.["gpt-6"]).toEqual({ prices: [1, 2] })
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
 })
 
 describe("limits that providers list", () => {
@@ -117,7 +150,7 @@ describe("limits that providers list", () => {
     ).toEqual(["openrouter", { "acme/one": { in: 9, out: 3, vision: false } }])
     expect(
       limitsIn("vllm", {
-        data: [{ id: "m", max_model_len: 8 }, { id: "\u001b[2J", max_model_len: 1 }, { id: "none" }, 7]
+        data: [{ id: "m", max_model_len: 8 }, { id: "\u001b[2J", max_model_len: 1 }, { id: "n", max_model_len: 0.5 }, { id: "none" }, 7]
       })
     ).toEqual(["vllm", { m: { in: 8 } }])
     expect(limitsIn("groq", "no list")).toEqual(["groq", {}])

@@ -1,6 +1,6 @@
 /** The limits and abilities of models that providers list. Prices are never taken from there. */
-
-type Fields = { readonly [name: string]: unknown }
+import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
+import { defined } from "../../../support/json/defined.ts"
 
 /** A row of the catalogue, as far as a list tells it. */
 interface Limits {
@@ -9,31 +9,28 @@ interface Limits {
   readonly vision?: boolean
 }
 
-const isFields = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
+const isCount = (value: Json | undefined): value is number => Number.isSafeInteger(value) && Number(value) > 0
 
-const countIn = (fields: Fields, ...names: ReadonlyArray<string>): number | undefined => {
-  const found = names.map((name) => fields[name]).find((value) => typeof value === "number" && value > 0)
-  return typeof found === "number" ? Math.floor(found) : undefined
-}
+const countIn = (fields: JsonObject, ...names: ReadonlyArray<string>): number | undefined =>
+  names.map((name) => fields[name]).find(isCount)
 
-const inside = (fields: Fields, name: string): Fields => {
+const inside = (fields: JsonObject, name: string): JsonObject => {
   const value = fields[name]
-  return isFields(value) ? value : {}
+  return isObject(value) ? value : {}
 }
 
 /** Reports whether a model reads images, where a list says so in one of its ways. */
-const visionIn = (model: Fields): boolean | undefined => {
+const visionIn = (model: JsonObject): boolean | undefined => {
   const { input_modalities: own, modalities } = model
   const listed = [inside(model, "architecture")["input_modalities"], own, modalities].find((one) => Array.isArray(one))
   if (Array.isArray(listed)) return listed.includes("image")
   const abilities = inside(model, "capabilities")
   const image = abilities["image_input"]
-  if (isFields(image)) return image["supported"] === true
+  if (isObject(image)) return image["supported"] === true
   return typeof abilities["vision"] === "boolean" ? abilities["vision"] : undefined
 }
 
-const limitsOf = (model: Fields): Limits => {
+const limitsOf = (model: JsonObject): Limits => {
   const input = countIn(
     model,
     "max_input_tokens",
@@ -47,11 +44,7 @@ const limitsOf = (model: Fields): Limits => {
     countIn(model, "max_completion_tokens", "outputTokenLimit", "max_output_tokens", "max_tokens") ??
     countIn(inside(model, "top_provider"), "max_completion_tokens")
   const vision = visionIn(model)
-  return {
-    ...(input === undefined ? {} : { in: input }),
-    ...(output === undefined || output === input ? {} : { out: output }),
-    ...(vision === undefined ? {} : { vision })
-  }
+  return defined({ in: input, out: output === input ? undefined : output, vision })
 }
 
 const isName = (name: unknown): name is string => typeof name === "string" && /^[\w./:@+-]{1,200}$/.test(name)
@@ -64,8 +57,8 @@ export const limitsIn = (
   provider: string,
   body: unknown
 ): readonly [name: string, rows: { readonly [model: string]: Limits }] => {
-  const listed = isFields(body) ? (body["data"] ?? body["models"]) : body
-  const rows = (Array.isArray(listed) ? listed : []).filter(isFields).flatMap((model) => {
+  const listed = isObject(body) ? (body["data"] ?? body["models"]) : body
+  const rows = (Array.isArray(listed) ? listed : []).filter(isObject).flatMap((model) => {
     const name = model["id"] ?? model["name"]
     const limits = limitsOf(model)
     return isName(name) && Object.keys(limits).length > 0 ? [[name.replace(/^models\//, ""), limits] as const] : []

@@ -1,6 +1,7 @@
 /** `deepagents models refresh`: renews the catalogue of models. */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
 import * as ModelCatalogue from "../../../models/ModelCatalogue.ts"
 import { readWebBeginning } from "../../../support/http/body.ts"
 import { fail, orFail } from "../failure.ts"
@@ -13,25 +14,31 @@ import { writePrivate } from "./trust.ts"
 /** The price file of litellm (MIT), from which the catalogue of the package is made. */
 const source = "https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json"
 
-/** The largest source, in bytes, and the longest wait for it, in milliseconds. */
-const most = { bytes: 32 * 1024 * 1024, wait: 60_000 } as const
+/** The largest source, in bytes. */
+const largest = 32 * 1024 * 1024
+
+/** The longest wait for a source. */
+const longest = "1 minute"
 
 const download = (url: string) =>
   Effect.tryPromise({
     try: async (signal) => {
       const response = await fetch(url, { signal })
-      const { bytes, isWhole } = await readWebBeginning(response.body, most.bytes, most.wait)
+      const { bytes, isWhole } = await readWebBeginning(response.body, largest)
       return { status: response.status, isWhole, text: new TextDecoder().decode(bytes) }
     },
     catch: () => undefined
   }).pipe(
     Effect.orElseSucceed(() => undefined),
+    Effect.timeoutOption(longest),
     Effect.flatMap((answer) => {
       const host = URL.parse(url)?.host ?? url
-      if (answer === undefined) return fail("failed", `${host} can't be reached; nothing was changed.`)
-      if (answer.status !== 200)
-        return fail("failed", `${host} answers with status ${answer.status}; nothing was changed.`)
-      return answer.isWhole ? Effect.succeed(answer.text) : fail("failed", `${url} is too large; nothing was changed.`)
+      const failed = (problem: string) => fail("failed", `${host} ${problem}; nothing was changed.`)
+      if (Option.isNone(answer)) return failed("does not answer in time")
+      if (answer.value === undefined) return failed("can't be reached")
+      const { isWhole, status, text } = answer.value
+      if (status !== 200) return failed(`answers with status ${status}`)
+      return isWhole ? Effect.succeed(text) : failed("breaks off, or sends more than 32 MiB")
     })
   )
 

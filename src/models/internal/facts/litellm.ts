@@ -44,8 +44,13 @@ export const Source = Schema.Record(Schema.String, Schema.Unknown)
 
 const decodeModel = Schema.decodeUnknownOption(Model)
 
-const amount = (value: unknown): number | null =>
-  typeof value === "number" ? Number((value * 1_000_000).toPrecision(6)) : null
+const amount = (value: unknown): number | null => {
+  const dollars = typeof value === "number" ? Number((value * 1_000_000).toPrecision(6)) : -1
+  return dollars >= 0 && Number.isFinite(dollars) ? dollars : null
+}
+
+const count = (value: number | undefined): number | undefined =>
+  Number.isSafeInteger(value) && Number(value) > 0 ? value : undefined
 
 const kinds = [
   "input_cost_per_token",
@@ -117,9 +122,9 @@ const effortsOf = (provider: string, id: string, model: Model): string | undefin
 const rowOf = (provider: string, id: string, model: Model): Row => {
   const { max_input_tokens: input, max_output_tokens: output, search_context_cost_per_query: search } = model
   return dropUnset({
-    in: input,
+    in: count(input),
     // If the source knows no limit of answers, it repeats the other limit.
-    out: output === input ? undefined : output,
+    out: output === input ? undefined : count(output),
     vision: model.supports_vision,
     efforts: effortsOf(provider, id, model),
     prices: rateOf(model, ""),
