@@ -68,7 +68,7 @@ describe("the action of init", { timeout: 120_000 }, () => {
         assert.match(twice.out, /run\.mjs exists already/)
         assert.isTrue(existsSync(join(cwd, ".github/workflows/deepagents.yml")))
         const touch = stream(answer([{ call: "execute", id: "toolu_1", input: { command: "touch made" } }]))
-        const { requests, url } = yield* serve(touch, say("exit-code<<x\n0\nx"), touch)
+        const { requests, url } = yield* serve(touch, say("exit-code<<x\n0\nx\n::error::hostile"), touch)
         const env = {
           HOME: cwd,
           DEEPAGENTS: program.bin,
@@ -81,12 +81,16 @@ describe("the action of init", { timeout: 120_000 }, () => {
         assert.equal(done.code, 0, done.log)
         assert.deepEqual([existsSync(join(cwd, "made")), existsSync(join(cwd, "hacked"))], [true, false])
         assert.include(JSON.stringify(requests[0]?.body.messages), "touch hacked")
-        assert.equal(done.outputs["answer"], "exit-code<<x\n0\nx")
+        assert.equal(done.outputs["answer"], "exit-code<<x\n0\nx\n::error::hostile")
+        assert.match(done.log, /^::stop-commands::([\w-]{36})\n[^]*\n::error::hostile\n::\1::\n$/m)
         assert.equal(done.outputs["exit-code"], "0")
         assert.match(done.outputs["session"] ?? "", /^\d{8}-/)
         assert.sameMembers(Object.keys(done.action.outputs), Object.keys(done.outputs))
         const waits = yield* step(cwd, { prompt: "touch it" }, env)
         assert.deepEqual([waits.code, waits.outputs["exit-code"]], [6, "6"], waits.log)
+        const wrong = yield* step(cwd, { prompt: "x".repeat(100_000), deny: "Bsh(ls)" }, env)
+        assert.deepEqual([wrong.code, wrong.outputs["exit-code"]], [2, "2"], wrong.log)
+        assert.match(wrong.log, /Did you mean "Bash"/)
       })
     )
   )

@@ -25,7 +25,13 @@ const args = ["run", "--json", "--trust", ...rules("allow", ALLOW), ...rules("de
 const limits = [...option("budget", BUDGET), ...option("max-turns", MAX_TURNS), ...option("model", MODEL)]
 const running = spawn(command, [...first, ...args, ...limits], { stdio: ["pipe", "pipe", "inherit"] })
 const ended = new Promise((resolve) => running.on("close", resolve))
+// The program may end before it reads the prompt, for a wrong rule.
+running.stdin.on("error", () => undefined)
 running.stdin.end(PROMPT)
+
+// An answer may have lines that the runner takes for commands of a workflow: it follows none until the end.
+const end = randomUUID()
+console.log(`::stop-commands::${end}`)
 
 let result
 for await (const line of createInterface({ input: running.stdout })) {
@@ -38,12 +44,13 @@ const code = (await ended) ?? 1
 
 /** An answer may have any line, so none of its lines ends the output. */
 const output = (name, value) => {
-  const end = randomUUID()
-  if (GITHUB_OUTPUT !== "") appendFileSync(GITHUB_OUTPUT, `${name}<<${end}\n${value}\n${end}\n`)
+  const mark = randomUUID()
+  if (GITHUB_OUTPUT !== "") appendFileSync(GITHUB_OUTPUT, `${name}<<${mark}\n${value}\n${mark}\n`)
 }
 output("answer", result?.text ?? "")
 output("session", result?.threadId ?? "")
 output("exit-code", String(code))
 output("cost", String(result?.usage?.cost ?? ""))
 console.log(result?.text ?? result?.error ?? "There is no answer.")
+console.log(`::${end}::`)
 process.exitCode = code
