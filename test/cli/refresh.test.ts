@@ -47,8 +47,7 @@ const listenWith = (handle: RequestListener) =>
     ({ close }) => Effect.sync(close)
   )
 
-const listen = (status: number, text: string) =>
-  listenWith((_, response) => void response.writeHead(status).end(text))
+const listen = (status: number, text: string) => listenWith((_, response) => void response.writeHead(status).end(text))
 
 describe("deepagents models refresh", () => {
   it.live("keeps the facts of an address, and the user's own rows lie over them", () =>
@@ -96,7 +95,9 @@ describe("deepagents models refresh", () => {
       const refreshing = yield* Effect.forkScoped(Effect.flip(refresh(folder, url)))
       yield* Deferred.await(asked)
       yield* TestClock.adjust("1 minute")
-      expect(String(yield* Fiber.join(refreshing))).toMatch(/127\.0\.0\.1:\d+ does not answer in time; nothing was changed/)
+      expect(String(yield* Fiber.join(refreshing))).toMatch(
+        /127\.0\.0\.1:\d+ does not answer in time; nothing was changed/
+      )
     }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
   )
 
@@ -150,7 +151,13 @@ describe("limits that providers list", () => {
     ).toEqual(["openrouter", { "acme/one": { in: 9, out: 3, vision: false } }])
     expect(
       limitsIn("vllm", {
-        data: [{ id: "m", max_model_len: 8 }, { id: "\u001b[2J", max_model_len: 1 }, { id: "n", max_model_len: 0.5 }, { id: "none" }, 7]
+        data: [
+          { id: "m", max_model_len: 8 },
+          { id: "\u001b[2J", max_model_len: 1 },
+          { id: "n", max_model_len: 0.5 },
+          { id: "none" },
+          7
+        ]
       })
     ).toEqual(["vllm", { m: { in: 8 } }])
     expect(limitsIn("groq", "no list")).toEqual(["groq", {}])
