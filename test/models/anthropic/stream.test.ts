@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect, Layer, Logger, References, Stream } from "effect"
 import { ChatModel, Message } from "effect-deepagents"
 import fc from "fast-check"
-import { describe } from "vitest"
+import { describe, vi } from "vitest"
 import { answer, type Event, json, say, serve, stream, toSse } from "../servers/anthropic.ts"
 import { claude, done, failure, message, request, tool, turn } from "./asking.ts"
 
@@ -38,6 +38,22 @@ const seen = (parts: ReadonlyArray<ChatModel.TurnPart>) => {
 }
 
 describe("an answer of the Messages API", () => {
+  it.live("leaves nothing behind on signals that outlive it", () =>
+    Effect.gen(function* () {
+      const turns = 6
+      const server = yield* serve(...Array.from({ length: turns }, () => stream(mixed)))
+      const layer = claude(server)
+      const spy = vi.spyOn(EventTarget.prototype, "addEventListener")
+      yield* Effect.forEach(Array.from({ length: turns }), () => turn(layer, asked))
+      const counts = new Map<unknown, number>()
+      for (const target of spy.mock.contexts) counts.set(target, (counts.get(target) ?? 0) + 1)
+      spy.mockRestore()
+      const signals = [...counts].flatMap(([target, count]) => (target instanceof AbortSignal ? [count] : []))
+      expect(signals.length).toBeGreaterThan(0)
+      expect(Math.max(...signals)).toBeLessThan(turns)
+    })
+  )
+
   it.live("is parts as they come, then the whole message", () =>
     Effect.gen(function* () {
       const server = yield* serve(stream(mixed))

@@ -33,10 +33,8 @@ const versionHeader = (body: Prompt): Record<string, string> =>
 const json = { "content-type": "application/json" }
 
 /** The session ends the request when somebody leaves. */
-const nobodyLeaves = new AbortController().signal
-
 const eventsIn = (response: Response, origin: Origin): AsyncIterable<ReadonlyArray<unknown>> =>
-  readServerEvents(() => Promise.resolve(response), { origin, eventsOf, isLast }, nobodyLeaves)
+  readServerEvents(() => Promise.resolve(response), { origin, eventsOf, isLast })
 
 const vertexVersion = "vertex-2023-10-16"
 

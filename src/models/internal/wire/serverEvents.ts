@@ -197,17 +197,17 @@ const ended = { done: true, value: undefined } as const
 
 /**
  * Reads the events of a response, which is requested when somebody reads. Leaving (`left`) ends the request, unless its
- * last event was read: the connection can then be used again.
+ * last event was read: the connection can then be used again. `left` belongs to this request alone: it keeps the reader.
  */
 export const readServerEvents = (
   open: (signal: AbortSignal) => Promise<Response>,
   reading: Reading,
-  left: AbortSignal
+  left?: AbortSignal
 ): AsyncIterable<ReadonlyArray<unknown>> => ({
   [Symbol.asyncIterator]: () => {
     const parser = makeParser(reading)
     const request = new AbortController()
-    left.addEventListener("abort", () => {
+    left?.addEventListener("abort", () => {
       if (!isDone) request.abort(left.reason)
     })
     let reader: Reader | undefined
