@@ -8,7 +8,7 @@ import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { AgentTest } from "effect-deepagents/testing"
 import * as Server from "../servers/openai.ts"
 import { askAll, request, responses } from "./asking.ts"
-import { functionCall, message, responseEvents } from "./wire.ts"
+import { functionCall, message, response, responseEvents } from "./wire.ts"
 
 const whole = responseEvents([message("A long answer, in several parts.")])
 
@@ -75,7 +75,11 @@ describe("a turn in the background", () => {
   it.live("a run after a crash goes on with the turn that its thread began", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
-      server.reply(Server.events(whole.slice(0, 5), { ending: "hang" }), Server.events(whole))
+      server.reply(
+        Server.events(whole.slice(0, 5), { ending: "hang" }),
+        Server.plain(200, response({ status: "in_progress" })),
+        Server.events(whole)
+      )
       const layer = responses(server, { background: true })
       const agent = Agent.make({ name: "a", prompt: "You think." })
       const fiber = yield* Effect.forkChild(Agent.run(agent, "Think.", { threadId: "t" }).pipe(Effect.provide(layer)))
@@ -89,9 +93,10 @@ describe("a turn in the background", () => {
       assert.strictEqual(result.text, "A long answer, in several parts.")
       assert.strictEqual(result.state["turn-accepted"] ?? null, null)
       assert.deepStrictEqual(
-        server.seen.slice(0, 2).map(({ method, path }) => [method, path]),
+        server.seen.slice(0, 3).map(({ method, path }) => [method, path]),
         [
           ["POST", "/v1/responses"],
+          ["GET", "/v1/responses/resp_1"],
           ["GET", "/v1/responses/resp_1?stream=true"]
         ]
       )
@@ -100,16 +105,68 @@ describe("a turn in the background", () => {
     }).pipe(Effect.provide(Layer.provideMerge(SessionStore.journal, MemorySessions.layer)))
   )
 
-  it.live("a response that is gone is asked for anew", () =>
+  it.live.each<readonly [string, Server.Reply]>([
+    ["gone", Server.plain(404, { error: { message: "gone" } })],
+    ["cancelled", Server.plain(200, response({ id: "resp_0", status: "cancelled" }))],
+    ["failed", Server.plain(200, response({ id: "resp_0", status: "failed" }))]
+  ])("a response that is %s is asked for anew", ([, reply]) =>
     Effect.gen(function* () {
       const server = yield* Server.make
-      server.reply(Server.plain(404, { error: { message: "gone" } }), Server.events(whole))
+      server.reply(reply, Server.events(whole))
       const resume = { openai: { model: "gpt-5", id: "resp_0" } }
       const [outcome] = yield* askAll(responses(server, { background: true }), [{ ...hello, resume }])
       assert.isDefined(outcome?.message)
       assert.deepStrictEqual(
         server.seen.map(({ method }) => method),
         ["GET", "POST"]
+      )
+    })
+  )
+
+  it.live("a response that was over before the run is read, and not asked for again", () =>
+    Effect.gen(function* () {
+      const server = yield* Server.make
+      const output = [message("All of it."), functionCall("c1", "look", '{"at":1}')]
+      server.reply(Server.plain(200, response({ id: "resp_0", output })))
+      const resume = { openai: { model: "gpt-5", id: "resp_0" } }
+      const [outcome] = yield* askAll(responses(server, { background: true }), [{ ...hello, resume }])
+      assert.strictEqual(server.seen.length, 1)
+      assert.strictEqual(outcome?.parts[0]?._tag, "TurnAccepted")
+      assert.strictEqual(Message.text(outcome?.message ?? assert.fail("no turn")), "All of it.")
+      assert.deepStrictEqual(
+        outcome?.message?.toolCalls.map(({ arguments: args }) => args),
+        [{ at: 1 }]
+      )
+    })
+  )
+
+  it.live("a response that is too old to be streamed is looked at until it is over", () =>
+    Effect.gen(function* () {
+      const server = yield* Server.make
+      const old = {
+        error: { message: "This response can no longer be streamed because it is more than 5 minutes old" }
+      }
+      server.reply(
+        cut(5),
+        Server.plain(400, old),
+        Server.plain(200, response({ status: "in_progress" })),
+        Server.plain(503, { error: { message: "busy" } }),
+        Server.plain(200, response({ output: [message("A long answer, in several parts.")] }))
+      )
+      const [outcome] = yield* askAll(responses(server, { background: true }), [hello])
+      assert.isUndefined(outcome?.error)
+      const text = outcome?.parts.map((part) => (part._tag === "TextDelta" ? part.text : "")).join("")
+      assert.strictEqual(text, "A long answer, in several parts.")
+      assert.strictEqual(Message.text(outcome?.message ?? assert.fail("no turn")), text)
+      assert.deepStrictEqual(
+        server.seen.map(({ method, path }) => [method, path.replace(/.*resp_1/, "")]),
+        [
+          ["POST", "/v1/responses"],
+          ["GET", "?stream=true&starting_after=4"],
+          ["GET", ""],
+          ["GET", ""],
+          ["GET", ""]
+        ]
       )
     })
   )

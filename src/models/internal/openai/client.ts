@@ -145,7 +145,7 @@ const types: { readonly [status: string]: string } = {
 }
 
 /** Converts an answer of a server that does not stream to events: of a completion it is the one chunk. */
-const eventsOf = (answer: unknown): ReadonlyArray<unknown> | undefined => {
+export const eventsOf = (answer: unknown): ReadonlyArray<unknown> | undefined => {
   const body = objectOf(answer)
   if (body === undefined) return undefined
   if (Array.isArray(body["choices"])) return [body]
