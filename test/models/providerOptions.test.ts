@@ -292,6 +292,26 @@ describe("the choice of one of these", () => {
   const tools = [define("a"), define("b"), define("c")]
   const toolChoice = { oneOf: ["a", "c"] } as const
 
+  it.live("names that no tool has are left out, and a choice without a tool lets none be called", () =>
+    Effect.gen(function* () {
+      const named = yield* openai({ tools, toolChoice: { oneOf: ["a", "gone"] } })
+      assert.deepStrictEqual(named.body.tool_choice.tools, [{ type: "function", name: "a" }])
+      const server = yield* OpenAi.make
+      const layer = GeminiChatModel.layer({
+        model: "gemini-3.5-flash",
+        baseURL: server.url,
+        apiKey: Redacted.make("k")
+      })
+      for (const oneOf of [[], ["gone"]]) {
+        const none = yield* openai({ tools, toolChoice: { oneOf } })
+        assert.strictEqual(none.body.tool_choice, "none")
+        server.reply(OpenAi.raw(gemini([{ text: "ok" }], "STOP", {})))
+        yield* askAll(layer, [request(hello, { tools, toolChoice: { oneOf } })])
+        assert.deepStrictEqual(server.seen.at(-1)?.body.toolConfig, { functionCallingConfig: { mode: "NONE" } })
+      }
+    })
+  )
+
   it.live("OpenAI and Gemini keep all tools and name the allowed ones", () =>
     Effect.gen(function* () {
       const { body } = yield* openai({ tools, toolChoice })

@@ -30,6 +30,7 @@ import type { Prices } from "../../core/Usage.ts"
 import { makeLayerCheck } from "../../support/options/check.ts"
 import { toolSchema } from "../internal/schema/toolSchema.ts"
 import * as shapes from "../internal/shapes.ts"
+import { choiceOf } from "../internal/turn/choice.ts"
 import { wellFormed } from "../internal/turn/wellFormed.ts"
 import { makeWarner, warned } from "../internal/wire/warned.ts"
 import { toAnnotations } from "./internal/effectAi/definitions.ts"
@@ -95,8 +96,10 @@ const makeToolkits = (hostedTools: Options["hostedTools"] = []) => {
 }
 
 /** There, a choice without a mode lets the model answer. */
-const choiceOf = (choice: ModelRequest["toolChoice"]) =>
-  typeof choice === "object" && "oneOf" in choice ? { mode: "required" as const, ...choice } : choice
+const writeChoice = (request: ModelRequest) => {
+  const choice = choiceOf(request)
+  return typeof choice === "object" && "oneOf" in choice ? { mode: "required" as const, ...choice } : choice
+}
 
 const makeSession = (
   model: LanguageModel.LanguageModel,
@@ -116,7 +119,7 @@ const makeSession = (
       const parts = model.streamText({
         prompt: encode(request.systemPrompt, request.messages),
         toolkit: toolkitOf(request),
-        toolChoice: choiceOf(request.toolChoice),
+        toolChoice: writeChoice(request),
         disableToolCallResolution: true,
         toolCallValidation: "deferred"
       })

@@ -6,6 +6,7 @@ import type { Json, JsonObject } from "../../../core/Json.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { overlay, type WireNames } from "../openai/parameters.ts"
 import { makeOutputFormat, makeToolbox } from "../openai/schemas.ts"
+import { choiceOf } from "../turn/choice.ts"
 import { dataOf, type Dialect, type Said, type Shown } from "../turn/dialect.ts"
 import { inlineOf } from "../turn/inline.ts"
 import { arrange } from "../turn/layout.ts"
@@ -176,7 +177,8 @@ const thinkingOf = ({ efforts, model }: Settings, level: ThinkingLevel): JsonObj
 }
 
 /** `VALIDATED` lets the model answer too, and is the only such mode with a list of names. */
-const callingOf = ({ toolChoice }: ModelRequest, names: ToolNames): JsonObject => {
+const callingOf = (request: ModelRequest, names: ToolNames): JsonObject => {
+  const toolChoice = choiceOf(request)
   if (toolChoice === "auto") return {}
   if (typeof toolChoice === "string") return { mode: toolChoice === "none" ? "NONE" : "ANY" }
   if ("tool" in toolChoice) return { mode: "ANY", allowedFunctionNames: [names.wire(toolChoice.tool)] }

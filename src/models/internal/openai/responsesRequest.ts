@@ -11,6 +11,7 @@ import { type ModelRequest, turnPurpose } from "../../../core/ChatModel.ts"
 import type * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
+import { choiceOf } from "../turn/choice.ts"
 import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../turn/normalize.ts"
 import { askedEffort, type Effort, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
@@ -384,10 +385,8 @@ const compactionOf = ({ compactAt, purpose }: ModelRequest): ReadonlyArray<JsonO
     ? []
     : [{ context_management: [{ type: "compaction", compact_threshold: compactAt }] }]
 
-const choice = (
-  { toolChoice }: ModelRequest,
-  toolNames: ToolNames
-): Pick<ResponseCreateParamsStreaming, "tool_choice"> => {
+const choice = (request: ModelRequest, toolNames: ToolNames): Pick<ResponseCreateParamsStreaming, "tool_choice"> => {
+  const toolChoice = choiceOf(request)
   if (toolChoice === "auto") return {}
   if (typeof toolChoice === "string") return { tool_choice: toolChoice }
   const toolOf = (name: string) => ({ type: "function" as const, name: toolNames.wire(name) })
