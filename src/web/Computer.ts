@@ -124,7 +124,7 @@ export const tool = Tool.dynamic("computer", {
       for (const action of actions) {
         const step = stepOf(action)
         if (step === undefined) {
-          return yield* ToolError.make(`this computer has no action ${JSON.stringify(action).slice(0, 200)}`)
+          return yield* ToolError.make(`this computer can't do ${JSON.stringify(action).slice(0, 200)}`)
         }
         yield* computer.act(owner, step)
       }

@@ -81,7 +81,19 @@ describe("actions of models", () => {
     ["a text", { type: "type", text: "hi" }, { _tag: "Type", text: "hi" }],
     ["a picture", { type: "screenshot" }, { _tag: "Look" }],
     ["an unknown one", { type: "constructor" }, undefined],
-    ["a move to nowhere", { type: "move", x: "far", y: NaN }, undefined]
+    ["a move to nowhere", { type: "move", x: "far", y: NaN }, undefined],
+    ["a click to nowhere", { type: "click", button: "left", x: NaN, y: 20 }, undefined],
+    ["Claude's click to nowhere", { action: "left_click", coordinate: [10, "20"] }, undefined],
+    ["Claude's click where the mouse is", { action: "left_click" }, { ...click, at: undefined }],
+    ["a scroll of nothing", { type: "scroll", x: null, y: 2, scroll_x: 0, scroll_y: 3 }, undefined],
+    ["a drag without a place", { type: "drag", path: [] }, undefined],
+    ["a drag with a wrong place", { type: "drag", path: [{ x: 1, y: 2 }, { x: 3 }] }, undefined],
+    ["Claude's drag from nowhere", { action: "left_click_drag", start_coordinate: [1], coordinate: [3, 4] }, undefined],
+    [
+      "Claude's drag from the mouse",
+      { action: "left_click_drag", coordinate: [3, 4] },
+      { _tag: "Drag", path: [{ x: 3, y: 4 }], keys: [] }
+    ]
   ] as const)("%s", (_, action, step) => {
     expect(stepOf(action)).toEqual(step)
   })
@@ -229,9 +241,11 @@ describe("a browser's page as the screen", () => {
         const computer = yield* Computer.Computer
         const browser = yield* Browser.Browser
         yield* computer.open("a", url)
+        // Keys of a step that fails do not stay down.
+        yield* Effect.flip(computer.act("a", { _tag: "Press", keys: ["Control", "NoSuchKey"], seconds: 0 }))
         const steps: ReadonlyArray<Step> = [
-          { _tag: "Click", at: { x: 400, y: 200 }, button: "left", count: 1, keys: ["Control"] },
           { _tag: "Click", at: { x: 400, y: 200 }, button: "left", count: 2, keys: [] },
+          { _tag: "Click", at: { x: 400, y: 200 }, button: "left", count: 1, keys: ["Control"] },
           {
             _tag: "Drag",
             path: [
@@ -247,6 +261,7 @@ describe("a browser's page as the screen", () => {
         ]
         for (const step of steps) yield* computer.act("a", step)
         const { title } = yield* browser.snapshot("a")
+        expect(title.match(/click\+ctrl/g)).toHaveLength(1)
         for (const said of ["click+ctrl", "double", "dragged", "entered hello", "scrolled"])
           expect(title).toContain(said)
         expect((yield* computer.screenshot("a")).bytes.slice(0, 2)).toEqual(new Uint8Array([0xff, 0xd8]))

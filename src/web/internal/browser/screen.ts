@@ -5,19 +5,25 @@ import type { Point, Step } from "../computer/steps.ts"
 /** Milliseconds between a step and the picture after it: pages answer with animations. */
 const settling = 300
 
-const release = async (page: Page, keys: ReadonlyArray<string>): Promise<void> => {
-  for (const key of keys.toReversed()) await page.keyboard.up(key)
-}
-
-/** Holds keys during a task. Keys come up in any case. */
-const holding = async (page: Page, keys: ReadonlyArray<string>, task: () => Promise<void>): Promise<void> => {
-  for (const key of keys) await page.keyboard.down(key)
-  const failure = await task().then(
+/** Ends a task in any case, and passes its failure on. */
+const ending = async (task: Promise<void>, end: () => Promise<void>): Promise<void> => {
+  const failure = await task.then(
     () => undefined,
     (cause: unknown) => ({ cause })
   )
-  await release(page, keys)
+  await end()
   if (failure !== undefined) await Promise.reject(failure.cause)
+}
+
+/** Holds keys during a task. Held keys come up in any case, also if a further key is unknown. */
+const holding = async (
+  page: Page,
+  [key, ...others]: ReadonlyArray<string>,
+  task: () => Promise<void>
+): Promise<void> => {
+  if (key === undefined) return task()
+  await page.keyboard.down(key)
+  return ending(holding(page, others, task), () => page.keyboard.up(key))
 }
 
 const moveTo = (page: Page, at: Point | undefined): Promise<void> =>
@@ -27,10 +33,12 @@ const drag = async (page: Page, [from, ...path]: ReadonlyArray<Point>): Promise<
   // A drag of one place goes from where the mouse is.
   if (path.length > 0) await moveTo(page, from)
   await page.mouse.down()
-  for (const to of path.length > 0 ? path : [from]) {
-    if (to !== undefined) await page.mouse.move(to.x, to.y, { steps: 5 })
+  const move = async (): Promise<void> => {
+    for (const to of path.length > 0 ? path : [from]) {
+      if (to !== undefined) await page.mouse.move(to.x, to.y, { steps: 5 })
+    }
   }
-  await page.mouse.up()
+  await ending(move(), () => page.mouse.up())
 }
 
 const perform = async (page: Page, step: Step): Promise<void> => {

@@ -107,37 +107,46 @@ const clampSeconds = (value: unknown, usual: number): number => Math.min(30, Mat
 
 type Reader = (action: JsonObject) => Step | undefined
 
+const isMissing = (value: unknown): boolean => value === undefined || value === null
+
+/** Reads Claude's place. Without one, an action is done where the mouse is; with a wrong one, it must not be done. */
+const whereIn = (coordinate: unknown): { readonly at: Point | undefined } | undefined => {
+  const at = pointIn(coordinate)
+  return at === undefined && !isMissing(coordinate) ? undefined : { at }
+}
+
 const click =
   (button: Button, count: 1 | 2 | 3): Reader =>
-  ({ coordinate, text }) => ({ _tag: "Click", at: pointIn(coordinate), button, count, keys: keysIn(text) })
+  ({ coordinate, text }) => {
+    const where = whereIn(coordinate)
+    return where && { _tag: "Click", ...where, button, count, keys: keysIn(text) }
+  }
+
+const drag = (places: ReadonlyArray<unknown>, keys: unknown): Step | undefined => {
+  const path = places.flatMap((place) => pointIn(place) ?? [])
+  return path.length === 0 || path.length < places.length ? undefined : { _tag: "Drag", path, keys: keysIn(keys) }
+}
+
+const clickAt = ({ keys, x, y }: JsonObject, button: Button, count: 1 | 2): Step | undefined => {
+  const at = point(x, y)
+  return at && { _tag: "Click", at, button, count, keys: keysIn(keys) }
+}
 
 /** OpenAI's actions, by their type. */
 const openai: { readonly [type: string]: Reader } = {
-  click: ({ button, keys, x, y }) => ({
-    _tag: "Click",
-    at: point(x, y),
-    button: valueAt(buttons, textOf(button)) ?? "left",
-    count: 1,
-    keys: keysIn(keys)
-  }),
-  double_click: ({ keys, x, y }) => ({ _tag: "Click", at: point(x, y), button: "left", count: 2, keys: keysIn(keys) }),
-  drag: ({ keys, path }) => ({
-    _tag: "Drag",
-    path: listOf(path).flatMap((one) => pointIn(one) ?? []),
-    keys: keysIn(keys)
-  }),
+  click: (action) => clickAt(action, valueAt(buttons, textOf(action["button"])) ?? "left", 1),
+  double_click: (action) => clickAt(action, "left", 2),
+  drag: ({ keys, path }) => drag(listOf(path), keys),
   keypress: ({ keys }) => ({ _tag: "Press", keys: keysIn(keys), seconds: 0 }),
   move: ({ x, y }) => {
     const at = point(x, y)
     return at === undefined ? undefined : { _tag: "Move", at }
   },
   screenshot: () => ({ _tag: "Look" }),
-  scroll: ({ scroll_x: dx, scroll_y: dy, x, y }) => ({
-    _tag: "Scroll",
-    at: point(x, y),
-    dx: numberOf(dx, farthest) ?? 0,
-    dy: numberOf(dy, farthest) ?? 0
-  }),
+  scroll: ({ scroll_x: dx, scroll_y: dy, x, y }) => {
+    const at = point(x, y)
+    return at && { _tag: "Scroll", at, dx: numberOf(dx, farthest) ?? 0, dy: numberOf(dy, farthest) ?? 0 }
+  },
   type: ({ text }) => ({ _tag: "Type", text: textOf(text) }),
   wait: () => ({ _tag: "Wait", seconds: 1 })
 }
@@ -167,23 +176,21 @@ const claude: { readonly [action: string]: Reader } = {
     const at = pointIn(coordinate)
     return at === undefined ? undefined : { _tag: "Move", at }
   },
-  left_click_drag: ({ coordinate, start_coordinate: start, text }) => ({
-    _tag: "Drag",
-    path: [start, coordinate].flatMap((one) => pointIn(one) ?? []),
-    keys: keysIn(text)
-  }),
+  left_click_drag: ({ coordinate, start_coordinate: start, text }) =>
+    drag(isMissing(start) ? [coordinate] : [start, coordinate], text),
   key: ({ text }) => ({ _tag: "Press", keys: keysIn(text), seconds: 0 }),
   hold_key: ({ duration, text }) => ({ _tag: "Press", keys: keysIn(text), seconds: clampSeconds(duration, 1) }),
   type: ({ text }) => ({ _tag: "Type", text: textOf(text) }),
   scroll: ({ coordinate, scroll_amount: amount, scroll_direction: direction }) => {
     const [x, y] = valueAt(directions, textOf(direction)) ?? [0, 0]
     const clicks = numberOf(amount, 100) ?? 3
-    return { _tag: "Scroll", at: pointIn(coordinate), dx: x * clicks * notch, dy: y * clicks * notch }
+    const where = whereIn(coordinate)
+    return where && { _tag: "Scroll", ...where, dx: x * clicks * notch, dy: y * clicks * notch }
   },
   wait: ({ duration }) => ({ _tag: "Wait", seconds: clampSeconds(duration, 1) })
 }
 
-/** Reads an action of either. `undefined` for one of another kind. */
+/** Reads an action of either. `undefined` for another kind, and for a wrong place. */
 export const stepOf = (action: JsonObject): Step | undefined =>
   typeof action["action"] === "string"
     ? valueAt(claude, action["action"])?.(action)
