@@ -59,14 +59,17 @@ const ways: { readonly [name: string]: Way } = {
 }
 
 /** A server that refuses some efforts, in words. */
-const serve = ({ answer, read }: Way, refused: ReadonlyArray<string>) => {
+const serve = (
+  { answer, read }: Way,
+  refused: ReadonlyArray<string>,
+  words = (effort: string) => `Unsupported value: reasoning effort '${effort}' is not supported with this model`
+) => {
   const efforts: Array<string | undefined> = []
   const fetch: Fetch = async (_, init) => {
     const effort = read.exec(typeof init?.body === "string" ? init.body : "")?.[1]
     efforts.push(effort)
     if (effort === undefined || !refused.includes(effort)) return Response.json(answer)
-    const message = `Unsupported value: reasoning effort '${effort}' is not supported with this model`
-    const error = { type: "invalid_request_error", message, status: "INVALID_ARGUMENT" }
+    const error = { type: "invalid_request_error", message: words(effort), status: "INVALID_ARGUMENT" }
     return Response.json({ error }, { status: 400 })
   }
   return { fetch, efforts }
@@ -105,6 +108,22 @@ describe("a level of thinking that a server refuses", () => {
       })
     )
   }
+
+  it.effect.each([
+    ["Anthropic", "messages.1.content.0: `thinking` blocks in the latest assistant message cannot be modified", 1],
+    ["Responses", "Item 'rs_1' of type 'reasoning' was provided without its required following item.", 1],
+    ["Gemini", "Thinking level MAX is not supported for this model.", 2],
+    ["Chat", "This model does not support reasoning.", 2],
+    ["Chat", "thinking is not supported by this model", 2]
+  ] as const)("is lowered only for words about it: %s: %s", ([name, words, requests]) =>
+    Effect.gen(function* () {
+      const way = ways[name]
+      if (way === undefined) return
+      const { efforts, fetch } = serve(way, ["high", "max", "HIGH"], () => words)
+      yield* Effect.exit(ask(way, fetch, [request({ thinking: "high" })]))
+      expect(efforts.length > 1).toBe(requests > 1)
+    })
+  )
 
   it.effect("is not changed where it is an option of the provider's own", () =>
     Effect.gen(function* () {

@@ -57,9 +57,16 @@ const makeOptionsCheck = (model: { readonly provider: string; readonly model: st
 
 type Turn = Stream.Stream<TurnPart, ModelError>
 
+/**
+ * Words of a server that refuses an effort. Others speak of thinking too: of an item of the history that may not be
+ * changed, or misses its neighbour.
+ */
+const refusal =
+  /effort|thinking[ _]?level|(?:thinking|reasoning).{0,60}(?:\bnot\b.{0,20}|n't |un)support|(?:\bnot\b.{0,20}|n't |un)support.{0,60}(?:thinking|reasoning)/i
+
 /** Reports whether a server refused a request for its effort. A refused request has no parts. */
 const isRefusal = ({ detail = "", reason }: ModelError): boolean =>
-  reason._tag === "InvalidRequest" && /effort|thinking|reasoning/i.test(detail)
+  reason._tag === "InvalidRequest" && refusal.test(detail)
 
 /**
  * Makes the opener of a model's sessions. They share their warnings and unknown events, so each appears once. A refused
