@@ -426,7 +426,7 @@ describe("the layer", () => {
         const session = yield* ChatModel.open(yield* ChatModel.ChatModel)
         for (let round = 0; round < 3; round++) {
           yield* Stream.runDrain(session.nextTurn(request()))
-          yield* Effect.sleep("100 millis")
+          yield* Effect.sleep("500 millis")
         }
       })
       yield* Effect.provide(ask, layer)
