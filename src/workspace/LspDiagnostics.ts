@@ -29,7 +29,7 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { Backend } from "../core/Backend.ts"
 import * as Content from "../core/Content.ts"
-import { isObject } from "../core/Json.ts"
+import { isObject, type JsonObject } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { ToolOutput } from "../core/ToolOutput.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
@@ -51,10 +51,15 @@ export interface Options {
   readonly cwd?: string | undefined
   /** Variables of the server. Default: the variables of this process. */
   readonly env?: { readonly [name: string]: string } | undefined
+  /** Settings that the server asks for, by their section. Default: none. */
+  readonly settings?: { readonly [section: string]: JsonObject } | undefined
 }
 
-/** The server of TypeScript 7, for TypeScript and JavaScript. `PATH` must contain `tsc`. */
-export const typescript: Pick<Options, "command" | "languages"> = {
+/**
+ * The server of TypeScript 7, for TypeScript and JavaScript. `PATH` must contain `tsc`. Its settings keep it from
+ * installing types of the packages that a project names.
+ */
+export const typescript: Pick<Options, "command" | "languages" | "settings"> = {
   command: ["tsc", "--lsp", "--stdio"],
   languages: {
     ts: "typescript",
@@ -65,7 +70,8 @@ export const typescript: Pick<Options, "command" | "languages"> = {
     mjs: "javascript",
     cjs: "javascript",
     jsx: "javascriptreact"
-  }
+  },
+  settings: { typescript: { disableAutomaticTypeAcquisition: true } }
 }
 
 /** A problem in a file. Line and column start at 1. */
@@ -100,7 +106,7 @@ const uriOf = (root: string, path: string): string =>
     .join("")}`
 
 /** Starts the server. */
-const startServer = Effect.fnUntraced(function* ({ command: [program, ...args], cwd, env, root }: Options) {
+const startServer = Effect.fnUntraced(function* ({ command: [program, ...args], cwd, env, root, settings }: Options) {
   const spawner = yield* ChildProcessSpawner
   const own = env === undefined ? {} : { env: { ...env }, extendEnv: false }
   const handle = yield* spawner.spawn(ChildProcess.make(program, args, { cwd: cwd ?? root, stderr: "ignore", ...own }))
@@ -108,7 +114,8 @@ const startServer = Effect.fnUntraced(function* ({ command: [program, ...args], 
   yield* Stream.fromQueue(outgoing).pipe(Stream.run(handle.stdin), Effect.ignore, Effect.forkScoped)
   return yield* Client.make(
     { incoming: handle.stdout, send: (bytes) => Effect.asVoid(Queue.offer(outgoing, bytes)) },
-    uriOf(root, "")
+    uriOf(root, ""),
+    settings
   )
 })
 

@@ -32,8 +32,10 @@ process.stdin.on("end", () => process.exit(0)).on("data", (chunk) => {
     if (end < 0) return
     const size = Number(/length: (\\d+)/i.exec(all.subarray(0, end))[1])
     if (all.length < end + 4 + size) return
-    const { id, method } = JSON.parse(all.subarray(end + 4, end + 4 + size))
+    const { id, method, result } = JSON.parse(all.subarray(end + 4, end + 4 + size))
     all = all.subarray(end + 4 + size)
+    if (id === "settings") require("node:fs").writeFileSync(process.env.HOME + "/settings.json", JSON.stringify(result))
+    if (method === "initialized") send({ id: "settings", method: "workspace/configuration", params: { items: [{ section: "typescript" }] } })
     if (method === "initialize") send({ id, result: { capabilities: { diagnosticProvider: {} } } })
     if (method === "textDocument/diagnostic") {
       const start = { line: 0, character: 6 }
@@ -94,6 +96,10 @@ describe("diagnostics after edits", { timeout: 120_000 }, () => {
         assert.include(said, "1:7 error 2322: no string")
         const { cwd: at, env, pid } = JSON.parse(readFileSync(join(cwd, "server.json"), "utf8"))
         assert.notProperty(env, "ANTHROPIC_API_KEY")
+        // Neither types nor modules that a project names are fetched.
+        assert.deepEqual([env.GOPROXY, env.GONOPROXY], ["off", "none"])
+        const settings = JSON.parse(readFileSync(join(cwd, "settings.json"), "utf8"))
+        assert.deepEqual(settings, [{ disableAutomaticTypeAcquisition: true }])
         assert.strictEqual(at, cwd)
         assert.isFalse(isRunning(pid))
         const python = yield* edited(program.folder(), `${bin}:${process.env["PATH"]}`, {}, "x.py")

@@ -116,6 +116,30 @@ describe("diagnostics after an edit", () => {
     })
   )
 
+  it.live("come with the settings that a server asks for: TypeScript installs nothing", () =>
+    Effect.gen(function* () {
+      const asking = publishing.replace(
+        "{ items: [1, 2] }",
+        '{ items: [1, { section: "typescript" }, { section: "__proto__" }] }'
+      )
+      const server = {
+        ...LspDiagnostics.typescript,
+        command: [
+          process.execPath,
+          "-e",
+          asking
+            .replace(
+              "const on = (m) => {",
+              "let bad; const on = (m) => {\n  if (m.id === 'q') bad = JSON.stringify(m.result)"
+            )
+            .replace('"this is\\nbad"', "bad")
+        ] as const
+      }
+      const [first] = yield* told(server, {}, [call("write_file", { file_path: "/a.js", content: "bad" })])
+      assert.include(first, '[null,{"disableAutomaticTypeAcquisition":true},null]')
+    })
+  )
+
   it.live("come from one server, though the first to ask went away while it began", () =>
     Effect.acquireUseRelease(
       Effect.sync(() => mkdtempSync(join(tmpdir(), "lsp-"))),

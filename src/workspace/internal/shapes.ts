@@ -4,7 +4,7 @@ export const currentDatetimeMake = "zone?:s"
 
 export const gitMake = "repository?:s"
 
-export const lspDiagnosticsLayer = "root:s;command:[s];languages:<s>;cwd?:s;env?:<s>"
+export const lspDiagnosticsLayer = "root:s;command:[s];languages:<s>;cwd?:s;env?:<s>;settings?:<o>"
 
 export const runCodeMake = "languages?:['javascript''python''shell''typescript'];timeout?:d;allow?:['LocalShell']"
 

@@ -13,9 +13,8 @@ import type { Folders } from "./host.ts"
 import { installedBeside } from "./programs.ts"
 
 /** A language server. The first of its programs that is installed runs. */
-interface Known {
-  readonly programs: ReadonlyArray<readonly [program: string, ...args: ReadonlyArray<string>]>
-  readonly languages: { readonly [extension: string]: string }
+interface Known extends Pick<LspDiagnostics.Options, "languages" | "settings"> {
+  readonly programs: ReadonlyArray<LspDiagnostics.Options["command"]>
 }
 
 /**
@@ -24,8 +23,8 @@ interface Known {
  */
 const known: ReadonlyArray<Known> = [
   {
-    programs: [["tsgo", "--lsp", "--stdio"], LspDiagnostics.typescript.command],
-    languages: LspDiagnostics.typescript.languages
+    ...LspDiagnostics.typescript,
+    programs: [["tsgo", "--lsp", "--stdio"], LspDiagnostics.typescript.command]
   },
   {
     programs: [
@@ -49,8 +48,10 @@ const environmentWith = (path: string): { readonly [name: string]: string } => (
     )
   ),
   PATH: path,
-  // A project may name another version of Go, which would be downloaded and run.
-  GOTOOLCHAIN: "local"
+  // A project may name another version of Go, which would be downloaded and run, and modules at any address.
+  GOTOOLCHAIN: "local",
+  GOPROXY: "off",
+  GONOPROXY: "none"
 })
 
 /** Requests in a row that a server may leave without an answer. */
@@ -105,7 +106,7 @@ export const languageServers = (context: {
         }).pipe(Effect.provideContext(services))
       )
       /** Prepares a server. `undefined` if none of its programs is installed. */
-      const open = Effect.fnUntraced(function* ({ languages, programs }: Known) {
+      const open = Effect.fnUntraced(function* ({ languages, programs, settings: asked }: Known) {
         const { find, path } = yield* installed
         for (const [name, ...args] of programs) {
           const program = yield* find(name)
@@ -114,6 +115,7 @@ export const languageServers = (context: {
             root: places.project,
             command: [program, ...args],
             languages,
+            settings: asked,
             // Version managers read the folder in which a program starts.
             cwd: homedir(),
             env: environmentWith(path)

@@ -11,7 +11,9 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
+import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { joinBytes } from "../../../support/http/body.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 
 /** A diagnostic of the protocol. */
 export const Diagnostic = Schema.Struct({
@@ -135,7 +137,11 @@ const quietTime = "400 millis"
 const startTimeout = "2 minutes"
 
 /** Initialises a server (3.17, `initialize`). `undefined` if it does not respond. */
-export const make = (wire: Wire, rootUri: string): Effect.Effect<Client | undefined, never, Scope.Scope> =>
+export const make = (
+  wire: Wire,
+  rootUri: string,
+  settings: { readonly [section: string]: JsonObject } = {}
+): Effect.Effect<Client | undefined, never, Scope.Scope> =>
   Effect.gen(function* () {
     const waiting = new Map<number, Deferred.Deferred<unknown>>()
     const published = new Map<string, ReadonlyArray<Diagnostic>>()
@@ -163,7 +169,10 @@ export const make = (wire: Wire, rootUri: string): Effect.Effect<Client | undefi
       // The server waits for a response to each of its requests.
       if (id !== undefined) {
         const items = Option.getOrUndefined(decodeItems(params))?.items
-        yield* send({ id, result: method === "workspace/configuration" ? (items ?? []).map(() => null) : null })
+        const answers = (items ?? []).map((item) =>
+          isObject(item) && typeof item["section"] === "string" ? (valueAt(settings, item["section"]) ?? null) : null
+        )
+        yield* send({ id, result: method === "workspace/configuration" ? answers : null })
       }
     })
     const listening = yield* Stream.runForEach(wire.incoming, (chunk) =>
