@@ -69,12 +69,12 @@ export const layer = <E, R>(
 const refuseLayerSandbox = makeLayerCheck("AgentHome.layerSandbox", shapes.agentHomeLayerSandbox)
 
 /** Like {@link layer}, beside a sandbox. */
-export const layerSandbox = <E, R>(
+export const layerSandbox = <E, R, More = never>(
   options: Where & {
     /** The sandbox besides the home. */
-    readonly files: Layer.Layer<Sandbox, E, R>
+    readonly files: Layer.Layer<Sandbox | More, E, R>
   }
-): Layer.Layer<Sandbox | Backend, E | BackendError.BackendError | CompositeBackend.InvalidRoute, R> =>
+): Layer.Layer<Sandbox | Backend | More, E | BackendError.BackendError | CompositeBackend.InvalidRoute, R> =>
   refuseLayerSandbox(options) ??
   CompositeBackend.layerSandbox({ default: options.files, routes: { [mountedAt]: home(options) } })
 
@@ -89,11 +89,11 @@ export const layerConfig = <E, R>({
 > => Layer.unwrap(Effect.map(fromConfigured<Where>(where), (settings) => layer({ ...settings, files })))
 
 /** As {@link layerSandbox}, with an id and a folder that may be a `Config`. */
-export const layerSandboxConfig = <E, R>({
+export const layerSandboxConfig = <E, R, More = never>({
   files,
   ...where
-}: Configured<Where> & { readonly files: Layer.Layer<Sandbox, E, R> }): Layer.Layer<
-  Sandbox | Backend,
+}: Configured<Where> & { readonly files: Layer.Layer<Sandbox | More, E, R> }): Layer.Layer<
+  Sandbox | Backend | More,
   E | BackendError.BackendError | Config.ConfigError | CompositeBackend.InvalidRoute,
   R
 > => Layer.unwrap(Effect.map(fromConfigured<Where>(where), (settings) => layerSandbox({ ...settings, files })))

@@ -162,6 +162,7 @@ const make = Effect.fnUntraced(function* (
   return {
     ...backend,
     id: options.id ?? "bash",
+    onHost: undefined,
     execute: (command, how) =>
       Effect.suspend(() => {
         const parts: Array<string> = []
@@ -187,6 +188,9 @@ const make = Effect.fnUntraced(function* (
   }
 })
 
+/** The shell is an interpreter, which has no programs of the machine. Its `curl` reaches what `network` names. */
+const isolated = { by: "interpreter", network: "rules" } as const
+
 /**
  * Adds a shell to the backend in context, which stays available as `Backend`. Output comes statement by statement,
  * stderr after stdout. Fails with `Unsupported` if `just-bash` is not installed, or if a limit is not a whole
@@ -198,11 +202,14 @@ const make = Effect.fnUntraced(function* (
  */
 export const layer = (
   options: Options = {}
-): Layer.Layer<Sandbox.Sandbox | Backend.Backend, BackendError.BackendError, Backend.Backend> =>
-  Sandbox.layer(make(options))
+): Layer.Layer<Sandbox.Sandbox | Backend.Backend | Sandbox.Isolated, BackendError.BackendError, Backend.Backend> =>
+  Sandbox.layerIsolated(make(options), isolated)
 
 /** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (
   options: Configured<Options>
-): Layer.Layer<Sandbox.Sandbox | Backend.Backend, BackendError.BackendError | Config.ConfigError, Backend.Backend> =>
-  Sandbox.layer(Effect.flatMap(fromConfigured<Options>(options), make))
+): Layer.Layer<
+  Sandbox.Sandbox | Backend.Backend | Sandbox.Isolated,
+  BackendError.BackendError | Config.ConfigError,
+  Backend.Backend
+> => Sandbox.layerIsolated(Effect.flatMap(fromConfigured<Options>(options), make), isolated)

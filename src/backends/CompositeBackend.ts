@@ -106,18 +106,22 @@ export const layer = <E, R, const Routes extends Layers>(options: {
 
 const refuseLayerSandbox = makeLayerCheck("CompositeBackend.layerSandbox", shapes.compositeBackendLayerSandbox)
 
-/** Like {@link layer}, with a sandbox as default: provides both services, and commands run in the default. */
-export const layerSandbox = <E, R, const Routes extends Layers>(options: {
+/**
+ * Like {@link layer}, with a sandbox as default: provides both services, and commands run in the default. What else the
+ * default provides stays, such as `Sandbox.Isolated`.
+ */
+export const layerSandbox = <E, R, const Routes extends Layers, More = never>(options: {
   /** The sandbox of all other paths; commands run in it. */
-  readonly default: Layer.Layer<Sandbox.Sandbox, E, R>
+  readonly default: Layer.Layer<Sandbox.Sandbox | More, E, R>
   /** The backends by the path that they are mounted at. */
   readonly routes: Routes
-}): Layer.Layer<Sandbox.Sandbox | Backend.Backend, E | ErrorOf<Routes> | InvalidRoute, R | ServicesOf<Routes>> =>
+}): Layer.Layer<Sandbox.Sandbox | Backend.Backend | More, E | ErrorOf<Routes> | InvalidRoute, R | ServicesOf<Routes>> =>
   refuseLayerSandbox(options) ??
   Layer.fromBuildMemo((memo, scope) =>
     Effect.gen(function* () {
       const context = yield* Layer.buildWithMemoMap(options.default, memo, scope)
       const mounts = yield* build(options.routes, memo, scope)
-      return Sandbox.context(Sandbox.traced(yield* makeSandbox(Context.get(context, Sandbox.Sandbox), mounts)))
+      const made = yield* makeSandbox(Context.get(context, Sandbox.Sandbox), mounts)
+      return Context.merge(context, Sandbox.context(Sandbox.traced(made)))
     })
   )

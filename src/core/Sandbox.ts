@@ -76,6 +76,21 @@ export interface Service extends Backend.Service {
 /** The files and commands of an agent. */
 export class Sandbox extends Context.Service<Sandbox, Service>()("effect-deepagents/Sandbox") {}
 
+/**
+ * What keeps the commands of a sandbox from this machine. Layers of sandboxes that isolate provide it beside `Sandbox`, so
+ * a tool that needs it in `R` does not compile with `LocalShell`. `network`: what commands reach of it.
+ *
+ * For a sandbox of your own, provide it yourself: `Layer.succeed(Sandbox.Isolated, { by: "remote", network: "open" })`.
+ * `by: "nothing"` runs such tools with all rights of your process, knowingly.
+ */
+export class Isolated extends Context.Service<
+  Isolated,
+  {
+    readonly by: "bubblewrap" | "seatbelt" | "docker" | "remote" | "interpreter" | "nothing"
+    readonly network: "none" | "rules" | "open"
+  }
+>()("effect-deepagents/Sandbox/Isolated") {}
+
 /** Checks that a backend runs commands. */
 export const isSandbox = (backend: Backend.Service): backend is Service => "execute" in backend
 
@@ -99,6 +114,13 @@ export const layer = <E, R>(
   make: Effect.Effect<Service, E, R>
 ): Layer.Layer<Sandbox | Backend.Backend, E, Exclude<R, Scope.Scope>> =>
   Layer.effectContext(Effect.map(make, (service) => context(traced(service))))
+
+/** Like {@link layer}, for a sandbox that isolates: provides `Isolated` too. */
+export const layerIsolated = <E, R>(
+  make: Effect.Effect<Service, E, R>,
+  isolated: Isolated["Service"]
+): Layer.Layer<Sandbox | Backend.Backend | Isolated, E, Exclude<R, Scope.Scope>> =>
+  Layer.merge(layer(make), Layer.succeed(Isolated, isolated))
 
 /** Runs a streamed command to its end, for layers whose `execute` is the stream put together. */
 export const collect = (events: Stream.Stream<ExecuteEvent, BackendError>): Effect.Effect<Executed, BackendError> =>

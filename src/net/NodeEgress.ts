@@ -23,6 +23,7 @@
  */
 import { randomBytes } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
+import type { Server } from "node:net"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as HttpClient from "effect/http/HttpClient"
@@ -49,6 +50,8 @@ export interface Options {
   readonly maxBytes?: number | undefined
   /** Replaces `dns.lookup`. */
   readonly resolve?: Resolve | undefined
+  /** A listener that was made elsewhere, such as in the network of a sandbox. Default: a port of loopback. */
+  readonly listener?: Server | undefined
 }
 
 /** A running gateway. Both fields contain its password, but no secret. */
@@ -143,6 +146,8 @@ const forward = (request: IncomingMessage, path: string, most: number) =>
     )
   })
 
+const noProxy = "127.0.0.1,localhost,::1"
+
 const refuseStart = makeEffectCheck("NodeEgress.start", shapes.nodeEgressStart)
 
 /** Starts a gateway on loopback, until the scope ends. Provide an `HttpClient` with the same rules: `NodeNetwork.layer`. */
@@ -171,7 +176,7 @@ export const start = (options: Options): Effect.Effect<Egress, never, Scope.Scop
       response.on("close", () => fiber.interruptUnsafe())
     }
     const judge = judging.judge(options.rules)
-    const { port, token } = yield* proxy.start({ judge, own, resolve: options.resolve })
+    const { port, token } = yield* proxy.start({ judge, own, resolve: options.resolve, listener: options.listener })
     const url = `http://127.0.0.1:${port}/${password}`
     const proxyUrl = `http://egress:${token}@127.0.0.1:${port}`
     return {
@@ -182,8 +187,9 @@ export const start = (options: Options): Effect.Effect<Egress, never, Scope.Scop
         HTTPS_PROXY: proxyUrl,
         http_proxy: proxyUrl,
         https_proxy: proxyUrl,
-        NO_PROXY: "127.0.0.1",
-        no_proxy: "127.0.0.1"
+        // Loopback is that of the commands themselves: a server that they develop.
+        NO_PROXY: noProxy,
+        no_proxy: noProxy
       }
     }
   })

@@ -1,21 +1,21 @@
 /**
  * Makes the tool `run_code`, which runs JavaScript, TypeScript, Python or shell in the sandbox of the agent.
  *
- * The sandbox must isolate: `LocalShell`, which runs commands with all rights of the user, is rejected unless `allow`
- * names it. The sandbox must have the interpreters: Node (22.18 or later for TypeScript), Python 3, a shell.
+ * The sandbox must isolate: the tool needs `Sandbox.Isolated`, which `LocalShell` does not provide. The sandbox must have
+ * the interpreters: Node (22.18 or later for TypeScript), Python 3, a shell.
  *
  * ```ts
  * import { Agent } from "effect-deepagents"
  * import { RunCode } from "effect-deepagents/workspace"
  *
  * const analyst = Agent.make({ name: "analyst", prompt: "You compute.", tools: [RunCode.make()] })
- * // On your own machine, knowingly: RunCode.make({ allow: ["LocalShell"] })
+ * // On your own machine, knowingly: Layer.succeed(Sandbox.Isolated, { by: "nothing", network: "open" })
  * ```
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { Sandbox } from "../core/Sandbox.ts"
+import { Isolated, Sandbox } from "../core/Sandbox.ts"
 import { readOptions, refuseTool } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
@@ -31,8 +31,6 @@ export interface Options {
   readonly languages?: ReadonlyArray<Language> | undefined
   /** Time limit of a program. Default: 1 minute. */
   readonly timeout?: Duration.Input | undefined
-  /** Allowed sandboxes without isolation. */
-  readonly allow?: ReadonlyArray<"LocalShell"> | undefined
 }
 
 const all = ["javascript", "typescript", "python", "shell"] as const
@@ -53,8 +51,8 @@ const folder = ".code"
 const checkMake = check(shapes.runCodeMake)
 
 /** Makes the tool. */
-export const make = (options: Options = {}): Tool.Tool<Sandbox | ToolContext> => {
-  const [{ allow = [], languages = all, timeout: limit = "1 minute" }, problem] = readOptions(checkMake, options)
+export const make = (options: Options = {}): Tool.Tool<Sandbox | Isolated | ToolContext> => {
+  const [{ languages = all, timeout: limit = "1 minute" }, problem] = readOptions(checkMake, options)
   const timeout = Duration.fromInputUnsafe(limit)
   return refuseTool(
     problem,
@@ -68,9 +66,10 @@ export const make = (options: Options = {}): Tool.Tool<Sandbox | ToolContext> =>
       annotations: { destructive: true, openWorld: true, volatile: true, runsCommands: true },
       execute: Effect.fnUntraced(function* ({ code, input, language }) {
         const sandbox = yield* Sandbox
-        if (sandbox.onHost === true && !allow.includes("LocalShell")) {
+        // The two may come from different layers.
+        if (sandbox.onHost === true && (yield* Isolated).by !== "nothing") {
           return yield* ToolError.make(
-            'run_code is refused here: this sandbox does not isolate, its programs have all rights of this machine. Whoever set this up can give the agent a sandbox that does, or allow it: RunCode.make({ allow: ["LocalShell"] })'
+            "run_code is refused here: the sandbox does not isolate, though another layer provides Sandbox.Isolated. Whoever set this up must provide both by one layer, such as OsSandbox.layer"
           )
         }
         const { callId, runId } = yield* ToolContext

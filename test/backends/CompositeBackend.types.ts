@@ -45,3 +45,9 @@ expectTypeOf(CompositeBackend.make(files, { "/a": files })).toEqualTypeOf<
 expectTypeOf(CompositeBackend.makeSandbox(sandbox, { "/a": files })).toEqualTypeOf<
   Effect.Effect<Sandbox.Service, CompositeBackend.InvalidRoute>
 >()
+
+declare const isolating: Layer.Layer<Sandbox.Sandbox | Backend.Backend | Sandbox.Isolated>
+// What isolates the default isolates the composite.
+expectTypeOf(CompositeBackend.layerSandbox({ default: isolating, routes: {} })).toEqualTypeOf<
+  Layer.Layer<Sandbox.Sandbox | Backend.Backend | Sandbox.Isolated, CompositeBackend.InvalidRoute>
+>()

@@ -23,7 +23,7 @@ expectTypeOf<ModalSdk>().toExtend<Parameters<typeof ModalSandbox.fromSandbox>[0]
 expectTypeOf<Devbox>().toExtend<Parameters<typeof RunloopSandbox.fromSandbox>[0]>()
 expectTypeOf<VercelSdk>().toExtend<Parameters<typeof VercelSandbox.fromSandbox>[0]>()
 
-type Provided = Sandbox.Sandbox | Backend.Backend
+type Provided = Sandbox.Sandbox | Backend.Backend | Sandbox.Isolated
 type Built = Layer.Layer<Provided, BackendError.BackendError>
 type Configured = Layer.Layer<Provided, BackendError.BackendError | Config.ConfigError>
 type Made = Effect.Effect<Sandbox.Service, BackendError.BackendError>

@@ -3,8 +3,9 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Agent, type AgentEvent, Backend, BackendError, type Json, Tool, ToolOutput } from "effect-deepagents"
+import { Agent, type AgentEvent, Backend, BackendError, type Json, Sandbox, Tool, ToolOutput } from "effect-deepagents"
 import * as Bash from "effect-deepagents/backends/Bash"
+import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { AgentTest, TestBackend, TestChatModel } from "effect-deepagents/testing"
 import { Artifacts, Calculator, CurrentDatetime, Diff, RunCode, Tree } from "effect-deepagents/workspace"
@@ -226,14 +227,20 @@ describe("run_code", () => {
       (root) => Effect.sync(() => rmSync(root, { recursive: true, force: true }))
     )
 
-  it.live("is refused where nothing isolates, unless that is allowed by name", () =>
+  const knowingly = Layer.succeed(Sandbox.Isolated, { by: "nothing", network: "open" })
+
+  it.live("does not compile over a shell of the machine, and runs there for who says so", () =>
     inFolder((root) =>
       Effect.gen(function* () {
         const calls = [{ language: "shell", code: "touch ran" }]
-        const [refused] = yield* run(calls)
+        // @ts-expect-error a local shell provides no `Isolated`
+        const missing: Effect.Effect<unknown, unknown> = run(calls).pipe(Effect.provide(LocalShell.layer({ root })))
+        assert.isDefined(missing)
+        const others = Layer.succeed(Sandbox.Isolated, { by: "docker", network: "none" })
+        const [refused] = yield* Effect.provide(run(calls), others)
         assert.include(refused, "run_code is refused here")
         assert.deepStrictEqual(readdirSync(root), [])
-        yield* run(calls, { allow: ["LocalShell"] })
+        yield* Effect.provide(run(calls), knowingly)
         assert.include(readdirSync(root), "ran")
       }).pipe(Effect.provide(LocalShell.layer({ root })))
     )
@@ -242,18 +249,15 @@ describe("run_code", () => {
   it.live("runs four languages, with input, and leaves no file of the program", () =>
     inFolder((root) =>
       Effect.gen(function* () {
-        const said = yield* run(
-          [
-            { language: "javascript", code: "console.log(1 + 1)" },
-            { language: "typescript", code: "const n: number = 3; console.log(n)" },
-            { language: "python", code: "print(input() + '!')", input: "hello\n" },
-            { language: "shell", code: "echo no; exit 4" }
-          ],
-          { allow: ["LocalShell"] }
-        )
+        const said = yield* run([
+          { language: "javascript", code: "console.log(1 + 1)" },
+          { language: "typescript", code: "const n: number = 3; console.log(n)" },
+          { language: "python", code: "print(input() + '!')", input: "hello\n" },
+          { language: "shell", code: "echo no; exit 4" }
+        ])
         assert.deepStrictEqual(said, ["2", "3", "hello!", "no\n[the program failed with exit code 4]"])
         assert.deepStrictEqual(readdirSync(join(root, ".code")), [])
-      }).pipe(Effect.provide(LocalShell.layer({ root })))
+      }).pipe(Effect.provide([LocalShell.layer({ root }), knowingly]))
     )
   )
 
@@ -261,7 +265,7 @@ describe("run_code", () => {
     inFolder((root) =>
       Effect.gen(function* () {
         const calling = (word: string) =>
-          Agent.run(agentOf({ allow: ["LocalShell"] }), "Go").pipe(
+          Agent.run(agentOf(), "Go").pipe(
             Effect.provide(
               TestChatModel.script([
                 TestChatModel.calls([
@@ -275,13 +279,19 @@ describe("run_code", () => {
         const words = ["one", "two", "three"]
         const said = yield* Effect.forEach(words, calling, { concurrency: "unbounded" })
         for (const [index, word] of words.entries()) assert.include(said[index], `"${word}"`)
-      }).pipe(Effect.provide(LocalShell.layer({ root })))
+      }).pipe(Effect.provide([LocalShell.layer({ root }), knowingly]))
     )
   )
 
-  it.live("runs in a sandbox that isolates, without being allowed", () =>
-    Effect.map(run([{ language: "shell", code: "echo $((6 * 7))" }]), ([said]) => assert.strictEqual(said, "42")).pipe(
-      Effect.provide(Layer.provide(Bash.layer(), TestBackend.layer()))
+  it.live("runs in a sandbox that isolates, over files of a folder too", () =>
+    inFolder((root) =>
+      Effect.gen(function* () {
+        const calls = [{ language: "shell", code: "echo $((6 * 7))" }]
+        for (const files of [TestBackend.layer(), FilesystemBackend.layer({ root })]) {
+          const [said] = yield* run(calls).pipe(Effect.provide(Layer.provide(Bash.layer(), files)))
+          assert.strictEqual(said, "42")
+        }
+      })
     )
   )
 })

@@ -2,7 +2,7 @@
 
 export const networkLayerCached = "maxBytes?:n;timeToLive?:d"
 
-export const nodeEgressStart = "rules:o;maxBytes?:n;resolve?:f"
+export const nodeEgressStart = "rules:o;maxBytes?:n;resolve?:f;listener?:o"
 
 export const nodeNetworkLayer = "resolve?:f"
 

@@ -1,7 +1,7 @@
 /** A forward proxy on loopback that applies the rules, for programs with network code of their own. */
 import { randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http"
-import { connect, type Socket } from "node:net"
+import { connect, type Server, type Socket } from "node:net"
 import { type Duplex, pipeline } from "node:stream"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -19,6 +19,8 @@ interface Options {
   readonly resolve?: Resolve | undefined
   /** Answers requests to the proxy itself. */
   readonly own?: ((request: IncomingMessage, response: ServerResponse) => void) | undefined
+  /** A listener that was made elsewhere, in place of a port of loopback. The end of the scope closes it. */
+  readonly listener?: Server | undefined
 }
 
 /** Headers that belong to one connection. */
@@ -62,7 +64,7 @@ const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "")
 const unreachable = (error: Error): Refused | undefined => ("rule" in error ? (error as Refused) : undefined)
 
 /** Starts a proxy. The end of the scope closes it and its connections. */
-export const start = ({ judge, own, resolve }: Options): Effect.Effect<Proxy, never, Scope.Scope> =>
+export const start = ({ judge, listener, own, resolve }: Options): Effect.Effect<Proxy, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.callback<{ readonly proxy: Proxy; readonly close: () => void }>((resume) => {
       const token = randomBytes(24).toString("base64url")
@@ -145,7 +147,9 @@ export const start = ({ judge, own, resolve }: Options): Effect.Effect<Proxy, ne
         onward.on("close", () => socket.destroy())
       })
       server.on("connection", track)
-      server.listen(0, "127.0.0.1", () => {
+      const listen = (done: () => void) =>
+        listener === undefined ? server.listen(0, "127.0.0.1", done) : server.listen(listener, done)
+      listen(() => {
         const address = server.address()
         const port = typeof address === "object" && address !== null ? address.port : 0
         const close = () => {

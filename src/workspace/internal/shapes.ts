@@ -6,7 +6,7 @@ export const gitMake = "repository?:s"
 
 export const lspDiagnosticsLayer = "root:s;command:[s];languages:<s>;cwd?:s;env?:<s>;settings?:<o>"
 
-export const runCodeMake = "languages?:['javascript''python''shell''typescript'];timeout?:d;allow?:['LocalShell']"
+export const runCodeMake = "languages?:['javascript''python''shell''typescript'];timeout?:d"
 
 export const treeMake = "entries?:n;closed?:[s]"
 

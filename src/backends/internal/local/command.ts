@@ -5,6 +5,7 @@
  * that hold the pipes open are not awaited. Without a reader the pipes fill up and block the command.
  */
 import { type ChildProcess, spawn } from "node:child_process"
+import * as NodeFs from "node:fs"
 import { constants } from "node:os"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -37,6 +38,8 @@ export interface Spec {
   readonly cwd: string
   readonly env: { readonly [name: string]: string }
   readonly stdin: string | undefined
+  /** Files that are open for reading from descriptor 3 on. Each start opens them anew, at their beginning. */
+  readonly open?: ReadonlyArray<string> | undefined
 }
 
 const bufferedBytes = 1024 * 1024
@@ -74,19 +77,30 @@ interface Launched {
   readonly group: number
 }
 
+const closeAll = (files: ReadonlyArray<number>): Effect.Effect<void> =>
+  Effect.sync(() => {
+    for (const file of files) NodeFs.closeSync(file)
+  })
+
+const spawnGroup = (spec: Spec, files: ReadonlyArray<number>): ChildProcess =>
+  spawn(spec.file, spec.args, {
+    cwd: spec.cwd,
+    env: spec.env,
+    detached: true,
+    stdio: [spec.stdin === undefined ? "ignore" : "pipe", "pipe", "pipe", ...files]
+  })
+
 /** Starts a process in a group of its own. */
 const launch = (spec: Spec): Effect.Effect<Launched, Fault> =>
   Effect.flatMap(
-    Effect.try({
-      try: () =>
-        spawn(spec.file, spec.args, {
-          cwd: spec.cwd,
-          env: spec.env,
-          detached: true,
-          stdio: [spec.stdin === undefined ? "ignore" : "pipe", "pipe", "pipe"]
-        }),
-      catch: (cause) => startFault(spec, cause)
-    }),
+    Effect.acquireUseRelease(
+      Effect.try({
+        try: () => (spec.open ?? []).map((file) => NodeFs.openSync(file, "r")),
+        catch: (cause) => startFault(spec, cause)
+      }),
+      (files) => Effect.try({ try: () => spawnGroup(spec, files), catch: (cause) => startFault(spec, cause) }),
+      closeAll
+    ),
     (child) =>
       Effect.callback<Launched, Fault>((resume) => {
         child.on("error", (cause) => resume(Effect.fail(startFault(spec, cause))))

@@ -22,6 +22,16 @@ export interface Shell {
   readonly variables: Variables
   readonly outputLimit: number
   readonly leftovers: Scope.Scope
+  /** Puts a program behind what isolates it. Without it, the program runs unconfined. */
+  readonly enclose?: ((program: Program) => Program) | undefined
+}
+
+/** A program, its variables, and the files that are open for it from descriptor 3 on. */
+export interface Program {
+  readonly file: string
+  readonly args: ReadonlyArray<string>
+  readonly env: { readonly [name: string]: string }
+  readonly open?: ReadonlyArray<string> | undefined
 }
 
 const operation = "execute"
@@ -95,6 +105,7 @@ const open = Effect.fnUntraced(function* (
   if (refusal !== undefined) return yield* Effect.fail(refusal)
   const timeout = Duration.max(Duration.fromInputUnsafe(options?.timeout ?? defaultTimeout), Duration.zero)
   const env = { ...shell.variables.env, ...options?.env }
+  const enclosed = shell.enclose?.({ ...program, env }) ?? { ...program, env }
   const missing = makeMissing(shell.variables.hidden, command, options?.env)
   const scope = yield* Effect.scope
   const names = yield* on(operation, given, folderOf(shell.jail, cwd))
@@ -103,7 +114,7 @@ const open = Effect.fnUntraced(function* (
     given,
     Jail.holding(shell.jail, names, (held) =>
       Scope.provide(
-        Command.start({ ...program, cwd: held.self.toString(), env, stdin: options?.stdin }, shell.leftovers),
+        Command.start({ ...enclosed, cwd: held.self.toString(), stdin: options?.stdin }, shell.leftovers),
         scope
       )
     )

@@ -134,16 +134,19 @@ export const fromMachine =
 
 type Made<Options> = (options?: Options) => Failing<Sandbox.Service, Scope.Scope>
 
+/** A machine of somebody else's. */
+const isolated = { by: "remote", network: "open" } as const
+
 /** The layer of a provider's sandbox. */
 export const layer =
   <Options>(make: Made<Options>) =>
-  (options?: Options): Layer.Layer<Sandbox.Sandbox | Backend, BackendError.BackendError> =>
-    Sandbox.layer(make(options))
+  (options?: Options): Layer.Layer<Sandbox.Sandbox | Backend | Sandbox.Isolated, BackendError.BackendError> =>
+    Sandbox.layerIsolated(make(options), isolated)
 
 /** The layer of a provider's sandbox; any option may be a `Config`. `keys` are read by default. */
 export const layerConfig =
   <Options extends object>(make: Made<Options>, keys: Partial<Configured<Options>>) =>
   (
     options?: Configured<Options>
-  ): Layer.Layer<Sandbox.Sandbox | Backend, BackendError.BackendError | Config.ConfigError> =>
-    Sandbox.layer(Effect.flatMap(fromConfigured<Options>(options, keys), make))
+  ): Layer.Layer<Sandbox.Sandbox | Backend | Sandbox.Isolated, BackendError.BackendError | Config.ConfigError> =>
+    Sandbox.layerIsolated(Effect.flatMap(fromConfigured<Options>(options, keys), make), isolated)
