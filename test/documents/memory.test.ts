@@ -9,8 +9,14 @@ import * as Effect from "effect/Effect"
 import { isFull } from "../scale.ts"
 import * as make from "./make.ts"
 
-/** What a reader, and the runtime around it, may take of any document, however small; PDF has a thread of its own. */
-const alwaysOf = (format: string): number => (format === "pdf" ? 128_000_000 : 32_000_000)
+const archives: ReadonlySet<string> = new Set(["docx", "epub", "odp", "ods", "odt", "pptx", "xlsx"])
+
+/**
+ * What a reader, and the runtime around it, may take of any document, however small. PDF has a thread of its own. The
+ * memory of each entry of an archive is garbage, which V8 collects at 64 MB.
+ */
+const alwaysOf = (format: string): number =>
+  format === "pdf" ? 128_000_000 : archives.has(format) ? 96_000_000 : 32_000_000
 
 type Bytes = string | Uint8Array
 
