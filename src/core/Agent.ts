@@ -218,7 +218,9 @@ export interface Program<in In = string, out Output = string, out E = never, out
  *
  * A program runs again after a suspension, a crash or an interruption. These calls then return their stored results;
  * all other code in `run` runs again, so effects belong into steps. A failure of `run` fails the run, and a resumed run
- * repeats the failed call. A new input to the thread discards the unfinished work.
+ * repeats the failed call. A new input to the thread discards the unfinished work. With `keeps`, the records outlive the
+ * answer instead: a new input, such as another version of a script, finds the work of earlier inputs by its content,
+ * finished or begun, and the answer drops what this input did not ask for.
  *
  * `reaches` names the tools of its sub-agents (`Agent.toolNames`), so that rules about these tools are not taken for
  * misspelt ones. A program has no model: hooks around model turns never run. Gates and `wrapToolCall` apply to its
@@ -246,6 +248,8 @@ export const program = <
   readonly middleware?: Stack | undefined
   /** The names of the tools of its sub-agents (`Agent.toolNames`), so that rules may name them. Default: none. */
   readonly reaches?: ReadonlySet<string> | undefined
+  /** Whether later inputs to a thread find the records of earlier inputs. Default: `false`. */
+  readonly keeps?: boolean | undefined
   /** The work: it gets the decoded input and returns the output. */
   readonly run: (input: NoInfer<In>) => Effect.Effect<NoInfer<Output>, E, R>
 }): Program<
@@ -259,7 +263,7 @@ export const program = <
 > => {
   const problem = checkProgram(options)
   if (problem !== undefined) return { ...invalid(options, problem), input: () => human("") }
-  const { description = "", input, middleware = [], name, output, reaches, run, tools = [] } = options
+  const { description = "", input, keeps = false, middleware = [], name, output, reaches, run, tools = [] } = options
   const asked = input === undefined ? text : fromSchema(input, "the input")
   return {
     ...fromDefinition({
@@ -270,6 +274,7 @@ export const program = <
       ...withoutLoop,
       program: {
         reaches: reaches ?? new Set(),
+        keeps,
         schema: input,
         input: asked,
         output: output === undefined ? text : fromSchema(output, "the output"),

@@ -25,6 +25,8 @@ import type { ToolOutput } from "./ToolOutput.ts"
  *   run again. Otherwise the tool waits for `Approvals`. Without anybody to ask, or when the person declines, it fails
  *   with `Rejected`. Waiting is not working time
  * - `step`: runs work once (see `Agent.step`)
+ * - `working`: runs work that belongs to the call, such as a wait for a worker that computes its next calls. Until the
+ *   work ends, a pending question of the call does not suspend the run
  *
  * These functions die when the call has ended.
  */
@@ -54,5 +56,6 @@ export class ToolContext extends Context.Service<
       work: Effect.Effect<A, E, R>,
       schema: Schema.Codec<A, I>
     ) => Effect.Effect<A, E, R>
+    readonly working: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   }
 >()("effect-deepagents/ToolContext") {}

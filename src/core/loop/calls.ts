@@ -190,7 +190,7 @@ const described = (name: string, describe: NonNullable<Tool["describe"]>, args: 
   )
 
 /** The ways of a running tool to act by its run: other tools, people, steps. */
-export interface Doors extends Pick<ToolContext["Service"], "ask" | "step"> {
+export interface Doors extends Pick<ToolContext["Service"], "ask" | "step" | "working"> {
   readonly call: (target: string | Tool<unknown>, args: JsonObject) => Effect.Effect<ToolOutput.ToolOutput, ToolError>
 }
 
@@ -203,7 +203,8 @@ const closed = new ToolError({
 const closedDoors: Doors = {
   call: () => Effect.fail(closed),
   ask: () => Effect.fail(closed),
-  step: (_name, work) => work
+  step: (_name, work) => work,
+  working: (work) => work
 }
 
 /** Provides the `ToolContext` of a call. Outside of an attempt its doors are closed. */
@@ -234,7 +235,8 @@ export const inContext = <A, E>(
     run: live.run,
     call: doors.call,
     ask: doors.ask,
-    step: doors.step
+    step: doors.step,
+    working: doors.working
   }
   return Effect.provideService(work, ToolContext, context)
 }

@@ -35,7 +35,7 @@ import {
   type Records,
   type Turn
 } from "./live.ts"
-import { questionIn } from "./program.ts"
+import { openCallId } from "./program.ts"
 import { emit } from "./report.ts"
 import type { Sealed } from "./seal.ts"
 import * as Store from "./store.ts"
@@ -126,16 +126,24 @@ export const create = Effect.fnUntraced(function* (
   }
   run[half] = live
   // Records of calls that are no longer open are dropped with these calls.
-  if (records.inside !== undefined) forgetOthers(live, openIds(beginning, isProgram && isResume(input)))
+  if (records.inside !== undefined) {
+    const isTrusted = opened?.problem === undefined
+    forgetOthers(live, openIds(compiled, beginning, isTrusted, isResume(input)))
+  }
   yield* repairThread(live, opened)
   return { live, beginning, held: opened?.held }
 })
 
-/** The ids of all open work: calls of a turn, or the question of a resumed program. */
-const openIds = ({ messages, open }: Beginning, isResumedProgram: boolean): ReadonlyArray<string> => {
-  if (!isResumedProgram) return open.map(({ id }) => id)
-  const question = questionIn(messages)
-  return question === undefined ? [] : [question.id]
+/** The ids of all open work: calls of a turn, or the question of a program that resumes or keeps its records. */
+const openIds = (
+  { definition: { program } }: Compiled,
+  { messages, open }: Beginning,
+  isTrusted: boolean,
+  isResumed: boolean
+): ReadonlyArray<string> => {
+  if (program === undefined || !(isResumed || (program.keeps && isTrusted))) return open.map(({ id }) => id)
+  const id = openCallId(program, messages)
+  return id === undefined ? [] : [id]
 }
 
 interface Parts extends Pick<OwnRun, "model" | "threadId" | "state" | "scope"> {

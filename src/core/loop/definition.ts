@@ -44,6 +44,8 @@ export interface Definition {
 /** The effect that a program runs instead of rounds, and the codecs of its input and output. */
 export interface Program {
   readonly reaches: ReadonlySet<string>
+  /** True if its records outlive its answers. */
+  readonly keeps: boolean
   readonly schema: Schema.ConstraintCodec<unknown, unknown> | StandardSchema | undefined
   readonly input: TextCodec
   readonly output: TextCodec

@@ -165,11 +165,20 @@ const containDefects = <A>(name: string, effect: Effect.Effect<A, ToolError, unk
       )
   )
 
-/** Warns when an attempt did not repeat the work of an earlier run: the call is another one by now. */
+/**
+ * Warns when an attempt did not repeat the work of an earlier run: the call is another one by now. A program that keeps
+ * its records has another input, and drops that work.
+ */
 const warnOfDrift = (attempt: Attempt): Effect.Effect<void> | undefined => {
   const left = Inside.leftOver(attempt)
   if (left.length === 0) return undefined
   const { call, live } = attempt
+  if (call.outer === undefined && live.compiled.definition.program?.keeps === true) {
+    Inside.forgetPlaces(attempt, left)
+    const what =
+      left.length === 1 ? "A result of an earlier input was" : `${left.length} results of earlier inputs were`
+    return live.run.warn("records-unused", `${what} not asked for by this input, and dropped.`)
+  }
   const places = left.slice(0, 5).map((place) => cut(place.replace(/:[0-9a-f]{32}#/, "#"), 80))
   const more = left.length > places.length ? " …" : ""
   return live.run.warn(
@@ -213,7 +222,8 @@ const addUnusedWork = (attempt: Attempt, work: Work): Work =>
 const openDoors = (attempt: Attempt): Doors => ({
   call: (target, args) => throughDoor(attempt, callTool(attempt, target, args, execute)),
   ask: (question) => throughDoor(attempt, askQuestion(attempt, question)),
-  step: (name, work, schema) => Inside.countActive(attempt, runStep(attempt, name, work, codecOf(schema)))
+  step: (name, work, schema) => Inside.countActive(attempt, runStep(attempt, name, work, codecOf(schema))),
+  working: (work) => Inside.countActive(attempt, work)
 })
 
 /** Runs work of an attempt. A failure that ends the run passes the tool as a defect: the tool knows `ToolError` only. */

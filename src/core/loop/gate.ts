@@ -32,7 +32,7 @@ export interface Judged {
 const freely: Effect.Effect<Judged> = Effect.succeed({ pending: [], settled: [], given: [] })
 
 /** The rulings of all sources, by the id of the call. Sources that only allow are left out. */
-type Rulings = ReadonlyMap<string, ReadonlyArray<Ruling>>
+export type Rulings = ReadonlyMap<string, ReadonlyArray<Ruling>>
 
 const nothingSaid: Rulings = new Map()
 
@@ -46,7 +46,7 @@ const isRefused = (rulings: ReadonlyArray<Ruling> | undefined): boolean =>
  * Asks every source, in their order, about all calls that would run. A call that one has refused is left out for the
  * next. Most sources never object, and nothing is kept for that.
  */
-const rulingsOn = (live: Live, asked: ReadonlyArray<PreparedCall>): Effect.Effect<Rulings, unknown, unknown> => {
+export const rulingsOn = (live: Live, asked: ReadonlyArray<PreparedCall>): Effect.Effect<Rulings, unknown, unknown> => {
   const { sources } = live.compiled
   const askFrom = (
     index: number,
@@ -76,12 +76,16 @@ const rulingsOn = (live: Live, asked: ReadonlyArray<PreparedCall>): Effect.Effec
  * Rules on all calls that would run. Pending requests must be decided on first: if there is one, none of the calls may
  * run. The calls are stored before anybody is asked.
  */
-export const judge = (live: Live, calls: ReadonlyArray<Call>): Effect.Effect<Judged, unknown, unknown> => {
+export const judge = (
+  live: Live,
+  calls: ReadonlyArray<Call>,
+  askSources: typeof rulingsOn = rulingsOn
+): Effect.Effect<Judged, unknown, unknown> => {
   const isPlain =
     !live.turn.toolset.asks && live.round.suspension === null && calls.every(({ left }) => left === undefined)
-  if (!isPlain) return Effect.suspend(() => judged(live, calls, undefined))
-  const rulings = Effect.flatMap(rewrite(live, openOf(calls)), (open) => rulingsOn(live, open.map(toAsked)))
-  return Effect.flatMap(rulings, (said) => (said.size === 0 ? freely : judged(live, calls, said)))
+  if (!isPlain) return Effect.suspend(() => judged(live, calls, undefined, askSources))
+  const rulings = Effect.flatMap(rewrite(live, openOf(calls)), (open) => askSources(live, open.map(toAsked)))
+  return Effect.flatMap(rulings, (said) => (said.size === 0 ? freely : judged(live, calls, said, askSources)))
 }
 
 /** Gives calls the arguments that middleware puts in place of theirs. Gives the calls that still would run. */
@@ -116,7 +120,12 @@ interface Edited {
   readonly arguments: JsonObject | undefined
 }
 
-const judged = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Call>, first: Rulings | undefined) {
+const judged = Effect.fnUntraced(function* (
+  live: Live,
+  calls: ReadonlyArray<Call>,
+  first: Rulings | undefined,
+  askSources: typeof rulingsOn
+) {
   const pending: Array<Request> = []
   const settled = new Set<Request>()
   // Decisions that were made while the run waits, for the case that another call of the round suspends it.
@@ -201,7 +210,7 @@ const judged = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Cal
   })
 
   const rulingsFor = (pass: number, prepared: ReadonlyArray<PreparedCall>) =>
-    pass === 0 && first !== undefined ? Effect.succeed(first) : rulingsOn(live, prepared)
+    pass === 0 && first !== undefined ? Effect.succeed(first) : askSources(live, prepared)
 
   let due = openOf(calls)
   for (let pass = 0; due.length > 0; pass++) {

@@ -11,6 +11,7 @@ import type { ToolOutput } from "../ToolOutput.ts"
 import { type Call, resolve } from "./calls.ts"
 import { judge } from "./gate.ts"
 import { isRepeatable, unknownInnerOutcome } from "./gatekeepers.ts"
+import { gatherRulings } from "./gather.ts"
 import * as Inside from "./inside.ts"
 import { save } from "./journal.ts"
 import type { Attempt, Live, OpenCall } from "./live.ts"
@@ -111,7 +112,7 @@ const checkTool = Effect.fnUntraced(function* ({ attempt, call }: InnerCall, tar
 const passGates = Effect.fnUntraced(function* (inner: InnerCall) {
   const { attempt, call, saved } = inner
   if (call.outcome !== undefined) return
-  const { pending, settled } = yield* judge(attempt.live, [call])
+  const { pending, settled } = yield* judge(attempt.live, [call], gatherRulings(attempt))
   if (pending.length > 0) {
     yield* saveCall(inner, call.left === "unknown" ? "begun" : "asked")
     return yield* Inside.park(attempt, pending)

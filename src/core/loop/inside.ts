@@ -147,6 +147,7 @@ export const begin = (live: Live, call: OpenCall): Attempt => {
     active: 0,
     waiting: undefined,
     wake: undefined,
+    gathering: undefined,
     onStill: undefined,
     over: false
   }
@@ -191,6 +192,18 @@ export const leftOver = (attempt: Attempt): ReadonlyArray<string> => {
     if (json !== undefined && !isSeen(attempt, place)) left.push(place)
   }
   return left
+}
+
+/** Drops the records of an earlier run at these places, with what their calls did. */
+export const forgetPlaces = ({ call, live }: Attempt, places: ReadonlyArray<string>): void => {
+  const records = live.records.inside?.get(call.id)
+  for (const place of places) {
+    const json = records?.get(place)?.json
+    const record = json === undefined ? undefined : Result.getOrUndefined(decodeDone(json))
+    if (record?._tag === "Call") forget(live, record.id)
+    records?.delete(place)
+    drop(live, slotOf(call.id, place))
+  }
 }
 
 /** Drops the records of all calls but these. */

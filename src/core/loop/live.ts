@@ -3,6 +3,7 @@
  * belongs to the door to the model, `round` to the calls of a round, `records` to the journal, `clock` to working time.
  */
 import type * as Clock from "effect/Clock"
+import type * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Semaphore from "effect/Semaphore"
 import type { Holder } from "../../support/effect/attached.ts"
@@ -13,6 +14,8 @@ import type { Entry, Thread } from "../Journal.ts"
 import type { Json } from "../Json.ts"
 import type { AiMessage, HumanMessage, Message } from "../Message.ts"
 import type { MessageLog } from "../MessageLog.ts"
+import type { PreparedCall } from "../Middleware.ts"
+import type { Ruling } from "../Ruling.ts"
 import type { Run } from "../Run.ts"
 import type { Cited } from "../Sources.ts"
 import type { Suspension } from "../thread/suspension.ts"
@@ -105,10 +108,18 @@ export interface Attempt {
   waiting: Array<Request> | undefined
   /** Wakes the waiting tasks, to check whether all tasks wait. */
   wake: Set<() => void> | undefined
+  /** Inner calls that began in the current tick, and are not ruled on yet. */
+  gathering: Gathering | undefined
   /** Called when all tasks of the attempt wait for decisions. */
   onStill: ((requests: ReadonlyArray<Request>) => void) | undefined
   /** True when the attempt has ended: nothing may begin in it. */
   over: boolean
+}
+
+/** Inner calls that the sources rule on together. `undefined` in place of their rulings: nobody asked the sources. */
+export interface Gathering {
+  readonly calls: Array<PreparedCall>
+  readonly rulings: Deferred.Deferred<ReadonlyMap<string, ReadonlyArray<Ruling>> | undefined, unknown>
 }
 
 /** A turn whose calls are at the gates, with its requests and decisions so far. */

@@ -24,6 +24,10 @@ const failed = (live: Live, reason: Reason): AgentError => new AgentError({ agen
 export const questionIn = (messages: ReadonlyArray<Message.Message>): Message.HumanMessage | undefined =>
   messages.findLast((message) => message.role === "human")
 
+/** The id of the open call that a program is: of the first question, where later ones find the work on earlier ones. */
+export const openCallId = ({ keeps }: Program, messages: ReadonlyArray<Message.Message>): string | undefined =>
+  (keeps ? messages.find((message) => message.role === "human") : questionIn(messages))?.id
+
 /** Runs a program. A `directive` of a hook replaces it, if it brings an answer: there is no model to say it to. */
 export const programmed = Effect.fnUntraced(function* (live: Live, program: Program, directive: Directive | undefined) {
   const { messages } = live.run
@@ -56,7 +60,7 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
   // Decisions hold for every later resume.
   if (live.round.suspension !== null) yield* live.run.state.set(suspension, live.round.suspension)
   yield* save(live)
-  const call = untouched({ id: asked.id, name: live.compiled.definition.name })
+  const call = untouched({ id: openCallId(program, messages) ?? asked.id, name: live.compiled.definition.name })
   const work = Effect.onError(
     Effect.suspend(() => program.run(input)),
     (cause) => Effect.sync(() => forgetFailure(live, call.id, Cause.squash(cause)))
@@ -79,7 +83,7 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
   const text = yield* Effect.mapError(program.output.write(output), (problem) =>
     failed(live, { _tag: "InvalidOutput", raw: "", problem: `its result can't be written as JSON:\n${problem}` })
   )
-  forget(live, call.id)
+  if (!program.keeps) forget(live, call.id)
   record(live, Message.ai(text, { id: live.makeId(), source: "program" }))
   yield* settle(live)
   yield* resolved(live)

@@ -9,7 +9,7 @@ export const agentMake =
   "name:s;description?:s;prompt:s~effect/Effect~;tools?:[~Tool:prepare~];middleware?:[~effect-deepagents/Middleware~];output?:~effect/Schema/Schema~~standard~;maxRounds?:n;toolConcurrency?:n;stopWhen?:[f];parameters?:o"
 
 export const agentProgram =
-  "name:s;description?:s;input?:~effect/Schema/Schema~~standard~;output?:~effect/Schema/Schema~~standard~;tools?:[~Tool:prepare~];middleware?:[~effect-deepagents/Middleware~];reaches?:t;run:f"
+  "name:s;description?:s;input?:~effect/Schema/Schema~~standard~;output?:~effect/Schema/Schema~~standard~;tools?:[~Tool:prepare~];middleware?:[~effect-deepagents/Middleware~];reaches?:t;keeps?:b;run:f"
 
 export const agentResume = "decisions?:a;unknownOutcome?:'ask''tell'f;checkpoint?:o;threadId?:s"
 
