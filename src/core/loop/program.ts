@@ -21,7 +21,7 @@ import { resolved } from "./tools.ts"
 const failed = (live: Live, reason: Reason): AgentError => new AgentError({ agent: live.run.agent, reason })
 
 /** The message that a program works on: the last human message. */
-export const questionIn = (messages: ReadonlyArray<Message.Message>): Message.HumanMessage | undefined =>
+const questionIn = (messages: ReadonlyArray<Message.Message>): Message.HumanMessage | undefined =>
   messages.findLast((message) => message.role === "human")
 
 /** The id of the open call that a program is: of the first question, where later ones find the work on earlier ones. */
