@@ -55,19 +55,18 @@ const modelOf = ({ turns }: World) =>
       : `said ${task}`
   })
 
-const perform = ({ acts }: World, worker: ReturnType<typeof workerOf>, { kind, on }: Part) =>
-  kind === "agent"
-    ? Agent.answer(worker, on)
-    : kind === "call"
-      ? Effect.flatMap(ToolContext.ToolContext, ({ call }) => Effect.map(call("act", { on }), ToolOutput.text))
-      : Agent.step(
-          on,
-          Effect.sync(() => {
-            acts.push(on)
-            return `did ${on}`
-          }),
-          Schema.String
-        )
+const perform = Effect.fnUntraced(function* ({ acts }: World, worker: ReturnType<typeof workerOf>, { kind, on }: Part) {
+  if (kind === "agent") return yield* Agent.answer(worker, on)
+  if (kind === "call") {
+    const { call } = yield* ToolContext.ToolContext
+    return ToolOutput.text(yield* call("act", { on }))
+  }
+  const work = Effect.sync(() => {
+    acts.push(on)
+    return `did ${on}`
+  })
+  return yield* Agent.step(on, work, Schema.String)
+})
 
 const workerOf = (world: World) => Agent.make({ name: "worker", prompt: "", tools: [act(world)] })
 
@@ -160,11 +159,10 @@ describe("a program that keeps its records", () => {
       const program = Agent.program({
         name: "program",
         keeps: true,
-        run: (text) =>
-          Effect.andThen(
-            Agent.answer(worker, "a"),
-            text === "wrong" ? Effect.fail("wrong" as const) : Agent.answer(worker, text)
-          )
+        run: Effect.fnUntraced(function* (text) {
+          yield* Agent.answer(worker, "a")
+          return text === "wrong" ? yield* Effect.fail("wrong" as const) : yield* Agent.answer(worker, text)
+        })
       })
       const layer = Layer.merge(modelOf(world), journal.layer({ t: stored }))
       assert.strictEqual(yield* Effect.flip(Effect.provide(Agent.run(program, "wrong", inThread), layer)), "wrong")
