@@ -31,10 +31,11 @@ const optionalPeers = {
 
 /**
  * Programs that modules start, beside them: `Bash` runs commands in a process of its own, pages and PDFs are read in
- * threads.
+ * threads, and scripts run in threads.
  */
 const started = [
   "./src/backends/internal/bash/child.ts",
+  "./src/code/internal/scriptWorker.ts",
   "./src/documents/internal/pdf/pdfWorker.ts",
   "./src/web/internal/pages/worker.ts"
 ]

@@ -9,7 +9,7 @@ import { defineConfig } from "rolldown"
 /** The folder of what is built; tests build into one of their own. */
 const dist = process.env["PROGRAM_DIST"] ?? "dist"
 
-/** What the program reads: skills, and templates of projects. */
+/** What the program reads: skills, templates of projects, and the engine of scripts. */
 const assets = {
   name: "assets",
   writeBundle() {
@@ -20,6 +20,8 @@ const assets = {
       rmSync(to, { recursive: true, force: true })
       if (existsSync(from)) cpSync(from, to, { recursive: true })
     }
+    const engine = "emscripten-module.wasm"
+    cpSync(`node_modules/@jitl/quickjs-wasmfile-release-sync/dist/${engine}`, `${dist}/cli/program/${engine}`)
   }
 }
 
@@ -69,13 +71,14 @@ const segmenters = {
 /** Programs that are run in threads, as files of their own beside the program. */
 const threads = {
   "web-reader": "src/web/internal/pages/worker.ts",
-  "pdf-reader": "src/documents/internal/pdf/pdfWorker.ts"
+  "pdf-reader": "src/documents/internal/pdf/pdfWorker.ts",
+  "script-runner": "src/code/internal/scriptWorker.ts"
 }
 
 const inThreads = {
   name: "threads",
   transform(code, id) {
-    if (!/[/]src[/](documents|web)[/]/.test(id)) return undefined
+    if (!/[/]src[/](code|documents|web)[/]/.test(id)) return undefined
     const folder = dirname(id)
     return Object.entries(threads).reduce((changed, [name, file]) => {
       const path = relative(folder, resolve(file)).replaceAll("\\", "/")

@@ -31,6 +31,7 @@ const guides = [
   "observability",
   "guardrails",
   "tool-selection",
+  "code-mode",
   "mcp",
   "mcp-server",
   "web",

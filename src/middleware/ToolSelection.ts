@@ -19,6 +19,7 @@ import * as Effect from "effect/Effect"
 import { memoize } from "effect/Function"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import MiniSearch from "minisearch"
 import * as AgentState from "../core/AgentState.ts"
 import { type Service, type ToolDefinition, turnPurpose } from "../core/ChatModel.ts"
 import * as Message from "../core/Message.ts"
@@ -29,9 +30,9 @@ import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Attached from "../support/effect/attached.ts"
+import * as Catalogue from "../support/text/catalogue.ts"
 import { countProblem } from "./internal/limits.ts"
 import * as shapes from "./internal/shapes.ts"
-import * as Catalogue from "./internal/toolSelection/catalogue.ts"
 
 const name = "ToolSelection"
 
@@ -109,13 +110,13 @@ export const make = (options?: {
   const always = new Set([...(options?.alwaysOffer ?? []), searchTool, Tool.finalAnswer])
   const isNative = (model: Service | undefined): boolean =>
     options?.native === true && model?.abilities?.includes("toolSearch") === true
-  const catalogues = Attached.make<Run, Catalogue.Catalogue>()
-  let latest: Catalogue.Catalogue | undefined
+  const catalogues = Attached.make<Run, Catalogue.Catalogue<ToolDefinition>>()
+  let latest: Catalogue.Catalogue<ToolDefinition> | undefined
 
   /** Indexes the tools once for all runs of an agent while they stay the same. */
-  const catalogueOf = (run: Run, tools: ReadonlyArray<ToolDefinition>): Catalogue.Catalogue => {
+  const catalogueOf = (run: Run, tools: ReadonlyArray<ToolDefinition>): Catalogue.Catalogue<ToolDefinition> => {
     const searched = tools.filter((tool) => !always.has(tool.name))
-    if (latest === undefined || !Catalogue.same(latest.tools, searched)) latest = Catalogue.make(searched)
+    if (latest === undefined || !Catalogue.same(latest.tools, searched)) latest = Catalogue.make(MiniSearch, searched)
     catalogues.set(run, latest)
     return latest
   }
@@ -135,7 +136,7 @@ export const make = (options?: {
       })
   })
 
-  const preselected = Effect.fnUntraced(function* (run: Run, catalogue: Catalogue.Catalogue) {
+  const preselected = Effect.fnUntraced(function* (run: Run, catalogue: Catalogue.Catalogue<ToolDefinition>) {
     const asked = run.messages.findLast((message) => message.role === "human")
     const current = yield* run.state.get(selection)
     if (preselect === 0 || asked === undefined || asked.id === current.preselectedFor) return current

@@ -17,11 +17,21 @@ export interface Worker {
   readonly unref: () => void
 }
 
+/** What a thread gets from the program, and what it writes. */
+export interface Settings {
+  readonly workerData?: unknown
+  /** The environment variables of the thread. Default: those of the program. */
+  readonly env?: { readonly [name: string]: string } | undefined
+  /** True for a thread whose output nobody sees. */
+  readonly stdout?: boolean | undefined
+  readonly stderr?: boolean | undefined
+  readonly execArgv?: ReadonlyArray<string> | undefined
+}
+
 interface WorkerThreads {
   readonly Worker: new (
     program: URL,
-    options: {
-      readonly execArgv: Array<string>
+    options: Settings & {
       readonly resourceLimits: { readonly maxOldGenerationSizeMb: number }
     }
   ) => Worker
@@ -68,7 +78,11 @@ const margin = 1024
  * Starts a thread with a memory limit in megabytes, which the caller checks. Node's own limit is well above it, since
  * Node ends the process when a thread far exceeds it in one step.
  */
-export const start = (program: () => URL, maxMemory: number): Effect.Effect<Worker, Trouble> =>
+export const start = (
+  program: () => URL,
+  maxMemory: number,
+  settings: Settings = {}
+): Effect.Effect<Worker, Trouble> =>
   Effect.suspend((): Effect.Effect<Worker, Trouble> => {
     const module = workerThreads()
     if (module === undefined) return Effect.fail({ message: "this runtime has no threads of Node", isMemory: false })
@@ -76,6 +90,7 @@ export const start = (program: () => URL, maxMemory: number): Effect.Effect<Work
       try: () => {
         const worker = new module.Worker(program(), {
           execArgv: [],
+          ...settings,
           resourceLimits: { maxOldGenerationSizeMb: maxMemory + margin }
         })
         // Nobody listens between two questions.

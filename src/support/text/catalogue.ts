@@ -1,12 +1,17 @@
 /** A catalogue of tools that is searched by their names and descriptions. */
-import MiniSearch from "minisearch"
-import type { ToolDefinition } from "../../../core/ChatModel.ts"
+import type MiniSearch from "minisearch"
+
+/** What a catalogue reads of a tool. */
+interface Described {
+  readonly name: string
+  readonly description: string
+}
 
 /** Finds the tools that match a query, the best first. */
-export interface Catalogue {
-  readonly tools: ReadonlyArray<ToolDefinition>
-  readonly byName: ReadonlyMap<string, ToolDefinition>
-  readonly search: (query: string, limit: number) => ReadonlyArray<ToolDefinition>
+export interface Catalogue<Tool extends Described> {
+  readonly tools: ReadonlyArray<Tool>
+  readonly byName: ReadonlyMap<string, Tool>
+  readonly search: (query: string, limit: number) => ReadonlyArray<Tool>
 }
 
 /** The words of a name or a text: `getHTTPResponse_v2` has get, http, response, v2. */
@@ -33,9 +38,12 @@ const stem = (word: string): string =>
 /** The least share of the best score: below it a tool only shares a common word with the query. */
 const share = 0.25
 
-/** Indexes tools once by BM25. A name counts more than a description. */
-export const make = (tools: ReadonlyArray<ToolDefinition>): Catalogue => {
-  const index = new MiniSearch<{ id: number; name: string; description: string }>({
+/** Indexes tools once by BM25, with the optional package `minisearch`. A name counts more than a description. */
+export const make = <Tool extends Described>(
+  Search: typeof MiniSearch,
+  tools: ReadonlyArray<Tool>
+): Catalogue<Tool> => {
+  const index = new Search<{ id: number; name: string; description: string }>({
     fields: ["name", "description"],
     tokenize: words,
     processTerm: (word) => (empty.has(word) ? undefined : stem(word)),
@@ -54,5 +62,5 @@ export const make = (tools: ReadonlyArray<ToolDefinition>): Catalogue => {
 }
 
 /** Reports whether these are the same tools in the same order. */
-export const same = (left: ReadonlyArray<ToolDefinition>, right: ReadonlyArray<ToolDefinition>): boolean =>
+export const same = (left: ReadonlyArray<Described>, right: ReadonlyArray<Described>): boolean =>
   left === right || (left.length === right.length && left.every((tool, index) => tool === right[index]))

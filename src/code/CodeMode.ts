@@ -1,0 +1,228 @@
+/**
+ * Lets a model write programs over tools and sub-agents: one call in place of many, and only what the program prints or
+ * returns reaches the conversation.
+ *
+ * ```ts
+ * import { Effect, Schema } from "effect"
+ * import { Agent, Tool } from "effect-deepagents"
+ * import { CodeMode } from "effect-deepagents/code"
+ * import * as NodeScripts from "effect-deepagents/code/NodeScripts"
+ *
+ * const weather = Tool.make("weather", {
+ *   description: "Tells the weather of a city",
+ *   parameters: { city: Schema.String },
+ *   execute: ({ city }) => Effect.succeed(`sunny in ${city}`),
+ *   annotations: { readOnly: true }
+ * })
+ *
+ * const agent = Agent.make({
+ *   name: "assistant",
+ *   prompt: "You answer questions.",
+ *   middleware: [CodeMode.make({ tools: [weather] })]
+ * })
+ *
+ * const program = Agent.run(agent, "Where is it sunny: Ulm, Bonn or Kiel?").pipe(Effect.provide(NodeScripts.layer()))
+ * ```
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { memoize } from "effect/Function"
+import * as Random from "effect/Random"
+import * as Schema from "effect/Schema"
+import * as Agent from "../core/Agent.ts"
+import type { ToolDefinition } from "../core/ChatModel.ts"
+import * as Middleware from "../core/Middleware.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
+import * as Tool from "../core/Tool.ts"
+import { ToolContext } from "../core/ToolContext.ts"
+import * as ToolError from "../core/ToolError.ts"
+import { loadPeer } from "../support/effect/peer.ts"
+import * as Catalogue from "../support/text/catalogue.ts"
+import { cut } from "../support/text/text.ts"
+import type { AnyAgent } from "./internal/agents.ts"
+import { answerCall, refuse, stored, type World } from "./internal/answers.ts"
+import { type Door, runScript } from "./internal/host.ts"
+import { describeWorld } from "./internal/language.ts"
+import { makePrinted, print, shorten, textOf } from "./internal/outputs.ts"
+import * as shapes from "./internal/shapes.ts"
+import type { Limits, ScriptError, Scripts } from "./Scripts.ts"
+
+const name = "CodeMode"
+
+/** The name of the tool. */
+export const toolName = "run_script"
+
+/** Options of code mode. */
+export interface Options<Tools, Agents> {
+  /**
+   * Tools for scripts alone: the model sees their declarations in place of the tools. The other tools of the agent are
+   * there for scripts, too. Default: none.
+   */
+  readonly tools?: Tools | undefined
+  /** Agents that scripts run by `agent(…)`; without a name the first one. Default: none. */
+  readonly agents?: Agents | undefined
+  /** Limits of one script. Default: those of each. */
+  readonly limits?:
+    | (Limits & {
+        /**
+         * The most characters of a result. A longer one is stored in a file of the agent's backend, and the model sees
+         * its beginning, its end and the path. Default: 30,000.
+         */
+        readonly output?: number | undefined
+      })
+    | undefined
+  /** The tokens of declarations in the description of the tool. Scripts search for the others. Default: 3,000. */
+  readonly inline?: number | undefined
+}
+
+const definitionOf = memoize(
+  ({ annotations, description, name: tool, parameters }: Tool.Tool<unknown>): ToolDefinition => ({
+    annotations,
+    description,
+    name: tool,
+    parameters
+  })
+)
+
+const Begun = Schema.Struct({ now: Schema.Finite, seed: Schema.Finite })
+
+/** The clock and the chance of a script, once for all attempts at its call. */
+const begun = Effect.gen(function* () {
+  const now = yield* Clock.currentTimeMillis
+  return { now, seed: yield* Random.nextIntBetween(0, 2 ** 31) }
+})
+
+/** The tools of the run that scripts may call: their own, and what the model is offered. */
+const toolsOf = (own: ReadonlyArray<ToolDefinition>, offered: ReadonlyArray<ToolDefinition>) => {
+  const names = new Set([toolName, Tool.finalAnswer, ...own.map((tool) => tool.name)])
+  return [...own, ...offered.filter((tool) => !names.has(tool.name))]
+}
+
+/** Models put programs into fences. */
+const withoutFence = (script: string): string => /^\s*```\w*\n([\s\S]*?)\n\s*```\s*$/.exec(script)?.[1] ?? script
+
+const mostDone = 20
+
+/** Tells the model of a failure, and of what was done before it: a corrected script must not do that again. */
+const failureOf = ({ message, reason, stack = "" }: ScriptError, printed: string, done: ReadonlyArray<string>) =>
+  ToolError.make(
+    [
+      `The script failed (${reason}): ${message}`,
+      ...(stack === "" ? [] : [stack]),
+      ...(done.length === 0
+        ? []
+        : [
+            "These calls of it were done. Don't do them again:",
+            ...done.slice(0, mostDone).map((call) => `- ${call}`),
+            ...(done.length > mostDone ? [`- and ${done.length - mostDone} more`] : [])
+          ]),
+      ...(printed === "" ? [] : ["It had printed:", printed])
+    ].join("\n")
+  )
+
+const defaultOutput = 30_000
+
+const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyArray<AnyAgent>>): Tool.Tool<unknown> => {
+  const { agents = [], inline = 3_000, limits = {}, tools = [] } = options
+  const own = tools.map((tool) => definitionOf(tool))
+  const { calls = 256, output = defaultOutput } = limits
+  let latest: Catalogue.Catalogue<ToolDefinition> | undefined
+
+  /** Indexes the tools once for all scripts while they stay the same. */
+  const catalogueOf = Effect.fnUntraced(function* (all: ReadonlyArray<ToolDefinition>) {
+    if (latest !== undefined && Catalogue.same(latest.tools, all)) return latest
+    const { default: MiniSearch } = yield* loadPeer("minisearch", () => import("minisearch"), (detail) => refuse(detail))
+    latest = Catalogue.make(MiniSearch, all)
+    return latest
+  })
+
+  return Tool.make(toolName, {
+    description: `Runs a program over tools: TypeScript, the body of an async function. Use it for several calls, for loops, and for results that you need only a part of. Your other tools are there by their names, too. A call that fails rejects with an Error of the name "ToolError". There is no fetch, no require, no process. You see what the program prints and returns, and nothing else:\n${describeWorld(own, agents, inline)}`,
+    parameters: { script: Schema.String.annotate({ description: "The program" }) },
+    annotations: { resumable: true, untrusted: true, delegates: agents.length > 0 },
+    reaches: new Set([
+      ...own.map((tool) => tool.name),
+      ...agents.flatMap((agent) => [...Agent.toolNames(agent)])
+    ]),
+    describe: ({ script }) => `Runs this program:\n${typeof script === "string" ? script : ""}`,
+    execute: Effect.fnUntraced(function* ({ script }) {
+      const context = yield* ToolContext
+      const all = toolsOf(own, context.run.offered)
+      const printed = makePrinted()
+      const done: Array<string> = []
+      const world: World = {
+        context,
+        tools: all,
+        catalogue: catalogueOf(all),
+        agents,
+        calls,
+        made: 0,
+        asked: new Map()
+      }
+      const isReading = new Set(all.flatMap((tool) => (tool.annotations.readOnly === true ? [tool.name] : [])))
+      const door: Door<unknown> = {
+        answer: (asked) =>
+          Effect.tap(answerCall(world, asked), () =>
+            Effect.sync(() => {
+              if (asked.kind !== "tool" || isReading.has(asked.name)) return
+              done.push(`${asked.name}(${cut(JSON.stringify(asked.given), 200)})`)
+            })
+          ),
+        tell: ({ kind, text }) => {
+          if (kind === "text") print(printed, text)
+          return context.emit({ [kind]: cut(text, 2_000) })
+        },
+        working: context.working
+      }
+      const { now, seed } = yield* context.step("script/begun", begun, Begun)
+      const program = {
+        source: withoutFence(script),
+        args: null,
+        seed,
+        now,
+        tools: all.map((tool) => tool.name),
+        limits: { ...limits, calls }
+      }
+      const value = yield* Effect.catch(runScript(program, door), (error) =>
+        Effect.flatMap(shorten(textOf(printed, undefined), output), (text) => Effect.fail(failureOf(error, text, done)))
+      )
+      return yield* shorten(textOf(printed, value), output)
+    })
+  })
+}
+
+const refuseMake = makeMiddlewareCheck(name, shapes.codeModeMake)
+
+/**
+ * Offers `run_script`. Each call of a script passes decoding, rules, approvals, budgets and events like a call of the
+ * model, and has the script's call as its parent. A run that is resumed gives a script the stored results of the calls
+ * that were done.
+ */
+export const make = <
+  const Tools extends ReadonlyArray<Tool.Tool<unknown>> = ReadonlyArray<Tool.Tool>,
+  const Agents extends ReadonlyArray<AnyAgent> = ReadonlyArray<Agent.Agent<unknown, unknown, never>>
+>(
+  options: Options<Tools, Agents> = {}
+): Middleware.Middleware<
+  never,
+  Scripts | ToolContext | Tool.Services<Tools[number]> | Agent.Services<Agents[number]>
+> => {
+  const refused = refuseMake(options)
+  if (refused !== undefined) return refused
+  const own = new Set((options.tools ?? []).map((tool) => tool.name))
+  type Needs = Scripts | ToolContext | Tool.Services<Tools[number]> | Agent.Services<Agents[number]>
+  // The types of the options say what their tools and agents need.
+  const tools = [makeTool(options), ...(options.tools ?? [])] as ReadonlyArray<Tool.Tool<Needs>>
+  return Middleware.make<never, Needs>({
+    name,
+    state: [stored],
+    tools,
+    wrapModelCall: (request, next) =>
+      own.size === 0
+        ? next(request)
+        : next({
+            ...request,
+            tools: request.tools.map((tool) => (own.has(tool.name) ? { ...tool, hidden: true as const } : tool))
+          })
+  })
+}

@@ -1,0 +1,3 @@
+/** Scripts over tools and agents: a model writes one program in place of many calls. */
+export * as CodeMode from "./CodeMode.ts"
+export * as Scripts from "./Scripts.ts"

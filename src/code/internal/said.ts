@@ -1,0 +1,65 @@
+/** Reads what a script said. A script can say anything: only calls, lines and one result come of it. */
+import { identity } from "effect/Function"
+import * as Result from "effect/Result"
+import type { Json } from "../../core/Json.ts"
+import { type Asked, type Rest, ScriptError, type Told } from "../Scripts.ts"
+import { scriptName } from "./messages.ts"
+
+type Item = readonly [id: number, kind: string, name: string, json: string]
+
+const isItem = (item: unknown): item is Item =>
+  Array.isArray(item) &&
+  item.length === 4 &&
+  typeof item[0] === "number" &&
+  item.slice(1).every((part) => typeof part === "string")
+
+/** The kinds of calls that wait for an answer. */
+const asks: ReadonlySet<string> = new Set(["tool", "agent", "ask", "search", "describe", "store", "load", "budget"])
+
+const parseJson = (text: string): Json => JSON.parse(text)
+
+/** The lines of a stack trace that are of the script. */
+export const ownStack = (stack: string): string =>
+  stack
+    .split("\n")
+    .filter((line) => line.includes(scriptName))
+    .slice(0, 10)
+    .join("\n")
+
+const thrown = (name: string, json: string): ScriptError => {
+  const at = json.indexOf("\n")
+  const [message, stack] = [json.slice(0, at), json.slice(at + 1)].map(parseJson)
+  const text = `${name}: ${typeof message === "string" ? message : ""}`
+  return new ScriptError({
+    reason: text === "InternalError: out of memory" ? "Memory" : "Threw",
+    message: text,
+    stack: ownStack(typeof stack === "string" ? stack : "")
+  })
+}
+
+const broken = new ScriptError({
+  reason: "Crashed",
+  message: "The script said what is no call: it has replaced a part of its world that it needs."
+})
+
+const readItems = (said: string): Result.Result<Rest, ScriptError> => {
+  const items: unknown = JSON.parse(said)
+  if (!Array.isArray(items)) return Result.fail(broken)
+  const asked: Array<Asked> = []
+  const told: Array<Told> = []
+  for (const item of items) {
+    if (!isItem(item)) return Result.fail(broken)
+    const [id, kind, name, json] = item
+    if (kind === "throw") return Result.fail(thrown(name, json))
+    if (kind === "return") return Result.succeed({ asked, told, result: { value: parseJson(json) } })
+    if (kind === "text") told.push({ kind, text: json })
+    else if (kind === "phase") told.push({ kind, text: json })
+    else if (asks.has(kind)) asked.push({ id, kind, name, given: parseJson(json) })
+    else return Result.fail(broken)
+  }
+  return Result.succeed({ asked, told })
+}
+
+/** Reads one report of a script. */
+export const readSaid = (said: string): Result.Result<Rest, ScriptError> =>
+  Result.flatMap(Result.try({ try: () => readItems(said), catch: () => broken }), identity)
