@@ -131,7 +131,11 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
   /** Indexes the tools once for all scripts while they stay the same. */
   const catalogueOf = Effect.fnUntraced(function* (all: ReadonlyArray<ToolDefinition>) {
     if (latest !== undefined && Catalogue.same(latest.tools, all)) return latest
-    const { default: MiniSearch } = yield* loadPeer("minisearch", () => import("minisearch"), (detail) => refuse(detail))
+    const { default: MiniSearch } = yield* loadPeer(
+      "minisearch",
+      () => import("minisearch"),
+      (detail) => refuse(detail)
+    )
     latest = Catalogue.make(MiniSearch, all)
     return latest
   })
@@ -140,10 +144,7 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
     description: `Runs a program over tools: TypeScript, the body of an async function. Use it for several calls, for loops, and for results that you need only a part of. Your other tools are there by their names, too. A call that fails rejects with an Error of the name "ToolError". There is no fetch, no require, no process. You see what the program prints and returns, and nothing else:\n${describeWorld(own, agents, inline)}`,
     parameters: { script: Schema.String.annotate({ description: "The program" }) },
     annotations: { resumable: true, untrusted: true, delegates: agents.length > 0 },
-    reaches: new Set([
-      ...own.map((tool) => tool.name),
-      ...agents.flatMap((agent) => [...Agent.toolNames(agent)])
-    ]),
+    reaches: new Set([...own.map((tool) => tool.name), ...agents.flatMap((agent) => [...Agent.toolNames(agent)])]),
     describe: ({ script }) => `Runs this program:\n${typeof script === "string" ? script : ""}`,
     execute: Effect.fnUntraced(function* ({ script }) {
       const context = yield* ToolContext

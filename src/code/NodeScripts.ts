@@ -42,4 +42,7 @@ const program = () => new URL("./internal/scriptWorker.ts", import.meta.url)
  */
 export const layer = (options: Options = {}): Layer.Layer<Scripts> =>
   refuseLayer(options) ??
-  Layer.effect(Scripts, Effect.map(Pool.make({ program, warm: options.warm ?? 1, most: options.most ?? 8 }), Scripts.of))
+  Layer.effect(
+    Scripts,
+    Effect.map(Pool.make({ program, warm: options.warm ?? 1, most: options.most ?? 8 }), Scripts.of)
+  )

@@ -64,7 +64,10 @@ export interface Asked {
 /** The answer to a call: its value, or the error that the script's promise is rejected with. */
 export type Answer =
   | { readonly id: number; readonly value: Json }
-  | { readonly id: number; readonly error: { readonly name: string; readonly message: string; readonly reason?: string } }
+  | {
+      readonly id: number
+      readonly error: { readonly name: string; readonly message: string; readonly reason?: string }
+    }
 
 /** A line that a script printed, or the title of a phase that it began. */
 export interface Told {

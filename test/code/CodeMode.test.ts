@@ -1,7 +1,17 @@
 /** Code mode at the agent's door: what the model sees, what scripts reach, and what a resumed run repeats. */
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
-import { Agent, Approval, Backend, type ChatModel, Message, Middleware, Ruling, Tool, type ToolContext } from "effect-deepagents"
+import {
+  Agent,
+  Approval,
+  Backend,
+  type ChatModel,
+  Message,
+  Middleware,
+  Ruling,
+  Tool,
+  type ToolContext
+} from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import { CodeMode, type Scripts } from "effect-deepagents/code"
 import * as NodeScripts from "effect-deepagents/code/NodeScripts"
@@ -53,11 +63,16 @@ const asking = (tools: ReadonlyArray<string>) =>
     name: "asking",
     asks: true,
     rulings: (_run, calls) =>
-      Effect.succeed(calls.map(({ name }) => (tools.includes(name) ? Ruling.ask("asking", { description: name }) : undefined)))
+      Effect.succeed(
+        calls.map(({ name }) => (tools.includes(name) ? Ruling.ask("asking", { description: name }) : undefined))
+      )
   })
 
 layer(NodeScripts.layer())("code mode", (it) => {
-  const runOnce = (scripts: ReadonlyArray<string>, mode: Middleware.Middleware<never, Scripts.Scripts | ToolContext.ToolContext> = CodeMode.make()) =>
+  const runOnce = (
+    scripts: ReadonlyArray<string>,
+    mode: Middleware.Middleware<never, Scripts.Scripts | ToolContext.ToolContext> = CodeMode.make()
+  ) =>
     Effect.provide(
       Agent.run(Agent.make({ name: "a", prompt: "", tools: [echo], middleware: [mode] }), "go"),
       scripted(scripts)
@@ -85,12 +100,15 @@ layer(NodeScripts.layer())("code mode", (it) => {
         scripted([], (request) => seen.push(request))
       )
       const tools = seen[0]?.tools ?? []
-      assert.deepStrictEqual(
-        tools.flatMap((tool) => (tool.hidden === true ? [] : [tool.name])).toSorted(),
-        ["echo", "run_script"]
-      )
+      assert.deepStrictEqual(tools.flatMap((tool) => (tool.hidden === true ? [] : [tool.name])).toSorted(), [
+        "echo",
+        "run_script"
+      ])
       const description = tools.find(({ name }) => name === "run_script")?.description ?? ""
-      assert.include(description, "/** Adds two numbers */ add_numbers(args: { left: number; right: number }): Promise<string>")
+      assert.include(
+        description,
+        "/** Adds two numbers */ add_numbers(args: { left: number; right: number }): Promise<string>"
+      )
     })
   )
 
@@ -188,7 +206,8 @@ layer(NodeScripts.layer())("code mode", (it) => {
         if (systemPrompt.startsWith("helper") || systemPrompt.startsWith("other")) {
           const asked = request.messages.flatMap((message) => (message.role === "human" ? [Message.text(message)] : []))
           if (asked[0]?.startsWith("seven") === true) return "no JSON"
-          if (asked[0]?.startsWith("five") === true) return asked.length === 1 ? '{"n":"many"}' : '```json\n{"n":5}\n```'
+          if (asked[0]?.startsWith("five") === true)
+            return asked.length === 1 ? '{"n":"many"}' : '```json\n{"n":5}\n```'
           return `${systemPrompt.split("\n")[0]} ${asked.join("+")}`
         }
         const done = toolTexts(request.messages)
@@ -215,7 +234,9 @@ layer(NodeScripts.layer())("code mode", (it) => {
         rulings: (_run, calls) =>
           Effect.sync(() => {
             batches.push(calls.map(({ name }) => name))
-            return calls.map((call) => (call.arguments["word"] === "bad" ? Ruling.refuse("gate", "not that") : undefined))
+            return calls.map((call) =>
+              call.arguments["word"] === "bad" ? Ruling.refuse("gate", "not that") : undefined
+            )
           })
       })
       const agent = Agent.make({ name: "a", prompt: "", tools: [echo], middleware: [CodeMode.make(), gate] })

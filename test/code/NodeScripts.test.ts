@@ -38,9 +38,12 @@ layer(NodeScripts.layer())("a script", (it) => {
 
   it.effect("catches a call that fails, with its reason", () =>
     Effect.gen(function* () {
-      const value = yield* run("try { await tools.a({}) } catch (e) { return [e.name, e.message, e.reason, e instanceof Error] }", {
-        answer: () => Effect.fail({ name: "ToolError", message: "no", reason: "Rejected" })
-      })
+      const value = yield* run(
+        "try { await tools.a({}) } catch (e) { return [e.name, e.message, e.reason, e instanceof Error] }",
+        {
+          answer: () => Effect.fail({ name: "ToolError", message: "no", reason: "Rejected" })
+        }
+      )
       assert.deepStrictEqual(value, ["ToolError", "no", "Rejected", true])
     })
   )
@@ -76,10 +79,59 @@ layer(NodeScripts.layer())("a script", (it) => {
 
   it.effect("finds these names in its world, and no other of a host", () =>
     Effect.gen(function* () {
-      const names = yield* run("return [Object.keys(globalThis), Object.getOwnPropertyNames(globalThis).filter((n) => !/^[A-Z]/.test(n)).sort()]")
+      const names = yield* run(
+        "return [Object.keys(globalThis), Object.getOwnPropertyNames(globalThis).filter((n) => !/^[A-Z]/.test(n)).sort()]"
+      )
       assert.deepStrictEqual(names, [
-        ["tools", "searchTools", "describeTool", "agent", "task", "parallel", "pipeline", "text", "log", "console", "phase", "askUser", "store", "load", "budget", "args"],
-        ["agent", "args", "budget", "console", "decodeURI", "decodeURIComponent", "describeTool", "encodeURI", "encodeURIComponent", "escape", "eval", "globalThis", "isFinite", "isNaN", "load", "log", "parallel", "parseFloat", "parseInt", "phase", "pipeline", "searchTools", "store", "task", "text", "tools", "askUser", "undefined", "unescape"].sort()
+        [
+          "tools",
+          "searchTools",
+          "describeTool",
+          "agent",
+          "task",
+          "parallel",
+          "pipeline",
+          "text",
+          "log",
+          "console",
+          "phase",
+          "askUser",
+          "store",
+          "load",
+          "budget",
+          "args"
+        ],
+        [
+          "agent",
+          "args",
+          "budget",
+          "console",
+          "decodeURI",
+          "decodeURIComponent",
+          "describeTool",
+          "encodeURI",
+          "encodeURIComponent",
+          "escape",
+          "eval",
+          "globalThis",
+          "isFinite",
+          "isNaN",
+          "load",
+          "log",
+          "parallel",
+          "parseFloat",
+          "parseInt",
+          "phase",
+          "pipeline",
+          "searchTools",
+          "store",
+          "task",
+          "text",
+          "tools",
+          "askUser",
+          "undefined",
+          "unescape"
+        ].sort()
       ])
     })
   )

@@ -1,8 +1,8 @@
 /** Runs scripts without an agent: each tool answers with its name and its arguments. */
 import { Effect } from "effect"
 import type { Json } from "effect-deepagents"
-import type { ScriptError, Scripts } from "../../src/code/Scripts.ts"
 import { type Door, type Refusal, runScript } from "../../src/code/internal/host.ts"
+import type { ScriptError, Scripts } from "../../src/code/Scripts.ts"
 
 export interface Seen {
   readonly calls: Array<string>
@@ -33,7 +33,14 @@ export const run = (
     working: (work) => work
   }
   return runScript(
-    { source, args: options.args ?? null, seed: 1, now: 1_000_000_000_000, tools: ["a", "b"], limits: options.limits ?? {} },
+    {
+      source,
+      args: options.args ?? null,
+      seed: 1,
+      now: 1_000_000_000_000,
+      tools: ["a", "b"],
+      limits: options.limits ?? {}
+    },
     door
   )
 }

@@ -75,7 +75,11 @@ const objectOf = ({ additionalProperties, properties, required }: JsonObject, be
 }
 
 /** The declaration of a tool, as a member of `tools`. */
-export const declare = ({ description, name, parameters }: Pick<ToolDefinition, "description" | "name" | "parameters">): string =>
+export const declare = ({
+  description,
+  name,
+  parameters
+}: Pick<ToolDefinition, "description" | "name" | "parameters">): string =>
   `${noteOf(description, 300)}${keyOf(name)}(args: ${typeOf(parameters)}): Promise<string>`
 
 /** As many declarations as fit into so many tokens, in the order of the tools. */

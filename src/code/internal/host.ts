@@ -9,7 +9,16 @@ import * as Exit from "effect/Exit"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import type { Json } from "../../core/Json.ts"
-import { type Answer, type Asked, type Program, type Rest, type Script, ScriptError, Scripts, type Told } from "../Scripts.ts"
+import {
+  type Answer,
+  type Asked,
+  type Program,
+  type Rest,
+  type Script,
+  ScriptError,
+  Scripts,
+  type Told
+} from "../Scripts.ts"
 import { defaults, Depth } from "./pool.ts"
 
 /** The error that a call of a script is rejected with. */
@@ -70,7 +79,9 @@ const beginCall = <R>(under: Under, door: Door<R>, asked: Asked): Effect.Effect<
   const work = Effect.matchEffect(door.answer(asked), {
     onSuccess: (value) => door.working(deliver({ id: asked.id, value })),
     onFailure: ({ message, name, reason }) =>
-      door.working(deliver({ id: asked.id, error: reason === undefined ? { name, message } : { name, message, reason } }))
+      door.working(
+        deliver({ id: asked.id, error: reason === undefined ? { name, message } : { name, message, reason } })
+      )
   })
   under.open++
   const watched = Effect.onExit(work, (exit) =>
@@ -83,7 +94,12 @@ const beginCall = <R>(under: Under, door: Door<R>, asked: Asked): Effect.Effect<
 }
 
 /** Tells what the script said, and begins its calls. Returns its result once it has one. */
-const follow = Effect.fnUntraced(function* <R>(under: Under, door: Door<R>, most: number, { asked, result, told }: Rest) {
+const follow = Effect.fnUntraced(function* <R>(
+  under: Under,
+  door: Door<R>,
+  most: number,
+  { asked, result, told }: Rest
+) {
   yield* Effect.forEach(told, door.tell, { discard: true })
   under.made += asked.length
   if (under.made > most) return yield* tooManyCalls(most)

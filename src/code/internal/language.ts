@@ -12,7 +12,10 @@ const agentLines = (agents: ReadonlyArray<Named>): ReadonlyArray<string> =>
   agents.length === 0
     ? []
     : [
-        `/** Runs a sub-agent: ${agents.map(({ description, name }) => `"${name}": ${cut(description.replaceAll(/\s+/g, " "), 150)}`).join("; ").replaceAll("*/", "* /")}. With a JSON Schema the answer is data. */`,
+        `/** Runs a sub-agent: ${agents
+          .map(({ description, name }) => `"${name}": ${cut(description.replaceAll(/\s+/g, " "), 150)}`)
+          .join("; ")
+          .replaceAll("*/", "* /")}. With a JSON Schema the answer is data. */`,
         `declare function agent(prompt: string, options?: { agent?: ${agents.map(({ name }) => JSON.stringify(name)).join(" | ")}; session?: string; schema?: object }): Promise<any>`
       ]
 

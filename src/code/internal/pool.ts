@@ -50,7 +50,10 @@ const install = "npm install quickjs-emscripten-core @jitl/quickjs-wasmfile-rele
 
 const describeTrouble = ({ isMemory, message, missing }: threads.Trouble): ScriptError =>
   missing === undefined
-    ? new ScriptError({ reason: isMemory ? "Memory" : "Crashed", message: `The thread of the script ended: ${message}` })
+    ? new ScriptError({
+        reason: isMemory ? "Memory" : "Crashed",
+        message: `The thread of the script ended: ${message}`
+      })
     : new ScriptError({
         reason: "Unavailable",
         message: /quickjs/.test(missing)
@@ -122,10 +125,10 @@ export const make = Effect.fnUntraced(function* ({ most, program, warm }: Option
     worker.on("exit", () => {
       thread.isGone = true
     })
-    const notReady = () => new ScriptError({ reason: "Unavailable", message: "The thread of the script did not start." })
-    yield* Effect.onError(
-      Effect.raceFirst(order(thread, { _tag: "Reset" }), failAfter(patience, notReady)),
-      () => end(thread)
+    const notReady = () =>
+      new ScriptError({ reason: "Unavailable", message: "The thread of the script did not start." })
+    yield* Effect.onError(Effect.raceFirst(order(thread, { _tag: "Reset" }), failAfter(patience, notReady)), () =>
+      end(thread)
     )
     return thread
   })

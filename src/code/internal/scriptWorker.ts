@@ -15,14 +15,6 @@ import {
 import { type Fault, maxSaid, type Order, type Report, scriptName } from "./messages.ts"
 import { prelude } from "./prelude.ts"
 
-/** The part of `WebAssembly` that is used here. The types of Node leave it to those of browsers. */
-declare const WebAssembly: {
-  readonly Memory: new (limits: { readonly initial: number; readonly maximum: number }) => {
-    readonly buffer: ArrayBuffer
-    readonly grow: (pages: number) => number
-  }
-}
-
 const port = parentPort
 
 /** A page of WebAssembly memory. */
@@ -128,7 +120,13 @@ const strip = (source: string): Promise<string> =>
         : Promise.reject(cause)
     )
 
-const begin = async ({ id, memory: most, setup, source, time }: Order & { readonly _tag: "Begin" }): Promise<Report> => {
+const begin = async ({
+  id,
+  memory: most,
+  setup,
+  source,
+  time
+}: Order & { readonly _tag: "Begin" }): Promise<Report> => {
   const code = await strip(source).catch((cause: unknown) => ({
     problem: cause instanceof Error ? cause.message : "the script can't be read"
   }))
@@ -200,7 +198,9 @@ const follow = async (order: Order): Promise<Report> => {
 
 port?.on("message", (order: Order) => {
   void follow(order)
-    .catch((cause: unknown) => failed(order.id, running, "Crashed", cause instanceof Error ? cause.message : "it broke"))
+    .catch((cause: unknown) =>
+      failed(order.id, running, "Crashed", cause instanceof Error ? cause.message : "it broke")
+    )
     .then((report) => port.postMessage(report))
 })
 

@@ -78,11 +78,7 @@ const margin = 1024
  * Starts a thread with a memory limit in megabytes, which the caller checks. Node's own limit is well above it, since
  * Node ends the process when a thread far exceeds it in one step.
  */
-export const start = (
-  program: () => URL,
-  maxMemory: number,
-  settings: Settings = {}
-): Effect.Effect<Worker, Trouble> =>
+export const start = (program: () => URL, maxMemory: number, settings: Settings = {}): Effect.Effect<Worker, Trouble> =>
   Effect.suspend((): Effect.Effect<Worker, Trouble> => {
     const module = workerThreads()
     if (module === undefined) return Effect.fail({ message: "this runtime has no threads of Node", isMemory: false })
