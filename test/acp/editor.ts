@@ -3,6 +3,7 @@ import { spawn } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, realpathSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { type Readable, Writable } from "node:stream"
 import * as acp from "@agentclientprotocol/sdk"
 import { Deferred, Effect, Sink, Stdio, Stream } from "effect"
 import { makeChecks } from "./checked.ts"
@@ -179,6 +180,14 @@ const connectEditor = (input: ReadableStream<Uint8Array>, output: WritableStream
   }
 }
 
+const readBytes = (stream: Readable) =>
+  new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      stream.on("data", (chunk: Buffer) => controller.enqueue(chunk))
+      stream.on("close", () => controller.close())
+    }
+  })
+
 /** Serves in this process on streams of bytes. `over` is done when the server has ended. */
 export const openServer = Effect.fnUntraced(function* <E, R>(server: Effect.Effect<void, E, R | Stdio.Stdio>) {
   const toServer = new TransformStream<Uint8Array, Uint8Array>()
@@ -197,6 +206,22 @@ export const openServer = Effect.fnUntraced(function* <E, R>(server: Effect.Effe
   yield* Effect.forkScoped(Deferred.into(Effect.provideService(server, Stdio.Stdio, stdio), over))
   return { output: toEditor.readable, input: toServer.writable, over: Deferred.await(over) }
 })
+
+/** Starts a program that serves, with an editor at the other end. */
+export const openProgram = (...args: ReadonlyArray<string>) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] })
+      const over = new Promise<void>((resolve) => child.on("exit", () => resolve()))
+      const editor = connectEditor(readBytes(child.stdout), Writable.toWeb(child.stdin))
+      return { ...editor, over, kill: () => void child.kill("SIGKILL") }
+    }),
+    ({ connection, kill }) =>
+      Effect.sync(() => {
+        kill()
+        connection.close()
+      })
+  )
 
 /** Serves in this process, with an editor at the other end. */
 export const openEditor = Effect.fnUntraced(function* <E, R>(server: Effect.Effect<void, E, R | Stdio.Stdio>) {
