@@ -1,6 +1,7 @@
-/** The address that a release names. */
+/** The address that a release names, and the entry in the registry of the Agent Client Protocol. */
+import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { parseAddress } from "../scripts/release.ts"
+import { fillEntry, parseAddress } from "../scripts/release.ts"
 
 describe("the address of a release", () => {
   it("is that of a repository", () => {
@@ -26,5 +27,39 @@ describe("the address of a release", () => {
     ]) {
       assert.isUndefined(parseAddress(address), address)
     }
+  })
+})
+
+describe("the entry in the registry of the Agent Client Protocol", () => {
+  const { version } = JSON.parse(readFileSync("package.json", "utf8"))
+  const entry = JSON.parse(readFileSync("scripts/registry/agent.json", "utf8"))
+
+  it("follows the registry's rules, and has the version of the package", () => {
+    // The rules are those of `agent.schema.json` and CONTRIBUTING.md of the registry, of November 2026.
+    const known = ["id", "name", "version", "description", "repository", "website", "authors", "license", "license_url"]
+    assert.containsAllKeys(entry, ["id", "name", "version", "description", "license_url", "distribution"])
+    assert.deepStrictEqual(
+      Object.keys(entry).filter((key) => ![...known, "distribution"].includes(key)),
+      []
+    )
+    assert.match(entry.id, /^[a-z][a-z0-9-]*$/)
+    assert.match(entry.version, /^\d+\.\d+\.\d+$/)
+    assert.strictEqual(entry.version, version)
+    assert.isTrue(URL.canParse(entry.license_url))
+    assert.deepStrictEqual(entry.distribution, { npx: { package: `effect-deepagents@${version}`, args: ["acp"] } })
+  })
+
+  it("has an icon of 16 by 16 in one colour", () => {
+    const icon = readFileSync("scripts/registry/icon.svg", "utf8")
+    assert.match(icon, /width="16" height="16" viewBox="0 0 16 16"/)
+    for (const [, colour] of icon.matchAll(/(?:fill|stroke)="([^"]*)"/g)) {
+      assert.include(["currentColor", "none", "inherit"], colour)
+    }
+  })
+
+  it("gets the address of a release", () => {
+    const filled = fillEntry(entry, "effect-deepagents", "1.2.3", "https://github.com/owner/name")
+    assert.deepInclude(filled, { version: "1.2.3", repository: "https://github.com/owner/name", id: entry.id })
+    assert.strictEqual(filled.distribution.npx.package, "effect-deepagents@1.2.3")
   })
 })
