@@ -34,8 +34,9 @@ const model = TestChatModel.reactive(({ messages }) => {
 
 const coder = Agent.make({ name: "coder", prompt: "You code.", tools: [append] })
 
-AcpServer.layer({ agents: { coder } }).pipe(
+const main = AcpServer.layer({ agents: { coder } }).pipe(
   Layer.provide([NodeStdio.layer, SqliteSessions.layer({ file: database }), model]),
-  Layer.launch,
-  NodeRuntime.runMain
+  Layer.launch
 )
+
+NodeRuntime.runMain(main)
