@@ -59,7 +59,8 @@ describe("the entry in the registry of the Agent Client Protocol", () => {
 
   it("gets the address of a release", () => {
     const filled = fillEntry(entry, "effect-deepagents", "1.2.3", "https://github.com/owner/name")
-    assert.deepInclude(filled, { version: "1.2.3", repository: "https://github.com/owner/name", id: entry.id })
+    assert.deepStrictEqual({ ...entry, ...filled }, filled)
+    assert.deepStrictEqual([filled.version, filled.repository], ["1.2.3", "https://github.com/owner/name"])
     assert.strictEqual(filled.distribution.npx.package, "effect-deepagents@1.2.3")
   })
 })
