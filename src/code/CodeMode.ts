@@ -1,6 +1,6 @@
 /**
- * Lets a model write programs over tools and sub-agents: one call in place of many, and only what the program prints or
- * returns reaches the conversation.
+ * Lets a model write programs over tools and sub-agents: one call in place of many. Only the printed and
+ * returned values reach the conversation.
  *
  * ```ts
  * import { Effect, Schema } from "effect"
@@ -61,7 +61,7 @@ export interface Options<Tools, Agents> {
   readonly tools?: Tools | undefined
   /** Agents that scripts run by `agent(…)`; without a name the first one. Default: none. */
   readonly agents?: Agents | undefined
-  /** Limits of one script. Default: those of each. */
+  /** Limits of one script. Default: see each limit. */
   readonly limits?:
     | (Limits & {
         /**
@@ -92,7 +92,7 @@ const begun = Effect.gen(function* () {
   return { now, seed: yield* Random.nextIntBetween(0, 2 ** 31) }
 })
 
-/** The tools of the run that scripts may call: their own, and what the model is offered. */
+/** The tools of the run that scripts may call: their own, and the offered tools of the model. */
 const toolsOf = (own: ReadonlyArray<ToolDefinition>, offered: ReadonlyArray<ToolDefinition>) => {
   const names = new Set([toolName, Tool.finalAnswer, ...own.map((tool) => tool.name)])
   return [...own, ...offered.filter((tool) => !names.has(tool.name))]
@@ -103,7 +103,7 @@ const withoutFence = (script: string): string => /^\s*```\w*\n([\s\S]*?)\n\s*```
 
 const mostDone = 20
 
-/** Tells the model of a failure, and of what was done before it: a corrected script must not do that again. */
+/** Tells the model of a failure, and of the calls before it: a corrected script must not repeat them. */
 const failureOf = ({ message, reason, stack = "" }: ScriptError, printed: string, done: ReadonlyArray<string>) =>
   ToolError.make(
     [
@@ -212,7 +212,7 @@ export const make = <
   if (refused !== undefined) return refused
   const own = new Set((options.tools ?? []).map((tool) => tool.name))
   type Needs = Scripts | ToolContext | Tool.Services<Tools[number]> | Agent.Services<Agents[number]>
-  // The types of the options say what their tools and agents need.
+  // The types of the options have the needs of their tools and agents.
   const tools = [makeTool(options), ...(options.tools ?? [])] as ReadonlyArray<Tool.Tool<Needs>>
   return Middleware.make<never, Needs>({
     name,

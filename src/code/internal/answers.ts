@@ -18,7 +18,7 @@ import { type AnyAgent, answerAgent } from "./agents.ts"
 import { declare } from "./declarations.ts"
 import type { Refusal } from "./host.ts"
 
-/** What the scripts of a thread have stored. */
+/** The values that scripts of a thread have stored. */
 export const stored = AgentState.slot("script-store", {
   schema: Schema.Record(Schema.String, Json),
   initial: {}
@@ -27,7 +27,7 @@ export const stored = AgentState.slot("script-store", {
 /** The most characters of all that scripts store, as JSON. */
 const maxStored = 500_000
 
-/** What a script reaches in the run of its tool. */
+/** The part of a run that a script reaches. */
 export interface World {
   readonly context: ToolContext["Service"]
   readonly tools: ReadonlyArray<ToolDefinition>

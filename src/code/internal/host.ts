@@ -1,5 +1,5 @@
 /**
- * Runs one script: sends it answers, and begins what it asks for. Code mode and workflows share this loop, and differ
+ * Runs one script: sends it answers, and begins its calls. Code mode and workflows share this loop, and differ
  * by their doors.
  */
 import * as Cause from "effect/Cause"
@@ -28,7 +28,7 @@ export interface Refusal {
   readonly reason?: string | undefined
 }
 
-/** What a script reaches. */
+/** The door of a script to its host. */
 export interface Door<R> {
   /**
    * Answers a call. A failure is the rejection of the script's promise. A defect ends the script from outside: no script
@@ -93,7 +93,7 @@ const beginCall = <R>(under: Under, door: Door<R>, asked: Asked): Effect.Effect<
   return Effect.asVoid(Effect.forkIn(watched, under.scope, { startImmediately: true }))
 }
 
-/** Tells what the script said, and begins its calls. Returns its result once it has one. */
+/** Passes on the lines of the script, and begins its calls. Returns its result once it has one. */
 const follow = Effect.fnUntraced(function* <R>(
   under: Under,
   door: Door<R>,

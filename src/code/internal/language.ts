@@ -38,10 +38,10 @@ export const describeWorld = (
     "declare function parallel<A>(tasks: Array<() => Promise<A>>, options?: { concurrency?: number }): Promise<Array<A | null>> // a task that fails gives null, and is printed",
     "declare function pipeline(items: any[], ...stages: Array<(value: any, item: any, index: number) => any>): Promise<any[]> // each item on its own through all stages",
     "declare function text(...values: unknown[]): void // prints a line of the result; console.log too",
-    "declare function phase(title: string): void // shows people what begins now",
+    "declare function phase(title: string): void // tells people the next part of the work",
     "declare function askUser(question: string): Promise<string>",
     "declare function store(key: string, value: unknown): Promise<void> // keeps JSON for later scripts",
-    "declare function load(key: string): Promise<any> // null if there is none",
+    "declare function load(key: string): Promise<any> // null if nothing is stored",
     "declare const budget: { spent(): Promise<{ calls: number; tokens: number; cost?: number }>; remaining(): Promise<{ calls: number; cost?: number }> }",
     "declare const args: any"
   ].join("\n")

@@ -1,6 +1,6 @@
 /** The messages between a program and the thread that runs its scripts. Each order gets one report. */
 
-/** What a script begins with. The guest reads it as one JSON text. */
+/** The start values of a script. The guest reads them as one JSON text. */
 export interface Setup {
   /** The seed of `Math.random`. */
   readonly seed: number
@@ -36,7 +36,7 @@ export type Report =
       readonly spent: number
       /** The bytes that the memory of the thread has grown to. */
       readonly held: number
-      /** JSON of what the script began since the last report: `[id, kind, name, json]` each. */
+      /** JSON of the calls and lines since the last report: `[id, kind, name, json]` each. */
       readonly said: string
     }
   | {

@@ -1,4 +1,4 @@
-/** Keeps what a script prints and returns, and puts what is too long into a file. */
+/** Keeps the printed lines and the result of a script. A text that is too long goes into a file. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { Backend } from "../../core/Backend.ts"

@@ -188,11 +188,11 @@ export const make = Effect.fnUntraced(function* ({ most, program, warm }: Option
         thread.isAtRest = false
         return Effect.flatMap(
           Effect.raceFirst(order(thread, given), failAfter(time - spent + grace, tooLong(time))),
-          (report) => Effect.suspend(() => read(report))
+          (report) => Effect.suspend(() => readReport(report))
         )
       })
 
-    const read = (report: Report): Effect.Effect<Rest, ScriptError> => {
+    const readReport = (report: Report): Effect.Effect<Rest, ScriptError> => {
       if (report._tag === "Rest") {
         spent = report.spent
         return Effect.mapError(Effect.fromResult(readSaid(report.said)), settled).pipe(

@@ -64,23 +64,23 @@ const failed = (id: number, script: Running | undefined, fault: Fault, message: 
   stack
 })
 
-/** Describes what a script threw past its promise: a syntax error, or an interruption. */
+/** Describes an error that passed the promise of a script: a syntax error, or an interruption. */
 const failedWith = (id: number, script: Running, error: QuickJSHandle, fault: Fault): Report => {
   const { context } = script
-  const read = (key: string): string =>
+  const readText = (key: string): string =>
     compute(script, () => {
       const value = context.getProp(error, key)
       const text = context.typeof(value) === "string" ? context.getString(value) : ""
       value.dispose()
       return text
     })
-  const [name, message, stack] = [read("name"), read("message"), read("stack")]
+  const [name, message, stack] = [readText("name"), readText("message"), readText("stack")]
   error.dispose()
   const text = `${name === "" ? "Error" : name}: ${message}`
   return failed(id, script, message === "out of memory" ? "Memory" : fault, text, stack)
 }
 
-/** Runs what is due, and reports all that the script began meanwhile. */
+/** Runs due jobs, and reports the new calls and lines of the script. */
 const rest = (id: number, script: Running): Report => {
   const { context, drain, runtime } = script
   if (drain === undefined) return failed(id, script, "Crashed", "The script has not begun.")
@@ -110,7 +110,7 @@ const wrapped = (source: string): string => `(async () => {${source}\n})`
 const isUnsupported = (cause: unknown): boolean =>
   cause instanceof Error && "code" in cause && cause.code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX"
 
-/** Takes the types out of a script. What is more than types (an enum) is translated, and moves its lines. */
+/** Takes the types out of a script. An enum is translated, and moves the lines behind it. */
 const strip = (source: string): Promise<string> =>
   Promise.resolve(wrapped(source))
     .then((code) => NodeModule.stripTypeScriptTypes(code, { mode: "strip" }))

@@ -17,10 +17,10 @@ export interface Worker {
   readonly unref: () => void
 }
 
-/** What a thread gets from the program, and what it writes. */
+/** The data, the environment and the output of a thread. */
 export interface Settings {
   readonly workerData?: unknown
-  /** The environment variables of the thread. Default: those of the program. */
+  /** The environment variables of the thread. Default: a copy of the program's. */
   readonly env?: { readonly [name: string]: string } | undefined
   /** True for a thread whose output nobody sees. */
   readonly stdout?: boolean | undefined

@@ -1,7 +1,7 @@
 /** A catalogue of tools that is searched by their names and descriptions. */
 import type MiniSearch from "minisearch"
 
-/** What a catalogue reads of a tool. */
+/** The part of a tool that a catalogue reads. */
 interface Described {
   readonly name: string
   readonly description: string
