@@ -224,22 +224,26 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
   it.effect("says without a key what can be set up, with code 3; refuses files that are not there with 2", () =>
     Effect.gen(function* () {
       const cwd = folder()
-      const [none, named, doctor, unknown, missing, empty] = yield* Effect.all(
+      const [none, named, doctor, unknown, missing, empty, models] = yield* Effect.all(
         [
           run(cwd, ["run", "hi"]),
           run(cwd, ["run", "hi", "-m", "anthropic:claude"]),
           run(cwd, ["doctor"]),
           run(cwd, ["run", "hi", "-m", "antropic:claude"]),
           run(cwd, ["run", "hi", "--demo", "-f", "no.txt"]),
-          run(cwd, ["run", "--demo"])
+          run(cwd, ["run", "--demo"]),
+          run(cwd, ["models", "-m", "antropic:claude"])
         ],
         { concurrency: 3 }
       )
       assert.deepEqual([none.code, unknown.code, missing.code, empty.code], [3, 3, 2, 2])
+      assert.equal(models.code, 3)
+      assert.match(models.err, /Did you mean "anthropic"/)
       assert.equal(named.code, 3)
       assert.match(named.err, /no key of anthropic.*deepagents models login anthropic, or export ANTHROPIC_API_KEY/)
       assert.equal(doctor.code, 1)
       assert.match(doctor.out, /✗ +model: opened +no provider has a key[^]*✓ +sessions: writable/)
+      assert.match(doctor.out, /diagnostics after edits .*(?:tsc|not installed for \.ts)/)
       assert.match(none.err, /ANTHROPIC_API_KEY[^]*--demo/)
       assert.match(unknown.err, /Did you mean "anthropic"/)
       assert.match(missing.err, /^no\.txt: it is not there/)

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Doctor from "../../../agents/Doctor.ts"
+import { oneLine, visible } from "../../../support/text/untrusted.ts"
 import { catalogueLayer } from "../config/catalogue.ts"
 import { chooseModel, modelLayer } from "../config/providers.ts"
 import { serversLayer, tried } from "../config/servers.ts"
@@ -10,6 +11,7 @@ import { fail } from "../failure.ts"
 import { print, printJson, table } from "../output.ts"
 import { type Context, openApp, sessions } from "../work/app.ts"
 import * as Demo from "../work/demo.ts"
+import { listServers } from "../work/diagnostics.ts"
 import { machine } from "../work/host.ts"
 
 const marks = { ok: "✓", warning: "!", failure: "✗" }
@@ -32,6 +34,26 @@ const editors: Effect.Effect<Doctor.Report["findings"][number]> = Effect.promise
     })
   )
 )
+
+/** Says which language servers tell about edits. A missing one is no fault. */
+const languages = Effect.fnUntraced(function* (context: Context) {
+  const servers = yield* listServers(context)
+  const here = servers.flatMap(({ program }) => program ?? [])
+  const missing = servers
+    .filter(({ program }) => program === undefined)
+    .map(({ extensions, names }) => `.${extensions[0]}: ${names.join(", ")}`)
+  const parts = [
+    here.length === 0 ? "no language server is installed" : visible(oneLine(here.join(", "))),
+    ...(missing.length === 0 ? [] : [`not installed for ${visible(oneLine(missing.join("; ")))}`])
+  ]
+  const isOff = context.settings.lsp?.value === false
+  return {
+    area: "tools",
+    name: "diagnostics after edits",
+    status: "ok",
+    detail: isOff ? "switched off" : parts.join("; ")
+  } satisfies Doctor.Report["findings"][number]
+})
 
 export const doctor = Effect.fnUntraced(function* (
   context: Context,
@@ -81,7 +103,7 @@ export const doctor = Effect.fnUntraced(function* (
   const whole: Doctor.Report = {
     ...report,
     ok: report.ok && broken.length === 0,
-    findings: [...report.findings, ...broken, ...unread, yield* editors]
+    findings: [...report.findings, ...broken, ...unread, yield* editors, yield* languages(context)]
   }
   if (options.format === "json") yield* printJson(whole)
   else if (options.format === "markdown") yield* print(Doctor.toMarkdown(whole))

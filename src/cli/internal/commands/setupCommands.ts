@@ -24,13 +24,11 @@ export const models = Effect.fnUntraced(function* ({ places, settings }: Context
   const all = yield* Providers.keyed(places)
   const local = yield* Providers.ollama
   const found = yield* Providers.ggufs(places)
-  if (asJson)
-    return yield* printJson({
-      providers: all,
-      ollama: local ?? null,
-      files: found,
-      model: settings.model?.value ?? null
-    })
+  const chosen = settings.model?.value ?? all.find(({ key }) => key !== undefined)?.model
+  if (asJson) {
+    yield* printJson({ providers: all, ollama: local ?? null, files: found, model: settings.model?.value ?? null })
+    return chosen === undefined ? undefined : yield* Effect.asVoid(Providers.providerOf(chosen))
+  }
   const where = { environment: "key in the environment", kept: "key kept" }
   const rows = all.map(({ key, model, variable }) => [
     model,
@@ -40,10 +38,9 @@ export const models = Effect.fnUntraced(function* ({ places, settings }: Context
     ...(local ?? []).map((name) => [`ollama:${name}`, "runs here"]),
     ...found.map((file) => [`llama:${file}`, "a file here"])
   ]
-  const chosen = settings.model?.value ?? all.find(({ key }) => key !== undefined)?.model
+  yield* print(...table([...rows, ...here]), "")
+  if (chosen !== undefined) yield* Providers.providerOf(chosen)
   return yield* print(
-    ...table([...rows, ...here]),
-    "",
     chosen === undefined
       ? "No model is set up yet."
       : `The model is ${chosen}. Choose another model of these providers with --model provider:model`

@@ -100,6 +100,16 @@ export const chooseModel = Effect.fnUntraced(function* (places: Places, settings
   return provider === undefined ? yield* fail("noModel", yield* advice(places)) : provider.model
 })
 
+/** Finds the provider of a model, `provider:model`. */
+export const providerOf = (spec: string): Effect.Effect<ChatModels.Provider, Failure> => {
+  const [name = ""] = spec.split(":")
+  const provider = ChatModels.providers.find((one) => normaliseName(one.name) === normaliseName(name))
+  if (provider !== undefined && spec.includes(":") && !spec.endsWith(":")) return Effect.succeed(provider)
+  const names = ChatModels.providers.map((one) => one.name)
+  const why = provider === undefined ? suggestion(name, names) : `Name a model of it: ${name}:…`
+  return fail("noModel", `${JSON.stringify(spec)} names no model; write provider:model. ${why}`)
+}
+
 /**
  * The layer of a model: with a kept key, unless the environment has one, and with what the settings say of it. A key
  * counts for the provider's own address only: settings that name another one need a key of the environment.
@@ -112,13 +122,7 @@ export const modelLayer = (
 ): Layer.Layer<ChatModel, Failure, NodeServices> =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const [name = ""] = spec.split(":")
-      const provider = ChatModels.providers.find((one) => normaliseName(one.name) === normaliseName(name))
-      const names = ChatModels.providers.map((one) => one.name)
-      if (provider === undefined || !spec.includes(":") || spec.endsWith(":")) {
-        const why = provider === undefined ? suggestion(name, names) : `Name a model of it: ${name}:…`
-        return yield* fail("noModel", `${JSON.stringify(spec)} names no model; write provider:model. ${why}`)
-      }
+      const provider = yield* providerOf(spec)
       const facts = settings.models?.value[spec]
       const apiKey: Redacted.Redacted | undefined =
         provider.key === undefined || setIn(provider.key) || facts?.baseURL !== undefined

@@ -78,7 +78,7 @@ export const sparing = (diagnose: Diagnose): Diagnose => {
 
 const extensionOf = (path: string): string => path.slice(path.lastIndexOf(".") + 1).toLowerCase()
 
-const own = ({ lsp }: Settings): ReadonlyArray<Known> =>
+const own = ({ lsp }: Pick<Settings, "lsp">): ReadonlyArray<Known> =>
   typeof lsp?.value === "object"
     ? Object.values(lsp.value).map(({ command: [program, ...args], languages }) => ({
         programs: [[program, ...args]],
@@ -86,25 +86,46 @@ const own = ({ lsp }: Settings): ReadonlyArray<Known> =>
       }))
     : []
 
-/** Makes the servers of a session. Each starts at the first edit of one of its files, and ends with the scope. */
-export const languageServers = (context: {
+interface Around {
   readonly places: Places
   readonly settings: Settings
   readonly folders: Folders
-}): Layer.Layer<LspDiagnostics.LanguageServer, never, NodeServices> =>
+}
+
+const serversIn = ({ lsp }: Pick<Settings, "lsp">): ReadonlyArray<Known> =>
+  lsp?.value === false ? [] : [...own({ lsp }), ...known]
+
+/** Reads which programs are installed. What the folders of a session bring is none. */
+const readInstalled = Effect.fnUntraced(function* ({ folders, places }: Around) {
+  const around = yield* foldersOf(places.project)
+  return yield* installedBeside([places.project, ...around, ...folders.list().map(({ path }) => path)])
+})
+
+/** Lists the servers: their files, and their program if one is installed. */
+export const listServers = Effect.fnUntraced(function* (around: Around) {
+  const { find } = yield* readInstalled(around)
+  return yield* Effect.forEach(serversIn(around.settings), ({ languages, programs }) =>
+    Effect.gen(function* () {
+      const files = yield* Effect.forEach(programs, ([name]) => find(name))
+      return {
+        extensions: Object.keys(languages),
+        names: programs.map(([name]) => name),
+        program: files.find((file) => file !== undefined)
+      }
+    })
+  )
+})
+
+/** Makes the servers of a session. Each starts at the first edit of one of its files, and ends with the scope. */
+export const languageServers = (context: Around): Layer.Layer<LspDiagnostics.LanguageServer, never, NodeServices> =>
   Layer.effect(
     LspDiagnostics.LanguageServer,
     Effect.gen(function* () {
-      const { folders, places, settings } = context
+      const { places, settings } = context
       const scope = yield* Effect.scope
       const services = yield* Effect.context<NodeServices>()
-      const servers = settings.lsp?.value === false ? [] : [...own(settings), ...known]
-      const installed = yield* Effect.cached(
-        Effect.gen(function* () {
-          const around = yield* foldersOf(places.project)
-          return yield* installedBeside([places.project, ...around, ...folders.list().map(({ path }) => path)])
-        }).pipe(Effect.provideContext(services))
-      )
+      const servers = serversIn(settings)
+      const installed = yield* Effect.cached(Effect.provideContext(readInstalled(context), services))
       /** Prepares a server. `undefined` if none of its programs is installed. */
       const open = Effect.fnUntraced(function* ({ languages, programs, settings: asked }: Known) {
         const { find, path } = yield* installed
