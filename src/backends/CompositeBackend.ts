@@ -107,8 +107,8 @@ export const layer = <E, R, const Routes extends Layers>(options: {
 const refuseLayerSandbox = makeLayerCheck("CompositeBackend.layerSandbox", shapes.compositeBackendLayerSandbox)
 
 /**
- * Like {@link layer}, with a sandbox as default: provides both services, and commands run in the default. What else the
- * default provides stays, such as `Sandbox.Isolated`.
+ * Like {@link layer}, with a sandbox as default: provides both services, and commands run in the default. Further
+ * services of the default stay, such as `Sandbox.Isolated`.
  */
 export const layerSandbox = <E, R, const Routes extends Layers, More = never>(options: {
   /** The sandbox of all other paths; commands run in it. */

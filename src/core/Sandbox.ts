@@ -77,8 +77,8 @@ export interface Service extends Backend.Service {
 export class Sandbox extends Context.Service<Sandbox, Service>()("effect-deepagents/Sandbox") {}
 
 /**
- * What keeps the commands of a sandbox from this machine. Layers of sandboxes that isolate provide it beside `Sandbox`, so
- * a tool that needs it in `R` does not compile with `LocalShell`. `network`: what commands reach of it.
+ * The isolation of the commands of a sandbox. Layers of sandboxes that isolate provide it beside `Sandbox`, so a tool
+ * that needs it in `R` does not compile with `LocalShell`. `network` is the reach of commands.
  *
  * For a sandbox of your own, provide it yourself: `Layer.succeed(Sandbox.Isolated, { by: "remote", network: "open" })`.
  * `by: "nothing"` runs such tools with all rights of your process, knowingly.

@@ -23,7 +23,6 @@
  */
 import { randomBytes } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
-import type { Server } from "node:net"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as HttpClient from "effect/http/HttpClient"
@@ -51,7 +50,7 @@ export interface Options {
   /** Replaces `dns.lookup`. */
   readonly resolve?: Resolve | undefined
   /** A listener that was made elsewhere, such as in the network of a sandbox. Default: a port of loopback. */
-  readonly listener?: Server | undefined
+  readonly listener?: proxy.Listener | undefined
 }
 
 /** A running gateway. Both fields contain its password, but no secret. */

@@ -40,6 +40,12 @@ export const memoryBackendMake = "files?:<os>;maxFileSize?:n"
 export const modalSandboxLayer =
   "tokenId?:~effect/Redacted~;tokenSecret?:~effect/Redacted~;environment?:s;app?:s;image?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"
 
+export const osSandboxMake =
+  "root:s;ripgrep?:bs;maxFileSize?:n;env?:o;shell?:s;outputLimit?:n;readable?:[s];writable?:[s];limits?:{processes?:n;fileBytes?:n;openFiles?:n};egress?:f"
+
+export const osSandboxMakeHost =
+  "ripgrep?:bs;maxFileSize?:n;env?:o;shell?:s;outputLimit?:n;cwd:s;folders?:a~effect/Effect~;scratch?:s;advise?:f;readable?:[s];writable?:[s];limits?:{processes?:n;fileBytes?:n;openFiles?:n};egress?:f"
+
 export const permissionsLayer =
   "rules:[{operations:['execute''read''write'];paths?:[s];ruling:'allow''ask''refuse';name?:s;reason?:s;deciders?:[s];expiresIn?:n}];default?:'allow''refuse'"
 

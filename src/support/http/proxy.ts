@@ -1,7 +1,7 @@
 /** A forward proxy on loopback that applies the rules, for programs with network code of their own. */
 import { randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http"
-import { connect, type Server, type Socket } from "node:net"
+import { connect, type Socket } from "node:net"
 import { type Duplex, pipeline } from "node:stream"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -14,13 +14,19 @@ export interface Proxy {
   readonly token: string
 }
 
+/** A listening server of `node:net`, in a module whose declarations need no types of Node. */
+export interface Listener {
+  readonly address: () => unknown
+  readonly close: () => unknown
+}
+
 interface Options {
   readonly judge: Judge
   readonly resolve?: Resolve | undefined
   /** Answers requests to the proxy itself. */
   readonly own?: ((request: IncomingMessage, response: ServerResponse) => void) | undefined
   /** A listener that was made elsewhere, in place of a port of loopback. The end of the scope closes it. */
-  readonly listener?: Server | undefined
+  readonly listener?: Listener | undefined
 }
 
 /** Headers that belong to one connection. */

@@ -25,6 +25,8 @@ type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 export interface HostFiles {
   readonly jail: Jail.Jail
   readonly paths: Backend.Paths
+  /** The folders that hold now, by their real paths. */
+  readonly folders: () => ReadonlyArray<Folder>
   readonly service: Backend.Service
   /** Runs something at a path of the machine. Failures name a remedy. */
   readonly at: <A, R>(
@@ -270,5 +272,5 @@ export const make = (options: Options): Effect.Effect<HostFiles, BackendError.Ba
           }) ?? Effect.succeed(unchanged)
         )
     }
-    return { jail, paths, service, at }
+    return { jail, paths, folders: () => folders.list, service, at }
   })

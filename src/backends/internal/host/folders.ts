@@ -22,6 +22,8 @@ export interface Folders {
   readonly accessOf: (real: string) => Folder["access"] | undefined
   /** Tells whether a real path is a folder of the list, or has one below it. */
   readonly holdsOne: (real: string) => boolean
+  /** The folders by their real paths. Of two for the same folder, the later one counts. */
+  readonly list: ReadonlyArray<Folder>
   readonly bounds: (access: Folder["access"]) => Bounds
 }
 
@@ -56,6 +58,7 @@ export const findFolders = (
       deepestFirst.find((folder) => Path.isWithin(real, folder.real))?.access
     return {
       accessOf,
+      list: known.map(({ access, real }) => ({ path: real, access })),
       holdsOne: (real) => known.some((folder) => Path.isWithin(folder.real, real)),
       bounds: (wanted) => {
         const usable = known.filter(({ access }) => wanted === "read" || access === "write")

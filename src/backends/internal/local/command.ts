@@ -5,7 +5,6 @@
  * that hold the pipes open are not awaited. Without a reader the pipes fill up and block the command.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import * as NodeFs from "node:fs"
 import { constants } from "node:os"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -13,6 +12,7 @@ import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import { type Fault, fault, fromSystem } from "./failure.ts"
 import * as Group from "./group.ts"
+import { attend, type Monitor, stdioOf } from "./monitor.ts"
 
 export type Channel = "stdout" | "stderr"
 
@@ -28,8 +28,11 @@ export interface Running {
   readonly take: Effect.Effect<ReadonlyArray<Chunk> | undefined>
   /** As a shell would say: 128 + n if a signal ended it. Known when `take` gave `undefined`. */
   readonly exitCode: () => number
-  /** Names what the command left behind, once `take` gave `undefined`. It is being ended then. */
-  readonly left: Effect.Effect<ReadonlyArray<string>>
+  /**
+   * Names what the command left behind, once `take` gave `undefined`. It is being ended then. Fails if a monitor ended
+   * before the command began.
+   */
+  readonly left: Effect.Effect<ReadonlyArray<string>, Fault>
 }
 
 export interface Spec {
@@ -38,8 +41,8 @@ export interface Spec {
   readonly cwd: string
   readonly env: { readonly [name: string]: string }
   readonly stdin: string | undefined
-  /** Files that are open for reading from descriptor 3 on. Each start opens them anew, at their beginning. */
-  readonly open?: ReadonlyArray<string> | undefined
+  /** Set for a program that keeps the command in a sandbox of its own. */
+  readonly monitor?: Monitor | undefined
 }
 
 const bufferedBytes = 1024 * 1024
@@ -77,30 +80,19 @@ interface Launched {
   readonly group: number
 }
 
-const closeAll = (files: ReadonlyArray<number>): Effect.Effect<void> =>
-  Effect.sync(() => {
-    for (const file of files) NodeFs.closeSync(file)
-  })
-
-const spawnGroup = (spec: Spec, files: ReadonlyArray<number>): ChildProcess =>
-  spawn(spec.file, spec.args, {
-    cwd: spec.cwd,
-    env: spec.env,
-    detached: true,
-    stdio: [spec.stdin === undefined ? "ignore" : "pipe", "pipe", "pipe", ...files]
-  })
-
 /** Starts a process in a group of its own. */
 const launch = (spec: Spec): Effect.Effect<Launched, Fault> =>
   Effect.flatMap(
-    Effect.acquireUseRelease(
-      Effect.try({
-        try: () => (spec.open ?? []).map((file) => NodeFs.openSync(file, "r")),
-        catch: (cause) => startFault(spec, cause)
-      }),
-      (files) => Effect.try({ try: () => spawnGroup(spec, files), catch: (cause) => startFault(spec, cause) }),
-      closeAll
-    ),
+    Effect.try({
+      try: () =>
+        spawn(spec.file, spec.args, {
+          cwd: spec.cwd,
+          env: spec.env,
+          detached: true,
+          stdio: stdioOf(spec.stdin, spec.monitor)
+        }),
+      catch: (cause) => startFault(spec, cause)
+    }),
     (child) =>
       Effect.callback<Launched, Fault>((resume) => {
         child.on("error", (cause) => resume(Effect.fail(startFault(spec, cause))))
@@ -231,20 +223,22 @@ const listen = (child: ChildProcess, stdin: string | undefined) => {
  */
 export const start = (spec: Spec, leftovers: Scope.Scope): Effect.Effect<Running, Fault, Scope.Scope> =>
   Effect.gen(function* () {
-    const left = yield* Deferred.make<ReadonlyArray<string>>()
-    const { begin, end, group, output } = yield* Effect.acquireRelease(
+    const left = yield* Deferred.make<ReadonlyArray<string>, Fault>()
+    const { begin, end, findLeft, output } = yield* Effect.acquireRelease(
       Effect.map(launch(spec), ({ child, group }) => {
+        const attended = spec.monitor === undefined ? undefined : attend(child, spec.monitor)
+        const endGroup = attended === undefined ? Group.end(group) : Group.endMonitored(group, attended.hasBegun)
         let ending: Fiber.Fiber<void> | undefined
         const begin = Effect.suspend(() =>
           ending === undefined
-            ? Effect.map(Effect.forkIn(Group.end(group), leftovers, { startImmediately: true }), (fiber) => {
+            ? Effect.map(Effect.forkIn(endGroup, leftovers, { startImmediately: true }), (fiber) => {
                 ending = fiber
                 return fiber
               })
             : Effect.succeed(ending)
         )
         const end = Effect.asVoid(Effect.flatMap(begin, Fiber.await))
-        return { output: listen(child, spec.stdin), begin, end, group }
+        return { output: listen(child, spec.stdin), begin, end, findLeft: attended?.left ?? Group.findLeft(group) }
       }),
       ({ begin, end, output }) =>
         Effect.suspend(() => {
@@ -253,8 +247,8 @@ export const start = (spec: Spec, leftovers: Scope.Scope): Effect.Effect<Running
         })
     )
     yield* output.exited.pipe(
-      Effect.andThen(Group.findLeft(group)),
-      Effect.flatMap((found) => Deferred.succeed(left, found)),
+      Effect.andThen(findLeft),
+      Deferred.into(left),
       Effect.ensuring(Effect.andThen(Deferred.succeed(left, []), begin)),
       Effect.forkIn(leftovers, { startImmediately: true })
     )

@@ -22,17 +22,12 @@ export interface Shell {
   readonly variables: Variables
   readonly outputLimit: number
   readonly leftovers: Scope.Scope
-  /** Puts a program behind what isolates it. Without it, the program runs unconfined. */
+  /** Isolates a program. Without it, the program runs unconfined. */
   readonly enclose?: ((program: Program) => Program) | undefined
 }
 
-/** A program, its variables, and the files that are open for it from descriptor 3 on. */
-export interface Program {
-  readonly file: string
-  readonly args: ReadonlyArray<string>
-  readonly env: { readonly [name: string]: string }
-  readonly open?: ReadonlyArray<string> | undefined
-}
+/** A program with its variables and its monitor. */
+export type Program = Pick<Command.Spec, "file" | "args" | "env" | "monitor">
 
 const operation = "execute"
 const defaultTimeout = Duration.minutes(2)
@@ -51,7 +46,7 @@ const separateChannels = (shell: Shell, command: string) => ({ file: shell.path,
 interface Session {
   readonly next: Effect.Effect<ReadonlyArray<Output.Piece> | undefined, BackendError>
   readonly exitCode: () => number
-  readonly left: Effect.Effect<{ readonly left?: ReadonlyArray<string> }>
+  readonly left: Effect.Effect<{ readonly left?: ReadonlyArray<string> }, BackendError>
 }
 
 /** More of an output is not looked at for names. */
@@ -142,8 +137,15 @@ const open = Effect.fnUntraced(function* (
     }
     return chunks === undefined && pieces.length === 0 ? undefined : pieces
   })
-  const left = Effect.map(running.left, (names) => (names.length === 0 ? {} : { left: names }))
-  return { next: Effect.raceFirst(Deferred.await(late), take), exitCode: running.exitCode, left }
+  const left = running.left.pipe(
+    Effect.map((names) => (names.length === 0 ? {} : { left: names })),
+    Effect.mapError((failed) => ({ ...failed, detail: `${failed.detail}: ${last.end(shownAtTimeout)}` }))
+  )
+  return {
+    next: Effect.raceFirst(Deferred.await(late), take),
+    exitCode: running.exitCode,
+    left: on(operation, given, left)
+  }
 })
 
 /** Runs a command to its end. */
@@ -174,7 +176,7 @@ export const executeStream = (
       Stream.paginate(undefined, () =>
         Effect.flatMap(
           next,
-          (pieces): Effect.Effect<readonly [ReadonlyArray<ExecuteEvent>, Option.Option<undefined>]> =>
+          (pieces): Effect.Effect<readonly [ReadonlyArray<ExecuteEvent>, Option.Option<undefined>], BackendError> =>
             pieces === undefined
               ? Effect.map(left, (names) => [
                   [{ _tag: "Exited", exitCode: exitCode(), truncated: false, ...names }],

@@ -78,12 +78,16 @@ const kill = (group: number): Effect.Effect<void> => Effect.asVoid(signal(group,
 const lateMillis = 100
 const shownMembers = 5
 
+/** The name of a program by its path, as one short line. */
+export const shortName = (path: string): string =>
+  oneLine(path.slice(path.lastIndexOf("/") + 1)).slice(0, 50) || "a process"
+
 /** The name of the program of a process. A thread may rename the process, so its command line comes first. */
 const nameOf = (id: string): Effect.Effect<string> =>
   Effect.callback((resume) => {
     NodeFs.readFile(`/proc/${id}/cmdline`, "utf8", (error, line) => {
       const [program = ""] = error === null ? line.split("\0") : []
-      resume(Effect.succeed(oneLine(program.slice(program.lastIndexOf("/") + 1)).slice(0, 50) || "a process"))
+      resume(Effect.succeed(shortName(program)))
     })
   })
 
@@ -110,13 +114,34 @@ export const findLeft = (group: number): Effect.Effect<ReadonlyArray<string>> =>
     }
   }).pipe(Effect.onInterrupt(() => kill(group)))
 
+const awaitEnd = (group: number): Effect.Effect<void> =>
+  Effect.raceFirst(waitForExit(group), Effect.sleep(graceMillis)).pipe(
+    Effect.andThen(kill(group)),
+    Effect.onInterrupt(() => kill(group))
+  )
+
 /** Sends SIGTERM to a group, waits for its end, and sends SIGKILL after 2 seconds or on an interruption. */
 export const end = (group: number): Effect.Effect<void> =>
-  Effect.flatMap(signal(group, "SIGTERM"), (isThere) =>
-    isThere
-      ? Effect.raceFirst(waitForExit(group), Effect.sleep(graceMillis)).pipe(
-          Effect.andThen(kill(group)),
-          Effect.onInterrupt(() => kill(group))
-        )
-      : Effect.void
-  )
+  Effect.flatMap(signal(group, "SIGTERM"), (isThere) => (isThere ? awaitEnd(group) : Effect.void))
+
+/**
+ * Asks all of a group to end but its first process, the monitor, whose end would kill the others. The group stands still
+ * meanwhile: a shell whose child has ended would go on to its next command.
+ */
+const askMembers = (group: number): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    yield* signal(group, "SIGSTOP")
+    const all = (yield* processes) ?? []
+    for (const id of yield* running(group, all)) {
+      if (id !== String(group)) yield* Effect.ignore(Effect.try(() => process.kill(Number(id), "SIGTERM")))
+    }
+    yield* signal(group, "SIGCONT")
+  })
+
+/** Like {@link end}, for the group of a monitor. It is killed if the command has not begun. */
+export const endMonitored = (group: number, hasBegun: () => boolean): Effect.Effect<void> =>
+  Effect.flatMap(signal(group, 0), (isThere) => {
+    if (!isThere) return Effect.void
+    if (!hasBegun()) return Effect.andThen(kill(group), waitForExit(group))
+    return Effect.andThen(askMembers(group), awaitEnd(group)).pipe(Effect.onInterrupt(() => kill(group)))
+  })

@@ -1,0 +1,134 @@
+/**
+ * The files of a folder, and commands that reach nothing else of this machine, by bubblewrap. Linux only.
+ *
+ * - Commands may change the folder, at its own path, and a `/tmp` of the layer. They read the programs of the system.
+ *   Nothing of your home is there.
+ * - They have no network but a loopback of their own, which the commands of a layer share. `egress` opens a way out, by
+ *   rules, with secrets that commands never see.
+ * - All that a command started ends with it.
+ *
+ * Building the layer fails with `Unsupported` where bubblewrap is missing or can't isolate; {@link probe} says why, and
+ * what to do. Nothing runs unisolated in its place.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Sandbox } from "effect-deepagents"
+ * import * as OsSandbox from "effect-deepagents/backends/OsSandbox"
+ *
+ * const test = Sandbox.Sandbox.use((sandbox) => sandbox.execute("npm test", { timeout: "5 minutes" }))
+ *
+ * const program = test.pipe(Effect.provide(OsSandbox.layer({ root: "./project" })))
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { Backend } from "../core/Backend.ts"
+import { type BackendError, make as makeError } from "../core/BackendError.ts"
+import * as Sandbox from "../core/Sandbox.ts"
+import type * as FilesystemBackend from "./FilesystemBackend.ts"
+import * as Host from "./internal/host/files.ts"
+import type { Options as FileOptions } from "./internal/host/options.ts"
+import * as Enclosure from "./internal/isolate/enclosure.ts"
+import type { Bind } from "./internal/isolate/mounts.ts"
+import type { Egress, Isolation, Limits, Listener } from "./internal/isolate/options.ts"
+import * as Probe from "./internal/isolate/probe.ts"
+import * as Execute from "./internal/local/execute.ts"
+import * as Files from "./internal/local/files.ts"
+import type * as Jail from "./internal/local/jail.ts"
+import type { ShellOptions } from "./internal/local/options.ts"
+import { openShell } from "./internal/local/shell.ts"
+import { makeEffectCheck } from "./internal/refuse.ts"
+import * as shapes from "./internal/shapes.ts"
+
+export type { Egress, Isolation, Limits, Listener }
+
+/** Options of the isolation, of the shell, and of `FilesystemBackend`. */
+export interface Options<R = never> extends FilesystemBackend.Options, ShellOptions, Isolation<R> {}
+
+/** Options of the isolation, of the shell, and of `HostFiles`. */
+export interface HostOptions<R = never> extends FileOptions, ShellOptions, Isolation<R> {}
+
+/** Whether bubblewrap isolates here; if not, the cause and a remedy. */
+export type Probed = Probe.Probed
+
+/** Tries whether commands can be isolated here: runs `true` in a sandbox. */
+export const probe: Effect.Effect<Probed> = Probe.probe
+
+const checkFolder = (path: string): Effect.Effect<void, BackendError> =>
+  path === "/" || path === ""
+    ? Effect.fail(makeError("open", "/", { _tag: "Unsupported" }, { detail: "the whole machine can't be isolated" }))
+    : Effect.void
+
+const openEnclosed = <R>(jail: Jail.Jail, options: ShellOptions & Isolation<R>, binds: () => ReadonlyArray<Bind>) =>
+  Effect.gen(function* () {
+    const shell = yield* openShell(jail, options)
+    const { enclose, env } = yield* Enclosure.make(options, binds)
+    const variables = { ...shell.variables, env: { ...shell.variables.env, ...env, ...options.env?.set } }
+    return { ...shell, variables, enclose } satisfies Execute.Shell
+  })
+
+const refuseMake = makeEffectCheck("OsSandbox", shapes.osSandboxMake)
+
+/** Makes the service. Fails if the root is not a folder, and with `Unsupported` if commands can't be isolated here. */
+export const make = <R = never>(options: Options<R>): Effect.Effect<Sandbox.Service, BackendError, R | Scope.Scope> =>
+  refuseMake(options) ??
+  Effect.gen(function* () {
+    const { jail, service } = yield* Files.make(options)
+    yield* checkFolder(jail.root)
+    const shell = yield* openEnclosed(jail, options, () => [{ path: jail.root, access: "write" }])
+    return {
+      ...service,
+      id: `os:${options.root}`,
+      onHost: undefined,
+      execute: (command, settings) => Execute.execute(shell, command, settings),
+      executeStream: (command, settings) => Execute.executeStream(shell, command, settings),
+      reaches: () => true
+    }
+  })
+
+const refuseMakeHost = makeEffectCheck("OsSandbox.makeHost", shapes.osSandboxMakeHost)
+
+/**
+ * Makes the service over the files of `HostFiles`: by paths of the machine. Commands reach the folders as file
+ * tools do, also folders that come later.
+ */
+export const makeHost = <R = never>(
+  options: HostOptions<R>
+): Effect.Effect<Sandbox.Service, BackendError, R | Scope.Scope> =>
+  refuseMakeHost(options) ??
+  Effect.gen(function* () {
+    const { at, folders, jail, paths, service } = yield* Host.make(options)
+    yield* checkFolder(paths.cwd)
+    const shell = yield* openEnclosed(jail, options, folders)
+    const inFolder = (settings: Sandbox.ExecuteOptions | undefined) =>
+      at("execute", settings?.cwd ?? ".", (cwd) => Effect.succeed({ ...settings, cwd }))
+    return {
+      ...service,
+      id: `os:${paths.cwd}`,
+      onHost: undefined,
+      execute: (command, settings) =>
+        Effect.flatMap(inFolder(settings), (placed) => Execute.execute(shell, command, placed)),
+      executeStream: (command, settings) =>
+        Stream.unwrap(Effect.map(inFolder(settings), (placed) => Execute.executeStream(shell, command, placed))),
+      reaches: () => true
+    }
+  })
+
+const isolatedBy = (options: Isolation<unknown> | undefined): Sandbox.Isolated["Service"] => ({
+  by: "bubblewrap",
+  network: options?.egress === undefined ? "none" : "rules"
+})
+
+/** The files of a folder, and commands that reach nothing else: {@link make} as a layer. */
+export const layer = <R = never>(
+  options: Options<R>
+): Layer.Layer<Sandbox.Sandbox | Backend | Sandbox.Isolated, BackendError, Exclude<R, Scope.Scope>> =>
+  Sandbox.layerIsolated(make(options), isolatedBy(options))
+
+/** The files of this machine in some folders, and commands that reach nothing else: {@link makeHost} as a layer. */
+export const layerHost = <R = never>(
+  options: HostOptions<R>
+): Layer.Layer<Sandbox.Sandbox | Backend | Sandbox.Isolated, BackendError, Exclude<R, Scope.Scope>> =>
+  Sandbox.layerIsolated(makeHost(options), isolatedBy(options))

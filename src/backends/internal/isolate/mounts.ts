@@ -1,0 +1,76 @@
+/** The files of the machine that commands reach, as arguments of bubblewrap. */
+import { homedir } from "node:os"
+import { dirname } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Path from "../files/path.ts"
+import * as System from "../local/system.ts"
+
+/** A path of the machine, by which commands reach it too. */
+export interface Bind {
+  readonly path: string
+  readonly access: "read" | "write"
+}
+
+/** Folders of programs and libraries. */
+const folders = ["/usr", "/opt", "/nix/store"]
+
+/** On most systems they are links into `/usr`. */
+const linked = ["/bin", "/sbin", "/lib", "/lib64", "/lib32"]
+
+/** Files that programs look up. Settings of the machine that may have passwords in them are not there. */
+const lookedUp = [
+  "/etc/passwd",
+  "/etc/group",
+  "/etc/nsswitch.conf",
+  "/etc/hosts",
+  "/etc/services",
+  "/etc/protocols",
+  "/etc/shells",
+  "/etc/mime.types",
+  "/etc/os-release",
+  "/etc/debian_version",
+  "/etc/localtime",
+  "/etc/timezone",
+  "/etc/ssl/certs",
+  "/etc/ssl/cert.pem",
+  "/etc/ssl/openssl.cnf",
+  "/etc/ca-certificates",
+  "/etc/pki/ca-trust",
+  "/etc/pki/tls/certs",
+  "/etc/pki/tls/cert.pem",
+  "/etc/alternatives",
+  "/etc/ld.so.cache",
+  "/etc/ld.so.conf",
+  "/etc/ld.so.conf.d",
+  "/etc/fonts",
+  "/etc/perl"
+]
+
+const ofPrefix = ["bin", "lib", "include", "share"]
+
+/** The paths of the Node that runs this program: its folders, or the program alone if they are somebody's home. */
+const nodePaths = (node: string): ReadonlyArray<string> => {
+  const prefix = dirname(dirname(node))
+  return Path.isWithin(homedir(), prefix) ? [node] : [node, ...ofPrefix.map((name) => `${prefix}/${name}`)]
+}
+
+const bindSystem = (path: string): ReadonlyArray<string> => ["--ro-bind-try", path, path]
+
+/** Finds the arguments that make the system readable: programs, libraries and their files of settings. Nothing of a home. */
+export const findSystem: Effect.Effect<ReadonlyArray<string>> = Effect.gen(function* () {
+  const links = yield* Effect.forEach(linked, (path) =>
+    Effect.map(Effect.option(System.readlink(path)), (target) =>
+      Option.match(target, { onNone: () => bindSystem(path), onSome: (to) => ["--symlink", to, path] })
+    )
+  )
+  const node = process.execPath
+  const own = folders.some((folder) => Path.isWithin(node, folder)) ? [] : nodePaths(node)
+  return [...links.flat(), ...[...folders, ...lookedUp, ...own].flatMap(bindSystem)]
+})
+
+/** The arguments for paths of the user. The deepest one decides. */
+export const bindAll = (binds: ReadonlyArray<Bind>): ReadonlyArray<string> =>
+  binds
+    .toSorted((left, right) => left.path.length - right.path.length)
+    .flatMap(({ access, path }) => [access === "write" ? "--bind" : "--ro-bind", path, path])

@@ -1,0 +1,36 @@
+/** Options of the isolation of commands, in a module whose declarations need no types of Node. */
+import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+
+/** Limits of the processes of a command. */
+export interface Limits {
+  /** The most processes and threads. It does not bind the superuser. Default: 2,048. */
+  readonly processes?: number | undefined
+  /** The largest file that a process writes, in bytes. Default: 4 GiB. */
+  readonly fileBytes?: number | undefined
+  /** The most open files of a process. Default: 4,096. */
+  readonly openFiles?: number | undefined
+}
+
+/** A server of `node:net` that listens in the network of the commands. */
+export interface Listener {
+  readonly address: () => unknown
+  readonly close: () => unknown
+}
+
+/** The only way from the commands to the network: it answers on the listener, and tells the commands by variables. */
+export type Egress<R> = (
+  listener: Listener
+) => Effect.Effect<{ readonly env: { readonly [name: string]: string } }, never, R | Scope.Scope>
+
+/** The reach of commands beside the system and their folders. */
+export interface Isolation<R = never> {
+  /** Further paths that commands may read. Default: none. */
+  readonly readable?: ReadonlyArray<string> | undefined
+  /** Further folders that commands may change, such as a cache of packages. Default: none. */
+  readonly writable?: ReadonlyArray<string> | undefined
+  /** Limits of the processes of a command. */
+  readonly limits?: Limits | undefined
+  /** The way to the network, such as `NodeEgress.start`. Default: no network but their own loopback. */
+  readonly egress?: Egress<R> | undefined
+}

@@ -1,0 +1,78 @@
+/** Tries whether commands can be isolated on this machine. */
+import { spawn } from "node:child_process"
+import { existsSync } from "node:fs"
+import * as Effect from "effect/Effect"
+import { oneLine } from "../../../support/text/untrusted.ts"
+import { toolPath } from "./holder.ts"
+import * as Holder from "./holder.ts"
+import { findSystem } from "./mounts.ts"
+import { makeFilter } from "./seccomp.ts"
+
+/** Whether it works. `filters`: system calls are filtered too. `mend` is what a person can do. */
+export type Probed =
+  | { readonly works: true; readonly filters: boolean }
+  | { readonly works: false; readonly why: string; readonly mend: string }
+
+const needed = ["bwrap", "nsenter", "prlimit"]
+
+const isThere = (name: string): boolean => toolPath.split(":").some((folder) => existsSync(`${folder}/${name}`))
+
+const mendOf = (why: string): string =>
+  /uid map|user namespace|clone|operation not permitted|permission denied/i.test(why)
+    ? "let bubblewrap make user namespaces: with AppArmor (Ubuntu 24.04), a profile /etc/apparmor.d/bwrap of the lines `abi <abi/4.0>,`, `include <tunables/global>`, `profile bwrap /usr/bin/bwrap flags=(unconfined) { userns, }`, then `systemctl reload apparmor`; elsewhere the sysctl user.max_user_namespaces or kernel.unprivileged_userns_clone. In a container, run the container with them, or use DockerSandbox"
+    : "run `bwrap --unshare-all --ro-bind / / true` by hand to see what is missing"
+
+/** Runs `true` in the network of a holder. */
+const runTrue = (pid: number): Effect.Effect<string | undefined> =>
+  Effect.callback((resume) => {
+    const child = spawn(
+      "nsenter",
+      ["-t", String(pid), "-U", "-n", "--preserve-credentials", "--", "bwrap"].concat(
+        ["--unshare-user", "--unshare-pid", "--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/"],
+        ["--proc", "/proc", "--dev", "/dev", "--", "true"]
+      ),
+      { stdio: ["ignore", "ignore", "pipe"], env: { PATH: toolPath } }
+    )
+    let said = ""
+    child.stderr.on("data", (bytes: Buffer) => {
+      said = (said + bytes.toString()).slice(-500)
+    })
+    child.on("error", (error) => resume(Effect.succeed(error.message)))
+    child.on("close", (code) => resume(Effect.succeed(code === 0 ? undefined : said.trim() || `exit code ${code}`)))
+    return Effect.sync(() => void child.kill("SIGKILL"))
+  })
+
+const tryHere: Effect.Effect<Probed> = Effect.scoped(
+  Effect.gen(function* () {
+    const system = yield* findSystem
+    return yield* Holder.hold(system, false).pipe(
+      Effect.flatMap(({ pid }) => runTrue(pid)),
+      Effect.catch((error) => Effect.succeed(error.detail ?? error.message))
+    )
+  })
+).pipe(
+  Effect.map((why) =>
+    why === undefined
+      ? { works: true, filters: makeFilter(process.arch) !== undefined }
+      : { works: false, why: oneLine(why), mend: mendOf(why) }
+  )
+)
+
+/** Tries it. */
+export const probe: Effect.Effect<Probed> = Effect.suspend(() => {
+  if (process.platform !== "linux") {
+    return Effect.succeed({
+      works: false,
+      why: `bubblewrap is for Linux, and this is ${process.platform}`,
+      mend: "use DockerSandbox, or a sandbox of a provider"
+    } as const)
+  }
+  const missing = needed.filter((name) => !isThere(name))
+  if (missing.length === 0) return tryHere
+  const packages = missing.map((name) => (name === "bwrap" ? "bubblewrap" : "util-linux"))
+  return Effect.succeed({
+    works: false,
+    why: `${missing.join(", ")} ${missing.length === 1 ? "is" : "are"} not installed`,
+    mend: `install it: apt-get install ${[...new Set(packages)].join(" ")}, or the like of your system`
+  } as const)
+})
