@@ -242,7 +242,7 @@ describeIsolated("commands in bubblewrap", () => {
           Effect.sync(() =>
             spawn(
               process.execPath,
-              ["--conditions=@effect-deepagents/source", path.join(import.meta.dirname, "host.child.ts"), root, word],
+              ["--conditions=@effect-deepagents/source", path.join(import.meta.dirname, "../children/isolated.ts"), root, word],
               { stdio: [...stdio, secret] }
             )
           ),
@@ -270,7 +270,7 @@ describeIsolated("commands in bubblewrap", () => {
           "find /proc /sys -maxdepth 4 -type f | while read f; do true 2>/dev/null >> $f && echo OPENED; done",
           "grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status"
         ]
-        const child = path.join(import.meta.dirname, "host.child.ts")
+        const child = path.join(import.meta.dirname, "../children/isolated.ts")
         const args = ["--conditions=@effect-deepagents/source", child, root, "", ...commands]
         const said = yield* Effect.callback<string>((resume) => {
           const env = { PATH: process.env["PATH"] ?? "", HOME: root }
