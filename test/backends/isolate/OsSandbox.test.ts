@@ -242,7 +242,12 @@ describeIsolated("commands in bubblewrap", () => {
           Effect.sync(() =>
             spawn(
               process.execPath,
-              ["--conditions=@effect-deepagents/source", path.join(import.meta.dirname, "../children/isolated.ts"), root, word],
+              [
+                "--conditions=@effect-deepagents/source",
+                path.join(import.meta.dirname, "../children/isolated.ts"),
+                root,
+                word
+              ],
               { stdio: [...stdio, secret] }
             )
           ),
