@@ -46,8 +46,8 @@ const members = [
     provider: Schema.optionalKey(Schema.String),
     threadId: Schema.optionalKey(Schema.String)
   }),
-  /** The model is about to be asked. The first round is 1. */
-  event("RoundStarted", { round: Schema.Finite }),
+  /** The model is about to be asked. The first round is 1. `messageId` is the id that the message of its turn will have. */
+  event("RoundStarted", { round: Schema.Finite, messageId: Schema.optionalKey(Schema.String) }),
   /**
    * A request goes to the model: the parts of its context window, in estimated tokens (good within about a quarter;
    * `usage` of the turn has the true sum).

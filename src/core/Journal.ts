@@ -23,6 +23,7 @@ import { Spent, Usage } from "./Usage.ts"
  * - `Compaction`: the model sees a shorter history (tokens, estimated)
  * - `Request`, `Decision`: approvals
  * - `Step`: the usage and the work so far
+ * - `RunSettled`: the end of a run; of a failed one, also its error
  * - `Part`: a streamed part of an unfinished turn
  *
  * A crash leaves a message whose calls have no answers, or a turn of parts alone.
@@ -35,7 +36,11 @@ export const Entry = Schema.Union([
   Schema.TaggedStruct("Decision", { decision: Decision }),
   Schema.TaggedStruct("RunStarted", { runId: Schema.String, agent: Schema.String }),
   Schema.TaggedStruct("Step", { usage: Usage, rounds: Schema.Finite, spent: Schema.optionalKey(Spent) }),
-  Schema.TaggedStruct("RunSettled", { runId: Schema.String, outcome: Schema.String }),
+  Schema.TaggedStruct("RunSettled", {
+    runId: Schema.String,
+    outcome: Schema.String,
+    error: Schema.optionalKey(Schema.Struct({ tag: Schema.String, message: Schema.String }))
+  }),
   Part
 ])
 export type Entry = typeof Entry.Type

@@ -192,6 +192,8 @@ export interface Service {
     options?: Query & {
       /** The thread to search. Default: all. */
       readonly threadId?: string | undefined
+      /** Metadata that a thread must have, equal as JSON. Default: any. */
+      readonly where?: JsonObject | undefined
     }
   ) => Effect.Effect<Listing<Hit>, SessionError>
 

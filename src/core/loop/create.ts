@@ -232,6 +232,7 @@ const makeTurn = (compiled: Compiled, run: OwnRun, origin: Origin, session: Mode
   tools: compiled.toolset.definitions,
   given: undefined,
   callIds: callIdsIn(run.messages),
+  messageId: undefined,
   partial: undefined,
   usageSinceRound: zero
 })

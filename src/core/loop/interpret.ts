@@ -9,6 +9,7 @@ import * as Exit from "effect/Exit"
 import * as Predicate from "effect/Predicate"
 import * as Scope from "effect/Scope"
 import { surface } from "../../support/effect/tunnel.ts"
+import { cut } from "../../support/text/text.ts"
 import type { AgentResult } from "../AgentResult.ts"
 import type { Directive } from "../Middleware.ts"
 import { CurrentRun } from "../Run.ts"
@@ -21,7 +22,7 @@ import { create, type Place } from "./create.ts"
 import type { Compiled } from "./definition.ts"
 import { voided } from "./gatekeepers.ts"
 import { slotsOf } from "./inside.ts"
-import { record, settle, recordLate, flushLog, note, noteSettled, save } from "./journal.ts"
+import { type Failure, flushLog, note, noteSettled, record, recordLate, save, settle } from "./journal.ts"
 import type { Live, Origin } from "./live.ts"
 import { type Ending, loop } from "./loop.ts"
 import { withAnswerTool } from "./output.ts"
@@ -56,8 +57,7 @@ export const interpret = (compiled: Compiled, input: Input, options: RunOptions,
 
     // The scope of the run is closed before the layers that it may stand on.
     const whole = Effect.onExit(main, (exit) => {
-      const wound =
-        Exit.isFailure(exit) && live !== undefined ? windUp(live, Cause.hasInterrupts(exit.cause)) : Effect.void
+      const wound = Exit.isFailure(exit) && live !== undefined ? windUp(live, exit.cause) : Effect.void
       return Effect.ensuring(wound, Scope.close(scope, exit))
     })
     const provided = layers.reduce<Effect.Effect<AgentResult<unknown>, unknown, unknown>>(
@@ -134,7 +134,8 @@ const result = (live: Live, ending: Ending): AgentResult<unknown> => ({
 })
 
 /** Makes a valid history after an interruption or a failure: keeps a partial answer, answers open calls. */
-const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
+const windUp = Effect.fnUntraced(function* (live: Live, cause: Cause.Cause<unknown>) {
+  const interrupted = Cause.hasInterrupts(cause)
   live.origin.ending = true
   // A turn that was to be resumed, and was not, is left as it was found.
   const isUntouched = live.round.resumed !== undefined && live.round.batch.every((call) => !call.started)
@@ -155,8 +156,8 @@ const windUp = Effect.fnUntraced(function* (live: Live, interrupted: boolean) {
   }
   yield* flushLog(live)
   if (live.parent === undefined) {
-    const outcome = interrupted ? "interrupted" : "failed"
-    noteSettled(live, outcome)
+    if (interrupted) noteSettled(live, "interrupted")
+    else noteSettled(live, "failed", storable(describe(cause)))
     yield* Effect.catch(save(live), (error) =>
       Effect.logError(`The end of a run could not be stored: ${error.message}`)
     )
@@ -173,7 +174,13 @@ const announce = (origin: Origin, live: Live | undefined, exit: Exit.Exit<AgentR
   if (origin.path.length === 1) origin.hub.isOver = true
 }
 
-const describe = (cause: Cause.Cause<unknown>): { readonly tag: string; readonly message: string } => {
+/** The most characters of an error's message in a thread. */
+const longest = 4_096
+
+/** Shortens the message of an error for the thread. Events have all of it. */
+const storable = ({ message, tag }: Failure): Failure => ({ tag, message: cut(message, longest) })
+
+const describe = (cause: Cause.Cause<unknown>): Failure => {
   const error = Cause.squash(cause)
   const tag = Predicate.hasProperty(error, "_tag") && typeof error._tag === "string" ? error._tag : "Defect"
   const message =

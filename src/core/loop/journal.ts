@@ -74,9 +74,12 @@ export const noteShared = ({ journal }: Pick<Records, "journal">, entry: Entry):
   journal?.recorder.entries.push(entry)
 }
 
-export const noteSettled = ({ records, run }: Live, outcome: string): void => {
+/** The tag and the message of the error that ended a run. */
+export type Failure = NonNullable<Extract<Entry, { readonly _tag: "RunSettled" }>["error"]>
+
+export const noteSettled = ({ records, run }: Live, outcome: string, error?: Failure): void => {
   if (records.journal !== undefined) records.journal.recorder.isSettled = true
-  note(records, { _tag: "RunSettled", runId: run.runId, outcome })
+  note(records, { _tag: "RunSettled", runId: run.runId, outcome, ...(error === undefined ? {} : { error }) })
 }
 
 /** Holds the entries of a run back until the calls of its turn have passed their gates. */

@@ -187,6 +187,8 @@ export interface Turn {
   given: ReadonlyArray<ReadonlyArray<Tool<unknown>>> | undefined
   /** The ids of all calls of the conversation. */
   readonly callIds: Set<string>
+  /** The id of the turn's message, if readers were told it. */
+  messageId: string | undefined
   /** The streamed text of an unfinished turn. */
   partial: Unfinished | undefined
   usageSinceRound: Usage

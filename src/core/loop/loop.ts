@@ -5,6 +5,7 @@
  * round, or out of the loop, if need be by one last turn without tools. Nothing in a round goes over the whole history.
  */
 import * as Effect from "effect/Effect"
+import { defined } from "../../support/json/defined.ts"
 import type { Request } from "../Approval.ts"
 import type { ModelRequest } from "../ChatModel.ts"
 import * as Content from "../Content.ts"
@@ -134,7 +135,7 @@ const resumedRound = Effect.fnUntraced(function* (live: Live, message: Message.A
   let step: Step = next
   if (callCount(message) === 0) step = yield* answered(live, message, memory)
   else if (live.round.batch.length > 0) {
-    yield* startRound(live)
+    yield* startRound(live, false)
     step = yield* called(live, message, memory)
     yield* endRound(live, message)
   }
@@ -310,14 +311,20 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
   }
 })
 
-export const startRound = (live: Live): Effect.Effect<void, unknown, unknown> =>
-  live.compiled.dynamicTools.length === 0 ? countRound(live) : Effect.andThen(refresh(live), countRound(live))
+/** Begins a round. `hasTurn` is `false` for a round that asks the model nothing. */
+export const startRound = (live: Live, hasTurn = true): Effect.Effect<void, unknown, unknown> =>
+  live.compiled.dynamicTools.length === 0
+    ? countRound(live, hasTurn)
+    : Effect.andThen(refresh(live), countRound(live, hasTurn))
 
-const countRound = (live: Live): Effect.Effect<void> =>
+const countRound = (live: Live, hasTurn: boolean): Effect.Effect<void> =>
   Effect.suspend(() => {
     live.run.round++
     live.run.offered = live.turn.tools
-    report(live, { _tag: "RoundStarted", round: live.run.round })
+    // Readers name the text of the turn by the message that it becomes.
+    const messageId = hasTurn && live.origin.hub.watched ? live.makeId() : undefined
+    live.turn.messageId = messageId
+    report(live, { _tag: "RoundStarted", round: live.run.round, ...defined({ messageId }) })
     return settleReaders(live)
   })
 

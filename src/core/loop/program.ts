@@ -56,7 +56,7 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
   const input = yield* Effect.mapError(program.input.read(Message.text(asked)), (problem) =>
     failed(live, { _tag: "InvalidInput", problem: misfit(program, problem) })
   )
-  yield* startRound(live)
+  yield* startRound(live, false)
   // Decisions hold for every later resume.
   if (live.round.suspension !== null) yield* live.run.state.set(suspension, live.round.suspension)
   yield* save(live)

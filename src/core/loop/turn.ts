@@ -105,6 +105,10 @@ const tooDeep = ({ arguments: args, id, name }: ToolCall): MalformedToolCall => 
   problem: `its arguments lie more than ${maxDepth} arrays and objects deep`
 })
 
+/** The message of a turn with the id that readers know. */
+const announced = ({ turn }: Live, message: Message.AiMessage): Message.AiMessage =>
+  turn.messageId === undefined ? message : { ...message, id: turn.messageId }
+
 /**
  * A turn's message as the loop wants it: tool names as their tools spell them, ids that tell the calls of a
  * conversation apart (servers that count anew each turn say `call_0` again and again), and no arguments that can't be
@@ -250,7 +254,7 @@ const makeReader = (live: Live, request: ModelRequest) => {
   return {
     draft,
     take,
-    message: () => done && canonical(live, done, started),
+    message: () => done && canonical(live, announced(live, done), started),
     /** The turn that the provider accepted since the last look. */
     accepted: () => {
       const one = resume
@@ -318,5 +322,5 @@ export const partialMessage = (live: Live): Message.AiMessage | undefined => {
   if (partialTurn === undefined) return undefined
   const { text, reasoning } = partialTurn
   const pieces = [{ _tag: "Text", from: 0, text } as const, { _tag: "Reasoning", from: 0, text: reasoning } as const]
-  return partial([{ _tag: "Part", turn: live.makeId(), model: modelOf(live).modelId, pieces }])
+  return partial([{ _tag: "Part", turn: live.turn.messageId ?? live.makeId(), model: modelOf(live).modelId, pieces }])
 }

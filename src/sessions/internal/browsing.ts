@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { make as failure } from "../../core/SessionError.ts"
-import type { Service } from "../../core/SessionStore.ts"
+import type { Service, Waiting } from "../../core/SessionStore.ts"
 import { span } from "../../support/effect/span.ts"
 import * as codec from "./codec.ts"
 import { bounded, guarded } from "./operation.ts"
@@ -48,6 +48,9 @@ export const makeList = (tables: Tables): Service["list"] =>
     return paged(found, limit, (last) => [last.updatedAt, last.threadId])
   }, span("SessionStore.list"))
 
+/** The cursor of the page behind a request. */
+export const waitCursor = ({ request, threadId }: Waiting): string => toCursor([request.at, request.id, threadId])
+
 /** Lists what waits. */
 export const makeWaiting = (tables: Tables): Pick<Service, "waiting" | "waitingFor"> => ({
   waiting: Effect.fnUntraced(function* (options) {
@@ -82,7 +85,8 @@ export const makeSearch = (tables: Tables): Service["search"] =>
         limit: limit + 1,
         after: cursor,
         phrases: wanted,
-        threadId: options?.threadId
+        threadId: options?.threadId,
+        where: options?.where ?? {}
       })
     )
     return paged(found, limit, (last) => [last.at, last.threadId, last.entryId])

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import type { Checkpoint } from "../../core/Checkpoint.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import type { Leaf, Page, Service, Stored, Thread } from "../../core/SessionStore.ts"
+import { baseOf } from "./base.ts"
 import { add, checkpointOf, emptySum, recentOf, type Sum, weightOf } from "./recent.ts"
 
 /**
@@ -51,12 +52,13 @@ const readPath = Effect.fnUntraced(function* (
 
 /** Loads a thread at the given leaf. It comes from memory if nobody wrote since. */
 export const loadAt = (store: Service, thread: Thread): Effect.Effect<Loaded, SessionError> => {
-  const recent = recentOf(store)
-  const known = recent?.get(thread)
+  const base = baseOf(store, thread.threadId)
+  const recent = recentOf(base.store)
+  const known = recent?.get({ ...thread, threadId: base.threadId })
   if (known !== undefined) return Effect.succeed(toLoaded(thread.leaf, known))
   return Effect.map(readPath(store, thread), ({ sum, weight }) => {
     const loaded = toLoaded(thread.leaf, sum)
-    recent?.put(thread, sum, weight)
+    recent?.put({ ...thread, threadId: base.threadId }, sum, weight)
     return loaded
   })
 }

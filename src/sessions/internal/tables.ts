@@ -87,7 +87,11 @@ export interface WaitQuery {
 }
 
 /** A page of the messages that have all phrases. */
-export type SearchQuery = Range<HitCursor> & { readonly phrases: Phrases; readonly threadId: string | undefined }
+export type SearchQuery = Range<HitCursor> & {
+  readonly phrases: Phrases
+  readonly threadId: string | undefined
+  readonly where: JsonObject
+}
 
 /**
  * The operations of one place to store threads; `store.ts` adds the rest. Each is atomic. An entry is visible in the

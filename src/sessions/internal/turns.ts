@@ -5,6 +5,7 @@ import * as Semaphore from "effect/Semaphore"
 import { make as failure, type SessionError } from "../../core/SessionError.ts"
 import type { Service } from "../../core/SessionStore.ts"
 import { Held } from "../../core/thread/parts.ts"
+import { baseOf } from "./base.ts"
 
 /** Decides about a run while another one of this process is at work on its thread. */
 export type Busy = "queue" | "refuse"
@@ -27,7 +28,7 @@ interface Holder {
   readonly waits: Set<Wait>
 }
 
-/** The turns of each store, by thread. */
+/** The turns of each store that decorates no other, by thread. */
 const turns = new WeakMap<Service, Map<string, Turn>>()
 
 const turnsOf = (store: Service): Map<string, Turn> => {
@@ -53,18 +54,19 @@ export const take = (store: Service, threadId: string, busy: Busy): Effect.Effec
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const outer = (yield* Held).filter(isHolder)
-      const all = turnsOf(store)
-      const turn = all.get(threadId) ?? { lock: yield* Semaphore.make(1), holder: undefined, users: 0 }
+      const base = baseOf(store, threadId)
+      const all = turnsOf(base.store)
+      const turn = all.get(base.threadId) ?? { lock: yield* Semaphore.make(1), holder: undefined, users: 0 }
       const isTaken = turn.users > 0
       if (isTaken && (busy === "refuse" || isHeldBy(turn, new Set(outer)))) {
         return yield* failure("open", threadId, { _tag: "Busy" })
       }
       const leave = Effect.sync(() => {
         turn.users--
-        if (turn.users === 0) all.delete(threadId)
+        if (turn.users === 0) all.delete(base.threadId)
       })
       turn.users++
-      all.set(threadId, turn)
+      all.set(base.threadId, turn)
       yield* Effect.addFinalizer(() => leave)
       const wait: Wait = { turn }
       for (const { waits } of outer) waits.add(wait)

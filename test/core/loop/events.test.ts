@@ -275,6 +275,43 @@ describe("invariant 3: order", () => {
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.fail({ _tag: "Authentication" })])))
   )
 
+  it.effect("a round says the id of the message that its turn becomes, also of one that is cut off", () =>
+    Effect.gen(function* () {
+      const agent = Agent.make({
+        name: "a",
+        prompt: "",
+        tools: [Tool.make("look", { description: "", parameters: {}, execute: () => Effect.succeed("seen") })]
+      })
+      const events = yield* Stream.runCollect(
+        Stream.takeUntil(Agent.stream(agent, "go"), (event) => event._tag === "RoundCompleted" && event.round === 2)
+      )
+      const said = events.flatMap((event) => (event._tag === "RoundStarted" ? [event.messageId] : []))
+      const appended = events.flatMap((event) =>
+        event._tag === "MessageAppended" && event.message.role === "ai" ? [event.message.id] : []
+      )
+      assert.strictEqual(said.length, 2)
+      assert.deepStrictEqual(said, appended)
+      const handle = yield* Agent.start(Agent.make({ name: "a", prompt: "" }), "go")
+      const cut: Array<string | undefined> = []
+      yield* Stream.runForEach(handle.events, (event) => {
+        if (event._tag === "RoundStarted") cut.push(event.messageId)
+        if (event._tag === "MessageAppended" && event.message.role === "ai") cut.push(event.message.id)
+        return event._tag === "TextDelta" ? handle.interrupt : Effect.void
+      }).pipe(Effect.exit)
+      assert.strictEqual(cut.length, 2)
+      assert.strictEqual(cut[0], cut[1])
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(
+        TestChatModel.script([
+          TestChatModel.calls([{ name: "look", arguments: {} }]),
+          "done",
+          TestChatModel.hangAfter("half a sen")
+        ])
+      )
+    )
+  )
+
   it.effect("a stream that ends before its turn is done is a failure, however much text came", () =>
     Effect.gen(function* () {
       const { error } = yield* AgentTest.collect(Agent.make({ name: "a", prompt: "" }), "go")

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Stream } from "effect"
 import {
   Agent,
   AgentState,
@@ -342,6 +342,27 @@ describe("a run with a thread", () => {
       const entries = threads["t"]?.entries ?? []
       assert.deepStrictEqual(tags(entries), ["RunStarted", "human", "Step", "ai", "tool", "RunSettled", "Step"])
     }).pipe(Effect.provide([TestChatModel.script([step(1)]), TestJournal.layer(threads)]))
+  })
+
+  it.effect("keeps the error of a failed run, shortened; an interrupted one has none", () => {
+    const threads: Record<string, TestJournal.Stored> = { t: TestJournal.stored(), u: TestJournal.stored() }
+    const settled = (id: string) => threads[id]?.entries.find((entry) => entry._tag === "RunSettled")
+    const agent = Agent.make({ name: "a", prompt: Effect.fail(new Error("x".repeat(10_000))) })
+    return Effect.gen(function* () {
+      yield* Effect.flip(Agent.run(agent, "go", { threadId: "t" }))
+      const end = settled("t")
+      assert.isTrue(end?._tag === "RunSettled" && end.outcome === "failed" && end.error?.message.length === 4_097)
+      yield* Effect.scoped(
+        Effect.flatMap(Agent.start(Agent.make({ name: "b", prompt: "" }), "go", { threadId: "u" }), (handle) =>
+          Effect.andThen(
+            Stream.runForEach(handle.events, ({ _tag }) => (_tag === "TextDelta" ? handle.interrupt : Effect.void)),
+            Effect.exit(handle.await)
+          ).pipe(Effect.exit)
+        )
+      )
+      const other = settled("u")
+      assert.isTrue(other?._tag === "RunSettled" && other.outcome === "interrupted" && !("error" in other))
+    }).pipe(Effect.provide([TestChatModel.script([TestChatModel.hangAfter("half")]), TestJournal.layer(threads)]))
   })
 
   it.effect("takes history from the thread or from the options, never from both; and needs a journal", () => {

@@ -1,4 +1,5 @@
 /** The orders of threads, hits and requests, and the first items of a query in them. */
+import type { JsonObject } from "../../../core/Json.ts"
 import { canonical } from "../../../core/schema/jsonTree.ts"
 import type { Hit, Thread, Waiting } from "../../../core/SessionStore.ts"
 import { compareText } from "../../../support/text/text.ts"
@@ -14,14 +15,18 @@ const hitOrder = (left: HitCursor, right: HitCursor): number =>
 export const isHitBehind = (hit: Hit, after: HitCursor | undefined): boolean =>
   after === undefined || hitOrder(after, hit) < 0
 
+/** Reports whether metadata has all values of a query. */
+export const hasMetadata = (metadata: JsonObject, where: JsonObject): boolean =>
+  Object.entries(where).every(([key, value]) => {
+    const own = Object.hasOwn(metadata, key) ? metadata[key] : undefined
+    return own !== undefined && canonical(own) === canonical(value)
+  })
+
 /** Reports whether a thread is one of a list. */
 export const isListed = (thread: Thread, { after, archived, where }: ListQuery): boolean =>
   thread.archived === archived &&
   (after === undefined || threadOrder(after, { at: thread.updatedAt, threadId: thread.threadId }) < 0) &&
-  Object.entries(where).every(([key, value]) => {
-    const own = Object.hasOwn(thread.metadata, key) ? thread.metadata[key] : undefined
-    return own !== undefined && canonical(own) === canonical(value)
-  })
+  hasMetadata(thread.metadata, where)
 
 /** The first of a list of threads. */
 export const firstThreads = (threads: Iterable<Thread>, limit: number): ReadonlyArray<Thread> =>

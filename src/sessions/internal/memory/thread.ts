@@ -4,7 +4,7 @@ import { type JsonObject } from "../../../core/Json.ts"
 import type { Entry, Hit, Label, NewEntry, Stored, Thread } from "../../../core/SessionStore.ts"
 import type { Appended, Content, NewThread, SearchQuery } from "../tables.ts"
 import { excerpt, matches, searchable } from "../words.ts"
-import { isHitBehind } from "./order.ts"
+import { hasMetadata, isHitBehind } from "./order.ts"
 
 /** An entry in memory. */
 interface Node extends Stored {
@@ -200,6 +200,7 @@ export const hits = Effect.fnUntraced(function* (memory: Memory, query: SearchQu
   const found: Array<Hit> = []
   if (memory.archived !== query.archived) return found
   if (query.threadId !== undefined && query.threadId !== threadId) return found
+  if (!hasMetadata(memory.metadata, query.where)) return found
   let left = piece
   for (const node of memory.list.slice()) {
     const text = searchable(node)

@@ -2,10 +2,11 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import type { JsonObject } from "../../../core/Json.ts"
 import { text as messageText } from "../../../core/Message.ts"
 import type { Hit } from "../../../core/SessionStore.ts"
 import { key } from "../ids.ts"
-import { firstHits, isHitBehind } from "../memory/order.ts"
+import { firstHits, hasMetadata, isHitBehind } from "../memory/order.ts"
 import type { SearchQuery, Tables } from "../tables.ts"
 import { excerpt, matches } from "../words.ts"
 import { texts, toRecordOf, toStored } from "./records.ts"
@@ -31,12 +32,21 @@ const hitsOf = (threadId: string, record: string, { after, phrases }: SearchQuer
 }
 
 /** Searches threads in the order of their newest entries, until the rest is older than all hits. */
-export const makeSearch = (run: scripts.Run): Tables["search"] => {
+export const makeSearch = (run: scripts.Run, find: Tables["find"]): Tables["search"] => {
+  const hasAll = Effect.fnUntraced(function* (threadId: string, where: JsonObject) {
+    if (Object.keys(where).length === 0) return true
+    const thread = yield* find(threadId)
+    return thread !== undefined && hasMetadata(thread.metadata, where)
+  })
+
   const searchThread = Effect.fnUntraced(function* (thread: string, query: SearchQuery) {
     let [found, stop]: [ReadonlyArray<Hit>, string] = [[], "-"]
+    let isChecked = false
     while (stop !== "0") {
       const [threadId, archived, start = "0", ...records] = texts(yield* run(scripts.talk, thread, stop, batch))
       if (threadId === undefined || (archived === "1") !== query.archived) return []
+      if (!isChecked && !(yield* hasAll(threadId, query.where))) return []
+      isChecked = true
       found = firstHits([...found, ...records.flatMap((record) => hitsOf(threadId, record, query))], query.limit)
       stop = start
     }

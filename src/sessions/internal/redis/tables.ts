@@ -21,5 +21,10 @@ export const make = (redis: Redis["Service"], prefix: string): Tables => {
   const runScript = runnerOf(redis, prefix)
   const run: scripts.Run = (script, ...args) => Effect.mapError(runScript(script, ...args), toFault)
   const reads = makeReads(run)
-  return { ...reads, ...makeWaits(run, reads.path), ...makeChanges(run, reads.find), search: makeSearch(run) }
+  return {
+    ...reads,
+    ...makeWaits(run, reads.path),
+    ...makeChanges(run, reads.find),
+    search: makeSearch(run, reads.find)
+  }
 }

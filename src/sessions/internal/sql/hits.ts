@@ -4,7 +4,9 @@ import * as Result from "effect/Result"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Row } from "effect/sql/SqlConnection"
 import type { Fragment, Statement } from "effect/sql/Statement"
+import type { JsonObject } from "../../../core/Json.ts"
 import { text as messageText } from "../../../core/Message.ts"
+import { canonical } from "../../../core/schema/jsonTree.ts"
 import type { Hit } from "../../../core/SessionStore.ts"
 import { words } from "../../../support/text/words.ts"
 import { key } from "../ids.ts"
@@ -43,11 +45,22 @@ export const toHit = (
     return [{ threadId: text(row, "thread_id"), entryId: id, at, role, excerpt: excerpt(content, phrases) }]
   })
 
+/** Selects threads `t` by their metadata. */
+export const metadataConditionsOf = (sql: SqlClient, where: JsonObject): ReadonlyArray<Fragment> =>
+  Object.entries(where).map(
+    ([name, value]) => sql`EXISTS (SELECT 1 FROM session_metadata m
+      WHERE m.thread = t.key AND m.name = ${JSON.stringify(name)} AND m.value = ${canonical(value)})`
+  )
+
 /** Selects threads `t` and entries `e` of a query, apart from its phrases. */
-export const conditionsOf = (sql: SqlClient, { after, archived, threadId }: SearchQuery): ReadonlyArray<Fragment> => [
+export const conditionsOf = (
+  sql: SqlClient,
+  { after, archived, threadId, where }: SearchQuery
+): ReadonlyArray<Fragment> => [
   sql`t.archived = ${archived ? 1 : 0}`,
   sql`t.id IS NOT NULL`,
   ...(threadId === undefined ? [] : [sql`t.id = ${key(threadId)}`]),
+  ...metadataConditionsOf(sql, where),
   ...(after === undefined
     ? []
     : [

@@ -1,11 +1,11 @@
 /** Lists threads by SQL. */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { canonical } from "../../../core/schema/jsonTree.ts"
 import { isPostgres as isPostgresClient } from "../../../support/store/sql.ts"
 import { key } from "../ids.ts"
 import type { Tables } from "../tables.ts"
 import { orCorrupt, rows } from "./client.ts"
+import { metadataConditionsOf } from "./hits.ts"
 import { threadColumns, toThread } from "./rows.ts"
 
 /** In SQLite's index, a thread is in the place of at most so many milliseconds before it changed last. */
@@ -21,10 +21,7 @@ export const makeList = (sql: SqlClient): Tables["list"] => {
       ...(after === undefined
         ? []
         : [sql`(updated_at < ${after.at} OR (updated_at = ${after.at} AND id > ${key(after.threadId)}))`]),
-      ...Object.entries(where).map(
-        ([name, value]) => sql`EXISTS (SELECT 1 FROM session_metadata m
-          WHERE m.thread = t.key AND m.name = ${JSON.stringify(name)} AND m.value = ${canonical(value)})`
-      )
+      ...metadataConditionsOf(sql, where)
     ]
     if (!isPostgres) {
       if (after !== undefined) conditions.push(sql`listed <= ${after.at}`)

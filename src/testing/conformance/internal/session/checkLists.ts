@@ -160,6 +160,17 @@ const searches = Effect.fnUntraced(function* (store: Service) {
   yield* expect(paged[0]?.role, (yield* store.search("deploy", { limit: 1 })).items[0]?.role, "a hit says who spoke")
   yield* assert(paged[0]?.excerpt.toLowerCase().includes("deploy") === true, "a hit shows the text", paged)
   yield* expect((yield* store.search("deploy", { threadId: "u" })).items, [], "a search of one thread")
+  yield* store.describe("u", { owner: { id: 1 } })
+  const findOf = (text: string, where: JsonObject) =>
+    Effect.map(store.search(text, { where }), ({ items }) => items.map(({ entryId }) => entryId).toSorted())
+  yield* expect(yield* findOf("d", { owner: { id: 1 } }), [], "a search of threads with metadata")
+  yield* expect(yield* findOf("東京", { owner: { id: 1 } }), ["3"], "a search of threads with metadata finds theirs")
+  yield* expect(yield* findOf("東京", { owner: { id: 2 } }), [], "a search of threads with other metadata")
+  yield* expect(
+    (yield* store.search("東京", { threadId: "u", where: { owner: 2 } })).items,
+    [],
+    "a search of one thread with other metadata"
+  )
   yield* store.rewind("t", "1")
   yield* expect(yield* findThreads("deployment"), ["2"], "branches that were left are found")
   yield* store.delete("t")

@@ -1,0 +1,26 @@
+/** Decorated stores, and the stores under them: what a process knows of a thread belongs to the store under all. */
+import type { Service } from "../../core/SessionStore.ts"
+
+/** The store under a decorated one, and the ids that threads have there. */
+interface Base {
+  readonly store: Service
+  readonly idOf: (threadId: string) => string
+}
+
+const bases = new WeakMap<Service, Base>()
+
+/** Makes a store known as a decoration of another one: runs on both take turns on the same threads. */
+export const decorate = (
+  store: Service,
+  base: Service,
+  idOf: (threadId: string) => string = (threadId) => threadId
+): Service => {
+  bases.set(store, { store: base, idOf })
+  return store
+}
+
+/** Gives the store under all decorations, and the id of a thread there. */
+export const baseOf = (store: Service, threadId: string): { readonly store: Service; readonly threadId: string } => {
+  const base = bases.get(store)
+  return base === undefined ? { store, threadId } : baseOf(base.store, base.idOf(threadId))
+}

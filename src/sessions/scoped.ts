@@ -1,0 +1,193 @@
+/** Stores that see a part of another store, or watch it. */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import type { JsonObject } from "../core/Json.ts"
+import { makeId } from "../core/Message.ts"
+import { SessionError } from "../core/SessionError.ts"
+import type { Leaf, Listing, Service, Thread, Waiting } from "../core/SessionStore.ts"
+import { defined } from "../support/json/defined.ts"
+import { decorate } from "./internal/base.ts"
+import { waitCursor } from "./internal/browsing.ts"
+import * as codec from "./internal/codec.ts"
+import { bounded } from "./internal/operation.ts"
+
+/** Makes a store whose appends are reported: `before` when one begins, `after` with the new leaf. */
+export const watch = (
+  store: Service,
+  { after, before }: { readonly before: () => void; readonly after: (leaf: Leaf) => void }
+): Service => {
+  const append: Service["append"] = (threadId, batch) =>
+    Effect.suspend(() => {
+      before()
+      return Effect.tap(store.append(threadId, batch), (leaf) => Effect.sync(() => after(leaf)))
+    })
+  return decorate({ ...store, append }, store)
+}
+
+/**
+ * The part of a store: threads whose ids begin with a prefix, and which have this metadata in the store. Inside of the
+ * part, neither is seen.
+ */
+export interface Part {
+  readonly prefix: string
+  readonly metadata: JsonObject
+}
+
+const pageSize = 1_000
+
+/**
+ * Makes a store of the threads of one part. Ids have no prefix inside of it, so that ids of other threads can't be said:
+ * a foreign id is the id of a missing thread.
+ */
+export const scope = (store: Service, { metadata: own, prefix }: Part): Service => {
+  // An empty id stays one, so that the store refuses it.
+  const inner = (threadId: string): string => (threadId === "" ? "" : prefix + threadId)
+  const isOwn = (threadId: string): boolean => threadId.startsWith(prefix)
+  const outer = (threadId: string): string => threadId.slice(prefix.length)
+
+  const hide = ({ cause, operation, reason, threadId }: SessionError): SessionError =>
+    new SessionError({
+      operation,
+      threadId: isOwn(threadId) ? outer(threadId) : "",
+      reason,
+      ...defined({ cause })
+    })
+  const hidden = <A, E, R>(effect: Effect.Effect<A, E | SessionError, R>): Effect.Effect<A, E | SessionError, R> =>
+    Effect.mapError(effect, (error) => (error instanceof SessionError ? hide(error) : error))
+
+  const owned = (metadata: JsonObject): JsonObject => ({ ...metadata, ...own })
+  const withoutOwn = (metadata: JsonObject): JsonObject =>
+    Object.fromEntries(Object.entries(metadata).filter(([key]) => !Object.hasOwn(own, key)))
+
+  const threadOf = (thread: Thread): Thread => ({
+    ...thread,
+    metadata: withoutOwn(thread.metadata),
+    threadId: outer(thread.threadId),
+    origin:
+      thread.origin !== undefined && isOwn(thread.origin.threadId)
+        ? { ...thread.origin, threadId: outer(thread.origin.threadId) }
+        : undefined
+  })
+  /** Keeps what belongs to the part. Other items never come by `where`, so this is the second lock on the door. */
+  const only = <A extends { readonly threadId: string }>({ items, next }: Listing<A>): Listing<A> => ({
+    items: items.flatMap((item) => (isOwn(item.threadId) ? [{ ...item, threadId: outer(item.threadId) }] : [])),
+    next
+  })
+
+  const waiting: Service["waiting"] = (options) => {
+    const { cursor, limit, threadId } = options ?? {}
+    if (threadId !== undefined) {
+      return hidden(Effect.map(store.waiting({ ...options, threadId: inner(threadId) }), (page) => only(page)))
+    }
+    const most = bounded(limit, 50, pageSize)
+    return Effect.gen(function* () {
+      const found: Array<Waiting> = []
+      // Pages of the store end at any thread: the cursor of a part's page is made of its own last request.
+      for (let from = cursor; ;) {
+        const page: Listing<Waiting> = yield* hidden(store.waiting(defined({ limit: pageSize, cursor: from })))
+        found.push(...page.items.filter((one) => isOwn(one.threadId)))
+        if (found.length <= most && page.next !== null) {
+          from = page.next
+          continue
+        }
+        const items = found.slice(0, most)
+        const last = items.at(-1)
+        const next = found.length > most && last !== undefined ? waitCursor(last) : null
+        return only({ items, next })
+      }
+    })
+  }
+
+  const waitingFor: Service["waitingFor"] = Effect.fnUntraced(function* (requestId) {
+    const found = yield* hidden(store.waitingFor(requestId))
+    if (found !== undefined && isOwn(found.threadId)) return { ...found, threadId: outer(found.threadId) }
+    if (found === undefined) return undefined
+    // The id of a request is another thread's first: it may be that of an own fork, too.
+    for (let cursor: string | undefined; ;) {
+      const page: Listing<Waiting> = yield* waiting(defined({ limit: pageSize, cursor }))
+      const one = page.items.find(({ request }) => request.id === requestId)
+      if (one !== undefined || page.next === null) return one
+      cursor = page.next
+    }
+  })
+
+  const scoped: Service = {
+    create: (options) =>
+      hidden(
+        Effect.map(
+          store.create({ threadId: inner(options?.threadId ?? makeId()), metadata: owned(options?.metadata ?? {}) }),
+          threadOf
+        )
+      ),
+    info: (threadId) => hidden(Effect.map(store.info(inner(threadId)), threadOf)),
+    leaf: (threadId) => hidden(store.leaf(inner(threadId))),
+    describe: (threadId, metadata) => hidden(Effect.map(store.describe(inner(threadId), owned(metadata)), threadOf)),
+    append: (threadId, batch) => hidden(store.append(inner(threadId), batch)),
+    load: (threadId, options) => hidden(store.load(inner(threadId), options)),
+    fork: (threadId, options) =>
+      hidden(
+        Effect.map(
+          store.fork(inner(threadId), {
+            ...options,
+            threadId: inner(options?.threadId ?? makeId()),
+            metadata: options?.metadata === undefined ? undefined : owned(options.metadata)
+          }),
+          threadOf
+        )
+      ),
+    rewind: (threadId, to) => hidden(store.rewind(inner(threadId), to)),
+    label: (threadId, name, entryId) => hidden(store.label(inner(threadId), name, entryId)),
+    labels: (threadId) => hidden(store.labels(inner(threadId))),
+    list: (options) =>
+      hidden(
+        Effect.map(store.list({ ...options, where: owned(options?.where ?? {}) }), ({ items, next }) => ({
+          items: items.flatMap((thread) => (isOwn(thread.threadId) ? [threadOf(thread)] : [])),
+          next
+        }))
+      ),
+    search: (text, options) => {
+      const threadId = options?.threadId === undefined ? undefined : inner(options.threadId)
+      const where = owned(options?.where ?? {})
+      return hidden(Effect.map(store.search(text, { ...options, threadId, where }), (page) => only(page)))
+    },
+    waiting,
+    waitingFor,
+    archive: (threadId) => hidden(store.archive(inner(threadId))),
+    unarchive: (threadId) => hidden(store.unarchive(inner(threadId))),
+    delete: (threadId) => hidden(store.delete(inner(threadId))),
+    export: (threadId) => {
+      const lines = Stream.mapError(store.export(inner(threadId)), hide)
+      return onHead(lines, (head) => ({ ...head, threadId, metadata: withoutOwn(head.metadata) }))
+    },
+    import: (lines, options) =>
+      hidden(
+        Effect.map(
+          store.import(
+            onHead(lines, (head) => ({
+              ...head,
+              threadId: inner(options?.threadId ?? head.threadId),
+              metadata: owned(head.metadata)
+            }))
+          ),
+          threadOf
+        )
+      )
+  }
+  return decorate(scoped, store, inner)
+}
+
+/** Changes the head of exported lines. A head that can't be read stays, so that the store refuses it. */
+const onHead = <E, R>(
+  lines: Stream.Stream<string, E, R>,
+  change: (head: codec.Head) => codec.Head
+): Stream.Stream<string, E, R> =>
+  Stream.mapAccum(
+    lines,
+    () => false,
+    (isBehind, line): readonly [boolean, ReadonlyArray<string>] => {
+      if (isBehind || line.trim() === "") return [isBehind, [line]]
+      const head = codec.decodeHead(line)
+      return [true, [Result.isSuccess(head) ? codec.encodeHead(change(head.success)) : line]]
+    }
+  )
