@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { Checkpoint } from "../../core/Checkpoint.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import type { Leaf, Page, Service, Stored, Thread } from "../../core/SessionStore.ts"
-import { baseOf } from "./base.ts"
+import { baseOf } from "../decorated.ts"
 import { add, checkpointOf, emptySum, recentOf, type Sum, weightOf } from "./recent.ts"
 
 /**

@@ -5,7 +5,7 @@ import * as Semaphore from "effect/Semaphore"
 import { make as failure, type SessionError } from "../../core/SessionError.ts"
 import type { Service } from "../../core/SessionStore.ts"
 import { Held } from "../../core/thread/parts.ts"
-import { baseOf } from "./base.ts"
+import { baseOf } from "../decorated.ts"
 
 /** Decides about a run while another one of this process is at work on its thread. */
 export type Busy = "queue" | "refuse"

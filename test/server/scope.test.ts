@@ -6,9 +6,9 @@ import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Chat, MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import { SessionConformance } from "effect-deepagents/testing/conformance"
+import { scope } from "../../src/server/internal/scope.ts"
 import { makeJournal } from "../../src/sessions/journal.ts"
-import { scope } from "../../src/sessions/scoped.ts"
-import * as places from "./places.ts"
+import * as places from "../sessions/places.ts"
 
 const partOf = (store: SessionStore.Service, name: string) =>
   scope(store, { prefix: `t/${name}/`, metadata: { "own/tenant": name } })

@@ -1,29 +1,13 @@
-/** Stores that see a part of another store, or watch it. */
+/** The store of a tenant: a part of the store of all. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
-import type { JsonObject } from "../core/Json.ts"
-import { makeId } from "../core/Message.ts"
-import { SessionError } from "../core/SessionError.ts"
-import type { Leaf, Listing, Service, Thread, Waiting } from "../core/SessionStore.ts"
-import { defined } from "../support/json/defined.ts"
-import { decorate } from "./internal/base.ts"
-import { waitCursor } from "./internal/browsing.ts"
-import * as codec from "./internal/codec.ts"
-import { bounded } from "./internal/operation.ts"
-
-/** Makes a store whose appends are reported: `before` when one begins, `after` with the new leaf. */
-export const watch = (
-  store: Service,
-  { after, before }: { readonly before: () => void; readonly after: (leaf: Leaf) => void }
-): Service => {
-  const append: Service["append"] = (threadId, batch) =>
-    Effect.suspend(() => {
-      before()
-      return Effect.tap(store.append(threadId, batch), (leaf) => Effect.sync(() => after(leaf)))
-    })
-  return decorate({ ...store, append }, store)
-}
+import type { JsonObject } from "../../core/Json.ts"
+import { makeId } from "../../core/Message.ts"
+import { SessionError } from "../../core/SessionError.ts"
+import type { Listing, Service, Thread, Waiting } from "../../core/SessionStore.ts"
+import * as Stores from "../../sessions/decorated.ts"
+import { defined } from "../../support/json/defined.ts"
 
 /**
  * The part of a store: threads whose ids begin with a prefix, and which have this metadata in the store. Inside of the
@@ -80,7 +64,7 @@ export const scope = (store: Service, { metadata: own, prefix }: Part): Service 
     if (threadId !== undefined) {
       return hidden(Effect.map(store.waiting({ ...options, threadId: inner(threadId) }), (page) => only(page)))
     }
-    const most = bounded(limit, 50, pageSize)
+    const most = Stores.bounded(limit, 50, pageSize)
     return Effect.gen(function* () {
       const found: Array<Waiting> = []
       // Pages of the store end at any thread: the cursor of a part's page is made of its own last request.
@@ -93,7 +77,7 @@ export const scope = (store: Service, { metadata: own, prefix }: Part): Service 
         }
         const items = found.slice(0, most)
         const last = items.at(-1)
-        const next = found.length > most && last !== undefined ? waitCursor(last) : null
+        const next = found.length > most && last !== undefined ? Stores.waitCursor(last) : null
         return only({ items, next })
       }
     })
@@ -174,20 +158,20 @@ export const scope = (store: Service, { metadata: own, prefix }: Part): Service 
         )
       )
   }
-  return decorate(scoped, store, inner)
+  return Stores.decorate(scoped, store, inner)
 }
 
 /** Changes the head of exported lines. A head that can't be read stays, so that the store refuses it. */
 const onHead = <E, R>(
   lines: Stream.Stream<string, E, R>,
-  change: (head: codec.Head) => codec.Head
+  change: (head: Stores.Head) => Stores.Head
 ): Stream.Stream<string, E, R> =>
   Stream.mapAccum(
     lines,
     () => false,
     (isBehind, line): readonly [boolean, ReadonlyArray<string>] => {
       if (isBehind || line.trim() === "") return [isBehind, [line]]
-      const head = codec.decodeHead(line)
-      return [true, [Result.isSuccess(head) ? codec.encodeHead(change(head.success)) : line]]
+      const head = Stores.decodeHead(line)
+      return [true, [Result.isSuccess(head) ? Stores.encodeHead(change(head.success)) : line]]
     }
   )

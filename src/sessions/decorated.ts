@@ -1,5 +1,5 @@
 /** Decorated stores, and the stores under them: what a process knows of a thread belongs to the store under all. */
-import type { Service } from "../../core/SessionStore.ts"
+import type { Service } from "../core/SessionStore.ts"
 
 /** The store under a decorated one, and the ids that threads have there. */
 interface Base {
@@ -24,3 +24,7 @@ export const baseOf = (store: Service, threadId: string): { readonly store: Serv
   const base = bases.get(store)
   return base === undefined ? { store, threadId } : baseOf(base.store, base.idOf(threadId))
 }
+
+export { waitCursor } from "./internal/browsing.ts"
+export { decodeHead, encodeHead, type Head } from "./internal/codec.ts"
+export { bounded } from "./internal/operation.ts"
