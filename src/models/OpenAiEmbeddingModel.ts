@@ -21,18 +21,16 @@ import type * as EmbeddingModel from "effect/ai/EmbeddingModel"
 import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Result from "effect/Result"
 import { type Configured, fromConfigured } from "../core/configured.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
 import { bearer } from "../support/store/redacted.ts"
-import { errorBody, failureOf } from "./internal/openai/failure.ts"
+import { readFailure } from "./internal/openai/failure.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 import { type EmbeddingOptions, makeEmbedding } from "./internal/wire/embedding.ts"
-import { providerError } from "./internal/wire/errors.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
-import { countOf, objectOf, objectsOf, parse, placeOf } from "./internal/wire/read.ts"
+import { countOf, objectOf, objectsOf, placeOf } from "./internal/wire/read.ts"
 
 /**
  * Options of a layer. Only `model` is needed.
@@ -66,10 +64,7 @@ const make = Effect.fn("OpenAiEmbeddingModel.make")(function* (options: Options)
       vectors: objectsOf(data).map(({ embedding, index }, place) => [placeOf(index) ?? place, embedding]),
       tokens: countOf(objectOf(usage)?.["prompt_tokens"]) ?? 0
     }),
-    failure: (origin, text, { headers, status }) => {
-      const error = objectOf(Result.getOrUndefined(parse(errorBody(text))))?.["error"]
-      return providerError(origin, { ...failureOf(error), status, headers })
-    }
+    failure: readFailure
   })
 })
 

@@ -13,6 +13,7 @@ import {
 import { ApprovalClassifier, HumanInTheLoop } from "effect-deepagents/middleware"
 import { Policy } from "effect-deepagents/rules"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
+import { AiError, DecisionModel } from "effect/ai"
 import { TestClock } from "effect/testing"
 
 const recorder = () => {
@@ -249,4 +250,79 @@ describe("ApprovalClassifier", () => {
         assert.strictEqual(shown[0]?.split("\n").filter((line) => line === "Request 1:").length, 1)
       })
   )
+
+  it.effect("asks a decision model where there is one, about each request alone, and takes clear choices", () => {
+    const { agent, person, ran } = setting()
+    const states: Array<unknown> = []
+    const decided = (n: number) =>
+      n === 1 ? [0.9, 0.05, 0.05] : n === 2 ? [0.1, 0.8, 0.1] : n === 3 ? [0.5, 0.3, 0.2] : [0, 0, 1]
+    const labels = ["approve", "refuse", "person"]
+    const decisions = Layer.effect(
+      DecisionModel.DecisionModel,
+      DecisionModel.make({
+        decide: ({ decisions: asked, state }) => {
+          states.push(state)
+          const n = Number(/"n":(\d+)/.exec(String(state))?.[1])
+          if (n === 5) return Effect.succeed({ answers: {}, usage: { inputTokens: 1, outputTokens: 0 } })
+          const shares = decided(n)
+          const label = labels[shares.indexOf(Math.max(...shares))] ?? ""
+          const probabilities = Object.fromEntries(labels.map((one, index) => [one, shares[index] ?? 0]))
+          assert.strictEqual(asked["verdict"]?._tag, "Classify")
+          return Effect.succeed({
+            answers: { verdict: { _tag: "Classify" as const, label, probabilities } },
+            usage: { inputTokens: 1, outputTokens: 0 }
+          })
+        }
+      })
+    )
+    return Effect.gen(function* () {
+      const approvals = ApprovalClassifier.layer({
+        classify: ApprovalClassifier.byModel({ rules: "Pay 1, and never 2." })
+      }).pipe(Layer.provide([person.layer, decisions, TestChatModel.script([])]))
+      yield* collected(agent, approvals, [pays(1, 2, 3, 4, 5), "done"])
+      assert.deepStrictEqual(
+        [ran, person.asked],
+        [
+          [1, 3, 4, 5],
+          [3, 4, 5]
+        ]
+      )
+      assert.lengthOf(states, 5)
+      assert.isTrue(states.every((state) => typeof state === "string"))
+    })
+  })
+
+  it.effect("leaves all to the person with thresholds but no decision model, and counts its failures", () => {
+    const settled = setting()
+    const failing = setting()
+    const settle = () => "yes" as const
+    const classify = ApprovalClassifier.byModel({ rules: "All may be paid.", settle })
+    const down = Layer.effect(
+      DecisionModel.DecisionModel,
+      DecisionModel.make({
+        decide: () =>
+          Effect.fail(
+            AiError.make({
+              module: "t",
+              method: "decide",
+              reason: new AiError.UnknownError({ description: "it is down" })
+            })
+          )
+      })
+    )
+    return Effect.gen(function* () {
+      const none = ApprovalClassifier.layer({ classify }).pipe(
+        Layer.provide([settled.person.layer, TestChatModel.script([])])
+      )
+      yield* collected(settled.agent, none, [pays(1), "done"])
+      assert.deepStrictEqual(settled.person.asked, [1])
+      const broken = ApprovalClassifier.layer({ classify }).pipe(
+        Layer.provide([failing.person.layer, down, TestChatModel.script([])])
+      )
+      const { events } = yield* collected(failing.agent, broken, [pays(2), "done"])
+      assert.deepStrictEqual(failing.person.asked, [2])
+      const warnings = events.flatMap((event) => (event._tag === "Warning" ? [event.message] : []))
+      assert.include(warnings.join(), "it is down")
+    })
+  })
 })

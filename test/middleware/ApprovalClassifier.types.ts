@@ -1,6 +1,7 @@
 import { Context, Effect, type Layer } from "effect"
-import { type Approval, type ChatModel } from "effect-deepagents"
+import { type AgentError, type Approval, type ChatModel, type ModelError } from "effect-deepagents"
 import { ApprovalClassifier } from "effect-deepagents/middleware"
+import type { AiError, DecisionModel } from "effect/ai"
 import { expectTypeOf } from "vitest"
 
 class Rules extends Context.Service<Rules, { readonly max: number }>()("Rules") {}
@@ -18,3 +19,17 @@ expectTypeOf(
 expectTypeOf(ApprovalClassifier.layer({ classify: ApprovalClassifier.byModel({ rules: "" }) })).toEqualTypeOf<
   Layer.Layer<Approval.Approvals, never, Approval.Approvals | ChatModel.ChatModel>
 >()
+
+// A decision model is taken from the context without a need for it.
+expectTypeOf(ApprovalClassifier.byModel({ rules: "", settle: (p) => (p > 0.9 ? "yes" : "person") })([])).toEqualTypeOf<
+  Effect.Effect<
+    ReadonlyArray<ApprovalClassifier.Verdict>,
+    ModelError.ModelError | AgentError.AgentError,
+    ChatModel.ChatModel
+  >
+>()
+expectTypeOf(ApprovalClassifier.estimate([], { rules: "" })).toEqualTypeOf<
+  Effect.Effect<ReadonlyArray<number | undefined>, AiError.AiError, DecisionModel.DecisionModel>
+>()
+// @ts-expect-error a verdict that settles nothing
+ApprovalClassifier.byModel({ rules: "", settle: () => "maybe" })

@@ -1,6 +1,8 @@
 /** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
 
-export const approvalClassifierByModel = "rules:s"
+export const approvalClassifierByModel = "rules:s;settle?:f"
+
+export const approvalClassifierEstimate = "rules:s;concurrency?:n"
 
 export const approvalClassifierLayer = "classify:f;window?:d;by?:o"
 

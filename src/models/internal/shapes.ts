@@ -15,6 +15,14 @@ export const bedrockConverseChatModelLayer =
 export const chatModelsResolve =
   "providers?:a;profiles?:a;contextWindowTokens?:n;supportsVision?:b;prices?:{long?:[{input:n;output:n;cacheRead?:n;cacheWrite?:n;above:n}];input:n;output:n;cacheRead?:n;cacheWrite?:n};structuredOutput?:'native''tool';abilities?:['compaction''toolSearch'];thinking?:'high''low''max''medium''off''xhigh'{budget:n};baseURL?:s;apiKey?:~effect/Redacted~"
 
+export const decisionModelsLayerChatModel = "logprobs?:o;certainty?:n"
+
+export const decisionModelsLayerOpenAi =
+  "model:s;apiKey?:~effect/Redacted~;headers?:<s~effect/Redacted~>;fetch?:f;timeout?:d;baseURL?:s"
+
+export const decisionModelsLayerSystemOne =
+  "model:s;apiKey?:~effect/Redacted~;headers?:<s~effect/Redacted~>;fetch?:f;timeout?:d;baseURL:s"
+
 export const effectAiChatModelLayer =
   "modelId?:s;provider?:s;supportsVision?:b;contextWindowTokens?:n;prices?:{long?:[{input:n;output:n;cacheRead?:n;cacheWrite?:n;above:n}];input:n;output:n;cacheRead?:n;cacheWrite?:n};hostedTools?:[~effect/ai/Tool~]"
 

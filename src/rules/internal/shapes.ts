@@ -2,6 +2,8 @@
 
 export const auditRecords = "threadId?:s;since?:n"
 
+export const decisionsLabelled = "rules:s;limit?:n;concurrency?:n"
+
 export const inboxClassify = "classify:f;by?:o;every?:d"
 
 export const inboxLayer = "deliver:f;severity?:f"

@@ -1,7 +1,8 @@
 /** Reads failures in the many shapes of OpenAI and its imitators. */
 import * as Result from "effect/Result"
 import type { JsonObject } from "../../../core/Json.ts"
-import type { ProviderFailure } from "../wire/errors.ts"
+import type { ModelError } from "../../../core/ModelError.ts"
+import { type Origin, providerError, type ProviderFailure } from "../wire/errors.ts"
 import { listOf, numberOf, objectOf, parse, stringOf } from "../wire/read.ts"
 
 /** Reads a numeric code as an HTTP status, since proxies pass it on. */
@@ -63,4 +64,10 @@ export const errorBody = (text: string): string => {
   const error = body?.["error"] ?? body ?? text
   const { code, message, type } = failureOf(error)
   return JSON.stringify({ error: { code, message, type, failed_generation: objectOf(error)?.["failed_generation"] } })
+}
+
+/** Makes the error of a response. */
+export const readFailure = (origin: Origin, text: string, { headers, status }: Response): ModelError => {
+  const error = objectOf(Result.getOrUndefined(parse(errorBody(text))))?.["error"]
+  return providerError(origin, { ...failureOf(error), status, headers })
 }

@@ -5,17 +5,16 @@ import * as Arr from "effect/Array"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { JsonObject } from "../../../core/Json.ts"
-import { isModelError, type ModelError } from "../../../core/ModelError.ts"
-import { type GivenHeaders, revealed, secretsIn } from "../../../support/store/redacted.ts"
+import type { ModelError } from "../../../core/ModelError.ts"
+import type { GivenHeaders } from "../../../support/store/redacted.ts"
 import { toReason } from "../../bridges/internal/effectAi/errors.ts"
 import { wellFormed } from "../turn/wellFormed.ts"
-import { badResponse, connectionError, type Origin } from "./errors.ts"
-import { guardedFetch, timeoutOf } from "./guardedFetch.ts"
-import { silent } from "./patience.ts"
+import { badResponse, type Origin } from "./errors.ts"
+import { makePost } from "./post.ts"
 import { listOf, objectOf, parse } from "./read.ts"
 
 /** Settings that every embedding model has. */
@@ -83,40 +82,18 @@ const readAnswer = (api: Api, origin: Origin, text: string, count: number): Resu
 }
 
 const makeClient = (options: EmbeddingOptions, api: Api) => {
-  const { model, timeout = "1 minute" } = options
-  const given = { "content-type": "application/json", ...api.headers, ...options.headers }
-  const headers = revealed(given)
-  const secrets = secretsIn(Object.values(given)).map((secret) => secret.replace(/^Bearer /, ""))
-  const embed = (
-    inputs: ReadonlyArray<string>,
-    token: Redacted.Redacted | undefined
-  ): Effect.Effect<Embedded, ModelError> => {
+  const { fetch, model, timeout = "1 minute" } = options
+  const headers = { ...api.headers, ...options.headers }
+  const post = makePost({ ...api, model, headers, fetch, timeout })
+  return (inputs: ReadonlyArray<string>): Effect.Effect<Embedded, ModelError> => {
     const texts = inputs.map(wellFormed)
-    const value = token === undefined ? [] : [Redacted.value(token)]
-    const origin: Origin = { provider: api.provider, model, secrets: [...secrets, ...value], said: () => texts }
-    const authorised = { ...headers, ...(value.length === 0 ? {} : { authorization: `Bearer ${value.join("")}` }) }
-    const fetch = guardedFetch(options.fetch ?? globalThis.fetch, origin, { timeout })
-    const ask = async (signal: AbortSignal): Promise<string> => {
-      const response = await fetch(api.url, {
-        method: "POST",
-        headers: authorised,
-        body: JSON.stringify(api.body(texts)),
-        signal
-      })
-      const text = await response.text()
-      return response.ok ? text : Promise.reject(api.failure(origin, text, response))
-    }
-    const idle = timeoutOf(timeout)
-    return Effect.tryPromise({
-      try: ask,
-      catch: (cause) => (isModelError(cause) ? cause : connectionError(origin, cause))
-    }).pipe(
-      Effect.timeoutOrElse({ duration: idle, orElse: () => Effect.fail(silent(origin, idle)) }),
-      Effect.flatMap((text) => Effect.fromResult(readAnswer(api, origin, text, inputs.length)))
+    return Effect.flatMap(api.token ?? Effect.undefined, (token) =>
+      Effect.flatMap(
+        post(api.body(texts), () => texts, token),
+        ({ origin, text }) => Effect.fromResult(readAnswer(api, origin, text, inputs.length))
+      )
     )
   }
-  return (inputs: ReadonlyArray<string>) =>
-    Effect.flatMap(api.token ?? Effect.undefined, (token) => embed(inputs, token))
 }
 
 /** Makes the model, and asks for one vector where nobody says how long they are. */
