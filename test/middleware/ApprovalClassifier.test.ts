@@ -262,7 +262,7 @@ describe("ApprovalClassifier", () => {
       DecisionModel.make({
         decide: ({ decisions: asked, state }) => {
           states.push(state)
-          const n = Number(/"n":(\d+)/.exec(String(state))?.[1])
+          const n = Number(/n\\":(\d+)/.exec(JSON.stringify(state))?.[1])
           if (n === 5) return Effect.succeed({ answers: {}, usage: { inputTokens: 1, outputTokens: 0 } })
           const shares = decided(n)
           const label = labels[shares.indexOf(Math.max(...shares))] ?? ""

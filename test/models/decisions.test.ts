@@ -159,7 +159,7 @@ describe("DecisionModels", () => {
       const look = DecisionModel.decide(Photo, { input: { photo } })
       server.reply(openAi([{ type: "predicate", name: null, probability: 1 }]))
       assert.strictEqual((yield* Effect.provide(look, at.openAi(server))).answers.cat.probability, 1)
-      const [json, reference, image] = server.seen[0]?.body.input[0].content
+      const [json, reference, image] = server.seen[0]?.body.input[0].content ?? []
       assert.strictEqual(`${json.data.photo}:`, reference.text)
       assert.deepStrictEqual(image, { type: "input_image", image_url: "data:image/png;base64,aGk=" })
       const refused = yield* Effect.flip(Effect.provide(look, at.systemOne(server)))
@@ -209,7 +209,7 @@ describe("DecisionModels", () => {
       for (const noul of ["0.5", null, -1, 1.5, {}]) {
         server.reply(systemOne({ ...systemOneAnswers, q1: { type: "noul", noul } }))
         const { urgent } = yield* Effect.provide(settle, at.systemOne(server))
-        assert.isTrue(Result.isFailure(urgent), String(noul))
+        assert.isTrue(Result.isFailure(urgent), JSON.stringify(noul))
       }
       // JSON has no NaN, but numbers that are infinite once they are read.
       server.reply(Server.plain(200, `{"answers":{"q1":{"type":"noul","noul":1e999}}}`))

@@ -192,7 +192,7 @@ const model = TestChatModel.reactive(({ messages }) => {
 const server = () => {
   const asked: Array<{ readonly state: string; readonly kind: string }> = []
   const fetch: typeof globalThis.fetch = (_, init) => {
-    const { questions, state } = JSON.parse(String(init?.body))
+    const { questions, state } = JSON.parse(typeof init?.body === "string" ? init.body : "")
     const { type } = questions.q1
     asked.push({ state, kind: type })
     const amount = Number(/"amount":(\d+)/.exec(state)?.[1])
@@ -234,6 +234,8 @@ const past = (count: number) =>
     const isYes = index % 100 <= 50 !== (index % 20 === 7)
     return { request: asked, decision: isYes ? Approval.approve(asked) : Approval.reject(asked) }
   })
+
+const byText = (left = "", right = ""): number => left.localeCompare(right)
 
 describe("Decisions.labelled", () => {
   it.effect("pairs what people decided with what the model says, and leaves out who is no person", () => {
@@ -291,7 +293,7 @@ describe("Decisions.labelled", () => {
       const many = Decisions.calibrate(yield* Decisions.labelled(Stream.fromIterable(past(900)), { rules }))
       assert.deepStrictEqual([few.isReady, many.isReady], [false, true])
       for (const amount of [10, 13, 50, 90]) yield* Agent.run(clerk, String(amount), { threadId: `t${amount}` })
-      const waiting = Effect.map(list(), (items) => items.map(({ threadId }) => threadId).toSorted())
+      const waiting = Effect.map(list(), (items) => items.map(({ threadId }) => threadId).toSorted(byText))
       const { classify } = yield* Inbox.Inbox
       const sweep = (calibration: Decisions.Calibration, by: string) =>
         classify({ by: { id: by }, classify: ApprovalClassifier.byModel({ rules, settle: calibration.settle(costs) }) })
@@ -305,7 +307,7 @@ describe("Decisions.labelled", () => {
       const decided = audit.flatMap(({ decision, threadId }) =>
         decision === undefined ? [] : [`${threadId} ${decision._tag} ${decision.by?.id}`]
       )
-      assert.deepStrictEqual(decided.toSorted(), ["t11 Approve learned", "t91 Reject learned"])
+      assert.deepStrictEqual(decided.toSorted(byText), ["t11 Approve learned", "t91 Reject learned"])
       // What a program decided teaches nothing.
       const before = asked.length
       assert.deepStrictEqual(yield* Decisions.labelled(Audit.records(), { rules }), [])
