@@ -29,6 +29,7 @@ import * as Effect from "effect/Effect"
 import { memoize } from "effect/Function"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
 import * as Agent from "../core/Agent.ts"
 import type { ToolDefinition } from "../core/ChatModel.ts"
 import * as Middleware from "../core/Middleware.ts"
@@ -40,9 +41,10 @@ import { loadPeer } from "../support/effect/peer.ts"
 import * as Catalogue from "../support/text/catalogue.ts"
 import { cut } from "../support/text/text.ts"
 import type { AnyAgent } from "./internal/agents.ts"
-import { answerCall, refuse, stored, type World } from "./internal/answers.ts"
+import { answerCall, findDefinition, refuse, stored, type World } from "./internal/answers.ts"
 import { type Door, runScript } from "./internal/host.ts"
 import { describeWorld } from "./internal/language.ts"
+import { findLimitProblem } from "./internal/limits.ts"
 import { makePrinted, print, shorten, textOf } from "./internal/outputs.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { Limits, ScriptError, Scripts } from "./Scripts.ts"
@@ -101,7 +103,14 @@ const toolsOf = (own: ReadonlyArray<ToolDefinition>, offered: ReadonlyArray<Tool
 /** Models put programs into fences. */
 const withoutFence = (script: string): string => /^\s*```\w*\n([\s\S]*?)\n\s*```\s*$/.exec(script)?.[1] ?? script
 
+/** The most calls that are listed for a model. */
 const mostDone = 20
+
+/** The most lines of a script that people see while it runs. */
+const mostTold = 500
+
+/** The most agents of a script that run at once. The others wait. */
+const agentsAtOnce = 16
 
 /** Tells the model of a failure, and of the calls before it: a corrected script must not repeat them. */
 const failureOf = ({ message, reason, stack = "" }: ScriptError, printed: string, done: ReadonlyArray<string>) =>
@@ -156,22 +165,24 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
         tools: all,
         catalogue: catalogueOf(all),
         agents,
+        slots: Semaphore.makeUnsafe(agentsAtOnce),
         calls,
         made: 0,
         asked: new Map()
       }
-      const isReading = new Set(all.flatMap((tool) => (tool.annotations.readOnly === true ? [tool.name] : [])))
+      const key = `${context.threadId ?? context.runId} ${context.callId}`
+      let told = 0
       const door: Door<unknown> = {
         answer: (asked) =>
           Effect.tap(answerCall(world, asked), () =>
             Effect.sync(() => {
-              if (asked.kind !== "tool" || isReading.has(asked.name)) return
+              if (asked.kind !== "tool" || findDefinition(world, asked.name)?.annotations.readOnly === true) return
               done.push(`${asked.name}(${cut(JSON.stringify(asked.given), 200)})`)
             })
           ),
         tell: ({ kind, text }) => {
           if (kind === "text") print(printed, text)
-          return context.emit({ [kind]: cut(text, 2_000) })
+          return told++ < mostTold ? context.emit({ [kind]: cut(text, 2_000) }) : Effect.void
         },
         working: context.working
       }
@@ -185,9 +196,11 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
         limits: { ...limits, calls }
       }
       const value = yield* Effect.catch(runScript(program, door), (error) =>
-        Effect.flatMap(shorten(textOf(printed, undefined), output), (text) => Effect.fail(failureOf(error, text, done)))
+        Effect.flatMap(shorten(textOf(printed, undefined), output, key), (text) =>
+          Effect.fail(failureOf(error, text, done))
+        )
       )
-      return yield* shorten(textOf(printed, value), output)
+      return yield* shorten(textOf(printed, value), output, key)
     })
   })
 }
@@ -210,12 +223,14 @@ export const make = <
 > => {
   const refused = refuseMake(options)
   if (refused !== undefined) return refused
+  const { inline, limits: { calls, memory, output } = {} } = options
   const own = new Set((options.tools ?? []).map((tool) => tool.name))
   type Needs = Scripts | ToolContext | Tool.Services<Tools[number]> | Agent.Services<Agents[number]>
   // The types of the options have the needs of their tools and agents.
   const tools = [makeTool(options), ...(options.tools ?? [])] as ReadonlyArray<Tool.Tool<Needs>>
   return Middleware.make<never, Needs>({
     name,
+    check: () => findLimitProblem(name, 1, { memory, calls, output }) ?? findLimitProblem(name, 0, { inline }),
     state: [stored],
     tools,
     wrapModelCall: (request, next) =>

@@ -16,6 +16,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { makeLayerCheck } from "../support/options/check.ts"
+import { findLimitProblem } from "./internal/limits.ts"
 import * as Pool from "./internal/pool.ts"
 import * as shapes from "./internal/shapes.ts"
 import { Scripts } from "./Scripts.ts"
@@ -44,5 +45,12 @@ export const layer = (options: Options = {}): Layer.Layer<Scripts> =>
   refuseLayer(options) ??
   Layer.effect(
     Scripts,
-    Effect.map(Pool.make({ program, warm: options.warm ?? 1, most: options.most ?? 8 }), Scripts.of)
+    Effect.suspend(() => {
+      const { most = 8, warm = 1 } = options
+      const problem =
+        findLimitProblem("NodeScripts.layer", 1, { most }) ?? findLimitProblem("NodeScripts.layer", 0, { warm })
+      return problem === undefined
+        ? Effect.map(Pool.make({ program, warm, most }), Scripts.of)
+        : Effect.die(new Error(problem))
+    })
   )

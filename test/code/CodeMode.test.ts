@@ -294,6 +294,13 @@ layer(NodeScripts.layer())("code mode", (it) => {
     })
   )
 
+  it.effect("refuses limits that limit nothing", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(runOnce([], CodeMode.make({ limits: { calls: Number.NaN } })))
+      assert.match(error.message, /`calls` must be a number of at least 1/)
+    })
+  )
+
   describe("a hostile script", () => {
     it.effect("can't raise its limits, and its calls pass the gates of its agent", () =>
       Effect.gen(function* () {

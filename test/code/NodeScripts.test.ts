@@ -142,7 +142,9 @@ layer(NodeScripts.layer())("a script", (it) => {
       assert.strictEqual(error.reason, "Threw")
       assert.strictEqual(error.message, "TypeError: bad")
       assert.match(error.stack ?? "", /script\.ts:2:\d+[^]*script\.ts:3:/)
-      assert.strictEqual((yield* Effect.flip(run("return (1"))).reason, "Syntax")
+      const syntax = yield* Effect.flip(run("const a = 1\nlet b: = 3"))
+      assert.strictEqual(syntax.reason, "Syntax")
+      assert.match(syntax.message, /line 2: let b: = 3/)
     })
   )
 
@@ -221,7 +223,7 @@ describe("the pool", () => {
         Effect.sync(() => order.push("other work"))
       )
       const script = Effect.andThen(
-        Effect.exit(run("while (true) {}", { limits: { time: 2_000 } })),
+        Effect.exit(run("while (true) {}", { limits: { time: 1_000 } })),
         Effect.sync(() => order.push("script"))
       )
       yield* Effect.all([script, other], { concurrency: 2 })
@@ -257,6 +259,8 @@ describe("the pool", () => {
     // @ts-expect-error: there is no such option
     const exit = await Effect.runPromiseExit(run("return 1").pipe(Effect.provide(NodeScripts.layer({ threads: 2 }))))
     assert.match(String(exit), /threads/)
+    const none = await Effect.runPromiseExit(run("return 1").pipe(Effect.provide(NodeScripts.layer({ most: 0 }))))
+    assert.match(String(none), /at least 1/)
     assert.strictEqual(CodeMode.toolName, "run_script")
   })
 })

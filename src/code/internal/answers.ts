@@ -1,6 +1,7 @@
 /** Answers the calls of a script by the run of its tool: tools, agents, questions, search, memory, money. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type * as Semaphore from "effect/Semaphore"
 import * as AgentState from "../../core/AgentState.ts"
 import type { ToolDefinition } from "../../core/ChatModel.ts"
 import { isObject, Json } from "../../core/Json.ts"
@@ -34,6 +35,8 @@ export interface World {
   /** Made when a script searches. */
   readonly catalogue: Effect.Effect<Catalogue<ToolDefinition>, Refusal>
   readonly agents: ReadonlyArray<AnyAgent>
+  /** A permit for each agent that runs at once. */
+  readonly slots: Semaphore.Semaphore
   readonly calls: number
   /** The calls that the script has made. */
   made: number
@@ -45,15 +48,21 @@ export const refuse = (message: string, reason = "Failed"): Refusal => ({ name: 
 
 const fromToolError = ({ message, reason }: ToolError.ToolError): Refusal => refuse(message, reason)
 
-const callTool = ({ context, tools }: World, asked: string, given: Json): Effect.Effect<Json, Refusal> => {
+/** The tool that a script means by a name. */
+export const findDefinition = ({ tools }: Pick<World, "tools">, asked: string): ToolDefinition | undefined => {
   const name = findTool(new Set(tools.map((tool) => tool.name)), asked)
+  return tools.find((tool) => tool.name === name)
+}
+
+const callTool = (world: World, asked: string, given: Json): Effect.Effect<Json, Refusal> => {
+  const name = findDefinition(world, asked)?.name
   if (name === undefined) {
     return Effect.fail(refuse(`There is no tool "${cut(asked, 100)}". searchTools(words) finds tools.`, "UnknownTool"))
   }
   if (!isObject(given)) {
     return Effect.fail(refuse(`Give tools.${name} one object with its arguments.`, "InvalidArguments"))
   }
-  return Effect.flatMap(Effect.mapError(context.call(name, given), fromToolError), (output) => {
+  return Effect.flatMap(Effect.mapError(world.context.call(name, given), fromToolError), (output) => {
     const text = ToolOutput.text(output)
     return output.isError ? Effect.fail(refuse(text)) : Effect.succeed(text)
   })
@@ -70,10 +79,9 @@ const search = ({ catalogue }: World, given: Json): Effect.Effect<Json, Refusal>
   return Effect.map(catalogue, (all) => all.search(cut(textAt(given, "words"), 1_000), most).map(declare))
 }
 
-const describe = ({ tools }: World, given: Json): Effect.Effect<Json, Refusal> => {
+const describe = (world: World, given: Json): Effect.Effect<Json, Refusal> => {
   const asked = textAt(given, "name")
-  const name = findTool(new Set(tools.map((tool) => tool.name)), asked)
-  const tool = tools.find((one) => one.name === name)
+  const tool = findDefinition(world, asked)
   return tool === undefined
     ? Effect.fail(refuse(`There is no tool "${cut(asked, 100)}". searchTools(words) finds tools.`, "UnknownTool"))
     : Effect.succeed(declare(tool))
@@ -83,14 +91,20 @@ const ask = ({ context }: World, given: Json): Effect.Effect<Json, Refusal> =>
   Effect.mapError(context.ask(Question.make(textAt(given, "question"), { answer: Schema.String })), fromToolError)
 
 const store = ({ context }: World, given: Json): Effect.Effect<Json, Refusal> =>
-  Effect.gen(function* () {
+  Effect.suspend(() => {
     const value = isObject(given) ? (given["value"] ?? null) : null
-    const all = { ...(yield* context.state.get(stored)), [cut(textAt(given, "key"), 200)]: value }
-    if (JSON.stringify(all).length > maxStored) {
-      return yield* Effect.fail(refuse(`Scripts may store ${maxStored} characters of JSON together.`))
-    }
-    yield* context.state.set(stored, all)
-    return null
+    const key = cut(textAt(given, "key"), 200)
+    let isStored = false
+    const put = context.state.update(stored, (before) => {
+      const all = { ...before, [key]: value }
+      isStored = JSON.stringify(all).length <= maxStored
+      return isStored ? all : before
+    })
+    return Effect.flatMap(put, () =>
+      isStored
+        ? Effect.succeed(null)
+        : Effect.fail(refuse(`Scripts may store ${maxStored} characters of JSON together.`))
+    )
   })
 
 /** Looks a value up once: a script that runs again gets the value that it got. */
@@ -119,7 +133,7 @@ export const answerCall = (world: World, { given, kind, name }: Asked): Effect.E
       case "tool":
         return callTool(world, name, given)
       case "agent":
-        return answerAgent(world, given)
+        return world.slots.withPermits(1)(answerAgent(world, given))
       case "ask":
         return ask(world, given)
       case "search":

@@ -8,6 +8,8 @@ export interface Setup {
   readonly now: number
   readonly tools: ReadonlyArray<string>
   readonly calls: number
+  /** The most characters that the script may send at once. */
+  readonly size: number
   /** The arguments as JSON. */
   readonly args: string
 }
@@ -53,4 +55,4 @@ export type Report =
 export const scriptName = "script.ts"
 
 /** The most characters that a script may send at once: the host reads them in one go. */
-export const maxSaid = 4_000_000
+export const maxSaid = 2_000_000

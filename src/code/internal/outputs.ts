@@ -35,14 +35,17 @@ export const textOf = ({ dropped, lines }: Printed, value: Json | undefined): st
     ...(value === undefined || value === null ? [] : [typeof value === "string" ? value : stringify(value)])
   ].join("\n")
 
-/** Stores a text that is too long as a file, and gives its beginning and end. Without a backend the middle is lost. */
-export const shorten = Effect.fnUntraced(function* (text: string, limit: number) {
+/**
+ * Stores a text that is too long as a file, and gives its beginning and end. Without a backend the middle is lost. `key`
+ * names the file: a digest of the text would block the program.
+ */
+export const shorten = Effect.fnUntraced(function* (text: string, limit: number, key: string) {
   if (text.length <= limit) return text
   const backend = Option.getOrUndefined(yield* Effect.serviceOption(Backend))
   if (backend === undefined) {
     return cutMiddle(text, limit, (left) => `\n[… ${left} of ${text.length} characters left out …]\n`)
   }
-  const path = `${backend.paths?.scratch ?? ""}/script_results/${sha256Sync(text).slice(0, 32)}.txt`
+  const path = `${backend.paths?.scratch ?? ""}/script_results/${sha256Sync(key).slice(0, 32)}.txt`
   const isStored = yield* Effect.match(backend.write(path, text), { onSuccess: () => true, onFailure: () => false })
   const where = isStored ? `; all of it is in ${path}` : ""
   return cutMiddle(text, limit, (left) => `\n[… ${left} of ${text.length} characters left out${where} …]\n`)

@@ -6,7 +6,7 @@ import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as threads from "../../support/effect/threads.ts"
 import { type Answer, type Program, type Rest, type Script, ScriptError, type Scripts } from "../Scripts.ts"
-import type { Fault, Order, Report, Setup } from "./messages.ts"
+import { type Fault, maxSaid, type Order, type Report, type Setup } from "./messages.ts"
 import { ownStack, readSaid } from "./said.ts"
 
 /** The limits of a script that sets none. */
@@ -63,9 +63,13 @@ const describeTrouble = ({ isMemory, message, missing }: threads.Trouble): Scrip
 
 type NewOrder = Order extends infer One ? (One extends Order ? Omit<One, "id"> : never) : never
 
+const hasEnded = new ScriptError({ reason: "Crashed", message: "The thread of the script has ended." })
+
 const order = (thread: Thread, given: NewOrder): Effect.Effect<Report, ScriptError> =>
   Effect.suspend(() =>
-    Effect.mapError(threads.ask<Report>(thread.worker, { ...given, id: ++thread.orders }), describeTrouble)
+    thread.isGone
+      ? Effect.fail(hasEnded)
+      : Effect.mapError(threads.ask<Report>(thread.worker, { ...given, id: ++thread.orders }), describeTrouble)
   )
 
 const tooLong = (time: number) => (): ScriptError =>
@@ -179,6 +183,7 @@ export const make = Effect.fnUntraced(function* ({ most, program, warm }: Option
       now: script.now,
       tools: script.tools,
       calls: script.limits.calls ?? defaults.calls,
+      size: maxSaid,
       args: JSON.stringify(script.args)
     }
     let spent = 0

@@ -10,7 +10,7 @@ export const prelude = String.raw`(setup => {
 const parse = JSON.parse, stringify = JSON.stringify, Promise_ = Promise, Error_ = Error, TypeError_ = TypeError
 const String_ = String, Array_ = Array, create = Object.create, freeze = Object.freeze, construct = Reflect.construct
 const isArray = Array.isArray, imul = Math.imul, RealDate = Date
-const { seed, now, tools: names, calls: most, args } = parse(setup)
+const { seed, now, tools: names, calls: most, size, args } = parse(setup)
 
 let said = "", begun = 0
 const pending = create(null)
@@ -152,7 +152,7 @@ const fieldOf = (value, key) => {
 }
 return {
   drain: () => {
-    const all = "[" + said + "]"
+    const all = said.length > size ? "" : "[" + said + "]"
     said = ""
     return all
   },

@@ -91,7 +91,7 @@ const rest = (id: number, script: Running): Report => {
   const said = context.getString(drained.value)
   drained.value.dispose()
   if (script.isOver) return failed(id, script, "Time", "interrupted")
-  if (said.length > maxSaid) {
+  if (said === "") {
     return failed(id, script, "Size", `The script returned, printed or passed more than ${maxSaid} characters at once.`)
   }
   return { id, _tag: "Rest", spent: script.spent, held: memory.buffer.byteLength, said }
@@ -120,6 +120,15 @@ const strip = (source: string): Promise<string> =>
         : Promise.reject(cause)
     )
 
+/** Describes a syntax error with its line, which the stack begins with. */
+const describeSyntax = (cause: unknown): string => {
+  if (!(cause instanceof Error)) return "the script can't be read"
+  const [, line, text] = /^\S*:(\d+)\n(?:.*\n)*?(.*)\n *\^/.exec(cause.stack ?? "") ?? []
+  const where =
+    line === undefined ? "" : ` (line ${line}: ${(text ?? "").replace("(async () => {", "").trim().slice(0, 200)})`
+  return `${cause.message.split("\n")[0] ?? ""}${where}`
+}
+
 const begin = async ({
   id,
   memory: most,
@@ -127,9 +136,7 @@ const begin = async ({
   source,
   time
 }: Order & { readonly _tag: "Begin" }): Promise<Report> => {
-  const code = await strip(source).catch((cause: unknown) => ({
-    problem: cause instanceof Error ? cause.message : "the script can't be read"
-  }))
+  const code = await strip(source).catch((cause: unknown) => ({ problem: describeSyntax(cause) }))
   if (typeof code !== "string") return failed(id, undefined, "Syntax", `SyntaxError: ${code.problem}`)
   const runtime = quickjs.newRuntime()
   const context = runtime.newContext()
