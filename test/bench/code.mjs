@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer, Schema } from "effect"
-import { Agent, Middleware, Tool, ToolContext } from "../../src/index.ts"
 import { CodeMode, Scripts } from "../../src/code/index.ts"
 import * as NodeScripts from "../../src/code/NodeScripts.ts"
+import { Agent, Middleware, Tool, ToolContext } from "../../src/index.ts"
 import { SessionStore } from "../../src/sessions/index.ts"
 import * as SqliteSessions from "../../src/sessions/SqliteSessions.ts"
 import { TestChatModel } from "../../src/testing/index.ts"
@@ -25,12 +25,21 @@ const count = 1_000
 const parts = {
   "one after the other": {
     script: `for (let n = 0; n < ${count}; n++) await tools.add({ n })`,
-    direct: (call) => Effect.forEach(Array.from({ length: count }, (_, n) => n), (n) => call("add", { n }), { discard: true })
+    direct: (call) =>
+      Effect.forEach(
+        Array.from({ length: count }, (_, n) => n),
+        (n) => call("add", { n }),
+        { discard: true }
+      )
   },
   "at once": {
     script: `await Promise.all(Array.from({ length: ${count} }, (_, n) => tools.add({ n })))`,
     direct: (call) =>
-      Effect.forEach(Array.from({ length: count }, (_, n) => n), (n) => call("add", { n }), { discard: true, concurrency: "unbounded" })
+      Effect.forEach(
+        Array.from({ length: count }, (_, n) => n),
+        (n) => call("add", { n }),
+        { discard: true, concurrency: "unbounded" }
+      )
   }
 }
 
@@ -69,7 +78,9 @@ const perCall = async (how, kind, sessions) => {
     messages.some((one) => one.role === "tool")
       ? "end"
       : TestChatModel.calls([
-          kind === "script" ? { name: "run_script", arguments: { script: parts[how].script } } : { name: "outer", arguments: {} }
+          kind === "script"
+            ? { name: "run_script", arguments: { script: parts[how].script } }
+            : { name: "outer", arguments: {} }
         ])
   )
   await Effect.runPromise(
@@ -130,7 +141,9 @@ await Effect.runPromise(
 )
 
 // Ten tasks of several calls: the tokens of all requests, estimated as a quarter of the characters.
-const page = (n) => `# Page ${n}\n` + Array.from({ length: 40 }, (_, at) => `line ${at} of page ${n}: ${(n * 7919 + at * 31) % 1000}`).join("\n")
+const page = (n) =>
+  `# Page ${n}\n` +
+  Array.from({ length: 40 }, (_, at) => `line ${at} of page ${n}: ${(n * 7919 + at * 31) % 1000}`).join("\n")
 const read = Tool.make("read_page", {
   description: "Reads a page",
   parameters: { n: Schema.Finite },
@@ -143,7 +156,10 @@ let scripted = 0
 let plainRounds = 0
 let scriptRounds = 0
 const sizeOf = (request) =>
-  (JSON.stringify(request.messages).length + JSON.stringify(request.tools.filter((one) => one.hidden !== true)).length + request.systemPrompt.length) / 4
+  (JSON.stringify(request.messages).length +
+    JSON.stringify(request.tools.filter((one) => one.hidden !== true)).length +
+    request.systemPrompt.length) /
+  4
 await Effect.runPromise(
   Effect.gen(function* () {
     scripts = Layer.succeed(Scripts.Scripts, yield* Scripts.Scripts)
@@ -155,9 +171,17 @@ await Effect.runPromise(
         const done = request.messages.filter((one) => one.role === "tool").length
         return done >= pages
           ? "the answer"
-          : TestChatModel.calls(Array.from({ length: Math.min(4, pages - done) }, (_, at) => ({ name: "read_page", arguments: { n: done + at } })))
+          : TestChatModel.calls(
+              Array.from({ length: Math.min(4, pages - done) }, (_, at) => ({
+                name: "read_page",
+                arguments: { n: done + at }
+              }))
+            )
       })
-      yield* Effect.provide(Agent.run(Agent.make({ name: "a", prompt: "You look things up.", tools: [read] }), "task"), plainModel)
+      yield* Effect.provide(
+        Agent.run(Agent.make({ name: "a", prompt: "You look things up.", tools: [read] }), "task"),
+        plainModel
+      )
       const scriptModel = TestChatModel.reactive((request) => {
         scripted += sizeOf(request)
         scriptRounds++
@@ -173,10 +197,16 @@ await Effect.runPromise(
             ])
       })
       yield* Effect.provide(
-        Agent.run(Agent.make({ name: "a", prompt: "You look things up.", middleware: [CodeMode.make({ tools: [read] })] }), "task"),
+        Agent.run(
+          Agent.make({ name: "a", prompt: "You look things up.", middleware: [CodeMode.make({ tools: [read] })] }),
+          "task"
+        ),
         Layer.merge(scriptModel, scripts)
       )
     }
   }).pipe(Effect.provide(NodeScripts.layer()))
 )
-console.log("ten tasks: plain", { rounds: plainRounds, tokens: Math.round(plain) }, "scripts", { rounds: scriptRounds, tokens: Math.round(scripted) })
+console.log("ten tasks: plain", { rounds: plainRounds, tokens: Math.round(plain) }, "scripts", {
+  rounds: scriptRounds,
+  tokens: Math.round(scripted)
+})
