@@ -1,4 +1,4 @@
-/** Coders in worktrees and sub-agents in the background, in the program as it is published. */
+/** Coders in worktrees, scripts, and sub-agents in the background, in the program as it is published. */
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs"
 import * as http from "node:http"
@@ -112,6 +112,34 @@ describe("coders", { timeout: 120_000 }, () => {
         const elsewhere = yield* program.run(program.folder(), ["run", "Plan it", "--approvals", "plan"], env)
         assert.strictEqual(elsewhere.code, 0, elsewhere.err)
         assert.notInclude(bodies.at(-1) ?? "", '"name":"merge_branches"')
+      })
+    )
+  )
+})
+
+describe("a script", { timeout: 120_000 }, () => {
+  it.effect("does the work of many calls, and asks for what changes files", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const cwd = realpathSync(program.folder())
+        for (let at = 0; at < 5; at++) writeFileSync(join(cwd, `f${at}.txt`), `old ${at}\n`)
+        const script =
+          "const files = (await tools.glob({ pattern: '*.txt' })).split('\\n').filter((line) => line.endsWith('.txt')); for (const file_path of files) await tools.read_file({ file_path }); for (const file_path of files) await tools.edit_file({ file_path, old_string: 'old', new_string: 'new' }); return `changed ${files.length}`"
+        const { bodies, env } = yield* model((body) =>
+          body.includes("tool_result")
+            ? [{ text: "Done." }]
+            : [{ call: "run_script", id: "toolu_s", input: { script } }]
+        )
+        const withScripts = { ...env, DEEPAGENTS_SCRIPTS: "true" }
+        const asked = yield* program.run(cwd, ["run", "Rename"], withScripts)
+        assert.strictEqual(readFileSync(join(cwd, "f0.txt"), "utf8"), "old 0\n", asked.out)
+        const done = yield* program.run(cwd, ["run", "Rename", "--yolo"], withScripts)
+        assert.deepEqual([done.code, done.out], [0, "Done.\n"], done.err)
+        assert.include(bodies.at(-1) ?? "", '"text":"changed 5"')
+        assert.strictEqual(readFileSync(join(cwd, "f4.txt"), "utf8"), "new 4\n")
+        const without = yield* program.run(cwd, ["run", "Rename", "--yolo"], env)
+        assert.strictEqual(without.code, 0, without.err)
+        assert.notInclude(bodies.at(-1) ?? "", "Runs a program over tools")
       })
     )
   )

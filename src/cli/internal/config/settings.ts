@@ -75,6 +75,7 @@ const schemas = {
   hooks: Schema.Record(Schema.String, Schema.Json),
   models: Schema.Record(Schema.String, Facts),
   search: Schema.Literals(["tavily", "brave", "exa", "serper", "duckduckgo"]),
+  scripts: Schema.Boolean,
   plain: Schema.Boolean,
   theme: Schema.String.check(
     Schema.isPattern(themeName, { expected: `${themes.join(" | ")}, or one of an extension, as extension:theme` })
@@ -108,6 +109,7 @@ export const says: { readonly [K in Key]: string } = {
   hooks: "commands and addresses by event, in the form of Claude Code",
   models: `facts of models that the catalogue lacks, by provider:model: ${Object.keys(Facts.fields).join(", ")}`,
   search: "tavily | brave | exa | serper | duckduckgo; without it, the first that has a key, else DuckDuckGo",
+  scripts: "true: agents may run programs over their tools in one call (run_script)",
   plain: "lines instead of a screen",
   theme: `the colours of the chat: ${themes.join(" | ")}, or extension:theme`,
   favourites: "models that come first in /model, as provider:model",
@@ -240,7 +242,7 @@ const fileLayer = Effect.fnUntraced(function* (from: "user" | "project", file: s
 
 const parsed = (key: Key, text: string): unknown => {
   if (key === "maxTurns" || key === "budget" || key === "tokens") return text.trim() === "" ? text : Number(text)
-  if (key === "plain") return text === "1" || text === "true" ? true : text === "0" || text === "false" ? false : text
+  if (key === "plain" || key === "scripts") return text === "1" || text === "true" ? true : text === "0" || text === "false" ? false : text
   if (key === "folders") return text.split(",")
   return key === "skills" || key === "plugins" ? text.split(":") : text
 }

@@ -11,6 +11,9 @@ import type * as Schema from "effect/Schema"
 import * as AgentFile from "../../../agents/AgentFile.ts"
 import * as FileTools from "../../../backends/FileTools.ts"
 import * as Processes from "../../../backends/Processes.ts"
+import * as CodeMode from "../../../code/CodeMode.ts"
+import * as NodeScripts from "../../../code/NodeScripts.ts"
+import type * as Scripts from "../../../code/Scripts.ts"
 import * as Agent from "../../../core/Agent.ts"
 import type { Backend } from "../../../core/Backend.ts"
 import type { ChatModel } from "../../../core/ChatModel.ts"
@@ -101,6 +104,7 @@ type Needs =
   | ChildProcessSpawner
   | LspDiagnostics.LanguageServer
   | BackgroundTasks.BackgroundTasks
+  | Scripts.Scripts
 
 type Failures = Failure | McpError | Budget.BudgetExceeded
 
@@ -263,6 +267,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       environment({ folder: places.project, shell, model, folders: context.folders, mode: modeOf(context) }),
       ...(isGuarded ? [Outside.commands(fs, places.project)] : []),
       ...loaded.flatMap(({ extension }) => extension.middleware ?? []),
+      ...(settings.scripts?.value === true ? [CodeMode.make()] : []),
       ...persistence(isDemo ? [] : nextModels(settings, model).map((name) => layerOf(name, undefined))),
       // Behind the other models, so that it counts them and knows their prices.
       ...limits
@@ -317,6 +322,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
             return held.pipe(
               Agent.provide(web(search, policy?.network ?? network)),
               Agent.provide(mcp),
+              Agent.provide(NodeScripts.layer()),
               Agent.provide(Layer.succeed(ChildProcessSpawner, ContextOf.get(node, ChildProcessSpawner)))
             )
           })
