@@ -242,7 +242,8 @@ const fileLayer = Effect.fnUntraced(function* (from: "user" | "project", file: s
 
 const parsed = (key: Key, text: string): unknown => {
   if (key === "maxTurns" || key === "budget" || key === "tokens") return text.trim() === "" ? text : Number(text)
-  if (key === "plain" || key === "scripts") return text === "1" || text === "true" ? true : text === "0" || text === "false" ? false : text
+  if (key === "plain" || key === "scripts")
+    return text === "1" || text === "true" ? true : text === "0" || text === "false" ? false : text
   if (key === "folders") return text.split(",")
   return key === "skills" || key === "plugins" ? text.split(":") : text
 }
