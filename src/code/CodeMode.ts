@@ -24,10 +24,7 @@
  * const program = Agent.run(agent, "Where is it sunny: Ulm, Bonn or Kiel?").pipe(Effect.provide(NodeScripts.layer()))
  * ```
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { memoize } from "effect/Function"
-import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as Agent from "../core/Agent.ts"
@@ -37,15 +34,14 @@ import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
-import { loadPeer } from "../support/effect/peer.ts"
-import * as Catalogue from "../support/text/catalogue.ts"
 import { cut } from "../support/text/text.ts"
 import type { AnyAgent } from "./internal/agents.ts"
-import { answerCall, findDefinition, refuse, stored, type World } from "./internal/answers.ts"
+import { answerCall, findDefinition, stored, type World } from "./internal/answers.ts"
 import { type Door, runScript } from "./internal/host.ts"
 import { describeWorld } from "./internal/language.ts"
 import { findLimitProblem } from "./internal/limits.ts"
 import { makePrinted, print, shorten, textOf } from "./internal/outputs.ts"
+import { begun, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { Limits, ScriptError, Scripts } from "./Scripts.ts"
 
@@ -77,31 +73,11 @@ export interface Options<Tools, Agents> {
   readonly inline?: number | undefined
 }
 
-const definitionOf = memoize(
-  ({ annotations, description, name: tool, parameters }: Tool.Tool<unknown>): ToolDefinition => ({
-    annotations,
-    description,
-    name: tool,
-    parameters
-  })
-)
-
-const Begun = Schema.Struct({ now: Schema.Finite, seed: Schema.Finite })
-
-/** The clock and the chance of a script, once for all attempts at its call. */
-const begun = Effect.gen(function* () {
-  const now = yield* Clock.currentTimeMillis
-  return { now, seed: yield* Random.nextIntBetween(0, 2 ** 31) }
-})
-
 /** The tools of the run that scripts may call: their own, and the offered tools of the model. */
 const toolsOf = (own: ReadonlyArray<ToolDefinition>, offered: ReadonlyArray<ToolDefinition>) => {
   const names = new Set([toolName, Tool.finalAnswer, ...own.map((tool) => tool.name)])
   return [...own, ...offered.filter((tool) => !names.has(tool.name))]
 }
-
-/** Models put programs into fences. */
-const withoutFence = (script: string): string => /^\s*```\w*\n([\s\S]*?)\n\s*```\s*$/.exec(script)?.[1] ?? script
 
 /** The most calls that are listed for a model. */
 const mostDone = 20
@@ -135,19 +111,7 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
   const { agents = [], inline = 3_000, limits = {}, tools = [] } = options
   const own = tools.map((tool) => definitionOf(tool))
   const { calls = 256, output = defaultOutput } = limits
-  let latest: Catalogue.Catalogue<ToolDefinition> | undefined
-
-  /** Indexes the tools once for all scripts while they stay the same. */
-  const catalogueOf = Effect.fnUntraced(function* (all: ReadonlyArray<ToolDefinition>) {
-    if (latest !== undefined && Catalogue.same(latest.tools, all)) return latest
-    const { default: MiniSearch } = yield* loadPeer(
-      "minisearch",
-      () => import("minisearch"),
-      (detail) => refuse(detail)
-    )
-    latest = Catalogue.make(MiniSearch, all)
-    return latest
-  })
+  const catalogueOf = makeCatalogue()
 
   return Tool.make(toolName, {
     description: `Runs a program over tools: TypeScript, the body of an async function. Use it for several calls, for loops, and for results that you need only a part of. Your other tools are there by their names, too. A call that fails rejects with an Error of the name "ToolError". There is no fetch, no require, no process. You see what the program prints and returns, and nothing else:\n${describeWorld(own, agents, inline)}`,
@@ -187,7 +151,7 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
         },
         working: context.working
       }
-      const { now, seed } = yield* context.step("script/begun", begun, Begun)
+      const { now, seed } = yield* begun(context)
       const program = {
         source: withoutFence(script),
         args: null,

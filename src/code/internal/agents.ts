@@ -7,6 +7,7 @@ import { fromJsonSchema } from "../../core/schema/arguments.ts"
 import { toEffect } from "../../core/schema/decoding.ts"
 import { canonical } from "../../core/schema/jsonTree.ts"
 import * as ToolError from "../../core/ToolError.ts"
+import type { Usage } from "../../core/Usage.ts"
 import { sha256Sync } from "../../support/store/sha256.ts"
 import { cut } from "../../support/text/text.ts"
 import type { Refusal } from "./host.ts"
@@ -18,6 +19,8 @@ export type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 export interface Agents {
   readonly agents: ReadonlyArray<AnyAgent>
   readonly asked: Map<string, number>
+  /** Called with the use of each agent that has answered, also of an answer that was stored. */
+  readonly onUsage?: ((usage: Usage) => void) | undefined
 }
 
 /** The longest schema of an answer, in characters. */
@@ -51,13 +54,14 @@ const findAgent = (agents: ReadonlyArray<AnyAgent>, given: Json): Result.Result<
 }
 
 /** The answer as JSON. Values of an output schema arrive encoded. */
-const ask = (agent: AnyAgent, prompt: string, session: string | undefined): Answering<Json> =>
+const ask = ({ onUsage }: Agents, agent: AnyAgent, prompt: string, session: string | undefined): Answering<Json> =>
   Effect.mapError(
-    Effect.flatMap(Agent.delegate(agent, prompt, session === undefined ? {} : { session }), (result) =>
-      result.output === undefined || result.text === ""
+    Effect.flatMap(Agent.delegate(agent, prompt, session === undefined ? {} : { session }), (result) => {
+      onUsage?.(result.usage)
+      return result.output === undefined || result.text === ""
         ? Effect.fail(ToolError.make(`The agent stopped without an answer (${result.stopReason}).`))
         : Effect.succeed(typeof result.output === "string" ? result.output : jsonIn(result.text, result.output))
-    ),
+    }),
     fromFailure
   )
 
@@ -80,7 +84,13 @@ const instructions = (schema: JsonObject): string =>
   `\n\nAnswer with JSON alone, in this JSON Schema:\n${stringify(schema)}`
 
 /** Asks for an answer in a schema. What does not fit goes back to the agent, in the same conversation. */
-const askInSchema = Effect.fnUntraced(function* (agent: AnyAgent, prompt: string, session: string, schema: JsonObject) {
+const askInSchema = Effect.fnUntraced(function* (
+  all: Agents,
+  agent: AnyAgent,
+  prompt: string,
+  session: string,
+  schema: JsonObject
+) {
   const { $defs, definitions, ...own } = schema
   const decoder = fromJsonSchema({
     type: "object",
@@ -95,7 +105,7 @@ const askInSchema = Effect.fnUntraced(function* (agent: AnyAgent, prompt: string
       turn === 0
         ? `${prompt}${instructions(schema)}`
         : `That does not fit the schema. Answer again, with JSON alone.\n${problem}`
-    const json = findJson(yield* ask(agent, words, session))
+    const json = findJson(yield* ask(all, agent, words, session))
     if (Result.isFailure(json)) {
       problem = json.failure
       continue
@@ -108,15 +118,16 @@ const askInSchema = Effect.fnUntraced(function* (agent: AnyAgent, prompt: string
 })
 
 /** Answers `agent(prompt, { agent, session, schema })`. */
-export const answerAgent = ({ agents, asked }: Agents, given: Json): Answering<Json> =>
+export const answerAgent = (all: Agents, given: Json): Answering<Json> =>
   Effect.gen(function* () {
+    const { agents, asked } = all
     const agent = yield* Effect.fromResult(findAgent(agents, given))
     const options = isObject(given) ? given : {}
     const prompt = optionAt(options, "prompt") ?? ""
     const session = optionAt(options, "session")
     const { schema } = options
     if (prompt.trim() === "") return yield* Effect.fail(refuse("Give the agent a prompt.", "InvalidInput"))
-    if (schema === undefined || schema === null) return yield* ask(agent, prompt, session)
+    if (schema === undefined || schema === null) return yield* ask(all, agent, prompt, session)
     if (!isObject(schema) || stringify(schema).length > maxSchema) {
       const problem = `The schema must be a JSON Schema of at most ${maxSchema} characters.`
       return yield* Effect.fail(refuse(problem, "InvalidInput"))
@@ -125,5 +136,5 @@ export const answerAgent = ({ agents, asked }: Agents, given: Json): Answering<J
     const key = sha256Sync(canonical([agent.name, prompt, schema])).slice(0, 32)
     const nth = (asked.get(key) ?? 0) + 1
     asked.set(key, nth)
-    return yield* askInSchema(agent, prompt, session ?? `script/${key}#${nth}`, schema)
+    return yield* askInSchema(all, agent, prompt, session ?? `script/${key}#${nth}`, schema)
   })

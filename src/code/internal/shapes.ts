@@ -4,3 +4,6 @@ export const codeModeMake =
   "tools?:[~Tool:prepare~];agents?:[~effect-deepagents/Agent~];limits?:{memory?:n;time?:d;calls?:n;output?:n};inline?:n"
 
 export const nodeScriptsLayer = "warm?:n;most?:n"
+
+export const workflowMake =
+  "name?:s;description?:s;agents:[~effect-deepagents/Agent~];tools?:[~Tool:prepare~];limits?:o;script?:{memory?:n;time?:d;calls?:n}"

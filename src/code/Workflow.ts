@@ -1,0 +1,274 @@
+/**
+ * Runs scripts over many sub-agents that lose neither work nor money.
+ *
+ * ```ts
+ * import { Console, Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { Workflow } from "effect-deepagents/code"
+ *
+ * const reader = Agent.make({ name: "reader", prompt: "You find defects in a file." })
+ * const survey = Workflow.make({ agents: [reader] })
+ *
+ * const script = `
+ *   const found = await parallel(args.map((file) => () => agent("Read " + file)))
+ *   return found.filter((one) => one !== null)
+ * `
+ * const program = Agent.run(survey, survey.input({ script, args: ["a.ts", "b.ts"] }), { threadId: "survey" }).pipe(
+ *   Effect.catchTag("WorkflowStopped", (stopped) => Console.log(stopped.message))
+ * )
+ * ```
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Agent from "../core/Agent.ts"
+import { isObject, Json } from "../core/Json.ts"
+import * as Middleware from "../core/Middleware.ts"
+import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
+import type * as Tool from "../core/Tool.ts"
+import { ToolContext } from "../core/ToolContext.ts"
+import { add, totalTokens, zero } from "../core/Usage.ts"
+import { cut } from "../support/text/text.ts"
+import { type AnyAgent, answerAgent } from "./internal/agents.ts"
+import { answerCall, stored, type World } from "./internal/answers.ts"
+import { type Door, type Refusal, runScript } from "./internal/host.ts"
+import { begun, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
+import * as shapes from "./internal/shapes.ts"
+import * as Conductor from "./internal/workflow/conductor.ts"
+import { fuse, ledger, spent } from "./internal/workflow/fuse.ts"
+import { bodyOf } from "./internal/workflow/meta.ts"
+import type { Asked, Limits as ScriptLimits, ScriptError, Scripts } from "./Scripts.ts"
+
+const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
+
+/** Limits of a workflow. Raise them by another input on its thread. */
+export const Limits = Schema.Struct({
+  /** The most agents that the script may ask, with those that an earlier input asked. Default: 1,000. */
+  agents: Schema.optionalKey(Count),
+  /** The most agents that work at once. Agents that wait for a person do not count. Default: 16. */
+  concurrency: Schema.optionalKey(Count),
+  /** The most that all inputs on the thread may cost together, plus the turns in flight. Default: no limit. */
+  cost: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThan(0)))
+})
+export type Limits = typeof Limits.Type
+
+/** The input of a workflow: a script, and the value of its `args`. */
+export const Input = Schema.Struct({
+  script: Schema.String,
+  args: Schema.optionalKey(Json),
+  limits: Schema.optionalKey(Limits)
+})
+export type Input = typeof Input.Type
+
+/** What the script returned, the agents that it asked, and how many of them had answered an earlier input. */
+export const Output = Schema.Struct({ value: Json, agents: Schema.Finite, replayed: Schema.Finite })
+export type Output = typeof Output.Type
+
+const mostShown = 5
+
+/**
+ * A workflow stopped before its script returned. What it did is kept: another input on its thread goes on.
+ *
+ * - `Terminal`: a provider will not answer until somebody acts (quota, key, permission)
+ * - `Limit`, `Budget`: the script asked for more agents, or spent more, than its limits allow
+ * - `Script`: the script failed
+ *
+ * `finished` agents have answered. `inFlight` agents have begun, and resume from their own messages. `notBegun` agents
+ * were asked for and had to wait; nobody knows what the script would have asked for later.
+ */
+export class WorkflowStopped extends Schema.TaggedError<WorkflowStopped>()("WorkflowStopped", {
+  reason: Schema.Literals(["Terminal", "Limit", "Budget", "Script"]),
+  problem: Schema.String,
+  finished: Schema.Finite,
+  inFlight: Schema.Array(Schema.String),
+  notBegun: Schema.Finite
+}) {
+  override get message(): string {
+    const more = this.inFlight.length > mostShown ? ", …" : ""
+    const names = this.inFlight
+      .slice(0, mostShown)
+      .map((label) => JSON.stringify(label))
+      .join(", ")
+    const flight = this.inFlight.length === 0 ? "" : ` (${names}${more})`
+    return [
+      `The workflow is not finished: ${this.problem}`,
+      `Agents: ${this.finished} finished, ${this.inFlight.length} in flight${flight}, ${this.notBegun} asked for and not begun.`,
+      "Give its thread another input to go on: what is finished stays finished."
+    ].join("\n")
+  }
+}
+
+/** Options of a workflow. */
+export interface Options<Tools, Agents> {
+  /** The name of the workflow, in events and errors. Default: `workflow`. */
+  readonly name?: string | undefined
+  /** Tells other agents what the workflow does. Default: empty. */
+  readonly description?: string | undefined
+  /** The agents of `agent(…)`; without a name the first one. */
+  readonly agents: Agents
+  /** The tools of the script itself. Default: none. */
+  readonly tools?: Tools | undefined
+  /** The limits of an input that sets none. Default: 1,000 agents, 16 at once, any cost. */
+  readonly limits?: Limits | undefined
+  /** The limits of the script in its thread. Default: 64 MiB, 1 minute of computing, 100,000 calls. */
+  readonly script?: ScriptLimits | undefined
+}
+
+type AnyOptions = Partial<Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyArray<AnyAgent>>>
+
+const describeFailure = ({ message, reason, stack = "" }: ScriptError): string =>
+  `the script failed (${reason}): ${message}${stack === "" ? "" : `\n${stack}`}`
+
+const stop = (conductor: Conductor.Conductor, reason: WorkflowStopped["reason"], problem: string): WorkflowStopped => {
+  const inFlight = [...conductor.open].map(({ label }) => label)
+  const notBegun = conductor.asked - conductor.finished - inFlight.length
+  return new WorkflowStopped({
+    reason,
+    problem,
+    finished: conductor.finished,
+    inFlight,
+    notBegun: Math.max(0, notBegun)
+  })
+}
+
+const textAt = (given: Json, key: string): string | undefined => {
+  const value = isObject(given) ? given[key] : undefined
+  return typeof value === "string" ? value : undefined
+}
+
+const plural = (count: number): string => (count === 1 ? "one agent" : `${count} agents`)
+
+/** Answers the calls of a workflow's script. A halted workflow begins nothing, and its script is not told. */
+const makeDoor = (world: World, conductor: Conductor.Conductor): Door<unknown> => {
+  const { bounds } = conductor
+  /** The use of the agents that have answered this attempt of the script, so that it computes the same again. */
+  let used = zero
+  const agents = {
+    agents: world.agents,
+    asked: world.asked,
+    onUsage: (usage: typeof zero) => {
+      used = add(used, usage)
+    }
+  }
+
+  const askAgent = (given: Json): Effect.Effect<Json, Refusal, unknown> => {
+    if (conductor.asked >= bounds.agents) {
+      const problem = `its script asks for more than ${plural(bounds.agents)}, its limit.`
+      conductor.asked++
+      return Effect.andThen(Conductor.halt(conductor, "Limit", problem), Effect.never)
+    }
+    conductor.asked++
+    const label = textAt(given, "label") ?? textAt(given, "prompt") ?? ""
+    const finish = Effect.sync(() => {
+      conductor.finished++
+    })
+    return Effect.matchEffect(Conductor.inTurn(conductor, label, answerAgent(agents, given)), {
+      onSuccess: (value) => Effect.as(finish, value),
+      onFailure: (refusal) =>
+        conductor.halt === undefined ? Effect.andThen(finish, Effect.fail(refusal)) : Effect.never
+    })
+  }
+
+  const budget = (name: string): Json => {
+    const { cost = 0 } = used
+    if (name === "budget.spent") return { agents: conductor.asked, tokens: totalTokens(used), cost }
+    const left = bounds.cost === undefined ? {} : { cost: Math.max(0, bounds.cost - cost) }
+    return { agents: Math.max(0, bounds.agents - conductor.asked), ...left }
+  }
+
+  const answer = (asked: Asked): Effect.Effect<Json, Refusal, unknown> => {
+    if (asked.kind === "agent") return askAgent(asked.given)
+    if (asked.kind === "budget") return Effect.sync(() => budget(asked.name))
+    return answerCall(world, asked)
+  }
+
+  return {
+    answer: (asked) => Effect.suspend(() => (conductor.halt === undefined ? answer(asked) : Effect.never)),
+    tell: ({ kind, text }) => world.context.emit({ [kind]: cut(text, 2_000) }),
+    working: (work) => Conductor.countActive([conductor], world.context.working(work))
+  }
+}
+
+const refuseMake = makeMiddlewareCheck("Workflow", shapes.workflowMake)
+
+/**
+ * Makes a workflow: a program that runs scripts over agents. Run it with a `threadId`. A later input on the thread, such
+ * as an edited script or other limits, finds what earlier inputs did by its content: agents that have answered answer
+ * again at once, and agents in flight go on from their own messages.
+ *
+ * The script is TypeScript or JavaScript, as in {@link CodeMode}, with `agent(prompt, { agent, session, schema, label })`.
+ */
+export const make = <
+  const Agents extends ReadonlyArray<AnyAgent>,
+  const Tools extends ReadonlyArray<Tool.Tool<unknown>> = ReadonlyArray<Tool.Tool>
+>(
+  options: Options<Tools, Agents>
+): Agent.Program<
+  Input,
+  Output | undefined,
+  WorkflowStopped,
+  Exclude<Scripts | Tool.ServicesIn<Tools[number], undefined> | Agent.Services<Agents[number]>, ToolContext>
+> => {
+  const refused = refuseMake(options)
+  // Wrong options make an agent that never runs.
+  const {
+    agents = [],
+    limits = {},
+    script: scriptLimits,
+    tools = []
+  }: AnyOptions = refused === undefined ? options : {}
+  const own = tools.map((tool) => definitionOf(tool))
+  const catalogueOf = makeCatalogue()
+  const bound = { ...scriptLimits, calls: scriptLimits?.calls ?? 100_000, time: scriptLimits?.time ?? "1 minute" }
+
+  const run = Effect.fnUntraced(function* ({ args = null, limits: asked, script }: Input) {
+    const context = yield* ToolContext
+    const { agents: most = 1_000, concurrency = 16, cost } = { ...limits, ...asked }
+    const before = yield* context.state.get(spent)
+    const conductor = Conductor.make(context.run, { agents: most, concurrency, cost }, before.cost)
+    const world: World = {
+      context,
+      tools: own,
+      catalogue: catalogueOf(own),
+      agents,
+      calls: bound.calls,
+      made: 0,
+      asked: new Map()
+    }
+    const { now, seed } = yield* begun(context)
+    const program = {
+      source: bodyOf(withoutFence(script)),
+      args,
+      seed,
+      now,
+      tools: own.map((tool) => tool.name),
+      limits: bound
+    }
+    const value = yield* Effect.raceFirst(
+      Effect.mapError(runScript(program, makeDoor(world, conductor)), (error) =>
+        stop(conductor, "Script", describeFailure(error))
+      ),
+      Effect.flatMap(Deferred.await(conductor.stopped), (halt) =>
+        Effect.fail(stop(conductor, halt.reason, halt.message))
+      )
+    )
+    return { value, agents: conductor.asked, replayed: conductor.replayed }
+  })
+
+  type Needs = Scripts | Agent.Services<Agents[number]>
+  return Agent.program({
+    name: typeof options.name === "string" ? options.name : "workflow",
+    description: options.description,
+    keeps: true,
+    input: Input,
+    output: Output,
+    // Only the type of the options knows what the tools need.
+    tools: tools as Tools,
+    middleware: [fuse, ledger, state, Middleware.suspendable, ...(refused === undefined ? [] : [refused])],
+    reaches: new Set(agents.flatMap((agent) => [...Agent.toolNames(agent)])),
+    run: run as (input: Input) => Effect.Effect<Output, WorkflowStopped, Needs>
+  })
+}
+
+/** What scripts store. */
+const state = Middleware.make({ name: "WorkflowStore", state: [stored] })

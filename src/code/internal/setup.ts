@@ -1,0 +1,48 @@
+/** What code mode and workflows give a script to begin with: its clock and chance, and the tools that it may call. */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { memoize } from "effect/Function"
+import * as Random from "effect/Random"
+import * as Schema from "effect/Schema"
+import type { ToolDefinition } from "../../core/ChatModel.ts"
+import type * as Tool from "../../core/Tool.ts"
+import type { ToolContext } from "../../core/ToolContext.ts"
+import { loadPeer } from "../../support/effect/peer.ts"
+import * as Catalogue from "../../support/text/catalogue.ts"
+import { refuse } from "./answers.ts"
+
+export const definitionOf = memoize(
+  ({ annotations, description, name: tool, parameters }: Tool.Tool<unknown>): ToolDefinition => ({
+    annotations,
+    description,
+    name: tool,
+    parameters
+  })
+)
+
+const Begun = Schema.Struct({ now: Schema.Finite, seed: Schema.Finite })
+
+const now = Effect.gen(function* () {
+  return { now: yield* Clock.currentTimeMillis, seed: yield* Random.nextIntBetween(0, 2 ** 31) }
+})
+
+/** The clock and the chance of a script, once for all attempts at its call. */
+export const begun = (context: ToolContext["Service"]) => context.step("script/begun", now, Begun)
+
+/** Models put programs into fences. */
+export const withoutFence = (script: string): string => /^\s*```\w*\n([\s\S]*?)\n\s*```\s*$/.exec(script)?.[1] ?? script
+
+/** Makes a way to index tools, once for all scripts while the tools stay the same. */
+export const makeCatalogue = () => {
+  let latest: Catalogue.Catalogue<ToolDefinition> | undefined
+  return Effect.fnUntraced(function* (all: ReadonlyArray<ToolDefinition>) {
+    if (latest !== undefined && Catalogue.same(latest.tools, all)) return latest
+    const { default: MiniSearch } = yield* loadPeer(
+      "minisearch",
+      () => import("minisearch"),
+      (detail) => refuse(detail)
+    )
+    latest = Catalogue.make(MiniSearch, all)
+    return latest
+  })
+}

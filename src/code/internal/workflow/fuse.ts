@@ -1,0 +1,100 @@
+/**
+ * The middleware that all agents of a workflow inherit. It blows like a fuse: after a failure that somebody must mend at
+ * the provider, no agent of the workflow asks that model again.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as AgentState from "../../../core/AgentState.ts"
+import { turnPurpose } from "../../../core/ChatModel.ts"
+import * as Middleware from "../../../core/Middleware.ts"
+import { isModelError, type ModelError } from "../../../core/ModelError.ts"
+import type { Run } from "../../../core/Run.ts"
+import { totalTokens } from "../../../core/Usage.ts"
+import * as Conductor from "./conductor.ts"
+
+/** What a workflow has cost, over all of its inputs. */
+export const spent = AgentState.slot("workflow", {
+  schema: Schema.Struct({ cost: Schema.Finite }),
+  initial: { cost: 0 }
+})
+
+const terminal: ReadonlySet<string> = new Set<ModelError["reason"]["_tag"]>([
+  "QuotaExhausted",
+  "Authentication",
+  "Permission"
+])
+
+const modelOf = ({ model }: Run): string => `${model?.provider ?? ""}/${model?.modelId ?? ""}`
+
+/** True for a model call that may not begin. */
+const isBlocked = (conductor: Conductor.Conductor, run: Run): boolean =>
+  conductor.halt?.reason === "Budget" || conductor.blown.has(modelOf(run))
+
+const overBudget = ({ bounds: { cost: most } }: Conductor.Conductor, cost: number): string =>
+  `It has cost ${cost.toFixed(4)} of the ${most} that it may cost.`
+
+/** Stops a workflow that has used up its money. Nobody can bound the cost of a model without prices. */
+const checkCost = (conductor: Conductor.Conductor): Effect.Effect<void> => {
+  const { bounds, run } = conductor
+  if (bounds.cost === undefined || conductor.halt !== undefined) return Effect.void
+  const cost = Conductor.costOf(conductor)
+  if (cost >= bounds.cost) return Conductor.halt(conductor, "Budget", overBudget(conductor, cost))
+  return run.usage.cost === undefined && totalTokens(run.usage) > 0
+    ? Conductor.halt(
+        conductor,
+        "Budget",
+        "It may cost a limited sum, and nobody knows the prices of its model: give `prices` to the layer of the model."
+      )
+    : Effect.void
+}
+
+/** Keeps the cost with the thread of the workflow: later inputs count on. */
+const keepCost = (conductor: Conductor.Conductor): Effect.Effect<void> =>
+  conductor.run.usage.cost === undefined
+    ? Effect.void
+    : conductor.run.state.set(spent, { cost: Conductor.costOf(conductor) })
+
+const afterCall = (all: ReadonlyArray<Conductor.Conductor>): Effect.Effect<void> =>
+  Effect.andThen(
+    Effect.forEach(all, (one) => Effect.andThen(keepCost(one), checkCost(one)), { discard: true }),
+    Conductor.endActive(all)
+  )
+
+const blow = (all: ReadonlyArray<Conductor.Conductor>, run: Run, error: unknown): Effect.Effect<void> => {
+  if (!isModelError(error) || !terminal.has(error.reason._tag)) return Effect.void
+  return Effect.forEach(
+    all,
+    (one) => {
+      one.blown.add(modelOf(run))
+      return Conductor.halt(one, "Terminal", error.message)
+    },
+    { discard: true }
+  )
+}
+
+export const fuse = Middleware.make({
+  name: "WorkflowFuse",
+  inherit: true,
+  beforeAgent: (run) => Conductor.bindRun(run),
+  wrapModelCall: (request, next, run) => {
+    const all = Conductor.conductorsOf(run)
+    const isTurn = request.purpose === turnPurpose
+    return Stream.unwrap(
+      Effect.suspend(() => {
+        if (all.some((one) => isBlocked(one, run))) return Effect.never
+        Conductor.beginActive(all)
+        const turn = isTurn ? Stream.tapError(next(request), (error) => blow(all, run, error)) : next(request)
+        return Effect.succeed(Stream.ensuring(turn, afterCall(all)))
+      })
+    )
+  },
+  wrapToolCall: (call, next, run) =>
+    // What such a call does is counted where it is done, and it can be resumed.
+    call.annotations.delegates === true || call.annotations.resumable === true
+      ? next(call)
+      : Conductor.countActive(Conductor.conductorsOf(run), next(call))
+})
+
+/** The state of the workflow itself. Its agents do not inherit it. */
+export const ledger = Middleware.make({ name: "WorkflowLedger", state: [spent] })

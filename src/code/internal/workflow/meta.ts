@@ -1,0 +1,174 @@
+/** Reads `export const meta = { … }` at the head of a script, without running the script. */
+import * as Result from "effect/Result"
+import { isObject, type Json } from "../../../core/Json.ts"
+
+const head = /^\s*export\s+(?:const|let|var)\s+meta\s*(?::[^={;]*)?=\s*/m
+
+/** The deepest that literals may be nested. */
+const maxDepth = 20
+
+const constants: ReadonlyMap<string, Json> = new Map<string, Json>([
+  ["true", true],
+  ["false", false],
+  ["null", null],
+  ["undefined", null]
+])
+
+const escapes: { readonly [letter: string]: string } = {
+  n: "\n",
+  t: "\t",
+  r: "\r",
+  b: "\b",
+  f: "\f",
+  v: "\v",
+  "0": "\0"
+}
+
+/** Reads one literal of objects, lists, texts and numbers. Fails by `undefined`. */
+const makeReader = (source: string, from: number) => {
+  let at = from
+
+  const skip = (): void => {
+    const space = /(?:\s+|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/y
+    space.lastIndex = at
+    at += space.exec(source)?.[0].length ?? 0
+  }
+
+  const takeMatch = (pattern: RegExp): string | undefined => {
+    pattern.lastIndex = at
+    const found = pattern.exec(source)?.[0]
+    if (found !== undefined) at += found.length
+    return found
+  }
+
+  const takeChar = (char: string): boolean => {
+    skip()
+    if (source[at] !== char) return false
+    at++
+    return true
+  }
+
+  const readText = (quote: string): string | undefined => {
+    let text = ""
+    while (at < source.length) {
+      const char = source[at++] ?? ""
+      if (char === quote) return text
+      if (char === "\n" && quote !== "`") return undefined
+      if (quote === "`" && char === "$" && source[at] === "{") return undefined
+      if (char !== "\\") {
+        text += char
+        continue
+      }
+      const letter = source[at++] ?? ""
+      const code =
+        letter === "u" ? takeMatch(/[0-9a-fA-F]{4}/y) : letter === "x" ? takeMatch(/[0-9a-fA-F]{2}/y) : undefined
+      if ((letter === "u" || letter === "x") && code === undefined) return undefined
+      text +=
+        code === undefined
+          ? letter === "\n"
+            ? ""
+            : (escapes[letter] ?? letter)
+          : String.fromCharCode(parseInt(code, 16))
+    }
+    return undefined
+  }
+
+  const readKey = (): string | undefined => {
+    skip()
+    const quote = source[at]
+    if (quote === '"' || quote === "'") {
+      at++
+      return readText(quote)
+    }
+    return takeMatch(/[\p{ID_Start}$_][\p{ID_Continue}$]*|\d+/uy)
+  }
+
+  const readItems = (end: string, readItem: () => boolean): boolean => {
+    while (!takeChar(end)) {
+      if (!readItem()) return false
+      if (takeChar(",")) continue
+      return takeChar(end)
+    }
+    return true
+  }
+
+  const readObject = (depth: number): Json | undefined => {
+    const entries: Array<readonly [string, Json]> = []
+    const isRead = readItems("}", () => {
+      const key = readKey()
+      if (key === undefined || !takeChar(":")) return false
+      const value = read(depth)
+      if (value === undefined) return false
+      entries.push([key, value])
+      return true
+    })
+    return isRead ? Object.fromEntries(entries) : undefined
+  }
+
+  const readList = (depth: number): Json | undefined => {
+    const items: Array<Json> = []
+    const isRead = readItems("]", () => {
+      const value = read(depth)
+      if (value === undefined) return false
+      items.push(value)
+      return true
+    })
+    return isRead ? items : undefined
+  }
+
+  const read = (depth: number): Json | undefined => {
+    skip()
+    const char = source[at] ?? ""
+    if (depth > maxDepth) return undefined
+    if (char === '"' || char === "'" || char === "`") {
+      at++
+      return readText(char)
+    }
+    if (char === "{" || char === "[") {
+      at++
+      return char === "{" ? readObject(depth + 1) : readList(depth + 1)
+    }
+    const number = takeMatch(/-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?/y)
+    if (number !== undefined) return Number.isFinite(Number(number)) ? Number(number) : undefined
+    const word = takeMatch(/[a-z]+/y)
+    return word === undefined ? undefined : constants.get(word)
+  }
+
+  return { read: () => read(0) }
+}
+
+/** What a script says of itself. */
+export interface Meta {
+  readonly name: string | undefined
+  readonly description: string
+  readonly phases: ReadonlyArray<string>
+}
+
+const none: Meta = { name: undefined, description: "", phases: [] }
+
+const textAt = (value: Json | undefined, key: string): string | undefined => {
+  const found = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  return typeof found === "string" ? found : undefined
+}
+
+const titleOf = (phase: Json): string => (typeof phase === "string" ? phase : (textAt(phase, "title") ?? ""))
+
+/** Reads the head of a script. A script without a head has no name. */
+export const readMeta = (source: string): Result.Result<Meta, string> => {
+  const found = head.exec(source)
+  if (found === null) return Result.succeed(none)
+  const value = makeReader(source, found.index + found[0].length).read()
+  if (!isObject(value)) {
+    return Result.fail("its `meta` is no plain object: write texts, numbers, lists and objects, without expressions")
+  }
+  const phases = Object.hasOwn(value, "phases") ? value["phases"] : undefined
+  return Result.succeed({
+    name: textAt(value, "name"),
+    description: textAt(value, "description") ?? "",
+    phases: Array.isArray(phases) ? phases.map(titleOf).filter((title) => title !== "") : []
+  })
+}
+
+/** The body of a script: the head stays, as a constant. */
+export const bodyOf = (source: string): string =>
+  source.replace(head, (found) => found.replace(/export(\s+)/, (_, space: string) => `      ${space}`))
