@@ -32,6 +32,7 @@ const guides = [
   "guardrails",
   "tool-selection",
   "code-mode",
+  "workflows",
   "mcp",
   "mcp-server",
   "web",

@@ -22,6 +22,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Agent from "../core/Agent.ts"
+import type { Backend } from "../core/Backend.ts"
 import { isObject, Json } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
@@ -37,12 +38,13 @@ import * as shapes from "./internal/shapes.ts"
 import * as Conductor from "./internal/workflow/conductor.ts"
 import { fuse, ledger, spent } from "./internal/workflow/fuse.ts"
 import { bodyOf } from "./internal/workflow/meta.ts"
+import { findSaved, type Found } from "./internal/workflow/saved.ts"
 import type { Asked, Limits as ScriptLimits, ScriptError, Scripts } from "./Scripts.ts"
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
 
 /** Limits of a workflow. Raise them by another input on its thread. */
-export const Limits = Schema.Struct({
+const Limits = Schema.Struct({
   /** The most agents that the script may ask, with those that an earlier input asked. Default: 1,000. */
   agents: Schema.optionalKey(Count),
   /** The most agents that work at once. Agents that wait for a person do not count. Default: 16. */
@@ -50,7 +52,7 @@ export const Limits = Schema.Struct({
   /** The most that all inputs on the thread may cost together, plus the turns in flight. Default: no limit. */
   cost: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThan(0)))
 })
-export type Limits = typeof Limits.Type
+type Limits = typeof Limits.Type
 
 /** The input of a workflow: a script, and the value of its `args`. */
 export const Input = Schema.Struct({
@@ -61,8 +63,8 @@ export const Input = Schema.Struct({
 export type Input = typeof Input.Type
 
 /** What the script returned, the agents that it asked, and how many of them had answered an earlier input. */
-export const Output = Schema.Struct({ value: Json, agents: Schema.Finite, replayed: Schema.Finite })
-export type Output = typeof Output.Type
+const Output = Schema.Struct({ value: Json, agents: Schema.Finite, replayed: Schema.Finite })
+type Output = typeof Output.Type
 
 const mostShown = 5
 
@@ -152,12 +154,10 @@ const makeDoor = (world: World, conductor: Conductor.Conductor): Door<unknown> =
   }
 
   const askAgent = (given: Json): Effect.Effect<Json, Refusal, unknown> => {
-    if (conductor.asked >= bounds.agents) {
+    if (conductor.asked > bounds.agents) {
       const problem = `its script asks for more than ${plural(bounds.agents)}, its limit.`
-      conductor.asked++
       return Effect.andThen(Conductor.halt(conductor, "Limit", problem), Effect.never)
     }
-    conductor.asked++
     const label = textAt(given, "label") ?? textAt(given, "prompt") ?? ""
     const finish = Effect.sync(() => {
       conductor.finished++
@@ -183,7 +183,11 @@ const makeDoor = (world: World, conductor: Conductor.Conductor): Door<unknown> =
   }
 
   return {
-    answer: (asked) => Effect.suspend(() => (conductor.halt === undefined ? answer(asked) : Effect.never)),
+    answer: (asked) =>
+      Effect.suspend(() => {
+        if (asked.kind === "agent") conductor.asked++
+        return conductor.halt === undefined ? answer(asked) : Effect.never
+      }),
     tell: ({ kind, text }) => world.context.emit({ [kind]: cut(text, 2_000) }),
     working: (work) => Conductor.countActive([conductor], world.context.working(work))
   }
@@ -225,7 +229,7 @@ export const make = <
     const context = yield* ToolContext
     const { agents: most = 1_000, concurrency = 16, cost } = { ...limits, ...asked }
     const before = yield* context.state.get(spent)
-    const conductor = Conductor.make(context.run, { agents: most, concurrency, cost }, before.cost)
+    const conductor = Conductor.make(context, { agents: most, concurrency, cost }, before.cost)
     const world: World = {
       context,
       tools: own,
@@ -272,3 +276,12 @@ export const make = <
 
 /** What scripts store. */
 const state = Middleware.make({ name: "WorkflowStore", state: [stored] })
+
+export type { Saved } from "./internal/workflow/saved.ts"
+
+/**
+ * Reads the workflows that are saved in folders, such as `.deepagents/workflows`: a file of TypeScript or JavaScript each,
+ * with `export const meta = { name, description, phases }` at its head. The head is read as data, and nothing is run. Of
+ * two workflows with one name, the first folder has the one that counts.
+ */
+export const saved: (folders: ReadonlyArray<string>) => Effect.Effect<Found, never, Backend> = findSaved

@@ -6,6 +6,7 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { Run } from "../../../core/Run.ts"
+import type { ToolContext } from "../../../core/ToolContext.ts"
 import * as Attached from "../../../support/effect/attached.ts"
 import { cut } from "../../../support/text/text.ts"
 
@@ -32,6 +33,8 @@ export interface Bounds {
 
 export interface Conductor {
   readonly run: Run
+  /** Keeps the program of the workflow at work. */
+  readonly working: ToolContext["Service"]["working"]
   readonly bounds: Bounds
   readonly slots: Semaphore.Semaphore
   /** Settled when a halted workflow has nothing at work any more. */
@@ -54,9 +57,10 @@ export interface Conductor {
 const conductors = Attached.make<Run, Conductor>()
 
 /** Makes the conductor of a workflow. `spent` is the cost of the workflow so far. */
-export const make = (run: Run, bounds: Bounds, spent: number): Conductor => {
+export const make = ({ run, working }: ToolContext["Service"], bounds: Bounds, spent: number): Conductor => {
   const conductor: Conductor = {
     run,
+    working,
     bounds,
     slots: Semaphore.makeUnsafe(bounds.concurrency),
     stopped: Deferred.makeUnsafe(),
@@ -108,9 +112,13 @@ const settle = (conductor: Conductor): Effect.Effect<void> =>
     const waiting = Effect.gen(function* () {
       for (let left = patience; left > 0 && conductor.active === 0; left--) yield* Effect.yieldNow
       conductor.isSettling = false
-      if (conductor.active === 0) yield* Deferred.succeed(conductor.stopped, halt)
+      if (conductor.active > 0) return
+      yield* Deferred.succeed(conductor.stopped, halt)
+      // A workflow that stops must not be suspended for a worker that waits.
+      return yield* Effect.never
     })
-    return Effect.asVoid(Effect.forkIn(waiting, conductor.run.scope))
+    const working = conductor.working(waiting)
+    return Effect.asVoid(Effect.forkIn(working, conductor.run.scope, { startImmediately: true }))
   })
 
 /** Runs work that a halted workflow waits for. */

@@ -55,10 +55,13 @@ const keepCost = (conductor: Conductor.Conductor): Effect.Effect<void> =>
     ? Effect.void
     : conductor.run.state.set(spent, { cost: Conductor.costOf(conductor) })
 
+const checkCosts = (all: ReadonlyArray<Conductor.Conductor>): Effect.Effect<void> =>
+  Effect.forEach(all, checkCost, { discard: true })
+
 const afterCall = (all: ReadonlyArray<Conductor.Conductor>): Effect.Effect<void> =>
-  Effect.andThen(
-    Effect.forEach(all, (one) => Effect.andThen(keepCost(one), checkCost(one)), { discard: true }),
-    Conductor.endActive(all)
+  Effect.forEach(all, keepCost, { discard: true }).pipe(
+    Effect.andThen(checkCosts(all)),
+    Effect.andThen(Conductor.endActive(all))
   )
 
 const blow = (all: ReadonlyArray<Conductor.Conductor>, run: Run, error: unknown): Effect.Effect<void> => {
@@ -80,14 +83,13 @@ export const fuse = Middleware.make({
   wrapModelCall: (request, next, run) => {
     const all = Conductor.conductorsOf(run)
     const isTurn = request.purpose === turnPurpose
-    return Stream.unwrap(
-      Effect.suspend(() => {
-        if (all.some((one) => isBlocked(one, run))) return Effect.never
-        Conductor.beginActive(all)
-        const turn = isTurn ? Stream.tapError(next(request), (error) => blow(all, run, error)) : next(request)
-        return Effect.succeed(Stream.ensuring(turn, afterCall(all)))
-      })
-    )
+    const begin = Effect.suspend(() => {
+      if (all.some((one) => isBlocked(one, run))) return Effect.never
+      Conductor.beginActive(all)
+      const turn = isTurn ? Stream.tapError(next(request), (error) => blow(all, run, error)) : next(request)
+      return Effect.succeed(Stream.ensuring(turn, afterCall(all)))
+    })
+    return Stream.unwrap(Effect.andThen(checkCosts(all), begin))
   },
   wrapToolCall: (call, next, run) =>
     // What such a call does is counted where it is done, and it can be resumed.

@@ -1,0 +1,251 @@
+/** Workflows at their door: what a script returns, what stops it, and what another input on the thread goes on with. */
+import { assert, describe, layer } from "@effect/vitest"
+import { Effect, Layer, Schema, Stream } from "effect"
+import { Agent, Approval, Middleware, Question, Tool, ToolContext, ToolOutput } from "effect-deepagents"
+import { Workflow } from "effect-deepagents/code"
+import * as NodeScripts from "effect-deepagents/code/NodeScripts"
+import { TestChatModel } from "effect-deepagents/testing"
+import * as journal from "../core/journal.ts"
+import { scaled } from "../scale.ts"
+import {
+  asking,
+  inThread,
+  makeWorld,
+  modelOf,
+  rounds,
+  runInput,
+  stoppedBy,
+  tasksOf,
+  twice,
+  workerOf,
+  type World
+} from "./workflows.ts"
+
+const quota = { _tag: "QuotaExhausted" } as const
+
+const said = (tasks: ReadonlyArray<string>) => tasks.map((task) => `said ${task}`)
+
+/** A worker that asks a person before it answers, if its task is a question. */
+const asker = (world: World) => {
+  const ask = Tool.make("act", {
+    description: "",
+    parameters: { on: Schema.String },
+    annotations: { resumable: true },
+    execute: Effect.fnUntraced(function* ({ on }) {
+      const { ask } = yield* ToolContext.ToolContext
+      if (on.startsWith("ask")) yield* ask(Question.make(`${on}?`, { answer: Schema.String }))
+      world.acts.push(on)
+      return `did ${on}`
+    })
+  })
+  return Agent.make({ name: "worker", prompt: "", tools: [ask], middleware: [Middleware.suspendable] })
+}
+
+layer(NodeScripts.layer({ warm: 2 }))("Workflow", (it) => {
+  describe("a script", () => {
+    it.effect("has agents, phases, arguments and a head, and its value is the output", () =>
+      Effect.gen(function* () {
+        const world = makeWorld()
+        const workflow = Workflow.make({ agents: [workerOf(world)] })
+        const script = `export const meta = { name: "two", description: 'Asks', phases: [{ title: 'Ask' }] }
+          phase("Ask")
+          const all: string[] = await pipeline(args, (task: string) => agent(task, { label: task }))
+          return { all, budget: await budget.spent() }`
+        const events = yield* Agent.stream(workflow, workflow.input({ script, args: ["a", "b"] })).pipe(
+          Stream.runCollect,
+          Effect.provide(modelOf(world))
+        )
+        assert.deepStrictEqual(
+          events.flatMap((event) => (event._tag === "ToolProgress" ? [event.progress] : [])),
+          [{ phase: "Ask" }]
+        )
+        assert.strictEqual(events.filter(({ _tag }) => _tag === "SubagentCompleted").length, 2)
+        const result = yield* Effect.provide(
+          Agent.run(workflow, workflow.input({ script, args: ["a"] })),
+          modelOf(world)
+        )
+        assert.deepStrictEqual(result.output, {
+          value: { all: ["said a"], budget: { agents: 1, tokens: 3, cost: 3 } },
+          agents: 1,
+          replayed: 0
+        })
+      })
+    )
+
+    it.effect("is told of an agent that fails; the others go on", () =>
+      Effect.gen(function* () {
+        const world = makeWorld()
+        const refuse = (_: number, task: string) => (task === "b" ? ({ _tag: "InvalidRequest" } as const) : undefined)
+        const { output } = yield* runInput(world, journal.stored(), { script: asking(["a", "b", "c"]) }, refuse)
+        assert.deepStrictEqual(output?.value, ["said a", null, "said c"])
+      })
+    )
+
+    it.effect("calls the tools of the workflow, once over all inputs", () =>
+      Effect.gen(function* () {
+        const world = makeWorld()
+        const stored = journal.stored()
+        const note = Tool.make("note", {
+          description: "",
+          parameters: { text: Schema.String },
+          execute: ({ text }) => Effect.sync(() => `noted ${world.acts.push(text)}`)
+        })
+        const workflow = Workflow.make({ agents: [workerOf(world)], tools: [note] })
+        const run = (script: string) =>
+          Effect.provide(
+            Agent.run(workflow, workflow.input({ script }), inThread),
+            Layer.merge(modelOf(world), journal.layer({ t: stored }))
+          )
+        yield* run(`return await tools.note({ text: "x" })`)
+        const { output } = yield* run(
+          `const y = await tools.note({ text: "y" }); return [y, await tools.note({ text: "x" })]`
+        )
+        assert.deepStrictEqual(output?.value, ["noted 2", "noted 1"])
+      })
+    )
+  })
+
+  describe("an input on the thread", () => {
+    it.effect("raises a limit, and finds what the one before it did", () =>
+      Effect.gen(function* () {
+        const world = makeWorld()
+        const stored = journal.stored()
+        const tasks = tasksOf(6)
+        const script = asking(tasks)
+        const error = yield* stoppedBy(runInput(world, stored, { script, limits: { agents: 4 } }))
+        assert.strictEqual(error.reason, "Limit")
+        assert.deepStrictEqual([error.finished, error.inFlight.length, error.notBegun], [4, 0, 2])
+        assert.include(error.message, "4 finished, 0 in flight, 2 asked for and not begun")
+        assert.strictEqual(world.turns.length, 4 * rounds)
+        const { output } = yield* runInput(world, stored, { script, limits: { agents: 6 } })
+        assert.deepStrictEqual(output, { value: said(tasks), agents: 6, replayed: 4 })
+        assert.deepStrictEqual(twice(world.turns), [])
+      })
+    )
+
+    it.effect("corrects a script that failed in the middle", () =>
+      Effect.gen(function* () {
+        const world = makeWorld()
+        const stored = journal.stored()
+        const first = `const found = await parallel(args.map((task) => () => agent(task)))\n`
+        const args = tasksOf(3)
+        const error = yield* stoppedBy(
+          runInput(world, stored, { script: `${first}return found.lenght.toFixed()`, args })
+        )
+        assert.strictEqual(error.reason, "Script")
+        assert.include(error.message, "TypeError")
+        assert.deepStrictEqual([error.finished, error.inFlight, error.notBegun], [3, [], 0])
+        const { output } = yield* runInput(world, stored, { script: `${first}return found.length`, args })
+        assert.deepStrictEqual(output, { value: 3, agents: 3, replayed: 3 })
+        assert.deepStrictEqual(twice(world.turns), [])
+      })
+    )
+
+    it.effect("leaves storage as it was, however often the script is edited", () =>
+      Effect.gen(function* () {
+        const stored = journal.stored()
+        const world = makeWorld()
+        const sizeOf = () => JSON.stringify(journal.checkpointOf(stored.entries)?.state).length
+        const tasks = tasksOf(8)
+        yield* runInput(world, stored, { script: asking(tasks) })
+        const before = sizeOf()
+        for (let edit = 1; edit <= scaled(20); edit++) {
+          const order = edit % 2 === 0 ? tasks : tasks.toReversed()
+          yield* runInput(world, stored, { script: `// ${edit}\n${asking([`edit ${edit}`, ...order])}` })
+        }
+        assert.isBelow(sizeOf(), 1.25 * before)
+        assert.deepStrictEqual(twice(world.turns), [])
+      })
+    )
+  })
+
+  describe("a terminal failure", () => {
+    it.effect("stops a workflow in which a worker waits for a person, and asks again", () =>
+      Effect.gen(function* () {
+        const world = makeWorld()
+        const stored = journal.stored()
+        const workflow = Workflow.make({ agents: [asker(world)] })
+        const script = asking(["ask", "a", "b"])
+        const run = (refuse?: Parameters<typeof modelOf>[1]) =>
+          Effect.provide(
+            Agent.run(workflow, workflow.input({ script }), inThread),
+            Layer.merge(modelOf(world, refuse), journal.layer({ t: stored }))
+          )
+        const error = yield* stoppedBy(run((_, task) => (task === "b" ? quota : undefined)))
+        assert.strictEqual(error.reason, "Terminal")
+        assert.includeMembers([...error.inFlight], ["ask", "b"])
+        const second = yield* run()
+        assert.strictEqual(second.stopReason, "suspended")
+        assert.strictEqual(second.pending.length, 1)
+        assert.strictEqual(world.refused.length, 1)
+      })
+    )
+
+    it.effect("is told with the words of the provider, and says what is unfinished", () =>
+      Effect.gen(function* () {
+        const world = makeWorld()
+        const limits = { concurrency: 2 }
+        const run = runInput(world, journal.stored(), { script: asking(tasksOf(5)), limits }, (turn) =>
+          turn >= 4 ? quota : undefined
+        )
+        const error = yield* stoppedBy(run)
+        assert.match(error.message, /not finished: .*quota or credit is used up/)
+        assert.strictEqual(error.finished + error.inFlight.length + error.notBegun, 5)
+        assert.isAbove(error.inFlight.length, 0)
+      })
+    )
+  })
+
+  describe("a question of a worker", () => {
+    it.effect("waits without stopping the others, and keeps no turn", () =>
+      Effect.gen(function* () {
+        const world = makeWorld()
+        const stored = journal.stored()
+        const workflow = Workflow.make({ agents: [asker(world)], limits: { concurrency: 1 } })
+        const tasks = ["ask me", ...tasksOf(4), "ask you"]
+        const layers = Layer.merge(modelOf(world), journal.layer({ t: stored }))
+        const first = yield* Effect.provide(
+          Agent.run(workflow, workflow.input({ script: asking(tasks) }), inThread),
+          layers
+        )
+        assert.strictEqual(first.stopReason, "suspended")
+        assert.strictEqual(first.pending.length, 2)
+        assert.strictEqual(world.acts.length, 4 * (rounds - 1))
+        let result = first
+        while (result.stopReason === "suspended") {
+          const decisions = result.pending.map((one) => Approval.respond(one, "yes"))
+          result = yield* Effect.provide(Agent.resume(workflow, { ...inThread, decisions }), layers)
+        }
+        assert.deepStrictEqual(result.output?.value, said(tasks))
+        assert.deepStrictEqual(twice(world.turns), [])
+      })
+    )
+  })
+
+  it.effect("wrong options keep it from running", () =>
+    Effect.gen(function* () {
+      const wrong: Workflow.Options<[], []> = { agents: [], limits: { agents: 1 } }
+      const workflow = Workflow.make({ ...wrong, agnets: 1 } as typeof wrong)
+      const error = yield* Effect.flip(Agent.run(workflow, workflow.input({ script: "return 1" })))
+      assert.include(error.message, "agnets")
+      const empty = Workflow.make({ agents: [] })
+      const none = yield* Effect.flip(Agent.run(empty, empty.input({ script: `return await agent("x")` })))
+      assert.include(none.message, "This script has no agents")
+      const limit = yield* Effect.flip(Agent.run(empty, empty.input({ script: "return 1", limits: { agents: 0 } })))
+      assert.include(limit.message, "does not fit")
+    }).pipe(Effect.provide(TestChatModel.script([])))
+  )
+
+  it.effect("a text that a tool returns is a value of the script", () =>
+    Effect.gen(function* () {
+      const look = Tool.make("look", {
+        description: "",
+        parameters: {},
+        execute: () => Effect.succeed(ToolOutput.make("seen"))
+      })
+      const workflow = Workflow.make({ agents: [], tools: [look] })
+      const { output } = yield* Agent.run(workflow, workflow.input({ script: "return await tools.look()" }))
+      assert.strictEqual(output?.value, "seen")
+    }).pipe(Effect.provide(TestChatModel.script([])))
+  )
+})
