@@ -1,6 +1,7 @@
 /** Reads `export const meta = { … }` at the head of a script, without running the script. */
 import * as Result from "effect/Result"
 import { isObject, type Json } from "../../../core/Json.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
 
 const head = /^\s*export\s+(?:const|let|var)\s+meta\s*(?::[^={;]*)?=\s*/m
 
@@ -67,7 +68,7 @@ const makeReader = (source: string, from: number) => {
         code === undefined
           ? letter === "\n"
             ? ""
-            : (escapes[letter] ?? letter)
+            : (valueAt(escapes, letter) ?? letter)
           : String.fromCharCode(parseInt(code, 16))
     }
     return undefined
