@@ -235,6 +235,7 @@ export const make = <
       tools: own,
       catalogue: catalogueOf(own),
       agents,
+      slots: conductor.slots,
       calls: bound.calls,
       made: 0,
       asked: new Map()
