@@ -3,7 +3,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { TestProject } from "vitest/node"
 import { isFull } from "./scale.ts"
-import { hasRedis, howToInstall } from "./servers/redis.ts"
+import * as Docker from "./servers/docker.ts"
+import * as Redis from "./servers/redis.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -20,9 +21,9 @@ export const setup = (project: TestProject): void => {
   project.provide("sharedFolder", sharedFolder)
   const what = isFull ? "all of them" : "an eighth; TEST_SCALE=full runs all of them"
   process.stdout.write(`Properties, and conformance suites that start processes: ${what}.\n`)
-  if (hasRedis) return
-  if (isFull) throw new Error(howToInstall)
-  process.stdout.write(`${howToInstall} They are left out now.\n`)
+  const missing = [...(Redis.hasRedis ? [] : [Redis.howToInstall]), ...(Docker.hasDocker ? [] : [Docker.howToInstall])]
+  if (isFull && missing.length > 0) throw new Error(missing.join("\n"))
+  for (const one of missing) process.stdout.write(`${one} They are left out now.\n`)
 }
 
 export const teardown = (): void => {

@@ -28,20 +28,13 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import * as Semaphore from "effect/Semaphore"
 import type * as Stream from "effect/Stream"
 import type { Backend } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
 import * as Sandbox from "../core/Sandbox.ts"
-import * as Locks from "./internal/files/locks.ts"
-import { asking } from "./internal/git/asking.ts"
-import * as Command from "./internal/posix/command.ts"
-import * as Files from "./internal/posix/files.ts"
-import * as Protected from "./internal/posix/protected.ts"
-import * as Remote from "./internal/posix/remote.ts"
-import * as Scripts from "./internal/posix/scripts.ts"
-import * as Search from "./internal/posix/search.ts"
-import { checkAnswer } from "./internal/posix/shell.ts"
+import type * as Command from "./internal/posix/command.ts"
+import type * as Remote from "./internal/posix/remote.ts"
+import { makeSandbox } from "./internal/posix/sandbox.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
@@ -82,17 +75,6 @@ export interface Options {
   readonly outputLimit?: number | undefined
 }
 
-const defaultFileSize = 10 * 1024 * 1024
-const defaultOutput = 100_000
-
-const locks = Locks.make()
-
-/** The locks of a machine, shared by all layers with its id. */
-const locksOf = (machine: string): Locks.Locks => ({
-  ...locks,
-  hold: (paths) => locks.hold(paths.map((path) => `${machine}${path}`))
-})
-
 const refuse = makeEffectCheck("CustomSandbox", shapes.customSandboxLayer)
 
 /**
@@ -107,29 +89,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Sandbox.Service, BackendError> {
   const refused = refuse(options)
   if (refused !== undefined) return yield* refused
-  const { id } = primitives
-  const { maxFileSize = defaultFileSize, outputLimit = defaultOutput } = options
-  const answer = yield* Remote.make(primitives, "").run({ operation: "open", path: "/" }, Scripts.open, [
-    options.root ?? ""
-  ])
-  const output = (yield* checkAnswer("open", "/", answer)).text()
-  // A trailing mark protects a newline at the end of the name.
-  const folder = output.slice(0, -2)
-  const root = folder === "/" ? "" : folder
-  const source: Files.Source = {
-    remote: Remote.make(primitives, root),
-    locks: locksOf(`/${encodeURIComponent(id.toWellFormed())}${root}`),
-    commits: yield* Semaphore.make(1),
-    maxFileSize
-  }
-  return asking(Protected.findIn(source.remote), {
-    id,
-    ...Files.make(source),
-    grep: Search.grep(source),
-    glob: Search.glob(source),
-    ...Command.make({ channel: primitives, remote: source.remote, root, outputLimit }),
-    reaches: () => true
-  })
+  return yield* makeSandbox(primitives, options, primitives.id)
 })
 
 /** The layer of {@link make}. */
