@@ -82,7 +82,9 @@ describeContainers("DockerSandbox", () => {
         assert.match(status, /^(?:Cap\w+:\t0{16}\n){5}NoNewPrivs:\t1$/)
         assert.strictEqual(yield* outputOf(box, "env | grep -c CONFORMANCE || true"), "0")
       })
-    )whole("is held to its limits, and answers after them", () =>
+    )
+
+    whole("is held to its limits, and answers after them", () =>
       Effect.gen(function* () {
         const box = yield* start({
           manifest: { image, limits: { memoryBytes: 64 * 1024 * 1024, processes: 32, cpus: 1.5 } }
@@ -96,7 +98,9 @@ describeContainers("DockerSandbox", () => {
         assert.notInclude(bomb.output.split("\n"), "all")
         assert.strictEqual(yield* outputOf(box, "echo fine"), "fine")
       })
-    )whole("a command that is interrupted, or over its time, leaves no process", () =>
+    )
+
+    whole("a command that is interrupted, or over its time, leaves no process", () =>
       Effect.gen(function* () {
         const box = yield* start()
         const late = yield* Effect.flip(box.execute("sleep 1234 & echo begun; sleep 1234", { timeout: "300 millis" }))
@@ -108,7 +112,9 @@ describeContainers("DockerSandbox", () => {
         yield* Fiber.interrupt(running)
         assert.strictEqual(yield* outputOf(box, "ps | grep -c '[s]leep 1234' || true"), "0")
       })
-    )whole("streams both channels as they come, of any bytes", () =>
+    )
+
+    whole("streams both channels as they come, of any bytes", () =>
       Effect.gen(function* () {
         const box = yield* start()
         const events = yield* Stream.runCollect(
@@ -211,7 +217,9 @@ describeContainers("DockerSandbox", () => {
         yield* Effect.sleep("300 millis")
         assert.isFalse(fs.existsSync(join(root, "beat")), "its command has ended too")
       })
-    )whole("a manifest brings files, repositories, variables and secrets by name", () =>
+    )
+
+    whole("a manifest brings files, repositories, variables and secrets by name", () =>
       Effect.gen(function* () {
         const root = yield* folder
         const git = (...args: ReadonlyArray<string>) =>
@@ -249,7 +257,9 @@ describeContainers("DockerSandbox", () => {
         assert.include(failed.message, "/nowhere could not be cloned")
         assert.deepStrictEqual(yield* ids, [box.id], "a container that is half done does not stay")
       })
-    )whole("a server in it has an address, if the manifest opens a network", () =>
+    )
+
+    whole("a server in it has an address, if the manifest opens a network", () =>
       Effect.gen(function* () {
         const socket = yield* Engine
         const box = yield* start({ manifest: { image, network: "open", ports: [8080] } })
@@ -264,7 +274,9 @@ describeContainers("DockerSandbox", () => {
         assert.include((yield* Effect.flip(box.address(81))).message, "the port 81 is not one of the manifest's")
         yield* Fiber.interrupt(server)
       })
-    )whole("another user works in it too", () =>
+    )
+
+    whole("another user works in it too", () =>
       Effect.gen(function* () {
         const box = yield* start({ user: "1234:1234" })
         yield* box.write("/a.txt", "a".repeat(200_000))
