@@ -18,8 +18,9 @@
  * ```
  */
 import * as NodePath from "node:path"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as Layer from "effect/Layer"
+import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type { Backend } from "../core/Backend.ts"
@@ -47,7 +48,7 @@ export interface Engine {
 
 /** Options of a container. */
 export interface Options extends Engine {
-  /** What the container is made from. */
+  /** The image of the container, its content and its limits. */
   readonly manifest: Manifest
   /** The folder of this machine that is the agent's `/`, mounted at `/workspace`. Default: one in the container. */
   readonly folder?: string | undefined
@@ -61,7 +62,7 @@ export interface Options extends Engine {
    * image.
    */
   readonly user?: string | undefined
-  /** Capabilities of commands, such as those that a package manager needs (`CHOWN`, `SETUID`). Default: none. */
+  /** Capabilities of commands. A package manager needs some, such as `CHOWN` and `SETUID`. Default: none. */
   readonly capabilities?: ReadonlyArray<string> | undefined
   /** The largest file to write, edit, upload or download, in bytes. Default: 10 MiB. */
   readonly maxFileSize?: number | undefined
@@ -76,7 +77,7 @@ export interface Container extends Sandbox.Service {
    * still meanwhile.
    */
   readonly snapshot: Effect.Effect<string, BackendError.BackendError>
-  /** Stops all processes where they are. Commands fail until {@link Container.resume}. */
+  /** Stops all processes. Commands fail until {@link Container.resume}. */
   readonly pause: Effect.Effect<void, BackendError.BackendError>
   /** Lets the processes of a paused container go on. */
   readonly resume: Effect.Effect<void, BackendError.BackendError>
@@ -176,8 +177,8 @@ export const make = (options: Options): Effect.Effect<Container, BackendError.Ba
         id: `docker:${id}`,
         execute: (command) => Exec.run(api, id, command),
         executeStream: (command) => Exec.stream(api, id, command),
-        write: Exec.write(api, id, owner),
-        read: Exec.read(api, id)
+        write: Exec.writeFile(api, id, owner),
+        read: Exec.readFile(api, id)
       },
       { root: Containers.workspace, maxFileSize, outputLimit },
       // Two containers may share a folder.
@@ -202,11 +203,21 @@ export const make = (options: Options): Effect.Effect<Container, BackendError.Ba
     }
   })
 
-/** The files and commands of a container: {@link make} as a layer. */
-export const layer = (options: Options): Layer.Layer<Sandbox.Sandbox | Backend, BackendError.BackendError> =>
-  Sandbox.layer(make(options))
+/** The files and commands of a container: {@link make} as a layer. It isolates, so it provides `Isolated` too. */
+export const layer = (
+  options: Options
+): Layer.Layer<Sandbox.Sandbox | Backend | Sandbox.Isolated, BackendError.BackendError> =>
+  Layer.effectContext(
+    Effect.map(make(options), (service) => {
+      const { network = "none" } = options.manifest
+      return Context.add(Sandbox.context(Sandbox.traced(service)), Sandbox.Isolated, {
+        by: "docker",
+        network: network === "none" ? "none" : "open"
+      })
+    })
+  )
 
-/** Lists the containers of this library, the newest first: those that were kept, and those in use. */
+/** Lists the containers of this library, the newest first: kept ones, and containers in use. */
 export const list = (engine: Engine = {}): Effect.Effect<ReadonlyArray<Containers.Entry>, BackendError.BackendError> =>
   Effect.suspend(() => Containers.list(openApi(engine)))
 

@@ -1,5 +1,5 @@
 /**
- * A machine as plain data: its image, what is in it, and its limits. It can be written to a file, and compared.
+ * A machine as plain data: its image, its content and its limits. It can be written to a file, and compared.
  *
  * ```ts
  * import type { Manifest } from "effect-deepagents/backends"
@@ -15,7 +15,7 @@
 
 /** A repository that is cloned into a new machine, by the machine's own git. */
 export interface Repository {
-  /** What `git clone` takes: a URL, or a path of the machine. */
+  /** A URL, or a path of the machine. */
   readonly url: string
   /** The folder of the clone, a path of the backend. */
   readonly path: string
@@ -37,7 +37,7 @@ export interface Limits {
 export interface Manifest {
   /** The image of the machine: a name with a tag, or the id of a snapshot. */
   readonly image: string
-  /** Variables of all commands. Default: those of the image. */
+  /** Variables of all commands, beside the image's. Default: none. */
   readonly environment?: { readonly [name: string]: string } | undefined
   /** Texts of files of a new machine, by their path in the backend. Default: none. */
   readonly files?: { readonly [path: string]: string } | undefined
@@ -59,6 +59,6 @@ export interface Manifest {
     | undefined
   /** Ports of servers in the machine, to be reached from this one. They need a network. Default: none. */
   readonly ports?: ReadonlyArray<number> | undefined
-  /** Limits of the machine. Default: those of its fields. */
+  /** Limits of the machine. Default: each field's own. */
   readonly limits?: Limits | undefined
 }

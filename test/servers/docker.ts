@@ -55,20 +55,20 @@ export const ask = (socket: string, method: string, path: string, body?: Buffer)
   new Promise((resolve, reject) => {
     const sent = request({ socketPath: socket, method, path, headers: { "content-type": "application/x-tar" } })
     sent.on("error", reject)
-    sent.on("response", async (incoming) => {
+    sent.on("response", (incoming) => {
       const chunks: Array<Buffer> = []
-      for await (const chunk of incoming) chunks.push(chunk)
-      resolve(Buffer.concat(chunks).toString())
+      incoming.on("data", (chunk: Buffer) => void chunks.push(chunk))
+      incoming.on("error", reject)
+      incoming.on("end", () => resolve(Buffer.concat(chunks).toString()))
     })
     sent.end(body)
   })
 
 const startEngine = async (parent: string) => {
   const socket = join(parent, "docker.sock")
-  const daemon = [
-    ...["dockerd", "-H", `unix://${socket}`, "--data-root", join(parent, "data"), "--exec-root", join(parent, "exec")],
-    ...["--pidfile", join(parent, "pid"), "--iptables=false", "--ip6tables=false"]
-  ]
+  const folders = ["--data-root", join(parent, "data"), "--exec-root", join(parent, "exec")]
+  const quiet = ["--pidfile", join(parent, "pid"), "--iptables=false", "--ip6tables=false"]
+  const daemon = ["dockerd", "-H", `unix://${socket}`, ...folders, ...quiet]
   const namespaces = ["--net", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
   const loopback = `${busybox} ip link set lo up; exec "$@"`
   const engine = spawn("unshare", [...namespaces, busybox, "sh", "-c", loopback, "sh", ...daemon], {

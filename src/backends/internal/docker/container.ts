@@ -19,7 +19,7 @@ type Failing<A, R = never> = Effect.Effect<A, BackendError, R>
 export const workspace = "/workspace"
 
 /** The label of all containers and snapshots of this library. */
-export const label = "effect-deepagents"
+const label = "effect-deepagents"
 
 /** The labels of a container: its folder on this machine, and the hash of what it was made from. */
 const labels = { folder: `${label}.folder`, plan: `${label}.plan` } as const
@@ -113,7 +113,7 @@ const Listed = Schema.Array(
   })
 )
 
-const gone = (error: BackendError): Api.Failure => ({ _tag: "Gone", error })
+const toFailure = (error: BackendError): Api.Failure => ({ _tag: "Gone", error })
 
 const inspect = (api: Api.Api, idOrName: string) =>
   Effect.flatMap(Api.call(api, "GET", `/containers/${encodeURIComponent(idOrName)}/json`), Api.readJson(Inspected))
@@ -121,7 +121,7 @@ const inspect = (api: Api.Api, idOrName: string) =>
 /** `undefined`: there is no such container. */
 const inspectThere = (api: Api.Api, name: string) =>
   api.send("GET", `/containers/${encodeURIComponent(name)}/json`).pipe(
-    Effect.flatMap((response) => Effect.mapError(Api.readJson(Inspected)(response), gone)),
+    Effect.flatMap((response) => Effect.mapError(Api.readJson(Inspected)(response), toFailure)),
     Effect.map((found): typeof Inspected.Type | undefined => found),
     Effect.catchIf(
       (failure) => failure._tag === "Refused" && failure.status === 404,
@@ -166,7 +166,7 @@ const create = (
   api
     .send("POST", `/containers/create${name === undefined ? "" : `?${Api.queryOf({ name })}`}`, bodyOf(plan, hash))
     .pipe(
-      Effect.flatMap((response) => Effect.mapError(Api.readJson(Created)(response), gone)),
+      Effect.flatMap((response) => Effect.mapError(Api.readJson(Created)(response), toFailure)),
       Effect.tap(({ Warnings }) =>
         Effect.forEach(Warnings ?? [], (warning) => Effect.logWarning(`The container engine warns: ${warning}`))
       ),
@@ -182,7 +182,7 @@ const withImage = <A, R>(api: Api.Api, image: string, creation: Effect.Effect<A,
   creation.pipe(
     Effect.catchIf(
       (failure) => failure._tag === "Refused" && failure.status === 404,
-      () => Effect.andThen(Effect.mapError(pull(api, image), gone), creation)
+      () => Effect.andThen(Effect.mapError(pull(api, image), toFailure), creation)
     ),
     Effect.mapError(Api.toError)
   )
@@ -204,7 +204,7 @@ export const pause = (api: Api.Api, id: string) => Effect.asVoid(Api.call(api, "
 export const resume = (api: Api.Api, id: string) => Effect.asVoid(Api.call(api, "POST", `/containers/${id}/unpause`))
 
 /** Makes a container run that exists: it may be paused, or stopped. */
-export const wake = (api: Api.Api, id: string): Failing<void> =>
+const wake = (api: Api.Api, id: string): Failing<void> =>
   Effect.flatMap(inspect(api, id), ({ State: { Status } }) =>
     Status === "running" ? Effect.void : Status === "paused" ? resume(api, id) : start(api, id)
   )
@@ -239,7 +239,7 @@ const startKept = (api: Api.Api, plan: Plan, hash: string): Failing<Started> => 
   const creation = Effect.flatMap(create(api, plan, name, hash), (made) =>
     made === undefined
       ? Effect.succeed(undefined)
-      : Effect.mapError(start(api, made), gone).pipe(
+      : Effect.mapError(start(api, made), toFailure).pipe(
           Effect.onError(() => removeQuietly(api, made)),
           Effect.as(made)
         )

@@ -91,7 +91,7 @@ export interface Owner {
 }
 
 /** Writes a file into a folder that exists. */
-export const write = (api: Api.Api, container: string, owner: Owner) => (path: string, content: Uint8Array) => {
+export const writeFile = (api: Api.Api, container: string, owner: Owner) => (path: string, content: Uint8Array) => {
   const at = path.lastIndexOf("/")
   const query = Api.queryOf({ path: path.slice(0, at) || "/" })
   return Effect.asVoid(
@@ -100,7 +100,7 @@ export const write = (api: Api.Api, container: string, owner: Owner) => (path: s
 }
 
 /** Reads a file. By a command and not by an archive, which would show a link in its place, and no file of a mount. */
-export const read = (api: Api.Api, container: string) => (path: string) =>
+export const readFile = (api: Api.Api, container: string) => (path: string) =>
   Effect.flatMap(runBytes(api, container, `exec cat <${`'${path.replaceAll("'", `'\\''`)}'`}`), ({ bytes, exitCode }) =>
     exitCode === 0 ? Effect.succeed(bytes) : Effect.fail(Api.fail("the file could not be read"))
   )

@@ -32,12 +32,12 @@ const toResponse = (request: HttpClientRequest, incoming: NodeHttp.IncomingMessa
   const status = incoming.statusCode ?? 500
   const isEmpty = withoutBody.has(status)
   if (isEmpty) incoming.resume()
-  // Node types its own web streams apart from those of the platform.
+  // Node has types of its own for web streams.
   const body = isEmpty ? null : (NodeStream.Readable.toWeb(incoming) as ReadableStream<Uint8Array>)
   return HttpClientResponse.fromWeb(request, new Response(body, { status, headers: headersOf(incoming.headers) }))
 }
 
-/** Makes a client whose requests go to a Unix socket, whatever their host. */
+/** Makes a client whose requests go to a Unix socket, for any host. */
 export const makeClient = (socketPath: string): HttpClient.HttpClient =>
   untraced(
     HttpClient.make((request, url, signal) =>
