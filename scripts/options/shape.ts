@@ -25,7 +25,9 @@ export type Alternative = ReadonlyArray<Type>
 
 /** Interfaces of this package that users write as literals. Other objects come from constructors: not looked into. */
 const isWritten = (name: string) =>
-  /(?:Options|Rule|Limits|Settings|Annotations|Prices|Rate|Vertex|Credentials|Amount|HarnessProfile|Manifest|Repository)$/.test(name)
+  /(?:Options|Rule|Limits|Settings|Annotations|Prices|Rate|Vertex|Credentials|Amount|HarnessProfile|Manifest|Repository)$/.test(
+    name
+  )
 
 /** Values of constructors without a key of their own, and a property that they have. */
 const marks: { readonly [name: string]: string } = { Tool: "prepare", AnyTool: "prepare", Connection: "credential" }
