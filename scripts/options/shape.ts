@@ -25,7 +25,7 @@ export type Alternative = ReadonlyArray<Type>
 
 /** Interfaces of this package that users write as literals. Other objects come from constructors: not looked into. */
 const isWritten = (name: string) =>
-  /(?:Options|Rule|Limits|Settings|Annotations|Prices|Rate|Vertex|Credentials|Amount|HarnessProfile|Manifest|Repository)$/.test(
+  /(?:Options|Rule|Limits|Settings|Annotations|Prices|Rate|Vertex|Credentials|Amount|HarnessProfile|Manifest)$/.test(
     name
   )
 

@@ -13,26 +13,6 @@
  * ```
  */
 
-/** A repository that is cloned into a new machine, by the machine's own git. */
-export interface Repository {
-  /** A URL, or a path of the machine. */
-  readonly url: string
-  /** The folder of the clone, a path of the backend. */
-  readonly path: string
-  /** A branch or a tag. Default: the repository's own. */
-  readonly ref?: string | undefined
-}
-
-/** Limits of a machine. */
-export interface Limits {
-  /** The memory of all processes together, in bytes; there is no swap beside it. Default: 2 GiB. */
-  readonly memoryBytes?: number | undefined
-  /** The most processes and threads at once. Default: 512. */
-  readonly processes?: number | undefined
-  /** Processor cores, with fractions. Default: all. */
-  readonly cpus?: number | undefined
-}
-
 /** A machine as data. */
 export interface Manifest {
   /** The image of the machine: a name with a tag, or the id of a snapshot. */
@@ -41,8 +21,17 @@ export interface Manifest {
   readonly environment?: { readonly [name: string]: string } | undefined
   /** Texts of files of a new machine, by their path in the backend. Default: none. */
   readonly files?: { readonly [path: string]: string } | undefined
-  /** Repositories of a new machine; a URL needs a network. Default: none. */
-  readonly repositories?: ReadonlyArray<Repository> | undefined
+  /** Repositories that a new machine clones by its own git; a URL needs a network. Default: none. */
+  readonly repositories?:
+    | ReadonlyArray<{
+        /** A URL, or a path of the machine. */
+        readonly url: string
+        /** The folder of the clone, a path of the backend. */
+        readonly path: string
+        /** A branch or a tag. Default: the repository's own. */
+        readonly ref?: string | undefined
+      }>
+    | undefined
   /**
    * Secrets by name. The variable of this name is `{{secret:NAME}}`, which an egress proxy replaces on the way out; the
    * value is never in the machine. Default: none.
@@ -60,5 +49,14 @@ export interface Manifest {
   /** Ports of servers in the machine, to be reached from this one. They need a network. Default: none. */
   readonly ports?: ReadonlyArray<number> | undefined
   /** Limits of the machine. Default: each field's own. */
-  readonly limits?: Limits | undefined
+  readonly limits?:
+    | {
+        /** The memory of all processes together, in bytes; there is no swap beside it. Default: 2 GiB. */
+        readonly memoryBytes?: number | undefined
+        /** The most processes and threads at once. Default: 512. */
+        readonly processes?: number | undefined
+        /** Processor cores, with fractions. Default: all. */
+        readonly cpus?: number | undefined
+      }
+    | undefined
 }
