@@ -251,6 +251,47 @@ layer(NodeScripts.layer())("code mode", (it) => {
     })
   )
 
+  it.effect("begins at most 64 calls in one go, and runs at most 16 agents at once", () =>
+    Effect.gen(function* () {
+      const batches: Array<number> = []
+      const gate = Middleware.make({
+        name: "gate",
+        rulings: (_run, calls) =>
+          Effect.sync(() => {
+            batches.push(calls.length)
+            return calls.map(() => undefined)
+          })
+      })
+      let running = 0
+      let most = 0
+      const slow = Agent.program({
+        name: "slow",
+        run: () =>
+          Effect.gen(function* () {
+            most = Math.max(most, ++running)
+            yield* Effect.forEach(Array.from({ length: 20 }), () => Effect.yieldNow, { discard: true })
+            running--
+            return "done"
+          })
+      })
+      const agent = Agent.make({
+        name: "a",
+        prompt: "",
+        tools: [echo],
+        middleware: [CodeMode.make({ agents: [slow] }), gate]
+      })
+      const { text } = yield* Effect.provide(
+        Agent.run(agent, "go"),
+        scripted([
+          "const words = await Promise.all(Array.from({ length: 130 }, (_, n) => tools.echo({ word: String(n) }))); const agents = await parallel(Array.from({ length: 40 }, (_, n) => () => agent('do ' + n))); return [words.length, agents.filter((one) => one === 'done').length]"
+        ])
+      )
+      assert.deepStrictEqual(JSON.parse(text), [130, 40])
+      assert.deepStrictEqual(batches, [1, 64, 64, 2])
+      assert.strictEqual(most, 16)
+    })
+  )
+
   it.effect("is suspended with all that waits once the rest of the script is done, and repeats nothing", () =>
     Effect.gen(function* () {
       const log: Array<string> = []

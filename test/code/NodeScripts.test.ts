@@ -148,6 +148,17 @@ layer(NodeScripts.layer())("a script", (it) => {
     })
   )
 
+  it.effect("names the limit that it passed, or that it waits for nothing", () =>
+    Effect.gen(function* () {
+      const reasonOf = (source: string, memory?: number) =>
+        Effect.map(Effect.flip(run(source, { limits: { time: 500, memory } })), ({ reason }) => reason)
+      assert.strictEqual(yield* reasonOf("while (true) {}"), "Time")
+      assert.strictEqual(yield* reasonOf("await new Promise(() => {})"), "Stuck")
+      assert.strictEqual(yield* reasonOf("return 'x'.repeat(3e6)"), "Size")
+      assert.strictEqual(yield* reasonOf("return new ArrayBuffer(2e6).byteLength", 1_500_000), "Memory")
+    })
+  )
+
   it.effect("ends once the calls that it did not wait for have ended", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
