@@ -178,6 +178,8 @@ layer(NodeScripts.layer())("a script", (it) => {
         run("try { await tools.a({}) } catch { return 'caught' }", { answer: () => Effect.die("broken") })
       )
       assert.deepStrictEqual(exit, Exit.die("broken"))
+      const interrupted = yield* Effect.exit(run("await tools.a({})", { answer: () => Effect.interrupt }))
+      assert.isTrue(Exit.isFailure(interrupted) && Exit.hasInterrupts(interrupted))
     })
   )
 

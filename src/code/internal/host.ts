@@ -2,7 +2,6 @@
  * Runs one script: sends it answers, and begins its calls. Code mode and workflows share this loop, and differ
  * by their doors.
  */
-import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -84,10 +83,10 @@ const beginCall = <R>(under: Under, door: Door<R>, asked: Asked): Effect.Effect<
       )
   })
   under.open++
+  // Defects and interruptions are left: the script would wait for an answer for ever.
   const watched = Effect.onExit(work, (exit) =>
-    Exit.isFailure(exit) && Cause.hasDies(exit.cause)
-      ? // Only defects are left.
-        Effect.sync(() => Deferred.doneUnsafe(under.broken, Exit.failCause(exit.cause)))
+    Exit.isFailure(exit)
+      ? Effect.sync(() => Deferred.doneUnsafe(under.broken, Exit.failCause(exit.cause)))
       : Effect.void
   )
   return Effect.asVoid(Effect.forkIn(watched, under.scope, { startImmediately: true }))
