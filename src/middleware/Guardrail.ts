@@ -19,7 +19,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { turnPurpose, type TurnPart } from "../core/ChatModel.ts"
+import { type ChatModel, turnPurpose, type TurnPart } from "../core/ChatModel.ts"
 import * as Content from "../core/Content.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
@@ -30,8 +30,10 @@ import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { ToolError } from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Attached from "../support/effect/attached.ts"
+import { makeEffectCheck } from "../support/options/check.ts"
 import * as Guard from "./internal/guard.ts"
 import { pass, type Verdict } from "./internal/guard.ts"
+import { checkByModel, type Subject } from "./internal/modelCheck.ts"
 import * as shapes from "./internal/shapes.ts"
 
 export { pass, type Verdict }
@@ -40,6 +42,22 @@ export { pass, type Verdict }
  * Something is wrong. The reason is for logs, events and the error; in the place of a tool call, the model reads it.
  */
 export const trip = (reason: string): Verdict => ({ _tag: "Trip", reason })
+
+const refuseByModel = makeEffectCheck("Guardrail.byModel", shapes.guardrailByModel)
+
+/**
+ * Makes a check by rules in words, for each kind of guardrail. The `DecisionModel` of `effect/ai` is asked if the context
+ * has one. In doubt, after its failure, and without one, the agent's own model is asked, by a call with the purpose
+ * `guardrail` through all middleware. A verdict that can't be read trips. Texts alone are checked, and calls with their
+ * arguments.
+ */
+export const byModel = (options: {
+  /** The rules in words. */
+  readonly rules: string
+}): ((subject: Subject) => Effect.Effect<Verdict, ModelError, ChatModel>) => {
+  const refused = refuseByModel(options)
+  return refused === undefined ? checkByModel(options.rules) : () => refused
+}
 
 /** A guardrail stopped the run. `guardrail` is its name, `stage` the checked stage, `reason` its check's reason. */
 export class GuardrailTripped extends Schema.TaggedError<GuardrailTripped>()("GuardrailTripped", {

@@ -45,3 +45,15 @@ const agent = Agent.make({ name: "a", prompt: "", middleware: [Guardrail.input({
 expectTypeOf(agent).toEqualTypeOf<
   Agent.Agent<string, ModelError.ModelError | PolicyDown, ChatModel.ChatModel | Policy>
 >()
+
+// A check by a model needs the agent's model, and fails as it does.
+const byModel = Guardrail.byModel({ rules: "" })
+expectTypeOf(Guardrail.input({ name: "p", check: byModel })).toEqualTypeOf<
+  Middleware.Middleware<ModelError.ModelError | Guardrail.GuardrailTripped, ChatModel.ChatModel>
+>()
+expectTypeOf(Guardrail.toolResults({ name: "p", check: byModel })).toEqualTypeOf<
+  Middleware.Middleware<ModelError.ModelError, ChatModel.ChatModel>
+>()
+expectTypeOf(Guardrail.toolCalls({ name: "p", check: byModel })).toEqualTypeOf<
+  Middleware.Middleware<ModelError.ModelError, ChatModel.ChatModel>
+>()

@@ -175,8 +175,10 @@ describe("DecisionModels", () => {
       const distributions = [
         [{ value: "billing", probability: 1 }],
         [
-          { value: "tech", probability: 0.5 },
-          { value: "tech", probability: 0.5 }
+          { value: "other", probability: 0.9 },
+          { value: "billing", probability: 0.1 },
+          { value: "tech", probability: 0.7 },
+          { value: "other", probability: 0.2 }
         ],
         [
           { value: "billing", probability: 0.5 },

@@ -21,6 +21,8 @@ export const fanOutMake = "above:n"
 
 export const filesystemMake = "toolResults?:n;userMessages?:n;folder?:s;keep?:n"
 
+export const guardrailByModel = "rules:s"
+
 export const guardrailInput = "name:s;check:f;onTrip?:'fail'{answer:s};mode?:'before''beside'"
 
 export const guardrailOutput = "name:s;check:f;onTrip?:'fail'{answer:s};mode?:'before''beside'"
