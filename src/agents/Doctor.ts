@@ -252,7 +252,11 @@ const ofSandbox = Effect.fnUntraced(function* (sandbox: Sandbox["Service"]) {
     ok("sandbox", "commands", sandbox.id),
     isLocal
       ? warning("sandbox", "isolation", "none: commands run with your rights", "have them approved, or use a sandbox")
-      : ok("sandbox", "isolation", "commands run elsewhere"),
+      : ok(
+          "sandbox",
+          "isolation",
+          sandbox.id.startsWith("os:") ? "commands reach their folders only" : "commands run elsewhere"
+        ),
     seen.length > 0
       ? failure("sandbox", "secrets", `commands can read ${seen.join(", ")}`, "take them out of its environment")
       : ok("sandbox", "secrets", "none in the environment of commands")

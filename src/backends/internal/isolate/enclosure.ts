@@ -45,14 +45,15 @@ const makeTemporary: Effect.Effect<string, BackendError, Scope.Scope> = Effect.a
 
 /** Runs the command in the sandbox. It ends when the command ends, and names the processes that are left then. */
 const keeper = [
-  // Ends here if this program was killed while the sandbox was set up.
   `echo ${beginning} >&5 || exit 1`,
   // The shell says on its own stderr that a signal ended a command.
   "exec 6>&2 2>/dev/null",
+  // The end of this program ends the input. Bubblewrap misses it while it sets the sandbox up.
+  "( exec 0<&- 1>&- 6>&-; read -r end <&5; kill -s KILL -- -1 ) & w=$!",
   "trap : TERM INT HUP",
   '"$@" 2>&6 6>&- 5>&-',
   "c=$?",
-  'look() { l=; for p in /proc/[0-9]*; do p=${p#/proc/}; case $p in 1|$$) ;; *) l="$l $p";; esac; done; }',
+  'look() { l=; for p in /proc/[0-9]*; do p=${p#/proc/}; case $p in 1|$$|$w) ;; *) l="$l $p";; esac; done; }',
   "look",
   // A pipeline may end a moment after its shell.
   '[ -z "$l" ] || { sleep 0.1; look; }',

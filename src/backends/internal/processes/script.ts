@@ -54,8 +54,7 @@ export const makeRun = (
     'echo "$p" >"$d/pid"',
     // Keeps the pipe open when earlier writers end before the process reads.
     "trap 'exec 3<&-' USR1",
-    'echo "$$" >"$d/shell"',
-    `( exec 3<&-; while kill -0 "$p" 2>/dev/null; do if [ "$(wc -c <"$d/out")" -gt ${limit} ]; then kill "$p"; echo "[ended: more output than is kept]" >>"$d/out"; break; fi; ${endsWithParent ? orphaned : ""}sleep 2; done ) </dev/null >/dev/null 2>&1 & w=$!`,
+    `( exec 3<&-; while kill -0 "$p" 2>/dev/null; do if [ "$(wc -c <"$d/out")" -gt ${limit} ]; then kill "$p"; echo "[ended: more output than is kept]" >>"$d/out"; break; fi; if [ -e "$d/close" ]; then rm -f "$d/close"; kill -s USR1 "$$"; fi; ${endsWithParent ? orphaned : ""}sleep 2; done ) </dev/null >/dev/null 2>&1 & w=$!`,
     'c=0; wait "$p"; c=$?',
     // A signal to this shell ends the wait, not the process.
     'while kill -0 "$p" 2>/dev/null; do wait "$p"; c=$?; done',
@@ -73,12 +72,22 @@ export const makeRead = (folder: string, offset: number, length: number): string
     `[ "$n" -le 0 ] || tail -c +${offset + 1} out | head -c "$n"`
   ].join("\n")
 
-/** Makes the script that writes its input to a process. */
-export const makeSend = (folder: string, close: boolean): string =>
-  `cd ${quoteWord(folder)} && cat >in${close ? ' && kill -USR1 "$(cat shell)"' : ""}`
+/**
+ * Signals a process of a row, by its line: 2 is the shell, 3 the process. Another process may have its id: commands of a
+ * sandbox may each have ids of their own.
+ */
+const signalRow = (name: string, line: 2 | 3): string =>
+  `r=$(sed -n ${line}p row 2>/dev/null); [ -n "\${r#* }" ] && [ "$(began "\${r%% *}")" = "\${r#* }" ] && kill -s ${name} "\${r%% *}"`
 
-/** Makes the script that ends a process. */
-export const makeKill = (folder: string): string => `kill "$(cat ${quoteWord(folder)}/pid)"`
+/** Makes the script that writes its input to a process. With `close`, the shell ends the input at once, or in 2 seconds. */
+export const makeSend = (folder: string, close: boolean): string =>
+  close
+    ? [began, `cd ${quoteWord(folder)} && cat >in && : >close || exit 1`, signalRow("USR1", 2), "exit 0"].join("\n")
+    : `cd ${quoteWord(folder)} && cat >in`
+
+/** Makes the script that ends a process. It fails if commands can't signal the process. */
+export const makeKill = (folder: string): string =>
+  [began, `cd ${quoteWord(folder)} || exit 1`, signalRow("TERM", 3)].join("\n")
 
 /** Makes the script that keeps a process from being reported again. */
 export const makeTold = (folder: string): string => `: >${quoteWord(folder)}/told`

@@ -391,8 +391,9 @@ export const makeTable = Effect.fnUntraced(function* (
       if ((yield* endOf(entry)) === undefined) {
         // On this machine the interruption ends the process. The agent can write the file with its id.
         if (entry.sandbox.onHost !== true) {
-          yield* Effect.ignore(runScript(entry.sandbox, Script.makeKill(entry.place)))
-          yield* Effect.raceFirst(Deferred.await(entry.end), Effect.sleep("2 seconds"))
+          const asked = yield* Effect.option(runScript(entry.sandbox, Script.makeKill(entry.place)))
+          const isAsked = Option.isSome(asked) && asked.value.exitCode === 0
+          if (isAsked) yield* Effect.raceFirst(Deferred.await(entry.end), Effect.sleep("2 seconds"))
         }
         if (entry.fiber !== undefined) yield* Fiber.interrupt(entry.fiber)
       }

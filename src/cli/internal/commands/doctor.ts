@@ -13,6 +13,7 @@ import { type Context, openApp, sessions } from "../work/app.ts"
 import * as Demo from "../work/demo.ts"
 import { listServers } from "../work/diagnostics.ts"
 import { machine } from "../work/host.ts"
+import { checkSandbox } from "../work/sandboxed.ts"
 
 const marks = { ok: "✓", warning: "!", failure: "✗" }
 
@@ -103,7 +104,14 @@ export const doctor = Effect.fnUntraced(function* (
   const whole: Doctor.Report = {
     ...report,
     ok: report.ok && broken.length === 0,
-    findings: [...report.findings, ...broken, ...unread, yield* editors, yield* languages(context)]
+    findings: [
+      ...report.findings,
+      ...broken,
+      ...unread,
+      yield* editors,
+      yield* languages(context),
+      yield* checkSandbox(settings)
+    ]
   }
   if (options.format === "json") yield* printJson(whole)
   else if (options.format === "markdown") yield* print(Doctor.toMarkdown(whole))

@@ -38,6 +38,12 @@ const Shell = Schema.Struct({
   )
 })
 
+/** The isolation of commands: off, on, or on with hosts that they reach and folders beside the project. */
+const Isolation = Schema.Union([
+  Schema.Literals(["off", "os"]),
+  Schema.Struct({ network: Names, readable: Names, writable: Names })
+])
+
 /** Keys of the chat, by action. */
 const Keys = Schema.Record(Schema.Literals(actions), Schema.optionalKey(Schema.Array(KeyName)))
 
@@ -72,6 +78,7 @@ const schemas = {
   plugins: Schema.Array(Schema.String),
   folders: Schema.Array(Schema.String),
   shell: Shell,
+  sandbox: Isolation,
   hooks: Schema.Record(Schema.String, Schema.Json),
   models: Schema.Record(Schema.String, Facts),
   search: Schema.Literals(["tavily", "brave", "exa", "serper", "duckduckgo"]),
@@ -106,6 +113,7 @@ export const says: { readonly [K in Key]: string } = {
   folders:
     "folders beside the working folder, such as ../shared (to be read) or ../shared:write; --add-dir on the line",
   shell: `the shell of commands: {"program": "/bin/bash", "env": {"hide": [], "show": ["NPM_TOKEN"], "set": {}}}; variables that look like secrets are hidden`,
+  sandbox: `os (commands reach the folders, and no network) | off (they have your rights), or {"network": ["registry.npmjs.org"], "readable": ["~/.nvm"], "writable": ["~/.npm"]}`,
   hooks: "commands and addresses by event, in the form of Claude Code",
   models: `facts of models that the catalogue lacks, by provider:model: ${Object.keys(Facts.fields).join(", ")}`,
   search: "tavily | brave | exa | serper | duckduckgo; without it, the first that has a key, else DuckDuckGo",
@@ -213,6 +221,7 @@ const ofUsersOnly: ReadonlySet<string> = new Set<Key>([
   "hooks",
   "folders",
   "shell",
+  "sandbox",
   "favourites",
   "fallback",
   "lsp"

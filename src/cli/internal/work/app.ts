@@ -61,6 +61,7 @@ import { nextModels, persistence } from "./fallback.ts"
 import * as Host from "./host.ts"
 import type { Extensions } from "./openExtensions.ts"
 import * as Outside from "./outside.ts"
+import { describeSandbox } from "./sandboxed.ts"
 import { withFileAgents } from "./subagents.ts"
 import { teamOf } from "./team.ts"
 
@@ -264,7 +265,14 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       AskUser.make(),
       instructing(instructions, context, fs),
       LspDiagnostics.make(),
-      environment({ folder: places.project, shell, model, folders: context.folders, mode: modeOf(context) }),
+      environment({
+        folder: places.project,
+        shell,
+        model,
+        sandbox: describeSandbox(settings),
+        folders: context.folders,
+        mode: modeOf(context)
+      }),
       ...(isGuarded ? [Outside.commands(fs, places.project)] : []),
       ...loaded.flatMap(({ extension }) => extension.middleware ?? []),
       ...(settings.scripts?.value === true ? [CodeMode.make()] : []),

@@ -88,11 +88,13 @@ interface Place {
   readonly folder: string
   readonly shell: string
   readonly model: string
+  /** The reach of commands; empty without a sandbox. */
+  readonly sandbox?: string | undefined
   readonly folders: Folders
   readonly mode: () => Approvals
 }
 
-const factsOf = Effect.fnUntraced(function* ({ folder: project, folders, mode, model, shell }: Place) {
+const factsOf = Effect.fnUntraced(function* ({ folder: project, folders, mode, model, sandbox = "", shell }: Place) {
   // A coder in a worktree has another folder.
   const files = Option.getOrUndefined(yield* Effect.serviceOption(Backend))
   const folder = files?.paths?.cwd ?? project
@@ -100,7 +102,7 @@ const factsOf = Effect.fnUntraced(function* ({ folder: project, folders, mode, m
     folder: clean(folder),
     branch: yield* branchOf(folder),
     others: folders.list().map(({ access, path }) => `${clean(path)}${access === "read" ? " (read only)" : ""}`),
-    system: `${platform()} ${arch()}, ${basename(shell)}`,
+    system: `${platform()} ${arch()}, ${basename(shell)}${sandbox === "" ? "" : `; commands are ${clean(sandbox)}`}`,
     date: dateOf(yield* Clock.currentTimeMillis),
     model: clean(model),
     mode: mode()

@@ -14,10 +14,12 @@ const readBranch = Effect.fnUntraced(function* (folder: string) {
   return /^ref: refs\/heads\/(.+)$/m.exec(head)?.[1]
 })
 
-/** Writes the version, the folder, the branch and the model. */
-export const writeHeader = Effect.fnUntraced(function* ({ project }: Places, model: string) {
+/** Writes the version, the folder, the branch, the model and the isolation of commands. */
+export const writeHeader = Effect.fnUntraced(function* ({ project }: Places, model: string, sandbox: string) {
   const branch = yield* readBranch(project)
   const home = homedir()
   const folder = project.startsWith(`${home}/`) ? `~${project.slice(home.length)}` : project
-  return cleanLine(`deepagents ${manifest.version} · ${folder}${branch === undefined ? "" : ` (${branch})`} · ${model}`)
+  return cleanLine(
+    `deepagents ${manifest.version} · ${folder}${branch === undefined ? "" : ` (${branch})`} · ${model}${sandbox === "" ? "" : ` · ${sandbox}`}`
+  )
 })

@@ -16,6 +16,7 @@ import type { Settings } from "../config/settings.ts"
 import { fail, layerOrFail } from "../failure.ts"
 import { skillsOf } from "../project/brought.ts"
 import { hideFiles } from "./hiding.ts"
+import { openSandbox } from "./sandboxed.ts"
 
 type Folder = HostFiles.Folder
 
@@ -159,19 +160,17 @@ export const machine = (setup: Setup, threadId: string | undefined, hidden: Read
         }
         return all
       })
+      const options: HostShell.Options = {
+        cwd: places.project,
+        folders: asked,
+        shell: yield* findShell(settings),
+        env: { inherit: "all", ...settings.shell?.value.env },
+        scratch: threadId === undefined ? undefined : scratchOf(places, threadId),
+        advise: (refused) => (refused.path.startsWith(`${notes}/`) ? memoryGuard() : advise(refused))
+      }
       return layerOrFail("failed")(
         Sandbox.layer(
-          Effect.flatMap(
-            HostShell.make({
-              cwd: places.project,
-              folders: asked,
-              shell: yield* findShell(settings),
-              env: { inherit: "all", ...settings.shell?.value.env },
-              scratch: threadId === undefined ? undefined : scratchOf(places, threadId),
-              advise: (refused) => (refused.path.startsWith(`${notes}/`) ? memoryGuard() : advise(refused))
-            }),
-            (shell) => hideFiles(shell, hidden)
-          )
+          Effect.flatMap(openSandbox(settings, options) ?? HostShell.make(options), (shell) => hideFiles(shell, hidden))
         )
       )
     })

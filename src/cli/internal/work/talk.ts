@@ -31,6 +31,7 @@ import { hold } from "./hold.ts"
 import { failuresOf, mcpInChat } from "./mcpInChat.ts"
 import { keepSetting, modelsInChat } from "./modelsInChat.ts"
 import { makeRemembering } from "./remembering.ts"
+import { describeSandbox } from "./sandboxed.ts"
 import { setupInChat } from "./setupInChat.ts"
 import * as Threads from "./threads.ts"
 import { trustInChat } from "./trustInChat.ts"
@@ -142,7 +143,7 @@ export const talk = Effect.fnUntraced(
       models: Effect.map(models, (all) => [...all, ...firstModels(context.extensions.loaded)]),
       onFavourite,
       notes: failuresOf(context),
-      header: yield* writeHeader(places, app.model),
+      header: yield* writeHeader(places, app.model, describeSandbox(settings)),
       remembering,
       commands: () => [...fixed, ...ofServers()],
       instructions: app.instructions.files,

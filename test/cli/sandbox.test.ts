@@ -1,0 +1,106 @@
+/** The program with the setting `sandbox`: the work of a day goes on, and what is beside the folder is out of reach. */
+import { execFileSync } from "node:child_process"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, assert, beforeAll, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { describeIsolated } from "../backends/isolate/box.ts"
+import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
+import { build } from "./built.ts"
+
+let program: ReturnType<typeof build>
+
+beforeAll(() => {
+  program = build()
+})
+afterAll(() => program.remove())
+
+const canary = "CANARY-9a1f"
+
+/** A project in a repository, a home with a secret, and the settings of the person. */
+const world = Effect.fnUntraced(function* (sandbox: unknown, ...replies: ReadonlyArray<Reply>) {
+  const { requests, url } = yield* serve(...replies)
+  const place = program.folder()
+  const [cwd, home] = [join(place, "shop"), join(place, "home")]
+  for (const folder of [cwd, join(home, ".config/deepagents"), join(home, ".ssh")])
+    mkdirSync(folder, { recursive: true })
+  writeFileSync(join(home, ".config/deepagents/config.json"), JSON.stringify({ sandbox }))
+  writeFileSync(join(home, ".gitconfig"), "[user]\n name = Ada\n email = ada@shop.example\n")
+  writeFileSync(join(home, ".ssh/id"), canary)
+  writeFileSync(
+    join(cwd, "package.json"),
+    JSON.stringify({ name: "shop", private: true, type: "module", scripts: { test: "node --test" } })
+  )
+  writeFileSync(
+    join(cwd, "sum.test.js"),
+    'import test from "node:test"\nimport assert from "node:assert"\ntest("sum", () => assert.equal(1 + 1, 2))\n'
+  )
+  execFileSync("git", ["init", "-q"], { cwd })
+  const env = {
+    ANTHROPIC_BASE_URL: url,
+    ANTHROPIC_API_KEY: "sk-ant-test",
+    HOME: home,
+    XDG_CONFIG_HOME: join(home, ".config"),
+    XDG_DATA_HOME: join(place, "data")
+  }
+  /** The results of the calls, as the model got them. */
+  const results = () =>
+    requests.map(({ body }) => JSON.stringify((body.messages as ReadonlyArray<unknown>).at(-1))).slice(1)
+  return { cwd, home, requests, results, run: (args: ReadonlyArray<string>) => program.run(cwd, args, env, "") }
+})
+
+const call = (command: string): Reply => stream(answer([{ call: "execute", id: "toolu_1", input: { command } }]))
+
+describeIsolated("the program in a sandbox", { timeout: 120_000 }, () => {
+  it.effect("tests, commits and serves, and reaches neither the home nor the network", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { cwd, home, requests, results, run } = yield* world(
+          "os",
+          call("npm test"),
+          call("git add . && git commit -qm 'Add the shop' && git log --format='%an %ae %s'"),
+          call(
+            'node -e \'require("http").createServer((a, b) => b.end("served")).listen(8125)\' & sleep 1; curl -s localhost:8125'
+          ),
+          call("cat ~/.ssh/id; ls -A ~; env | grep -c sk-ant"),
+          call("curl -sS --max-time 5 http://example.com"),
+          stream(
+            answer([{ call: "write_file", id: "toolu_2", input: { file_path: "made.txt", content: "by a tool" } }])
+          ),
+          call("cat made.txt; pwd"),
+          say("Done.")
+        )
+        const done = yield* run(["run", "--yolo", "Work."])
+        assert.equal(done.code, 0, done.err)
+        const [tests, commit, served, secret, foreign, , read] = results()
+        assert.match(tests ?? "", /pass 1/)
+        assert.include(commit, "Ada ada@shop.example Add the shop")
+        assert.include(served, "served")
+        assert.notInclude(secret, canary)
+        assert.notInclude(secret, ".gitconfig")
+        assert.match(foreign ?? "", /Could not resolve host/)
+        assert.include(read, `by a tool${cwd}`.replace("tool", "tool"))
+        assert.include(JSON.stringify(requests[0]?.body.messages), "commands are sandboxed, no network")
+        assert.equal(execFileSync("git", ["log", "--format=%s"], { cwd, encoding: "utf8" }), "Add the shop\n")
+        assert.isTrue(existsSync(join(home, ".ssh/id")))
+        assert.equal(readFileSync(join(cwd, "made.txt"), "utf8"), "by a tool")
+      })
+    )
+  )
+
+  it.effect("says so in the doctor, and lets no project switch it off", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { cwd, run } = yield* world({ network: ["registry.npmjs.org"] }, say("Hello."))
+        const doctor = yield* run(["doctor"])
+        assert.include(doctor.out, "isolation of commands")
+        assert.include(doctor.out, "bubblewrap: sandboxed, network: registry.npmjs.org")
+        mkdirSync(join(cwd, ".deepagents"), { recursive: true })
+        writeFileSync(join(cwd, ".deepagents/config.json"), JSON.stringify({ sandbox: "off" }))
+        const trusted = yield* run(["run", "--trust", "Hello"])
+        assert.notEqual(trusted.code, 0)
+        assert.match(trusted.err, /sandbox.* can't be set by a project/)
+      })
+    )
+  )
+})
