@@ -187,6 +187,17 @@ export const memorySources = ({ memory, places, project }: Context): ReadonlyArr
 const modeOf = ({ isDemo, mode, settings }: Context): (() => Approvals) =>
   isDemo ? () => "yolo" : (mode ?? (() => settings.approvals?.value ?? "ask"))
 
+/** Tells the model where it works. */
+const tellPlace = (context: Context, shell: string, model: string): Middleware.Middleware =>
+  environment({
+    folder: context.places.project,
+    shell,
+    model,
+    sandbox: describeSandbox(context.settings),
+    folders: context.folders,
+    mode: modeOf(context)
+  })
+
 /** The sessions of the user. */
 export const sessions = (places: Places): Layer.Layer<SessionStore, Failure, FileSystem.FileSystem> =>
   Layer.unwrap(
@@ -265,14 +276,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       AskUser.make(),
       instructing(instructions, context, fs),
       LspDiagnostics.make(),
-      environment({
-        folder: places.project,
-        shell,
-        model,
-        sandbox: describeSandbox(settings),
-        folders: context.folders,
-        mode: modeOf(context)
-      }),
+      tellPlace(context, shell, model),
       ...(isGuarded ? [Outside.commands(fs, places.project)] : []),
       ...loaded.flatMap(({ extension }) => extension.middleware ?? []),
       ...(settings.scripts?.value === true ? [CodeMode.make()] : []),
