@@ -7,7 +7,18 @@ import * as BackendError from "../../../core/BackendError.ts"
 import type { Executed, ExecuteEvent, ExecuteOptions, Service } from "../../../core/Sandbox.ts"
 import * as Path from "../files/path.ts"
 import { refusalOf as refusalOfCommand } from "../sandboxes/commandLine.ts"
-import { boundedLine, endLine, endOf, beginOf, refusalOf, type Run, streamedLine } from "./commandScript.ts"
+import {
+  beginOf,
+  boundedLine,
+  endLine,
+  endOf,
+  refusalOf,
+  type Run,
+  spooledLine,
+  spoolFiles,
+  spoolSize,
+  streamedLine
+} from "./commandScript.ts"
 import { cutMiddle, endOfText, makeUnframer } from "./output.ts"
 import { type Channel, maxArguments, named, type Remote, type Subject } from "./remote.ts"
 import { failureOf, quote } from "./shell.ts"
@@ -114,22 +125,34 @@ const refusalError = (started: Started, output: string): BackendError.BackendErr
   return failureOf(operation, started.subject.path, status ?? "")
 }
 
-/** Parses the output of a command between its marks, and its exit code. */
-const parseOutput = (
-  started: Started,
-  output: string,
-  outputLimit: number
-): Result.Result<Executed, BackendError.BackendError> => {
+/** An answer between its marks. `size`: the output is in a file. */
+interface Answered {
+  readonly text: string
+  readonly status: string
+  readonly size: string | undefined
+}
+
+/** Parses the answer of a script. */
+const parseAnswer = (started: Started, output: string): Result.Result<Answered, BackendError.BackendError> => {
   const { nonce } = started.run
   const begin = output.indexOf(beginOf(nonce))
   const stop = output.lastIndexOf(endOf(nonce))
   if (begin < 0 || stop < begin + beginOf(nonce).length) return Result.fail(refusalError(started, output))
-  const status = output.slice(stop + endOf(nonce).length).split(">")[0] ?? ""
-  const text = output.slice(begin + beginOf(nonce).length, stop)
-  if (status === "late") return Result.fail(lateError(started, text))
-  if (!/^\d+$/.test(status)) return Result.fail(failureOf(operation, started.subject.path, ""))
-  return Result.succeed({ ...cutMiddle(text, outputLimit), exitCode: Number(status) })
+  const [, status, size] = /^(late|\d+)(?:\+(\d+))?>/.exec(output.slice(stop + endOf(nonce).length)) ?? []
+  return status === undefined
+    ? Result.fail(failureOf(operation, started.subject.path, ""))
+    : Result.succeed({ text: output.slice(begin + beginOf(nonce).length, stop), status, size })
 }
+
+/** The output of a command, cut to its limit. */
+const toExecuted = (
+  started: Started,
+  { status, text }: Answered,
+  outputLimit: number
+): Result.Result<Executed, BackendError.BackendError> =>
+  status === "late"
+    ? Result.fail(lateError(started, text))
+    : Result.succeed({ ...cutMiddle(text, outputLimit), exitCode: Number(status) })
 
 const executeBounded = (shell: Shell, started: Started): Failing<Executed> =>
   shell.channel.execute(boundedLine(started.run), { timeout: started.bound }).pipe(
@@ -139,13 +162,68 @@ const executeBounded = (shell: Shell, started: Started): Failing<Executed> =>
       duration: Duration.millis(started.bound),
       orElse: () => Effect.fail(lateError(started, ""))
     }),
-    Effect.flatMap(({ output }) => Effect.fromResult(parseOutput(started, output, shell.outputLimit)))
+    Effect.flatMap(({ output }) =>
+      Effect.fromResult(
+        Result.flatMap(parseAnswer(started, output), (answer) => toExecuted(started, answer, shell.outputLimit))
+      )
+    )
   )
 
-const executed = ({ exitCode, output, truncated }: Executed): ReadonlyArray<ExecuteEvent> => [
-  ...(output === "" ? [] : [{ _tag: "Output", channel: "stdout", text: output } as const]),
-  { _tag: "Exited", exitCode, truncated }
-]
+/** The bytes of a file with a long output, which is deleted. */
+const takeFile = (shell: Shell, { subject }: Started, path: string) =>
+  Effect.ensuring(shell.remote.download(subject, path), shell.remote.discard([path]))
+
+const decode = (bytes: Uint8Array): string => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes)
+
+/** The output of a command that was left in files, or came with the answer. `isCut`: a part is missing in between. */
+const takeOutput = Effect.fnUntraced(function* (
+  shell: Shell,
+  started: Started,
+  text: string,
+  size: string | undefined
+): Effect.fn.Return<{ readonly output: string; readonly isCut: boolean }, BackendError.BackendError> {
+  if (size === undefined) return { output: text, isCut: false }
+  const { all, end } = spoolFiles(started.run.nonce)
+  if (Number(size) < spoolSize) return { output: decode(yield* takeFile(shell, started, all)), isCut: false }
+  const first = yield* Effect.onError(takeFile(shell, started, all), () => shell.remote.discard([end]))
+  const last = yield* takeFile(shell, started, end)
+  const isCut = last.length >= started.run.bytes
+  return isCut
+    ? { output: `${decode(first)}\n… a part of the output was left out …\n${decode(last)}`, isCut }
+    : { output: decode(join(first, last)), isCut }
+})
+
+const join = (first: Uint8Array, last: Uint8Array): Uint8Array => {
+  const both = new Uint8Array(first.length + last.length)
+  both.set(first)
+  both.set(last, first.length)
+  return both
+}
+
+/** Runs a command whose output comes at the end, but is not cut. */
+const streamAtOnce = (shell: Shell, started: Started): Stream.Stream<ExecuteEvent, BackendError.BackendError> =>
+  Stream.unwrap(
+    shell.channel.execute(spooledLine(started.run), { timeout: started.bound }).pipe(
+      Effect.onInterrupt(() => started.end),
+      Effect.mapError(named(started.subject)),
+      Effect.timeoutOrElse({
+        duration: Duration.millis(started.bound),
+        orElse: () => Effect.fail(lateError(started, ""))
+      }),
+      Effect.flatMap(({ output }) => Effect.fromResult(parseAnswer(started, output))),
+      Effect.flatMap(({ size, status, text }) =>
+        Effect.map(takeOutput(shell, started, text, size), ({ isCut, output }) => {
+          const shown: Stream.Stream<ExecuteEvent> =
+            output === "" ? Stream.empty : Stream.succeed({ _tag: "Output", channel: "stdout", text: output })
+          const end: Stream.Stream<ExecuteEvent, BackendError.BackendError> =
+            status === "late"
+              ? Stream.fail(lateError(started, output))
+              : Stream.succeed({ _tag: "Exited", exitCode: Number(status), truncated: isCut })
+          return Stream.concat(shown, end)
+        })
+      )
+    )
+  )
 
 /** Runs a command of which the output comes piece by piece. */
 const streamPieces = (
@@ -188,7 +266,7 @@ export const make = (shell: Shell): Pick<Service, "execute" | "executeStream"> =
     Stream.unwrap(
       Effect.map(prepare(shell, command, options), (started) =>
         shell.channel.executeStream === undefined
-          ? Stream.unwrap(Effect.map(executeBounded(shell, started), (result) => Stream.fromIterable(executed(result))))
+          ? streamAtOnce(shell, started)
           : streamPieces(started, shell.channel.executeStream)
       )
     )

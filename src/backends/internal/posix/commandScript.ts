@@ -25,6 +25,12 @@ _ed_end() {
   else _ed_tree "$_ed_p"; fi
 }`
 
+/** The most bytes of an output's file. */
+export const spoolSize = 8 * 1024 * 1024
+
+/** The most bytes of an output that comes with the answer. */
+const inlineSize = 64 * 1024
+
 /** The marks around the output of a script. A command can't know them, so it can't forge its own end. */
 export const beginOf = (nonce: string): string => `<ed:${nonce}:`
 export const endOf = (nonce: string): string => `:${nonce}:`
@@ -33,7 +39,7 @@ export const refusalOf = (nonce: string): string => `<ed:${nonce}!`
 /** The code before and after the output. Its names are unlikely to be in the environment of a command. */
 const start = `
 _ed_r=$1 _ed_n=$2 _ed_w=$3 _ed_t=$4 _ed_h=$5 _ed_x=$6 _ed_i=$7 _ed_c=$8; shift 8
-_ed_f=/tmp/.ed-$_ed_n
+_ed_f=/tmp/.ed-$_ed_n _ed_l=
 _ed_d=$(set -- "$_ed_r" "$_ed_n" "" "$_ed_w"
 ${prelude}
 locate "$1"; [ -d "$real" ] || { [ -e "$real" ] && die NotDirectory; die NotFound; }
@@ -66,6 +72,7 @@ const stop = `
 kill $_ed_z 2>/dev/null; wait $_ed_z 2>/dev/null
 [ -e "$_ed_f.late" ] && _ed_q=late
 rm -f "$_ed_f.dog" "$_ed_f.pid" "$_ed_f.late" "$_ed_f.dead" "$_ed_f.in" "$_ed_f.cmd"
+[ -n "$_ed_l" ] && _ed_q=$_ed_q+$_ed_l
 printf ":%s:%s>\\n" "$_ed_n" "$_ed_q"`
 
 /** At most `$_ed_h` bytes of the beginning, and as many of the end. */
@@ -73,6 +80,19 @@ const bounded = `${start}
 exec 4>&1
 _ed_q=$( { { _ed_run "$@" <"$_ed_i" 2>&1 3>&- 4>&-; echo $? >&3; } | { head -c $_ed_h; tail -c $_ed_h; } >&4 3>&-; } 3>&1 )
 exec 4>&-${stop}`
+
+/**
+ * The output in a file, for machines that don't stream: its first bytes, and its last ones in another. Short output
+ * comes between the marks instead. The status has the size of the file behind a \`+\`.
+ */
+const spooled = `${start}
+(umask 077; : >"$_ed_f.all"; : >"$_ed_f.end")
+exec 4>&1
+_ed_q=$( { { _ed_run "$@" <"$_ed_i" 2>&1 3>&- 4>&-; echo $? >&3; } | { head -c ${spoolSize} >"$_ed_f.all"; tail -c $_ed_h >"$_ed_f.end"; } 3>&-; } 3>&1 )
+exec 4>&-
+_ed_l=$(($(wc -c <"$_ed_f.all")))
+if [ $_ed_l -le ${inlineSize} ]; then cat "$_ed_f.all"; rm -f "$_ed_f.all" "$_ed_f.end"; _ed_l=
+elif [ $_ed_l -lt ${spoolSize} ]; then rm -f "$_ed_f.end"; fi${stop}`
 
 const streamed = `${start}
 _ed_run "$@" <"$_ed_i"; _ed_q=$?${stop}`
@@ -113,10 +133,16 @@ const lineOf = (script: string, run: Run): string => {
 /** The command as one line, of which the output comes at the end. */
 export const boundedLine = (run: Run): string => lineOf(bounded, run)
 
+/** The command as one line, of which the output comes at the end, in files if it is long. */
+export const spooledLine = (run: Run): string => lineOf(spooled, run)
+
+/** The files of a long output: its beginning, and what is behind that. */
+export const spoolFiles = (nonce: string) => ({ all: `/tmp/.ed-${nonce}.all`, end: `/tmp/.ed-${nonce}.end` })
+
 /** The command as one line, of which the output comes as it is written. */
 export const streamedLine = (run: Run): string => lineOf(streamed, run)
 
 /** Ends a command and all that it started, also if it has not begun yet. */
 export const endLine = (nonce: string): string =>
   `sh -c ${quote(`{ ${finish}
-[ -s "$1.pid" ] && d=$1.dead || d=; kill $(cat "$1.dog"); _ed_end "$1"; rm -f "$1.dog" "$1.in" "$1.cmd" "$1.pid" "$1.late" $d; } >/dev/null 2>&1`)} sh ${quote(`/tmp/.ed-${nonce}`)}`
+[ -s "$1.pid" ] && d=$1.dead || d=; kill $(cat "$1.dog"); _ed_end "$1"; rm -f "$1.dog" "$1.in" "$1.cmd" "$1.pid" "$1.late" "$1.all" "$1.end" $d; } >/dev/null 2>&1`)} sh ${quote(`/tmp/.ed-${nonce}`)}`

@@ -9,21 +9,10 @@ import { ToolContext } from "../../../core/ToolContext.ts"
 import * as ToolError from "../../../core/ToolError.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
 import { defined } from "../../../support/json/defined.ts"
-import { sha256 } from "../../../support/store/hash.ts"
-import { headOf } from "../../../support/text/text.ts"
 import * as CommandRisk from "../../CommandRisk.ts"
 import { startProcess } from "../processes/tools.ts"
 import type { Kit } from "./kit.ts"
-
-/** The most characters of the output for the model: its beginning, and more of its end. */
-const headLength = 10_000
-const tailLength = 20_000
-
-/** The most of an output that is kept in a file, in characters: its beginning. */
-const wholeLength = 8_000_000
-
-/** The folder of outputs that are too long to show, in the one for such files. */
-const folder = "large_results"
+import { headLength, keep, type Kept, makeTranscript, tailLength, type Transcript } from "./transcript.ts"
 
 /** The interval at which a running command reports its last lines, and how many of them. */
 const progressEvery = "500 millis"
@@ -42,72 +31,19 @@ export interface ExecuteLimits {
   readonly background: boolean
 }
 
-/** Keeps the beginning and the end of an output, and the text for a file. */
-interface Transcript {
-  readonly push: (text: string) => void
-  /** The last characters. */
-  readonly tail: (length: number) => string
-  readonly shown: () => { readonly text: string; readonly left: number }
-  /** The whole output, up to the largest size of its file. */
-  readonly whole: () => string
-}
-
-const makeTranscript = (): Transcript => {
-  let head = ""
-  let tail = ""
-  let length = 0
-  let pieces: Array<string> = []
-  let kept = 0
-  return {
-    push: (text) => {
-      length += text.length
-      if (kept < wholeLength) {
-        const part = headOf(text, wholeLength - kept)
-        pieces.push(part)
-        kept += part.length
-        // Many small pieces weigh more than their text.
-        if (pieces.length > 1_000) pieces = [pieces.join("")]
-      }
-      const room = headLength - head.length
-      if (room > 0) head += text.slice(0, room)
-      if (text.length > room) tail += text.slice(Math.max(0, room))
-      // Cut now and then, not for each piece.
-      if (tail.length > 2 * tailLength) tail = tail.slice(-tailLength)
-    },
-    tail: (count) => (head + tail).slice(-count),
-    whole: () => pieces.join(""),
-    shown: () => {
-      const end = tail.slice(-tailLength)
-      return { text: head + end, left: length - head.length - end.length }
-    }
-  }
-}
-
 /** The last lines, as a text that can be sent: a pair that was cut is not left in halves. */
 const lastLines = (transcript: Transcript, lines: number, length: number): string =>
   transcript.tail(length).trimEnd().split("\n").slice(-lines).join("\n").toWellFormed()
 
 const inSeconds = (seconds: number): string => `${seconds} second${seconds === 1 ? "" : "s"}`
 
-/** Saves a whole output to a file, and gives its path; `undefined` for an output that is shown completely. */
-const keep = Effect.fnUntraced(function* (sandbox: Sandbox.Service, transcript: Transcript) {
-  if (transcript.shown().left === 0) return undefined
-  const text = transcript.whole().toWellFormed()
-  const hash = yield* sha256(new TextEncoder().encode(text))
-  const path = `${sandbox.paths?.scratch ?? ""}/${folder}/${hash.slice(0, 32)}.txt`
-  return yield* sandbox.write(path, text).pipe(
-    Effect.as(path),
-    Effect.orElseSucceed(() => undefined)
-  )
-})
-
-const cutNote = (left: number, path: string | undefined): string => {
+const cutNote = (left: number, kept: Kept | undefined): string => {
   const where =
-    path === undefined
+    kept === undefined
       ? "to see them, run it again with its output in a file, and read that in parts"
-      : left + headLength + tailLength > wholeLength
-        ? `the first ${wholeLength} characters of the output are in the file ${path}: search it, or read it in parts`
-        : `all of the output is in the file ${path}: search it, or read it in parts`
+      : kept.isWhole
+        ? `all of the output is in the file ${kept.path}: search it, or read it in parts`
+        : `the beginning of the output, up to the largest size of a file, is in the file ${kept.path}: search it, or read it in parts`
   return `\n[… ${left} characters left out; ${where} …]\n`
 }
 
@@ -120,12 +56,12 @@ const leftNote = (left: ReadonlyArray<string>, hasBackground: boolean): string =
     ...(hasBackground ? ["Use background: true for what has to go on."] : [])
   ].join(" ")
 
-const render = (transcript: Transcript, path: string | undefined, event: Ended, hasBackground: boolean): string => {
+const render = (transcript: Transcript, kept: Kept | undefined, event: Ended, hasBackground: boolean): string => {
   const { left, text } = transcript.shown()
   const output =
     left === 0
       ? text
-      : text.slice(0, headLength).toWellFormed() + cutNote(left, path) + text.slice(headLength).toWellFormed()
+      : text.slice(0, headLength).toWellFormed() + cutNote(left, kept) + text.slice(headLength).toWellFormed()
   const end =
     event.exitCode === 0 ? "Command succeeded with exit code 0" : `Command failed with exit code ${event.exitCode}`
   return [
@@ -135,19 +71,16 @@ const render = (transcript: Transcript, path: string | undefined, event: Ended, 
   ].join("\n")
 }
 
-const tooLong = (
-  transcript: Transcript,
-  path: string | undefined,
-  given: number,
-  most: number
-): ToolError.ToolError => {
+const tooLong = (transcript: Transcript, kept: Kept | undefined, given: number, most: number): ToolError.ToolError => {
   const output = lastLines(transcript, timeoutLines, timeoutLength)
   const more = given < most ? `give it a longer timeout (at most ${inSeconds(most)}), or ` : ""
   return new ToolError.ToolError({
     reason: "TimedOut",
     message: [
       `The command was stopped: it was not done within ${inSeconds(given)}. To get further, ${more}have it do less at once.`,
-      ...(path === undefined ? [] : [`All of its output is in the file ${path}.`]),
+      ...(kept === undefined
+        ? []
+        : [`${kept.isWhole ? "All" : "The beginning"} of its output is in the file ${kept.path}.`]),
       output === "" ? "It wrote nothing." : `Its output ended with:\n${output}`
     ].join("\n")
   })
@@ -178,8 +111,8 @@ const runCommand = Effect.fnUntraced(function* (
       }
     ),
     Effect.catchReason("BackendError", "TimedOut", () =>
-      Effect.flatMap(keep(sandbox, transcript), (path) =>
-        Effect.fail(tooLong(transcript, path, Duration.toSeconds(limit), most))
+      Effect.flatMap(keep(sandbox, transcript), (kept) =>
+        Effect.fail(tooLong(transcript, kept, Duration.toSeconds(limit), most))
       )
     )
   )
@@ -197,10 +130,11 @@ const runCommand = Effect.fnUntraced(function* (
   const ended = yield* Effect.raceFirst(run, watch)
   const { exitCode, left, truncated } = ended
   const cut = truncated || transcript.shown().left > 0
-  const path = yield* keep(sandbox, transcript)
-  return ToolOutput.make(render(transcript, path, ended, limits.background), {
+  const file = yield* keep(sandbox, transcript)
+  const kept = file === undefined ? undefined : { ...file, isWhole: file.isWhole && !truncated }
+  return ToolOutput.make(render(transcript, kept, ended, limits.background), {
     isError: exitCode !== 0,
-    details: { kind: "command", exitCode, truncated: cut, ...defined({ path, left }) }
+    details: { kind: "command", exitCode, truncated: cut, ...defined({ path: kept?.path, left }) }
   })
 })
 
