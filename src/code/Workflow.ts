@@ -23,6 +23,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Agent from "../core/Agent.ts"
 import type { Backend } from "../core/Backend.ts"
+import type { ToolDefinition } from "../core/ChatModel.ts"
 import { isObject, Json } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
@@ -33,6 +34,7 @@ import { cut } from "../support/text/text.ts"
 import { type AnyAgent, answerAgent } from "./internal/agents.ts"
 import { answerCall, stored, type World } from "./internal/answers.ts"
 import { type Door, type Refusal, runScript } from "./internal/host.ts"
+import { describeWorld } from "./internal/language.ts"
 import { begun, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
 import * as Conductor from "./internal/workflow/conductor.ts"
@@ -56,8 +58,8 @@ type Limits = typeof Limits.Type
 
 /** The input of a workflow: a script, and the value of its `args`. */
 export const Input = Schema.Struct({
-  script: Schema.String,
-  args: Schema.optionalKey(Json),
+  script: Schema.String.annotate({ description: "The program: TypeScript, the body of an async function" }),
+  args: Schema.optionalKey(Json.annotate({ description: "The value of args" })),
   limits: Schema.optionalKey(Limits)
 })
 export type Input = typeof Input.Type
@@ -104,7 +106,7 @@ export class WorkflowStopped extends Schema.TaggedError<WorkflowStopped>()("Work
 export interface Options<Tools, Agents> {
   /** The name of the workflow, in events and errors. Default: `workflow`. */
   readonly name?: string | undefined
-  /** Tells other agents what the workflow does. Default: empty. */
+  /** Tells other agents what the workflow does. Default: that it runs programs over agents, with their declarations. */
   readonly description?: string | undefined
   /** The agents of `agent(…)`; without a name the first one. */
   readonly agents: Agents
@@ -115,6 +117,12 @@ export interface Options<Tools, Agents> {
   /** The limits of the script in its thread. Default: 64 MiB, 1 minute of computing, 100,000 calls. */
   readonly script?: ScriptLimits | undefined
 }
+
+/** The tokens of declarations in a description. */
+const inline = 3_000
+
+const describe = (tools: ReadonlyArray<ToolDefinition>, agents: ReadonlyArray<AnyAgent>): string =>
+  `Runs a program over many agents: for work of more parts than you can hold in mind. There is no fetch, no require, no process. You see the value that the program returns.\n${describeWorld(tools, agents, inline)}`
 
 type AnyOptions = Partial<Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyArray<AnyAgent>>>
 
@@ -218,6 +226,7 @@ export const make = <
   const {
     agents = [],
     limits = {},
+    description,
     script: scriptLimits,
     tools = []
   }: AnyOptions = refused === undefined ? options : {}
@@ -263,7 +272,7 @@ export const make = <
   type Needs = Scripts | Agent.Services<Agents[number]>
   return Agent.program({
     name: typeof options.name === "string" ? options.name : "workflow",
-    description: options.description,
+    description: description ?? describe(own, agents),
     keeps: true,
     input: Input,
     output: Output,

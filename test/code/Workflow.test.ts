@@ -1,13 +1,14 @@
 /** Workflows at their door: what a script returns, what stops it, and what another input on the thread goes on with. */
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, Layer, Schema, Stream } from "effect"
-import { Agent, Approval, Middleware, Question, Tool, ToolContext, ToolOutput } from "effect-deepagents"
+import { Agent, Approval, Message, Middleware, Question, Tool, ToolContext, ToolOutput } from "effect-deepagents"
 import { Workflow } from "effect-deepagents/code"
 import * as NodeScripts from "effect-deepagents/code/NodeScripts"
 import { TestChatModel } from "effect-deepagents/testing"
 import * as journal from "../core/journal.ts"
 import { scaled } from "../scale.ts"
 import {
+  answerTask,
   asking,
   inThread,
   makeWorld,
@@ -221,6 +222,39 @@ layer(NodeScripts.layer({ warm: 2 }))("Workflow", (it) => {
       })
     )
   })
+
+  it.effect("is a tool of another agent, and its workers ask through that agent", () =>
+    Effect.gen(function* () {
+      const world = makeWorld()
+      const workflow = Workflow.make({ agents: [asker(world)] })
+      const lead = Agent.make({
+        name: "lead",
+        prompt: "You lead.",
+        tools: [Agent.asTool(workflow)],
+        middleware: [Middleware.suspendable]
+      })
+      let shown = ""
+      const model = TestChatModel.reactive((request) => {
+        const tool = request.tools.find(({ name }) => name === "workflow")
+        if (tool === undefined) return answerTask(world, request)
+        shown = tool.description
+        const last = request.messages.at(-1)
+        return last?.role === "tool"
+          ? `it said ${Message.text(last)}`
+          : TestChatModel.calls([{ name: "workflow", arguments: { script: asking(["ask", "a"]) } }])
+      })
+      const first = yield* Effect.provide(Agent.run(lead, "go"), model)
+      assert.include(shown, "declare function agent(prompt: string")
+      assert.strictEqual(first.stopReason, "suspended")
+      let result = first
+      while (result.stopReason === "suspended") {
+        const decisions = result.pending.map((one) => Approval.respond(one, "yes"))
+        result = yield* Effect.provide(Agent.resume(lead, { checkpoint: result, decisions }), model)
+      }
+      assert.strictEqual(result.text, 'it said {"value":["said ask","said a"],"agents":2,"replayed":1}')
+      assert.deepStrictEqual(twice(world.turns), [])
+    })
+  )
 
   it.effect("wrong options keep it from running", () =>
     Effect.gen(function* () {

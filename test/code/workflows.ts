@@ -1,7 +1,7 @@
 /** A workflow over workers that act in each of their turns, and notes of what the world saw of them. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
-import { Agent, Message, type ModelError, Tool } from "effect-deepagents"
+import { Agent, type ChatModel, Message, type ModelError, Tool } from "effect-deepagents"
 import { Workflow } from "effect-deepagents/code"
 import { TestChatModel } from "effect-deepagents/testing"
 import * as journal from "../core/journal.ts"
@@ -36,25 +36,31 @@ const act = ({ acts }: World) =>
 
 export const workerOf = (world: World) => Agent.make({ name: "worker", prompt: "", tools: [act(world)] })
 
-/** The model of the workers. Each turn costs one. */
+const taskOf = ({ messages: [asked] }: ChatModel.ModelRequest): string =>
+  asked === undefined ? "" : Message.text(asked)
+
+const turnOf = ({ messages }: ChatModel.ModelRequest): number => messages.filter(({ role }) => role === "ai").length
+
+/** The turn of a worker. Each costs one. */
+export const answerTask = (world: World, request: ChatModel.ModelRequest): TestChatModel.Turn => {
+  const [task, turn] = [taskOf(request), turnOf(request)]
+  world.turns.push(`${task}#${turn}`)
+  const usage = { inputTokens: 1, cost: 1 }
+  return turn < rounds - 1
+    ? TestChatModel.calls([{ name: "act", arguments: { on: `${task}-${turn}` } }], { usage })
+    : TestChatModel.text(`said ${task}`, { usage })
+}
+
+/** The model of the workers. */
 export const modelOf = (
   world: World,
   refuse: (turn: number, task: string) => ModelError.Reason | undefined = () => undefined
 ) =>
   TestChatModel.reactive((request) => {
-    const asked = request.messages[0]
-    const task = asked === undefined ? "" : Message.text(asked)
-    const turn = request.messages.filter(({ role }) => role === "ai").length
-    const reason = refuse(world.turns.length, task)
-    if (reason !== undefined) {
-      world.refused.push(`${task}#${turn}`)
-      return TestChatModel.fail(reason)
-    }
-    world.turns.push(`${task}#${turn}`)
-    const usage = { inputTokens: 1, cost: 1 }
-    return turn < rounds - 1
-      ? TestChatModel.calls([{ name: "act", arguments: { on: `${task}-${turn}` } }], { usage })
-      : TestChatModel.text(`said ${task}`, { usage })
+    const reason = refuse(world.turns.length, taskOf(request))
+    if (reason === undefined) return answerTask(world, request)
+    world.refused.push(`${taskOf(request)}#${turnOf(request)}`)
+    return TestChatModel.fail(reason)
   })
 
 export const inThread = { threadId: "t" }
