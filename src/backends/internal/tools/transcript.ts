@@ -23,7 +23,7 @@ const bytesOfUnit = 3
 const encoder = new TextEncoder()
 
 /** The beginning of a text: at most `size` bytes in UTF-8. */
-export const beginningOf = (text: string, size: number): string => {
+const beginningOf = (text: string, size: number): string => {
   if (text.length * bytesOfUnit <= size) return text
   const room = new Uint8Array(size)
   return headOf(text, encoder.encodeInto(text, room).read)
