@@ -318,6 +318,27 @@ describeIsolated("commands in bubblewrap", () => {
     30_000
   )
 
+  it.live(
+    "put no link in the place of a folder inside of theirs",
+    () =>
+      Effect.gen(function* () {
+        const { outside, root } = yield* folders
+        const deep = path.join(root, "a/b/deep")
+        fs.mkdirSync(deep, { recursive: true })
+        const list: ReadonlyArray<HostFiles.Folder> = [{ path: deep, access: "read" }]
+        const box = yield* OsSandbox.makeHost({ cwd: root, folders: list, ripgrep: false })
+        yield* box.execute(`mv a moved; mv a/b a/c; rm -r a; mkdir -p a/b; ln -s ${outside} a/b/deep`)
+        assert.isTrue(fs.lstatSync(deep).isDirectory())
+        // Somebody else did: then it is not there.
+        fs.rmSync(deep, { recursive: true })
+        fs.symlinkSync(outside, deep)
+        const { output } = yield* box.execute(`cat a/b/deep/secret.txt; touch a/b/new; echo on`)
+        assert.notInclude(output, canary)
+        assert.include(output, "on\n")
+      }),
+    30_000
+  )
+
   it.live("have limits", () =>
     Effect.gen(function* () {
       const { box } = yield* opened({ limits: { fileBytes: 10_000, openFiles: 50 } })

@@ -65,7 +65,7 @@ const keeper = [
 const lockedProc = ["--proc", "/proc", "--remount-ro", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"]
 
 const limitArgs = ({ fileBytes = 2 ** 32, openFiles = 4096, processes = 2048 }: Limits): ReadonlyArray<string> => [
-  "prlimit",
+  Holder.findTool("prlimit") ?? "prlimit",
   "--core=0",
   `--nproc=${processes}`,
   `--fsize=${fileBytes}`,

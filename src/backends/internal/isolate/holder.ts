@@ -6,6 +6,7 @@
  * file, and no process relays.
  */
 import { type ChildProcess, spawn } from "node:child_process"
+import { existsSync } from "node:fs"
 import { Server } from "node:net"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -14,6 +15,13 @@ import type { Listener } from "./options.ts"
 
 /** Where bubblewrap and its helpers are looked up: nowhere that an agent can write. */
 export const toolPath = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin"
+
+/** Finds a helper. The name alone would be looked up by variables of the command. */
+export const findTool = (name: string): string | undefined =>
+  toolPath
+    .split(":")
+    .map((folder) => `${folder}/${name}`)
+    .find((path) => existsSync(path))
 
 /** The process, by its id on this machine. */
 export interface Holder {

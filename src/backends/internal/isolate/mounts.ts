@@ -1,8 +1,10 @@
 /** The files of the machine that commands reach, as arguments of bubblewrap. */
+import { realpathSync } from "node:fs"
 import { homedir } from "node:os"
 import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Path from "../files/path.ts"
 import * as System from "../local/system.ts"
 
@@ -69,8 +71,35 @@ export const findSystem: Effect.Effect<ReadonlyArray<string>> = Effect.gen(funct
   return [...links.flat(), ...[...folders, ...lookedUp, ...own].flatMap(bindSystem)]
 })
 
-/** The arguments for paths of the user. The deepest one decides. */
-export const bindAll = (binds: ReadonlyArray<Bind>): ReadonlyArray<string> =>
-  binds
+/** Tells whether a path is the real one: no folder on its way is a link now. */
+const isReal = (path: string): boolean =>
+  Result.getOrElse(
+    System.attempt(() => realpathSync.native(path) === path),
+    () => false
+  )
+
+/** The folders between two: `/a/b` and `/a/b/c` for `/a` and `/a/b/c/d`. */
+const foldersBetween = (outer: string, inner: string): ReadonlyArray<string> => {
+  const names = inner.slice(outer.length + 1).split("/")
+  return names.slice(0, -1).map((_, index) => `${outer}/${names.slice(0, index + 1).join("/")}`)
+}
+
+/**
+ * The arguments for paths of the user. The deepest one decides. Commands could put a link in the place of a folder inside
+ * of one that they may change: a link is left out, and the folders on the way are mounts, which no command can move.
+ */
+export const bindAll = (binds: ReadonlyArray<Bind>): ReadonlyArray<string> => {
+  const sorted = binds.toSorted((left, right) => left.path.length - right.path.length)
+  const accessOf = (path: string) => sorted.findLast((one) => Path.isWithin(path, one.path))?.access ?? "read"
+  const mounts = sorted.flatMap((bind): ReadonlyArray<Bind> => {
+    const around = sorted.filter(
+      ({ access, path }) => access === "write" && path !== bind.path && Path.isWithin(bind.path, path)
+    )
+    if (around.length > 0 && !isReal(bind.path)) return []
+    const between = around.flatMap(({ path }) => foldersBetween(path, bind.path))
+    return [...between.map((path) => ({ path, access: accessOf(path) })), bind]
+  })
+  return [...new Map(mounts.map((mount) => [mount.path, mount])).values()]
     .toSorted((left, right) => left.path.length - right.path.length)
     .flatMap(({ access, path }) => [access === "write" ? "--bind" : "--ro-bind", path, path])
+}

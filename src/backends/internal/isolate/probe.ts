@@ -1,9 +1,7 @@
 /** Tries whether commands can be isolated on this machine. */
 import { spawn } from "node:child_process"
-import { existsSync } from "node:fs"
 import * as Effect from "effect/Effect"
 import { oneLine } from "../../../support/text/untrusted.ts"
-import { toolPath } from "./holder.ts"
 import * as Holder from "./holder.ts"
 import { findSystem } from "./mounts.ts"
 import { makeFilter } from "./seccomp.ts"
@@ -14,8 +12,6 @@ export type Probed =
   | { readonly works: false; readonly why: string; readonly mend: string }
 
 const needed = ["bwrap", "nsenter", "prlimit"]
-
-const isThere = (name: string): boolean => toolPath.split(":").some((folder) => existsSync(`${folder}/${name}`))
 
 const mendOf = (why: string): string =>
   /uid map|user namespace|clone|operation not permitted|permission denied/i.test(why)
@@ -31,7 +27,7 @@ const runTrue = (pid: number): Effect.Effect<string | undefined> =>
         ["--unshare-user", "--unshare-pid", "--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/"],
         ["--proc", "/proc", "--dev", "/dev", "--", "true"]
       ),
-      { stdio: ["ignore", "ignore", "pipe"], env: { PATH: toolPath } }
+      { stdio: ["ignore", "ignore", "pipe"], env: { PATH: Holder.toolPath } }
     )
     let said = ""
     child.stderr.on("data", (bytes: Buffer) => {
@@ -67,7 +63,7 @@ export const probe: Effect.Effect<Probed> = Effect.suspend(() => {
       mend: "use DockerSandbox, or a sandbox of a provider"
     } as const)
   }
-  const missing = needed.filter((name) => !isThere(name))
+  const missing = needed.filter((name) => Holder.findTool(name) === undefined)
   if (missing.length === 0) return tryHere
   const packages = missing.map((name) => (name === "bwrap" ? "bubblewrap" : "util-linux"))
   return Effect.succeed({
