@@ -41,7 +41,7 @@ import { type Door, runScript } from "./internal/host.ts"
 import { describeWorld } from "./internal/language.ts"
 import { findLimitProblem } from "./internal/limits.ts"
 import { makePrinted, print, shorten, textOf } from "./internal/outputs.ts"
-import { begun, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
+import { beginScript, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { Limits, ScriptError, Scripts } from "./Scripts.ts"
 
@@ -151,7 +151,7 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
         },
         working: context.working
       }
-      const { now, seed } = yield* begun(context)
+      const { now, seed } = yield* beginScript(context)
       const program = {
         source: withoutFence(script),
         args: null,

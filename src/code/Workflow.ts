@@ -35,7 +35,7 @@ import { type AnyAgent, answerAgent } from "./internal/agents.ts"
 import { answerCall, stored, type World } from "./internal/answers.ts"
 import { type Door, type Refusal, runScript } from "./internal/host.ts"
 import { describeWorld } from "./internal/language.ts"
-import { begun, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
+import { beginScript, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
 import * as Conductor from "./internal/workflow/conductor.ts"
 import { fuse, ledger, spent } from "./internal/workflow/fuse.ts"
@@ -47,7 +47,7 @@ const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }
 
 /** Limits of a workflow. Raise them by another input on its thread. */
 const Limits = Schema.Struct({
-  /** The most agents that the script may ask, with those that an earlier input asked. Default: 1,000. */
+  /** The most agents that the script may ask. Agents with stored answers count. Default: 1,000. */
   agents: Schema.optionalKey(Count),
   /** The most agents that work at once. Agents that wait for a person do not count. Default: 16. */
   concurrency: Schema.optionalKey(Count),
@@ -64,21 +64,21 @@ export const Input = Schema.Struct({
 })
 export type Input = typeof Input.Type
 
-/** What the script returned, the agents that it asked, and how many of them had answered an earlier input. */
+/** The value of the script, the number of agents that it asked, and how many of them had stored answers. */
 const Output = Schema.Struct({ value: Json, agents: Schema.Finite, replayed: Schema.Finite })
 type Output = typeof Output.Type
 
 const mostShown = 5
 
 /**
- * A workflow stopped before its script returned. What it did is kept: another input on its thread goes on.
+ * A workflow stopped before its script returned. Its work is kept: another input on its thread goes on.
  *
  * - `Terminal`: a provider will not answer until somebody acts (quota, key, permission)
  * - `Limit`, `Budget`: the script asked for more agents, or spent more, than its limits allow
  * - `Script`: the script failed
  *
  * `finished` agents have answered. `inFlight` agents have begun, and resume from their own messages. `notBegun` agents
- * were asked for and had to wait; nobody knows what the script would have asked for later.
+ * were asked for and had to wait; the script might have asked for more later.
  */
 export class WorkflowStopped extends Schema.TaggedError<WorkflowStopped>()("WorkflowStopped", {
   reason: Schema.Literals(["Terminal", "Limit", "Budget", "Script"]),
@@ -106,7 +106,7 @@ export class WorkflowStopped extends Schema.TaggedError<WorkflowStopped>()("Work
 export interface Options<Tools, Agents> {
   /** The name of the workflow, in events and errors. Default: `workflow`. */
   readonly name?: string | undefined
-  /** Tells other agents what the workflow does. Default: that it runs programs over agents, with their declarations. */
+  /** The description for other agents. Default: it runs programs over agents, with their declarations. */
   readonly description?: string | undefined
   /** The agents of `agent(…)`; without a name the first one. */
   readonly agents: Agents
@@ -205,7 +205,7 @@ const refuseMake = makeMiddlewareCheck("Workflow", shapes.workflowMake)
 
 /**
  * Makes a workflow: a program that runs scripts over agents. Run it with a `threadId`. A later input on the thread, such
- * as an edited script or other limits, finds what earlier inputs did by its content: agents that have answered answer
+ * as an edited script or other limits, finds the work of earlier inputs by its content: agents that have answered answer
  * again at once, and agents in flight go on from their own messages.
  *
  * The script is TypeScript or JavaScript, as in {@link CodeMode}, with `agent(prompt, { agent, session, schema, label })`.
@@ -249,7 +249,7 @@ export const make = <
       made: 0,
       asked: new Map()
     }
-    const { now, seed } = yield* begun(context)
+    const { now, seed } = yield* beginScript(context)
     const program = {
       source: bodyOf(withoutFence(script)),
       args,
@@ -276,7 +276,7 @@ export const make = <
     keeps: true,
     input: Input,
     output: Output,
-    // Only the type of the options knows what the tools need.
+    // Only the type of the options knows the needs of the tools.
     tools: tools as Tools,
     middleware: [fuse, ledger, state, Middleware.suspendable, ...(refused === undefined ? [] : [refused])],
     reaches: new Set(agents.flatMap((agent) => [...Agent.toolNames(agent)])),
@@ -284,7 +284,7 @@ export const make = <
   })
 }
 
-/** What scripts store. */
+/** The values that scripts store. */
 const state = Middleware.make({ name: "WorkflowStore", state: [stored] })
 
 export type { Saved } from "./internal/workflow/saved.ts"
@@ -292,6 +292,6 @@ export type { Saved } from "./internal/workflow/saved.ts"
 /**
  * Reads the workflows that are saved in folders, such as `.deepagents/workflows`: a file of TypeScript or JavaScript each,
  * with `export const meta = { name, description, phases }` at its head. The head is read as data, and nothing is run. Of
- * two workflows with one name, the first folder has the one that counts.
+ * two workflows with one name, the first folder wins.
  */
 export const saved: (folders: ReadonlyArray<string>) => Effect.Effect<Found, never, Backend> = findSaved

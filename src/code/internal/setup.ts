@@ -27,7 +27,7 @@ const now = Effect.gen(function* () {
 })
 
 /** The clock and the chance of a script, once for all attempts at its call. */
-export const begun = (context: ToolContext["Service"]) => context.step("script/begun", now, Begun)
+export const beginScript = (context: ToolContext["Service"]) => context.step("script/begun", now, Begun)
 
 /** Models put programs into fences. */
 export const withoutFence = (script: string): string => /^\s*```\w*\n([\s\S]*?)\n\s*```\s*$/.exec(script)?.[1] ?? script

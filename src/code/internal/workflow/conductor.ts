@@ -1,4 +1,4 @@
-/** Conducts the agents of a workflow: how many work at once, what they cost, and when nothing more may begin. */
+/** Conducts the agents of a workflow: their number at once, their cost, and the end of all beginning. */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -41,7 +41,7 @@ export interface Conductor {
   readonly stopped: Deferred.Deferred<Halt>
   /** The models that will answer nobody. */
   readonly blown: Set<string>
-  /** What began and has no result: agents at work, and agents that wait for a person. */
+  /** Agents without a result: at work, or waiting for a person. */
   readonly open: Set<Slot>
   halt: Halt | undefined
   asked: number
@@ -50,7 +50,7 @@ export interface Conductor {
   /** Model calls, tool calls and turns of the script that run now. */
   active: number
   isSettling: boolean
-  /** What earlier inputs cost, less what the run had used before this one. */
+  /** The cost of earlier inputs, less the cost of the run before this input. */
   readonly costBefore: number
 }
 

@@ -13,7 +13,7 @@ import type { Run } from "../../../core/Run.ts"
 import { totalTokens } from "../../../core/Usage.ts"
 import * as Conductor from "./conductor.ts"
 
-/** What a workflow has cost, over all of its inputs. */
+/** The cost of a workflow, over all of its inputs. */
 export const spent = AgentState.slot("workflow", {
   schema: Schema.Struct({ cost: Schema.Finite }),
   initial: { cost: 0 }
@@ -92,7 +92,7 @@ export const fuse = Middleware.make({
     return Stream.unwrap(Effect.andThen(checkCosts(all), begin))
   },
   wrapToolCall: (call, next, run) =>
-    // What such a call does is counted where it is done, and it can be resumed.
+    // The work inside of such a call is counted itself, and can be resumed.
     call.annotations.delegates === true || call.annotations.resumable === true
       ? next(call)
       : Conductor.countActive(Conductor.conductorsOf(run), next(call))

@@ -98,7 +98,7 @@ const makeReader = (source: string, from: number) => {
     const isRead = readItems("}", () => {
       const key = readKey()
       if (key === undefined || !takeChar(":")) return false
-      const value = read(depth)
+      const value = readValue(depth)
       if (value === undefined) return false
       entries.push([key, value])
       return true
@@ -109,7 +109,7 @@ const makeReader = (source: string, from: number) => {
   const readList = (depth: number): Json | undefined => {
     const items: Array<Json> = []
     const isRead = readItems("]", () => {
-      const value = read(depth)
+      const value = readValue(depth)
       if (value === undefined) return false
       items.push(value)
       return true
@@ -117,7 +117,7 @@ const makeReader = (source: string, from: number) => {
     return isRead ? items : undefined
   }
 
-  const read = (depth: number): Json | undefined => {
+  const readValue = (depth: number): Json | undefined => {
     skip()
     const char = source[at] ?? ""
     if (depth > maxDepth) return undefined
@@ -135,7 +135,7 @@ const makeReader = (source: string, from: number) => {
     return word === undefined ? undefined : constants.get(word)
   }
 
-  return { read: () => read(0) }
+  return { readHead: () => readValue(0) }
 }
 
 /** What a script says of itself. */
@@ -158,7 +158,7 @@ const titleOf = (phase: Json): string => (typeof phase === "string" ? phase : (t
 export const readMeta = (source: string): Result.Result<Meta, string> => {
   const found = head.exec(source)
   if (found === null) return Result.succeed(none)
-  const value = makeReader(source, found.index + found[0].length).read()
+  const value = makeReader(source, found.index + found[0].length).readHead()
   if (!isObject(value)) {
     return Result.fail("its `meta` is no plain object: write texts, numbers, lists and objects, without expressions")
   }
