@@ -187,7 +187,7 @@ export const memorySources = ({ memory, places, project }: Context): ReadonlyArr
 const modeOf = ({ isDemo, mode, settings }: Context): (() => Approvals) =>
   isDemo ? () => "yolo" : (mode ?? (() => settings.approvals?.value ?? "ask"))
 
-/** Tells the model where it works. */
+/** Tells the model its machine and folders. */
 const tellPlace = (context: Context, shell: string, model: string): Middleware.Middleware =>
   environment({
     folder: context.places.project,
@@ -236,7 +236,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const policy = yield* compiled(policies, all, places, yield* Host.ownFolders(context))
   const permits = yield* readPermits(context, all)
   const { budget, tokens } = settings
-  // Whoever says --yolo wants no such question.
+  // With --yolo nobody is asked.
   const isGuarded = !isDemo && settings.approvals?.value !== "yolo"
   const node = yield* Effect.context<Services>()
   const layerOf = (spec: string, thinking: AgentFile.AgentFile["thinking"]) =>

@@ -95,7 +95,7 @@ interface Around {
 const serversIn = ({ lsp }: Pick<Settings, "lsp">): ReadonlyArray<Known> =>
   lsp?.value === false ? [] : [...own({ lsp }), ...known]
 
-/** Reads which programs are installed. What the folders of a session bring is none. */
+/** Reads which programs are installed. Programs in the folders of a session do not count. */
 const readInstalled = Effect.fnUntraced(function* ({ folders, places }: Around) {
   const around = yield* foldersOf(places.project)
   return yield* installedBeside([places.project, ...around, ...folders.list().map(({ path }) => path)])

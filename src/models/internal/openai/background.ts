@@ -30,7 +30,7 @@ const pause = (millis: number, signal: AbortSignal): Promise<void> =>
 const statusOf = (cause: unknown): number | undefined =>
   typeof cause === "object" && cause !== null && "status" in cause ? numberOf(cause.status) : undefined
 
-/** A server that answers has said why; what it says of itself and of its load passes. */
+/** A refusal is final, unless the server is at fault or busy. */
 const isFinal = (cause: unknown): boolean => {
   const status = statusOf(cause)
   return status !== undefined && status < 500 && status !== 408 && status !== 429
@@ -87,7 +87,7 @@ const isUnfinished = (status: unknown): boolean => status === "failed" || status
 
 const isUnderWay = (status: unknown): boolean => status === "queued" || status === "in_progress"
 
-/** Makes the requests for one response, from what was read of it so far. */
+/** Makes the requests for one response. Each goes on behind the last event that was read. */
 const makeRequests = (
   client: OpenAI,
   body: ResponseCreateParamsStreaming,
