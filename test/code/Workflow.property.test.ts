@@ -23,7 +23,7 @@ layer(NodeScripts.layer({ warm: 2 }))("a workflow", (it) => {
       for (let at = 0; at < tasks.length * rounds; at += isFull ? 1 : 6) {
         const world = makeWorld()
         const stored = journal.stored()
-        const limits = { concurrency: 1 + (at % 3) }
+        const limits = { concurrency: 4 - (at % 3) }
         const reason = { _tag: terminal[at % 3] ?? "QuotaExhausted" }
         const error = yield* stoppedBy(
           runInput(world, stored, { script, limits }, (turn) => (turn >= at ? reason : undefined))

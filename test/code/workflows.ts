@@ -27,11 +27,11 @@ const act = ({ acts }: World) =>
     description: "",
     parameters: { on: Schema.String },
     reconcile: ({ on }) => Effect.sync(() => (acts.includes(on) ? Tool.completed(`did ${on}`) : Tool.neverBegan)),
+    // It yields, so that workers are in flight beside each other.
     execute: ({ on }) =>
-      Effect.sync(() => {
-        acts.push(on)
-        return `did ${on}`
-      })
+      Effect.as(Effect.repeat(Effect.yieldNow, { times: 5 }), `did ${on}`).pipe(
+        Effect.tap(() => Effect.sync(() => acts.push(on)))
+      )
   })
 
 export const workerOf = (world: World) => Agent.make({ name: "worker", prompt: "", tools: [act(world)] })
