@@ -1,5 +1,6 @@
 /** Decorated stores, and the stores under them: what a process knows of a thread belongs to the store under all. */
-import type { Service } from "../core/SessionStore.ts"
+import * as Effect from "effect/Effect"
+import type { Leaf, Service } from "../core/SessionStore.ts"
 
 /** The store under a decorated one, and the ids that threads have there. */
 interface Base {
@@ -23,6 +24,19 @@ export const decorate = (
 export const baseOf = (store: Service, threadId: string): { readonly store: Service; readonly threadId: string } => {
   const base = bases.get(store)
   return base === undefined ? { store, threadId } : baseOf(base.store, base.idOf(threadId))
+}
+
+/** Makes a store whose appends are reported: `before` when one begins, `after` with the new leaf. */
+export const watch = (
+  store: Service,
+  { after, before }: { readonly before: () => void; readonly after: (leaf: Leaf) => void }
+): Service => {
+  const append: Service["append"] = (threadId, batch) =>
+    Effect.suspend(() => {
+      before()
+      return Effect.tap(store.append(threadId, batch), (leaf) => Effect.sync(() => after(leaf)))
+    })
+  return decorate({ ...store, append }, store)
 }
 
 export { waitCursor } from "./internal/browsing.ts"

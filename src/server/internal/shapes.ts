@@ -8,3 +8,5 @@ export const mcpAgentLayerHttp =
 
 export const mcpAgentLayerStdio =
   "name:s;version:s;instructions?:s;agents?:[~effect-deepagents/Agent~];tools?:[~Tool:prepare~];backend?:o;skills?:{sources:[s]}"
+
+export const serverLayer = "keep?:n;limit?:n"

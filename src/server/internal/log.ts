@@ -1,0 +1,141 @@
+/** The log of a thread at work: its frames, which readers follow by cursors. */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { type AgentEvent, isTerminal } from "../../core/AgentEvent.ts"
+import { makeId } from "../../core/Message.ts"
+import type { Leaf } from "../../core/SessionStore.ts"
+import { type Frame, markOf, type Place, write } from "./position.ts"
+
+/** A frame in its place. `n` is its number in the log. */
+export interface Logged {
+  readonly n: number
+  readonly frame: Frame
+  readonly place: Place
+  readonly size: number
+}
+
+/** A leaf of the thread, and the frames that are not stored with it. */
+interface Save {
+  readonly step: number
+  readonly leaf: string
+  readonly from: number
+}
+
+/** The place of a reader in a log. */
+export interface Reader {
+  cursor: number
+}
+
+export interface Log {
+  epoch: string
+  frames: Array<Logged>
+  next: number
+  bytes: number
+  step: number
+  leaf: string
+  isOver: boolean
+  saves: Array<Save>
+  readonly readers: Set<Reader>
+  /** Completed by the next change, if somebody waits for it. */
+  changed: Deferred.Deferred<void> | undefined
+}
+
+const newEpoch = (): string => makeId().replaceAll("-", "").slice(-8)
+
+export const make = (): Log => ({
+  epoch: newEpoch(),
+  frames: [],
+  next: 0,
+  bytes: 0,
+  step: 0,
+  leaf: "0",
+  isOver: true,
+  saves: [],
+  readers: new Set(),
+  changed: undefined
+})
+
+/** The number of the first frame that is kept. */
+export const firstOf = (log: Log): number => log.frames[0]?.n ?? log.next
+
+/** The place behind the last frame. */
+export const endOf = ({ epoch, isOver, leaf, next, step }: Log): Place => ({ step, leaf, epoch, told: next, isOver })
+
+/** Wakes the readers that wait. */
+export const signal = (log: Log): void => {
+  const { changed } = log
+  log.changed = undefined
+  if (changed !== undefined) Deferred.doneUnsafe(changed, Exit.void)
+}
+
+/** Waits for the next change. */
+export const nextChange = (log: Log): Effect.Effect<void> =>
+  Effect.suspend(() => Deferred.await((log.changed ??= Deferred.makeUnsafe())))
+
+/** Begins at a leaf. Frames of another branch are dropped: their readers go on from the store. */
+export const begin = (log: Log, { id, step }: Leaf): void => {
+  const leaf = markOf(id)
+  const last = log.saves.at(-1)
+  if (last !== undefined && (last.step !== step || last.leaf !== leaf)) {
+    log.epoch = newEpoch()
+    log.frames = []
+    log.bytes = 0
+    log.saves = []
+  }
+  log.step = step
+  log.leaf = leaf
+  if (log.saves.length === 0) log.saves.push({ step, leaf, from: log.next })
+}
+
+/** Notes a stored leaf. Frames from `from` on may not be stored with it. */
+export const save = (log: Log, { id, step }: Leaf, from: number): void => {
+  log.saves.push({ step, leaf: markOf(id), from })
+}
+
+/** Estimates the memory of an event. */
+const sizeOf = (event: AgentEvent): number =>
+  event._tag === "TextDelta" || event._tag === "ReasoningDelta"
+    ? 192 + 2 * event.text.length
+    : 192 + 2 * JSON.stringify(event).length
+
+/** The most bytes of a log, in multiples of `keep`, while a reader is behind. */
+const patience = 8
+
+/** Drops frames that the store has. Frames behind the last save are nowhere else, and stay. */
+const trim = (log: Log, keep: number): void => {
+  if (log.bytes <= keep) return
+  const slowest = Math.min(...[...log.readers].map(({ cursor }) => cursor))
+  let most = log.saves.at(-1)?.from ?? 0
+  if (log.bytes <= keep * patience) most = Math.min(most, slowest)
+  let count = 0
+  for (const { n, size } of log.frames) {
+    if (n >= most || log.bytes <= keep) break
+    log.bytes -= size
+    count++
+  }
+  if (count === 0) return
+  log.frames = log.frames.slice(count)
+  const first = firstOf(log)
+  log.saves = log.saves.filter(({ from }, index) => from >= first || index === log.saves.length - 1)
+}
+
+/** Appends events, and wakes readers. */
+export const tell = (log: Log, events: ReadonlyArray<AgentEvent>, keep: number): void => {
+  for (const event of events) {
+    if (event.path.length === 1 && event._tag === "CheckpointSaved") {
+      const saved = log.saves.findLast(({ step }) => step === event.step)
+      log.step = event.step
+      log.leaf = saved?.leaf ?? log.leaf
+      log.isOver = false
+    }
+    if (event.path.length === 1 && isTerminal(event)) log.isOver = true
+    const n = log.next++
+    const size = sizeOf(event)
+    const place = endOf(log)
+    log.frames.push({ n, frame: { _tag: "Event", position: write(place), event }, place, size })
+    log.bytes += size
+  }
+  trim(log, keep)
+  signal(log)
+}

@@ -1,0 +1,131 @@
+/** Streams the frames of a thread to its readers: from the log while it has them, or else from the store. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { isTerminal } from "../../core/AgentEvent.ts"
+import { orNothing } from "../../durable/planning.ts"
+import * as Log from "./log.ts"
+import * as Position from "./position.ts"
+import { readPath, rebuild } from "./rebuild.ts"
+import type { Runs } from "./service.ts"
+import { openThread } from "./taking.ts"
+import type { Named } from "./tenant.ts"
+import { forget, isBusy, nowhere, refuse, type Registry, workOf } from "./works.ts"
+
+/** The frames that a reader gets at once. */
+const slice = 512
+
+/** Reports whether a frame of the log was told from the store. */
+const isKnown = ({ frame, place }: Log.Logged, told: Position.Place | undefined): boolean => {
+  if (told === undefined || frame._tag !== "Event" || frame.event.path.length > 1) return false
+  const { event } = frame
+  if (event._tag === "CheckpointSaved") return event.step <= told.step
+  return isTerminal(event) && told.isOver && place.step <= told.step
+}
+
+/** Reads the frames behind a place from the store. */
+const readStored = Effect.fnUntraced(function* (
+  { works }: Registry,
+  { baseId, store }: Named,
+  id: string,
+  place: Position.Place | undefined
+) {
+  const isWorking = isBusy(works.get(baseId))
+  const leaf = yield* isWorking ? orNothing(store.leaf(id), nowhere) : store.leaf(id)
+  let after = place ?? Position.beginning
+  let path = yield* readPath(store, id, leaf, after.step)
+  const last = path.entries[after.step - 1 - path.first]
+  const isKnown = after.step === 0 || (last !== undefined && Position.markOf(last.id) === after.leaf)
+  if (!isKnown) {
+    after = Position.beginning
+    path = yield* readPath(store, id, leaf, 0)
+  }
+  const frames: Array<Position.Frame> = []
+  const isComplete = isKnown && after.isOver && leaf.step === after.step && !isWorking
+  let at: Position.Place = { ...after, epoch: Position.stored, told: 0 }
+  if (place !== undefined && !isComplete) {
+    frames.push({ _tag: "Reset", position: Position.write(at), to: isKnown ? "checkpoint" : "beginning" })
+  }
+  for (const { event, id: entryId, step } of rebuild(id, path)) {
+    const isEnd = step === after.step && isTerminal(event) && !after.isOver
+    if (step <= after.step && !isEnd) continue
+    if (event._tag === "CheckpointSaved") at = { ...at, step, leaf: Position.markOf(entryId), isOver: false }
+    if (isTerminal(event)) at = { ...at, isOver: true }
+    frames.push({ _tag: "Event", position: Position.write(at), event })
+  }
+  return { frames, leaf, at }
+})
+
+/** Makes the streams of frames. */
+export const makeObserve =
+  (registry: Registry): Runs["Service"]["observe"] =>
+  (thread, options) =>
+    Stream.unwrap(
+      Effect.gen(function* () {
+        const named = yield* openThread(thread)
+        const { baseId } = named
+        const { after, follow = false } = options ?? {}
+        let place = after === undefined ? undefined : Position.parse(after)
+        if (after !== undefined && place === undefined) {
+          return yield* refuse("InvalidInput", thread.id, "this is no position of an event")
+        }
+        if (!isBusy(registry.works.get(baseId))) yield* named.store.leaf(thread.id)
+        const reader: Log.Reader = { cursor: -1 }
+        let epoch = ""
+        /** The place that the store told up to. */
+        let told: Position.Place | undefined
+        const work = workOf(registry, baseId)
+        work.log.readers.add(reader)
+        yield* Effect.addFinalizer(() =>
+          Effect.sync(() => {
+            work.log.readers.delete(reader)
+            if (work.log.frames.length === 0) forget(registry, baseId, work)
+          })
+        )
+        /** Finds the reader's place in the log, or gives the frames of the store. */
+        const enter = Effect.gen(function* () {
+          const { log } = work
+          if (place?.epoch === log.epoch && place.told >= Log.firstOf(log) && place.told <= log.next) {
+            reader.cursor = place.told
+            epoch = log.epoch
+            return []
+          }
+          const { at, frames, leaf } = yield* readStored(registry, named, thread.id, place)
+          const save = log.saves.findLast(
+            ({ leaf: mark, step }) => step === leaf.step && mark === Position.markOf(leaf.id)
+          )
+          const newest = log.saves.at(-1)
+          const isOlder = save === undefined && newest !== undefined && newest.step > leaf.step
+          place = at
+          told = at
+          epoch = log.epoch
+          // Behind an older leaf, the store has more by now: it is read again.
+          if (isOlder || (save !== undefined && save.from < Log.firstOf(log))) epoch = ""
+          else reader.cursor = save?.from ?? log.next
+          return frames
+        })
+        return Stream.paginate(undefined, () =>
+          Effect.gen(function* () {
+            for (;;) {
+              const { log } = work
+              if (epoch !== log.epoch || reader.cursor < Log.firstOf(log)) {
+                const frames = yield* enter
+                if (frames.length > 0) return [frames, Option.some(undefined)] as const
+                continue
+              }
+              if (reader.cursor < log.next) {
+                const at = reader.cursor - Log.firstOf(log)
+                const part = log.frames.slice(at, at + slice)
+                const last = part.at(-1)
+                if (last === undefined) continue
+                reader.cursor = last.n + 1
+                place = last.place
+                return [part.flatMap((one) => (isKnown(one, told) ? [] : [one.frame])), Option.some(undefined)] as const
+              }
+              if (!follow && !isBusy(work)) return [[], Option.none()] as const
+              yield* Log.nextChange(log)
+            }
+          })
+        )
+      })
+    )

@@ -1,0 +1,202 @@
+/** Rebuilds the events of a thread from its entries. Deltas, progress, warnings and sub-agents' own events are not among them. */
+import * as Effect from "effect/Effect"
+import type { AgentEvent } from "../../core/AgentEvent.ts"
+import { choiceOf, type Request } from "../../core/Approval.ts"
+import type { JsonObject } from "../../core/Json.ts"
+import { type Message, text, type TurnStop } from "../../core/Message.ts"
+import type { SessionError } from "../../core/SessionError.ts"
+import type { Leaf, Page, Service, Stored } from "../../core/SessionStore.ts"
+import { StopReason } from "../../core/StopReason.ts"
+import { type Usage, zero } from "../../core/Usage.ts"
+import { defined } from "../../support/json/defined.ts"
+
+/** Entries of a path. `first` is the number of entries before them. */
+export interface Path {
+  readonly first: number
+  readonly entries: ReadonlyArray<Stored>
+}
+
+const pageSize = 1_000
+
+/** The ids that entries behind a step refer to, and that no loaded entry defines. */
+const unknownIn = ({ entries, first }: Path, after: number): boolean => {
+  const known = new Set<string>()
+  for (const [index, { entry }] of entries.entries()) {
+    if (entry._tag === "Request") known.add(entry.request.id)
+    if (entry._tag === "Message" && entry.message.role === "ai") {
+      for (const { id } of [...entry.message.toolCalls, ...entry.message.malformedToolCalls]) known.add(id)
+    }
+    if (first + index < after) continue
+    if (entry._tag === "Decision" && !known.has(entry.decision.id)) return true
+    if (entry._tag === "Message" && entry.message.role === "tool" && !known.has(entry.message.toolCallId)) return true
+  }
+  return false
+}
+
+/** Reads the path behind a step, and the entries that it needs: the beginning of its run, its calls and its requests. */
+export const readPath = Effect.fnUntraced(function* (
+  store: Service,
+  threadId: string,
+  leaf: Leaf,
+  after: number
+): Effect.fn.Return<Path, SessionError> {
+  let path: Path = { first: leaf.step, entries: [] }
+  let from = leaf.id
+  while (from !== null) {
+    const page: Page = yield* store.load(threadId, { from, limit: pageSize })
+    path = { first: path.first - page.entries.length, entries: [...page.entries, ...path.entries] }
+    from = page.next
+    const hasRun =
+      path.first <= Math.max(0, after - 2) &&
+      path.entries.some(({ entry }, index) => entry._tag === "RunStarted" && path.first + index <= after)
+    if (hasRun && !unknownIn(path, after)) break
+  }
+  return path
+})
+
+interface Known {
+  runId: string
+  agent: string
+  round: number
+  /** The stop reason of the turn, while its round is not told as completed. */
+  stop: TurnStop | undefined
+  usage: Usage
+  /** The usage at the end of the last completed round. */
+  counted: Usage
+  readonly requests: Map<string, Request>
+  readonly calls: Map<string, { readonly name: string; readonly arguments: JsonObject }>
+}
+
+const minus = (all: Usage, counted: Usage): Usage => {
+  const less = Math.max
+  return {
+    inputTokens: less(0, all.inputTokens - counted.inputTokens),
+    outputTokens: less(0, all.outputTokens - counted.outputTokens),
+    reasoningTokens: less(0, all.reasoningTokens - counted.reasoningTokens),
+    cacheReadTokens: less(0, all.cacheReadTokens - counted.cacheReadTokens),
+    cacheWriteTokens: less(0, all.cacheWriteTokens - counted.cacheWriteTokens),
+    ...defined({ cost: all.cost === undefined ? undefined : less(0, all.cost - (counted.cost ?? 0)) })
+  }
+}
+
+type Fields<E> = E extends AgentEvent ? Omit<E, "seq" | "runId" | "path" | "at"> : never
+type Tell = (fields: Fields<AgentEvent>) => void
+
+/** Tells the round of the last turn as completed. */
+const completeRound = (known: Known, tell: Tell): void => {
+  if (known.stop === undefined) return
+  const usage = minus(known.usage, known.counted)
+  tell({ _tag: "RoundCompleted", round: known.round, stopReason: known.stop, usage })
+  known.stop = undefined
+  known.counted = known.usage
+}
+
+const tellMessage = (known: Known, message: Message, tell: Tell): void => {
+  if (message.role === "ai") {
+    completeRound(known, tell)
+    known.stop = message.stopReason
+    for (const { arguments: args, id, name } of message.toolCalls) known.calls.set(id, { name, arguments: args })
+  }
+  if (message.role === "tool") {
+    const { isError, toolCallId: callId, toolName } = message
+    // Live, a call begins after its message is stored: told with the message, a reader that has the message would miss it.
+    tell({ _tag: "ToolCalled", callId, toolName, arguments: known.calls.get(callId)?.arguments ?? {} })
+    const answer = { callId, toolName, text: text(message), durationMillis: 0 }
+    tell(isError ? { _tag: "ToolFailed", reason: "Failed", ...answer } : { _tag: "ToolCompleted", ...answer })
+  }
+  tell({ _tag: "MessageAppended", message })
+}
+
+const stopReasons: ReadonlySet<string> = new Set(StopReason.literals)
+const isStopReason = (outcome: string): outcome is StopReason => stopReasons.has(outcome)
+
+type Settled = Extract<Stored["entry"], { readonly _tag: "RunSettled" }>
+
+const tellEnd = (known: Known, { error, outcome }: Settled, tell: Tell): void => {
+  const spent = { rounds: known.round, usage: known.usage }
+  if (outcome === "interrupted" || outcome === "stopped") return tell({ _tag: "RunInterrupted", ...spent })
+  if (isStopReason(outcome)) return tell({ _tag: "RunCompleted", stopReason: outcome, ...spent })
+  tell({ _tag: "RunFailed", error: error ?? { tag: "Unknown", message: "The run failed" }, ...spent })
+}
+
+const tellApproval = (
+  { requests }: Known,
+  entry: Extract<Stored["entry"], { readonly _tag: "Request" | "Decision" }>,
+  tell: Tell
+): void => {
+  if (entry._tag === "Request") {
+    const { at: _, path: __, runId: ___, ...request } = entry.request
+    requests.set(entry.request.id, entry.request)
+    return tell({ _tag: "ApprovalRequested", ...request })
+  }
+  const { by, id, rule } = entry.decision
+  const { callId = "", toolName = "" } = requests.get(id) ?? {}
+  const decision = choiceOf(entry.decision)
+  tell({ _tag: "ApprovalResolved", id, callId, toolName, decision, ...defined({ by: by?.id, rule }) })
+}
+
+/** An event, and the step of the entry that tells it. */
+export interface Told {
+  readonly step: number
+  readonly id: string
+  readonly event: AgentEvent
+}
+
+/** The events that the entries of a path tell, in order, with a `CheckpointSaved` behind each step of a run. */
+export const rebuild = (threadId: string, { entries, first }: Path): ReadonlyArray<Told> => {
+  const told: Array<Told> = []
+  const known: Known = {
+    runId: "",
+    agent: "",
+    round: 0,
+    stop: undefined,
+    usage: zero,
+    counted: zero,
+    requests: new Map(),
+    calls: new Map()
+  }
+  for (const [index, { at, entry, id }] of entries.entries()) {
+    const step = first + index + 1
+    const tell: Tell = (fields) =>
+      told.push({ step, id, event: { seq: told.length, runId: known.runId, path: [known.agent], at, ...fields } })
+    switch (entry._tag) {
+      case "RunStarted":
+        Object.assign(known, { runId: entry.runId, agent: entry.agent, round: 0, stop: undefined })
+        tell({ _tag: "RunStarted", agent: entry.agent, threadId })
+        break
+      case "Message":
+        tellMessage(known, entry.message, tell)
+        break
+      case "State":
+        if (entry.value === undefined || entry.slot.startsWith("inside/")) break
+        tell({ _tag: "StateChanged", slot: entry.slot, value: entry.value })
+        break
+      case "Compaction":
+        tell({ _tag: "Compacted", tokensBefore: entry.tokensBefore, tokensAfter: entry.tokensAfter })
+        break
+      case "Request":
+      case "Decision":
+        tellApproval(known, entry, tell)
+        break
+      case "Step": {
+        known.usage = entry.usage
+        // A round is stored as begun before its turn is asked for.
+        known.round = entry.rounds
+        if (known.stop === undefined) known.counted = entry.usage
+        tell({ _tag: "CheckpointSaved", threadId, step })
+        const before = entries[index - 1]?.entry
+        // Live, too, the end comes behind the save that has it.
+        if (before?._tag === "RunSettled") {
+          completeRound(known, tell)
+          tellEnd(known, before, tell)
+        }
+        break
+      }
+      case "Label":
+      case "Part":
+      case "RunSettled":
+        break
+    }
+  }
+  return told
+}

@@ -1,0 +1,81 @@
+/** Runs in this process, and the mailbox that outlives it. */
+import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
+import type { Service } from "../../core/SessionStore.ts"
+import { toSteering } from "../../durable/planning.ts"
+import type { Mailbox } from "./mailbox.ts"
+import { makeObserve } from "./observing.ts"
+import * as Position from "./position.ts"
+import type { Runs, RunsError } from "./service.ts"
+import { endOf, makeDecide, makeStart, openThread, readPending } from "./taking.ts"
+import { type AnyAgent, enqueue, isBusy, refuse, type Registry } from "./works.ts"
+
+const makeSteer = ({ works }: Registry): Runs["Service"]["steer"] =>
+  Effect.fnUntraced(function* (thread, input) {
+    const { baseId } = yield* openThread(thread)
+    const notRunning = () => refuse("NotRunning", thread.id, "no run is at work on the thread; start one")
+    const handle = works.get(baseId)?.handle
+    if (handle === undefined) return yield* notRunning()
+    yield* Effect.mapError(handle.steer(toSteering(input)), notRunning)
+  })
+
+const makeCancel = ({ mailbox, works }: Registry): Runs["Service"]["cancel"] =>
+  Effect.fnUntraced(function* (thread) {
+    const { baseId } = yield* openThread(thread)
+    const work = works.get(baseId)
+    const mail = work?.queue[0]
+    if (work === undefined || mail === undefined) return false
+    // A crash between the two must not bring it back.
+    yield* mailbox.drop(mail)
+    if (work.queue[0] !== mail) return true
+    work.isCancelled = true
+    yield* work.handle?.interrupt ?? Effect.void
+    return true
+  })
+
+const makeStatus = (registry: Registry): Runs["Service"]["status"] =>
+  Effect.fnUntraced(function* (thread) {
+    const named = yield* openThread(thread)
+    const isWorking = isBusy(registry.works.get(named.baseId))
+    if (!isWorking) yield* named.store.leaf(thread.id)
+    const pending = yield* readPending(named, thread.id)
+    const position = Position.write(yield* endOf(registry, named, thread.id))
+    return { state: isWorking ? "working" : pending.length > 0 ? "waiting" : "idle", pending, position }
+  })
+
+/** Makes the service. It resumes the runs of the mailbox. */
+export const make = Effect.fnUntraced(function* (
+  agents: Readonly<Record<string, AnyAgent>>,
+  base: Service,
+  mailbox: Mailbox,
+  { keep, limit }: Pick<Registry, "keep" | "limit">
+): Effect.fn.Return<Runs["Service"], RunsError, Scope.Scope> {
+  const registry: Registry = {
+    agents,
+    base,
+    mailbox,
+    keep,
+    limit,
+    context: yield* Effect.context<never>(),
+    scope: yield* Scope.fork(yield* Effect.scope),
+    works: new Map(),
+    isClosing: false,
+    seq: 0,
+    active: 0
+  }
+  // It comes before the end of the runs, which the scope began with.
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      registry.isClosing = true
+    })
+  )
+  for (const mail of yield* mailbox.all) yield* enqueue(registry, mail)
+  return {
+    start: makeStart(registry),
+    decide: makeDecide(registry),
+    steer: makeSteer(registry),
+    cancel: makeCancel(registry),
+    status: makeStatus(registry),
+    observe: makeObserve(registry)
+  }
+})

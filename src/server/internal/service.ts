@@ -1,0 +1,93 @@
+/** The service of runs, and its failures. */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type * as Stream from "effect/Stream"
+import type { Decision, Request } from "../../core/Approval.ts"
+import type { HumanMessage } from "../../core/Message.ts"
+import type { SessionError } from "../../core/SessionError.ts"
+import type { Frame, Position } from "./position.ts"
+import type { ThreadRef } from "./tenant.ts"
+
+/**
+ * A run could not be started, or talked to.
+ *
+ * - `Busy`: a run is at work on the thread, and the input was not to wait
+ * - `NotFound`: there is no such thread or request
+ * - `NotRunning`: no run is at work that could be steered
+ * - `Conflict`: another input had this id
+ * - `InvalidInput`: the input, the id or the decision is wrong
+ * - `TooMany`: as many runs as the server takes are at work
+ * - `Unavailable`: the mailbox can't be reached; nothing was taken
+ */
+export class RunsError extends Schema.TaggedError<RunsError>()("RunsError", {
+  reason: Schema.Literals(["Busy", "NotFound", "NotRunning", "Conflict", "InvalidInput", "TooMany", "Unavailable"]),
+  threadId: Schema.String,
+  problem: Schema.String
+}) {
+  override get message(): string {
+    return this.problem
+  }
+}
+
+/** A taken input or decision. `isNew` is `false` for a repetition. Events behind `position` are those of its run. */
+export interface Taken {
+  readonly id: string
+  readonly position: Position
+  readonly isNew: boolean
+}
+
+/** The state of a thread. */
+export interface Status {
+  readonly state: "idle" | "working" | "waiting"
+  /** The requests that wait for a decision. */
+  readonly pending: ReadonlyArray<Request>
+  /** The end of the events so far. */
+  readonly position: Position
+}
+
+interface Input {
+  /** The name of the agent, as the layer of runs has it. */
+  readonly agent: string
+  /** The input: a text or a message. */
+  readonly input: string | HumanMessage
+  /** Identifies the input: repeating it has no effect. Default: a random one. */
+  readonly id?: string | undefined
+  /** Decides about an input while a run is at work: it waits, or fails with `Busy`. Default: `"queue"`. */
+  readonly busy?: "queue" | "refuse" | undefined
+}
+
+/** Runs that belong to the server, and not to who started or watches them. */
+export class Runs extends Context.Service<
+  Runs,
+  {
+    /** Takes an input. It is stored when this returns, and its run begins after those before it. */
+    readonly start: (thread: ThreadRef, input: Input) => Effect.Effect<Taken, RunsError | SessionError>
+    /**
+     * Decides pending requests in the name of the thread's principal, and resumes. A repeated decision has no effect.
+     * No decision at all resumes a failed or interrupted thread.
+     */
+    readonly decide: (
+      thread: ThreadRef,
+      decisions: ReadonlyArray<Decision>
+    ) => Effect.Effect<Taken, RunsError | SessionError>
+    /** Sends a message into the run at work. */
+    readonly steer: (thread: ThreadRef, input: string | HumanMessage) => Effect.Effect<void, RunsError>
+    /** Ends the run at work; inputs behind it stay. `false`: none is at work. */
+    readonly cancel: (thread: ThreadRef) => Effect.Effect<boolean, RunsError>
+    readonly status: (thread: ThreadRef) => Effect.Effect<Status, RunsError | SessionError>
+    /**
+     * Streams the frames behind a position, each once and in order; by default from the beginning of the thread. Ends
+     * when the thread is idle, or never with `follow`. A slow reader does not slow the run.
+     */
+    readonly observe: (
+      thread: ThreadRef,
+      options?: {
+        /** The position of the last frame that the reader has. Default: none. */
+        readonly after?: Position | undefined
+        /** Goes on when the thread is idle. Default: `false`. */
+        readonly follow?: boolean | undefined
+      }
+    ) => Stream.Stream<Frame, RunsError | SessionError>
+  }
+>()("effect-deepagents/Runs") {}

@@ -1,0 +1,182 @@
+/** Takes inputs and decisions for threads. */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { type Decision, problemOf } from "../../core/Approval.ts"
+import { type HumanMessage, makeId, type Message } from "../../core/Message.ts"
+import { canonical } from "../../core/schema/jsonTree.ts"
+import { make as failure, type SessionError } from "../../core/SessionError.ts"
+import type { Page } from "../../core/SessionStore.ts"
+import { orNothing, pendingOf, toMessage } from "../../durable/planning.ts"
+import { loadThread } from "../../sessions/journal.ts"
+import { nameProblem } from "../../support/text/names.ts"
+import * as Log from "./log.ts"
+import type { Mail } from "./mailbox.ts"
+import * as Position from "./position.ts"
+import type { Runs, RunsError, Taken } from "./service.ts"
+import { type Named, namedBy, type ThreadRef } from "./tenant.ts"
+import { enqueue, isBusy, nowhere, refuse, type Registry } from "./works.ts"
+
+const isSame = (left: Message, right: Message): boolean =>
+  canonical(JSON.parse(JSON.stringify(left.content))) === canonical(JSON.parse(JSON.stringify(right.content)))
+
+/** Resolves the name of a thread. */
+export const openThread = (thread: ThreadRef): Effect.Effect<Named, RunsError> =>
+  Effect.suspend(() => {
+    const named = namedBy(thread)
+    return named === undefined ? Effect.fail(refuse("NotFound", "", "there is no such thread")) : Effect.succeed(named)
+  })
+
+/** Reads the pending requests of a thread. */
+export const readPending = ({ store }: Named, id: string) =>
+  Effect.mapError(pendingOf(store, id), (error) =>
+    error._tag === "SessionError" ? error : refuse("InvalidInput", id, error.message)
+  )
+
+/** The end of the events of a thread so far. */
+export const endOf = Effect.fnUntraced(function* ({ works }: Registry, { baseId, store }: Named, id: string) {
+  const work = works.get(baseId)
+  if (work?.isBegun === true) return Log.endOf(work.log)
+  const { id: leaf, step } = yield* orNothing(store.leaf(id), nowhere)
+  const epoch = work?.log.epoch ?? Position.stored
+  return { step, leaf: Position.markOf(leaf), epoch, told: work?.log.next ?? 0, isOver: true }
+})
+
+/** The place before the message of an input that is in the thread. */
+const placeBefore = Effect.fnUntraced(function* ({ store }: Named, id: string, messageId: string) {
+  const leaf = yield* store.leaf(id)
+  let [from, step] = [leaf.id, leaf.step]
+  let isFound = false
+  while (from !== null) {
+    const page: Page = yield* store.load(id, { from })
+    for (const { entry, id: entryId } of page.entries.toReversed()) {
+      // The entries of a step are stored at once: it is the place behind the step before.
+      if (isFound && entry._tag === "Step") {
+        return { step, leaf: Position.markOf(entryId), epoch: Position.stored, told: 0, isOver: true }
+      }
+      if (entry._tag === "Message" && entry.message.id === messageId) isFound = true
+      step--
+    }
+    from = page.next
+  }
+  return { ...Position.beginning, isOver: true }
+})
+
+/** Stores mail, and puts it to work. */
+const take = Effect.fnUntraced(function* (
+  registry: Registry,
+  { id, principal }: ThreadRef,
+  named: Named,
+  mail: Pick<Mail, "agent" | "id" | "push">
+): Effect.fn.Return<Taken, RunsError | SessionError> {
+  if (registry.active >= registry.limit)
+    return yield* refuse("TooMany", id, "the server is at work on as many runs as it takes")
+  const position = Position.write(yield* endOf(registry, named, id))
+  registry.seq = Math.max(registry.seq + 1, (yield* Clock.currentTimeMillis) * 1_000)
+  const whole: Mail = { v: 1, seq: registry.seq, threadId: named.baseId, principal, position, ...mail }
+  // From here on it is taken, also if the caller is interrupted.
+  return yield* Effect.uninterruptible(
+    Effect.gen(function* () {
+      if (!(yield* registry.mailbox.put(whole))) {
+        const other = yield* registry.mailbox.get(named.baseId, mail.id)
+        return { id: mail.id, position: other?.position ?? position, isNew: false }
+      }
+      yield* enqueue(registry, whole)
+      return { id: mail.id, position, isNew: true }
+    })
+  )
+})
+
+const checkSame = (known: Message, message: HumanMessage, { id }: ThreadRef) =>
+  isSame(known, message)
+    ? Effect.void
+    : Effect.fail(refuse("Conflict", id, "another input had this id; give the new one an id of its own"))
+
+/** Takes inputs. */
+export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
+  Effect.fnUntraced(function* (thread, { agent, busy, id = makeId(), input }) {
+    const named = yield* openThread(thread)
+    if (!Object.hasOwn(registry.agents, agent)) {
+      return yield* refuse(
+        "InvalidInput",
+        thread.id,
+        `there is no such agent; take one of ${Object.keys(registry.agents).join(", ")}`
+      )
+    }
+    const problem = nameProblem(id, 255)
+    if (problem !== undefined) return yield* refuse("InvalidInput", thread.id, `the id of the input: ${problem}`)
+    const message = toMessage(input, id)
+    const mail = yield* registry.mailbox.get(named.baseId, id)
+    if (mail?.push._tag === "Input") {
+      yield* checkSame(mail.push.message, message, thread)
+      return { id, position: mail.position, isNew: false }
+    }
+    const info = yield* orNothing(Effect.asSome(named.store.info(thread.id)), Option.none())
+    if (Option.isSome(info)) {
+      if (info.value.archived) return yield* failure("start", thread.id, { _tag: "Archived" })
+      const { checkpoint } = yield* loadThread(named.store, thread.id)
+      const known = checkpoint?.messages.find((one) => one.id === message.id)
+      if (known !== undefined) {
+        yield* checkSame(known, message, thread)
+        return { id, position: Position.write(yield* placeBefore(named, thread.id, message.id)), isNew: false }
+      }
+    }
+    if (busy === "refuse" && isBusy(registry.works.get(named.baseId))) {
+      return yield* refuse("Busy", thread.id, "a run is at work on the thread; wait for its end, or steer it")
+    }
+    return yield* take(registry, thread, named, { agent, id, push: { _tag: "Input", message } })
+  })
+
+/** The agent of the last run of a thread, by its name in the layer. */
+const lastAgent = Effect.fnUntraced(function* ({ agents }: Registry, { store }: Named, id: string) {
+  for (let from: string | undefined; ;) {
+    const page: Page = yield* store.load(id, from === undefined ? {} : { from })
+    const run = page.entries.findLast(({ entry }) => entry._tag === "RunStarted")?.entry
+    if (run?._tag === "RunStarted") return Object.keys(agents).find((key) => agents[key]?.name === run.agent)
+    if (page.next === null) return undefined
+    from = page.next
+  }
+})
+
+/** Reports whether a decision is on a request that the thread never had. */
+const hasUnknown = Effect.fnUntraced(function* ({ store }: Named, id: string, decisions: ReadonlyArray<Decision>) {
+  const missing = new Set(decisions.map((decision) => decision.id))
+  for (let from: string | undefined; missing.size > 0;) {
+    const page: Page = yield* store.load(id, from === undefined ? {} : { from })
+    for (const { entry } of page.entries) if (entry._tag === "Request") missing.delete(entry.request.id)
+    if (page.next === null) break
+    from = page.next
+  }
+  return missing.size > 0
+})
+
+/** Takes decisions. */
+export const makeDecide = (registry: Registry): Runs["Service"]["decide"] =>
+  Effect.fnUntraced(function* (thread, decisions) {
+    const named = yield* openThread(thread)
+    const { id: by, roles } = thread.principal
+    // The principal decides. A name in the decision does not count.
+    const signed = decisions.map(({ at: _, by: __, byProgram: ___, rule: ____, ...decision }): Decision => ({
+      ...decision,
+      by: { id: by, roles }
+    }))
+    const pending = yield* readPending(named, thread.id)
+    for (const decision of signed) {
+      const request = pending.find(({ id }) => id === decision.id)
+      const problem = request === undefined ? undefined : problemOf(request, decision)
+      if (problem !== undefined) return yield* refuse("InvalidInput", thread.id, problem)
+    }
+    const agent = yield* lastAgent(registry, named, thread.id)
+    if (agent === undefined) return yield* refuse("NotFound", thread.id, "there is nothing to resume in this thread")
+    const due = signed.filter(({ id }) => pending.some((request) => request.id === id))
+    const id = `decision:${due
+      .map((one) => one.id)
+      .toSorted()
+      .join(",")}`
+    if (due.length === 0 && (signed.length > 0 || isBusy(registry.works.get(named.baseId)))) {
+      const unknown = yield* hasUnknown(named, thread.id, signed)
+      if (unknown) return yield* refuse("NotFound", thread.id, "there is no such request in this thread")
+      return { id, position: Position.write(yield* endOf(registry, named, thread.id)), isNew: false }
+    }
+    return yield* take(registry, thread, named, { agent, id, push: { _tag: "Decisions", decisions: due } })
+  })

@@ -1,0 +1,189 @@
+/** The threads at work: one queue and one log each, and the runs of what is in the queue. */
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as Agent from "../../core/Agent.ts"
+import type { AgentEvent } from "../../core/AgentEvent.ts"
+import { Journal } from "../../core/Journal.ts"
+import { makeId } from "../../core/Message.ts"
+import type { Leaf, Service } from "../../core/SessionStore.ts"
+import { zero } from "../../core/Usage.ts"
+import { codecs, orNothing, plan } from "../../durable/planning.ts"
+import { watch } from "../../sessions/decorated.ts"
+import { makeJournal } from "../../sessions/journal.ts"
+import * as Log from "./log.ts"
+import type { Mail, Mailbox } from "./mailbox.ts"
+import { RunsError } from "./service.ts"
+import { Caller } from "./tenant.ts"
+
+export type AnyAgent = Agent.Agent<unknown, unknown, unknown>
+
+/** A thread at work. */
+export interface Work {
+  readonly log: Log.Log
+  /** The mail that is at work or waits, in order. */
+  readonly queue: Array<Mail>
+  handle: Agent.Handle<unknown, unknown> | undefined
+  isBegun: boolean
+  isCancelled: boolean
+}
+
+/** All threads at work, and their surroundings. */
+export interface Registry {
+  readonly agents: Readonly<Record<string, AnyAgent>>
+  readonly base: Service
+  readonly mailbox: Mailbox
+  /** Bytes of events that are kept of a thread at work. */
+  readonly keep: number
+  /** Runs and inputs that wait, at most. */
+  readonly limit: number
+  /** Runs end with it. */
+  readonly scope: Scope.Scope
+  readonly context: Context.Context<never>
+  readonly works: Map<string, Work>
+  /** True while the server ends: the ends of runs are not told. */
+  isClosing: boolean
+  /** The order of the last mail. */
+  seq: number
+  /** Mail at work or waiting. */
+  active: number
+}
+
+/** The leaf of a missing thread. */
+export const nowhere: Leaf = { id: null, step: 0 }
+
+/** The time that the log of an idle thread is kept for readers that come again. */
+const lingering = "60 seconds"
+
+/** Makes the failure of an operation on a thread. */
+export const refuse = (reason: RunsError["reason"], threadId: string, problem: string): RunsError =>
+  new RunsError({ reason, threadId, problem })
+
+/** Gives the work of a thread, and makes it if it is missing. */
+export const workOf = ({ works }: Registry, baseId: string): Work => {
+  const known = works.get(baseId)
+  if (known !== undefined) return known
+  const work = { log: Log.make(), queue: [], handle: undefined, isBegun: false, isCancelled: false }
+  works.set(baseId, work)
+  return work
+}
+
+/** Forgets a thread without runs and readers. */
+export const forget = ({ works }: Registry, baseId: string, work: Work): void => {
+  const isUsed = work.queue.length > 0 || work.log.readers.size > 0
+  if (!isUsed && works.get(baseId) === work) works.delete(baseId)
+}
+
+/** Reports whether a thread has mail. */
+export const isBusy = (work: Work | undefined): boolean => work !== undefined && work.queue.length > 0
+
+const tell = ({ isClosing, keep }: Registry, work: Work, events: ReadonlyArray<AgentEvent>): void => {
+  if (!isClosing) Log.tell(work.log, events, keep)
+}
+
+/** Tells of a run that could not begin. */
+const tellFailure = (registry: Registry, work: Work, { agent }: Mail, cause: Cause.Cause<unknown>): void => {
+  const error = Cause.squash(cause)
+  const message = error instanceof Error ? error.message : String(error)
+  const tag = error instanceof Error && "_tag" in error ? String(error._tag) : "Defect"
+  const path = [registry.agents[agent]?.name ?? agent]
+  const head = { seq: 0, runId: makeId(), path, at: Date.now() }
+  tell(registry, work, [{ _tag: "RunFailed", ...head, error: { tag, message }, rounds: 0, usage: zero }])
+}
+
+/** The events that a server gives, with the id of the thread that its tenant knows. */
+const renamed = (event: AgentEvent, threadId: string): AgentEvent =>
+  "threadId" in event && event.threadId !== undefined ? { ...event, threadId } : event
+
+/** Works on one piece of mail: a run, or nothing if it is settled. */
+const turn = Effect.fnUntraced(function* (registry: Registry, work: Work, mail: Mail, threadId: string) {
+  const { agents, base } = registry
+  const { log } = work
+  const { threadId: baseId } = mail
+  const agent = agents[mail.agent]
+  if (agent === undefined) return yield* refuse("InvalidInput", threadId, `there is no agent "${mail.agent}" any more`)
+  const held = yield* makeJournal(base).hold?.(baseId) ?? Effect.void
+  Log.begin(log, yield* orNothing(base.leaf(baseId), nowhere))
+  work.isBegun = true
+  let from = log.next
+  const store = watch(base, {
+    before: () => {
+      from = log.next
+    },
+    after: (leaf) => Log.save(log, leaf, from)
+  })
+  const todo = yield* plan(
+    store,
+    agent,
+    codecs<unknown, unknown>({ output: undefined, error: undefined }),
+    baseId,
+    mail.push
+  )
+  if (todo._tag === "Settled" || work.isCancelled) return
+  const { open } = todo.journal
+  const handle = yield* Agent.start(agent, todo.input, { threadId: baseId }).pipe(
+    Effect.provideService(Journal, { open, hold: () => Effect.succeed(held) })
+  )
+  work.handle = handle
+  const relay = yield* Effect.forkScoped(
+    Stream.runForEachArray(handle.events, (events) => {
+      tell(
+        registry,
+        work,
+        events.map((event) => renamed(event, threadId))
+      )
+      // A model that never waits would starve the readers.
+      return Effect.yieldNow
+    }),
+    { startImmediately: true }
+  )
+  if (work.isCancelled) yield* handle.interrupt
+  yield* Effect.exit(handle.await)
+  yield* Fiber.await(relay)
+}, Effect.scoped)
+
+/** Works on the mail of a thread, until all is done. */
+const drain = Effect.fnUntraced(function* (registry: Registry, work: Work, baseId: string) {
+  for (let mail = work.queue[0]; mail !== undefined; mail = work.queue[0]) {
+    const one = mail
+    const threadId = one.threadId.slice(one.threadId.indexOf("/", 2) + 1)
+    const services = Context.add(registry.context, Caller, one.principal)
+    const exit = yield* Effect.exit(
+      // The layer's type has the services of all agents.
+      Effect.provideContext(turn(registry, work, one, threadId) as Effect.Effect<void, unknown>, services)
+    )
+    if (registry.isClosing) return
+    if (Exit.isFailure(exit) && !work.isCancelled) {
+      yield* Effect.logError("A run could not begin", exit.cause)
+      tellFailure(registry, work, one, exit.cause)
+    }
+    yield* Effect.ignore(registry.mailbox.drop(one))
+    Object.assign(work, { handle: undefined, isBegun: false, isCancelled: false })
+    work.queue.shift()
+    registry.active--
+  }
+  Log.signal(work.log)
+  yield* Effect.forkIn(
+    Effect.delay(
+      Effect.sync(() => forget(registry, baseId, work)),
+      lingering
+    ),
+    registry.scope
+  )
+})
+
+/** Puts mail behind the mail before it. */
+export const enqueue = (registry: Registry, mail: Mail): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const work = workOf(registry, mail.threadId)
+    registry.active++
+    work.queue.push(mail)
+    Log.signal(work.log)
+    return work.queue.length === 1
+      ? Effect.asVoid(Effect.forkIn(drain(registry, work, mail.threadId), registry.scope))
+      : Effect.void
+  })
