@@ -9,12 +9,12 @@ export interface Read {
   readonly end: string
 }
 
-export const nothing: Read = { messages: new Map(), calls: new Map(), requests: new Map(), end: "" }
+const nothing: Read = { messages: new Map(), calls: new Map(), requests: new Map(), end: "" }
 
 const set = <A>(map: ReadonlyMap<string, A>, key: string, value: A): ReadonlyMap<string, A> =>
   new Map(map).set(key, value)
 
-export const fold = (read: Read, event: AgentEvent.AgentEvent): Read => {
+const fold = (read: Read, event: AgentEvent.AgentEvent): Read => {
   if (event.path.length > 1) return read
   if (event._tag === "MessageAppended") {
     return { ...read, messages: set(read.messages, event.message.id, event.message) }
@@ -33,7 +33,7 @@ export interface State {
   readonly kept: Read
   readonly resets: number
 }
-export const empty: State = { now: nothing, kept: nothing, resets: 0 }
+const empty: State = { now: nothing, kept: nothing, resets: 0 }
 
 export const read = (frames: Iterable<Server.Frame>, from: State = empty): State => {
   let { kept, now, resets } = from

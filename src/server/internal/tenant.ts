@@ -70,7 +70,7 @@ const partOf = (name: string) => ({
 })
 
 /** Makes the view of a tenant on a store. */
-export const tenantOn = (base: Service, principal: Principal): Tenant => {
+const tenantOn = (base: Service, principal: Principal): Tenant => {
   const part = partOf(principal.tenant)
   const store = scope(base, part)
   return {
