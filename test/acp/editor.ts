@@ -180,13 +180,24 @@ const connectEditor = (input: ReadableStream<Uint8Array>, output: WritableStream
   }
 }
 
-const readBytes = (stream: Readable) =>
-  new ReadableStream<Uint8Array>({
+/** Reads a pipe. The package may cancel the stream before the pipe closes. */
+const readBytes = (stream: Readable) => {
+  let isOpen = true
+  return new ReadableStream<Uint8Array>({
     start: (controller) => {
-      stream.on("data", (chunk: Buffer) => controller.enqueue(chunk))
-      stream.on("close", () => controller.close())
+      stream.on("data", (chunk: Buffer) => {
+        if (isOpen) controller.enqueue(chunk)
+      })
+      stream.on("close", () => {
+        if (isOpen) controller.close()
+        isOpen = false
+      })
+    },
+    cancel: () => {
+      isOpen = false
     }
   })
+}
 
 /** Serves in this process on streams of bytes. `over` is done when the server has ended. */
 export const openServer = Effect.fnUntraced(function* <E, R>(server: Effect.Effect<void, E, R | Stdio.Stdio>) {
