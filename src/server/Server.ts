@@ -1,5 +1,3 @@
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 /**
  * Runs of agents that belong to a server: they outlive connections and the process, and each tenant has its own threads.
  *
@@ -26,6 +24,8 @@ import * as Layer from "effect/Layer"
  * }).pipe(Effect.provide(runs))
  * ```
  */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type * as Agent from "../core/Agent.ts"
 import type { Journal } from "../core/Journal.ts"
