@@ -15,6 +15,7 @@ import {
 import { MemoryBackend } from "effect-deepagents/backends"
 import { CodeMode, type Scripts } from "effect-deepagents/code"
 import * as NodeScripts from "effect-deepagents/code/NodeScripts"
+import { Taint } from "effect-deepagents/middleware"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 
@@ -248,6 +249,32 @@ layer(NodeScripts.layer())("code mode", (it) => {
       )
       assert.deepStrictEqual(JSON.parse(text), ["x", "Failed", "y"])
       assert.deepStrictEqual(batches, [["run_script"], ["echo", "echo", "echo"], ["echo"]])
+    })
+  )
+
+  it.effect("brings in text of others by its calls, and not by itself", () =>
+    Effect.gen(function* () {
+      const log: Array<string> = []
+      const page = Tool.make("page", {
+        description: "Reads a page",
+        parameters: {},
+        execute: () => Effect.succeed("text of others"),
+        annotations: { readOnly: true, openWorld: true }
+      })
+      const agent = Agent.make({
+        name: "a",
+        prompt: "",
+        tools: [pay(log), page],
+        middleware: [CodeMode.make(), Taint.make({ strict: true }), Middleware.suspendable]
+      })
+      const scripts = [
+        "await tools.pay({ to: 'Ada' }); return 1",
+        "await tools.page({}); await tools.pay({ to: 'Eve' }); return 2"
+      ]
+      const { pending, stopReason } = yield* Effect.provide(Agent.run(agent, "go"), scripted(scripts))
+      // What stays on this machine asks nothing before the page.
+      assert.deepStrictEqual([stopReason, log], ["suspended", ["pay Ada"]])
+      assert.include(pending[0]?.description ?? "", "page")
     })
   )
 
