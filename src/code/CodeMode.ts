@@ -40,7 +40,7 @@ import { answerCall, findDefinition, stored, type World } from "./internal/answe
 import { type Door, runScript } from "./internal/host.ts"
 import { describeWorld } from "./internal/language.ts"
 import { findLimitProblem } from "./internal/limits.ts"
-import { makePrinted, print, shorten, textOf } from "./internal/outputs.ts"
+import { makePrinted, print, progressOf, shorten, textOf } from "./internal/outputs.ts"
 import { beginScript, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { Limits, ScriptError, Scripts } from "./Scripts.ts"
@@ -136,7 +136,7 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
         asked: new Map()
       }
       const key = `${context.threadId ?? context.runId} ${context.callId}`
-      let told = 0
+      let count = 0
       const door: Door<unknown> = {
         answer: (asked) =>
           Effect.tap(answerCall(world, asked), () =>
@@ -145,9 +145,9 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
               done.push(`${asked.name}(${cut(JSON.stringify(asked.given), 200)})`)
             })
           ),
-        tell: ({ kind, text }) => {
-          if (kind === "text") print(printed, text)
-          return told++ < mostTold ? context.emit({ [kind]: cut(text, 2_000) }) : Effect.void
+        tell: (told) => {
+          if (told.kind === "text") print(printed, told.text)
+          return count++ < mostTold ? context.emit(progressOf(told)) : Effect.void
         },
         working: context.working
       }

@@ -30,11 +30,11 @@ import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import type * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import { add, totalTokens, zero } from "../core/Usage.ts"
-import { cut } from "../support/text/text.ts"
 import { type AnyAgent, answerAgent } from "./internal/agents.ts"
 import { answerCall, stored, type World } from "./internal/answers.ts"
 import { type Door, type Refusal, runScript } from "./internal/host.ts"
 import { describeWorld } from "./internal/language.ts"
+import { progressOf } from "./internal/outputs.ts"
 import { beginScript, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
 import * as Conductor from "./internal/workflow/conductor.ts"
@@ -196,7 +196,7 @@ const makeDoor = (world: World, conductor: Conductor.Conductor): Door<unknown> =
         if (asked.kind === "agent") conductor.asked++
         return conductor.halt === undefined ? answer(asked) : Effect.never
       }),
-    tell: ({ kind, text }) => world.context.emit({ [kind]: cut(text, 2_000) }),
+    tell: (told) => world.context.emit(progressOf(told)),
     working: (work) => Conductor.countActive([conductor], world.context.working(work))
   }
 }

@@ -4,7 +4,8 @@ import * as Option from "effect/Option"
 import { Backend } from "../../core/Backend.ts"
 import { type Json, stringify } from "../../core/Json.ts"
 import { sha256Sync } from "../../support/store/sha256.ts"
-import { cutMiddle } from "../../support/text/text.ts"
+import { cut, cutMiddle } from "../../support/text/text.ts"
+import type { Told } from "../Scripts.ts"
 
 /** The most characters that are kept of one script. Further lines are counted only. */
 const maxKept = 8_000_000
@@ -15,6 +16,11 @@ export interface Printed {
   length: number
   dropped: number
 }
+
+/** The progress of a script, from its lines and phases: `message` is shown as it is. */
+export const progressOf = ({ kind, text }: Told): Json => ({
+  [kind === "phase" ? "phase" : "message"]: cut(text, 2_000)
+})
 
 export const makePrinted = (): Printed => ({ lines: [], length: 0, dropped: 0 })
 

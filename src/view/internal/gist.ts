@@ -113,6 +113,6 @@ export const summarise = (result: string, details: Json | undefined): Summary =>
 
 /** Gives the last output of a running tool. */
 export const progressOf = (progress: Json): string => {
-  const said = isObject(progress) ? (progress["output"] ?? progress["message"]) : progress
+  const said = isObject(progress) ? (progress["output"] ?? progress["message"] ?? progress["phase"]) : progress
   return clean(typeof said === "string" ? said.slice(-2_000) : stringify(said ?? progress).slice(0, 400)).trimEnd()
 }
