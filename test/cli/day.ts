@@ -155,7 +155,7 @@ const scenes = ({ at, ssh, url }: World): { readonly [word: string]: ReadonlyArr
   ],
   dev: [
     () => ["execute", { command: "npm run dev", background: true }],
-    ({ results }) => ["read_output", { id: pick(results[0], /\b(p?\d+)\b/), until: "listening on" }],
+    ({ results }) => ["read_output", { id: pick(results[0], /\[process (\w+):/), until: "listening on" }],
     ({ results }) => `The server is at port ${pick(results[1], /listening on (\d+)/)}.`
   ],
   fix: [

@@ -187,16 +187,25 @@ const withImage = <A, R>(api: Api.Api, image: string, creation: Effect.Effect<A,
     Effect.mapError(Api.toError)
   )
 
+/** Waits until the engine has removed a container. */
+const waitUntilGone = (api: Api.Api, id: string): Failing<void> =>
+  inspectThere(api, id).pipe(
+    Effect.repeat({ until: (found) => found === undefined, schedule: Schedule.spaced("50 millis"), times: 200 }),
+    Effect.asVoid
+  )
+
 /** Removes a container with all that runs in it. A container that is gone is no failure. */
 export const remove = (api: Api.Api, id: string): Failing<void> =>
   api.send("DELETE", `/containers/${encodeURIComponent(id)}?force=1&v=1`).pipe(
-    Effect.asVoid,
-    // 404: it is gone; 409: its removal is in progress.
-    Effect.catchIf(
-      (failure) => failure._tag === "Refused" && (failure.status === 404 || failure.status === 409),
-      () => Effect.void
-    ),
-    Effect.mapError(Api.toError)
+    Effect.matchEffect({
+      onSuccess: () => Effect.void,
+      onFailure: (failure) => {
+        const status = failure._tag === "Refused" ? failure.status : undefined
+        if (status === 404) return Effect.void
+        // Its removal is in progress.
+        return status === 409 ? waitUntilGone(api, id) : Effect.fail(Api.toError(failure))
+      }
+    })
   )
 
 const start = (api: Api.Api, id: string) => Effect.asVoid(Api.call(api, "POST", `/containers/${id}/start`))
