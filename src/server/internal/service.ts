@@ -46,7 +46,7 @@ export interface Status {
   readonly position: Position
 }
 
-interface Input {
+export interface Input {
   /** The name of the agent, as the layer of runs has it. */
   readonly agent: string
   /** The input: a text or a message. */
