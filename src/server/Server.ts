@@ -44,7 +44,7 @@ export { Runs, RunsError, type Status, type Taken } from "./internal/service.ts"
 export { Caller, Principal, type Tenant, tenant, type ThreadRef } from "./internal/tenant.ts"
 
 /** The options of runs. */
-interface Options {
+export interface Options {
   /** Bytes of events that are kept of a thread at work, so that readers go on exactly. Default: 1 MiB. */
   readonly keep?: number | undefined
   /** Runs and waiting inputs at once. Default: 1,000. */
