@@ -35,7 +35,6 @@ import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import { cut } from "../support/text/text.ts"
-import type { AnyAgent } from "./internal/agents.ts"
 import { answerCall, findDefinition, stored, type World } from "./internal/answers.ts"
 import { type Door, runScript } from "./internal/host.ts"
 import { describeWorld } from "./internal/language.ts"
@@ -104,6 +103,8 @@ const failureOf = ({ message, reason, stack = "" }: ScriptError, printed: string
       ...(printed === "" ? [] : ["It had printed:", printed])
     ].join("\n")
   )
+
+type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
 const defaultOutput = 30_000
 

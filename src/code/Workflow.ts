@@ -30,7 +30,7 @@ import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import type * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import { add, totalTokens, zero } from "../core/Usage.ts"
-import { type AnyAgent, answerAgent } from "./internal/agents.ts"
+import { answerAgent } from "./internal/agents.ts"
 import { answerCall, stored, type World } from "./internal/answers.ts"
 import { type Door, type Refusal, runScript } from "./internal/host.ts"
 import { describeWorld } from "./internal/language.ts"
@@ -40,7 +40,7 @@ import * as shapes from "./internal/shapes.ts"
 import * as Conductor from "./internal/workflow/conductor.ts"
 import { fuse, ledger, spent } from "./internal/workflow/fuse.ts"
 import { bodyOf } from "./internal/workflow/meta.ts"
-import { findSaved, type Found } from "./internal/workflow/saved.ts"
+import { findSaved, type Saved } from "./internal/workflow/saved.ts"
 import type { Asked, Limits as ScriptLimits, ScriptError, Scripts } from "./Scripts.ts"
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
@@ -120,6 +120,8 @@ export interface Options<Tools, Agents> {
 
 /** The tokens of declarations in a description. */
 const inline = 3_000
+
+type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
 const describe = (tools: ReadonlyArray<ToolDefinition>, agents: ReadonlyArray<AnyAgent>): string =>
   `Runs a program over many agents: for work of more parts than you can hold in mind. There is no fetch, no require, no process. You see the value that the program returns.\n${describeWorld(tools, agents, inline)}`
@@ -294,4 +296,12 @@ export type { Saved } from "./internal/workflow/saved.ts"
  * with `export const meta = { name, description, phases }` at its head. The head is read as data, and nothing is run. Of
  * two workflows with one name, the first folder wins.
  */
-export const saved: (folders: ReadonlyArray<string>) => Effect.Effect<Found, never, Backend> = findSaved
+export const saved: (folders: ReadonlyArray<string>) => Effect.Effect<
+  {
+    readonly workflows: ReadonlyArray<Saved>
+    /** The files that are no workflow, and why. */
+    readonly problems: ReadonlyArray<{ readonly path: string; readonly problem: string }>
+  },
+  never,
+  Backend
+> = findSaved

@@ -42,7 +42,6 @@ import {
   judgeByText,
   person,
   refuse,
-  type Settle,
   type Verdict
 } from "./internal/judges.ts"
 import * as shapes from "./internal/shapes.ts"
@@ -281,7 +280,7 @@ export const byModel = (options: {
    * Settles the probability of a decision model that a request may run: `settle` of a calibration, see `Decisions` of
    * `effect-deepagents/rules`. Default: the model chooses.
    */
-  readonly settle?: Settle | undefined
+  readonly settle?: ((probability: number) => "yes" | "no" | "person") | undefined
 }) => {
   const refused = refuseByModel(options)
   if (refused !== undefined) return () => refused

@@ -33,7 +33,7 @@ import * as Attached from "../support/effect/attached.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import * as Guard from "./internal/guard.ts"
 import { pass, type Verdict } from "./internal/guard.ts"
-import { checkByModel, type Subject } from "./internal/modelCheck.ts"
+import { checkByModel } from "./internal/modelCheck.ts"
 import * as shapes from "./internal/shapes.ts"
 
 export { pass, type Verdict }
@@ -54,7 +54,11 @@ const refuseByModel = makeEffectCheck("Guardrail.byModel", shapes.guardrailByMod
 export const byModel = (options: {
   /** The rules in words. */
   readonly rules: string
-}): ((subject: Subject) => Effect.Effect<Verdict, ModelError, ChatModel>) => {
+}): ((subject: {
+  readonly run: Run
+  readonly text?: string | undefined
+  readonly call?: Middleware.PreparedCall | undefined
+}) => Effect.Effect<Verdict, ModelError, ChatModel>) => {
   const refused = refuseByModel(options)
   return refused === undefined ? checkByModel(options.rules) : () => refused
 }

@@ -38,12 +38,15 @@ const refuseOpenAi = makeEffectCheck("openai", shapes.decisionModelsLayerOpenAi)
 const refuseSystemOne = makeEffectCheck("systemone", shapes.decisionModelsLayerSystemOne)
 const refuseChatModel = makeLayerCheck("DecisionModels.layerChatModel", shapes.decisionModelsLayerChatModel)
 
+/** The connection to a server of decisions. */
+export interface Options extends Connection {}
+
 /**
  * Decisions by OpenAI's Decisions API (`POST /decisions`), or by another server with this format. Images of the input
  * are sent along. Building the layer fails with `Authentication` without a key.
  */
 export const layerOpenAi = (
-  options: Connection & {
+  options: Options & {
     /** The address of the API, its version included. Default: OpenAI's, with the key of `OPENAI_API_KEY`. */
     readonly baseURL?: string | undefined
   }
@@ -66,7 +69,7 @@ export const layerOpenAi = (
  * images.
  */
 export const layerSystemOne = (
-  options: Connection & {
+  options: Options & {
     /** The address of the API, its version included: `http://localhost:8080/v1`. */
     readonly baseURL: string
   }

@@ -37,7 +37,6 @@ import { make } from "./internal/runs.ts"
 import { Runs, type RunsError } from "./internal/service.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { Caller } from "./internal/tenant.ts"
-import type { AnyAgent } from "./internal/works.ts"
 
 export { type Frame, Position } from "./internal/position.ts"
 export { Runs, RunsError, type Status, type Taken } from "./internal/service.ts"
@@ -50,6 +49,8 @@ export interface Options {
   /** Runs and waiting inputs at once. Default: 1,000. */
   readonly limit?: number | undefined
 }
+
+type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
 /** The services that the agents need of the server. */
 type Needs<Agents extends Readonly<Record<string, AnyAgent>>> = Exclude<
