@@ -5,6 +5,7 @@ import { Backend, type Json } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import { Workflow } from "effect-deepagents/code"
 import * as fc from "fast-check"
+import { withoutFence } from "../../src/code/internal/setup.ts"
 import { bodyOf, readMeta } from "../../src/code/internal/workflow/meta.ts"
 import { scaled } from "../scale.ts"
 
@@ -125,5 +126,36 @@ describe("saved workflows", () => {
       }),
       { numRuns: scaled(400) }
     )
+  })
+})
+
+describe("long scripts", () => {
+  // Time in the square of these lengths would be a minute, and fail by the time of a test.
+  it("are read in time that grows as they do", () => {
+    const length = 256 * 1024
+    for (const source of [
+      "\n".repeat(length),
+      " ".repeat(length),
+      "export const meta:".repeat(length / 16),
+      `export${" ".repeat(length)}`,
+      "/*".repeat(length / 2)
+    ]) {
+      assert.isTrue(Result.isSuccess(readMeta(source)))
+      assert.strictEqual(bodyOf(source), source)
+      assert.strictEqual(withoutFence(`\`\`\`js\n${source}x`), `\`\`\`js\n${source}x`)
+    }
+  })
+
+  it("come out of their fence", () => {
+    for (const [fenced, script] of [
+      ["```ts\nreturn 1\n```", "return 1"],
+      ["  ```\nreturn 1\nreturn 2\n  ```\n\n", "return 1\nreturn 2"],
+      ["```\n\n```", ""],
+      ["return `\n```\n`", "return `\n```\n`"],
+      ["```\n```", "```\n```"],
+      ["```js\nreturn 1", "```js\nreturn 1"]
+    ] as const) {
+      assert.strictEqual(withoutFence(fenced), script)
+    }
   })
 })

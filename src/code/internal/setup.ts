@@ -29,8 +29,14 @@ const now = Effect.gen(function* () {
 /** The clock and the chance of a script, once for all attempts at its call. */
 export const beginScript = (context: ToolContext["Service"]) => context.step("script/begun", now, Begun)
 
-/** Models put programs into fences. */
-export const withoutFence = (script: string): string => /^\s*```\w*\n([\s\S]*?)\n\s*```\s*$/.exec(script)?.[1] ?? script
+/** Takes a program out of the fence in which models put it. */
+export const withoutFence = (script: string): string => {
+  const text = script.trim()
+  const opening = /^```\w*\n/.exec(text)?.[0]
+  const end = text.lastIndexOf("\n")
+  const isFenced = opening !== undefined && end >= opening.length && text.slice(end).trim() === "```"
+  return isFenced ? text.slice(opening.length, end) : script
+}
 
 /** Makes a way to index tools, once for all scripts while the tools stay the same. */
 export const makeCatalogue = () => {

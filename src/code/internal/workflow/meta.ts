@@ -3,7 +3,8 @@ import * as Result from "effect/Result"
 import { isObject, type Json } from "../../../core/Json.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
 
-const head = /^\s*export\s+(?:const|let|var)\s+meta\s*(?::[^={;]*)?=\s*/m
+/** Each part is bounded, or begins where no other one can: the search takes time in proportion to the script. */
+const head = /^[^\S\n]*export\s+(?:const|let|var)\s+meta\s*(?::[^={;]{0,500})?=\s*/m
 
 /** The deepest that literals may be nested. */
 const maxDepth = 20
