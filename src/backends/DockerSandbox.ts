@@ -40,7 +40,7 @@ import type { Manifest } from "./Manifest.ts"
 
 export type { Entry } from "./internal/docker/container.ts"
 
-/** Where the container engine is. */
+/** The place of the container engine. */
 export interface Engine {
   /** The socket of the engine. Default: that of `DOCKER_HOST`, else Docker's, else Podman's. */
   readonly socket?: string | undefined

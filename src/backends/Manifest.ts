@@ -51,7 +51,7 @@ export interface Manifest {
   /** Limits of the machine. Default: each field's own. */
   readonly limits?:
     | {
-        /** The memory of all processes together, in bytes; there is no swap beside it. Default: 2 GiB. */
+        /** The memory of all processes together, in bytes. Swap is off. Default: 2 GiB. */
         readonly memoryBytes?: number | undefined
         /** The most processes and threads at once. Default: 512. */
         readonly processes?: number | undefined

@@ -2,13 +2,13 @@
  * The files of a folder, and commands that reach nothing else of this machine, by bubblewrap. Linux only.
  *
  * - Commands may change the folder, at its own path, and a `/tmp` of the layer. They read the programs of the system.
- *   Nothing of your home is there.
+ *   Your home is hidden.
  * - They have no network but a loopback of their own, which the commands of a layer share. `egress` opens a way out, by
  *   rules, with secrets that commands never see.
  * - All that a command started ends with it.
  *
  * Building the layer fails with `Unsupported` where bubblewrap is missing or can't isolate; {@link probe} says why, and
- * what to do. Nothing runs unisolated in its place.
+ * what to do. No command runs then.
  *
  * ```ts
  * import { Effect } from "effect"

@@ -21,7 +21,7 @@ export const workspace = "/workspace"
 /** The label of all containers and snapshots of this library. */
 const label = "effect-deepagents"
 
-/** The labels of a container: its folder on this machine, and the hash of what it was made from. */
+/** The labels of a container: its folder on this machine, and the hash of its plan. */
 const labels = { folder: `${label}.folder`, plan: `${label}.plan` } as const
 
 /** All that a container is made from. */
@@ -118,7 +118,7 @@ const toFailure = (error: BackendError): Api.Failure => ({ _tag: "Gone", error }
 const inspect = (api: Api.Api, idOrName: string) =>
   Effect.flatMap(Api.call(api, "GET", `/containers/${encodeURIComponent(idOrName)}/json`), Api.readJson(Inspected))
 
-/** `undefined`: there is no such container. */
+/** Looks a container up. `undefined` if it is missing. */
 const inspectThere = (api: Api.Api, name: string) =>
   api.send("GET", `/containers/${encodeURIComponent(name)}/json`).pipe(
     Effect.flatMap((response) => Effect.mapError(Api.readJson(Inspected)(response), toFailure)),
@@ -137,7 +137,7 @@ const pullFailure = (image: string, problem: string) =>
     `there is no image ${JSON.stringify(image)} here, and it could not be pulled: ${cut(problem, 300)}. Check its name, or pull it by hand: docker pull ${image}`
   )
 
-/** Pulls an image. The answer is a line for each step, and a failure is one of them. */
+/** Pulls an image. The engine answers with one line for each step. A failure is such a line. */
 const pull = (api: Api.Api, image: string): Failing<void> => {
   const tag = /[:@][^/]*$/.test(image) ? {} : { tag: "latest" }
   return api.send("POST", `/images/create?${Api.queryOf({ fromImage: image, ...tag })}`).pipe(
@@ -156,7 +156,7 @@ const pull = (api: Api.Api, image: string): Failing<void> => {
   )
 }
 
-/** Creates a container. `undefined`: there is one of this name. */
+/** Creates a container. `undefined` if the name is taken. */
 const create = (
   api: Api.Api,
   plan: Plan,
@@ -194,7 +194,7 @@ const waitUntilGone = (api: Api.Api, id: string): Failing<void> =>
     Effect.asVoid
   )
 
-/** Removes a container with all that runs in it. A container that is gone is no failure. */
+/** Removes a container with all that runs in it. A missing container does not fail. */
 export const remove = (api: Api.Api, id: string): Failing<void> =>
   api.send("DELETE", `/containers/${encodeURIComponent(id)}?force=1&v=1`).pipe(
     Effect.matchEffect({

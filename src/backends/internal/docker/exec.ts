@@ -1,8 +1,10 @@
-/** Commands in a container, and its files by an archive. */
+/** Runs commands in a container, writes its files by an archive, and reads them by a command. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { BackendError } from "../../../core/BackendError.ts"
+import { joinBytes } from "../../../support/http/body.ts"
+import { quote } from "../posix/shell.ts"
 import * as Api from "./api.ts"
 import * as Frames from "./frames.ts"
 import { archiveOf } from "./tar.ts"
@@ -38,16 +40,6 @@ const start = (api: Api.Api, container: string, command: string, user: string | 
     return { id, frames }
   })
 
-const join = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.length
-  }
-  return whole
-}
-
 /** Runs a command, and gives the bytes of its stdout. */
 const runBytes = Effect.fnUntraced(function* (
   api: Api.Api,
@@ -63,7 +55,7 @@ const runBytes = Effect.fnUntraced(function* (
     })
   )
   const { ExitCode } = yield* Effect.flatMap(Api.call(api, "GET", `/exec/${id}/json`), Api.readJson(Ended))
-  return { bytes: join(pieces), exitCode: ExitCode ?? -1 }
+  return { bytes: joinBytes(pieces), exitCode: ExitCode ?? -1 }
 })
 
 /** Runs a command, and gives its stdout as text. */
@@ -101,6 +93,6 @@ export const writeFile = (api: Api.Api, container: string, owner: Owner) => (pat
 
 /** Reads a file. By a command and not by an archive, which would show a link in its place, and no file of a mount. */
 export const readFile = (api: Api.Api, container: string) => (path: string) =>
-  Effect.flatMap(runBytes(api, container, `exec cat <${`'${path.replaceAll("'", `'\\''`)}'`}`), ({ bytes, exitCode }) =>
+  Effect.flatMap(runBytes(api, container, `exec cat <${quote(path)}`), ({ bytes, exitCode }) =>
     exitCode === 0 ? Effect.succeed(bytes) : Effect.fail(Api.fail("the file could not be read"))
   )

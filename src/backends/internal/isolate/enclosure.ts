@@ -34,7 +34,6 @@ const makeTemporary: Effect.Effect<string, BackendError, Scope.Scope> = Effect.a
     try: async () => {
       const made = await mkdtemp(join(tmpdir(), "deepagents-box-"))
       await mkdir(join(made, "tmp/home"), { recursive: true })
-      await mkdir(join(made, "empty"))
       return made
     },
     catch: (cause) =>

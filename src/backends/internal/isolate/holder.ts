@@ -31,6 +31,9 @@ export interface Holder {
 
 const port = 3128
 
+/** The time that it may take to start on a busy machine, in milliseconds. */
+const startTime = 60_000
+
 /** It closes its own copy of the socket. Otherwise it would get every second connection, and never answer. */
 const listening = `process.stdin.on("close",()=>process.exit()).resume();const s=require("net").createServer();s.listen(${port},"127.0.0.1",()=>process.send("listening",s,{},()=>{s.close();process.disconnect();setInterval(()=>{},2**30)}))`
 
@@ -81,6 +84,7 @@ const start = (system: ReadonlyArray<string>, listens: boolean) =>
     let isReady = false
     let isOpen = false
     const fail = (detail: string) => {
+      clearTimeout(timer)
       child.kill("SIGKILL")
       resume(Effect.fail(makeError("open", "/", { _tag: "Unsupported" }, { detail })))
     }
@@ -88,9 +92,11 @@ const start = (system: ReadonlyArray<string>, listens: boolean) =>
       const pid = /"child-pid"\s*:\s*(\d+)/.exec(info)?.[1]
       if (isOpen || pid === undefined || !info.includes("}") || !isReady) return
       isOpen = true
+      clearTimeout(timer)
       child.unref()
       resume(Effect.succeed({ pid: Number(pid), listener, child }))
     }
+    const timer = setTimeout(() => fail("bubblewrap did not start in time"), startTime)
     child.stdin?.on("error", () => undefined)
     out?.on("data", (bytes: Buffer) => {
       info += bytes.toString()
