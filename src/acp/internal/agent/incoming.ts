@@ -24,7 +24,7 @@ export const answers = {
 
 export type Answers = typeof answers
 
-/** A block of content. Of blocks that are no text, only the type is known. */
+/** A block of content. Blocks of other kinds than text have only a type here. */
 const Block = Schema.Union([
   Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
   Schema.Struct({ type: Schema.String })

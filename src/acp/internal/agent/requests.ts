@@ -161,7 +161,7 @@ export const makeAnswering = (parts: {
       const line = args.length === 0 ? command : [command, ...args].map(quote).join(" ")
       const place = folder === undefined || folder === null ? undefined : yield* placeOf(method, folder)
       const variables = Object.fromEntries(env.map(({ name: variable, value }) => [variable, value]))
-      // Variables decide what a command does, and nobody saw them with the permitted call.
+      // Variables change a command, and the permitted call did not show them.
       const isPermitted = env.length === 0 && takeOne(commands, line)
       if (!isPermitted && !(yield* ask(`runs ${line}`, { command: line, cwd: place ?? ".", env: variables }))) {
         return yield* new AcpError({ reason: "Refused", method, detail: "nobody allowed this" })
@@ -211,7 +211,7 @@ export const makeAnswering = (parts: {
   }
 }
 
-/** Removes one of the values of a list. Tells whether the list had it. */
+/** Removes a value from a list once. Returns true if the list contained it. */
 const takeOne = (values: Array<string>, value: string): boolean => {
   const index = values.indexOf(value)
   if (index !== -1) values.splice(index, 1)
