@@ -1,5 +1,5 @@
 /** Code mode at the agent's door: what the model sees, what scripts reach, and what a resumed run repeats. */
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import {
   Agent,
@@ -18,6 +18,7 @@ import * as NodeScripts from "effect-deepagents/code/NodeScripts"
 import { Taint } from "effect-deepagents/middleware"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
+import { declare } from "../../src/code/internal/declarations.ts"
 
 const add = Tool.make("add_numbers", {
   description: "Adds two numbers",
@@ -68,6 +69,14 @@ const asking = (tools: ReadonlyArray<string>) =>
         calls.map(({ name }) => (tools.includes(name) ? Ruling.ask("asking", { description: name }) : undefined))
       )
   })
+
+it("the declaration of a tool whose schema contains itself is bounded", () => {
+  const properties = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`p${index}`, { $ref: "#" }]))
+  // Three levels of 300 would have 27 million parts.
+  const shown = declare({ name: "own", description: "", parameters: { type: "object", properties } })
+  assert.match(shown, /^own\(args: \{ p0\?: \{ p0\?: .*p299\?: unknown \}\): Promise<string>$/)
+  assert.isBelow(shown.length, 100_000)
+})
 
 layer(NodeScripts.layer())("code mode", (it) => {
   const runOnce = (
@@ -208,7 +217,7 @@ layer(NodeScripts.layer())("code mode", (it) => {
           const asked = request.messages.flatMap((message) => (message.role === "human" ? [Message.text(message)] : []))
           if (asked[0]?.startsWith("seven") === true) return "no JSON"
           if (asked[0]?.startsWith("five") === true)
-            return asked.length === 1 ? '{"n":"many"}' : '```json\n{"n":5}\n```'
+            return asked.length === 1 ? '{"n":"many"}' : 'Here:\n```json\n{"n":5}\n```\nDone.'
           return `${systemPrompt.split("\n")[0]} ${asked.join("+")}`
         }
         const done = toolTexts(request.messages)

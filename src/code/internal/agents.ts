@@ -76,8 +76,11 @@ const jsonIn = (text: string, output: unknown): Json => Result.getOrElse(parse(t
 /** The JSON of an answer, which may stand in a fence or between words. */
 const findJson = (answer: Json): Result.Result<Json, string> => {
   if (typeof answer !== "string") return Result.succeed(answer)
-  const fenced = /```(?:json)?\s*\n([\s\S]*?)\n\s*```/.exec(answer)?.[1]
-  return parse((fenced ?? answer).trim())
+  const opening = /```(?:json)?[^\S\n]*\n/.exec(answer)
+  if (opening === null) return parse(answer.trim())
+  const start = opening.index + opening[0].length
+  const end = answer.indexOf("```", start)
+  return parse((end === -1 ? answer : answer.slice(start, end)).trim())
 }
 
 const instructions = (schema: JsonObject): string =>

@@ -5,8 +5,9 @@ import { membersOf, targetOf } from "../../support/json/jsonSchema.ts"
 import { cut } from "../../support/text/text.ts"
 import { textTokens } from "../../support/text/tokens.ts"
 
-/** Deeper parts of a schema are shown as `unknown`. */
+/** Deeper parts of a schema are shown as `unknown`, and so are parts beyond this number: a schema may contain itself. */
 const maxDepth = 6
+const maxParts = 1_000
 
 const identifier = /^[A-Za-z_$][\w$]*$/
 
@@ -24,6 +25,8 @@ const plain: ReadonlySet<string> = new Set(["string", "number", "boolean", "null
 interface Place {
   readonly root: JsonObject
   readonly depth: number
+  /** The parts that may still be shown. */
+  readonly budget: { parts: number }
 }
 
 const literal = (value: Json): string => cut(JSON.stringify(value), 200)
@@ -34,9 +37,9 @@ const unionOf = (types: ReadonlyArray<string>): string => [...new Set(types)].jo
 const typeOf = (schema: Json | undefined, place?: Place): string => {
   if (schema === false) return "never"
   if (!isObject(schema)) return "unknown"
-  const { depth, root } = place ?? { root: schema, depth: 0 }
-  if (depth > maxDepth) return "unknown"
-  const below = (one: Json | undefined): string => typeOf(one, { root, depth: depth + 1 })
+  const { budget, depth, root } = place ?? { root: schema, depth: 0, budget: { parts: maxParts } }
+  if (budget.parts-- <= 0 || depth > maxDepth) return "unknown"
+  const below = (one: Json | undefined): string => typeOf(one, { root, depth: depth + 1, budget })
   if (typeof schema["$ref"] === "string") return below(targetOf(schema, root))
   if (schema["const"] !== undefined) return literal(schema["const"])
   if (Array.isArray(schema["enum"])) return unionOf(schema["enum"].map(literal))
@@ -50,7 +53,7 @@ const typeOf = (schema: Json | undefined, place?: Place): string => {
   }
   if (Array.isArray(type)) return unionOf(type.map((one) => below({ ...schema, type: one })))
   if (type === "array") return arrayOf(schema, below)
-  if (type === "object" || schema["properties"] !== undefined) return objectOf(schema, below)
+  if (type === "object" || schema["properties"] !== undefined) return objectOf(schema, below, budget.parts)
   if (type === "integer") return "number"
   return typeof type === "string" && plain.has(type) ? type : "unknown"
 }
@@ -63,9 +66,11 @@ const arrayOf = ({ items, prefixItems }: JsonObject, below: Below): string => {
   return /[|&]/.test(item) ? `Array<${item}>` : `${item}[]`
 }
 
-const objectOf = ({ additionalProperties, properties, required }: JsonObject, below: Below): string => {
+const objectOf = ({ additionalProperties, properties, required }: JsonObject, below: Below, most: number): string => {
+  const all = Object.entries(isObject(properties) ? properties : {})
+  if (all.length > most) return "Record<string, unknown>"
   const needed = Array.isArray(required) ? required : []
-  const fields = Object.entries(isObject(properties) ? properties : {}).map(([name, one]) => {
+  const fields = all.map(([name, one]) => {
     const note = isObject(one) ? noteOf(one["description"], 120) : ""
     return `${note}${keyOf(name)}${needed.includes(name) ? "" : "?"}: ${below(one)}`
   })

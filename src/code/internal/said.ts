@@ -39,7 +39,7 @@ const thrown = (name: string, json: string): ScriptError => {
 
 const broken = new ScriptError({
   reason: "Crashed",
-  message: "The script said what is no call: it has replaced a part of its world that it needs."
+  message: "The script sent an invalid message: it has replaced a part of its world that it needs."
 })
 
 const readItems = (said: string): Result.Result<Rest, ScriptError> => {
