@@ -71,6 +71,8 @@ const retryable: ReadonlySet<Reason["_tag"]> = new Set([
   "BadResponse"
 ])
 
+const terminal: ReadonlySet<Reason["_tag"]> = new Set(["Authentication", "Permission", "QuotaExhausted"])
+
 /**
  * A model call failed. `detail` is the provider's own message; neither it nor `cause` may hold a key or a request body:
  * the adapter that makes the error sees to that.
@@ -92,6 +94,11 @@ export class ModelError extends Schema.TaggedError<ModelError>()("ModelError", {
   /** Says whether the same request may succeed later. */
   get isRetryable(): boolean {
     return retryable.has(this.reason._tag)
+  }
+
+  /** Says whether every request to this model will fail until somebody acts: on the key, the access or the quota. */
+  get isTerminal(): boolean {
+    return terminal.has(this.reason._tag)
   }
 
   /** The time that the provider asked to wait. */

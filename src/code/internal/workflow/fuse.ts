@@ -8,7 +8,7 @@ import * as Stream from "effect/Stream"
 import * as AgentState from "../../../core/AgentState.ts"
 import { turnPurpose } from "../../../core/ChatModel.ts"
 import * as Middleware from "../../../core/Middleware.ts"
-import { isModelError, type ModelError } from "../../../core/ModelError.ts"
+import { isModelError } from "../../../core/ModelError.ts"
 import type { Run } from "../../../core/Run.ts"
 import { totalTokens } from "../../../core/Usage.ts"
 import * as Conductor from "./conductor.ts"
@@ -18,12 +18,6 @@ export const spent = AgentState.slot("workflow", {
   schema: Schema.Struct({ cost: Schema.Finite }),
   initial: { cost: 0 }
 })
-
-const terminal: ReadonlySet<string> = new Set<ModelError["reason"]["_tag"]>([
-  "QuotaExhausted",
-  "Authentication",
-  "Permission"
-])
 
 const modelOf = ({ model }: Run): string => `${model?.provider ?? ""}/${model?.modelId ?? ""}`
 
@@ -65,7 +59,7 @@ const afterCall = (all: ReadonlyArray<Conductor.Conductor>): Effect.Effect<void>
   )
 
 const blow = (all: ReadonlyArray<Conductor.Conductor>, run: Run, error: unknown): Effect.Effect<void> => {
-  if (!isModelError(error) || !terminal.has(error.reason._tag)) return Effect.void
+  if (!isModelError(error) || !error.isTerminal) return Effect.void
   return Effect.forEach(
     all,
     (one) => {
