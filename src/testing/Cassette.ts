@@ -2,8 +2,9 @@
  * Records the answers of a real model to a file, and replays them: such tests are fast, free and reproducible.
  *
  * A request is identified by the provider's input: system prompt, tools, messages, tool choice, output schema and
- * parameters. Changing ids do not count. The n-th of several identical requests gets the n-th recording. An unrecorded
- * request fails with a `ModelError` that names the file and the difference.
+ * parameters. Changing ids do not count. The n-th of several identical requests gets the n-th recording; give work that
+ * runs at once a {@link Scope} of its own, so that its requests don't share recordings. An unrecorded request fails with a
+ * `ModelError` that names the file and the difference.
  *
  * Texts that look like keys (API keys, bearer tokens, passwords in URLs …) are never written, in requests or turns; a
  * replayed turn has `[redacted]` in their place. `redact` removes more, including text that differs in every run
@@ -21,10 +22,11 @@
  * const model = recording ? Cassette.record(file).pipe(Layer.provide(live)) : Cassette.replay(file)
  * ```
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
-import * as Scope from "effect/Scope"
+import * as Scopes from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { ChatModel, type ModelRequest, type ModelSession } from "../core/ChatModel.ts"
 import type { ModelError } from "../core/ModelError.ts"
@@ -39,6 +41,12 @@ export interface Options {
   readonly redact?: ((text: string) => string) | undefined
 }
 
+/**
+ * Names a part of the recordings, such as one trial of an evaluation. Requests find recordings of their scope only.
+ * Default: the empty name.
+ */
+export const Scope = Context.Reference<string>("effect-deepagents/testing/Cassette/Scope", { defaultValue: () => "" })
+
 /** Makes a model session that plays a turn for the fingerprint of each request. */
 const makeSession = (
   redact: Redact.Redact,
@@ -48,7 +56,12 @@ const makeSession = (
   ) => Effect.Effect<ReturnType<ModelSession["nextTurn"]>, ModelError>
 ): ModelSession => ({
   nextTurn: (request) =>
-    Stream.unwrap(Effect.flatMap(Fingerprint.make(Redact.request(request, redact)), (print) => play(print, request)))
+    Stream.unwrap(
+      Effect.gen(function* () {
+        const print = yield* Fingerprint.make(Redact.request(request, redact), yield* Scope)
+        return yield* play(print, request)
+      })
+    )
 })
 
 /**
@@ -129,7 +142,7 @@ export const auto = (
           let opened: ModelSession | undefined
           const open = Effect.suspend(() =>
             Effect.map(
-              opened === undefined ? Scope.provide(model.makeSession, scope) : Effect.succeed(opened),
+              opened === undefined ? Scopes.provide(model.makeSession, scope) : Effect.succeed(opened),
               (session) => (opened = session)
             )
           )

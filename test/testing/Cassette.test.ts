@@ -70,6 +70,18 @@ const conversation = [
 ]
 
 describe("Cassette", () => {
+  it.effect("a scope has recordings of its own, whatever order they are asked in", () =>
+    Effect.gen(function* () {
+      const file = yield* temporary
+      const askIn = (scope: string) => Effect.provideService(ask(), Cassette.Scope, scope)
+      yield* Effect.forEach(["one", "two", ""], askIn).pipe(Effect.provide(recordWith(file, ["1", "2", "none"])))
+      const replayed = yield* Effect.forEach(["", "two", "one"], askIn).pipe(Effect.provide(Cassette.replay(file)))
+      assert.deepStrictEqual(replayed, ["none", "2", "1"])
+      const missing = yield* Effect.flip(askIn("three").pipe(Effect.provide(Cassette.replay(file))))
+      assert.include(missing.message, "the scope differs")
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
+
   it.effect("replays a recorded run, part by part, without the model", () =>
     Effect.gen(function* () {
       const file = yield* temporary

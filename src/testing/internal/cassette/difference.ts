@@ -15,6 +15,7 @@ const commonMessages = (left: Address, right: Address): number => {
 /** Counts the parts that two requests share. */
 const countCommon = (left: Address, right: Address): number =>
   commonMessages(left, right) +
+  (left.scope === right.scope ? 1 : 0) +
   (left.messages.length === right.messages.length ? 1 : 0) +
   (left.systemPrompt === right.systemPrompt ? 1 : 0) +
   (same(left.tools, right.tools) ? 1 : 0) +
@@ -76,6 +77,9 @@ export const describeNearest = (recorded: Recorded, wanted: Fingerprint): string
   const was = (hash: string | null | undefined) => (typeof hash !== "string" ? undefined : recorded.values.get(hash))
   const is = (hash: string | null | undefined) => (typeof hash !== "string" ? undefined : wanted.values.get(hash))
   const problems: Array<string> = []
+  if (before.scope !== now.scope) {
+    problems.push(`the scope differs (${excerptBoth(before.scope, now.scope)})`)
+  }
   if (before.systemPrompt !== now.systemPrompt) {
     problems.push(`the system prompt differs (${excerptBoth(was(before.systemPrompt), is(now.systemPrompt))})`)
   }

@@ -28,7 +28,7 @@ const numbersOf = (messages: ReadonlyArray<Message>): ReadonlyMap<string, number
 }
 
 /** Makes the fingerprint of a redacted request. It ignores message ids, usage, labels, cache hints and purpose. */
-export const make = (request: ModelRequest): Effect.Effect<Fingerprint> =>
+export const make = (request: ModelRequest, scope: string): Effect.Effect<Fingerprint> =>
   Effect.gen(function* () {
     const values = new Map<string, Json>()
     const store = (value: Json) =>
@@ -38,6 +38,7 @@ export const make = (request: ModelRequest): Effect.Effect<Fingerprint> =>
       })
     const numbers = numbersOf(request.messages)
     const address: Address = {
+      ...(scope === "" ? {} : { scope }),
       systemPrompt: yield* store(request.systemPrompt),
       tools: yield* Effect.forEach(request.tools, ({ description, name, parameters, providerOptions }) =>
         store({

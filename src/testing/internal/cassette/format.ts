@@ -26,6 +26,7 @@ export type ModelLine = typeof ModelLine.Type
 const ValueLine = Schema.Struct({ type: Schema.Literal("value"), hash: Schema.String, value: Json })
 
 const Address = Schema.Struct({
+  scope: Schema.optionalKey(Schema.String),
   systemPrompt: Schema.String,
   tools: Schema.Array(Schema.String),
   toolChoice: Schema.Union([
