@@ -25,6 +25,8 @@
  * ```
  */
 import * as Effect from "effect/Effect"
+import type { HttpRouter } from "effect/http/HttpRouter"
+import type { HttpServer } from "effect/http/HttpServer"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type * as Agent from "../core/Agent.ts"
@@ -32,14 +34,34 @@ import type { Journal } from "../core/Journal.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { Storage } from "../stores/Storage.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
+import {
+  Auth,
+  type BearerOptions,
+  type LoopbackOptions,
+  makeBearer,
+  makeLoopback,
+  type NotLoopback
+} from "./internal/http/auth.ts"
+import * as Guard from "./internal/http/guard.ts"
+import { addRoutes } from "./internal/http/route.ts"
+import { makeBeats } from "./internal/http/sse.ts"
+import { routes } from "./internal/http/tables.ts"
 import * as Mailbox from "./internal/mailbox.ts"
 import { make } from "./internal/runs.ts"
 import { Runs, type RunsError } from "./internal/service.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { Caller } from "./internal/tenant.ts"
 
+export {
+  Auth,
+  type BearerOptions,
+  type LoopbackOptions,
+  NotLoopback,
+  type Session,
+  Unauthorized
+} from "./internal/http/auth.ts"
 export { type Frame, Position } from "./internal/position.ts"
-export { Runs, RunsError, type Status, type Taken } from "./internal/service.ts"
+export { type AgentInfo, Runs, RunsError, type Status, type Taken } from "./internal/service.ts"
 export { Caller, Principal, type Tenant, tenant, type ThreadRef } from "./internal/tenant.ts"
 
 /** The options of runs. */
@@ -78,3 +100,52 @@ export const layer = <const Agents extends Readonly<Record<string, AnyAgent>>>(
       return yield* make(agents, store, Mailbox.make(table("mailbox")), settings)
     })
   )
+
+/** The options of the HTTP server. */
+export interface HttpOptions {
+  /**
+   * The names of the server, as requests have them in `Host`. A name without a port has all ports. Default: `localhost`,
+   * `127.0.0.1` and `[::1]`.
+   */
+  readonly hosts?: ReadonlyArray<string> | undefined
+  /** Origins of other pages that may call the server, as `https://app.example.com`. Default: none. */
+  readonly origins?: ReadonlyArray<string> | undefined
+  /** The most bytes of a body. Default: 8 MiB. */
+  readonly maxBody?: number | undefined
+}
+
+const refuseHttp = makeLayerCheck("Server.http", shapes.serverHttp)
+
+/**
+ * Adds the routes of the server to a router: threads, runs and their events, decisions, what waits for a person. A
+ * request reaches the threads of its principal's tenant, and no run ends with a connection.
+ */
+export const http = (options?: HttpOptions): Layer.Layer<never, never, HttpRouter | Runs | SessionStore | Auth> =>
+  refuseHttp(options) ??
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const door = {
+        guard: Guard.make(options ?? {}),
+        auth: yield* Auth,
+        runs: yield* Runs,
+        store: yield* SessionStore,
+        beats: yield* makeBeats
+      }
+      yield* addRoutes(door, routes)
+    })
+  )
+
+const refuseBearer = makeLayerCheck("Server.bearer", shapes.serverBearer)
+
+/** Recognises principals by the tokens of `Authorization: Bearer …`. */
+export const bearer = (options: BearerOptions): Layer.Layer<Auth> =>
+  refuseBearer(options) ?? Layer.succeed(Auth, makeBearer(options))
+
+const refuseLoopback = makeLayerCheck("Server.loopback", shapes.serverLoopback)
+
+/**
+ * Recognises the one person of this machine, with the tenant `local`: programs by a token, pages by a cookie. Fails with
+ * `NotLoopback` when other machines can reach the server.
+ */
+export const loopback = (options?: LoopbackOptions): Layer.Layer<Auth, NotLoopback, HttpServer> =>
+  refuseLoopback(options) ?? Layer.effect(Auth, makeLoopback(options ?? {}))

@@ -6,7 +6,7 @@ import { toSteering } from "../../durable/planning.ts"
 import type { Mailbox } from "./mailbox.ts"
 import { makeObserve } from "./observing.ts"
 import * as Position from "./position.ts"
-import type { Runs, RunsError } from "./service.ts"
+import type { AgentInfo, Runs, RunsError } from "./service.ts"
 import { endOf, makeDecide, makeStart, openThread, readPending } from "./taking.ts"
 import { type AnyAgent, enqueue, isBusy, refuse, type Registry } from "./works.ts"
 
@@ -43,6 +43,17 @@ const makeStatus = (registry: Registry): Runs["Service"]["status"] =>
     return { state: isWorking ? "working" : pending.length > 0 ? "waiting" : "idle", pending, position }
   })
 
+const makeState = ({ works }: Registry): Runs["Service"]["state"] =>
+  Effect.fnUntraced(function* (thread) {
+    const { baseId, store } = yield* openThread(thread)
+    if (isBusy(works.get(baseId))) return "working"
+    const { items } = yield* store.waiting({ threadId: thread.id, limit: 1 })
+    return items.length > 0 ? "waiting" : "idle"
+  })
+
+const listAgents = (agents: Registry["agents"]): ReadonlyArray<AgentInfo> =>
+  Object.entries(agents).map(([name, { description }]) => ({ name, ...(description === "" ? {} : { description }) }))
+
 /** Makes the service. It resumes the runs of the mailbox. */
 export const make = Effect.fnUntraced(function* (
   agents: Readonly<Record<string, AnyAgent>>,
@@ -71,10 +82,12 @@ export const make = Effect.fnUntraced(function* (
   )
   for (const mail of yield* mailbox.all) yield* enqueue(registry, mail)
   return {
+    agents: listAgents(agents),
     start: makeStart(registry),
     decide: makeDecide(registry),
     steer: makeSteer(registry),
     cancel: makeCancel(registry),
+    state: makeState(registry),
     status: makeStatus(registry),
     observe: makeObserve(registry)
   }

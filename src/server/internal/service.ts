@@ -46,6 +46,13 @@ export interface Status {
   readonly position: Position
 }
 
+/** An agent of the server. */
+export interface AgentInfo {
+  /** The name by which inputs ask for it. */
+  readonly name: string
+  readonly description?: string | undefined
+}
+
 export interface Input {
   /** The name of the agent, as the layer of runs has it. */
   readonly agent: string
@@ -61,6 +68,8 @@ export interface Input {
 export class Runs extends Context.Service<
   Runs,
   {
+    /** The agents that take inputs. */
+    readonly agents: ReadonlyArray<AgentInfo>
     /** Takes an input. It is stored when this returns, and its run begins after those before it. */
     readonly start: (thread: ThreadRef, input: Input) => Effect.Effect<Taken, RunsError | SessionError>
     /**
@@ -75,6 +84,8 @@ export class Runs extends Context.Service<
     readonly steer: (thread: ThreadRef, input: string | HumanMessage) => Effect.Effect<void, RunsError>
     /** Ends the run at work; inputs behind it stay. `false`: none is at work. */
     readonly cancel: (thread: ThreadRef) => Effect.Effect<boolean, RunsError>
+    /** Gives the state of a thread without reading it, also of a missing thread. */
+    readonly state: (thread: ThreadRef) => Effect.Effect<Status["state"], RunsError | SessionError>
     readonly status: (thread: ThreadRef) => Effect.Effect<Status, RunsError | SessionError>
     /**
      * Streams the frames behind a position, each once and in order; by default from the beginning of the thread. Ends

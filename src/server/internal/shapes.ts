@@ -9,4 +9,10 @@ export const mcpAgentLayerHttp =
 export const mcpAgentLayerStdio =
   "name:s;version:s;instructions?:s;agents?:[~effect-deepagents/Agent~];tools?:[~Tool:prepare~];backend?:o;skills?:{sources:[s]}"
 
+export const serverBearer = "verify:f"
+
+export const serverHttp = "hosts?:[s];origins?:[s];maxBody?:n"
+
 export const serverLayer = "keep?:n;limit?:n"
+
+export const serverLoopback = "token?:~effect/Redacted~"

@@ -1,0 +1,168 @@
+/** Refuses requests of pages and forms of others, before anything of their body is read. */
+import * as ByteSize from "effect/ByteSize"
+import * as Effect from "effect/Effect"
+import { MaxBodySize } from "effect/http/HttpIncomingMessage"
+import type { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Schema from "effect/Schema"
+import { cut } from "../../../support/text/text.ts"
+import { Problem } from "./problem.ts"
+
+/** Decides which requests come in. */
+export interface Guard {
+  /** Names of the server, in small letters; one without a port has all ports. */
+  readonly hosts: ReadonlySet<string>
+  /** Origins of other pages that may call, in small letters. */
+  readonly origins: ReadonlySet<string>
+  /** The most bytes of a body. */
+  readonly maxBody: number
+}
+
+const loopback: ReadonlyArray<string> = ["localhost", "127.0.0.1", "[::1]"]
+
+/** The options of {@link make}. */
+export interface GuardOptions {
+  readonly hosts?: ReadonlyArray<string> | undefined
+  readonly origins?: ReadonlyArray<string> | undefined
+  readonly maxBody?: number | undefined
+}
+
+const lower = (texts: ReadonlyArray<string>): ReadonlySet<string> => new Set(texts.map((text) => text.toLowerCase()))
+
+/** Makes a guard. */
+export const make = ({ hosts = loopback, maxBody = 8 << 20, origins = [] }: GuardOptions): Guard => ({
+  hosts: lower(hosts),
+  origins: lower(origins),
+  maxBody
+})
+
+/** Gives the name without its port. */
+const nameOf = (host: string): string => host.replace(/:\d*$/, "")
+
+/** Reports whether the page that asks is the server's own or allowed. No origin at all is no page of others. */
+const isAllowed = ({ origins }: Guard, { headers }: HttpServerRequest, host: string): boolean => {
+  const origin = headers["origin"]?.toLowerCase()
+  if (origin === undefined) return headers["sec-fetch-site"] !== "cross-site"
+  return origins.has(origin) || origin === `http://${host}` || origin === `https://${host}`
+}
+
+/** Checks the host, the origin and the type of the body, in this order. */
+export const check = (guard: Guard, request: HttpServerRequest): Problem | undefined => {
+  const { headers, method } = request
+  const host = headers["host"]?.toLowerCase() ?? ""
+  if (!guard.hosts.has(host) && !guard.hosts.has(nameOf(host))) {
+    return new Problem({
+      status: 421,
+      code: "Host",
+      detail: "This host is not served here; add it to the hosts of the server."
+    })
+  }
+  const isSafe = (method === "GET" || method === "HEAD") && headers["upgrade"] === undefined
+  if (!isSafe && !isAllowed(guard, request, host)) {
+    return new Problem({
+      status: 403,
+      code: "Origin",
+      detail: "Pages of other origins may not do this; add the origin to the origins of the server."
+    })
+  }
+  if (method === "POST" && headers["content-type"]?.split(";")[0]?.trim().toLowerCase() !== "application/json") {
+    return new Problem({ status: 415, code: "ContentType", detail: "Send the body as application/json." })
+  }
+  return undefined
+}
+
+/** The headers that let an allowed page read the response; none without allowed origins. */
+const corsOf = ({ origins }: Guard, { headers }: HttpServerRequest): Readonly<Record<string, string>> => {
+  const origin = headers["origin"]
+  if (origins.size === 0) return {}
+  const isKnown = origin !== undefined && origins.has(origin.toLowerCase())
+  return isKnown
+    ? { vary: "origin", "access-control-allow-origin": origin, "access-control-allow-credentials": "true" }
+    : { vary: "origin" }
+}
+
+/** Lets allowed pages read a response. */
+export const addCors = (
+  guard: Guard,
+  request: HttpServerRequest,
+  response: HttpServerResponse.HttpServerResponse
+): HttpServerResponse.HttpServerResponse =>
+  guard.origins.size === 0 ? response : HttpServerResponse.setHeaders(response, corsOf(guard, request))
+
+/** Answers the question of an allowed page whether it may call. */
+export const preflight = HttpServerResponse.empty({
+  status: 204,
+  headers: {
+    "access-control-allow-methods": "GET, POST, DELETE",
+    "access-control-allow-headers": "authorization, content-type, last-event-id",
+    "access-control-max-age": "600"
+  }
+})
+
+/** The time that a client has to send a body. */
+const patience = "30 seconds"
+
+const tooLarge = (limit: number) =>
+  new Problem({
+    status: 413,
+    code: "TooLarge",
+    detail: `A body has at most ${limit} bytes.`,
+    headers: { connection: "close" }
+  })
+
+const invalid = (detail: string) => new Problem({ status: 400, code: "InvalidBody", detail })
+
+/** Reads the text of a body, within bounds of size and time. */
+const readText = ({ maxBody }: Guard, request: HttpServerRequest): Effect.Effect<string, Problem> => {
+  if (Number(request.headers["content-length"] ?? 0) > maxBody) return Effect.fail(tooLarge(maxBody))
+  return request.text.pipe(
+    Effect.provideService(MaxBodySize, ByteSize.bytes(maxBody)),
+    Effect.mapError(({ reason }) =>
+      reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge"
+        ? tooLarge(maxBody)
+        : invalid("The body can't be read.")
+    ),
+    Effect.timeoutOrElse({
+      duration: patience,
+      orElse: () =>
+        Effect.fail(
+          new Problem({
+            status: 408,
+            code: "Timeout",
+            detail: "The body did not come in time.",
+            headers: { connection: "close" }
+          })
+        )
+    })
+  )
+}
+
+/** The most levels of JSON in a body: deeper values overflow the stack of those who work on them. */
+const deepest = 256
+
+/** Reports whether a JSON text is nested too deeply. */
+const isDeep = (text: string): boolean => {
+  let depth = 0
+  let isInText = false
+  for (let at = 0; at < text.length; at++) {
+    const one = text.charCodeAt(at)
+    // A backslash takes the next character with it.
+    if (isInText && one === 0x5c) at++
+    else if (one === 0x22) isInText = !isInText
+    else if (!isInText && (one === 0x5b || one === 0x7b) && ++depth > deepest) return true
+    else if (!isInText && (one === 0x5d || one === 0x7d)) depth--
+  }
+  return false
+}
+
+/** Reads a JSON body of a schema. An empty body is an empty object. */
+export const readBody = <A>(
+  guard: Guard,
+  request: HttpServerRequest,
+  schema: Schema.ConstraintDecoder<A>
+): Effect.Effect<A, Problem> =>
+  Effect.flatMap(readText(guard, request), (text) => {
+    if (isDeep(text)) return Effect.fail(invalid(`A body has at most ${deepest} levels of arrays and objects.`))
+    const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema))
+    return Effect.mapError(decode(text.trim() === "" ? "{}" : text), ({ message }) => invalid(cut(message, 1_000)))
+  })

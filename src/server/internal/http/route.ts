@@ -1,0 +1,152 @@
+/** Routes: what they take, and the way from a request to their handlers. */
+import * as Effect from "effect/Effect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import type * as Schema from "effect/Schema"
+import { type Service, SessionStore } from "../../../core/SessionStore.ts"
+import type { Runs } from "../service.ts"
+import { type Principal, type Tenant, tenant, type ThreadRef } from "../tenant.ts"
+import type { Auth } from "./auth.ts"
+import * as Guard from "./guard.ts"
+import { type Failure, Problem, respondFailures } from "./problem.ts"
+import type { Beats } from "./sse.ts"
+
+/** The server behind the routes. */
+export interface Door {
+  readonly guard: Guard.Guard
+  readonly auth: Auth["Service"]
+  readonly runs: Runs["Service"]
+  readonly store: Service
+  readonly beats: Beats
+}
+
+/** A request that came through the guard. */
+export interface Call<Body = unknown> {
+  readonly door: Door
+  readonly request: HttpServerRequest.HttpServerRequest
+  /** A part of the path; empty if the path has none of this name. */
+  readonly param: (name: string) => string
+  /** The first value of a parameter of the query. */
+  readonly query: (name: string) => string | undefined
+  readonly body: Body
+}
+
+/** A request of a principal. */
+export interface TenantCall<Body = unknown> extends Call<Body> {
+  readonly principal: Principal
+  readonly tenant: Tenant
+  /** The thread of the path's `id`. */
+  readonly thread: Effect.Effect<ThreadRef, Failure>
+}
+
+type Response = Effect.Effect<HttpServerResponse.HttpServerResponse, Failure>
+
+/** A route as the page of the API describes it. */
+interface About<Body> {
+  readonly method: "DELETE" | "GET" | "POST"
+  readonly path: `/${string}`
+  readonly summary: string
+  /** The parameters of the query, and their meanings. */
+  readonly query?: Readonly<Record<string, string>> | undefined
+  /** The JSON of the body. Default: none is read. */
+  readonly body?: Schema.ConstraintDecoder<Body> | undefined
+  /** The status and the content of a successful response. Default: 200, and JSON. */
+  readonly status?: number | undefined
+  readonly returns?: string | undefined
+}
+
+/** A route of the server. */
+export interface Route extends About<unknown> {
+  readonly isOpen: boolean
+  readonly serve: (door: Door, request: HttpServerRequest.HttpServerRequest, parts: Parts) => Response
+}
+
+interface Parts {
+  readonly params: Readonly<Record<string, string | undefined>>
+  readonly query: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+}
+
+const firstOf = (value: string | ReadonlyArray<string> | undefined): string | undefined =>
+  typeof value === "string" ? value : value?.[0]
+
+const readCall = Effect.fnUntraced(function* <Body>(
+  door: Door,
+  request: HttpServerRequest.HttpServerRequest,
+  { params, query }: Parts,
+  body: Schema.ConstraintDecoder<Body> | undefined
+) {
+  const known = body === undefined ? undefined : yield* Guard.readBody(door.guard, request, body)
+  return {
+    door,
+    request,
+    param: (name: string) => params[name] ?? "",
+    query: (name: string) => firstOf(query[name]),
+    // Without a schema, nobody reads the body.
+    body: known as Body
+  }
+})
+
+/** Makes a route of threads: its requests name a principal, whose threads they reach. */
+export const route = <Body = never>(
+  about: About<Body> & { readonly handle: (call: TenantCall<NoInfer<Body>>) => Response }
+): Route => ({
+  ...about,
+  isOpen: false,
+  serve: Effect.fnUntraced(function* (door, request, parts) {
+    const principal = yield* Effect.mapError(
+      door.auth.authenticate(request),
+      ({ message }) =>
+        new Problem({ status: 401, code: "Unauthorized", detail: message, headers: { "www-authenticate": "Bearer" } })
+    )
+    const own = yield* Effect.provideService(tenant(principal), SessionStore, door.store)
+    const call = yield* readCall(door, request, parts, about.body)
+    return yield* about.handle({ ...call, principal, tenant: own, thread: own.thread(call.param("id")) })
+  })
+})
+
+/** Makes a route for everybody whom the guard lets in. It reaches no thread. */
+export const openRoute = <Body = never>(
+  about: About<Body> & { readonly handle: (call: Call<NoInfer<Body>>) => Response }
+): Route => ({
+  ...about,
+  isOpen: true,
+  serve: (door, request, parts) => Effect.flatMap(readCall(door, request, parts, about.body), about.handle)
+})
+
+/** Answers with JSON. */
+export const json = (value: unknown, status = 200): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.jsonUnsafe(value, {
+    status,
+    headers: { "cache-control": "no-store", "x-content-type-options": "nosniff" }
+  })
+
+/** Answers without content. */
+export const nothing = HttpServerResponse.empty({ status: 204, headers: { "cache-control": "no-store" } })
+
+/** Adds routes to the router. */
+export const addRoutes = Effect.fnUntraced(function* (door: Door, routes: ReadonlyArray<Route>) {
+  const router = yield* HttpRouter.HttpRouter
+  const guarded = (serve: Route["serve"]) =>
+    Effect.gen(function* () {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const params = yield* HttpRouter.params
+      const query = yield* HttpServerRequest.ParsedSearchParams
+      const response = yield* respondFailures(
+        Effect.suspend(() => {
+          const problem = Guard.check(door.guard, request)
+          return problem === undefined ? serve(door, request, { params, query }) : Effect.fail(problem)
+        })
+      )
+      return Guard.addCors(door.guard, request, response)
+    })
+  for (const { method, path, serve } of routes) yield* router.add(method, path, guarded(serve))
+  if (door.guard.origins.size === 0) return
+  for (const path of new Set(routes.map((one) => one.path))) {
+    yield* router.add(
+      "OPTIONS",
+      path,
+      guarded(() => Effect.succeed(Guard.preflight))
+    )
+  }
+})

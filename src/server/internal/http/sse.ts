@@ -1,0 +1,110 @@
+/** Writes server-sent events, and keeps idle connections alive. */
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { encode } from "../../../core/AgentEvent.ts"
+import { transformPull } from "../../../support/effect/pulled.ts"
+import type { Frame } from "../position.ts"
+import { type Failure, toBody, toProblem } from "./problem.ts"
+
+const encoder = new TextEncoder()
+
+/** The connections that wait for something to write. */
+export type Beats = Set<() => void>
+
+/** Makes the beats of a server: one timer for all of its connections. */
+export const makeBeats: Effect.Effect<Beats, never, Scope.Scope> = Effect.gen(function* () {
+  const beats: Beats = new Set()
+  const tick = Effect.sync(() => {
+    for (const wake of Array.from(beats)) wake()
+  })
+  yield* Effect.forkScoped(Effect.forever(Effect.delay(tick, "15 seconds")))
+  return beats
+})
+
+const beat = encoder.encode(": beat\n\n")
+
+/** Waits for the end of a pull, or the next beat. */
+const awaitBeat = (beats: Beats, pull: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const wake = () => {
+      leave()
+      beats.delete(wake)
+      resume(Effect.void)
+    }
+    const leave = pull.addObserver(wake)
+    beats.add(wake)
+    return Effect.sync(() => {
+      leave()
+      beats.delete(wake)
+    })
+  })
+
+/** Adds comments to a stream while it waits. */
+const withBeats = <E, R>(beats: Beats, bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E, R> =>
+  transformPull(bytes, (pull) => {
+    const fork = Effect.forkChild(pull, { startImmediately: true })
+    let pending: Effect.Success<typeof fork> | undefined
+    return Effect.gen(function* () {
+      const fiber = (pending ??= yield* fork)
+      if (fiber.pollUnsafe() === undefined) yield* awaitBeat(beats, fiber)
+      const exit = fiber.pollUnsafe()
+      if (exit === undefined) return [beat] as const
+      pending = undefined
+      return yield* exit
+    })
+  })
+
+const joinBytes = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const [first] = parts
+  if (parts.length === 1 && first !== undefined) return first
+  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const part of parts) {
+    whole.set(part, at)
+    at += part.length
+  }
+  return whole
+}
+
+/** The bytes of frames, which all readers of a log share. */
+const known = new WeakMap<Frame, Uint8Array>()
+
+const write = (frame: Frame): string =>
+  frame._tag === "Reset"
+    ? `id: ${frame.position}\nevent: reset\ndata: ${JSON.stringify({ to: frame.to })}\n\n`
+    : `id: ${frame.position}\nevent: event\ndata: ${JSON.stringify(encode(frame.event))}\n\n`
+
+/** Encodes a frame, once for all readers. */
+const encodeFrame = (frame: Frame): Uint8Array => {
+  const found = known.get(frame)
+  if (found !== undefined) return found
+  const bytes = encoder.encode(write(frame))
+  known.set(frame, bytes)
+  return bytes
+}
+
+/** Encodes frames of runs. */
+export const encodeFrames = <E, R>(frames: Stream.Stream<Frame, E, R>): Stream.Stream<Uint8Array, E, R> =>
+  Stream.mapArray(frames, (some) => [joinBytes(some.map(encodeFrame))])
+
+/**
+ * Answers with server-sent events. A failure behind the head of the response is told as an event `error`, and ends the
+ * stream.
+ */
+export const respondEvents = (
+  beats: Beats,
+  bytes: Stream.Stream<Uint8Array, Failure>,
+  headers: Readonly<Record<string, string>> = {}
+): HttpServerResponse.HttpServerResponse => {
+  const tellFailure = (failure: Failure) => {
+    const line = `event: error\ndata: ${JSON.stringify(toBody(toProblem(failure)))}\n\n`
+    return Stream.fromEffect(Effect.as(Effect.logWarning("A stream of events failed", failure), encoder.encode(line)))
+  }
+  return HttpServerResponse.stream(Stream.catch(withBeats(beats, bytes), tellFailure), {
+    contentType: "text/event-stream",
+    headers: { "cache-control": "no-store", "x-accel-buffering": "no", "x-content-type-options": "nosniff", ...headers }
+  })
+}
