@@ -101,7 +101,8 @@ export const makeObserve =
           epoch = log.epoch
           // Behind an older leaf, the store has more by now: it is read again.
           if (isOlder || (save !== undefined && save.from < Log.firstOf(log))) epoch = ""
-          else reader.cursor = save?.from ?? log.next
+          // A log without a save has only runs that could not begin, which the store does not have.
+          else reader.cursor = save?.from ?? (newest === undefined ? Log.firstOf(log) : log.next)
           return frames
         })
         return Stream.paginate(undefined, () =>

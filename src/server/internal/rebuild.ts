@@ -1,14 +1,15 @@
-/** Rebuilds the events of a thread from its entries. Deltas, progress, warnings and sub-agents' own events are not among them. */
+/** Rebuilds the events of a thread from its entries. Deltas, progress, warnings and what sub-agents say are not among them. */
 import * as Effect from "effect/Effect"
 import type { AgentEvent } from "../../core/AgentEvent.ts"
 import { choiceOf, type Request } from "../../core/Approval.ts"
-import type { JsonObject } from "../../core/Json.ts"
+import type { Json, JsonObject } from "../../core/Json.ts"
 import { type Message, text, type TurnStop } from "../../core/Message.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import type { Leaf, Page, Service, Stored } from "../../core/SessionStore.ts"
 import { StopReason } from "../../core/StopReason.ts"
 import { type Usage, zero } from "../../core/Usage.ts"
 import { defined } from "../../support/json/defined.ts"
+import { type Subagents, type Tell, tellSubagent } from "./subagents.ts"
 
 /** Entries of a path. `first` is the number of entries before them. */
 export interface Path {
@@ -65,6 +66,7 @@ interface Known {
   counted: Usage
   readonly requests: Map<string, Request>
   readonly calls: Map<string, { readonly name: string; readonly arguments: JsonObject }>
+  readonly subagents: Subagents
 }
 
 const minus = (all: Usage, counted: Usage): Usage => {
@@ -79,9 +81,6 @@ const minus = (all: Usage, counted: Usage): Usage => {
   }
 }
 
-type Fields<E> = E extends AgentEvent ? Omit<E, "seq" | "runId" | "path" | "at"> : never
-type Tell = (fields: Fields<AgentEvent>) => void
-
 /** Tells the round of the last turn as completed. */
 const completeRound = (known: Known, tell: Tell): void => {
   if (known.stop === undefined) return
@@ -89,6 +88,12 @@ const completeRound = (known: Known, tell: Tell): void => {
   tell({ _tag: "RoundCompleted", round: known.round, stopReason: known.stop, usage })
   known.stop = undefined
   known.counted = known.usage
+}
+
+/** Tells a change of the state, or of a sub-agent. */
+const tellState = (known: Known, slot: string, value: Json | undefined, tell: Tell): void => {
+  if (slot.startsWith("inside/")) return tellSubagent(known.subagents, known, slot, value, tell)
+  if (value !== undefined) tell({ _tag: "StateChanged", slot, value })
 }
 
 const tellMessage = (known: Known, message: Message, tell: Tell): void => {
@@ -119,20 +124,27 @@ const tellEnd = (known: Known, { error, outcome }: Settled, tell: Tell): void =>
   tell({ _tag: "RunFailed", error: error ?? { tag: "Unknown", message: "The run failed" }, ...spent })
 }
 
+/** The run of a request, where it is a sub-agent's. */
+const ofRequest = ({ path, runId }: Pick<Request, "path" | "runId">) => (path.length > 1 ? { runId, path } : undefined)
+
 const tellApproval = (
   { requests }: Known,
   entry: Extract<Stored["entry"], { readonly _tag: "Request" | "Decision" }>,
   tell: Tell
 ): void => {
   if (entry._tag === "Request") {
-    const { at: _, path: __, runId: ___, ...request } = entry.request
+    const { at: _, path, runId, ...request } = entry.request
     requests.set(entry.request.id, entry.request)
-    return tell({ _tag: "ApprovalRequested", ...request })
+    return tell({ _tag: "ApprovalRequested", ...request }, ofRequest({ path, runId }))
   }
   const { by, id, rule } = entry.decision
-  const { callId = "", toolName = "" } = requests.get(id) ?? {}
+  const request = requests.get(id)
+  const { callId = "", toolName = "" } = request ?? {}
   const decision = choiceOf(entry.decision)
-  tell({ _tag: "ApprovalResolved", id, callId, toolName, decision, ...defined({ by: by?.id, rule }) })
+  tell(
+    { _tag: "ApprovalResolved", id, callId, toolName, decision, ...defined({ by: by?.id, rule }) },
+    request === undefined ? undefined : ofRequest(request)
+  )
 }
 
 /** An event, and the step of the entry that tells it. */
@@ -153,12 +165,13 @@ export const rebuild = (threadId: string, { entries, first }: Path): ReadonlyArr
     usage: zero,
     counted: zero,
     requests: new Map(),
-    calls: new Map()
+    calls: new Map(),
+    subagents: new Map()
   }
   for (const [index, { at, entry, id }] of entries.entries()) {
     const step = first + index + 1
-    const tell: Tell = (fields) =>
-      told.push({ step, id, event: { seq: told.length, runId: known.runId, path: [known.agent], at, ...fields } })
+    const tell: Tell = (fields, of = { runId: known.runId, path: [known.agent] }) =>
+      told.push({ step, id, event: { seq: told.length, ...of, at, ...fields } })
     switch (entry._tag) {
       case "RunStarted":
         Object.assign(known, { runId: entry.runId, agent: entry.agent, round: 0, stop: undefined })
@@ -168,8 +181,7 @@ export const rebuild = (threadId: string, { entries, first }: Path): ReadonlyArr
         tellMessage(known, entry.message, tell)
         break
       case "State":
-        if (entry.value === undefined || entry.slot.startsWith("inside/")) break
-        tell({ _tag: "StateChanged", slot: entry.slot, value: entry.value })
+        tellState(known, entry.slot, entry.value, tell)
         break
       case "Compaction":
         tell({ _tag: "Compacted", tokensBefore: entry.tokensBefore, tokensAfter: entry.tokensAfter })

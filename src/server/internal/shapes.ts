@@ -1,5 +1,7 @@
 /** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
 
+export const aiSdkEncode = "messageId:s;told?:a"
+
 export const mcpAgentLayer =
   "agents?:[~effect-deepagents/Agent~];tools?:[~Tool:prepare~];backend?:o;skills?:{sources:[s]}"
 

@@ -1,0 +1,75 @@
+/** Names the sub-agents of a response by where they were called, so that one that is resumed keeps its name. */
+import type { Of } from "../../../core/AgentEvent.ts"
+import { StopReason } from "../../../core/StopReason.ts"
+import type { Subagent, Tell } from "./part.ts"
+
+interface Known {
+  runId: string
+  now: Subagent
+}
+
+/** The sub-agents of a response, by the place of their call. */
+export type Subagents = Map<string, Array<Known>>
+
+const stopReasons: ReadonlySet<string> = new Set(StopReason.literals)
+const isDone = (outcome: string): outcome is StopReason => outcome !== "suspended" && stopReasons.has(outcome)
+
+const isOpen = ({ now }: Known): boolean => now.status === "working" || now.status === "interrupted"
+
+const set = (known: Known, now: Subagent, tell: Tell): void => {
+  if (known.now.status === now.status) return
+  known.now = now
+  tell({ _tag: "Subagent", subagent: now })
+}
+
+/** Tells of a sub-agent that begins, or goes on. */
+export const start = (subagents: Subagents, event: Of<"SubagentStarted">, tell: Tell): void => {
+  const { agent, callId, childRunId } = event
+  const place = [...event.path.slice(1), callId, agent].map(encodeURIComponent).join("/")
+  const here = subagents.get(place) ?? []
+  subagents.set(place, here)
+  const known =
+    here.find(({ runId }) => runId === childRunId) ??
+    here.find(({ now }) => now.status === "waiting" || now.status === "interrupted")
+  if (known !== undefined) {
+    known.runId = childRunId
+    const { usage: _, ...now } = known.now
+    return set(known, { ...now, status: "working" }, tell)
+  }
+  const id = here.length === 0 ? place : `${place}#${here.length + 1}`
+  const now: Subagent = { id, agent, callId, path: [...event.path, agent], status: "working" }
+  here.push({ runId: childRunId, now })
+  tell({ _tag: "Subagent", subagent: now })
+}
+
+/** Tells of a sub-agent that ended. */
+export const end = (
+  subagents: Subagents,
+  { childRunId, outcome, usage }: Of<"SubagentCompleted">,
+  tell: Tell
+): void => {
+  for (const here of subagents.values()) {
+    const known = here.find(({ runId }) => runId === childRunId)
+    if (known === undefined) continue
+    const { usage: _, ...now } = known.now
+    if (isDone(outcome)) return set(known, { ...now, status: outcome, usage }, tell)
+    const status = outcome === "suspended" ? "waiting" : outcome === "interrupted" ? "interrupted" : "failed"
+    return set(known, { ...now, status }, tell)
+  }
+}
+
+/** Tells of sub-agents that are at work no more: those of an answered call, or all of them. */
+export const settle = (
+  subagents: Subagents,
+  status: "waiting" | "failed" | "interrupted",
+  callId: string | undefined,
+  tell: Tell
+): void => {
+  for (const here of subagents.values()) {
+    for (const known of here) {
+      const isMeant =
+        callId === undefined ? known.now.status === "working" : known.now.callId === callId && isOpen(known)
+      if (isMeant) set(known, { ...known.now, status }, tell)
+    }
+  }
+}
