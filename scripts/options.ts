@@ -18,9 +18,9 @@ import { findHandwritten, writeTables } from "./options/tables.ts"
 const isCheck = process.argv.includes("--check")
 const root = resolve(".")
 
-/** Constructors of plain values, which can't fail, tools for tests, and `Middleware.make`, which `Agent.make` checks. */
+/** Constructors of plain values and pure functions, which can't fail, tools for tests, and `Middleware.make`, which `Agent.make` checks. */
 const unchecked =
-  /^(?:core\/(?:MiddlewareMake$|Message|Content|ToolOutput|ToolError|Ruling|Approval|Sources|AgentState|Question|DocumentFormat)|testing\/|view\/|agents\/Doctor)/
+  /^(?:core\/(?:MiddlewareMake$|Message|Content|ToolOutput|ToolError|Ruling|Approval|Sources|AgentState|Question|DocumentFormat)|rag\/(?:ChunkerChunk|HashingEmbeddingModel)|testing\/|view\/|agents\/Doctor)/
 
 /** A parameter of a public function that takes options. */
 interface Door {

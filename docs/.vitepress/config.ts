@@ -38,6 +38,7 @@ const guides = [
   "web",
   "network",
   "documents",
+  "retrieval",
   "git",
   "connectors",
   "oauth",

@@ -3,10 +3,10 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { JsonObject } from "../../core/Json.ts"
+import * as Vectors from "../../support/store/vectors.ts"
 import { nameProblem } from "../../support/text/names.ts"
 import { corrupt } from "./failure.ts"
 import type { Fault } from "./table.ts"
-import * as Vectors from "./vectors.ts"
 
 /**
  * The most characters of a text, of a category, and of metadata as JSON; the most numbers of a vector; and the most facts

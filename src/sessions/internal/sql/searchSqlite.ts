@@ -1,7 +1,7 @@
 /** Finds messages by the full-text index of SQLite. */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { Aside } from "../sqlite/aside.ts"
+import type { Aside } from "../../../support/store/sqliteThread.ts"
 import type { Phrases } from "../words.ts"
 import { inTransaction } from "./append.ts"
 import { orCorrupt, insertAll, rows } from "./client.ts"

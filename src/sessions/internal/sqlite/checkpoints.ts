@@ -4,7 +4,7 @@
 import type { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { startWorker } from "./worker.ts"
+import { startWorker } from "../../../support/store/textWorker.ts"
 
 /** The bytes of a log to write back. */
 const most = 8 * 1024 * 1024

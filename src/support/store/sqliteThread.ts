@@ -3,7 +3,7 @@ import type { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Row } from "effect/sql/SqlConnection"
-import { startWorker } from "./worker.ts"
+import { startWorker } from "./textWorker.ts"
 
 const work = `
 const { parentPort, workerData } = require("node:worker_threads")

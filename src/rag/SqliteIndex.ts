@@ -1,0 +1,208 @@
+/**
+ * An index in one SQLite file, without a native extension.
+ *
+ * Words are found by FTS5, with a table for each namespace, so scores of one namespace say nothing of others. Vectors are
+ * found by signatures of one bit a dimension, which are held in memory, and scored exactly. Any number of processes may
+ * write and search one file. A document is stored wholly or not at all, whenever a process is killed.
+ *
+ * A search of more than 2,000 chunks by words runs in a thread, and leaves out words that a tenth of all chunks have.
+ *
+ * ```ts
+ * import { Effect, Layer } from "effect"
+ * import { RagIndex } from "effect-deepagents/rag"
+ * import * as SqliteIndex from "effect-deepagents/rag/SqliteIndex"
+ * import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
+ *
+ * const layer = SqliteIndex.layer.pipe(Layer.provide(SqliteClient.layer({ file: "documents.db" })))
+ *
+ * const sources = Effect.gen(function* () {
+ *   const space = yield* RagIndex.RagIndex.use((index) => index.space("handbook"))
+ *   return yield* space.sources()
+ * }).pipe(Effect.provide(layer))
+ * ```
+ */
+import { resolve } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { Row } from "effect/sql/SqlConnection"
+import { isSqlError } from "effect/sql/SqlError"
+import { SqliteClient } from "../sessions/SqliteClient.ts"
+import { span } from "../support/effect/span.ts"
+import { migrate, transaction } from "../support/store/sql.ts"
+import { type Aside, make as makeAside } from "../support/store/sqliteThread.ts"
+import { parseId } from "./Chunk.ts"
+import {
+  boundLimit,
+  boundNeighbours,
+  conditionsOf,
+  findOther,
+  inNamespace,
+  readEntries,
+  readVector
+} from "./internal/entries.ts"
+import { makeSignatures, type Signatures } from "./internal/sqlite/memory.ts"
+import {
+  hitColumns,
+  numberIn,
+  type Reason,
+  rowsOf,
+  textsOf,
+  toHit,
+  toReason,
+  versions
+} from "./internal/sqlite/rows.ts"
+import { filterOf, makeNearest, makeWords } from "./internal/sqlite/search.ts"
+import { putDocuments, removeDocuments } from "./internal/sqlite/write.ts"
+import { RagError } from "./RagError.ts"
+import { RagIndex, type Model, type Space } from "./RagIndex.ts"
+
+/** The namespaces whose signatures stay in memory. */
+const mostHeld = 64
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient
+  const client = yield* Effect.serviceOption(SqliteClient)
+  const file = Option.match(client, { onNone: () => ":memory:", onSome: (one) => one.file })
+  const aside: Aside | undefined = file === ":memory:" ? undefined : yield* makeAside(resolve(file))
+  yield* Effect.mapError(
+    migrate(sql, { table: "rag_versions", name: "rag", versions }),
+    (error) =>
+      new RagError({
+        operation: "open",
+        namespace: "",
+        reason: isSqlError(error) ? toReason(error) : { _tag: "Unavailable", problem: error.message },
+        cause: error
+      })
+  )
+  const held = new Map<number, Signatures>()
+
+  const inTransaction = <A>(body: Effect.Effect<A, Reason>): Effect.Effect<A, Reason> =>
+    Effect.mapError(transaction(sql)(body), (error) => (isSqlError(error) ? toReason(error) : error))
+
+  const signaturesOf = (space: number): Signatures => {
+    const signatures = held.get(space) ?? makeSignatures(sql, space)
+    held.delete(space)
+    held.set(space, signatures)
+    for (const oldest of held.keys()) if (held.size > mostHeld) held.delete(oldest)
+    return signatures
+  }
+
+  const open = Effect.fnUntraced(function* (namespace: string, model: Model | undefined) {
+    const find = rowsOf(sql`SELECT pk, model, dims FROM rag_spaces WHERE name = ${namespace}`)
+    const row = (yield* find)[0] ?? (yield* inTransaction(create(namespace, find)))
+    const stored = row["model"]
+    if (typeof stored !== "string" || model === undefined) return numberIn(row, "pk")
+    const other = findOther({ id: stored, dimensions: numberIn(row, "dims") }, model)
+    return other === undefined ? numberIn(row, "pk") : yield* Effect.fail(other)
+  })
+
+  const create = Effect.fnUntraced(function* (
+    namespace: string,
+    find: Effect.Effect<ReadonlyArray<Row>, Reason>
+  ): Effect.fn.Return<Row, Reason> {
+    yield* rowsOf(sql`INSERT INTO rag_spaces (name) VALUES (${namespace}) ON CONFLICT DO NOTHING`)
+    const [row] = yield* find
+    if (row === undefined) return yield* Effect.fail<Reason>({ _tag: "Corrupt", problem: "a namespace vanished" })
+    yield* rowsOf(sql`CREATE VIRTUAL TABLE IF NOT EXISTS ${sql.literal(textsOf(numberIn(row, "pk")))}
+      USING fts5(text, content='', contentless_delete=1, tokenize='porter unicode61')`)
+    return row
+  })
+
+  const spaceOf = <M extends Model | undefined>(pk: number, namespace: string, model: M): Space<M> => {
+    const words = makeWords(sql, pk, aside)
+    const on = <A>(operation: string, effect: Effect.Effect<A, Reason>) =>
+      span(`SqliteIndex.${operation}`)(inNamespace(operation, namespace)(effect))
+    return {
+      namespace,
+      model,
+      hashes: (filter) =>
+        on(
+          "hashes",
+          Effect.map(
+            rowsOf(sql`SELECT d.id, d.hash FROM rag_documents d WHERE ${filterOf(sql, pk, filter)}`),
+            (rows) => new Map(rows.map((row) => [String(row["id"]), String(row["hash"])]))
+          )
+        ),
+      put: (entries) =>
+        on(
+          "put",
+          Effect.flatMap(readEntries(entries, model), (stored) =>
+            stored.length === 0 ? Effect.void : inTransaction(putDocuments(sql, pk, model, stored))
+          )
+        ),
+      remove: (documents) => on("remove", inTransaction(removeDocuments(sql, pk, documents))),
+      words: (text, { filter, limit }) => on("words", words(text, boundLimit(limit), filter)),
+      nearest: (vector, { filter, limit }) =>
+        on(
+          "nearest",
+          Effect.flatMap(readVector(vector, model), (wanted) =>
+            makeNearest(sql, pk, signaturesOf(pk))(wanted, boundLimit(limit), filter)
+          )
+        ),
+      around: (chunk, { above, below, filter } = {}) =>
+        on(
+          "around",
+          Effect.suspend(() => {
+            const place = parseId(chunk)
+            if (place === undefined) return Effect.succeed([])
+            const { document, index } = place
+            return Effect.flatMap(
+              rowsOf(sql`SELECT ${sql.literal(hitColumns)} FROM rag_chunks c JOIN rag_documents d ON d.pk = c.document
+                WHERE d.id = ${document} AND ${filterOf(sql, pk, conditionsOf(filter))}
+                AND c.place BETWEEN ${index - boundNeighbours(above)} AND ${index + boundNeighbours(below)}
+                ORDER BY c.place`),
+              (rows) =>
+                rows.some((row) => numberIn(row, "place") === index)
+                  ? Effect.forEach(rows, (row) => toHit(row, 0))
+                  : Effect.succeed([])
+            )
+          })
+        ),
+      sources: (filter) =>
+        on(
+          "sources",
+          Effect.map(
+            rowsOf(sql`SELECT coalesce(d.source, '') AS source, count(DISTINCT d.pk) AS documents, count(c.pk) AS chunks
+              FROM rag_documents d LEFT JOIN rag_chunks c ON c.document = d.pk
+              WHERE ${filterOf(sql, pk, filter)} GROUP BY 1 ORDER BY 1`),
+            (rows) =>
+              rows.map((row) => ({
+                source: String(row["source"]),
+                documents: numberIn(row, "documents"),
+                chunks: numberIn(row, "chunks")
+              }))
+          )
+        )
+    }
+  }
+
+  const drop = Effect.fnUntraced(function* (namespace: string) {
+    const [row] = yield* rowsOf(sql`SELECT pk FROM rag_spaces WHERE name = ${namespace}`)
+    if (row === undefined) return
+    const pk = numberIn(row, "pk")
+    const documents = sql`SELECT pk FROM rag_documents WHERE space = ${pk}`
+    yield* rowsOf(sql`DROP TABLE IF EXISTS ${sql.literal(textsOf(pk))}`)
+    yield* rowsOf(sql`DELETE FROM rag_vectors
+      WHERE chunk IN (SELECT c.pk FROM rag_chunks c WHERE c.document IN (${documents}))`)
+    yield* rowsOf(sql`DELETE FROM rag_chunks WHERE document IN (${documents})`)
+    for (const table of ["rag_signs", "rag_removed", "rag_documents"]) {
+      yield* rowsOf(sql`DELETE FROM ${sql.literal(table)} WHERE space = ${pk}`)
+    }
+    yield* rowsOf(sql`DELETE FROM rag_spaces WHERE pk = ${pk}`)
+    held.delete(pk)
+  })
+
+  return RagIndex.of({
+    space: <M extends Model | undefined>(namespace: string, model?: M) =>
+      Effect.map(inNamespace("space", namespace)(open(namespace, model)), (pk) =>
+        // Without the parameter, `M` is `undefined`.
+        spaceOf(pk, namespace, model as M)
+      ),
+    drop: (namespace) => inNamespace("drop", namespace)(inTransaction(drop(namespace)))
+  })
+})
+
+/** Keeps the index in the database of a `SqlClient` for SQLite, such as `SqliteClient`. */
+export const layer: Layer.Layer<RagIndex, RagError, SqlClient> = Layer.effect(RagIndex, make)

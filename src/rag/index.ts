@@ -1,0 +1,12 @@
+/** Retrieval: documents in an index, searched by words and by meaning, and cited. */
+export * as Chunk from "./Chunk.ts"
+export * as Chunker from "./Chunker.ts"
+export * as EmbeddingCache from "./EmbeddingCache.ts"
+export * as HashingEmbedding from "./HashingEmbedding.ts"
+export * as RagIndex from "./RagIndex.ts"
+export * as Indexer from "./Indexer.ts"
+export * as MemoryIndex from "./MemoryIndex.ts"
+export * as Rag from "./Rag.ts"
+export * as RagError from "./RagError.ts"
+export * as Rerank from "./Rerank.ts"
+export * as Retriever from "./Retriever.ts"

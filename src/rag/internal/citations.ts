@@ -1,0 +1,28 @@
+/** Finds citations such as `[2]` in answers, and the sentences that they support. */
+
+/** Code: its brackets are no citations. */
+const code = /```[\s\S]*?(?:```|$)|~~~[\s\S]*?(?:~~~|$)|`[^`\n]*`/g
+
+const citation = /(?<![\w\])])\[(\d{1,3}(?:\s{0,2},\s{0,2}\d{1,3}){0,19})\](?![(\w])/g
+
+/** A sentence and the numbers that it cites. */
+export interface Claim {
+  readonly text: string
+  readonly numbers: ReadonlyArray<number>
+}
+
+const numbersIn = (text: string): ReadonlyArray<number> => [
+  ...new Set([...text.matchAll(citation)].flatMap((match) => (match[1] ?? "").split(",").map(Number)))
+]
+
+const segmenter = new Intl.Segmenter(undefined, { granularity: "sentence" })
+
+/** The numbers that an answer cites, each once. */
+export const citedNumbers = (answer: string): ReadonlyArray<number> => numbersIn(answer.replaceAll(code, " "))
+
+/** The sentences of an answer that cite something, and at most 40 of them. */
+export const claimsOf = (answer: string): ReadonlyArray<Claim> =>
+  [...segmenter.segment(answer.slice(0, 50_000).replaceAll(code, " "))]
+    .map(({ segment }) => ({ text: segment.replaceAll(citation, "").trim(), numbers: numbersIn(segment) }))
+    .filter(({ numbers, text }) => numbers.length > 0 && text !== "")
+    .slice(0, 40)

@@ -1,0 +1,155 @@
+/** Indexing is incremental, reports each document, and follows a folder. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Layer, Stream } from "effect"
+import { Backend } from "effect-deepagents"
+import { MemoryBackend } from "effect-deepagents/backends"
+import { Documents } from "effect-deepagents/documents"
+import { HashingEmbedding, Indexer, MemoryIndex, RagIndex, Retriever } from "effect-deepagents/rag"
+import { EmbeddingModel } from "effect/ai"
+
+const files = {
+  "/docs/a.md": "# Alpha\nThe first page speaks of apples.",
+  "/docs/b/b.md": "# Beta\nThe second page speaks of pears.",
+  "/docs/c.csv": "name,count\nplums,3\n",
+  "/docs/d.bin": "\0\0",
+  "/other/e.md": "Not in the folder."
+}
+
+const layers = Layer.mergeAll(MemoryIndex.layer, HashingEmbedding.layer(), MemoryBackend.layer({ files }))
+
+const open = RagIndex.RagIndex.use((index) => index.space("a", HashingEmbedding.model()))
+
+const outcomes = <E, R>(progress: Stream.Stream<Indexer.Progress, E, R>) =>
+  Effect.map(Stream.runCollect(progress), (all) => Object.fromEntries(all.map((one) => [one.document, one.outcome])))
+
+describe("folder", () => {
+  it.effect("indexes files once, and follows changes, renames and removals", () =>
+    Effect.gen(function* () {
+      const space = yield* open
+      const index = outcomes(Indexer.folder(space, "/docs", { formats: Documents.formats }))
+      const [a, b, c, d] = ["/docs/a.md", "/docs/b/b.md", "/docs/c.csv", "/docs/d.bin"] as const
+      expect(yield* index).toEqual({ [a]: "indexed", [b]: "indexed", [c]: "indexed", [d]: "failed" })
+      expect(yield* index).toEqual({ [a]: "unchanged", [b]: "unchanged", [c]: "unchanged", [d]: "failed" })
+      const backend = yield* Backend.Backend
+      yield* backend.write(a, "# Alpha\nNow it speaks of cherries.")
+      yield* backend.move(b, "/docs/moved.md")
+      yield* backend.delete(c)
+      expect(yield* index).toEqual({
+        [a]: "indexed",
+        "/docs/moved.md": "indexed",
+        [b]: "removed",
+        [c]: "removed",
+        [d]: "failed"
+      })
+      const found = (yield* Retriever.search(space, "cherries", { limit: 1 }))[0]
+      expect([found?.chunk.document, found?.title, found?.source]).toEqual([a, "Alpha", "/docs"])
+      expect(yield* space.sources()).toEqual([{ source: "/docs", documents: 2, chunks: 2 }])
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("counts, and indexes anew when the splitting or the model changes", () =>
+    Effect.gen(function* () {
+      const space = yield* open
+      const last = (options: Indexer.FolderOptions) =>
+        Effect.map(Stream.runCollect(Indexer.folder(space, "/docs", options)), (all) => all.at(-1))
+      expect(yield* last({})).toMatchObject({ done: 4, total: 4, indexed: 3, failed: 1, unchanged: 0, chunks: 3 })
+      expect(yield* last({})).toMatchObject({ done: 4, indexed: 0, unchanged: 3 })
+      expect(yield* last({ tokens: 100 })).toMatchObject({ indexed: 3, unchanged: 0 })
+      expect(yield* last({ tokens: 100, glob: "*.md" })).toMatchObject({ done: 2, unchanged: 2, removed: 1 })
+      const words = yield* RagIndex.RagIndex.use((index) => index.space("words"))
+      const plain = yield* Stream.runCollect(Indexer.folder(words, "/docs"))
+      expect(plain.at(-1)).toMatchObject({ indexed: 3 })
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("removes nothing if it could not see all files", () =>
+    Effect.gen(function* () {
+      const space = yield* open
+      yield* outcomes(Indexer.folder(space, "/docs"))
+      yield* outcomes(Indexer.folder(space, "/docs", { most: 1 }))
+      expect((yield* space.hashes()).size).toBe(3)
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("goes on where it failed", () =>
+    Effect.gen(function* () {
+      let isAway = false
+      let asked = 0
+      const model = yield* EmbeddingModel.EmbeddingModel
+      const failing = yield* EmbeddingModel.make({
+        embedMany: ({ inputs }) => {
+          asked += inputs.length
+          const results = Effect.map(model.embedMany(inputs), ({ embeddings }) => ({
+            usage: { inputTokens: undefined },
+            results: embeddings.map(({ vector }) => [...vector])
+          }))
+          return isAway && asked > 20 ? Effect.die("killed") : results
+        }
+      })
+      const space = yield* open
+      const documents = Array.from({ length: 60 }, (_, at) => ({ id: `d${at}`, text: `Document ${at} has words.` }))
+      const run = outcomes(Indexer.run(space, Stream.fromIterable(documents))).pipe(
+        Effect.provideService(EmbeddingModel.EmbeddingModel, failing)
+      )
+      isAway = true
+      yield* Effect.exit(run)
+      const stored = (yield* space.hashes()).size
+      expect(stored).toBeGreaterThan(0)
+      expect(stored).toBeLessThan(60)
+      isAway = false
+      asked = 0
+      const all = Object.values(yield* run)
+      expect(all.filter((one) => one === "unchanged").length).toBe(stored)
+      expect(asked).toBe(60 - stored)
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.live("watches a folder", () =>
+    Effect.gen(function* () {
+      const space = yield* open
+      const seen = yield* Indexer.watch(space, "/docs", { glob: "a.md", every: "1 millis" }).pipe(
+        Stream.map(({ outcome }) => outcome),
+        Stream.tap((outcome) =>
+          outcome === "unchanged"
+            ? Backend.Backend.use((backend) => backend.write("/docs/a.md", "Changed."))
+            : Effect.void
+        ),
+        Stream.changes,
+        Stream.take(4),
+        Stream.runCollect
+      )
+      expect(seen).toEqual(["indexed", "unchanged", "indexed", "unchanged"])
+    }).pipe(Effect.provide(layers))
+  )
+})
+
+describe("run", () => {
+  it.effect("removes the documents of a source that a complete stream no longer has", () =>
+    Effect.gen(function* () {
+      const space = yield* open
+      const documents = ["a", "b"].map((id) => ({ id, text: `Text of ${id}.`, source: "site" }))
+      yield* outcomes(
+        Indexer.run(space, Stream.fromIterable([...documents, { id: "z", text: "Text.", source: "else" }]))
+      )
+      const again = Indexer.run(space, Stream.fromIterable(documents.slice(1)), { complete: "site" })
+      expect(yield* outcomes(again)).toEqual({ b: "unchanged", a: "removed" })
+      expect([...(yield* space.hashes()).keys()].sort()).toEqual(["b", "z"])
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("reports a document that can't be stored, and indexes the others", () =>
+    Effect.gen(function* () {
+      const space = yield* open
+      const documents = [
+        { id: "", text: "No id." },
+        { id: "a\nb", text: "A wrong id." },
+        { id: "good", text: "Good." }
+      ]
+      expect(yield* outcomes(Indexer.run(space, Stream.fromIterable(documents)))).toEqual({
+        "": "failed",
+        "a\nb": "failed",
+        good: "indexed"
+      })
+    }).pipe(Effect.provide(layers))
+  )
+})
