@@ -43,6 +43,7 @@ import {
   type NotLoopback
 } from "./internal/http/auth.ts"
 import * as Guard from "./internal/http/guard.ts"
+import { makePageRoutes } from "./internal/http/page.ts"
 import { addRoutes } from "./internal/http/route.ts"
 import { makeBeats } from "./internal/http/sse.ts"
 import { routes } from "./internal/http/tables.ts"
@@ -112,12 +113,17 @@ export interface HttpOptions {
   readonly origins?: ReadonlyArray<string> | undefined
   /** The most bytes of a body. Default: 8 MiB. */
   readonly maxBody?: number | undefined
+  /**
+   * Serves the page for browsers at `/`: the files of the package, or of another folder by its absolute path. It needs
+   * Node, Bun or Deno. Default: `false`.
+   */
+  readonly page?: boolean | string | undefined
 }
 
 const refuseHttp = makeLayerCheck("Server.http", shapes.serverHttp)
 
 /**
- * Adds the routes of the server to a router: threads, runs and their events, decisions, what waits for a person. A
+ * Adds the routes of the server to a router: threads, runs and their events, decisions, requests to people. A
  * request reaches the threads of its principal's tenant, and no run ends with a connection.
  */
 export const http = (options?: HttpOptions): Layer.Layer<never, never, HttpRouter | Runs | SessionStore | Auth> =>
@@ -131,7 +137,9 @@ export const http = (options?: HttpOptions): Layer.Layer<never, never, HttpRoute
         store: yield* SessionStore,
         beats: yield* makeBeats
       }
-      yield* addRoutes(door, routes)
+      const { page = false } = options ?? {}
+      const pages = page === false ? [] : makePageRoutes(page === true ? undefined : page)
+      yield* addRoutes(door, [...routes, ...pages])
     })
   )
 
