@@ -92,9 +92,9 @@ export default {
     {
       name: "no-undeclared-dependency",
       comment:
-        "What src/ imports must be a dependency or a peer dependency of the package. The program's own parts are bundled with what they import.",
+        "What src/ imports must be a dependency or a peer dependency of the package. The program's own parts and the page are bundled with what they import.",
       severity: "error",
-      from: { path: "^src/", pathNot: "^src/cli/internal/" },
+      from: { path: "^src/", pathNot: "^src/(cli/internal|page)/" },
       to: {
         dependencyTypes: ["npm-no-pkg", "npm-unknown", "npm-dev"],
         dependencyTypesNot: ["npm", "npm-peer", "npm-optional"]

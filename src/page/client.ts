@@ -1,0 +1,205 @@
+/** The requests of the page to its server. */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Schema from "effect/Schema"
+import { decode as decodeEvent } from "../core/AgentEvent.ts"
+import { type Decision, Request } from "../core/Approval.ts"
+import type { Block } from "../core/Content.ts"
+import { makeParser, type Packet } from "./sse.ts"
+import type { Frame } from "./transcript.ts"
+
+/** A request that failed. `status` is 0 for a server that can't be reached. */
+export class Refused extends Schema.TaggedError<Refused>()("Refused", {
+  status: Schema.Finite,
+  problem: Schema.String
+}) {
+  override get message(): string {
+    return this.problem
+  }
+}
+
+const Time = Schema.Union([Schema.String, Schema.Finite])
+
+const Thread = Schema.Struct({
+  id: Schema.String,
+  title: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  createdAt: Schema.optionalKey(Time),
+  updatedAt: Schema.optionalKey(Time),
+  state: Schema.optionalKey(Schema.String)
+})
+export type Thread = typeof Thread.Type
+
+const Threads = Schema.Struct({
+  threads: Schema.Array(Thread),
+  next: Schema.optionalKey(Schema.NullOr(Schema.String))
+})
+export type Threads = typeof Threads.Type
+
+const Agents = Schema.Struct({
+  agents: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.optionalKey(Schema.String) }))
+})
+export type Agents = (typeof Agents.Type)["agents"]
+
+const Problem = Schema.Struct({ detail: Schema.optionalKey(Schema.String), title: Schema.optionalKey(Schema.String) })
+
+const unreachable = "The server can't be reached. Is it still running?"
+
+const decodeProblem = Schema.decodeUnknownExit(Problem)
+
+/** The sentence of a response that is a failure. */
+const problemIn = (body: unknown, status: number): string => {
+  const decoded = decodeProblem(body)
+  const { detail, title } = Exit.isSuccess(decoded) ? decoded.value : {}
+  return detail ?? title ?? `The server answered with status ${status}.`
+}
+
+const jsonOf = (response: Response) =>
+  Effect.orElseSucceed(
+    Effect.tryPromise((): Promise<unknown> => response.json()),
+    () => undefined
+  )
+
+const send = Effect.fnUntraced(function* (method: string, path: string, body?: unknown, headers = {}) {
+  const response = yield* Effect.tryPromise({
+    try: (signal) =>
+      fetch(path, {
+        method,
+        signal,
+        credentials: "same-origin",
+        redirect: "error",
+        headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) })
+      }),
+    catch: () => new Refused({ status: 0, problem: unreachable })
+  })
+  if (response.ok) return response
+  return yield* new Refused({ status: response.status, problem: problemIn(yield* jsonOf(response), response.status) })
+})
+
+const misread = () => new Refused({ status: 0, problem: "The server answered in another form. Load this page again." })
+
+const ask = <A>(schema: Schema.Codec<A, unknown>, method: string, path: string, body?: unknown) =>
+  send(method, path, body).pipe(
+    Effect.flatMap(jsonOf),
+    Effect.flatMap((json) => Effect.mapError(Schema.decodeUnknownEffect(schema)(json), misread))
+  )
+
+const tell = (method: string, path: string, body?: unknown) => Effect.asVoid(send(method, path, body))
+
+const of = (thread: string, what: string) => `threads/${encodeURIComponent(thread)}${what === "" ? "" : `/${what}`}`
+
+/** Gives a token for a session, which a cookie keeps. */
+export const openSession = (token: string) => tell("POST", "session", { token })
+
+export const agents = Effect.map(ask(Agents, "GET", "agents"), ({ agents }) => agents)
+
+export const threads = (search: string, cursor?: string) => {
+  const query = new URLSearchParams({ limit: "50" })
+  if (search !== "") query.set("search", search)
+  if (cursor !== undefined) query.set("cursor", cursor)
+  return ask(Threads, "GET", `threads?${query}`)
+}
+
+/** The words of a person: a text, or parts with images. */
+export type Words = string | { readonly content: ReadonlyArray<Block> }
+
+export interface Input {
+  readonly agent: string
+  readonly input: Words
+  readonly id: string
+}
+
+export const start = (thread: string, input: Input) => tell("POST", of(thread, "runs"), input)
+export const steer = (thread: string, input: Words) => tell("POST", of(thread, "steer"), { input })
+export const cancel = (thread: string) => tell("POST", of(thread, "cancel"), {})
+export const decide = (thread: string, decisions: ReadonlyArray<Decision>) =>
+  tell("POST", of(thread, "decisions"), { decisions })
+export const archive = (thread: string) => tell("POST", of(thread, "archive"), {})
+export const remove = (thread: string) => tell("DELETE", of(thread, ""))
+
+const History = Schema.Struct({
+  messages: Schema.Array(Schema.Struct({ entry: Schema.String, message: Schema.Struct({ id: Schema.String }) })),
+  next: Schema.optionalKey(Schema.NullOr(Schema.String))
+})
+
+/** Finds the stored entry before a message: `null` for the first one, `undefined` for an unknown message. */
+export const entryBefore = Effect.fnUntraced(function* (thread: string, messageId: string) {
+  let before: string | undefined
+  for (;;) {
+    const query = before === undefined ? "" : `&before=${encodeURIComponent(before)}`
+    const page: typeof History.Type = yield* ask(History, "GET", of(thread, `history?limit=500${query}`))
+    const at = page.messages.findIndex(({ message }) => message.id === messageId)
+    if (at > 0) return page.messages[at - 1]?.entry
+    // The entry before the first one of a page is the page before.
+    if (at === 0) return page.next ?? null
+    if (page.next === undefined || page.next === null) return undefined
+    before = page.next
+  }
+})
+
+export const rewind = (thread: string, entry: string | null) => tell("POST", of(thread, "rewind"), { entry })
+
+const Forked = Schema.Struct({ id: Schema.String })
+
+export const fork = (thread: string, entry: string | undefined) =>
+  Effect.map(ask(Forked, "POST", of(thread, "fork"), entry === undefined ? {} : { entry }), ({ id }) => id)
+
+const Inbox = Schema.Struct({
+  items: Schema.Array(Schema.Struct({ threadId: Schema.String, request: Request })),
+  next: Schema.optionalKey(Schema.NullOr(Schema.String))
+})
+export type Waiting = (typeof Inbox.Type)["items"][number]
+
+/** The requests of all threads. */
+export const inbox = Effect.map(ask(Inbox, "GET", "inbox?limit=100"), ({ items }) => items)
+
+/** Makes a frame of a packet; `undefined` for packets that this page does not know, such as events of later versions. */
+const frameOf = Effect.fnUntraced(function* ({ data, event, id }: Packet) {
+  const json = yield* Effect.orElseSucceed(
+    Effect.try((): unknown => JSON.parse(data)),
+    () => undefined
+  )
+  if (event === "reset") {
+    const to = json !== null && typeof json === "object" && "to" in json ? json.to : undefined
+    return { _tag: "Reset", position: id, to: to === "beginning" ? to : "checkpoint" } satisfies Frame
+  }
+  if (event !== "event") return undefined
+  const decoded = yield* Effect.exit(decodeEvent(json))
+  return Exit.isSuccess(decoded) ? ({ _tag: "Event", position: id, event: decoded.value } satisfies Frame) : undefined
+})
+
+/** Silence after which a connection counts as lost: the server sends a comment more often. */
+const silence = "60 seconds"
+
+/** Reads the frames behind a position until the connection ends. `take` gets all frames of one piece. */
+export const readFrames = Effect.fnUntraced(function* (
+  thread: string,
+  after: string | undefined,
+  on: { readonly open: () => void; readonly take: (frames: ReadonlyArray<Frame>) => void }
+) {
+  const query = after === undefined ? "" : `&after=${encodeURIComponent(after)}`
+  const response = yield* send("GET", of(thread, `events?follow=true${query}`), undefined, {
+    accept: "text/event-stream"
+  })
+  const body = response.body
+  if (body === null) return
+  on.open()
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  const parse = makeParser()
+  const lost = () => new Refused({ status: 0, problem: unreachable })
+  yield* Effect.gen(function* () {
+    for (;;) {
+      const { done, value } = yield* Effect.tryPromise({ try: () => reader.read(), catch: lost }).pipe(
+        Effect.timeoutOrElse({ duration: silence, orElse: () => Effect.fail(lost()) })
+      )
+      if (done) return
+      const frames: Array<Frame> = []
+      for (const packet of parse(decoder.decode(value, { stream: true }))) {
+        const frame = yield* frameOf(packet)
+        if (frame !== undefined) frames.push(frame)
+      }
+      if (frames.length > 0) on.take(frames)
+    }
+  }).pipe(Effect.ensuring(Effect.ignore(Effect.tryPromise(() => reader.cancel()))))
+})
