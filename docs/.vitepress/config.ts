@@ -33,6 +33,7 @@ const guides = [
   "tool-selection",
   "code-mode",
   "workflows",
+  "patterns",
   "mcp",
   "mcp-server",
   "web",

@@ -123,14 +123,16 @@ export interface Description {
   readonly tools: ReadonlyArray<ToolDefinition>
   readonly maxRounds: number
   readonly toolConcurrency: number
+  /** True for an agent whose runs may end to wait for a decision. */
+  readonly suspends: boolean
   readonly problem: string | undefined
 }
 
 /** Describes an agent, for checks and lists: nothing is run. */
 export const describe = (agent: Agent<unknown, unknown, unknown>): Description => {
-  const { definition, problem, toolset } = agent[TypeId].compiled()
+  const { definition, problem, suspends, toolset } = agent[TypeId].compiled()
   const { description, maxRounds, name, toolConcurrency } = definition
-  return { name, description, tools: toolset.definitions, maxRounds, toolConcurrency, problem }
+  return { name, description, tools: toolset.definitions, maxRounds, toolConcurrency, suspends, problem }
 }
 
 /** Makes an agent. Wrong options fail its runs with `InvalidAgent`, which names them. */

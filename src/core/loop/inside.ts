@@ -336,11 +336,24 @@ export const conversationOf = (attempt: Attempt, place: string): Effect.Effect<C
   Effect.suspend(() => {
     const kept = keptAt(attempt, place)
     if (kept === undefined) return Effect.undefined
-    const below = kept.live === undefined ? kept.below : new Map(belowOf(kept.live))
-    return Effect.mapError(readConversation(below, attempt.live.run.messages), (problem) =>
-      invalid(attempt.live, place, problem)
-    )
+    const read =
+      kept.live === undefined ? readConversation(kept.below, attempt.live.run.messages) : conversationIn(kept.live)
+    return Effect.mapError(read, (problem) => invalid(attempt.live, place, problem))
   })
+
+/** The conversation of a sub-agent that has run in this process: nothing of it has to be decoded. */
+const conversationIn = (live: Live): Effect.Effect<Conversation | undefined, string> => {
+  const { messages, state } = live.run
+  if (messages.length === 0) return Effect.undefined
+  return Effect.mapBoth(Effect.fromResult(decodeProgress(progressOf(live))), {
+    onFailure: ({ message }) => message,
+    onSuccess: (progress) => ({
+      messages: messages.slice(),
+      state: { ...ownSnapshot(state), ...slotsOf(live) },
+      ...progress
+    })
+  })
+}
 
 const readConversation = Effect.fnUntraced(function* (
   below: ReadonlyMap<string, Json>,
