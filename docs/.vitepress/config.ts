@@ -32,6 +32,7 @@ const guides = [
   "guardrails",
   "tool-selection",
   "code-mode",
+  "evals",
   "workflows",
   "patterns",
   "mcp",
