@@ -1,8 +1,8 @@
 /** The failures and services of suites. */
 import { Effect, type Layer } from "effect"
-import type { DecisionModel } from "effect/ai/DecisionModel"
 import type { Agent, Backend, ChatModel } from "effect-deepagents"
 import { type Cases, Eval, type Report, Scorers } from "effect-deepagents/evals"
+import type { DecisionModel } from "effect/ai/DecisionModel"
 
 declare const agent: Agent.Agent
 declare const files: Layer.Layer<Backend.Backend>
