@@ -46,7 +46,7 @@ import * as Guard from "./internal/http/guard.ts"
 import { makePageRoutes } from "./internal/http/page.ts"
 import { addRoutes } from "./internal/http/route.ts"
 import { makeBeats } from "./internal/http/sse.ts"
-import { routes } from "./internal/http/tables.ts"
+import { makeRoutes } from "./internal/http/tables.ts"
 import * as Mailbox from "./internal/mailbox.ts"
 import { make } from "./internal/runs.ts"
 import { Runs, type RunsError } from "./internal/service.ts"
@@ -118,6 +118,8 @@ export interface HttpOptions {
    * Node, Bun or Deno. Default: `false`.
    */
   readonly page?: boolean | string | undefined
+  /** Protocols of other clients that have routes: `aiSdk` has `/api/chat`. Default: none. */
+  readonly protocols?: ReadonlyArray<"aiSdk"> | undefined
 }
 
 const refuseHttp = makeLayerCheck("Server.http", shapes.serverHttp)
@@ -139,7 +141,7 @@ export const http = (options?: HttpOptions): Layer.Layer<never, never, HttpRoute
       }
       const { page = false } = options ?? {}
       const pages = page === false ? [] : makePageRoutes(page === true ? undefined : page)
-      yield* addRoutes(door, [...routes, ...pages])
+      yield* addRoutes(door, [...makeRoutes(options?.protocols ?? []), ...pages])
     })
   )
 

@@ -40,7 +40,11 @@ const makeStatus = (registry: Registry): Runs["Service"]["status"] =>
     if (!isWorking) yield* named.store.leaf(thread.id)
     const pending = yield* readPending(named, thread.id)
     const position = Position.write(yield* endOf(registry, named, thread.id))
-    return { state: isWorking ? "working" : pending.length > 0 ? "waiting" : "idle", pending, position }
+    const state = isWorking ? "working" : pending.length > 0 ? "waiting" : "idle"
+    const mail = registry.works.get(named.baseId)?.queue[0]
+    return mail?.push._tag === "Input"
+      ? { state, pending, position, input: { id: mail.id, position: mail.position } }
+      : { state, pending, position }
   })
 
 const makeState = ({ works }: Registry): Runs["Service"]["state"] =>

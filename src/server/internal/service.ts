@@ -44,6 +44,8 @@ export interface Status {
   readonly pending: ReadonlyArray<Request>
   /** The end of the events so far. */
   readonly position: Position
+  /** The input at work, and the position before its run. Absent for the work on a decision. */
+  readonly input?: { readonly id: string; readonly position: Position }
 }
 
 /** An agent of the server. */

@@ -13,7 +13,7 @@ export const mcpAgentLayerStdio =
 
 export const serverBearer = "verify:f"
 
-export const serverHttp = "hosts?:[s];origins?:[s];maxBody?:n;page?:bs"
+export const serverHttp = "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['aiSdk']"
 
 export const serverLayer = "keep?:n;limit?:n"
 

@@ -43,7 +43,7 @@ export const endOf = Effect.fnUntraced(function* ({ works }: Registry, { baseId,
 })
 
 /** The place before the message of an input that is in the thread. */
-const placeBefore = Effect.fnUntraced(function* ({ store }: Named, id: string, messageId: string) {
+export const placeBefore = Effect.fnUntraced(function* ({ store }: Named, id: string, messageId: string) {
   const leaf = yield* store.leaf(id)
   let [from, step] = [leaf.id, leaf.step]
   let isFound = false

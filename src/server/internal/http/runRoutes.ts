@@ -30,7 +30,11 @@ const titleOf = (input: typeof Input.Type): string =>
 const isMissing = ({ reason }: SessionError): boolean => reason._tag === "NotFound"
 
 /** Makes the thread of a first input, with a title. */
-const nameThread = ({ tenant }: TenantCall, threadId: string, title: string): Effect.Effect<void, SessionError> =>
+export const nameThread = (
+  { tenant }: TenantCall,
+  threadId: string,
+  title: string
+): Effect.Effect<void, SessionError> =>
   Effect.catchIf(Effect.asVoid(tenant.store.info(threadId)), isMissing, () =>
     Effect.catchIf(
       Effect.asVoid(tenant.store.create({ threadId, metadata: { title } })),

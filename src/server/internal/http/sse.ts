@@ -90,6 +90,18 @@ const encodeFrame = (frame: Frame): Uint8Array => {
 export const encodeFrames = <E, R>(frames: Stream.Stream<Frame, E, R>): Stream.Stream<Uint8Array, E, R> =>
   Stream.mapArray(frames, (some) => [joinBytes(some.map(encodeFrame))])
 
+/** Encodes packets of a protocol. `name` gives the name of the event of a packet, `last` is the line behind them. */
+export const encodePackets = <Packet, E, R>(
+  packets: Stream.Stream<Packet, E, R>,
+  options: { readonly name?: (packet: Packet) => string; readonly last?: string } = {}
+): Stream.Stream<Uint8Array, E, R> => {
+  const { last, name } = options
+  const write = (packet: Packet): string =>
+    `${name === undefined ? "" : `event: ${name(packet)}\n`}data: ${JSON.stringify(packet)}\n\n`
+  const bytes = Stream.mapArray(packets, (some) => [encoder.encode(some.map(write).join(""))] as const)
+  return last === undefined ? bytes : Stream.concat(bytes, Stream.make(encoder.encode(`data: ${last}\n\n`)))
+}
+
 /**
  * Answers with server-sent events. A failure behind the head of the response is told as an event `error`, and ends the
  * stream.

@@ -1,8 +1,18 @@
 /** All routes of the server. A protocol adds its table of routes here. */
+import { aiSdkRoutes } from "./aiSdkRoutes.ts"
 import type { Route } from "./route.ts"
 import { runRoutes } from "./runRoutes.ts"
 import { systemRoutes, withApi } from "./systemRoutes.ts"
 import { threadRoutes } from "./threadRoutes.ts"
 
-/** The routes of all protocols. */
-export const routes: ReadonlyArray<Route> = withApi([...threadRoutes, ...runRoutes, ...systemRoutes])
+/** The routes of protocols of other clients. */
+const foreign = { aiSdk: aiSdkRoutes }
+
+/** The routes of a server, and of the protocols that it speaks beside its own. */
+export const makeRoutes = (protocols: ReadonlyArray<keyof typeof foreign>): ReadonlyArray<Route> =>
+  withApi([
+    ...threadRoutes,
+    ...runRoutes,
+    ...systemRoutes,
+    ...Array.from(new Set(protocols)).flatMap((name) => foreign[name])
+  ])

@@ -22,6 +22,8 @@ interface State {
   readonly turn: Turn.Turn
   /** The id that the message of the next turn will have. */
   nextId: string
+  /** The time of the last message of the model. */
+  messageAt: number
   readonly messages: Set<string>
   readonly calls: Set<string>
   readonly results: Map<string, string>
@@ -39,6 +41,7 @@ const make = (): State => ({
   isAnswering: false,
   turn: Turn.make(),
   nextId: "",
+  messageAt: -1,
   messages: new Set(),
   calls: new Set(),
   results: new Map(),
@@ -72,19 +75,25 @@ const noteSources = (state: State, sources: Of<"SourcesFound">["sources"]): void
 
 const endStep = (state: State, tell: Tell): void => {
   tellTodos(state, tell)
-  if (!state.turn.isOpen) return
+  if (!state.turn.isOpen || state.turn.isBare) return
   state.turn.isOpen = false
   tell({ _tag: "StepEnd" })
 }
 
 const openTurn = (state: State, event: AgentEvent, tell: Tell): void => {
   const { turn } = state
-  if (turn.isOpen && !turn.isComplete) return
-  Turn.open(turn, tell, () => endStep(state, tell))
-  turn.isOpen = true
-  turn.id = state.nextId === "" ? `${event.runId}/${event.seq}` : state.nextId
+  if (turn.isOpen && !turn.isComplete && !turn.isBare) return
+  if (turn.isComplete) endStep(state, tell)
+  Turn.open(turn, state.nextId === "" ? `${event.runId}/${event.seq}` : state.nextId, tell)
   state.isAnswering = true
 }
+
+/**
+ * Reports whether a piece of a turn comes too late: the store told its message. A reader that comes from the store may have
+ * missed the beginning of the turn that is at work, whose pieces are newer than the last message.
+ */
+const isStale = ({ messageAt, messages, nextId }: State, { at }: AgentEvent): boolean =>
+  nextId === "" ? at <= messageAt : messages.has(nextId)
 
 const tellResult = (
   state: State,
@@ -105,15 +114,18 @@ const tellAnswer = (state: State, message: ToolMessage, tell: Tell): void => {
 }
 
 const tellMessage = (state: State, event: AgentEvent, message: Message, tell: Tell): void => {
-  if (state.messages.has(message.id)) return
+  if (state.messages.has(message.id)) {
+    // The pieces that were told before it are in the message that the store told.
+    if (message.role === "ai") Turn.discard(state.turn, tell)
+    return
+  }
   state.messages.add(message.id)
   if (message.role === "ai") {
-    if (state.turn.isOpen && state.turn.isComplete) endStep(state, tell)
     openTurn(state, event, tell)
     Turn.complete(state.turn, message, tell)
     for (const { id } of message.toolCalls) state.calls.add(id)
     for (const { id } of message.malformedToolCalls) state.calls.add(id)
-    state.nextId = ""
+    Object.assign(state, { nextId: "", messageAt: event.at })
   } else if (message.role === "tool") {
     tellAnswer(state, message, tell)
   } else if (message.role === "human" && message.source === undefined) {
@@ -157,6 +169,7 @@ const tellEnd = (state: State, event: Extract<Part, { readonly _tag: "End" }>["e
         ? "waiting"
         : "failed"
   Subagents.settle(state.subagents, status, undefined, tell)
+  state.turn.isBare = false
   endStep(state, tell)
   const { foundSources: sources } = state
   if (sources.length > 0 && status !== "waiting") {
@@ -177,7 +190,7 @@ type Tellers = {
 const sayPiece =
   (kind: "Text" | "Reasoning") =>
   (state: State, event: Of<"TextDelta" | "ReasoningDelta">, tell: Tell): void => {
-    if (event.text === "") return
+    if (event.text === "" || isStale(state, event)) return
     openTurn(state, event, tell)
     Turn.say(state.turn, kind, event.text, tell)
   }
@@ -195,7 +208,7 @@ const ofRoot: Tellers = {
   TextDelta: sayPiece("Text"),
   ReasoningDelta: sayPiece("Reasoning"),
   ToolCallDelta: (state, event, tell) => {
-    if (event.parent !== undefined) return
+    if (event.parent !== undefined || isStale(state, event)) return
     openTurn(state, event, tell)
     Turn.call(state.turn, event.callId, event.toolName, event.delta, tell)
   },

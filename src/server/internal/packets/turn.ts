@@ -13,6 +13,8 @@ export interface Turn {
   isOpen: boolean
   /** True when the message of the turn was told: what comes now belongs to the next one. */
   isComplete: boolean
+  /** True when what the step said is void: the next turn goes on in it. */
+  isBare: boolean
   id: string
   runs: Array<Run>
   /** True while the last run is open. */
@@ -25,6 +27,7 @@ export interface Turn {
 export const make = (): Turn => ({
   isOpen: false,
   isComplete: false,
+  isBare: false,
   id: "",
   runs: [],
   isRunning: false,
@@ -41,14 +44,11 @@ const clear = (turn: Turn): void => {
 
 const isEmpty = ({ calls, runs }: Turn): boolean => runs.length === 0 && calls.length === 0
 
-/** Begins a step, if none is open for this turn. `close` ends the one before. */
-export const open = (turn: Turn, tell: Tell, close: () => void): void => {
-  if (turn.isOpen && !turn.isComplete) return
-  if (turn.isOpen) close()
+/** Begins a turn, in a step of its own or in a bare one. */
+export const open = (turn: Turn, id: string, tell: Tell): void => {
   clear(turn)
-  turn.isOpen = true
-  turn.isComplete = false
-  tell({ _tag: "Step" })
+  if (!turn.isBare) tell({ _tag: "Step" })
+  Object.assign(turn, { id, isOpen: true, isComplete: false, isBare: false })
 }
 
 const partId = ({ id, runs }: Turn): string => `${id}/${runs.length - 1}`
@@ -89,6 +89,7 @@ export const discard = (turn: Turn, tell: Tell): void => {
   if (!turn.isOpen || turn.isComplete || isEmpty(turn)) return
   endRun(turn, tell)
   clear(turn)
+  turn.isBare = true
   tell({ _tag: "Void" })
 }
 
@@ -131,6 +132,7 @@ const urlOf = (source: Source, fallback: string): { readonly url: string; readon
 export const complete = (turn: Turn, message: AiMessage, tell: Tell): void => {
   const runs = runsOf(message)
   if (!isContinued(turn, message, runs)) discard(turn, tell)
+  turn.isBare = false
   turn.id = message.id
   for (let index = Math.max(0, turn.runs.length - 1); index < runs.length; index++) {
     const whole = runs[index]
