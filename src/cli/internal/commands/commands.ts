@@ -269,6 +269,57 @@ const doctor = Command.make(
   (options) => inDoctor((Doctor, context) => Doctor.doctor(context, options))
 ).pipe(Command.withDescription("Checks the agent of this folder: model, key, tools, sessions, files, sandbox, servers"))
 
+const evaluation = Command.make(
+  "eval",
+  {
+    file: Argument.String("cases").pipe(
+      Argument.withDescription("The cases: lines of JSON, or a table (.csv); docs/evals.md names the fields")
+    ),
+    trials: Flag.Int("trials").pipe(Flag.withDescription("How often each case is run"), Flag.withDefault(1)),
+    k: Flag.Int("k").pipe(
+      Flag.withDescription("The k of pass@k and pass^k; the number of trials by default"),
+      Flag.optional
+    ),
+    concurrency: Flag.Int("concurrency").pipe(
+      Flag.withDescription("Trials at once; they share this folder"),
+      Flag.withDefault(1)
+    ),
+    format: Flag.Literals("format", ["markdown", "json", "junit", "html"]).pipe(
+      Flag.withDescription("The form of the report"),
+      Flag.withDefault("markdown")
+    ),
+    output: Flag.String("output").pipe(
+      Flag.withAlias("o"),
+      Flag.withMetavar("path"),
+      Flag.withDescription("The file of the report; the standard output by default"),
+      Flag.optional
+    ),
+    before: Flag.String("before").pipe(
+      Flag.withMetavar("path"),
+      Flag.withDescription("An earlier report (--format json) to compare with"),
+      Flag.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ before, k, output, ...options }) {
+    const Eval = yield* load(() => import("./eval.ts"))
+    return yield* Eval.evaluate(yield* running, {
+      ...options,
+      before: Option.getOrUndefined(before),
+      k: Option.getOrUndefined(k),
+      output: Option.getOrUndefined(output)
+    })
+  })
+).pipe(
+  Command.withDescription("Runs the agent on cases, scores the answers, and fails unless all trials pass"),
+  Command.withExamples([
+    {
+      command: "deepagents eval cases.jsonl --trials 5 --k 3",
+      description: "The share that passes, pass^3 and pass@3"
+    },
+    { command: "deepagents eval cases.jsonl -m ollama:qwen3:8b --before main.json", description: "Compares two models" }
+  ])
+)
+
 const init = Command.make(
   "init",
   {
@@ -365,6 +416,7 @@ export const command = root.pipe(
     trust,
     config,
     doctor,
+    evaluation,
     init,
     update
   ])
