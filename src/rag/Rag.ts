@@ -108,7 +108,8 @@ const narrow = (filter: Filter | undefined, source: string | undefined): Filter 
     : { ...filter, sources: [source] }
 }
 
-const annotations = { readOnly: true, openWorld: true, addresses: [], volatile: true } as const
+// A search sends nothing by itself. Its results are text of others.
+const annotations = { readOnly: true, untrusted: true, idempotent: true } as const
 
 const checkMake = check(shapes.ragMake)
 

@@ -16,6 +16,7 @@ const inSetup = looking(() => import("./setupCommands.ts"))
 const inConfig = looking(() => import("./configCommand.ts"))
 const inTrust = looking(() => import("./trustCommand.ts"))
 const inExtensions = looking(() => import("./extensionCommands.ts"))
+const inIndex = looking(() => import("./indexCommand.ts"))
 const inDoctor = looking(() => import("./doctor.ts"))
 
 const run = Command.make(
@@ -320,6 +321,27 @@ const evaluation = Command.make(
   ])
 )
 
+const index = Command.make(
+  "index",
+  {
+    folder: Argument.String("folder").pipe(
+      Argument.withDescription("A folder in this one; the whole folder by default"),
+      Argument.optional
+    ),
+    list: Flag.Boolean("list").pipe(Flag.withDescription("Lists what is indexed"), off),
+    drop: Flag.Boolean("drop").pipe(Flag.withDescription("Removes the index of this folder"), off),
+    json
+  },
+  (options) =>
+    inIndex((Index, context) => Index.index(context, { ...options, folder: Option.getOrUndefined(options.folder) }))
+).pipe(
+  Command.withDescription("Indexes the documents of this folder, so that agents find passages in them and cite them"),
+  Command.withExamples([
+    { command: "deepagents index docs", description: "Indexes a folder; again, only what changed" },
+    { command: "deepagents index --list", description: "Lists what is indexed" }
+  ])
+)
+
 const init = Command.make(
   "init",
   {
@@ -417,6 +439,7 @@ export const command = root.pipe(
     config,
     doctor,
     evaluation,
+    index,
     init,
     update
   ])

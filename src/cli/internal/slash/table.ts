@@ -21,6 +21,7 @@ import * as Back from "./back.ts"
 import * as Files from "./files.ts"
 import { changePermissions } from "./permissions.ts"
 import * as Processes from "./processes.ts"
+import { showSources } from "./sources.ts"
 import * as Threads from "./threads.ts"
 
 /** Names that people know from other programs. */
@@ -338,6 +339,7 @@ const builtins: ReadonlyArray<Builtin> = [
   { name: "provider", argument: "[name]", about: "continue with another provider's model", run: changeProvider },
   { name: "tools", about: "the tools of this agent", run: shows(tools) },
   { name: "todos", about: "the plan", run: shows(todos) },
+  { name: "sources", about: "the numbered sources of this conversation", run: (room) => showSources(room) },
   { name: "files", argument: "[folder or pattern]", about: "the files that the agent sees", run: Files.files },
   { name: "read", argument: "<file>", about: "show a file", run: Files.showFile },
   { name: "ps", about: "processes and sub-agents in the background", run: Processes.list },

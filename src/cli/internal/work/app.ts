@@ -61,6 +61,7 @@ import { nextModels, persistence } from "./fallback.ts"
 import * as Host from "./host.ts"
 import type { Extensions } from "./openExtensions.ts"
 import * as Outside from "./outside.ts"
+import { retrievalTools } from "./retrieval.ts"
 import { describeSandbox } from "./sandboxed.ts"
 import { withFileAgents } from "./subagents.ts"
 import { teamOf } from "./team.ts"
@@ -226,7 +227,8 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
     FetchUrl.make({ robots: true }),
     WebSearch.make(),
     ...Git.make(),
-    CurrentDatetime.make({ zone: localZone() })
+    CurrentDatetime.make({ zone: localZone() }),
+    ...(yield* retrievalTools(places))
   ]
   const programTools = [...FileTools.make({ execute: { background: true } }), ...ownTools]
   const { loaded } = context.extensions

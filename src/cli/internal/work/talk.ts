@@ -31,6 +31,7 @@ import { hold } from "./hold.ts"
 import { failuresOf, mcpInChat } from "./mcpInChat.ts"
 import { keepSetting, modelsInChat } from "./modelsInChat.ts"
 import { makeRemembering } from "./remembering.ts"
+import { retrievalInChat } from "./retrievalInChat.ts"
 import { describeSandbox } from "./sandboxed.ts"
 import { setupInChat } from "./setupInChat.ts"
 import * as Threads from "./threads.ts"
@@ -127,6 +128,7 @@ export const talk = Effect.fnUntraced(
       ...(yield* setupInChat(context)),
       yield* addDir(context),
       yield* trustInChat(context),
+      ...(yield* retrievalInChat(context)),
       ...commands,
       ...commandsOf(context.extensions.loaded)
     ]

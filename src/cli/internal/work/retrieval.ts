@@ -1,0 +1,118 @@
+/** The index of a folder: its documents, searched by words. The tools of an agent open it for each call. */
+import { createHash } from "node:crypto"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import type { Tool } from "../../../core/Tool.ts"
+import * as Documents from "../../../documents/Documents.ts"
+import * as Indexer from "../../../rag/Indexer.ts"
+import * as Rag from "../../../rag/Rag.ts"
+import { RagError } from "../../../rag/RagError.ts"
+import { RagIndex, type Space } from "../../../rag/RagIndex.ts"
+import { readPermits } from "../approvals/permits.ts"
+import { makeFolder, type Places } from "../config/places.ts"
+import { layerOrFail } from "../failure.ts"
+import type { Context } from "./app.ts"
+import { machine } from "./host.ts"
+
+const fileOf = ({ data }: Places): string => join(data, "index.db")
+
+/** The namespace of a folder, by its real path. */
+const namespaceOf = Effect.fnUntraced(function* ({ project }: Places) {
+  const fs = yield* FileSystem.FileSystem
+  const real = yield* Effect.orElseSucceed(fs.realPath(project), () => project)
+  return `folder/${createHash("sha256").update(real).digest("hex").slice(0, 32)}`
+})
+
+/** The index of the user. Its modules load with the first use. */
+const layerOf = (file: string) =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() =>
+        Promise.all([import("../../../rag/SqliteIndex.ts"), import("../../../sessions/SqliteClient.ts")])
+      ),
+      ([SqliteIndex, SqliteClient]) => Layer.provide(SqliteIndex.layer, SqliteClient.layer({ file }))
+    )
+  )
+
+/** Opens the namespace of a folder for one operation. */
+const useSpace = <A>(
+  file: string,
+  namespace: string,
+  use: (space: Space<undefined>) => Effect.Effect<A, RagError>
+): Effect.Effect<A, RagError> =>
+  RagIndex.use((index) => Effect.flatMap(index.space(namespace), use)).pipe(
+    Effect.provide(layerOf(file)),
+    Effect.mapError((error) =>
+      error._tag === "RagError"
+        ? error
+        : new RagError({ operation: "open", namespace, reason: { _tag: "Unavailable", problem: error.message } })
+    )
+  )
+
+/** The documents of a folder. No file stays open between two operations. */
+const spaceOf = Effect.fnUntraced(function* (places: Places) {
+  const namespace = yield* namespaceOf(places)
+  const file = fileOf(places)
+  const on = <A>(use: (space: Space<undefined>) => Effect.Effect<A, RagError>) => useSpace(file, namespace, use)
+  const space: Space<undefined> = {
+    namespace,
+    model: undefined,
+    hashes: (filter) => on((one) => one.hashes(filter)),
+    put: (entries) => on((one) => one.put(entries)),
+    remove: (documents) => on((one) => one.remove(documents)),
+    words: (text, search) => on((one) => one.words(text, search)),
+    nearest: (vector, search) => on((one) => one.nearest(vector, search)),
+    around: (chunk, options) => on((one) => one.around(chunk, options)),
+    sources: (filter) => on((one) => one.sources(filter))
+  }
+  return space
+})
+
+/** Reports whether an index was ever made. */
+const hasFile = (places: Places) =>
+  FileSystem.FileSystem.use((fs) => Effect.orElseSucceed(fs.exists(fileOf(places)), () => false))
+
+/** The space of a folder with documents; `undefined` without any. */
+export const filledSpace = Effect.fnUntraced(function* (places: Places) {
+  if (!(yield* hasFile(places))) return undefined
+  const space = yield* spaceOf(places)
+  const sources = yield* Effect.orElseSucceed(space.sources(), () => [])
+  return sources.length === 0 ? undefined : space
+})
+
+/** The tools that search the documents of an indexed folder. */
+export const retrievalTools = Effect.fnUntraced(function* (
+  places: Places
+): Effect.fn.Return<ReadonlyArray<Tool>, never, FileSystem.FileSystem> {
+  const space = yield* filledSpace(places)
+  return space === undefined ? [] : Rag.make({ space })
+})
+
+/** Indexes the files of the working folder, or of a folder in it. The rules that hide files hold here, too. */
+export const indexFolder = Effect.fnUntraced(function* (context: Context, folder: string) {
+  const { places } = context
+  yield* makeFolder(places.data)
+  const namespace = yield* namespaceOf(places)
+  const { hidden } = yield* readPermits(context, [])
+  return Stream.unwrap(
+    Effect.map(
+      RagIndex.use((index) => index.space(namespace)),
+      (space) => Indexer.folder(space, folder, { formats: Documents.formats })
+    )
+  ).pipe(
+    Stream.provide(layerOrFail("failed")(layerOf(fileOf(places)))),
+    Stream.provide(machine(context, undefined, hidden))
+  )
+})
+
+/** Removes the index of a folder. */
+export const dropIndex = Effect.fnUntraced(function* (places: Places) {
+  if (!(yield* hasFile(places))) return
+  const namespace = yield* namespaceOf(places)
+  yield* RagIndex.use((index) => index.drop(namespace)).pipe(
+    Effect.provide(layerOrFail("failed")(layerOf(fileOf(places))))
+  )
+})
