@@ -6,7 +6,7 @@
  *
  * ```ts
  * import { Effect, Stream } from "effect"
- * import { FilesystemBackend } from "effect-deepagents/backends"
+ * import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
  * import { Documents } from "effect-deepagents/documents"
  * import { RagIndex, Indexer, MemoryIndex } from "effect-deepagents/rag"
  *
@@ -78,7 +78,7 @@ export interface RunOptions extends Splitting {
 export interface FolderOptions extends Splitting {
   /** Formats of documents, such as `Documents.formats`. Default: text only. */
   readonly formats?: ReadonlyArray<Format> | undefined
-  /** The files to index, as a glob. Default: all that ignore files do not name. */
+  /** The files to index, as a glob. Default: all but hidden ones, and those that ignore files name. */
   readonly glob?: string | undefined
   /** The name of the source. Default: the path. */
   readonly source?: string | undefined
@@ -176,12 +176,16 @@ const indexItems = <M extends Model | undefined, E, R>(
   return items.pipe(Stream.grouped(batch.documents), Stream.mapEffect(readGroup), Stream.flatMap(Stream.fromIterable))
 }
 
-/** Removes the documents of a source that were not seen. */
-const removeOthers = (space: Space, source: string, seen: ReadonlySet<string>): Stream.Stream<Step, RagError> =>
+/** Removes the documents of a source, or below a path, that were not seen. */
+const removeOthers = (
+  space: Space,
+  { below = "", source }: { readonly below?: string | undefined; readonly source: string | undefined },
+  seen: ReadonlySet<string>
+): Stream.Stream<Step, RagError> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const known = yield* space.hashes({ sources: [source] })
-      const gone = [...known.keys()].filter((id) => !seen.has(id))
+      const known = yield* space.hashes(source === undefined ? {} : { sources: [source] })
+      const gone = [...known.keys()].filter((id) => id.startsWith(below) && !seen.has(id))
       if (gone.length > 0) yield* space.remove(gone)
       return Stream.fromIterable(gone.map((document): Step => ({ document, outcome: "removed", chunks: 0 })))
     })
@@ -230,7 +234,8 @@ export const run = <M extends Model | undefined, E = never, R = never>(
     })
     const steps = indexItems<M, E, R>(space, items, options)
     const { complete } = options
-    const last = complete === undefined ? Stream.empty : Stream.suspend(() => removeOthers(space, complete, seen))
+    const last =
+      complete === undefined ? Stream.empty : Stream.suspend(() => removeOthers(space, { source: complete }, seen))
     return count(Stream.concat(steps, last))
   })
 
@@ -249,7 +254,9 @@ export const folder = <M extends Model | undefined>(
       const { formats = [], glob = "**/*", most = 100_000, source = path } = options
       const { isWhole, paths } = yield* listFiles(path, { glob, most })
       const steps = indexItems<M, BackendError, Backend>(space, loadFiles(paths, source, formats), options)
-      const last = isWhole ? removeOthers(space, source, new Set(paths)) : Stream.empty
+      const last = isWhole
+        ? removeOthers(space, { below: `${path.replace(/\/+$/, "")}/`, source: options.source }, new Set(paths))
+        : Stream.empty
       return count(Stream.concat(steps, last), paths.length)
     })
   )

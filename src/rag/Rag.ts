@@ -59,7 +59,7 @@ export interface Options<M extends Model | undefined, E, R> {
 const shown = { passage: 4_000, all: 24_000 }
 
 const titleOf = ({ chunk, title }: Hit): string =>
-  `${oneLine(trailOf(title ?? chunk.document, chunk)) || "document"} (passage ${chunk.index + 1})`
+  `${cut(oneLine(trailOf(title ?? chunk.document, chunk)), 200) || "document"} (passage ${chunk.index + 1})`
 
 const toSource = (hit: Hit) =>
   Sources.make({

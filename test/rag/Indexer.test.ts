@@ -62,6 +62,34 @@ describe("folder", () => {
     }).pipe(Effect.provide(layers))
   )
 
+  it.effect("removes deleted files of a folder, also if it was indexed by another path", () =>
+    Effect.gen(function* () {
+      const space = yield* open
+      yield* outcomes(Indexer.folder(space, "/docs/b"))
+      yield* outcomes(Indexer.folder(space, "/"))
+      const backend = yield* Backend.Backend
+      yield* backend.delete("/docs/b/b.md")
+      expect((yield* outcomes(Indexer.folder(space, "/other")))["/docs/b/b.md"]).toBe(undefined)
+      expect((yield* outcomes(Indexer.folder(space, "/docs")))["/docs/b/b.md"]).toBe("removed")
+      expect([...(yield* space.hashes()).keys()].sort()).toEqual(["/docs/a.md", "/docs/c.csv", "/other/e.md"])
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("leaves hidden files out", () =>
+    Effect.gen(function* () {
+      const space = yield* open
+      const backend = yield* Backend.Backend
+      for (const path of ["/docs/.env", "/docs/.cache/a.md", "/docs/..md", "/.root/a.md"])
+        yield* backend.write(path, "KEY=1")
+      expect(Object.keys(yield* outcomes(Indexer.folder(space, "/docs", { glob: "**/*.md" }))).sort()).toEqual([
+        "/docs/a.md",
+        "/docs/b/b.md"
+      ])
+      // A hidden folder that is named is meant.
+      expect(yield* outcomes(Indexer.folder(space, "/.root"))).toEqual({ "/.root/a.md": "indexed" })
+    }).pipe(Effect.provide(layers))
+  )
+
   it.effect("removes nothing if it could not see all files", () =>
     Effect.gen(function* () {
       const space = yield* open

@@ -73,6 +73,10 @@ const readDocument = Effect.fnUntraced(function* (
 /** The files that are loaded at once. */
 const batch = 16
 
+/** Reports whether a file or a folder below the path begins with a dot: settings, caches and keys are no documents. */
+const isHidden = (path: string, file: string): boolean =>
+  /(?:^|\/)\./.test(file.startsWith(path) ? file.slice(path.length) : file)
+
 /** The files below a path, in the order of paths. `isWhole` is false if the backend could not list all. */
 export const listFiles = Effect.fnUntraced(function* (
   path: string,
@@ -81,7 +85,7 @@ export const listFiles = Effect.fnUntraced(function* (
   const backend = yield* Backend
   const { entries, truncated } = yield* backend.glob({ pattern: glob, path, limit: most })
   return {
-    paths: entries.filter(({ kind }) => kind === "file").map((entry) => entry.path),
+    paths: entries.filter((entry) => entry.kind === "file" && !isHidden(path, entry.path)).map((entry) => entry.path),
     isWhole: truncated === undefined
   }
 })

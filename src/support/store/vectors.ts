@@ -9,11 +9,15 @@ export const mostDimensions = 4096
 export const unit = (vector: ReadonlyArray<number>): Float32Array | undefined => {
   if (vector.length === 0 || vector.length > mostDimensions) return undefined
   // By the largest first: squares of large numbers overflow.
-  const largest = vector.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
+  let largest = 0
+  for (const value of vector) largest = Math.max(largest, Math.abs(value))
   if (!Number.isFinite(largest) || largest === 0) return undefined
-  const scaled = vector.map((value) => value / largest)
-  const length = Math.sqrt(scaled.reduce((sum, value) => sum + value * value, 0))
-  return Float32Array.from(scaled, (value) => value / length)
+  let sum = 0
+  for (const value of vector) sum += (value / largest) ** 2
+  const length = Math.sqrt(sum)
+  const scaled = new Float32Array(vector.length)
+  for (let index = 0; index < scaled.length; index++) scaled[index] = (vector[index] ?? 0) / largest / length
+  return scaled
 }
 
 /** A vector as text: base 64 of its numbers, 4 bytes each, the lowest first. */

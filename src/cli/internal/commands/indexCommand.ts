@@ -8,7 +8,8 @@ import { escaped } from "../../../support/text/untrusted.ts"
 import { fail, orFail } from "../failure.ts"
 import { print, printJson, tell } from "../output.ts"
 import type { Context } from "../work/app.ts"
-import { dropIndex, filledSpace, indexFolder } from "../work/retrieval.ts"
+import { indexFolder } from "../work/indexing.ts"
+import { dropIndex, filledSpace } from "../work/retrieval.ts"
 
 interface Options {
   readonly folder: string | undefined

@@ -4,30 +4,25 @@ import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
-import * as Stream from "effect/Stream"
 import type { Tool } from "../../../core/Tool.ts"
-import * as Documents from "../../../documents/Documents.ts"
-import * as Indexer from "../../../rag/Indexer.ts"
 import * as Rag from "../../../rag/Rag.ts"
 import { RagError } from "../../../rag/RagError.ts"
 import { RagIndex, type Space } from "../../../rag/RagIndex.ts"
-import { readPermits } from "../approvals/permits.ts"
-import { makeFolder, type Places } from "../config/places.ts"
+import type { Places } from "../config/places.ts"
 import { layerOrFail } from "../failure.ts"
-import type { Context } from "./app.ts"
-import { machine } from "./host.ts"
 
-const fileOf = ({ data }: Places): string => join(data, "index.db")
+/** The file of the index of all folders. */
+export const indexFile = ({ data }: Places): string => join(data, "index.db")
 
 /** The namespace of a folder, by its real path. */
-const namespaceOf = Effect.fnUntraced(function* ({ project }: Places) {
+export const namespaceOf = Effect.fnUntraced(function* ({ project }: Places) {
   const fs = yield* FileSystem.FileSystem
   const real = yield* Effect.orElseSucceed(fs.realPath(project), () => project)
   return `folder/${createHash("sha256").update(real).digest("hex").slice(0, 32)}`
 })
 
 /** The index of the user. Its modules load with the first use. */
-const layerOf = (file: string) =>
+export const indexLayer = (file: string) =>
   Layer.unwrap(
     Effect.map(
       Effect.promise(() =>
@@ -44,7 +39,7 @@ const useSpace = <A>(
   use: (space: Space<undefined>) => Effect.Effect<A, RagError>
 ): Effect.Effect<A, RagError> =>
   RagIndex.use((index) => Effect.flatMap(index.space(namespace), use)).pipe(
-    Effect.provide(layerOf(file)),
+    Effect.provide(indexLayer(file)),
     Effect.mapError((error) =>
       error._tag === "RagError"
         ? error
@@ -55,7 +50,7 @@ const useSpace = <A>(
 /** The documents of a folder. No file stays open between two operations. */
 const spaceOf = Effect.fnUntraced(function* (places: Places) {
   const namespace = yield* namespaceOf(places)
-  const file = fileOf(places)
+  const file = indexFile(places)
   const on = <A>(use: (space: Space<undefined>) => Effect.Effect<A, RagError>) => useSpace(file, namespace, use)
   const space: Space<undefined> = {
     namespace,
@@ -73,7 +68,7 @@ const spaceOf = Effect.fnUntraced(function* (places: Places) {
 
 /** Reports whether an index was ever made. */
 const hasFile = (places: Places) =>
-  FileSystem.FileSystem.use((fs) => Effect.orElseSucceed(fs.exists(fileOf(places)), () => false))
+  FileSystem.FileSystem.use((fs) => Effect.orElseSucceed(fs.exists(indexFile(places)), () => false))
 
 /** The space of a folder with documents; `undefined` without any. */
 export const filledSpace = Effect.fnUntraced(function* (places: Places) {
@@ -91,28 +86,11 @@ export const retrievalTools = Effect.fnUntraced(function* (
   return space === undefined ? [] : Rag.make({ space })
 })
 
-/** Indexes the files of the working folder, or of a folder in it. The rules that hide files hold here, too. */
-export const indexFolder = Effect.fnUntraced(function* (context: Context, folder: string) {
-  const { places } = context
-  yield* makeFolder(places.data)
-  const namespace = yield* namespaceOf(places)
-  const { hidden } = yield* readPermits(context, [])
-  return Stream.unwrap(
-    Effect.map(
-      RagIndex.use((index) => index.space(namespace)),
-      (space) => Indexer.folder(space, folder, { formats: Documents.formats })
-    )
-  ).pipe(
-    Stream.provide(layerOrFail("failed")(layerOf(fileOf(places)))),
-    Stream.provide(machine(context, undefined, hidden))
-  )
-})
-
 /** Removes the index of a folder. */
 export const dropIndex = Effect.fnUntraced(function* (places: Places) {
   if (!(yield* hasFile(places))) return
   const namespace = yield* namespaceOf(places)
   yield* RagIndex.use((index) => index.drop(namespace)).pipe(
-    Effect.provide(layerOrFail("failed")(layerOf(fileOf(places))))
+    Effect.provide(layerOrFail("failed")(indexLayer(indexFile(places))))
   )
 })

@@ -10,7 +10,8 @@ import type { Command, Problem, Said } from "../chat/options.ts"
 import { summaryOf } from "../commands/indexCommand.ts"
 import { fail } from "../failure.ts"
 import type { Context, Services } from "./app.ts"
-import { filledSpace, indexFolder } from "./retrieval.ts"
+import { indexFolder } from "./indexing.ts"
+import { filledSpace } from "./retrieval.ts"
 
 const show = (markdown: string): Said => ({ _tag: "Show", markdown })
 

@@ -28,7 +28,7 @@ export interface Signatures {
 }
 
 /** The rows that are read, and the signatures that are compared, before others get their turn. */
-const pages = { rows: 4_000, places: 20_000 }
+const pages = { rows: 2_000, places: 20_000 }
 
 const grow = (held: Held, count: number, width: number): void => {
   if (count <= held.chunks.length) return
