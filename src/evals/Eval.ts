@@ -29,7 +29,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { type Agent, describe } from "../core/Agent.ts"
 import type { Request } from "../core/Approval.ts"
-import { Json, type JsonObject } from "../core/Json.ts"
+import { Json, JsonObject } from "../core/Json.ts"
 import { HumanMessage, Message } from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { ToolError } from "../core/ToolError.ts"
@@ -68,7 +68,9 @@ export const Case = Schema.Struct({
   /** The most rounds that the case should take. It is reported, and fails nothing. */
   rounds: Schema.optionalKey(Count),
   /** The most tokens that the case should take. It is reported, and fails nothing. */
-  tokens: Schema.optionalKey(Count)
+  tokens: Schema.optionalKey(Count),
+  /** Data for scorers and layers, such as the files that the case begins with. */
+  metadata: Schema.optionalKey(JsonObject)
 })
 export interface Case extends Schema.Schema.Type<typeof Case> {}
 
@@ -130,8 +132,8 @@ export interface Options<O, E, R, All extends ReadonlyArray<Scorer<O, unknown, u
   readonly cases: ReadonlyArray<Case>
   /** The scorers of each trial. Without scorers, a trial passes when its run succeeds. */
   readonly scorers: All
-  /** Services that are built anew for each trial: its agent and its scorers share them. Default: none. */
-  readonly layer?: Layer.Layer<Out, LE, LR> | undefined
+  /** Gives the services of a case, which are built anew for each trial: its agent and its scorers share them. Default: none. */
+  readonly layer?: ((one: Case) => Layer.Layer<Out, LE, LR>) | undefined
   /** How often each case is run. Default: 1. */
   readonly trials?: number | undefined
   /** The `k` of pass@k and pass^k in the report, at most `trials`. Default: `trials`. */
@@ -250,13 +252,13 @@ export const suite = <
     const scorers = options.scorers as ReadonlyArray<Scorer<O, unknown, Services<All[number]>>>
     const progress: Progress = { stopped: undefined, usage: zero }
     // Without a layer, `Out` is `never`.
-    const services = layer ?? (Layer.empty as Layer.Layer<Out>)
+    const servicesOf = layer ?? (() => Layer.empty as Layer.Layer<Out>)
     const runOne = (one: Case, index: number) =>
       Effect.suspend(() => {
         progress.stopped ??= exhausted(limits, progress.usage)
         if (progress.stopped !== undefined) return Effect.undefined
         return runTrial(agent, scorers, one, index, progress).pipe(
-          Effect.provide(services),
+          Effect.provide(servicesOf(one)),
           Effect.catchCause((cause) => Effect.succeed<Done>(neverBegun(describeFailure(cause)))),
           Effect.provideService(Cassette.Scope, `${one.name} ${index}`),
           Effect.withSpan("eval.trial", { attributes: { case: one.name, trial: index } })

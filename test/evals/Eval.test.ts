@@ -158,7 +158,7 @@ describe("a suite", () => {
           Scorers.file("/kept.md", (text) => text === "a b"),
           Scorers.reported(Scorers.file("/none", () => true))
         ],
-        layer: files,
+        layer: () => files,
         trials: 3
       }).pipe(Effect.provide(model))
       assert.strictEqual(built, 3)
@@ -179,7 +179,7 @@ describe("a suite", () => {
         agent: clerk,
         cases,
         scorers: [],
-        layer: Layer.effectDiscard(Effect.fail("no disk"))
+        layer: () => Layer.effectDiscard(Effect.fail("no disk"))
       })
       assert.include(layered.cases[0]?.trials[0]?.problem ?? "", "no disk")
       assert.isFalse(Report.summarize(layered).isPassed)

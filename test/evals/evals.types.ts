@@ -16,10 +16,15 @@ const scorers = [Scorers.file("/a", () => true), Scorers.decided({ question: "Is
 
 export const open: Suite<ChatModel.ChatModel | Backend.Backend | DecisionModel> = Eval.suite({ agent, cases, scorers })
 
-export const provided: Suite<ChatModel.ChatModel | DecisionModel> = Eval.suite({ agent, cases, scorers, layer: files })
+export const provided: Suite<ChatModel.ChatModel | DecisionModel> = Eval.suite({
+  agent,
+  cases,
+  scorers,
+  layer: () => files
+})
 
 // @ts-expect-error the scorers need a decision model
-export const missing: Suite<ChatModel.ChatModel> = Eval.suite({ agent, cases, scorers, layer: files })
+export const missing: Suite<ChatModel.ChatModel> = Eval.suite({ agent, cases, scorers, layer: () => files })
 
 // @ts-expect-error no agent gives numbers here
 Eval.suite({ agent, cases, scorers: [(trial: Eval.Trial<number>) => Effect.succeed(trial.output === 1 ? [] : [])] })

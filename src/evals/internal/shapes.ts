@@ -1,7 +1,7 @@
 /** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
 
 export const evalSuite =
-  "agent:~effect-deepagents/Agent~;cases:a;scorers:[f];layer?:~effect/Layer~;trials?:n;k?:n;concurrency?:n;limits?:{cost?:n;tokens?:n}"
+  "agent:~effect-deepagents/Agent~;cases:a;scorers:[f];layer?:f;trials?:n;k?:n;concurrency?:n;limits?:{cost?:n;tokens?:n}"
 
 export const scorersDecided = "question:s;atLeast?:n"
 

@@ -92,7 +92,7 @@ export const evaluate = Effect.fnUntraced(function* (context: Context, options: 
       agent,
       cases,
       scorers: [Scorers.expectations],
-      layer: Layer.mergeAll(app.files("evaluation"), decide(context)),
+      layer: () => Layer.mergeAll(app.files("evaluation"), decide(context)),
       trials: options.trials,
       k: options.k,
       concurrency: options.concurrency
