@@ -154,7 +154,7 @@ export const bearer = (options: BearerOptions): Layer.Layer<Auth> =>
 const refuseLoopback = makeLayerCheck("Server.loopback", shapes.serverLoopback)
 
 /**
- * Recognises the one person of this machine, with the tenant `local`: programs by a token, pages by a cookie. Fails with
+ * Recognises the one person of this machine: programs by a token, pages by a cookie. Fails with
  * `NotLoopback` when other machines can reach the server.
  */
 export const loopback = (options?: LoopbackOptions): Layer.Layer<Auth, NotLoopback, HttpServer> =>

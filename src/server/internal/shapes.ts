@@ -17,4 +17,4 @@ export const serverHttp = "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols
 
 export const serverLayer = "keep?:n;limit?:n"
 
-export const serverLoopback = "token?:~effect/Redacted~"
+export const serverLoopback = "token?:~effect/Redacted~;tenant?:s"

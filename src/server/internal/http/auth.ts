@@ -71,15 +71,14 @@ export interface LoopbackOptions {
    * The token of programs on this machine. Sessions of pages outlive a restart with the same token. Default: a random one.
    */
   readonly token?: Redacted.Redacted | undefined
+  /** The tenant whose threads the person has. Default: `"local"`. */
+  readonly tenant?: string | undefined
 }
 
 const lifetime = 60_000
 
 /** The most tokens of pages that wait for their exchange. */
 const waiting = 16
-
-/** The person of this machine. */
-const local: Principal = { tenant: "local", id: "local", roles: ["operator"] }
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
@@ -91,7 +90,9 @@ const makeRandom = () => Base64Url.encode(SecureRandom.randomBytesUnsafe(32))
 
 /** Recognises the one person of this machine, by the token of its programs or the cookie of a page. */
 export const makeLoopback = Effect.fnUntraced(
-  function* ({ token }: LoopbackOptions) {
+  function* ({ tenant = "local", token }: LoopbackOptions) {
+    /** The person of this machine. */
+    const local: Principal = { tenant, id: "local", roles: ["operator"] }
     const { address } = yield* HttpServer.HttpServer
     if (NetAddress.isInetAddress(address) && !NetAddress.isLoopback(address.address)) {
       return yield* new NotLoopback({ address: String(address) })
