@@ -416,6 +416,30 @@ const acp = Command.make(
   Command.withExamples([{ command: "deepagents acp", description: "The command to give to the editor" }])
 )
 
+const serve = Command.make(
+  "serve",
+  {
+    host: Flag.String("host").pipe(
+      Flag.withDescription("The address to listen on; another machine needs the token of DEEPAGENTS_SERVE_TOKEN"),
+      Flag.withDefault("127.0.0.1")
+    ),
+    port: Flag.Int("port").pipe(Flag.withDescription("The port; 0 takes any free one"), Flag.withDefault(8_137)),
+    names: Flag.String("name").pipe(
+      Flag.withDescription("A name by which others reach the server, beside its addresses"),
+      Flag.atLeast(0)
+    )
+  },
+  Effect.fnUntraced(function* (options) {
+    const Serve = yield* load(() => import("./serve.ts"))
+    return yield* Serve.serve(yield* running, options)
+  })
+).pipe(
+  Command.withDescription(
+    "Serves the agent of this folder by HTTP, with a page; its runs outlive connections and restarts"
+  ),
+  Command.withExamples([{ command: "deepagents serve --port 8080", description: "For this machine alone" }])
+)
+
 export const command = root.pipe(
   Command.withHandler((flags) =>
     Effect.flatMap(contextFor(flags, true), (context) => talking(context, { resume: false }))
@@ -435,6 +459,7 @@ export const command = root.pipe(
     extensions,
     mcpCommand,
     acp,
+    serve,
     trust,
     config,
     doctor,

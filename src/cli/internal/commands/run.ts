@@ -67,7 +67,7 @@ const forPersons = "Only a person may decide on this call, and nobody is there t
 const forDemo = "The demo changes nothing here without a person who approves it."
 
 /** Decides requests by the settings, without a person. */
-const unattended = ({ isDemo, settings }: Context): Layer.Layer<Approval.Approvals> | undefined => {
+export const unattended = ({ isDemo, settings }: Context): Layer.Layer<Approval.Approvals> | undefined => {
   const mode = settings.approvals?.value
   const decide =
     mode === "yolo"

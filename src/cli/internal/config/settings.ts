@@ -165,7 +165,7 @@ const inFilesOnly: ReadonlySet<Key> = new Set<Key>([
 ])
 
 /** Variables of the program that are not settings. */
-const others = ["DEEPAGENTS_CACHE", "DEEPAGENTS_DEMO"]
+const others = ["DEEPAGENTS_CACHE", "DEEPAGENTS_DEMO", "DEEPAGENTS_SERVE_TOKEN"]
 
 const isKey = (name: string): name is Key => Object.hasOwn(schemas, name)
 

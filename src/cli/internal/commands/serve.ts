@@ -1,0 +1,188 @@
+/** `deepagents serve`: the agent of a folder behind HTTP, for the page and for programs. Its runs outlive their readers. */
+import { createServer } from "node:http"
+import { isIP } from "node:net"
+import { networkInterfaces } from "node:os"
+import { join } from "node:path"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as ContextOf from "effect/Context"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import * as Effect from "effect/Effect"
+import * as Base64Url from "effect/encoding/Base64Url"
+import * as FileSystem from "effect/FileSystem"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServer from "effect/http/HttpServer"
+import * as Layer from "effect/Layer"
+import * as NetAddress from "effect/net/NetAddress"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Stdio from "effect/Stdio"
+import * as Stream from "effect/Stream"
+import * as Agent from "../../../core/Agent.ts"
+import * as Server from "../../../server/Server.ts"
+import * as Storage from "../../../stores/Storage.ts"
+import { fileNameOf, sha256 } from "../../../support/store/hash.ts"
+import { visible } from "../../../support/text/untrusted.ts"
+import { makeFolder, textOf } from "../config/places.ts"
+import { type Failure, fail, orFail } from "../failure.ts"
+import { print, tell } from "../output.ts"
+import { connected, type Context, openApp, sessions } from "../work/app.ts"
+import { hold } from "../work/hold.ts"
+import { unattended } from "./run.ts"
+
+export interface ServeOptions {
+  readonly host: string
+  readonly port: number
+  /** Names by which others reach the server, beside its addresses. */
+  readonly names: ReadonlyArray<string>
+}
+
+const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || host.startsWith("127.")
+
+/** The address and the token of a server, in a file that only its user reads. */
+const Known = Schema.fromJsonString(Schema.Struct({ url: Schema.String, token: Schema.String }))
+
+/** Reads the token of the last server of the folder, or makes one. A session of a page outlives a restart by it. */
+const readToken = Effect.fnUntraced(function* (file: string) {
+  const text = (yield* textOf(file)) ?? ""
+  const known = Schema.decodeUnknownResult(Known)(text)
+  return Result.isSuccess(known) ? known.success.token : Base64Url.encode(SecureRandom.randomBytesUnsafe(32))
+})
+
+/** Writes the file anew, so that it has its mode from the beginning. */
+const writeKnown = Effect.fnUntraced(function* (file: string, known: typeof Known.Type) {
+  const fs = yield* FileSystem.FileSystem
+  yield* fs.remove(file, { force: true })
+  yield* fs.writeFileString(file, `${yield* Effect.orDie(Schema.encodeEffect(Known)(known))}\n`, {
+    mode: 0o600,
+    flag: "wx"
+  })
+}, orFail("failed"))
+
+const shortest = 16
+
+/** Recognises those who have the token of the environment. Compared are hashes: their time tells nothing. */
+const bearerOf = Effect.fnUntraced(function* (token: string, tenant: string) {
+  const expected = yield* sha256(token)
+  return Server.bearer({
+    verify: (given) =>
+      Effect.flatMap(sha256(Redacted.value(given)), (hash) =>
+        hash === expected
+          ? Effect.succeed({ tenant, id: "token", roles: ["operator"] })
+          : Effect.fail(new Server.Unauthorized())
+      )
+  })
+})
+
+const refuseOpen = (host: string): Effect.Effect<never, Failure> =>
+  fail(
+    "usage",
+    `Other machines reach ${host}: set DEEPAGENTS_SERVE_TOKEN to a secret of at least ${shortest} characters, which they send as Authorization: Bearer …. Whoever has it runs commands here as you. Without --host, only this machine reaches the server.`
+  )
+
+/** The names by which requests may reach the server. */
+const hostsOf = ({ host, names }: ServeOptions): ReadonlyArray<string> => {
+  const own = isLoopback(host)
+    ? []
+    : Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address))
+  const written = [host, ...own].map((one) => (isIP(one) === 6 ? `[${one}]` : one))
+  return ["localhost", "127.0.0.1", "[::1]", ...written, ...names]
+}
+
+/** Prints a link to the page for each line of the standard input. */
+const printLinks = Effect.fnUntraced(function* (url: string, auth: Server.Auth["Service"]) {
+  const { issue } = auth
+  if (issue === undefined) return
+  const stdio = yield* Stdio.Stdio
+  const link = Effect.flatMap(issue, (token) =>
+    print(`Open ${url}/#t=${Redacted.value(token)} within a minute; press Enter for a new link.`)
+  )
+  yield* link
+  yield* Effect.ignore(Stream.runForEach(Stream.splitLines(Stream.decodeText(stdio.stdin)), () => link))
+})
+
+/** The failure of a server that can't listen. */
+const layerOfFailure = (
+  error: { readonly _tag: string; readonly message: string; readonly cause?: unknown },
+  { host, port }: ServeOptions
+) => {
+  const reason = error._tag === "ServeError" && error.cause instanceof Error ? error.cause.message : error.message
+  return Layer.effectContext(
+    fail(
+      "failed",
+      `The server can't listen on ${host}, port ${port}: ${visible(reason)}. Take another --port or --host.`
+    )
+  )
+}
+
+/** Serves the agent of the folder until it is ended. */
+export const serve = Effect.fnUntraced(
+  function* (given: Context, options: ServeOptions) {
+    const { places } = given
+    if (options.port < 0 || options.port > 65_535) return yield* fail("usage", "--port: a port is 0 to 65535.")
+    const open = !isLoopback(options.host)
+    const secret = process.env["DEEPAGENTS_SERVE_TOKEN"] ?? ""
+    if (open && secret.length < shortest) return yield* refuseOpen(options.host)
+    const name = yield* fileNameOf(places.project)
+    const folder = yield* makeFolder(join(places.data, "serve", name))
+    // One process has the mailbox of a folder.
+    yield* Effect.mapError(hold(places, `serve-${name}`), (failure) =>
+      failure.message.startsWith("Another process")
+        ? {
+            ...failure,
+            message: `Another process serves ${places.project} already; its address is in ${join(folder, "server.json")}`
+          }
+        : failure
+    )
+    const app = yield* openApp(yield* connected(given))
+    for (const problem of app.problems) yield* tell(`! ${visible(problem)}`)
+    const asked = unattended(app.context)
+    const machine = yield* Layer.build(app.files(`serve-${name}`))
+    const made = (yield* app.agent({ mode: asked === undefined ? "suspend" : "ask" })).pipe(
+      Agent.provide(app.chatModel),
+      Agent.provide(Layer.succeedContext(machine)),
+      (agent) => (asked === undefined ? agent : Agent.provide(agent, asked))
+    )
+    const file = join(folder, "server.json")
+    const token = yield* readToken(file)
+    const auth = open
+      ? yield* bearerOf(secret, places.project)
+      : Server.loopback({ token: Redacted.make(token), tenant: places.project })
+    const runs = Server.layer({ [app.name]: made }).pipe(
+      Layer.provide(Storage.layerFile({ folder: join(folder, "mail"), fsync: true }))
+    )
+    const routes = Server.http({ page: true, hosts: hostsOf(options) }).pipe(
+      Layer.provide(runs),
+      Layer.provideMerge(auth)
+    )
+    const server = HttpRouter.serve(routes, {
+      disableLogger: true,
+      disableListenLog: true,
+      routerConfig: { maxParamLength: 255 }
+    }).pipe(
+      Layer.provideMerge(
+        NodeHttpServer.layer(createServer, {
+          host: options.host,
+          port: options.port,
+          gracefulShutdownTimeout: "1 second"
+        })
+      ),
+      Layer.catch((error) => layerOfFailure(error, options))
+    )
+    const services = yield* Layer.build(server)
+    const { address } = ContextOf.get(services, HttpServer.HttpServer)
+    const port = NetAddress.isInetAddress(address) ? address.port : options.port
+    const url = `http://${isIP(options.host) === 6 ? `[${options.host}]` : options.host}:${port}`
+    yield* writeKnown(file, { url, token: open ? "" : token })
+    yield* print(
+      `Serving ${visible(places.project)} by ${visible(app.name)} (${visible(app.model)}) at ${url}`,
+      open
+        ? "Requests need the token of DEEPAGENTS_SERVE_TOKEN."
+        : `Programs find the address and their token in ${file}`
+    )
+    yield* printLinks(url, ContextOf.get(services, Server.Auth))
+    return yield* Effect.never
+  },
+  Effect.scoped,
+  (effect, { places }: Context) => Effect.provide(effect, sessions(places))
+)

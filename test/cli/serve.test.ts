@@ -1,0 +1,88 @@
+/** `deepagents serve`: its token, its end by `kill -9`, and the next server of the folder. */
+import { type ChildProcess, spawn } from "node:child_process"
+import { globSync, mkdtempSync, readFileSync, statSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { ask, readFrames } from "../server/door.ts"
+import { read, shown } from "../server/reader.ts"
+import { build } from "./built.ts"
+
+const { bin } = build()
+
+interface Served {
+  readonly child: ChildProcess
+  readonly text: string
+}
+
+/** Runs the program until it prints a link, or ends. */
+const serve = (home: string, args: ReadonlyArray<string>, env: Record<string, string> = {}) =>
+  Effect.callback<Served>((resume) => {
+    const child = spawn(process.execPath, [bin, "--demo", "--cwd", home, "serve", "--port", "0", ...args], {
+      env: { PATH: process.env["PATH"] ?? "", HOME: home, XDG_DATA_HOME: join(home, "data"), ...env }
+    })
+    let text = ""
+    const take = (chunk: Buffer) => {
+      text += chunk.toString()
+      if (text.includes("within a minute") || text.includes("Requests need")) resume(Effect.succeed({ child, text }))
+    }
+    child.stdout.on("data", take)
+    child.stderr.on("data", take)
+    child.on("close", () => resume(Effect.succeed({ child, text })))
+    return Effect.sync(() => child.kill("SIGKILL"))
+  })
+
+const kill = (child: ChildProcess) =>
+  Effect.callback<void>((resume) => {
+    child.on("close", () => resume(Effect.void))
+    child.kill("SIGKILL")
+  })
+
+/** The address and the token that the server keeps for programs. */
+const readKnown = (home: string): { readonly url: string; readonly token: string } => {
+  const [file = ""] = globSync(join(home, "data/deepagents/serve/*/server.json"))
+  assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+  return JSON.parse(readFileSync(file, "utf8"))
+}
+
+describe("deepagents serve", () => {
+  it.live(
+    "is killed, and the next one goes on with its runs, by the same token",
+    () =>
+      Effect.gen(function* () {
+        const home = mkdtempSync(join(tmpdir(), "serve-"))
+        const first = yield* serve(home, [])
+        const { token, url } = readKnown(home)
+        assert.include(first.text, `Open ${url}/#t=`)
+        assert.notInclude(first.text, token)
+        assert.strictEqual((yield* ask(`${url}/agents`, { token: "" })).status, 401)
+        const taken = yield* ask(`${url}/threads/t/runs`, { token, body: { agent: "deep", input: "hello", id: "1" } })
+        assert.strictEqual(taken.status, 202)
+        yield* kill(first.child)
+        const second = yield* serve(home, [])
+        const known = readKnown(home)
+        assert.strictEqual(known.token, token)
+        const { frames } = yield* readFrames(`${known.url}/threads/t/events`, { token })
+        const { end, messages } = shown(read(frames))
+        assert.match(end, /^RunCompleted/)
+        assert.strictEqual(messages.filter(([, id]) => id === "input:1").length, 1)
+        const busy = yield* serve(home, [])
+        assert.include(busy.text, "Another process serves")
+        yield* kill(second.child)
+      }),
+    240_000
+  )
+
+  it.live(
+    "refuses to be reached by other machines without a secret",
+    () =>
+      Effect.gen(function* () {
+        const home = mkdtempSync(join(tmpdir(), "serve-"))
+        const open = yield* serve(home, ["--host", "0.0.0.0"], { DEEPAGENTS_SERVE_TOKEN: "short" })
+        assert.include(open.text, "set DEEPAGENTS_SERVE_TOKEN to a secret of at least 16 characters")
+        assert.notStrictEqual(open.child.exitCode, null)
+      }),
+    120_000
+  )
+})
