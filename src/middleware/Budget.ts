@@ -139,6 +139,17 @@ const describeReached = (maxima: Ledger.Maxima, ledger: Ledger.Ledger): Ledger.U
     return reached === undefined ? undefined : isUsedUp(reached)
   })
 
+/** The rest of a budget, by the kinds that it limits. */
+const findRest = (maxima: Ledger.Maxima, ledger: Ledger.Ledger): Effect.Effect<Ledger.Rest> =>
+  Effect.map(WorkingTime.workingNow(ledger.owner), (now) => {
+    const left: { [K in Ledger.Kind]?: number } = {}
+    for (const kind of Ledger.kinds) {
+      const max = maxima[kind]
+      if (max !== undefined) left[kind] = Math.max(0, max - Ledger.useOf(ledger, kind, now))
+    }
+    return left
+  })
+
 const build = <E>(
   limits: Limits & { readonly unpriced?: "refuse" | "allow" | undefined },
   policy: Policy<E>
@@ -199,7 +210,7 @@ const build = <E>(
         : (amountProblem(name, { tokens, cost, rounds, toolCalls }) ?? timeProblem(name, { time: limits.time })),
     beforeAgent: Effect.fnUntraced(function* (run) {
       const ledger = yield* ledgers.of(run)
-      Ledger.watchRun(run, describeReached(maxima, ledger))
+      Ledger.watchRun(run, { usedUp: describeReached(maxima, ledger), rest: findRest(maxima, ledger) })
       if (ledger.owner === run) return undefined
       const reached = Ledger.reached(maxima, ledger, yield* WorkingTime.workingNow(ledger.owner), ofTurns)
       if (reached === undefined) return undefined
@@ -292,6 +303,12 @@ const build = <E>(
  * stops the other.
  */
 export const usedUp = (run: Run): Effect.Effect<string | undefined> => Ledger.usedUpOf(run)
+
+/**
+ * The rest of the budgets over a run, by kind: tokens, money, calls, rounds, milliseconds. Of two budgets the smaller rest
+ * counts. A kind without a limit is missing.
+ */
+export const remaining = (run: Run): Effect.Effect<{ readonly [K in Ledger.Kind]?: number }> => Ledger.restOf(run)
 
 const refuseMake = makeMiddlewareCheck(name, shapes.budgetMake)
 

@@ -58,15 +58,37 @@ export interface Reached {
 /** Names the used-up limit of a budget, if there is one. */
 export type UsedUp = Effect.Effect<string | undefined>
 
+/** The rest of a budget, by the kinds that it limits. */
+export type Rest = { readonly [K in Kind]?: number }
+
+/** A budget over a run. */
+export interface Over {
+  readonly usedUp: UsedUp
+  readonly rest: Effect.Effect<Rest>
+}
+
 /** The budgets over a run. */
-const over = Attached.make<Run, ReadonlyArray<UsedUp>>()
+const over = Attached.make<Run, ReadonlyArray<Over>>()
 
 /** Puts a budget over a run. */
-export const watchRun = (run: Run, usedUp: UsedUp): void => over.set(run, [...(over.get(run) ?? []), usedUp])
+export const watchRun = (run: Run, budget: Over): void => over.set(run, [...(over.get(run) ?? []), budget])
+
+/** The rest of all budgets over a run: of each kind the smallest. */
+export const restOf = Effect.fnUntraced(function* (run: Run) {
+  const left: { [K in Kind]?: number } = {}
+  for (const { rest } of over.get(run) ?? []) {
+    const one = yield* rest
+    for (const kind of kinds) {
+      const amount = one[kind]
+      if (amount !== undefined) left[kind] = Math.min(amount, left[kind] ?? Infinity)
+    }
+  }
+  return left satisfies Rest
+})
 
 /** Names the used-up limit of the budgets over a run, if there is one. */
 export const usedUpOf = Effect.fnUntraced(function* (run: Run) {
-  for (const usedUp of over.get(run) ?? []) {
+  for (const { usedUp } of over.get(run) ?? []) {
     const problem = yield* usedUp
     if (problem !== undefined) return problem
   }
