@@ -1,8 +1,10 @@
 /** The rules of single patterns. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Schema } from "effect"
-import { Agent, Message } from "effect-deepagents"
-import { Goal, MapReduce, Pipeline, Plan, Reflect, Supervisor, Team } from "effect-deepagents/patterns"
+import { Effect, Fiber, Schema, Stream } from "effect"
+import { Agent, Approval, Message, Tool } from "effect-deepagents"
+import { Wait } from "effect-deepagents/durable"
+import { Budget } from "effect-deepagents/middleware"
+import { Autopilot, Goal, MapReduce, Pipeline, Plan, Reflect, Supervisor, Team } from "effect-deepagents/patterns"
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
@@ -340,3 +342,124 @@ describe("MapReduce", () => {
     })
   )
 })
+
+describe("Autopilot", () => {
+  const report = (isDone: boolean, isStuck = false) => JSON.stringify({ isDone, isStuck, progress: "so far" })
+  const checking = (isDone: (step: number) => boolean, isStuck = false) => {
+    let step = 0
+    return TestChatModel.reactive(({ systemPrompt }) =>
+      systemPrompt === "WORK" ? `step ${++step}` : report(isDone(step), isStuck)
+    )
+  }
+
+  it.effect("ends when it is done, stuck, told to stop, or out of steps", () =>
+    Effect.gen(function* () {
+      const endOf = (options: Partial<Parameters<typeof Autopilot.make>[0]>, isDone: number, isStuck = false) => {
+        const { steps } = options
+        const agent = Autopilot.make({
+          worker,
+          steps,
+          stop: (_, step) => Effect.succeed(step === 4 ? "It is four." : undefined)
+        })
+        return Agent.run(agent, "go").pipe(
+          Effect.map(({ output }) => [output.status, output.reason, output.text, output.steps, output.log.length]),
+          Effect.provide(checking((step) => step >= isDone, isStuck))
+        )
+      }
+      assert.deepStrictEqual(yield* endOf({}, 2), ["completed", "The work is done.", "step 2", 2, 2])
+      assert.deepStrictEqual(yield* endOf({}, 9, true), ["halted", "The work is stuck.", "step 1", 1, 1])
+      assert.deepStrictEqual(yield* endOf({}, 9), ["halted", "It is four.", "step 4", 4, 4])
+      assert.deepStrictEqual(yield* endOf({ steps: 3 }, 9), ["halted", "All 3 steps are used.", "step 3", 3, 3])
+    })
+  )
+
+  const cheap = { inputTokens: 1, outputTokens: 1, cost: 0 }
+  const limits: ReadonlyArray<readonly [Budget.Limits, typeof cheap, RegExp]> = [
+    [{}, cheap, /100 tool calls/],
+    [{ toolCalls: undefined }, cheap, /1800 seconds/],
+    [{}, { inputTokens: 9_000, outputTokens: 1_000, cost: 0.001 }, /2000000 tokens/],
+    [{}, { inputTokens: 1, outputTokens: 1, cost: 0.02 }, /5 in cost/]
+  ]
+  for (const [given, usage, reason] of limits) {
+    it.effect(`halts at the default limits: ${reason.source}`, () =>
+      Effect.gen(function* () {
+        let turns = 0
+        const look = Tool.make("look", {
+          description: "",
+          parameters: { n: Schema.Int },
+          execute: () => Effect.as(TestClock.adjust("10 seconds"), "seen")
+        })
+        const looking = Agent.make({ name: "looking", prompt: "LOOK", tools: [look], maxRounds: 1_000 })
+        const model = TestChatModel.reactive(
+          ({ messages, systemPrompt, tools }) => {
+            turns++
+            if (systemPrompt !== "LOOK") return TestChatModel.text(report(false), { usage })
+            const isNext = messages.at(-1)?.role === "human" && tools.length > 0
+            return isNext
+              ? TestChatModel.calls([{ name: "look", arguments: { n: turns } }], { usage })
+              : TestChatModel.text(`seen ${turns}`, { usage })
+          },
+          { prices: { input: 0, output: 0 } }
+        )
+        const { output } = yield* Agent.run(
+          Autopilot.make({ worker: looking, limits: given, steps: 1_000 }),
+          "go"
+        ).pipe(Effect.provide(model))
+        assert.strictEqual(output.status, "halted")
+        assert.match(output.reason, reason)
+        assert.match(output.text, /^seen/)
+      })
+    )
+  }
+
+  it.effect("tells what is left, and that it is alive", () =>
+    Effect.gen(function* () {
+      const model = TestChatModel.reactive(({ systemPrompt }) =>
+        systemPrompt === "WORK" ? TestChatModel.text("done", { delay: "150 seconds" }) : report(true)
+      )
+      const events = yield* Effect.forkChild(
+        Stream.runCollect(Agent.stream(Autopilot.make({ worker }), "go")).pipe(Effect.provide(model))
+      )
+      for (let second = 0; second < 200; second++) yield* TestClock.adjust("1 second")
+      const told = (yield* Fiber.join(events)).flatMap((event) =>
+        event._tag === "Custom" ? [[event.name, event.payload] as const] : []
+      )
+      const kinds = ["heartbeat", "heartbeat", "progress"]
+      assert.deepStrictEqual(
+        told.map(([name]) => name),
+        kinds
+      )
+      const left = told.map(([, payload]) => Schema.decodeUnknownSync(Told)(payload).remaining)
+      assert.deepStrictEqual(
+        left.map(({ time }) => time / 1000),
+        [1740, 1680, 1650]
+      )
+      assert.strictEqual(left[0]?.toolCalls, 100)
+    })
+  )
+
+  it.effect("waits without a process, and goes on", () =>
+    Effect.gen(function* () {
+      const watcher = Agent.make({ name: "watcher", prompt: "WATCH", middleware: [Wait.make()] })
+      const agent = Autopilot.make({ worker: watcher })
+      const model = TestChatModel.reactive(({ messages, systemPrompt }) => {
+        if (systemPrompt !== "WATCH") return report(true)
+        return messages.at(-1)?.role === "tool"
+          ? "it is over"
+          : TestChatModel.calls([{ name: Wait.toolName, arguments: { seconds: 86_400 } }])
+      })
+      const first = yield* Agent.run(agent, "go").pipe(Effect.provide(model))
+      assert.strictEqual(first.stopReason, "suspended")
+      const [request] = first.pending
+      assert(request !== undefined)
+      assert.strictEqual(Wait.until(request), 86_400_000)
+      yield* TestClock.adjust("1 day")
+      const decisions = [Approval.approve(request)]
+      const last = yield* Agent.resume(agent, { checkpoint: first, decisions }).pipe(Effect.provide(model))
+      // A day of waiting is no work: the half hour of the budget is not used up.
+      assert.deepStrictEqual([last.output?.status, last.output?.text], ["completed", "it is over"])
+    })
+  )
+})
+
+const Told = Schema.Struct({ remaining: Schema.Struct({ time: Schema.Finite, toolCalls: Schema.Finite }) })

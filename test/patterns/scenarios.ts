@@ -2,7 +2,7 @@
 import { Effect, Result, Schema } from "effect"
 import { Agent, type AgentError, type ChatModel, Message, type ModelError, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
-import { Goal, MapReduce, Pipeline, Plan, Reflect, Supervisor, Team } from "effect-deepagents/patterns"
+import { Autopilot, Goal, MapReduce, Pipeline, Plan, Reflect, Supervisor, Team } from "effect-deepagents/patterns"
 import { TestChatModel } from "effect-deepagents/testing"
 
 type Worker = Agent.Agent<string | undefined>
@@ -29,6 +29,7 @@ const Joined = Schema.Struct({ all: Schema.Array(Schema.String) })
 
 /** The patterns by their names, with these two workers. */
 export const scenariosOf = (worker: Worker, other: Worker, concurrency = 1): Readonly<Record<string, Scenario>> => ({
+  Autopilot: scenario(Autopilot.make({ worker }), "work", codec(Autopilot.Result)),
   Goal: scenario(Goal.make({ worker }), { objective: "write", criteria: ["a draft", "a link"] }, codec(Goal.Result)),
   Reflect: scenario(Reflect.make({ worker }), "write", codec(Reflect.Result)),
   MapReduce: scenario(
@@ -119,6 +120,8 @@ export const reply = ({ messages, systemPrompt, tools }: ChatModel.ModelRequest)
     }
     case "You judge how we":
       return JSON.stringify({ quality: last.includes("with a link") ? 0.9 : 0.4, feedback: "add a link" })
+    case "You report how f":
+      return JSON.stringify({ isDone: last.includes("with a link"), isStuck: false, progress: "half" })
     case "You lead workers":
       if (asked === 1)
         return order([

@@ -8,7 +8,7 @@ import { LedgerError, LedgerFull } from "../../core/Ledger.ts"
 import { isModelError } from "../../core/ModelError.ts"
 import { ToolContext } from "../../core/ToolContext.ts"
 import { fromUnknown } from "../../core/ToolError.ts"
-import { BudgetExceeded, usedUp } from "../../middleware/Budget.ts"
+import { BudgetExceeded, remaining } from "../../middleware/Budget.ts"
 import { cut } from "../../support/text/text.ts"
 
 /** An agent of any kind. */
@@ -33,6 +33,12 @@ const isTerminal = (error: unknown): boolean => {
 const isUnbegun = ({ newMessages, stopReason }: AgentResult<unknown>): boolean =>
   stopReason.startsWith("budget:") && newMessages.at(-1)?.source === "budget"
 
+/** The words of the budget, which do not fit the schema of an agent's answer. */
+const unbegunIn = (error: unknown): string | undefined =>
+  error instanceof AgentError && error.reason._tag === "InvalidOutput" && error.reason.raw !== ""
+    ? error.reason.raw
+    : undefined
+
 const hasAnswer = ({ output, stopReason }: AgentResult<unknown>): boolean =>
   output !== undefined && output !== "" && stopReason !== "suspended" && stopReason !== "refused"
 
@@ -52,9 +58,9 @@ export const ask = Effect.fnUntraced(function* <O, E, R>(
   if (Result.isFailure(asked)) {
     const error = asked.failure
     if (isTerminal(error)) return yield* Effect.fail(error)
-    const spent = yield* usedUp(run)
-    const problem = spent ?? cut(fromUnknown(error).message, longest)
-    return { _tag: "Unanswered", error, problem, isSpent: spent !== undefined }
+    const isSpent = Object.values(yield* remaining(run)).includes(0)
+    const problem = cut((isSpent ? unbegunIn(error) : undefined) ?? fromUnknown(error).message, longest)
+    return { _tag: "Unanswered", error, problem, isSpent }
   }
   const result = asked.success
   if (hasAnswer(result) && !isUnbegun(result)) {

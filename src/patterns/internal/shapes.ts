@@ -1,5 +1,8 @@
 /** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
 
+export const autopilotMake =
+  "worker:~effect-deepagents/Agent~;check?:~effect-deepagents/Agent~;stop?:f;limits?:{tokens?:n;cost?:n;toolCalls?:n;rounds?:n;time?:d};steps?:n;heartbeat?:d;name?:s;description?:s"
+
 export const goalMake =
   "worker:~effect-deepagents/Agent~;judge?:~effect-deepagents/Agent~;evidence?:f;attempts?:n;every?:d;name?:s;description?:s"
 
