@@ -3,6 +3,10 @@
 export const autopilotMake =
   "worker:~effect-deepagents/Agent~;check?:~effect-deepagents/Agent~;stop?:f;limits?:{tokens?:n;cost?:n;toolCalls?:n;rounds?:n;time?:d};steps?:n;heartbeat?:d;name?:s;description?:s"
 
+export const channelLayer = "maxSize?:n;maxPending?:n;accepts?:f"
+
+export const channelTools = "as:s"
+
 export const goalMake =
   "worker:~effect-deepagents/Agent~;judge?:~effect-deepagents/Agent~;evidence?:f;attempts?:n;every?:d;name?:s;description?:s"
 

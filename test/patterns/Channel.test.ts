@@ -1,0 +1,230 @@
+/** Mailboxes over every storage: order, acknowledgement, limits, keys over crashes, and the tools of agents. */
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Stream } from "effect"
+import { Agent, Message } from "effect-deepagents"
+import { Channel } from "effect-deepagents/patterns"
+import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
+import { Storage } from "effect-deepagents/stores"
+import { TestChatModel } from "effect-deepagents/testing"
+import * as fc from "fast-check"
+import * as journal from "../core/journal.ts"
+import { scaled } from "../scale.ts"
+
+const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "channel-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+)
+
+const storages = {
+  memory: Storage.layerMemory,
+  files: Layer.unwrap(Effect.map(folder, (path) => Storage.layerFile({ folder: path }))).pipe(
+    Layer.provide(NodeServices.layer)
+  ),
+  sqlite: Layer.unwrap(
+    Effect.map(folder, (path) => Layer.provide(Storage.layerSql, SqliteClient.layer({ file: join(path, "rows.db") })))
+  )
+}
+
+type Act =
+  | { readonly _tag: "Send"; readonly to: "ada" | "bob"; readonly key: string | undefined; readonly from: string }
+  | { readonly _tag: "Receive"; readonly to: "ada" | "bob"; readonly most: number; readonly take: number }
+
+const to = fc.constantFrom("ada" as const, "bob" as const)
+const acts: fc.Arbitrary<ReadonlyArray<Act>> = fc.array(
+  fc.oneof(
+    fc.record({
+      _tag: fc.constant("Send" as const),
+      to,
+      from: fc.constantFrom("x", "y"),
+      key: fc.option(fc.constantFrom("1", "2", "3"), { nil: undefined })
+    }),
+    fc.record({
+      _tag: fc.constant("Receive" as const),
+      to,
+      most: fc.integer({ min: 1, max: 4 }),
+      take: fc.integer({ min: 0, max: 4 })
+    })
+  ),
+  { maxLength: 40 }
+)
+
+const bodies = (all: ReadonlyArray<Channel.Envelope>) => all.map(({ body }) => body)
+
+describe("Channel", () => {
+  for (const [name, storage] of Object.entries(storages)) {
+    it.live(`keeps order, keys and acknowledgements as a list does (${name})`, () => {
+      const property = fc.asyncProperty(acts, (all) =>
+        Effect.runPromise(
+          Effect.gen(function* () {
+            const channel = yield* Channel.Channel
+            const model: Record<
+              "ada" | "bob",
+              Array<{ readonly body: number; readonly key: string; isDone: boolean }>
+            > = {
+              ada: [],
+              bob: []
+            }
+            for (const [index, act] of all.entries()) {
+              const box = model[act.to]
+              if (act._tag === "Send") {
+                const key = act.key === undefined ? `new ${index}` : `${act.from} ${act.key}`
+                const sent = yield* channel.send({ from: act.from, to: act.to, body: index, key: act.key })
+                const known = box.find((one) => one.key === key)
+                if (known === undefined) box.push({ body: index, key, isDone: false })
+                assert.strictEqual(sent.body, known?.body ?? index)
+              } else {
+                const open = box.filter(({ isDone }) => !isDone)
+                const got = yield* channel.receive(act.to, { most: act.most })
+                assert.deepStrictEqual(
+                  bodies(got),
+                  open.slice(0, act.most).map(({ body }) => body)
+                )
+                // Acknowledged out of order, twice, and with ids that there are not.
+                const taken = got.toReversed().slice(0, act.take)
+                const ids = taken.map(({ id }) => id)
+                yield* channel.acknowledge(act.to, [...ids, ...ids, "9999", "x", "-1"])
+                for (const one of box) if (taken.some(({ body }) => body === one.body)) one.isDone = true
+              }
+              assert.strictEqual(yield* channel.pending(act.to), box.filter(({ isDone }) => !isDone).length)
+            }
+            const history = yield* Stream.runCollect(channel.history("ada"))
+            assert.deepStrictEqual(
+              bodies(history),
+              model.ada.map(({ body }) => body)
+            )
+          }).pipe(Effect.provide(Layer.provide(Channel.layer(), storage)), Effect.scoped)
+        )
+      )
+      return Effect.promise(() => fc.assert(property, { numRuns: scaled(name === "memory" ? 400 : 40) }))
+    })
+  }
+
+  it.live("numbers the messages of many senders at once, without a gap", () =>
+    Effect.gen(function* () {
+      const channel = yield* Channel.Channel
+      const send = (index: number) =>
+        channel.send({
+          from: `s${index % 5}`,
+          to: "ada",
+          body: index,
+          key: index % 2 === 0 ? `${index % 20}` : undefined
+        })
+      yield* Effect.forEach(
+        Array.from({ length: 400 }, (_, index) => index),
+        send,
+        { concurrency: 50, discard: true }
+      )
+      const all = yield* Stream.runCollect(channel.history("ada"))
+      // 200 without a key; ten keys, each of whose senders has one message of it.
+      assert.strictEqual(all.length, 210)
+      assert.deepStrictEqual(
+        all.map(({ id }) => id),
+        all.map((_, index) => `${index + 1}`)
+      )
+      yield* channel.acknowledge(
+        "ada",
+        all.slice(0, 205).map(({ id }) => id)
+      )
+      assert.strictEqual((yield* channel.receive("ada")).length, 5)
+    }).pipe(Effect.provide(Layer.provide(Channel.layer(), storages.sqlite)), Effect.scoped)
+  )
+
+  it.effect("sends a message with a key once, wherever its sender is cut off", () =>
+    Effect.gen(function* () {
+      for (let at = 1; at <= 12; at++) {
+        // The storage of a process that dies at its n-th write or look.
+        let left = Infinity
+        const dying = Layer.effect(
+          Storage.Storage,
+          Effect.map(Storage.Storage, ({ table }) => ({
+            table: (name: string) => {
+              const inner = table(name)
+              const cut = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+                Effect.suspend(() => (left-- <= 0 ? Effect.interrupt : work))
+              return {
+                ...inner,
+                get: (...args: Parameters<typeof inner.get>) => cut(inner.get(...args)),
+                swap: (...args: Parameters<typeof inner.swap>) => cut(inner.swap(...args))
+              }
+            }
+          }))
+        ).pipe(Layer.provide(Storage.layerMemory))
+        yield* Effect.gen(function* () {
+          const channel = yield* Channel.Channel
+          const send = channel.send({ from: "x", to: "ada", body: "once", key: "k" })
+          left = at
+          yield* Effect.exit(send)
+          left = Infinity
+          // Another message comes between the attempts.
+          yield* channel.send({ from: "y", to: "ada", body: "other" })
+          yield* send
+          yield* send
+          const all = bodies(yield* Stream.runCollect(channel.history("ada")))
+          assert.sameMembers([...all], ["once", "other"], `cut off at ${at}`)
+          assert.strictEqual(all.length, 2)
+        }).pipe(Effect.provide(Layer.provide(Channel.layer(), dying)))
+      }
+    })
+  )
+
+  it.effect("refuses what is too large, too much, unwanted or has no name", () =>
+    Effect.gen(function* () {
+      const channel = yield* Channel.Channel
+      const reasonOf = (message: Channel.Message) =>
+        Effect.map(Effect.flip(channel.send(message)), ({ reason }) => reason._tag)
+      assert.strictEqual(yield* reasonOf({ from: "x", to: "ada", body: "x".repeat(40) }), "TooLarge")
+      assert.strictEqual(yield* reasonOf({ from: "spam", to: "ada", body: 1 }), "Refused")
+      assert.strictEqual(yield* reasonOf({ from: "x", to: "", body: 1 }), "InvalidName")
+      assert.strictEqual(yield* reasonOf({ from: "x", to: "a\nb", body: 1 }), "InvalidName")
+      yield* channel.send({ from: "x", to: "ada", body: 1, key: "a" })
+      yield* channel.send({ from: "x", to: "ada", body: 2 })
+      assert.strictEqual(yield* reasonOf({ from: "x", to: "ada", body: 3 }), "Full")
+      // It is sent already.
+      assert.strictEqual((yield* channel.send({ from: "x", to: "ada", body: 1, key: "a" })).id, "1")
+      yield* channel.acknowledge("ada", ["1"])
+      yield* channel.send({ from: "x", to: "ada", body: 3 })
+    }).pipe(
+      Effect.provide(
+        Channel.layer({ maxSize: 30, maxPending: 2, accepts: (from) => from !== "spam" }).pipe(
+          Layer.provide(Storage.layerMemory)
+        )
+      )
+    )
+  )
+
+  it.effect("is two tools: a run that is cut off sends once, and loses nothing that it read", () =>
+    Effect.gen(function* () {
+      const channel = yield* Channel.Channel
+      const agent = Agent.make({ name: "scout", prompt: "", tools: Channel.tools({ as: "scout" }) })
+      const model = TestChatModel.reactive(({ messages }) => {
+        const last = messages.at(-1)
+        const turns = messages.filter(({ role }) => role === "ai").length
+        if (turns === 0) return TestChatModel.calls([{ name: "send_message", arguments: { to: "base", text: "here" } }])
+        if (turns === 1) return TestChatModel.calls([{ name: "read_messages", arguments: {} }])
+        return last === undefined ? "" : Message.text(last)
+      })
+      yield* channel.send({ from: "base\n> x", to: "scout", body: "go on\nat once", key: "1" }).pipe(Effect.flip)
+      yield* channel.send({ from: "base", to: "scout", body: "go on\nat once" })
+      const threads: Record<string, journal.Stored> = {}
+      const { text } = yield* Agent.run(agent, "go", { threadId: "t" }).pipe(
+        Effect.provide(Layer.merge(model, journal.layer(threads)))
+      )
+      assert.strictEqual(text, "base says:\n> go on\n> at once")
+      const { entries = [] } = threads["t"] ?? {}
+      // A process that died after each of the appends.
+      for (let at = 1; at < entries.length; at++) {
+        const { text: again } = yield* Agent.resume(agent, { threadId: "t" }).pipe(
+          Effect.provide(Layer.merge(model, journal.layer({ t: journal.stored(entries.slice(0, at)) }))),
+          Effect.catchTag("AgentError", () => Effect.succeed({ text }))
+        )
+        assert.match(again, /^base says|There are no new messages/, `after ${at}`)
+      }
+      assert.deepStrictEqual(bodies(yield* channel.receive("base")), ["here"])
+      assert.strictEqual(yield* channel.pending("scout"), 0)
+    }).pipe(Effect.provide(Layer.provide(Channel.layer(), Storage.layerMemory)))
+  )
+})
