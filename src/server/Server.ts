@@ -118,8 +118,10 @@ export interface HttpOptions {
    * Node, Bun or Deno. Default: `false`.
    */
   readonly page?: boolean | string | undefined
-  /** Protocols of other clients that have routes: `aiSdk` has `/api/chat`. Default: none. */
-  readonly protocols?: ReadonlyArray<"aiSdk"> | undefined
+  /**
+   * Protocols of other clients that get routes: `aiSdk` (`/api/chat`), `agUi` (`/ag-ui`), `openAi` (`/v1`). Default: none.
+   */
+  readonly protocols?: ReadonlyArray<"agUi" | "aiSdk" | "openAi"> | undefined
 }
 
 const refuseHttp = makeLayerCheck("Server.http", shapes.serverHttp)

@@ -1,4 +1,6 @@
 /** Agents behind servers. */
+export * as AgUi from "./AgUi.ts"
 export * as AiSdk from "./AiSdk.ts"
 export * as McpAgent from "./McpAgent.ts"
+export * as OpenAi from "./OpenAi.ts"
 export * as Server from "./Server.ts"

@@ -1,5 +1,7 @@
 /** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
 
+export const agUiEncode = "threadId:s;runId:s;told?:a"
+
 export const aiSdkEncode = "messageId:s;told?:a"
 
 export const mcpAgentLayer =
@@ -11,9 +13,13 @@ export const mcpAgentLayerHttp =
 export const mcpAgentLayerStdio =
   "name:s;version:s;instructions?:s;agents?:[~effect-deepagents/Agent~];tools?:[~Tool:prepare~];backend?:o;skills?:{sources:[s]}"
 
+export const openAiEncodeChat = "id:s;model:s;includeUsage?:b"
+
+export const openAiEncodeResponse = "id:s;model:s"
+
 export const serverBearer = "verify:f"
 
-export const serverHttp = "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['aiSdk']"
+export const serverHttp = "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['agUi''aiSdk''openAi']"
 
 export const serverLayer = "keep?:n;limit?:n"
 

@@ -189,6 +189,9 @@ const newServer = (one: Story) =>
     return { context, close: Scope.close(scope, Exit.void) }
   })
 
+/** Runs of a story. */
+export const serverOf = (one: Story) => Server.layer({ helper }).pipe(Layer.provide(Layer.fresh(modelOf(one))))
+
 const eventsIn = (frames: Iterable<Server.Frame>): ReadonlyArray<AgentEvent.AgentEvent> =>
   [...frames].flatMap((frame) => (frame._tag === "Event" ? [frame.event] : []))
 

@@ -1,15 +1,15 @@
 /** Routes of AI SDK: `useChat` posts to `/api/chat`, and comes again to `/api/chat/:id/stream`. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
+import type * as Stream from "effect/Stream"
 import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import { text } from "../../../core/Message.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
 import { type Asked, decode, encode } from "../../AiSdk.ts"
 import { findInput, observeDecision, observeInput } from "../packets/response.ts"
-import { RunsError } from "../service.ts"
 import type { ThreadRef } from "../tenant.ts"
 import { chooseAgent } from "./agents.ts"
+import { decideOn } from "./deciding.ts"
 import { type Failure, toProblem } from "./problem.ts"
 import { nothing, type Route, route, type TenantCall } from "./route.ts"
 import { nameThread } from "./runRoutes.ts"
@@ -48,20 +48,8 @@ const goOn = Effect.fnUntraced(function* (
   thread: ThreadRef,
   { decide, messageId }: Extract<Asked, { _tag: "Decisions" }>
 ) {
-  const { runs } = call.door
-  const { pending } = yield* runs.status(thread)
-  const decisions = pending.flatMap((request) => decide(request) ?? [])
-  const input = yield* findInput(call.tenant, runs, thread)
-  if (decisions.length === 0 || input === undefined) {
-    return yield* new RunsError({
-      reason: "Conflict",
-      threadId: thread.id,
-      problem: "nothing of this waits for a decision any more; read the thread again"
-    })
-  }
-  const told = yield* Stream.runCollect(observeInput(runs, thread, input.id, input.position))
-  const { position } = yield* runs.decide(thread, decisions)
-  return respond(call, observeDecision(runs, thread, position), messageId, told)
+  const { position, told } = yield* decideOn(call, thread, decide)
+  return respond(call, observeDecision(call.door.runs, thread, position), messageId, told)
 })
 
 const chat = route({

@@ -1,12 +1,14 @@
 /** All routes of the server. A protocol adds its table of routes here. */
+import { agUiRoutes } from "./agUiRoutes.ts"
 import { aiSdkRoutes } from "./aiSdkRoutes.ts"
+import { openAiRoutes } from "./openAiRoutes.ts"
 import type { Route } from "./route.ts"
 import { runRoutes } from "./runRoutes.ts"
 import { systemRoutes, withApi } from "./systemRoutes.ts"
 import { threadRoutes } from "./threadRoutes.ts"
 
 /** The routes of protocols of other clients. */
-const foreign = { aiSdk: aiSdkRoutes }
+const foreign = { agUi: agUiRoutes, aiSdk: aiSdkRoutes, openAi: openAiRoutes }
 
 /** The routes of a server, and of the protocols that it speaks beside its own. */
 export const makeRoutes = (protocols: ReadonlyArray<keyof typeof foreign>): ReadonlyArray<Route> =>

@@ -35,10 +35,18 @@ export type Part =
   | { readonly _tag: "TextDelta" | "ReasoningDelta"; readonly id: string; readonly text: string }
   | { readonly _tag: "CallStart"; readonly id: string; readonly name: string; readonly messageId: string }
   | { readonly _tag: "CallDelta"; readonly id: string; readonly text: string }
-  | { readonly _tag: "Call"; readonly id: string; readonly name: string; readonly arguments: JsonObject }
+  | {
+      readonly _tag: "Call"
+      readonly id: string
+      readonly name: string
+      readonly arguments: JsonObject
+      /** The message of the call; empty for the open call of a program. */
+      readonly messageId: string
+    }
   | {
       readonly _tag: "BadCall"
       readonly id: string
+      readonly messageId: string
       readonly name: string
       readonly raw: string
       readonly problem: string

@@ -221,7 +221,7 @@ const ofRoot: Tellers = {
     if (parent !== undefined || state.calls.has(id)) return
     // The open call of a program is in no turn.
     state.calls.add(id)
-    tell({ _tag: "Call", id, name, arguments: args })
+    tell({ _tag: "Call", id, name, arguments: args, messageId: "" })
   },
   ToolCompleted: tellOutcome,
   ToolFailed: tellOutcome,

@@ -119,3 +119,9 @@ export const findInput = Effect.fnUntraced(function* (
   }
   return undefined
 })
+
+/** Finds the position before the run of an input that is in the thread. */
+export const findPlace = Effect.fnUntraced(function* (thread: ThreadRef, id: string) {
+  const named = namedBy(thread)
+  return named === undefined ? undefined : write(yield* placeBefore(named, thread.id, prefix + id))
+})

@@ -141,9 +141,10 @@ export const complete = (turn: Turn, message: AiMessage, tell: Tell): void => {
     if (rest !== "") say(turn, whole.kind, rest, tell)
   }
   endRun(turn, tell)
-  for (const { arguments: args, id, name } of message.toolCalls) tell({ _tag: "Call", id, name, arguments: args })
+  for (const { arguments: args, id, name } of message.toolCalls)
+    tell({ _tag: "Call", id, name, arguments: args, messageId: message.id })
   for (const { id, name = "", problem, raw } of message.malformedToolCalls) {
-    tell({ _tag: "BadCall", id, name, raw, problem })
+    tell({ _tag: "BadCall", id, name, raw, problem, messageId: message.id })
   }
   for (const block of message.content) {
     if (block.type !== "image" && block.type !== "file") continue

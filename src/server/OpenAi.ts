@@ -1,0 +1,350 @@
+/**
+ * The packets of OpenAI's APIs: chat completions and Responses, from the events of one input.
+ *
+ * ```ts
+ * import { Stream } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { OpenAi } from "effect-deepagents/server"
+ *
+ * const helper = Agent.make({ name: "helper", prompt: "You help." })
+ * const chunks = Agent.stream(helper, "Write it").pipe(OpenAi.encodeChat({ id: "chatcmpl-1", model: "helper" }))
+ * const lines = Stream.map(chunks, (chunk) => `data: ${JSON.stringify(chunk)}\n\n`)
+ * ```
+ *
+ * Tools run on the server: their calls are not sent, since a client would try to answer them. Texts of several turns are
+ * joined by a blank line.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import type { AgentEvent, Of } from "../core/AgentEvent.ts"
+import * as Content from "../core/Content.ts"
+import type { Json, JsonObject } from "../core/Json.ts"
+import { human, type HumanMessage } from "../core/Message.ts"
+import type { Usage } from "../core/Usage.ts"
+import { makeEffectCheck } from "../support/options/check.ts"
+import { decoder, readFile, refuse } from "./internal/packets/input.ts"
+import { byTag, type Handlers, problemOf } from "./internal/packets/part.ts"
+import { mapParts, type Take } from "./internal/packets/parts.ts"
+import type { RunsError } from "./internal/service.ts"
+import * as shapes from "./internal/shapes.ts"
+
+/** The options of the chunks of a chat completion. */
+export interface ChatOptions {
+  /** The id of the completion. */
+  readonly id: string
+  /** The name of the agent, as the client asked for it. */
+  readonly model: string
+  /** Ends with a chunk that has the usage. Default: `false`. */
+  readonly includeUsage?: boolean | undefined
+}
+
+/** The options of the events of a response. */
+export interface ResponseOptions {
+  /** The id of the response. */
+  readonly id: string
+  /** The name of the agent, as the client asked for it. */
+  readonly model: string
+}
+
+/** A packet: a chunk of a chat completion, or an event of a response. */
+export type Packet = JsonObject
+
+type Out = (packet: Packet) => void
+type End = Of<"RunCompleted" | "RunFailed" | "RunInterrupted">
+
+const secondsOf = ({ at }: AgentEvent): number => Math.floor(at / 1_000)
+
+const noteOf = (requests: ReadonlyMap<string, string>): string =>
+  [
+    "The agent waits for a decision, which this client can't make:",
+    ...Array.from(requests.values(), (description) => `- ${description}`)
+  ].join("\n")
+
+const finishOf = (event: End): string =>
+  event._tag !== "RunCompleted"
+    ? "stop"
+    : event.stopReason === "length"
+      ? "length"
+      : event.stopReason === "refused"
+        ? "content_filter"
+        : "stop"
+
+const chatUsage = ({ cacheReadTokens, inputTokens, outputTokens, reasoningTokens }: Usage): JsonObject => ({
+  prompt_tokens: inputTokens,
+  completion_tokens: outputTokens,
+  total_tokens: inputTokens + outputTokens,
+  prompt_tokens_details: { cached_tokens: cacheReadTokens },
+  completion_tokens_details: { reasoning_tokens: reasoningTokens }
+})
+
+const takeChat = (options: ChatOptions) => (): Take<Packet> => {
+  const { id, includeUsage = false, model } = options
+  let hasText = false
+  const requests = new Map<string, string>()
+  const head = (event: AgentEvent) => ({ id, object: "chat.completion.chunk", created: secondsOf(event), model })
+  const tell = (event: AgentEvent, delta: JsonObject, finish: string | null, out: Out): void =>
+    out({ ...head(event), choices: [{ index: 0, delta, finish_reason: finish, logprobs: null }] })
+  const separate = (event: AgentEvent, out: Out): void => {
+    if (hasText) tell(event, { content: "\n\n" }, null, out)
+    hasText = true
+  }
+  const handlers: Handlers<Packet> = {
+    Begin: (_, out, event) => tell(event, { role: "assistant", content: "" }, null, out),
+    TextStart: (_, out, event) => separate(event, out),
+    TextDelta: ({ text: content }, out, event) => tell(event, { content }, null, out),
+    Asked: ({ request: { description, id: request } }) => void requests.set(request, description),
+    Decided: ({ event }) => void requests.delete(event.id),
+    End: ({ event }, out) => {
+      if (event._tag === "RunFailed") {
+        return out({ error: { message: problemOf(event), type: "server_error", code: event.error.tag, param: null } })
+      }
+      if (event._tag === "RunCompleted" && event.stopReason === "suspended") {
+        separate(event, out)
+        tell(event, { content: noteOf(requests) }, null, out)
+      }
+      tell(event, {}, finishOf(event), out)
+      if (includeUsage) out({ ...head(event), choices: [], usage: chatUsage(event.usage) })
+    }
+  }
+  return byTag(handlers)
+}
+
+const refuseChat = makeEffectCheck("OpenAi.encodeChat", shapes.openAiEncodeChat)
+
+type Encode = <E, R>(events: Stream.Stream<AgentEvent, E, R>) => Stream.Stream<Packet, E, R>
+
+/** Maps the events of one input to chunks of a chat completion. A failed run ends with a packet `error`. */
+export const encodeChat = (options: ChatOptions): Encode => {
+  const refused = refuseChat(options)
+  return refused === undefined ? mapParts(takeChat(options)) : () => Stream.fromEffect(refused)
+}
+
+/** The items of a response, as they are told. */
+interface Items {
+  sequence: number
+  done: Array<JsonObject>
+  open: { readonly part: string; readonly id: string; text: string } | undefined
+}
+
+const statusOf = (event: End): string =>
+  event._tag === "RunFailed"
+    ? "failed"
+    : event._tag === "RunInterrupted"
+      ? "cancelled"
+      : event.stopReason === "suspended" || event.stopReason === "length"
+        ? "incomplete"
+        : "completed"
+
+const responseUsage = ({ cacheReadTokens, inputTokens, outputTokens, reasoningTokens }: Usage): JsonObject => ({
+  input_tokens: inputTokens,
+  output_tokens: outputTokens,
+  total_tokens: inputTokens + outputTokens,
+  input_tokens_details: { cached_tokens: cacheReadTokens },
+  output_tokens_details: { reasoning_tokens: reasoningTokens }
+})
+
+const takeResponse = (options: ResponseOptions) => (): Take<Packet> => {
+  const items: Items = { sequence: 0, done: [], open: undefined }
+  let created = 0
+  const requests = new Map<string, JsonObject>()
+  const tell = (type: string, fields: JsonObject, out: Out): void =>
+    out({ type, sequence_number: items.sequence++, ...fields })
+  const response = (status: string, more: JsonObject = {}): JsonObject => ({
+    id: options.id,
+    object: "response",
+    created_at: created,
+    status,
+    model: options.model,
+    output: [...items.done],
+    error: null,
+    incomplete_details: null,
+    instructions: null,
+    metadata: {},
+    parallel_tool_calls: true,
+    temperature: null,
+    top_p: null,
+    tool_choice: "auto",
+    tools: [],
+    usage: null,
+    ...more
+  })
+  const place = (id: string) => ({ item_id: id, output_index: items.done.length, content_index: 0 })
+  const openItem = (part: string, out: Out): NonNullable<Items["open"]> => {
+    if (items.open !== undefined) return items.open
+    const id = `msg_${options.id}_${items.done.length}`
+    const item = { id, type: "message", role: "assistant", status: "in_progress", content: [] }
+    tell("response.output_item.added", { output_index: items.done.length, item }, out)
+    const empty = { type: "output_text", text: "", annotations: [], logprobs: [] }
+    tell("response.content_part.added", { ...place(id), part: empty }, out)
+    items.open = { part, id, text: "" }
+    return items.open
+  }
+  const closeItem = (out: Out): void => {
+    const { open } = items
+    if (open === undefined) return
+    const part = { type: "output_text", text: open.text, annotations: [], logprobs: [] }
+    const item = { id: open.id, type: "message", role: "assistant", status: "completed", content: [part] }
+    tell("response.output_text.done", { ...place(open.id), text: open.text, logprobs: [] }, out)
+    tell("response.content_part.done", { ...place(open.id), part }, out)
+    tell("response.output_item.done", { output_index: items.done.length, item }, out)
+    items.done.push(item)
+    items.open = undefined
+  }
+  const addItem = (item: JsonObject, out: Out): void => {
+    tell("response.output_item.added", { output_index: items.done.length, item }, out)
+    tell("response.output_item.done", { output_index: items.done.length, item }, out)
+    items.done.push(item)
+  }
+  const handlers: Handlers<Packet> = {
+    Begin: (_, out, event) => {
+      created = secondsOf(event)
+      tell("response.created", { response: response("in_progress") }, out)
+      tell("response.in_progress", { response: response("in_progress") }, out)
+    },
+    TextDelta: ({ id, text: delta }, out) => {
+      const open = openItem(id, out)
+      open.text += delta
+      tell("response.output_text.delta", { ...place(open.id), delta, logprobs: [] }, out)
+    },
+    TextEnd: (_, out) => closeItem(out),
+    Asked: ({ request: { allow, arguments: args, description, id, toolName } }) =>
+      void requests.set(id, {
+        id,
+        type: "deepagents:approval",
+        name: toolName,
+        arguments: args,
+        description,
+        allow: [...allow]
+      }),
+    Decided: ({ event }) => void requests.delete(event.id),
+    End: ({ event }, out) => {
+      closeItem(out)
+      const isWaiting = event._tag === "RunCompleted" && event.stopReason === "suspended"
+      if (isWaiting) for (const item of requests.values()) addItem(item, out)
+      const status = statusOf(event)
+      const details: Json =
+        status === "incomplete" ? { reason: isWaiting ? "deepagents:approval" : "max_output_tokens" } : null
+      const error: Json = event._tag === "RunFailed" ? { code: "server_error", message: problemOf(event) } : null
+      const type = status === "cancelled" ? "response.incomplete" : `response.${status}`
+      const usage = responseUsage(event.usage)
+      tell(type, { response: response(status, { incomplete_details: details, error, usage }) }, out)
+    }
+  }
+  return byTag(handlers)
+}
+
+const refuseResponse = makeEffectCheck("OpenAi.encodeResponse", shapes.openAiEncodeResponse)
+
+/** Maps the events of one input to the events of a response. Its last one has the whole response. */
+export const encodeResponse = (options: ResponseOptions): Encode => {
+  const refused = refuseResponse(options)
+  return refused === undefined ? mapParts(takeResponse(options)) : () => Stream.fromEffect(refused)
+}
+
+const ContentPart = Schema.Struct({
+  type: Schema.String,
+  text: Schema.optionalKey(Schema.String),
+  image_url: Schema.optionalKey(Schema.Union([Schema.String, Schema.Struct({ url: Schema.String })])),
+  file_data: Schema.optionalKey(Schema.String),
+  filename: Schema.optionalKey(Schema.String),
+  file: Schema.optionalKey(
+    Schema.Struct({ file_data: Schema.optionalKey(Schema.String), filename: Schema.optionalKey(Schema.String) })
+  )
+})
+
+const Said = Schema.Struct({
+  role: Schema.optionalKey(Schema.String),
+  content: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Array(ContentPart)])))
+})
+
+const readContent = Effect.fnUntraced(function* (content: (typeof Said.Type)["content"]) {
+  const blocks: Array<Content.Block> = []
+  if (typeof content === "string") return content === "" ? blocks : [Content.text(content)]
+  for (const part of content ?? []) {
+    if (part.text !== undefined && part.text !== "") blocks.push(Content.text(part.text))
+    const { filename } = part.file ?? part
+    const image = typeof part.image_url === "string" ? part.image_url : part.image_url?.url
+    const url = image ?? part.file?.file_data ?? part.file_data
+    if (url !== undefined) blocks.push(yield* readFile(url, image === undefined ? undefined : "image/png", filename))
+  }
+  return blocks
+})
+
+/** What a client asks for. `threadId` is absent where the client has no thread yet. */
+export interface Asked {
+  readonly model: string
+  readonly isStreamed: boolean
+  readonly includeUsage: boolean
+  readonly message: HumanMessage
+  /** The thread that the client goes on with, or the response before. */
+  readonly threadId?: string
+  readonly previousId?: string
+}
+
+const lastOf = Effect.fnUntraced(function* (said: ReadonlyArray<typeof Said.Type>) {
+  const last = said.at(-1)
+  if (last?.role !== "user") return yield* refuse("expected a message of the user at the end")
+  const content = yield* readContent(last.content)
+  return content.length === 0 ? yield* refuse("the last message has no text and no file") : content
+})
+
+const ChatBody = Schema.Struct({
+  model: Schema.String,
+  messages: Schema.Array(Said),
+  stream: Schema.optionalKey(Schema.NullOr(Schema.Boolean)),
+  stream_options: Schema.optionalKey(
+    Schema.NullOr(Schema.Struct({ include_usage: Schema.optionalKey(Schema.Boolean) }))
+  )
+})
+
+const readChat = decoder(ChatBody)
+
+/**
+ * Reads the body of a chat completion. With `hasThread`, only its last message counts. Else, what was said before it is a
+ * text in front of it: the client says it, and no thread has it.
+ */
+export const decodeChat = (body: unknown, hasThread = false): Effect.Effect<Asked, RunsError> =>
+  Effect.gen(function* () {
+    const { messages, model, stream, stream_options: options } = yield* readChat(body)
+    const content = yield* lastOf(messages)
+    const before: Array<string> = []
+    for (const { content: said, role = "user" } of hasThread ? [] : messages.slice(0, -1)) {
+      const text = Content.toText(yield* readContent(said))
+      if (text !== "") before.push(`${role}: ${text}`)
+    }
+    const history =
+      before.length === 0 ? [] : [Content.text(`The conversation so far:\n\n${before.join("\n\n")}\n\nuser: `)]
+    return {
+      model,
+      isStreamed: stream === true,
+      includeUsage: options?.include_usage === true,
+      message: human([...history, ...content])
+    }
+  })
+
+const ResponseBody = Schema.Struct({
+  model: Schema.String,
+  input: Schema.Union([Schema.String, Schema.Array(Said)]),
+  stream: Schema.optionalKey(Schema.NullOr(Schema.Boolean)),
+  conversation: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Struct({ id: Schema.String })]))),
+  previous_response_id: Schema.optionalKey(Schema.NullOr(Schema.String))
+})
+
+const readResponse = decoder(ResponseBody)
+
+/** Reads the body of a response. Only its last message counts: what was said before is in the thread. */
+export const decodeResponse = (body: unknown): Effect.Effect<Asked, RunsError> =>
+  Effect.gen(function* () {
+    const { conversation, input, model, previous_response_id: previousId, stream } = yield* readResponse(body)
+    const content = yield* lastOf(typeof input === "string" ? [{ role: "user", content: input }] : input)
+    const threadId = typeof conversation === "string" ? conversation : conversation?.id
+    return {
+      model,
+      isStreamed: stream === true,
+      includeUsage: true,
+      message: human(content),
+      ...(threadId === undefined ? {} : { threadId }),
+      ...(typeof previousId === "string" ? { previousId } : {})
+    }
+  })

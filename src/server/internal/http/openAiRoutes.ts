@@ -1,0 +1,159 @@
+/** Routes of OpenAI's APIs: `/v1/chat/completions`, `/v1/responses` and `/v1/models`. An agent is a model. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import type { Json, JsonObject } from "../../../core/Json.ts"
+import { makeId, text } from "../../../core/Message.ts"
+import { cut, joinLines } from "../../../support/text/text.ts"
+import { type Asked, decodeChat, decodeResponse, encodeChat, encodeResponse, type Packet } from "../../OpenAi.ts"
+import { findPlace, observeInput } from "../packets/response.ts"
+import { chooseAgent } from "./agents.ts"
+import { Problem } from "./problem.ts"
+import { json, type Route, route, type TenantCall } from "./route.ts"
+import { nameThread } from "./runRoutes.ts"
+import { encodePackets, respondEvents } from "./sse.ts"
+
+const missing = new Problem({ status: 404, code: "NotFound", detail: "There is no such response." })
+
+const encodeThread = Schema.encodeSync(Schema.StringFromBase64Url)
+const decodeThread = Schema.decodeUnknownOption(Schema.StringFromBase64Url)
+
+/** The id of a response says its input, and its thread if that is not the input's own. Only the thread's tenant finds it. */
+const idOf = (threadId: string, inputId: string): string =>
+  threadId === inputId ? `resp_${inputId}` : `resp_${inputId}.${encodeThread(threadId)}`
+
+const form = /^resp_([0-9a-f]{32})(?:\.([\w-]{1,512}))?$/u
+
+const readId = (id: string): Effect.Effect<{ readonly threadId: string; readonly inputId: string }, Problem> => {
+  const [, inputId, thread] = form.exec(id) ?? []
+  const threadId = thread === undefined ? Option.fromUndefinedOr(inputId) : decodeThread(thread)
+  return inputId === undefined || Option.isNone(threadId)
+    ? Effect.fail(missing)
+    : Effect.succeed({ threadId: threadId.value, inputId })
+}
+
+const newId = (): string => makeId().replaceAll("-", "")
+
+const start = Effect.fnUntraced(function* (call: TenantCall, asked: Asked, threadId: string, id: string) {
+  const { runs } = call.door
+  const thread = yield* call.tenant.thread(threadId)
+  const agent = yield* chooseAgent(call, asked.model)
+  yield* nameThread(call, threadId, cut(joinLines(text(asked.message)), 60))
+  const { position } = yield* runs.start(thread, { agent, input: asked.message, id, busy: "refuse" })
+  return observeInput(runs, thread, id, position)
+})
+
+const field = (packet: Packet, key: string): Json | undefined => packet[key]
+
+/** The error of a failed run, which chat completions tell in a packet of its own. */
+const errorIn = (packets: ReadonlyArray<Packet>): Packet | undefined =>
+  packets.find((packet) => packet["error"] !== undefined && packet["object"] === undefined)
+
+const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Joins the chunks of a completion. */
+const joinChunks = (chunks: ReadonlyArray<Packet>): JsonObject => {
+  let content = ""
+  let finish: Json = "stop"
+  let usage: Json = null
+  for (const chunk of chunks) {
+    const choices = field(chunk, "choices")
+    const choice = Array.isArray(choices) ? choices[0] : undefined
+    const delta = isObject(choice) ? choice["delta"] : undefined
+    if (isObject(delta) && typeof delta["content"] === "string") content += delta["content"]
+    if (isObject(choice) && typeof choice["finish_reason"] === "string") finish = choice["finish_reason"]
+    usage = field(chunk, "usage") ?? usage
+  }
+  const [first] = chunks
+  return {
+    id: first?.["id"] ?? "",
+    object: "chat.completion",
+    created: first?.["created"] ?? 0,
+    model: first?.["model"] ?? "",
+    choices: [
+      { index: 0, message: { role: "assistant", content, refusal: null }, finish_reason: finish, logprobs: null }
+    ],
+    usage
+  }
+}
+
+const chat = route({
+  method: "POST",
+  path: "/v1/chat/completions",
+  summary:
+    "Answers the last message of a chat. The header X-Thread names a thread; else the request has one of its own.",
+  body: Schema.Unknown,
+  handle: Effect.fnUntraced(function* (call) {
+    const given = call.request.headers["x-thread"]
+    const asked = yield* decodeChat(call.body, given !== undefined)
+    const inputId = newId()
+    const events = yield* start(call, asked, given ?? inputId, inputId)
+    const includeUsage = !asked.isStreamed || asked.includeUsage
+    const chunks = encodeChat({ id: `chatcmpl-${inputId}`, model: asked.model, includeUsage })(events)
+    if (asked.isStreamed) return respondEvents(call.door.beats, encodePackets(chunks, { last: "[DONE]" }))
+    const all = yield* Stream.runCollect(chunks)
+    const error = errorIn(all)
+    return error === undefined ? json(joinChunks(all)) : json(error, 500)
+  })
+})
+
+const nameOf = (packet: Packet): string => (typeof packet["type"] === "string" ? packet["type"] : "message")
+
+/** The response of the last packet. */
+const wholeOf = (packets: ReadonlyArray<Packet>): Json => packets.at(-1)?.["response"] ?? null
+
+const create = route({
+  method: "POST",
+  path: "/v1/responses",
+  summary: "Answers an input: in the thread of `conversation` or of the response before it, or in a new one.",
+  body: Schema.Unknown,
+  handle: Effect.fnUntraced(function* (call) {
+    const asked = yield* decodeResponse(call.body)
+    const before = asked.previousId === undefined ? undefined : yield* readId(asked.previousId)
+    const inputId = newId()
+    const threadId = asked.threadId ?? before?.threadId ?? inputId
+    const events = yield* start(call, asked, threadId, inputId)
+    const packets = encodeResponse({ id: idOf(threadId, inputId), model: asked.model })(events)
+    return asked.isStreamed
+      ? respondEvents(call.door.beats, encodePackets(packets, { name: nameOf }))
+      : json(wholeOf(yield* Stream.runCollect(packets)))
+  })
+})
+
+const get = route({
+  method: "GET",
+  path: "/v1/responses/:id",
+  summary: "Gives a response, when its work is done. With `stream`, its events from the first one on.",
+  query: { stream: "`true`: streams the events" },
+  handle: Effect.fnUntraced(function* (call: TenantCall) {
+    const { runs } = call.door
+    const { inputId, threadId } = yield* readId(call.param("id"))
+    const thread = yield* call.tenant.thread(threadId)
+    yield* runs.status(thread)
+    const position = yield* findPlace(thread, inputId)
+    if (position === undefined) return yield* missing
+    const model = runs.agents[0]?.name ?? ""
+    const id = call.param("id")
+    const packets = encodeResponse({ id, model })(observeInput(runs, thread, inputId, position))
+    if (call.query("stream") !== "true") return json(wholeOf(yield* Stream.runCollect(packets)))
+    return respondEvents(call.door.beats, encodePackets(packets, { name: nameOf }))
+  })
+})
+
+const models = route({
+  method: "GET",
+  path: "/v1/models",
+  summary: "Lists the agents as models.",
+  handle: ({ door }: TenantCall) =>
+    Effect.succeed(
+      json({
+        object: "list",
+        data: door.runs.agents.map(({ name }) => ({ id: name, object: "model", created: 0, owned_by: "server" }))
+      })
+    )
+})
+
+/** The routes of OpenAI's APIs. */
+export const openAiRoutes: ReadonlyArray<Route> = [chat, create, get, models]

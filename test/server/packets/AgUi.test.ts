@@ -1,0 +1,148 @@
+/** Packets of AG-UI: the client's own checks and its own agent rebuild a run. */
+import { HttpAgent } from "@ag-ui/client"
+import type { BaseEvent } from "@ag-ui/core"
+import { EventSchemas } from "@ag-ui/core/schemas"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Stream } from "effect"
+import type { AgentEvent } from "effect-deepagents"
+import { AgUi } from "effect-deepagents/server"
+import * as fc from "fast-check"
+import { scaled } from "../../scale.ts"
+import { ask, serve } from "../door.ts"
+import { play, services, serverOf, story, transcript } from "./story.ts"
+
+const encode = (events: ReadonlyArray<AgentEvent.AgentEvent>, told?: ReadonlyArray<AgentEvent.AgentEvent>) =>
+  Stream.runCollect(AgUi.encode({ threadId: "t", runId: "r", told })(Stream.rechunk(Stream.fromIterable(events), 5)))
+
+/** Reads packets by the client's agent, which verifies their order. */
+const verify = (packets: ReadonlyArray<AgUi.Packet>) =>
+  Effect.promise(async () => {
+    const body = packets.map((packet) => `data: ${JSON.stringify(packet)}\n\n`).join("")
+    const response = () => Promise.resolve(new Response(body, { headers: { "content-type": "text/event-stream" } }))
+    const agent = new HttpAgent({ url: "http://localhost/", threadId: "t", fetch: response })
+    const isFailed = packets.some(({ type }) => type === "RUN_ERROR")
+    let failure = ""
+    await agent
+      .runAgent({ runId: "r" }, { onRunFailed: ({ error }) => void (failure = error.message) })
+      .catch(() => undefined)
+    if (!isFailed) assert.strictEqual(failure, "")
+  })
+
+/** Rebuilds texts, calls and results as the protocol tells them. */
+const rebuild = (packets: ReadonlyArray<AgUi.Packet>) => {
+  const texts = new Map<string, string>()
+  const thoughts = new Map<string, string>()
+  const calls = new Map<string, { name: string; args: string }>()
+  const results = new Map<string, string>()
+  const subagents = new Map<string, string>()
+  const of = (packet: AgUi.Packet, key: string) => (typeof packet[key] === "string" ? packet[key] : "")
+  for (const packet of packets) {
+    const id = of(packet, "messageId")
+    const call = of(packet, "toolCallId")
+    if (packet.type === "TEXT_MESSAGE_CONTENT") texts.set(id, (texts.get(id) ?? "") + of(packet, "delta"))
+    if (packet.type === "REASONING_MESSAGE_CONTENT") thoughts.set(id, (thoughts.get(id) ?? "") + of(packet, "delta"))
+    if (packet.type === "TOOL_CALL_START") calls.set(call, { name: of(packet, "toolCallName"), args: "" })
+    if (packet.type === "TOOL_CALL_ARGS") {
+      const known = calls.get(call)
+      if (known !== undefined) known.args += of(packet, "delta")
+    }
+    if (packet.type === "TOOL_CALL_RESULT") results.set(call, of(packet, "content"))
+    if (packet.type.startsWith("SUBAGENT_")) subagents.set(of(packet, "subagentRunId"), packet.type)
+  }
+  const sorted = (map: ReadonlyMap<string, unknown>) =>
+    [...map].toSorted(([left], [right]) => left.localeCompare(right))
+  return { texts, thoughts, calls, results, subagents: sorted(subagents), end: packets.at(-1) }
+}
+
+describe("AG-UI", () => {
+  it.live(
+    "rebuilds a run from its packets, and the same one from the store",
+    () =>
+      Effect.promise(() =>
+        fc.assert(
+          fc.asyncProperty(story, (one) =>
+            Effect.gen(function* () {
+              for (const { live, pending, stored, told } of yield* play(one)) {
+                const pieces = yield* encode(live, told)
+                const whole = yield* encode([...told, ...live])
+                const replayed = yield* encode(stored)
+                for (const packets of [pieces, whole, replayed]) {
+                  for (const packet of packets) {
+                    const checked = EventSchemas.safeParse(packet)
+                    assert.isTrue(checked.success, `${JSON.stringify(packet)} is no packet of the client`)
+                  }
+                  yield* verify(packets)
+                }
+                const wanted = transcript(stored)
+                const [seen, later] = [rebuild(whole), rebuild(replayed)]
+                assert.strictEqual([...later.texts.values()].join(""), wanted.text)
+                assert.strictEqual([...later.thoughts.values()].join(""), wanted.reasoning)
+                for (const { calls, results, texts } of [seen, later]) {
+                  for (const text of later.texts.values()) assert.include([...texts.values()], text)
+                  for (const [id, name, args] of wanted.calls) {
+                    const call = calls.get(id)
+                    assert.deepStrictEqual([call?.name, JSON.parse(call?.args ?? "null")], [name, args])
+                  }
+                  for (const [id, said] of wanted.results)
+                    assert.isTrue(said.startsWith(results.get(id) ?? "none"), said)
+                }
+                assert.deepStrictEqual(seen.subagents, later.subagents)
+                assert.deepStrictEqual(JSON.parse(JSON.stringify(seen.end)), JSON.parse(JSON.stringify(later.end)))
+                const { end } = rebuild(pieces)
+                const asked = JSON.stringify(end).match(/"interrupts":\[(.*)\]/u) === null ? [] : pending
+                for (const { id } of asked) assert.include(JSON.stringify(end), id)
+              }
+            }).pipe(Effect.provide(Layer.fresh(services)), Effect.scoped, Effect.runPromise)
+          ),
+          { numRuns: scaled(40) }
+        )
+      ),
+    60_000
+  )
+
+  it.live("is driven by the client's agent: a run, an interrupt, its answer", () =>
+    Effect.gen(function* () {
+      for (const isApproved of [true, false]) {
+        const threadId = `t-${isApproved}`
+        const url = yield* serve(
+          serverOf({
+            rounds: [{ calls: ["add", "pay"], reasoning: true, text: true, restarts: false }],
+            end: "text",
+            decisions: [true]
+          }),
+          { protocols: ["agUi"] }
+        )
+        const agent = new HttpAgent({
+          url: `${url}/ag-ui`,
+          threadId,
+          headers: { authorization: "Bearer token-of-ada" }
+        })
+        agent.messages = [{ id: "u1", role: "user", content: "go" }]
+        const types: Array<string> = []
+        const onEvent = ({ event }: { readonly event: BaseEvent }) => void types.push(event.type)
+        yield* Effect.promise(() => agent.runAgent({ runId: "r1" }, { onEvent }))
+        const [interrupt] = agent.pendingInterrupts
+        assert.strictEqual(interrupt?.reason, "tool_call")
+        const resume = [
+          { interruptId: interrupt?.id ?? "", status: "resolved" as const, payload: { approved: isApproved } }
+        ]
+        yield* Effect.promise(() => agent.runAgent({ runId: "r2", resume }, { onEvent }))
+        assert.strictEqual(types.at(-1), "RUN_FINISHED")
+        const shown = agent.messages.map(
+          ({ content, role }) => `${role}: ${typeof content === "string" ? content : ""}`
+        )
+        assert.include(shown, isApproved ? "tool: paid 1" : "tool: This call was refused and not executed.")
+        assert.include(shown, "assistant: All is done. 🙂")
+        assert.strictEqual(
+          (yield* ask(`${url}/ag-ui`, { token: "token-of-eve", body: { threadId, runId: "r3", messages: [], resume } }))
+            .status,
+          404
+        )
+        assert.strictEqual(
+          (yield* ask(`${url}/ag-ui`, { body: { threadId, runId: "r3", messages: [], resume } })).status,
+          409
+        )
+      }
+    }).pipe(Effect.provide(Layer.fresh(services)))
+  )
+})

@@ -1,0 +1,111 @@
+/** The official client of OpenAI against the server: chat completions and responses, streamed and whole. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { OpenAI } from "openai"
+import { ask, serve } from "../door.ts"
+import { serverOf, services, type Story } from "./story.ts"
+
+const round = (...calls: Story["rounds"][number]["calls"]): Story["rounds"][number] => ({
+  calls,
+  reasoning: true,
+  text: true,
+  restarts: false
+})
+const plain: Story = { rounds: [round("add", "ask")], end: "text", decisions: [true] }
+const quiet: Story = { rounds: [round("add"), round("cite")], end: "text", decisions: [true] }
+
+const clientOf = (url: string) => new OpenAI({ apiKey: "token-of-ada", baseURL: `${url}/v1`, maxRetries: 0 })
+
+const said = "This is round 0. \n\nThis is round 1. \n\nAll is done. 🙂"
+
+describe("OpenAI", () => {
+  it.live("answers chat completions, streamed and whole", () =>
+    Effect.gen(function* () {
+      const url = yield* serve(serverOf(quiet), { protocols: ["openAi"] })
+      const client = clientOf(url)
+      const body = { model: "helper", messages: [{ role: "user" as const, content: "go" }] }
+      yield* Effect.promise(async () => {
+        assert.deepStrictEqual(
+          (await client.models.list()).data.map(({ id }) => id),
+          ["helper"]
+        )
+        const whole = await client.chat.completions.create(body)
+        const [choice] = whole.choices
+        assert.deepStrictEqual([choice?.message.content, choice?.finish_reason], [said, "stop"])
+        assert.strictEqual(choice?.message.tool_calls, undefined)
+        assert.strictEqual(whole.usage?.prompt_tokens, 21)
+        const helper = client.chat.completions.stream({ ...body, stream_options: { include_usage: true } })
+        assert.strictEqual(await helper.finalContent(), said)
+        assert.strictEqual((await helper.totalUsage()).completion_tokens, 9)
+        const chunks = []
+        for await (const chunk of await client.chat.completions.create({ ...body, stream: true })) chunks.push(chunk)
+        assert.strictEqual(chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join(""), said)
+        // In a thread of its own name, only the last message counts.
+        const options = { headers: { "x-thread": "mine" } }
+        await client.chat.completions.create(body, options)
+        await client.chat.completions.create({ ...body, messages: [...body.messages, ...body.messages] }, options)
+      })
+      const state = yield* ask(`${url}/threads/mine/state`)
+      assert.strictEqual(state.status, 200)
+      const wrong = yield* ask(`${url}/v1/chat/completions`, { body: { model: "nobody", messages: body.messages } })
+      assert.strictEqual(wrong.status, 400)
+    }).pipe(Effect.provide(Layer.fresh(services)))
+  )
+
+  it.live("answers responses, streamed and whole, and goes on with the response before", () =>
+    Effect.gen(function* () {
+      const url = yield* serve(serverOf(quiet), { protocols: ["openAi"] })
+      const client = clientOf(url)
+      const id = yield* Effect.promise(async () => {
+        const stream = client.responses.stream({ model: "helper", input: "go" })
+        const numbers: Array<number> = []
+        for await (const event of stream) numbers.push(event.sequence_number)
+        assert.deepStrictEqual(
+          numbers,
+          numbers.map((_, index) => index)
+        )
+        const final = await stream.finalResponse()
+        assert.strictEqual(final.status, "completed")
+        assert.strictEqual(final.output_text, said.replaceAll("\n\n", ""))
+        assert.isTrue(final.output.every(({ type }) => type === "message"))
+        assert.strictEqual(final.usage?.input_tokens, 21)
+        const again = await client.responses.retrieve(final.id)
+        assert.deepStrictEqual([again.id, again.status, again.output_text], [final.id, "completed", final.output_text])
+        const next = await client.responses.create({ model: "helper", input: "go", previous_response_id: final.id })
+        assert.strictEqual(next.output_text, final.output_text)
+        const same = await client.responses.retrieve(final.id)
+        assert.strictEqual(same.output_text, final.output_text)
+        return next.id
+      })
+      for (const [path, token] of [
+        [id, "token-of-eve"],
+        ["resp_x.y", "token-of-ada"],
+        ["../threads", "token-of-ada"]
+      ] as const) {
+        assert.strictEqual((yield* ask(`${url}/v1/responses/${encodeURIComponent(path)}`, { token })).status, 404)
+      }
+    }).pipe(Effect.provide(Layer.fresh(services)))
+  )
+
+  it.live("says that a decision is needed, which these clients can't make", () =>
+    Effect.gen(function* () {
+      const url = yield* serve(serverOf(plain), { protocols: ["openAi"] })
+      const client = clientOf(url)
+      yield* Effect.promise(async () => {
+        const chat = await client.chat.completions.create({
+          model: "helper",
+          messages: [{ role: "user", content: "go" }]
+        })
+        assert.match(chat.choices[0]?.message.content ?? "", /waits for a decision.*\n- pay/u)
+        const response = await client.responses.create({ model: "helper", input: "go" })
+        assert.strictEqual(response.status, "incomplete")
+        assert.include(JSON.stringify(response.output), "deepagents:approval")
+      })
+      const failing = yield* serve(serverOf({ ...quiet, rounds: [], end: "failure" }), { protocols: ["openAi"] })
+      const failed = yield* ask(`${failing}/v1/responses`, { body: { model: "helper", input: "go" } })
+      assert.strictEqual(failed.at("status"), "failed")
+      const body = { model: "helper", messages: [{ role: "user", content: "go" }] }
+      assert.strictEqual((yield* ask(`${failing}/v1/chat/completions`, { body })).status, 500)
+    }).pipe(Effect.provide(Layer.fresh(services)))
+  )
+})
