@@ -19,7 +19,7 @@ import { main } from "./shared/run.ts"
 const script = TestChatModel.script([
   TestChatModel.calls([{ name: "rag_search", arguments: { query: "stop reasons of a run", top_k: 3 } }]),
   "A run tells why it ended by its stop reason [9].",
-  "A run tells why it ended by its stop reason [1]."
+  "A run tells why it ended by its stop reason [2]."
 ])
 
 const program = Effect.gen(function* () {
@@ -40,7 +40,7 @@ const program = Effect.gen(function* () {
   const model = yield* chooseModel(script)
   const result = yield* Agent.run(guide, "How do I know why a run ended?").pipe(Effect.provide(model.layer))
   console.log(`${result.text}\n\n${Sources.render(Sources.of(result))}`)
-  if (model.isScripted) assert.equal(result.text, "A run tells why it ended by its stop reason [1].")
+  if (model.isScripted) assert.equal(result.text, "A run tells why it ended by its stop reason [2].")
 })
 
 const file = join(mkdtempSync(join(tmpdir(), "cited-docs-")), "index.db")

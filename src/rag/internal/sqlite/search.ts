@@ -65,11 +65,13 @@ const makeReader =
 /** Makes the search by words. */
 export const makeWords = (sql: SqlClient, space: number, aside: Aside | undefined) => {
   const texts = sql.literal(textsOf(space))
+  const sizes = sql.literal(`${textsOf(space)}_docsize`)
   const read = makeReader(aside)
 
   /** Leaves out words of more than a tenth of all chunks, as long as others are left. */
-  const pickRare = Effect.fnUntraced(function* (wanted: ReadonlyArray<string>, total: number) {
-    const most = Math.floor(total / 10)
+  const pickRare = Effect.fnUntraced(function* (wanted: ReadonlyArray<string>) {
+    const [all] = yield* read(true, sql`SELECT count(*) AS total FROM ${sizes}`)
+    const most = all === undefined ? 0 : Math.floor(numberIn(all, "total") / 10)
     const rows = yield* read(
       true,
       sql`SELECT w.value AS word, (SELECT count(*) FROM
@@ -89,11 +91,10 @@ export const makeWords = (sql: SqlClient, space: number, aside: Aside | undefine
   ): Effect.fn.Return<ReadonlyArray<Hit>, Reason> {
     const wanted = wordsOf(text)
     if (wanted.length === 0) return []
-    // A table of FTS5 knows its size by its rows of lengths.
-    const [counted] = yield* rowsOf(sql`SELECT count(*) AS total FROM ${sql.literal(`${textsOf(space)}_docsize`)}`)
-    const total = counted === undefined ? 0 : numberIn(counted, "total")
-    const isLarge = total > few
-    const picked = isLarge ? yield* pickRare(wanted, total) : wanted.map(quoted)
+    // A table of FTS5 has a row for each text here. A count of all rows would read them all.
+    const first = yield* rowsOf(sql`SELECT 1 FROM ${sizes} LIMIT 1 OFFSET ${few}`)
+    const isLarge = first.length > 0
+    const picked = isLarge ? yield* pickRare(wanted) : wanted.map(quoted)
     if (picked.length === 0) return []
     const match = picked.join(" OR ")
     const conditions = conditionsOf(filter)
