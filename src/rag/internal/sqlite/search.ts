@@ -36,14 +36,14 @@ export const filterOf = (sql: SqlClient, space: number, filter: Filter | undefin
   ])
 }
 
-/** Reads hits by the keys of their chunks. */
+/** Reads hits by the keys of their chunks. The cross join keeps SQLite from reading all documents first. */
 const hitsOf = Effect.fnUntraced(function* (
   sql: SqlClient,
   space: number,
   scores: ReadonlyMap<number, number>
 ): Effect.fn.Return<ReadonlyArray<Hit>, Reason> {
   const rows = yield* rowsOf(sql`SELECT ${sql.literal(hitColumns)}
-    FROM rag_chunks c JOIN rag_documents d ON d.pk = c.document
+    FROM rag_chunks c CROSS JOIN rag_documents d ON d.pk = c.document
     WHERE d.space = ${space} AND c.pk IN (SELECT value FROM json_each(${listOf([...scores.keys()])}))`)
   const hits = yield* Effect.forEach(rows, (row) => toHit(row, scores.get(numberIn(row, "pk")) ?? 0))
   return hits.sort(byScore)
@@ -104,7 +104,7 @@ export const makeWords = (sql: SqlClient, space: number, aside: Aside | undefine
         ? sql`SELECT rowid AS pk, -rank AS score FROM ${texts} WHERE ${texts} MATCH ${match}
             ORDER BY rank LIMIT ${limit}`
         : sql`SELECT t.rowid AS pk, -bm25(${texts}) AS score FROM ${texts} t
-            JOIN rag_chunks c ON c.pk = t.rowid JOIN rag_documents d ON d.pk = c.document
+            CROSS JOIN rag_chunks c ON c.pk = t.rowid CROSS JOIN rag_documents d ON d.pk = c.document
             WHERE ${texts} MATCH ${match} AND ${filterOf(sql, space, conditions)}
             ORDER BY bm25(${texts}) LIMIT ${limit}`
     )
