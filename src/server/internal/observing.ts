@@ -95,7 +95,8 @@ export const makeObserve =
             ({ leaf: mark, step }) => step === leaf.step && mark === Position.markOf(leaf.id)
           )
           const newest = log.saves.at(-1)
-          const isOlder = save === undefined && newest !== undefined && newest.step > leaf.step
+          // The log of a run that is over stays behind when its thread is rewound: only a run at work makes the leaf older.
+          const isOlder = work.isBegun && save === undefined && newest !== undefined && newest.step > leaf.step
           place = at
           told = at
           epoch = log.epoch

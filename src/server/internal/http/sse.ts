@@ -115,7 +115,9 @@ export const respondEvents = (
     const line = `event: error\ndata: ${JSON.stringify(toBody(toProblem(failure)))}\n\n`
     return Stream.fromEffect(Effect.as(Effect.logWarning("A stream of events failed", failure), encoder.encode(line)))
   }
-  return HttpServerResponse.stream(Stream.catch(withBeats(beats, bytes), tellFailure), {
+  // The head of the response leaves with the first bytes: a reader of an idle thread must not wait for a beat.
+  const opened = Stream.concat(Stream.succeed(beat), withBeats(beats, bytes))
+  return HttpServerResponse.stream(Stream.catch(opened, tellFailure), {
     contentType: "text/event-stream",
     headers: { "cache-control": "no-store", "x-accel-buffering": "no", "x-content-type-options": "nosniff", ...headers }
   })
