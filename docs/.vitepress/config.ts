@@ -24,6 +24,7 @@ const guides = [
   "chat",
   "approvals-cookbook",
   "http",
+  "page",
   "nextjs",
   "hono",
   "edge",

@@ -100,6 +100,11 @@ export const threads = (search: string, cursor?: string) => {
   return ask(Threads, "GET", `threads?${query}`)
 }
 
+const State = Schema.Struct({ state: Schema.String })
+
+/** `idle`, `working` or `waiting`. */
+export const state = (thread: string) => Effect.map(ask(State, "GET", of(thread, "state")), ({ state }) => state)
+
 /** The words of a person: a text, or parts with images. */
 export type Words = string | { readonly content: ReadonlyArray<Block> }
 

@@ -6,7 +6,7 @@ import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type { Decision } from "../core/Approval.ts"
 import * as Client from "./client.ts"
-import { type Item, makeReader, type Moment } from "./transcript.ts"
+import { type Item, makeReader, type Moment, type Reader } from "./transcript.ts"
 
 /** The connection to the thread's events. `lost` waits until `until` (ms), unless somebody asks for it earlier. */
 export type Link =
@@ -129,6 +129,19 @@ export const retryNow = (): void => {
 
 const delays = [250, 1_000, 2_000, 4_000, 8_000]
 
+/** Silence after which the server is asked whether a run is at work at all. */
+const quiet = 700
+
+/** Compares the state on the page with the server's, while nothing comes. */
+const checkState = Effect.fnUntraced(function* (thread: string, reader: Reader) {
+  const position = reader.position()
+  yield* Effect.sleep(quiet)
+  const isQuiet = () => now.thread === thread && reader.position() === position
+  if (!isQuiet() || reader.now().view.status !== "working") return
+  const state = yield* Client.state(thread)
+  if (isQuiet() && state !== "working") update({ moment: reader.rest() })
+})
+
 /** Follows a thread as long as it is shown: a lost connection goes on behind the last frame. */
 const follow = Effect.fnUntraced(function* (thread: string) {
   const reader = makeReader()
@@ -146,6 +159,7 @@ const follow = Effect.fnUntraced(function* (thread: string) {
           for (const frame of frames) reader.read(frame)
           const moment = reader.now()
           update({ moment })
+          if (moment.view.status === "working") Effect.runFork(Effect.ignore(checkState(thread, reader)))
           if (moment.view.status !== before) act(loadThreads)
         }
       })

@@ -63,139 +63,245 @@ type OfCall = Of<"ToolCallDelta" | "ToolCalled" | "ToolCompleted" | "ToolFailed"
 
 const isCall = (event: AgentEvent): event is OfCall => "callId" in event && event._tag.startsWith("Tool")
 
+/** Events that a run has while it is at work. */
+const ofTurns: ReadonlySet<AgentEvent["_tag"]> = new Set([
+  "TextDelta",
+  "ReasoningStarted",
+  "ReasoningDelta",
+  "ReasoningCompleted",
+  "TurnRestarted",
+  "RoundCompleted",
+  "SourcesFound",
+  "SubagentStarted",
+  "SubagentCompleted"
+])
+
 export interface Reader {
   /** Folds a frame, and gives the moment after it. */
   readonly read: (frame: Frame) => Moment
   readonly now: () => Moment
   /** The position of the last frame. */
   readonly position: () => string | undefined
+  /** Ends the work on the page: the server has none. A thread that was rewound ends without an event. */
+  readonly rest: () => Moment
+}
+
+/** The state of a reader. */
+interface Book {
+  readonly items: Array<Item>
+  /** Ids that were seen, with the number at which they were. */
+  readonly seen: Map<string, number>
+  serial: number
+  moment: Moment
+  /** The text of the turn so far. */
+  said: string
+  /** The last answer. */
+  answer: string
+  position: string | undefined
+  /** The beginning of a run, until something of it is new: a late reader may get a run again that it has. */
+  held: ReadonlyArray<AgentEvent>
+  /** Set while the events of a turn come that is there already. */
+  isStale: boolean
+  /** The moment before the turn. */
+  before: Moment | undefined
+  kept: Kept
+}
+
+const makeBook = (): Book => {
+  const items: Array<Item> = []
+  const moment: Moment = { ...nothing, items }
+  const start = { moment, serial: 0, said: "", answer: "" }
+  return {
+    ...start,
+    items,
+    seen: new Map(),
+    position: undefined,
+    held: [],
+    isStale: false,
+    before: undefined,
+    kept: start
+  }
+}
+
+const isNew = (book: Book, id: string): boolean => {
+  if (book.seen.has(id)) return false
+  book.seen.set(id, ++book.serial)
+  return true
+}
+
+/** Goes back to the last save. */
+const goBack = (book: Book): void => {
+  const { answer, moment, said, serial } = book.kept
+  Object.assign(book, { answer, moment, said, held: [], isStale: false, before: undefined })
+  book.items.length = moment.count
+  for (const [id, at] of book.seen) if (at > serial) book.seen.delete(id)
+}
+
+const take = (book: Book, event: AgentEvent, more: Partial<Item> = {}): void => {
+  const { items, moment } = book
+  const [view, parts] = View.reduce(moment.view, event)
+  for (const part of parts) items.push({ ...(part.kind === "user" ? more : {}), key: items.length, part })
+  book.moment = { ...moment, view, tree: Tree.reduce(moment.tree, event), count: items.length }
+}
+
+/** Tells the words of a message from the store, which comes without deltas. */
+const speak = (book: Book, event: Of<"MessageAppended">): void => {
+  const { at, message, path, runId, seq } = event
+  const { said } = book
+  const whole = text(message)
+  const thoughts = said === "" ? (reasoning(message) ?? "") : ""
+  const rest = whole.startsWith(said) ? whole.slice(said.length) : ""
+  if (thoughts !== "" && book.moment.view.thinking === undefined) {
+    take(book, { _tag: "ReasoningDelta", text: thoughts, at, path, runId, seq })
+  }
+  if (rest !== "") take(book, { _tag: "TextDelta", text: rest, at, path, runId, seq })
+}
+
+const changeRequests = (book: Book, change: (requests: Map<string, Request>) => void): void => {
+  const requests = new Map(book.moment.requests)
+  change(requests)
+  book.moment = { ...book.moment, requests }
+}
+
+/** Notes that something is new: the held events of its run come first. */
+const begin = (book: Book): void => {
+  const events = book.held
+  Object.assign(book, { isStale: false, held: [] })
+  for (const event of events) take(book, event)
+}
+
+/** Takes back the words of a turn that was there already. */
+const dropTurn = (book: Book): void => {
+  const { before, moment } = book
+  if (before !== undefined) {
+    book.items.length = before.count
+    const { text: open, thinking } = before.view
+    book.moment = { ...moment, count: before.count, view: { ...moment.view, text: open, thinking } }
+  }
+  Object.assign(book, { said: "", before: undefined, isStale: false })
+}
+
+/** Handles messages of the outermost run. */
+const addMessage = (book: Book, event: Of<"MessageAppended">): void => {
+  const { message } = event
+  if (!isNew(book, `message ${message.id}`)) return message.role === "ai" ? dropTurn(book) : undefined
+  begin(book)
+  if (message.role === "ai") {
+    speak(book, event)
+    Object.assign(book, { said: "", before: undefined, answer: message.id })
+  }
+  const isFirst = message.role === "human" && message.source === undefined && book.moment.title === ""
+  if (isFirst) book.moment = { ...book.moment, title: text(message).trim().split("\n")[0] ?? "" }
+  take(book, event, message.role === "human" ? { messageId: message.id, pictures: picturesOf(message) } : {})
+}
+
+/** Reports whether an event of a call is to be shown: a call that ended is told once. */
+const isOpenCall = (book: Book, event: OfCall): boolean => {
+  const id = `call ${book.answer} ${event.runId} ${event.callId}`
+  return event._tag === "ToolCompleted" || event._tag === "ToolFailed" ? isNew(book, id) : !book.seen.has(id)
+}
+
+const addRequest = (book: Book, event: Of<"ApprovalRequested">): void => {
+  if (book.seen.has(`resolved ${event.id}`) || book.moment.requests.has(event.id)) return
+  begin(book)
+  changeRequests(book, (requests) => requests.set(event.id, event))
+  take(book, event)
+}
+
+const resolveRequest = (book: Book, event: Of<"ApprovalResolved">): void => {
+  if (!isNew(book, `resolved ${event.id}`)) return
+  begin(book)
+  changeRequests(book, (requests) => requests.delete(event.id))
+  take(book, event)
+}
+
+/** Handles the end of the outermost run, which may be told again. */
+const settle = (book: Book, event: Of<"RunCompleted" | "RunFailed" | "RunInterrupted">): void => {
+  begin(book)
+  if (book.moment.view.status === "idle") return
+  const isWaiting = event._tag === "RunCompleted" && event.stopReason === "suspended"
+  if (!isWaiting && book.moment.requests.size > 0) changeRequests(book, (requests) => requests.clear())
+  take(book, event)
+}
+
+/** Handles the begin of a turn. */
+const startRound = (book: Book, event: Of<"RoundStarted">): void => {
+  const isStale = event.messageId !== undefined && book.seen.has(`message ${event.messageId}`)
+  Object.assign(book, { said: "", before: undefined, isStale })
+  if (isStale) return
+  begin(book)
+  take(book, event)
+}
+
+/** Holds the begin of a run back. A run at work that begins again has begun, or goes on after a restart. */
+const hold = (book: Book, event: Of<"RunStarted">): void => {
+  const { runId, status } = book.moment.view
+  if (status === "idle" || runId !== event.runId) book.held = [event]
+}
+
+/** Reports whether an event of a turn is told again, or belongs to a run that is over. */
+const isKnown = ({ held, isStale, moment }: Book, event: AgentEvent): boolean => {
+  const { status, subagents } = moment.view
+  if (event._tag === "SubagentStarted" && subagents.some(({ runId }) => runId === event.childRunId)) return true
+  return isStale || held.length > 0 || (status === "idle" && ofTurns.has(event._tag))
+}
+
+/** Handles other events of the outermost run. */
+const foldOfRoot = (book: Book, event: AgentEvent): void => {
+  if (event._tag === "RunStarted") return hold(book, event)
+  if (event._tag === "RoundStarted") return startRound(book, event)
+  if (event._tag === "StateChanged") return take(book, event)
+  if (event._tag === "CheckpointLoaded" && book.held.length > 0) {
+    book.held = [...book.held, event]
+    return undefined
+  }
+  if (isKnown(book, event)) return undefined
+  if (event._tag === "TurnRestarted") Object.assign(book, { said: "", before: undefined })
+  if (event._tag === "TextDelta" || event._tag.startsWith("Reasoning")) book.before ??= book.moment
+  if (event._tag === "TextDelta") book.said += event.text
+  take(book, event)
+}
+
+const fold = (book: Book, event: AgentEvent): void => {
+  const isRoot = event.path.length <= 1
+  if (event._tag === "MessageAppended") {
+    if (isRoot) addMessage(book, event)
+  } else if (isCall(event)) {
+    if (isOpenCall(book, event)) take(book, event)
+  } else if (event._tag === "ApprovalRequested") addRequest(book, event)
+  else if (event._tag === "ApprovalResolved") resolveRequest(book, event)
+  else if (!isRoot) take(book, event)
+  else if (isTerminal(event)) settle(book, event)
+  else foldOfRoot(book, event)
 }
 
 /** Makes the reader of a thread. Its list of items only grows at its end, or is cut back there by a `Reset`. */
 export const makeReader = (): Reader => {
-  const items: Array<Item> = []
-  /** Ids that were seen, with the number at which they were. */
-  const seen = new Map<string, number>()
-  let serial = 0
-  let moment: Moment = { ...nothing, items }
-  /** The text of the turn so far, and the last answer. */
-  let said = ""
-  let answer = ""
-  let position: string | undefined
-  let kept: Kept = { moment, serial, said, answer }
-
-  const isNew = (id: string): boolean => {
-    if (seen.has(id)) return false
-    seen.set(id, ++serial)
-    return true
-  }
-
-  const goBack = (): void => {
-    ;({ answer, moment, said } = kept)
-    items.length = moment.count
-    for (const [id, at] of seen) if (at > kept.serial) seen.delete(id)
-  }
-
-  const take = (event: AgentEvent, more: Partial<Item> = {}): void => {
-    const [view, parts] = View.reduce(moment.view, event)
-    for (const part of parts) items.push({ ...(part.kind === "user" ? more : {}), key: items.length, part })
-    moment = { ...moment, view, count: items.length }
-  }
-
-  /** Tells the words of a message from the store, which comes without deltas. */
-  const speak = (event: Of<"MessageAppended">): void => {
-    const { at, message, path, runId, seq } = event
-    const whole = text(message)
-    const thoughts = said === "" ? (reasoning(message) ?? "") : ""
-    const rest = whole.startsWith(said) ? whole.slice(said.length) : ""
-    if (thoughts !== "" && moment.view.thinking === undefined) {
-      take({ _tag: "ReasoningDelta", text: thoughts, at, path, runId, seq })
-    }
-    if (rest !== "") take({ _tag: "TextDelta", text: rest, at, path, runId, seq })
-  }
-
-  const withRequests = (change: (requests: Map<string, Request>) => void): void => {
-    const requests = new Map(moment.requests)
-    change(requests)
-    moment = { ...moment, requests }
-  }
-
-  /** Handles messages of the outermost run. */
-  const addMessage = (event: Of<"MessageAppended">): void => {
-    const { message } = event
-    if (!isNew(`message ${message.id}`)) {
-      said = ""
-      return
-    }
-    if (message.role === "ai") {
-      speak(event)
-      said = ""
-      answer = message.id
-    }
-    const isFirst = message.role === "human" && message.source === undefined && moment.title === ""
-    if (isFirst) moment = { ...moment, title: text(message).trim().split("\n")[0] ?? "" }
-    take(event, message.role === "human" ? { messageId: message.id, pictures: picturesOf(message) } : {})
-  }
-
-  /** Reports whether an event of a call is to be shown: a call that ended is told once. */
-  const isOpenCall = (event: OfCall): boolean => {
-    const id = `call ${answer} ${event.runId} ${event.callId}`
-    return event._tag === "ToolCompleted" || event._tag === "ToolFailed" ? isNew(id) : !seen.has(id)
-  }
-
-  const addRequest = (event: Of<"ApprovalRequested">): void => {
-    if (seen.has(`resolved ${event.id}`) || moment.requests.has(event.id)) return
-    withRequests((requests) => requests.set(event.id, event))
-    take(event)
-  }
-
-  const resolveRequest = (event: Of<"ApprovalResolved">): void => {
-    if (!isNew(`resolved ${event.id}`)) return
-    withRequests((requests) => requests.delete(event.id))
-    take(event)
-  }
-
-  /** Handles the end of the outermost run, which may be told again. */
-  const settle = (event: Of<"RunCompleted" | "RunFailed" | "RunInterrupted">): void => {
-    if (moment.view.status === "idle") return
-    const isWaiting = event._tag === "RunCompleted" && event.stopReason === "suspended"
-    if (!isWaiting && moment.requests.size > 0) withRequests((requests) => requests.clear())
-    take(event)
-  }
-
-  const fold = (event: AgentEvent): void => {
-    const isRoot = event.path.length <= 1
-    if (event._tag === "MessageAppended") {
-      if (isRoot) addMessage(event)
-    } else if (isCall(event)) {
-      if (isOpenCall(event)) take(event)
-    } else if (event._tag === "ApprovalRequested") addRequest(event)
-    else if (event._tag === "ApprovalResolved") resolveRequest(event)
-    else if (isRoot && isTerminal(event)) settle(event)
-    else {
-      if (isRoot && event._tag === "TextDelta") said += event.text
-      if (isRoot && (event._tag === "RoundStarted" || event._tag === "TurnRestarted")) said = ""
-      take(event)
-    }
-  }
-
+  const book = makeBook()
   return {
-    now: () => moment,
-    position: () => position,
+    now: () => book.moment,
+    position: () => book.position,
+    rest: () => {
+      const { view } = book.moment
+      book.moment = { ...book.moment, view: { ...view, status: "idle", subagents: [], calls: View.empty.calls } }
+      return book.moment
+    },
     read: (frame) => {
-      position = frame.position
+      book.position = frame.position
       if (frame._tag === "Reset") {
         if (frame.to === "beginning") {
-          kept = { moment: { ...nothing, items }, serial: 0, said: "", answer: "" }
+          book.kept = { moment: { ...nothing, items: book.items }, serial: 0, said: "", answer: "" }
         }
-        goBack()
-        return moment
+        goBack(book)
+        return book.moment
       }
       const { event } = frame
-      fold(event)
-      moment = { ...moment, tree: Tree.reduce(moment.tree, event) }
-      if (event._tag === "CheckpointSaved" && event.path.length <= 1) kept = { moment, serial, said, answer }
-      return moment
+      fold(book, event)
+      if (event._tag === "CheckpointSaved" && event.path.length <= 1) {
+        const { answer, moment, said, serial } = book
+        book.kept = { moment, serial, said, answer }
+      }
+      return book.moment
     }
   }
 }

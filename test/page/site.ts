@@ -13,7 +13,7 @@ const run = promisify(execFile)
 
 /** Builds the page once for all tests of this process. */
 let built: Promise<string> | undefined
-const buildPage = (): Promise<string> => {
+export const buildPage = (): Promise<string> => {
   built ??= (async () => {
     const folder = await mkdtemp(join(tmpdir(), "page-"))
     await run(process.execPath, ["node_modules/rolldown/bin/cli.mjs", "--config", "scripts/page.rolldown.mjs"], {

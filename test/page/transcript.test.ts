@@ -1,12 +1,13 @@
 /** The transcript of the page: the same wherever its connection was cut, and from pieces of any size. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
-import { Agent, Approval, Message, Tool } from "effect-deepagents"
+import { Agent, Approval, Message, Tool, Usage } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Server } from "effect-deepagents/server"
 import { MemorySessions } from "effect-deepagents/sessions"
 import { Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
+import { View } from "effect-deepagents/view"
 import * as Schema from "effect/Schema"
 import * as fc from "fast-check"
 import { makeParser } from "../../src/page/sse.ts"
@@ -180,6 +181,48 @@ describe("the transcript", () => {
     assert.strictEqual(shown(reader.now()).calls.length, 1)
     reader.read({ _tag: "Reset", position: "y", to: "beginning" })
     assert.deepStrictEqual(shown(reader.now()).words, [])
+  })
+})
+
+describe("a reader that comes late", () => {
+  const told = framesOf([
+    { _tag: "RunStarted", agent: "helper" },
+    { _tag: "MessageAppended", message: Message.human("Hello", { id: "h1" }) },
+    { _tag: "RoundStarted", round: 1, messageId: "a1" },
+    { _tag: "TextDelta", text: "First.\n\n" },
+    { _tag: "TextDelta", text: "Second." },
+    { _tag: "MessageAppended", message: Message.ai("First.\n\nSecond.", { id: "a1" }) },
+    { _tag: "CheckpointSaved", threadId: "t", step: 3 },
+    { _tag: "RunCompleted", stopReason: "completed", rounds: 1, usage: Usage.zero }
+  ])
+
+  it("shows a run once that the server tells from the store and again, from any place, while it is over and at work", () => {
+    for (const stored of [told, told.slice(0, -1), told.slice(0, -2)]) {
+      // The store has no deltas, and no rounds.
+      const known = stored.filter(
+        (frame) => frame._tag === "Event" && !["RoundStarted", "TextDelta"].includes(frame.event._tag)
+      )
+      for (let from = 0; from < told.length - 2; from++) {
+        const reader = makeReader()
+        for (const frame of known) reader.read(frame)
+        for (const frame of told.slice(from, 6)) reader.read(frame)
+        const { status, words } = shown(reader.now())
+        assert.deepStrictEqual(words, ["Hello", "First.", "Second."], `from ${from}`)
+        assert.strictEqual(View.openText(reader.now().view), "", `from ${from}`)
+        assert.strictEqual(status, stored === told ? "idle" : "working", `from ${from}`)
+        // The next run begins as any other.
+        for (const frame of framesOf([
+          { _tag: "RunStarted", agent: "helper", runId: "r2" },
+          { _tag: "MessageAppended", message: Message.human("Again", { id: "h2" }), runId: "r2" },
+          { _tag: "RoundStarted", round: 1, messageId: "a2", runId: "r2" },
+          { _tag: "TextDelta", text: "Third", runId: "r2" }
+        ])) {
+          reader.read(frame)
+        }
+        assert.strictEqual(View.openText(reader.now().view), "Third")
+        assert.strictEqual(reader.now().view.status, "working")
+      }
+    }
   })
 })
 

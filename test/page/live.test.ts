@@ -1,0 +1,247 @@
+/** The page on a real server: what people do with it, two tabs on one thread, and a server that is restarted. */
+import { createServer } from "node:http"
+import { NodeHttpServer } from "@effect/platform-node"
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Exit, Layer, Redacted, Schema, Scope } from "effect"
+import { Agent, Message, Tool } from "effect-deepagents"
+import { HumanInTheLoop } from "effect-deepagents/middleware"
+import { Server } from "effect-deepagents/server"
+import { MemorySessions } from "effect-deepagents/sessions"
+import { Storage } from "effect-deepagents/stores"
+import { TestChatModel } from "effect-deepagents/testing"
+import { HttpRouter, HttpServer } from "effect/http"
+import { NetAddress } from "effect/net"
+import type { Page } from "playwright-core"
+import { closeBrowser, open, steps } from "./browser.ts"
+import { buildPage } from "./site.ts"
+
+afterAll(closeBrowser)
+
+const pay = Tool.make("pay", {
+  description: "Pays",
+  parameters: { n: Schema.Finite },
+  execute: ({ n }) => Effect.succeed(`paid ${n}`)
+})
+
+const makeAgents = (gate: Effect.Effect<void>) => {
+  const wait = Tool.make("wait", { description: "Waits", parameters: {}, execute: () => Effect.as(gate, "waited") })
+  const helper = Agent.make({
+    name: "helper",
+    description: "Pays and waits",
+    prompt: "You help.",
+    tools: [pay, wait],
+    middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
+  })
+  return { helper, other: Agent.make({ name: "other", description: "Does other things", prompt: "" }) }
+}
+
+const model = TestChatModel.reactive(({ messages }) => {
+  const last = messages.at(-1)
+  const said = last === undefined ? "" : Message.text(last)
+  if (last?.role === "tool") return TestChatModel.text(`Result: ${said}`, { chunkSize: 3 })
+  if (said.startsWith("pay")) return TestChatModel.calls([{ name: "pay", arguments: { n: 7 } }])
+  if (said.startsWith("wait")) return TestChatModel.calls([{ name: "wait", arguments: {} }])
+  if (said.startsWith("hang")) return TestChatModel.hangAfter("One moment")
+  return TestChatModel.text(`You said **${said}**.`, { chunkSize: 3 })
+})
+
+/** A server that can be stopped, and started again at its place, on the same threads. */
+const makeServer = Effect.fnUntraced(function* (gate: Effect.Effect<void> = Effect.void) {
+  const page = yield* steps(buildPage)
+  const token = Redacted.make("a token of programs on this machine")
+  const services = yield* Layer.build(Layer.fresh(Layer.mergeAll(MemorySessions.layer, Storage.layerMemory)))
+  let port = 0
+  const start = Effect.gen(function* () {
+    const scope = yield* Scope.make()
+    const runs = Layer.fresh(Server.layer(makeAgents(gate)).pipe(Layer.provide(model)))
+    const app = Server.http({ page }).pipe(Layer.provide(runs), Layer.provideMerge(Server.loopback({ token })))
+    const node = NodeHttpServer.layer(createServer, { port, host: "127.0.0.1", gracefulShutdownTimeout: "50 millis" })
+    const served = HttpRouter.serve(app, { disableLogger: true, disableListenLog: true })
+    const context = yield* Layer.buildWithScope(Layer.provideMerge(served, Layer.fresh(node)), scope).pipe(
+      Effect.provideContext(services)
+    )
+    const { address } = Context.get(context, HttpServer.HttpServer)
+    port = NetAddress.isInetAddress(address) ? address.port : 0
+    const issue = Context.get(context, Server.Auth).issue ?? Effect.die("no tokens")
+    return { close: Scope.close(scope, Exit.void), issue: Effect.map(issue, Redacted.value) }
+  })
+  let running = yield* start
+  yield* Effect.addFinalizer(() => Effect.suspend(() => running.close))
+  return {
+    /** The address of the page, with a token that opens it once. */
+    address: Effect.suspend(() => Effect.map(running.issue, (once) => `http://127.0.0.1:${port}/#t=${once}`)),
+    stop: Effect.suspend(() => running.close),
+    start: Effect.map(start, (next) => {
+      running = next
+    })
+  }
+})
+
+const seen = (page: Page, text: string) => steps(() => page.getByText(text).last().waitFor())
+const click = (page: Page, name: string) => steps(() => page.getByRole("button", { name, exact: true }).first().click())
+
+const say = (page: Page, text: string) =>
+  steps(async () => {
+    await page.locator(".composer textarea").fill(text)
+    await page.locator(".composer textarea").press("Enter")
+  })
+
+const live = (name: string, test: Effect.Effect<void, unknown, Scope.Scope>) => it.live(name, () => Effect.scoped(test))
+
+describe("the page of a server", () => {
+  live(
+    "opens by a token that counts once and leaves the address, answers, and lists the thread",
+    Effect.gen(function* () {
+      const server = yield* makeServer()
+      const address = yield* server.address
+      const page = yield* open(address)
+      yield* seen(page, "What should be done?")
+      assert.notInclude(page.url(), "t=")
+      yield* steps(() => page.getByLabel("Agent").selectOption("helper"))
+      yield* seen(page, "Pays and waits")
+      yield* steps(() => page.locator(".composer textarea").fill("one line"))
+      yield* steps(() => page.locator(".composer textarea").press("Shift+Enter"))
+      yield* steps(() => page.locator(".composer textarea").pressSequentially("two"))
+      yield* steps(() => page.locator(".composer textarea").press("Enter"))
+      yield* seen(page, "tokens")
+      assert.strictEqual(yield* steps(() => page.locator(".prose strong").innerText()), "one line two")
+      yield* steps(() => page.locator("nav .thread", { hasText: "one line" }).waitFor())
+      // The session is the browser's: the address of the thread opens it again.
+      yield* steps(() => page.reload())
+      yield* seen(page, "You said")
+      const stranger = yield* open(address)
+      yield* seen(stranger, "This browser has no session with the server.")
+    })
+  )
+
+  live(
+    "allows, denies with a reason, and changes a call",
+    Effect.gen(function* () {
+      const server = yield* makeServer()
+      const page = yield* open(yield* server.address)
+      yield* say(page, "pay please")
+      yield* seen(page, "Allow pay?")
+      yield* click(page, "Allow")
+      yield* seen(page, "Result: paid 7")
+      yield* say(page, "pay again")
+      yield* seen(page, "Allow pay?")
+      yield* click(page, "Deny")
+      yield* steps(() => page.getByLabel("Why not?").fill("It is too dear."))
+      yield* click(page, "Deny")
+      yield* seen(page, "It is too dear.")
+      yield* say(page, "pay once more")
+      yield* seen(page, "Allow pay?")
+      yield* click(page, "Change")
+      yield* steps(() => page.getByLabel("Arguments, as JSON").fill("{"))
+      yield* click(page, "Allow this")
+      yield* seen(page, "This is not a JSON object.")
+      yield* steps(() => page.getByLabel("Arguments, as JSON").fill('{ "n": 9 }'))
+      yield* click(page, "Allow this")
+      yield* seen(page, "Result: paid 9")
+      assert.deepStrictEqual(yield* steps(() => page.locator(".part.decision").allInnerTexts()), [
+        "Allowed: pay",
+        "Denied: pay",
+        "Allowed with changes: pay"
+      ])
+      assert.strictEqual(yield* steps(() => page.locator(".request").count()), 0)
+    })
+  )
+
+  live(
+    "steers and stops a run, and queues a message behind it",
+    Effect.gen(function* () {
+      const gate = yield* Deferred.make<void>()
+      const server = yield* makeServer(Deferred.await(gate))
+      const page = yield* open(yield* server.address)
+      yield* say(page, "wait for me")
+      yield* steps(() => page.getByRole("button", { name: "Steer" }).waitFor())
+      yield* steps(() => page.locator(".live .name", { hasText: "wait" }).waitFor())
+      yield* say(page, "be quick")
+      yield* Deferred.succeed(gate, undefined)
+      yield* steps(() => page.locator(".part.user", { hasText: "be quick" }).waitFor())
+      yield* seen(page, "You said")
+      yield* say(page, "hang on")
+      yield* seen(page, "One moment")
+      yield* steps(() => page.locator(".composer textarea").fill("and then this"))
+      yield* steps(() => page.locator(".composer textarea").press("Alt+Enter"))
+      yield* click(page, "Stop")
+      yield* seen(page, "stopped")
+      yield* seen(page, "You said and then this.")
+    })
+  )
+
+  live(
+    "shows one thread in two tabs: what one decides, the other sees",
+    Effect.gen(function* () {
+      const server = yield* makeServer()
+      const one = yield* open(yield* server.address)
+      yield* say(one, "pay please")
+      yield* seen(one, "Allow pay?")
+      const other = yield* open((yield* server.address).replace(/#.*/, (hash) => hash))
+      yield* steps(() => other.locator("nav .thread", { hasText: "pay please" }).click())
+      yield* seen(other, "Allow pay?")
+      yield* click(other, "Allow")
+      yield* seen(one, "Result: paid 7")
+      yield* seen(other, "Result: paid 7")
+      const partsOf = (page: Page) => steps(() => page.locator(".parts > *").allInnerTexts())
+      assert.deepStrictEqual(
+        (yield* partsOf(one)).map((text) => text.replaceAll(/\d+ ms|\s+/g, " ")),
+        (yield* partsOf(other)).map((text) => text.replaceAll(/\d+ ms|\s+/g, " "))
+      )
+    })
+  )
+
+  live(
+    "goes on where it was when the server is restarted in the middle of a run",
+    Effect.gen(function* () {
+      const server = yield* makeServer()
+      const page = yield* open(yield* server.address)
+      yield* say(page, "hello")
+      yield* seen(page, "You said")
+      yield* say(page, "pay please")
+      yield* seen(page, "Allow pay?")
+      yield* server.stop
+      yield* seen(page, "The connection to the server is lost.")
+      assert.isTrue(yield* steps(() => page.getByRole("button", { name: "Allow", exact: true }).isDisabled()))
+      yield* server.start
+      yield* steps(() => page.getByText("The connection to the server is lost.").waitFor({ state: "detached" }))
+      yield* click(page, "Allow")
+      yield* seen(page, "Result: paid 7")
+      assert.strictEqual(yield* steps(() => page.locator(".part.user").count()), 2)
+      assert.strictEqual(yield* steps(() => page.locator(".part.tool").count()), 1)
+      assert.strictEqual(yield* steps(() => page.locator(".part.decision").count()), 1)
+    })
+  )
+
+  live(
+    "rewinds to a message and forks from it after a preview, and decides from the inbox",
+    Effect.gen(function* () {
+      const server = yield* makeServer()
+      const page = yield* open(yield* server.address)
+      yield* say(page, "first")
+      yield* seen(page, "You said first.")
+      yield* say(page, "second")
+      yield* seen(page, "You said second.")
+      yield* steps(() => page.locator(".part.user", { hasText: "second" }).getByText("Edit").click())
+      yield* seen(page, "1 message of yours and 0 calls leave it.")
+      yield* click(page, "Go back")
+      yield* steps(() => page.locator(".part.user", { hasText: "second" }).waitFor({ state: "detached" }))
+      yield* seen(page, "You said first.")
+      assert.strictEqual(yield* steps(() => page.inputValue(".composer textarea")), "second")
+      yield* say(page, "third")
+      yield* seen(page, "You said third.")
+      const before = page.url()
+      yield* steps(() => page.locator(".part.user", { hasText: "third" }).getByText("Fork from here").click())
+      yield* click(page, "Fork")
+      yield* steps(() => page.locator(".part.user", { hasText: "third" }).waitFor({ state: "detached" }))
+      yield* seen(page, "You said first.")
+      assert.notStrictEqual(page.url(), before)
+      yield* say(page, "pay please")
+      yield* seen(page, "Allow pay?")
+      yield* steps(() => page.locator("nav .thread", { hasText: "Inbox" }).click())
+      yield* steps(() => page.locator(".inbox .request").waitFor())
+      yield* click(page, "Allow")
+      yield* seen(page, "Nothing waits for you.")
+    })
+  )
+})
