@@ -98,7 +98,7 @@ const endCall = (state: State, id: string, out: Out): void => {
   out({ type: "TOOL_CALL_END", toolCallId: id })
 }
 
-/** Ends what is open of a turn. */
+/** Ends the open text and the open calls of a turn. */
 const closeTurn = (state: State, out: Out): void => {
   closeText(state, out)
   for (const id of state.started) endCall(state, id, out)
@@ -276,7 +276,7 @@ const makeTake = (options: Options) => (): Take<Packet> => {
   }
   const take = byTag(makeHandlers(options, state))
   return (part, out, event) => {
-    // What the client has was told in runs of their own.
+    // Earlier events have runs of their own, which the client knows.
     if (part._tag === "Begin") {
       Object.assign(state, { runs: 0, isRunning: false })
     }
@@ -330,7 +330,7 @@ const Body = Schema.Struct({
 
 const readBody = decoder(Body)
 
-/** What a client asks for: an answer to its last message, or to go on with decisions. */
+/** A request of a client: for an answer to its last message, or to go on with decisions. */
 export type Asked = {
   readonly threadId: string
   readonly runId: string

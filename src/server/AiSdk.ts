@@ -11,7 +11,7 @@
  * const lines = Stream.map(packets, (packet) => `data: ${JSON.stringify(packet)}\n\n`)
  * ```
  *
- * What no delta told comes from messages: a response from the store has the same parts as the live one. `reset-step` makes
+ * Messages tell the rest of each delta: a response from the store has the same parts as the live one. `reset-step` makes
  * the open step void. Sub-agents are `data-subagent` parts, the plan is a `data-todos` part.
  */
 import * as Effect from "effect/Effect"
@@ -243,7 +243,7 @@ const Body = Schema.Struct({
 const readBody = decoder(Body)
 
 /**
- * What a client asks for: an answer to its last message, or to go on with decisions (`Respond`). `messageId` is the id of
+ * A request of a client: for an answer to its last message, or to go on with decisions. `messageId` is the id of
  * the response.
  */
 export type Asked =
@@ -266,8 +266,8 @@ export type Asked =
     }
 
 /**
- * Reads the body of `useChat`'s request. Only the last message counts: what was said before is in the thread, and a client
- * can't change it.
+ * Reads the body of `useChat`'s request. Only the last message counts: the thread has the earlier ones, and a client
+ * can't change them.
  */
 export const decode = (body: unknown): Effect.Effect<Asked, RunsError> =>
   Effect.gen(function* () {

@@ -271,7 +271,7 @@ const readContent = Effect.fnUntraced(function* (content: (typeof Said.Type)["co
   return blocks
 })
 
-/** What a client asks for. `threadId` is absent where the client has no thread yet. */
+/** A request of a client. `threadId` is absent if the client has no thread yet. */
 export interface Asked {
   readonly model: string
   readonly isStreamed: boolean
@@ -301,8 +301,8 @@ const ChatBody = Schema.Struct({
 const readChat = decoder(ChatBody)
 
 /**
- * Reads the body of a chat completion. With `hasThread`, only its last message counts. Else, what was said before it is a
- * text in front of it: the client says it, and no thread has it.
+ * Reads the body of a chat completion. With `hasThread`, only its last message counts. Else, the earlier messages are a
+ * text in front of it: no thread has them.
  */
 export const decodeChat = (body: unknown, hasThread = false): Effect.Effect<Asked, RunsError> =>
   Effect.gen(function* () {
@@ -333,7 +333,7 @@ const ResponseBody = Schema.Struct({
 
 const readResponse = decoder(ResponseBody)
 
-/** Reads the body of a response. Only its last message counts: what was said before is in the thread. */
+/** Reads the body of a response. Only its last message counts: the thread has the earlier ones. */
 export const decodeResponse = (body: unknown): Effect.Effect<Asked, RunsError> =>
   Effect.gen(function* () {
     const { conversation, input, model, previous_response_id: previousId, stream } = yield* readResponse(body)

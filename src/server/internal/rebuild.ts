@@ -1,4 +1,4 @@
-/** Rebuilds the events of a thread from its entries. Deltas, progress, warnings and what sub-agents say are not among them. */
+/** Rebuilds the events of a thread from its entries. Deltas, progress, warnings and the words of sub-agents are not among them. */
 import * as Effect from "effect/Effect"
 import type { AgentEvent } from "../../core/AgentEvent.ts"
 import { choiceOf, type Request } from "../../core/Approval.ts"
@@ -124,7 +124,7 @@ const tellEnd = (known: Known, { error, outcome }: Settled, tell: Tell): void =>
   tell({ _tag: "RunFailed", error: error ?? { tag: "Unknown", message: "The run failed" }, ...spent })
 }
 
-/** The run of a request, where it is a sub-agent's. */
+/** The run of a sub-agent's request. */
 const ofRequest = ({ path, runId }: Pick<Request, "path" | "runId">) => (path.length > 1 ? { runId, path } : undefined)
 
 const tellApproval = (

@@ -1,4 +1,4 @@
-/** Reads what clients of foreign protocols send: inputs, and answers to requests. */
+/** Reads the bodies of other protocols: inputs, and answers to requests. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -33,7 +33,7 @@ export interface Answer {
 
 const readJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
 
-/** The decision that an answer is, of those that the request allows. */
+/** Makes the decision of an answer, if the request allows it. */
 export const decisionOf = (request: Approval.Request, answer: Answer): Approval.Decision | undefined => {
   const can = (choice: Approval.Choice): boolean => request.allow.includes(choice)
   const { arguments: edited, isApproved, text, value } = answer

@@ -1,4 +1,4 @@
-/** The parts of a response: what all protocols tell of a run, whether its events came live or from the store. */
+/** The parts of a response, which all protocols tell. They are the same from live events and from the store. */
 import type { AgentEvent, Of } from "../../../core/AgentEvent.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
 import type { AiMessage, HumanMessage } from "../../../core/Message.ts"
@@ -21,7 +21,7 @@ type Cited = Of<"SourcesFound">["sources"][number]
 /**
  * A part of a response.
  *
- * - `Step`, `StepEnd`: a turn of the model and its calls. `Void`: what the turn said so far does not count
+ * - `Step`, `StepEnd`: a turn of the model and its calls. `Void`: the pieces of the turn so far do not count
  * - `Text…`, `Reasoning…`, `Call…`: pieces, with the id of their part
  * - `Call`, `BadCall`: a call, when its turn is complete. `Turn`: the complete turn, behind them
  * - `Result`: the answer to a call; another one of the same call replaces it
@@ -82,14 +82,14 @@ export type Part =
 /** Takes the next part. */
 export type Tell = (part: Part) => void
 
-/** The message of a failed run that its owner may read. A defect may name what is inside the server. */
+/** The message of a failed run that its owner may read. A defect may name internals of the server. */
 export const problemOf = ({ error }: Of<"RunFailed">): string =>
   error.tag === "Defect" || error.tag === "Unknown" ? "The run failed. The server's log says why." : error.message
 
 /** Reports whether an event is of the outermost run. */
 export const isOfRoot = ({ path }: AgentEvent): boolean => path.length <= 1
 
-/** What a protocol does with each part. A part without an entry has no packet. */
+/** The packets of each part, by its tag. A part without an entry has no packet. */
 export type Handlers<Packet> = {
   readonly [Tag in Part["_tag"]]?: (
     part: Extract<Part, { readonly _tag: Tag }>,

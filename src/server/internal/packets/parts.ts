@@ -1,6 +1,6 @@
 /**
- * Folds events into the parts of a response. Events that were told are not told again, and what no delta told is taken from
- * messages: so a response that is rebuilt from the store has the parts of the live one.
+ * Folds events into the parts of a response. A repeated event tells nothing, and messages
+ * tell the rest of their deltas: so a response that is rebuilt from the store has the parts of the live one.
  */
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -203,7 +203,7 @@ const tellOutcome = (state: State, event: Of<"ToolCompleted" | "ToolFailed">, te
 const tellOther = (_: State, event: Extract<Part, { readonly _tag: "Other" }>["event"], tell: Tell): void =>
   tell({ _tag: "Other", event })
 
-/** What is told of the outermost run. */
+/** The events of the outermost run. */
 const ofRoot: Tellers = {
   TextDelta: sayPiece("Text"),
   ReasoningDelta: sayPiece("Reasoning"),
@@ -240,7 +240,7 @@ const ofRoot: Tellers = {
   RunInterrupted: tellEnd
 }
 
-/** What is told of all runs. */
+/** The events of any run. */
 const ofAny: Tellers = {
   SourcesFound: (state, { sources }) => noteSources(state, sources),
   SubagentStarted: ({ subagents }, event, tell) => Subagents.start(subagents, event, tell),

@@ -1,4 +1,4 @@
-/** Names the sub-agents of a response by where they were called, so that one that is resumed keeps its name. */
+/** Names the sub-agents of a response by the place of their call. A resumed sub-agent keeps its name. */
 import type { Of } from "../../../core/AgentEvent.ts"
 import { StopReason } from "../../../core/StopReason.ts"
 import type { Subagent, Tell } from "./part.ts"
@@ -16,7 +16,7 @@ const isDone = (outcome: string): outcome is StopReason => outcome !== "suspende
 
 const isOpen = ({ now }: Known): boolean => now.status === "working" || now.status === "interrupted"
 
-const set = (known: Known, now: Subagent, tell: Tell): void => {
+const change = (known: Known, now: Subagent, tell: Tell): void => {
   if (known.now.status === now.status) return
   known.now = now
   tell({ _tag: "Subagent", subagent: now })
@@ -34,7 +34,7 @@ export const start = (subagents: Subagents, event: Of<"SubagentStarted">, tell: 
   if (known !== undefined) {
     known.runId = childRunId
     const { usage: _, ...now } = known.now
-    return set(known, { ...now, status: "working" }, tell)
+    return change(known, { ...now, status: "working" }, tell)
   }
   const id = here.length === 0 ? place : `${place}#${here.length + 1}`
   const now: Subagent = { id, agent, callId, path: [...event.path, agent], status: "working" }
@@ -52,13 +52,13 @@ export const end = (
     const known = here.find(({ runId }) => runId === childRunId)
     if (known === undefined) continue
     const { usage: _, ...now } = known.now
-    if (isDone(outcome)) return set(known, { ...now, status: outcome, usage }, tell)
+    if (isDone(outcome)) return change(known, { ...now, status: outcome, usage }, tell)
     const status = outcome === "suspended" ? "waiting" : outcome === "interrupted" ? "interrupted" : "failed"
-    return set(known, { ...now, status }, tell)
+    return change(known, { ...now, status }, tell)
   }
 }
 
-/** Tells of sub-agents that are at work no more: those of an answered call, or all of them. */
+/** Tells of sub-agents that are at work no more: under an answered call, or all of them. */
 export const settle = (
   subagents: Subagents,
   status: "waiting" | "failed" | "interrupted",
@@ -69,7 +69,7 @@ export const settle = (
     for (const known of here) {
       const isMeant =
         callId === undefined ? known.now.status === "working" : known.now.callId === callId && isOpen(known)
-      if (isMeant) set(known, { ...known.now, status }, tell)
+      if (isMeant) change(known, { ...known.now, status }, tell)
     }
   }
 }

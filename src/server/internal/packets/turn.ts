@@ -8,12 +8,12 @@ interface Run {
   text: string
 }
 
-/** What is told of the open step. */
+/** The pieces of the open step. */
 export interface Turn {
   isOpen: boolean
-  /** True when the message of the turn was told: what comes now belongs to the next one. */
+  /** True when the message of the turn was told: later pieces belong to the next turn. */
   isComplete: boolean
-  /** True when what the step said is void: the next turn goes on in it. */
+  /** True when the step's pieces are void: the next turn goes on in it. */
   isBare: boolean
   id: string
   runs: Array<Run>
@@ -84,7 +84,7 @@ export const call = (turn: Turn, id: string, name: string, delta: string, tell: 
   if (delta !== "") tell({ _tag: "CallDelta", id, text: delta })
 }
 
-/** Makes what was told of an incomplete turn void. */
+/** Makes the pieces of an incomplete turn void. */
 export const discard = (turn: Turn, tell: Tell): void => {
   if (!turn.isOpen || turn.isComplete || isEmpty(turn)) return
   endRun(turn, tell)
@@ -109,7 +109,7 @@ const runsOf = ({ content }: AiMessage): ReadonlyArray<Run> => {
 const namesOf = ({ malformedToolCalls, toolCalls }: AiMessage): ReadonlyArray<string> =>
   [...toolCalls, ...malformedToolCalls].map(({ id }) => id)
 
-/** Reports whether the message goes on where the deltas ended. */
+/** Reports whether the message continues the deltas. */
 const isContinued = (turn: Turn, message: AiMessage, runs: ReadonlyArray<Run>): boolean => {
   const names = namesOf(message)
   const isSaid = turn.runs.every((run, index) => {
@@ -128,7 +128,7 @@ const urlOf = (source: Source, fallback: string): { readonly url: string; readon
   return source.kind === "url" ? { url: source.url, mediaType: fallback } : undefined
 }
 
-/** Tells what deltas did not tell of a complete turn. The step of the turn is open. */
+/** Tells the rest of a complete turn, which deltas did not tell. The step of the turn is open. */
 export const complete = (turn: Turn, message: AiMessage, tell: Tell): void => {
   const runs = runsOf(message)
   if (!isContinued(turn, message, runs)) discard(turn, tell)
