@@ -46,7 +46,10 @@ const Known = Schema.fromJsonString(Schema.Struct({ url: Schema.String, token: S
 const readToken = Effect.fnUntraced(function* (file: string) {
   const text = (yield* textOf(file)) ?? ""
   const known = Schema.decodeUnknownResult(Known)(text)
-  return Result.isSuccess(known) ? known.success.token : Base64Url.encode(SecureRandom.randomBytesUnsafe(32))
+  // A server with a secret of its own has none in the file.
+  return Result.isSuccess(known) && known.success.token !== ""
+    ? known.success.token
+    : Base64Url.encode(SecureRandom.randomBytesUnsafe(32))
 })
 
 /** Writes the file anew, so that it has its mode from the beginning. */
