@@ -208,6 +208,7 @@ describe("the guard", () => {
           "\u0000",
           "{}",
           '{"agent":1,"input":"x"}',
+          '{"agent":"helper","input":"x","bussy":"refuse"}',
           `{"agent":"helper","input":${deep}}`
         ]) {
           const answer = yield* ask(`${url}/threads/t/runs`, { body })

@@ -155,7 +155,7 @@ const isDeep = (text: string): boolean => {
   return false
 }
 
-/** Reads a JSON body of a schema. An empty body is an empty object. */
+/** Reads a JSON body of a schema, which names all keys. An empty body is an empty object. */
 export const readBody = <A>(
   guard: Guard,
   request: HttpServerRequest,
@@ -163,6 +163,6 @@ export const readBody = <A>(
 ): Effect.Effect<A, Problem> =>
   Effect.flatMap(readText(guard, request), (text) => {
     if (isDeep(text)) return Effect.fail(invalid(`A body has at most ${deepest} levels of arrays and objects.`))
-    const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema))
+    const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema), { onExcessProperty: "error" })
     return Effect.mapError(decode(text.trim() === "" ? "{}" : text), ({ message }) => invalid(cut(message, 1_000)))
   })
