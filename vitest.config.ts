@@ -12,6 +12,8 @@ const results = process.env["VITEST_RESULTS"]
 
 /** The files that take longest, longest first: they must not be what the last worker is left with. */
 const slow = [
+  "page/live",
+  "page/page",
   "durable/chaos",
   "backends/conformance.sandbox",
   "backends/conformance",

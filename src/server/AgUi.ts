@@ -61,7 +61,6 @@ interface State {
   readonly closed: Set<string>
   readonly results: Set<string>
   readonly interrupts: Map<string, JsonObject>
-  hasState: boolean
 }
 
 const closeText = (state: State, out: Out): void => {
@@ -248,8 +247,6 @@ const makeHandlers = (options: Options, state: State): Handlers<Packet> => ({
     out({ type: "TEXT_MESSAGE_END", messageId })
   },
   Todos: ({ todos }, out) => {
-    if (state.hasState) return out({ type: "STATE_DELTA", delta: [{ op: "replace", path: "/todos", value: todos }] })
-    state.hasState = true
     out({ type: "STATE_SNAPSHOT", snapshot: { todos } })
   },
   Other: ({ event }, out) => {
@@ -271,8 +268,7 @@ const makeTake = (options: Options) => (): Take<Packet> => {
     calls: new Set(),
     closed: new Set(),
     results: new Set(),
-    interrupts: new Map(),
-    hasState: false
+    interrupts: new Map()
   }
   const take = byTag(makeHandlers(options, state))
   return (part, out, event) => {

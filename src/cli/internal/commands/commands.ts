@@ -431,7 +431,7 @@ const serve = Command.make(
   },
   Effect.fnUntraced(function* (options) {
     const Serve = yield* load(() => import("./serve.ts"))
-    return yield* Serve.serve(yield* running, options)
+    return yield* Serve.serve(yield* running, { ...options, opens: false })
   })
 ).pipe(
   Command.withDescription(
@@ -439,6 +439,17 @@ const serve = Command.make(
   ),
   Command.withExamples([{ command: "deepagents serve --port 8080", description: "For this machine alone" }])
 )
+
+const web = Command.make(
+  "web",
+  {
+    port: Flag.Int("port").pipe(Flag.withDescription("The port; any free one by default"), Flag.withDefault(0))
+  },
+  Effect.fnUntraced(function* ({ port }) {
+    const Serve = yield* load(() => import("./serve.ts"))
+    return yield* Serve.serve(yield* running, { host: "127.0.0.1", port, names: [], opens: true })
+  })
+).pipe(Command.withDescription("Opens the agent of this folder in the browser, for this machine alone"))
 
 export const command = root.pipe(
   Command.withHandler((flags) =>
@@ -460,6 +471,7 @@ export const command = root.pipe(
     mcpCommand,
     acp,
     serve,
+    web,
     trust,
     config,
     doctor,

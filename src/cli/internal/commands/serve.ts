@@ -26,7 +26,8 @@ import { visible } from "../../../support/text/untrusted.ts"
 import { makeFolder, textOf } from "../config/places.ts"
 import { type Failure, fail, orFail } from "../failure.ts"
 import { print, tell } from "../output.ts"
-import { connected, type Context, openApp, sessions } from "../work/app.ts"
+import { connected, type Context, openApp, type Services, sessions } from "../work/app.ts"
+import { openPage } from "../work/browser.ts"
 import { hold } from "../work/hold.ts"
 import { unattended } from "./run.ts"
 
@@ -35,6 +36,8 @@ export interface ServeOptions {
   readonly port: number
   /** Names by which others reach the server, beside its addresses. */
   readonly names: ReadonlyArray<string>
+  /** Opens the page in the browser of the machine. */
+  readonly opens: boolean
 }
 
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || host.startsWith("127.")
@@ -92,10 +95,14 @@ const hostsOf = ({ host, names }: ServeOptions): ReadonlyArray<string> => {
   return ["localhost", "127.0.0.1", "[::1]", ...written, ...names]
 }
 
-/** Prints a link to the page for each line of the standard input. */
-const printLinks = Effect.fnUntraced(function* (url: string, auth: Server.Auth["Service"]) {
-  const { issue } = auth
+/** Prints a link to the page for each line of the standard input, and opens the first one if asked to. */
+const printLinks = Effect.fnUntraced(function* (
+  url: string,
+  { issue }: Server.Auth["Service"],
+  open: (address: string) => Effect.Effect<void, never, Services>
+) {
   if (issue === undefined) return
+  yield* Effect.forkScoped(Effect.flatMap(issue, (token) => open(`${url}/#t=${Redacted.value(token)}`)))
   const stdio = yield* Stdio.Stdio
   const link = Effect.flatMap(issue, (token) =>
     print(`Open ${url}/#t=${Redacted.value(token)} within a minute; press Enter for a new link.`)
@@ -183,7 +190,8 @@ export const serve = Effect.fnUntraced(
         ? "Requests need the token of DEEPAGENTS_SERVE_TOKEN."
         : `Programs find the address and their token in ${file}`
     )
-    yield* printLinks(url, ContextOf.get(services, Server.Auth))
+    const openLink = (address: string) => (options.opens ? openPage(places, folder, address) : Effect.void)
+    yield* printLinks(url, ContextOf.get(services, Server.Auth), openLink)
     return yield* Effect.never
   },
   Effect.scoped,
