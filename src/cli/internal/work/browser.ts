@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { valueAt } from "../../../support/json/valueAt.ts"
 import type { Places } from "../config/places.ts"
 import { installedBeside } from "./programs.ts"
 
@@ -22,7 +23,7 @@ const needed =
 export const openPage = Effect.fnUntraced(
   function* (places: Places, folder: string, url: string) {
     const { find, path } = yield* installedBeside([places.project])
-    const opener = openers[process.platform]
+    const opener = valueAt(openers, process.platform)
     const program = opener === undefined ? undefined : yield* find(opener)
     if (program === undefined) return
     const fs = yield* FileSystem.FileSystem
