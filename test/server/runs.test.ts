@@ -1,7 +1,7 @@
 /** Runs that no reader owns: what readers see wherever they are cut, who may look, and what outlives the server. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Schema, Scope, Stream } from "effect"
-import { Agent, Approval, Message, Tool } from "effect-deepagents"
+import { Agent, Approval, Message, Tool, AgentEvent } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Server } from "effect-deepagents/server"
 import { MemorySessions, type SessionStore } from "effect-deepagents/sessions"
@@ -173,12 +173,26 @@ describe("a reader that is cut", () => {
           Effect.map(Effect.forkChild(Stream.runCollect(runs.observe(thread))), (fiber) => void late.push(fiber))
         )
         const first = shown(read(yield* Stream.runCollect(runs.observe(thread))))
-        for (const fiber of late) assert.deepStrictEqual(shown(read(yield* Fiber.join(fiber))), first)
+        for (const fiber of late) {
+          const frames = yield* Fiber.join(fiber)
+          assert.deepStrictEqual(shown(read(frames)), first)
+          const keys = keysOf(frames)
+          assert.deepStrictEqual(keys, [...new Set(keys)], "nothing is told twice")
+        }
       }).pipe(Effect.provideContext(context))
       yield* close
     })
   )
 })
+
+/** The messages, runs and ends that frames tell of the root run. */
+const keysOf = (frames: ReadonlyArray<Server.Frame>): ReadonlyArray<string> =>
+  frames.flatMap((frame) => {
+    if (frame._tag === "Reset" || frame.event.path.length > 1) return []
+    const { event } = frame
+    if (event._tag === "MessageAppended") return [event.message.id]
+    return event._tag === "RunStarted" || AgentEvent.isTerminal(event) ? [`${event._tag} ${event.runId}`] : []
+  })
 
 const quiet = { agent: "helper", input: "go" } as const
 

@@ -7,6 +7,7 @@ import { orNothing } from "../../durable/planning.ts"
 import * as Log from "./log.ts"
 import * as Position from "./position.ts"
 import { readPath, rebuild } from "./rebuild.ts"
+import * as Repeats from "./repeats.ts"
 import type { Runs } from "./service.ts"
 import { openThread } from "./taking.ts"
 import type { Named } from "./tenant.ts"
@@ -14,14 +15,6 @@ import { forget, isBusy, nowhere, refuse, type Registry, workOf } from "./works.
 
 /** The frames that a reader gets at once. */
 const slice = 512
-
-/** Reports whether a frame of the log was told from the store. */
-const isKnown = ({ frame, place }: Log.Logged, told: Position.Place | undefined): boolean => {
-  if (told === undefined || frame._tag !== "Event" || frame.event.path.length > 1) return false
-  const { event } = frame
-  if (event._tag === "CheckpointSaved") return event.step <= told.step
-  return isTerminal(event) && told.isOver && place.step <= told.step
-}
 
 /** Reads the frames behind a place from the store. */
 const readStored = Effect.fnUntraced(function* (
@@ -72,8 +65,8 @@ export const makeObserve =
         if (!isBusy(registry.works.get(baseId))) yield* named.store.leaf(thread.id)
         const reader: Log.Reader = { cursor: -1 }
         let epoch = ""
-        /** The place that the store told up to. */
-        let told: Position.Place | undefined
+        /** The frames that the store told, which the log may tell again. */
+        let told: Repeats.Told | undefined
         const work = workOf(registry, baseId)
         work.log.readers.add(reader)
         yield* Effect.addFinalizer(() =>
@@ -98,7 +91,7 @@ export const makeObserve =
           // The log of a run that is over stays behind when its thread is rewound: only a run at work makes the leaf older.
           const isOlder = work.isBegun && save === undefined && newest !== undefined && newest.step > leaf.step
           place = at
-          told = at
+          told = Repeats.make(at, frames)
           epoch = log.epoch
           // Behind an older leaf, the store has more by now: it is read again.
           if (isOlder || (save !== undefined && save.from < Log.firstOf(log))) epoch = ""
@@ -122,7 +115,12 @@ export const makeObserve =
                 if (last === undefined) continue
                 reader.cursor = last.n + 1
                 place = last.place
-                return [part.flatMap((one) => (isKnown(one, told) ? [] : [one.frame])), Option.some(undefined)] as const
+                const fresh = part.filter((one) => {
+                  const isRepeat = told !== undefined && Repeats.isRepeat(told, one)
+                  if (told?.isPast === true) told = undefined
+                  return !isRepeat
+                })
+                return [fresh.map(({ frame }) => frame), Option.some(undefined)] as const
               }
               if (!follow && !isBusy(work)) return [[], Option.none()] as const
               yield* Log.nextChange(log)

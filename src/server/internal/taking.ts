@@ -62,12 +62,16 @@ export const placeBefore = Effect.fnUntraced(function* ({ store }: Named, id: st
   return { ...Position.beginning, isOver: true }
 })
 
-/** Stores mail, and puts it to work. */
+/**
+ * Stores mail, and puts it to work. `isDone` looks whether the same mail was taken, run and dropped since the thread was
+ * looked at: then it is not new.
+ */
 const take = Effect.fnUntraced(function* (
   registry: Registry,
   { id, principal }: ThreadRef,
   named: Named,
-  mail: Pick<Mail, "agent" | "id" | "push">
+  mail: Pick<Mail, "agent" | "id" | "push">,
+  isDone: Effect.Effect<boolean, RunsError | SessionError>
 ): Effect.fn.Return<Taken, RunsError | SessionError> {
   if (registry.active >= registry.limit)
     return yield* refuse("TooMany", id, "the server is at work on as many runs as it takes")
@@ -80,6 +84,10 @@ const take = Effect.fnUntraced(function* (
       if (!(yield* registry.mailbox.put(whole))) {
         const other = yield* registry.mailbox.get(named.baseId, mail.id)
         return { id: mail.id, position: other?.position ?? position, isNew: false }
+      }
+      if (yield* Effect.orElseSucceed(isDone, () => false)) {
+        yield* Effect.ignore(registry.mailbox.drop(whole))
+        return { id: mail.id, position, isNew: false }
       }
       yield* enqueue(registry, whole)
       return { id: mail.id, position, isNew: true }
@@ -106,6 +114,7 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
     const problem = nameProblem(id, 255)
     if (problem !== undefined) return yield* refuse("InvalidInput", thread.id, `the id of the input: ${problem}`)
     const message = toMessage(input, id)
+    const before = yield* orNothing(named.store.leaf(thread.id), nowhere)
     const mail = yield* registry.mailbox.get(named.baseId, id)
     if (mail?.push._tag === "Input") {
       yield* checkSame(mail.push.message, message, thread)
@@ -124,7 +133,13 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
     if (busy === "refuse" && isBusy(registry.works.get(named.baseId))) {
       return yield* refuse("Busy", thread.id, "a run is at work on the thread; wait for its end, or steer it")
     }
-    return yield* take(registry, thread, named, { agent, id, push: { _tag: "Input", message } })
+    const isDone = Effect.gen(function* () {
+      const now = yield* orNothing(named.store.leaf(thread.id), nowhere)
+      if (now.id === before.id) return false
+      const { checkpoint } = yield* loadThread(named.store, thread.id)
+      return checkpoint?.messages.some((one) => one.id === message.id) === true
+    })
+    return yield* take(registry, thread, named, { agent, id, push: { _tag: "Input", message } }, isDone)
   })
 
 /** The agent of the last run of a thread, by its name in the layer. */
@@ -178,5 +193,9 @@ export const makeDecide = (registry: Registry): Runs["Service"]["decide"] =>
       if (unknown) return yield* refuse("NotFound", thread.id, "there is no such request in this thread")
       return { id, position: Position.write(yield* endOf(registry, named, thread.id)), isNew: false }
     }
-    return yield* take(registry, thread, named, { agent, id, push: { _tag: "Decisions", decisions: due } })
+    const isDone = Effect.map(
+      readPending(named, thread.id),
+      (open) => due.length > 0 && !due.some((decision) => open.some((request) => request.id === decision.id))
+    )
+    return yield* take(registry, thread, named, { agent, id, push: { _tag: "Decisions", decisions: due } }, isDone)
   })

@@ -1,0 +1,70 @@
+/**
+ * Leaves out frames of a log that the store told already. A log learns of an event a moment after the run told it, and so
+ * it may have stored events behind the save that stored them.
+ */
+import { type AgentEvent, isTerminal } from "../../core/AgentEvent.ts"
+import type { Logged } from "./log.ts"
+import type { Frame, Place } from "./position.ts"
+
+/** The newest frames that the store told to a reader. */
+export interface Told {
+  readonly place: Place
+  readonly keys: ReadonlySet<string>
+  /** True in the middle of a turn whose message was told. */
+  isInTurn: boolean
+  /** True once the log tells nothing again. */
+  isPast: boolean
+}
+
+/** The log is late by a few events: older ones do not come again. */
+const most = 400
+
+/** The key of an event that both the store and the log tell; `undefined` for one that only the log tells. */
+const keyOf = (event: AgentEvent): string | undefined => {
+  const { _tag, runId } = event
+  if (_tag === "RunStarted") return `run ${runId}`
+  if (_tag === "MessageAppended") return `message ${event.message.id}`
+  if (_tag === "RoundCompleted") return `round ${runId} ${event.round}`
+  return _tag === "ToolCalled" || _tag === "ToolCompleted" || _tag === "ToolFailed"
+    ? `${_tag} ${runId} ${event.callId}`
+    : undefined
+}
+
+/** Notes the frames that the store told up to a place. */
+export const make = (place: Place, frames: ReadonlyArray<Frame>): Told => {
+  const keys = new Set<string>()
+  for (const frame of frames.slice(-most)) {
+    const key = frame._tag === "Event" ? keyOf(frame.event) : undefined
+    if (key !== undefined) keys.add(key)
+  }
+  return { place, keys, isInTurn: false, isPast: false }
+}
+
+/** The parts of a turn, which its message has whole. */
+const isPart = ({ _tag }: AgentEvent): boolean =>
+  _tag === "TextDelta" ||
+  _tag === "ReasoningStarted" ||
+  _tag === "ReasoningDelta" ||
+  _tag === "ReasoningCompleted" ||
+  _tag === "ToolCallDelta"
+
+/** Reports whether the store told this frame of a log, which follows the frames asked about before. */
+export const isRepeat = (told: Told, { frame, place }: Logged): boolean => {
+  if (frame._tag !== "Event" || frame.event.path.length > 1) return false
+  const { event } = frame
+  if (event._tag === "RoundStarted") {
+    told.isInTurn = event.messageId !== undefined && told.keys.has(`message ${event.messageId}`)
+    return told.isInTurn
+  }
+  if (isPart(event)) return told.isInTurn
+  if (event._tag === "CheckpointSaved") {
+    told.isPast = event.step >= told.place.step && !told.place.isOver
+    return event.step <= told.place.step
+  }
+  if (isTerminal(event)) {
+    told.isPast = true
+    return told.place.isOver && place.step <= told.place.step
+  }
+  const key = keyOf(event)
+  return key !== undefined && told.keys.has(key)
+}
