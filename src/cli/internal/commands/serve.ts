@@ -67,7 +67,7 @@ const writeKnown = Effect.fnUntraced(function* (file: string, known: typeof Know
 
 const shortest = 16
 
-/** Recognises those who have the token of the environment. Compared are hashes: their time tells nothing. */
+/** Recognises requests by the token of the environment. It compares hashes, so that the time tells nothing. */
 const bearerOf = Effect.fnUntraced(function* (token: string, tenant: string) {
   const expected = yield* sha256(token)
   return Server.bearer({
@@ -148,17 +148,17 @@ export const serve = Effect.fnUntraced(
     for (const problem of app.problems) yield* tell(`! ${visible(problem)}`)
     const asked = unattended(app.context)
     const machine = yield* Layer.build(app.files(`serve-${name}`))
-    const made = (yield* app.agent({ mode: asked === undefined ? "suspend" : "ask" })).pipe(
+    const agent = (yield* app.agent({ mode: asked === undefined ? "suspend" : "ask" })).pipe(
       Agent.provide(app.chatModel),
       Agent.provide(Layer.succeedContext(machine)),
-      (agent) => (asked === undefined ? agent : Agent.provide(agent, asked))
+      (attended) => (asked === undefined ? attended : Agent.provide(attended, asked))
     )
     const file = join(folder, "server.json")
     const token = yield* readToken(file)
     const auth = open
       ? yield* bearerOf(secret, places.project)
       : Server.loopback({ token: Redacted.make(token), tenant: places.project })
-    const runs = Server.layer({ [app.name]: made }).pipe(
+    const runs = Server.layer({ [app.name]: agent }).pipe(
       Layer.provide(Storage.layerFile({ folder: join(folder, "mail"), fsync: true }))
     )
     const routes = Server.http({ page: true, hosts: hostsOf(options) }).pipe(
