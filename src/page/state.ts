@@ -160,7 +160,8 @@ const follow = Effect.fnUntraced(function* (thread: string) {
           const moment = reader.now()
           update({ moment })
           if (moment.view.status === "working") Effect.runFork(Effect.ignore(checkState(thread, reader)))
-          if (moment.view.status !== before) act(loadThreads)
+          // The server is at work on a run a moment longer than its last event says.
+          if (moment.view.status !== before) act(Effect.delay(loadThreads, moment.view.status === "working" ? 0 : 500))
         }
       })
     )
