@@ -23,12 +23,13 @@ import type { AgentError } from "../core/AgentError.ts"
 import { Backend } from "../core/Backend.ts"
 import type { ChatModel } from "../core/ChatModel.ts"
 import { fromUnknown, type Json, stringify } from "../core/Json.ts"
-import { makeId, text as textOf } from "../core/Message.ts"
+import { text as textOf } from "../core/Message.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { canonical } from "../core/schema/jsonTree.ts"
 import { totalTokens } from "../core/Usage.ts"
 import { decisionModel, defineDecisions } from "../support/decisions/service.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
+import { isQuoteOf, markText } from "../support/text/marked.ts"
 import { cut } from "../support/text/text.ts"
 import type { Scorer, Trial } from "./Eval.ts"
 import * as shapes from "./internal/shapes.ts"
@@ -196,8 +197,6 @@ const Verdicts = Schema.Array(
   })
 )
 
-const squeeze = (text: string): string => text.replaceAll(/\s+/g, " ").trim()
-
 const refuseJudged = makeEffectCheck("Scorers.judged", shapes.scorersJudged)
 
 /**
@@ -221,18 +220,15 @@ export const judged = (options: {
   })
   return (trial) =>
     Effect.gen(function* () {
-      // The judged text may try to instruct the judge. It can't know the mark.
-      const mark = makeId()
       const text = transcriptOf(trial)
       const list = criteria.map((criterion, index) => `${index + 1}. ${criterion}`).join("\n")
-      const { output } = yield* Agent.run(judge, `Criteria:\n${list}\n\n${mark}\n${text}\n${mark}`)
+      const { output } = yield* Agent.run(judge, `Criteria:\n${list}\n\n${markText(text)}`)
       return criteria.map((criterion, index) => {
         const verdict = output.find((one) => one.criterion === index + 1)
         if (verdict === undefined) return scoreOf(criterion, false, "the judge gave no verdict")
-        const quote = squeeze(verdict.quote)
-        const isFound = quote !== "" && squeeze(text).includes(quote)
-        if (!verdict.met) return scoreOf(criterion, false, verdict.quote)
-        return isFound
+        const { met, quote } = verdict
+        if (!met) return scoreOf(criterion, false, quote)
+        return isQuoteOf(quote, text)
           ? scoreOf(criterion, true, quote)
           : scoreOf(criterion, false, `this quote is not in the text: ${quote}`)
       })

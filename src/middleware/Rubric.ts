@@ -22,6 +22,7 @@ import * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
+import { markOf } from "../support/text/marked.ts"
 import { cut } from "../support/text/text.ts"
 import { askChoice } from "./internal/askDecision.ts"
 import { countProblem } from "./internal/limits.ts"
@@ -102,8 +103,8 @@ const byModel = (criteria: string) =>
       criteria: { met: "it meets all criteria", unmet: "it misses a criterion, or it is not sure that it meets all" }
     })
     if (choice?.isClear === true && choice.label === "met") return satisfied
-    // The graded text may try to instruct the grader. It can't know the mark.
-    const mark = Message.makeId()
+    // The graded text may try to instruct the grader. It can't contain the mark.
+    const mark = markOf(graded)
     const answer = yield* run.call({
       purpose: "grade",
       systemPrompt:

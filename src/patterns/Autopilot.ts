@@ -26,9 +26,9 @@ import type { ModelError } from "../core/ModelError.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as Budget from "../middleware/Budget.ts"
+import { markText } from "../support/text/marked.ts"
 import { ask } from "./internal/ask.ts"
 import { compose } from "./internal/compose.ts"
-import { markText } from "./internal/marked.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** The report of a checker after a step. */

@@ -24,9 +24,9 @@ import type { ChatModel } from "../core/ChatModel.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { ToolContext } from "../core/ToolContext.ts"
+import { isQuoteOf, markText } from "../support/text/marked.ts"
 import { ask } from "./internal/ask.ts"
 import { compose } from "./internal/compose.ts"
-import { isQuoteOf, markText } from "./internal/marked.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** The input of a goal: what to do, and the criteria by which it is done. */

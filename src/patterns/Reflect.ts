@@ -20,9 +20,9 @@ import type { ChatModel } from "../core/ChatModel.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { ToolContext } from "../core/ToolContext.ts"
+import { markText } from "../support/text/marked.ts"
 import { ask } from "./internal/ask.ts"
 import { compose } from "./internal/compose.ts"
-import { markText } from "./internal/marked.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** The answer of a critic: a quality from 0 to 1, and what to do better. */

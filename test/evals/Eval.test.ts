@@ -1,10 +1,11 @@
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Schema } from "effect"
+import { Effect, Fiber, FileSystem, Layer, Schema } from "effect"
 import { Agent, Backend, Message, type ModelError, Tool } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import { Eval, Report, Scorers } from "effect-deepagents/evals"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
-import { TestChatModel } from "effect-deepagents/testing"
+import { Cassette, TestChatModel } from "effect-deepagents/testing"
 
 const look = Tool.make("look", {
   description: "Looks something up",
@@ -300,5 +301,32 @@ describe("a judge", () => {
       const report = yield* judge([{ criterion: 1, met: true, quote: "Danube" }])
       assert.strictEqual(report.cases[0]?.trials[0]?.scores[1]?.evidence, "the judge gave no verdict")
     })
+  )
+})
+
+describe("a recording", () => {
+  it.effect("gives the same report without a request, for trials at once and their judge", () =>
+    Effect.gen(function* () {
+      const file = `${yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped()}/suite.jsonl`
+      let asked = 0
+      const live = TestChatModel.reactive((request) =>
+        request.systemPrompt.startsWith("You judge")
+          ? JSON.stringify({ value: [{ criterion: 1, met: true, quote: "Danube" }] })
+          : `Danube ${++asked}`
+      )
+      const suite = Eval.suite({
+        agent: Agent.make({ name: "writer", prompt: "You write." }),
+        cases: [one(), one({ name: "again" })],
+        scorers: [Scorers.judged({ criteria: ["It names the river."] })],
+        trials: 4,
+        concurrency: 8
+      })
+      const textsOf = (report: Report.Report) => report.cases.map(({ trials }) => trials.map(({ text }) => text))
+      const recorded = yield* suite.pipe(Effect.provide(Cassette.record(file).pipe(Layer.provide(live))))
+      const replayed = yield* suite.pipe(Effect.provide(Cassette.replay(file)))
+      assert.isTrue(Report.summarize(replayed).isPassed, Report.toMarkdown(replayed))
+      assert.deepStrictEqual(textsOf(replayed), textsOf(recorded))
+      assert.strictEqual(asked, 8)
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
   )
 })

@@ -8,7 +8,7 @@ import { Autopilot, Goal, MapReduce, Pipeline, Plan, Reflect, Supervisor, Team }
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
-import { isQuoteOf, markText } from "../../src/patterns/internal/marked.ts"
+import { isQuoteOf, markText } from "../../src/support/text/marked.ts"
 
 const worker = Agent.make({ name: "worker", prompt: "WORK" })
 

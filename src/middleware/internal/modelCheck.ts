@@ -8,6 +8,7 @@ import * as Message from "../../core/Message.ts"
 import type { PreparedCall } from "../../core/Middleware.ts"
 import type { ModelError } from "../../core/ModelError.ts"
 import type { Run } from "../../core/Run.ts"
+import { markOf } from "../../support/text/marked.ts"
 import { cut } from "../../support/text/text.ts"
 import { oneLine } from "../../support/text/untrusted.ts"
 import { askChoice } from "./askDecision.ts"
@@ -41,8 +42,8 @@ const textOf = ({ call, text }: Subject): string =>
 const trip = (reason: string): Verdict => ({ _tag: "Trip", reason })
 
 const checkByText = Effect.fnUntraced(function* (rules: string, text: string, run: Run) {
-  // The checked text may try to instruct the model. It can't know the mark.
-  const mark = Message.makeId()
+  // The checked text may try to instruct the model. It can't contain the mark.
+  const mark = markOf(text)
   const answer = yield* run.call({
     purpose: "guardrail",
     systemPrompt:

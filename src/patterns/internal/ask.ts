@@ -19,12 +19,11 @@ export type Asked<A, E> =
   | { readonly _tag: "Answered"; readonly output: A }
   | { readonly _tag: "Unanswered"; readonly error: E; readonly problem: string; readonly isSpent: boolean }
 
-const terminal: ReadonlySet<string> = new Set(["QuotaExhausted", "Authentication", "Permission"])
 const broken: ReadonlySet<string> = new Set(["InvalidAgent", "InvalidState", "Thread"])
 
 /** True for a failure that every other part would have too: somebody must act, or nothing can be kept. */
 const isTerminal = (error: unknown): boolean => {
-  if (isModelError(error)) return terminal.has(error.reason._tag)
+  if (isModelError(error)) return error.isTerminal
   if (error instanceof AgentError) return broken.has(error.reason._tag)
   return error instanceof BudgetExceeded || error instanceof LedgerFull || error instanceof LedgerError
 }
