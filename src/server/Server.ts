@@ -71,6 +71,8 @@ export interface Options {
   readonly keep?: number | undefined
   /** Runs and waiting inputs at once. Default: 1,000. */
   readonly limit?: number | undefined
+  /** Runs and waiting inputs of one tenant at once. Default: `limit`. */
+  readonly tenantLimit?: number | undefined
 }
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
@@ -97,7 +99,8 @@ export const layer = <const Agents extends Readonly<Record<string, AnyAgent>>>(
     Effect.gen(function* () {
       const store = yield* SessionStore
       const { table } = yield* Storage
-      const settings = { keep: options?.keep ?? 1 << 20, limit: options?.limit ?? 1_000 }
+      const { keep = 1 << 20, limit = 1_000, tenantLimit = limit } = options ?? {}
+      const settings = { keep, limits: { all: limit, tenant: tenantLimit } }
       return yield* make(agents, store, Mailbox.make(table("mailbox")), settings)
     })
   )

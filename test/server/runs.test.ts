@@ -1,6 +1,6 @@
 /** Runs that no reader owns: what readers see wherever they are cut, who may look, and what outlives the server. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Schema, Scope, Stream } from "effect"
+import { Effect, Exit, Fiber, Layer, Schedule, Schema, Scope, Stream } from "effect"
 import { Agent, Approval, Message, Tool, AgentEvent } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Server } from "effect-deepagents/server"
@@ -70,8 +70,8 @@ const inScope = <A, E, R>(layer: Layer.Layer<A, E, R>) =>
   })
 
 /** Runs on the store and the mailbox of the test, with a log of their own. */
-const newServer = (script: Script) =>
-  inScope(Layer.fresh(Server.layer({ helper })).pipe(Layer.provide(Layer.fresh(modelOf(script)))))
+const newServer = (script: Script, options: Server.Options = {}) =>
+  inScope(Layer.fresh(Server.layer({ helper }, options)).pipe(Layer.provide(Layer.fresh(modelOf(script)))))
 
 const threadOf = (principal: Server.Principal, id: string) =>
   Effect.flatMap(Server.tenant(principal), (tenant) => tenant.thread(id))
@@ -307,6 +307,29 @@ describe("runs", () => {
         assert.strictEqual(state, "idle")
         yield* runs.start(thread, { ...quiet, id: "2" })
         assert.strictEqual(shown(read(yield* Stream.runCollect(runs.observe(thread)))).end, "RunCompleted completed")
+      }).pipe(Effect.provideContext(context))
+      yield* close
+    }).pipe(Effect.provide(Layer.fresh(services)))
+  )
+
+  it.live("of a tenant are limited, at once too, and leave room for others and for their repetition", () =>
+    Effect.gen(function* () {
+      const { close, context } = yield* newServer([["add"]], { tenantLimit: 2, limit: 3 })
+      yield* Effect.gen(function* () {
+        const runs = yield* Server.Runs
+        const start = (principal: Server.Principal, id: string) =>
+          Effect.flatMap(threadOf(principal, id), (thread) => Effect.result(runs.start(thread, { ...quiet, id })))
+        const begun = yield* Effect.forEach(["a", "b", "c", "d"], (id) => start(ada, id), { concurrency: "unbounded" })
+        const refused = begun.flatMap((one) => (one._tag === "Failure" ? [one.failure] : []))
+        assert.deepStrictEqual(
+          refused.map((error) => error._tag === "RunsError" && error.reason),
+          ["TooMany", "TooMany"]
+        )
+        assert.strictEqual((yield* start({ tenant: "other", id: "eve", roles: [] }, "e"))._tag, "Success")
+        for (const id of ["a", "b"]) yield* Stream.runDrain(runs.observe(yield* threadOf(ada, id)))
+        // The end of a run is told a moment before its place is free.
+        const free = start(ada, "c").pipe(Effect.flatMap(Effect.fromResult), Effect.retry(Schedule.spaced("10 millis")))
+        assert.isTrue((yield* free).isNew)
       }).pipe(Effect.provideContext(context))
       yield* close
     }).pipe(Effect.provide(Layer.fresh(services)))

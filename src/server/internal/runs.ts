@@ -8,7 +8,7 @@ import { makeObserve } from "./observing.ts"
 import * as Position from "./position.ts"
 import type { AgentInfo, Runs, RunsError } from "./service.ts"
 import { endOf, makeDecide, makeStart, openThread, readPending } from "./taking.ts"
-import { type AnyAgent, enqueue, isBusy, refuse, type Registry } from "./works.ts"
+import { type AnyAgent, count, enqueue, isBusy, refuse, type Registry } from "./works.ts"
 
 const makeSteer = ({ works }: Registry): Runs["Service"]["steer"] =>
   Effect.fnUntraced(function* (thread, input) {
@@ -63,20 +63,20 @@ export const make = Effect.fnUntraced(function* (
   agents: Readonly<Record<string, AnyAgent>>,
   base: Service,
   mailbox: Mailbox,
-  { keep, limit }: Pick<Registry, "keep" | "limit">
+  { keep, limits }: Pick<Registry, "keep" | "limits">
 ): Effect.fn.Return<Runs["Service"], RunsError, Scope.Scope> {
   const registry: Registry = {
     agents,
     base,
     mailbox,
     keep,
-    limit,
+    limits,
     context: yield* Effect.context<never>(),
     scope: yield* Scope.fork(yield* Effect.scope),
     works: new Map(),
     isClosing: false,
     seq: 0,
-    active: 0
+    active: new Map()
   }
   // It comes before the end of the runs, which the scope began with.
   yield* Effect.addFinalizer(() =>
@@ -84,7 +84,10 @@ export const make = Effect.fnUntraced(function* (
       registry.isClosing = true
     })
   )
-  for (const mail of yield* mailbox.all) yield* enqueue(registry, mail)
+  for (const mail of yield* mailbox.all) {
+    count(registry, mail.principal.tenant, 1)
+    yield* enqueue(registry, mail)
+  }
   return {
     agents: listAgents(agents),
     start: makeStart(registry),

@@ -21,6 +21,6 @@ export const serverBearer = "verify:f"
 
 export const serverHttp = "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['agUi''aiSdk''openAi']"
 
-export const serverLayer = "keep?:n;limit?:n"
+export const serverLayer = "keep?:n;limit?:n;tenantLimit?:n"
 
 export const serverLoopback = "token?:~effect/Redacted~;tenant?:s"

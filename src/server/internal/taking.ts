@@ -2,6 +2,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type { Scope } from "effect/Scope"
 import { type Decision, problemOf } from "../../core/Approval.ts"
 import { type HumanMessage, makeId, type Message } from "../../core/Message.ts"
 import { canonical } from "../../core/schema/jsonTree.ts"
@@ -15,7 +16,7 @@ import type { Mail } from "./mailbox.ts"
 import * as Position from "./position.ts"
 import type { Runs, RunsError, Taken } from "./service.ts"
 import { type Named, namedBy, type ThreadRef } from "./tenant.ts"
-import { enqueue, isBusy, nowhere, refuse, type Registry } from "./works.ts"
+import { count, enqueue, isBusy, isFull, nowhere, refuse, type Registry } from "./works.ts"
 
 const isSame = (left: Message, right: Message): boolean =>
   canonical(JSON.parse(JSON.stringify(left.content))) === canonical(JSON.parse(JSON.stringify(right.content)))
@@ -72,9 +73,18 @@ const take = Effect.fnUntraced(function* (
   named: Named,
   mail: Pick<Mail, "agent" | "id" | "push">,
   isDone: Effect.Effect<boolean, RunsError | SessionError>
-): Effect.fn.Return<Taken, RunsError | SessionError> {
-  if (registry.active >= registry.limit)
-    return yield* refuse("TooMany", id, "the server is at work on as many runs as it takes")
+): Effect.fn.Return<Taken, RunsError | SessionError, Scope> {
+  if (isFull(registry, principal.tenant)) {
+    return yield* refuse("TooMany", id, "as many runs are at work or wait as the server takes; try again later")
+  }
+  // It is counted before anything is waited for, so that requests at once don't pass the limit.
+  count(registry, principal.tenant, 1)
+  let isTaken = false
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      if (!isTaken) count(registry, principal.tenant, -1)
+    })
+  )
   const position = Position.write(yield* endOf(registry, named, id))
   registry.seq = Math.max(registry.seq + 1, (yield* Clock.currentTimeMillis) * 1_000)
   const whole: Mail = { v: 1, seq: registry.seq, threadId: named.baseId, principal, position, ...mail }
@@ -90,10 +100,11 @@ const take = Effect.fnUntraced(function* (
         return { id: mail.id, position, isNew: false }
       }
       yield* enqueue(registry, whole)
+      isTaken = true
       return { id: mail.id, position, isNew: true }
     })
   )
-})
+}, Effect.scoped)
 
 const checkSame = (known: Message, message: HumanMessage, { id }: ThreadRef) =>
   isSame(known, message)

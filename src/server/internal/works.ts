@@ -39,8 +39,8 @@ export interface Registry {
   readonly mailbox: Mailbox
   /** Bytes of events that are kept of a thread at work. */
   readonly keep: number
-  /** Runs and inputs that wait, at most. */
-  readonly limit: number
+  /** Runs and inputs that wait, at most: of all tenants, and of each. */
+  readonly limits: { readonly all: number; readonly tenant: number }
   /** Runs end with it. */
   readonly scope: Scope.Scope
   readonly context: Context.Context<never>
@@ -49,8 +49,8 @@ export interface Registry {
   isClosing: boolean
   /** The order of the last mail. */
   seq: number
-  /** Mail at work or waiting. */
-  active: number
+  /** Mail at work or waiting, by tenant. */
+  readonly active: Map<string, number>
 }
 
 /** The leaf of a missing thread. */
@@ -62,6 +62,21 @@ const lingering = "60 seconds"
 /** Makes the failure of an operation on a thread. */
 export const refuse = (reason: RunsError["reason"], threadId: string, problem: string): RunsError =>
   new RunsError({ reason, threadId, problem })
+
+/** Counts mail of a tenant. */
+export const count = ({ active }: Registry, tenant: string, by: 1 | -1): void => {
+  const now = (active.get(tenant) ?? 0) + by
+  if (now > 0) active.set(tenant, now)
+  else active.delete(tenant)
+}
+
+/** Reports whether the server, or the tenant, has as much mail as it may. */
+export const isFull = ({ active, limits }: Registry, tenant: string): boolean => {
+  if ((active.get(tenant) ?? 0) >= limits.tenant) return true
+  let all = 0
+  for (const some of active.values()) all += some
+  return all >= limits.all
+}
 
 /** Gives the work of a thread, and makes it if it is missing. */
 export const workOf = ({ works }: Registry, baseId: string): Work => {
@@ -164,7 +179,7 @@ const drain = Effect.fnUntraced(function* (registry: Registry, work: Work, baseI
     yield* Effect.ignore(registry.mailbox.drop(one))
     Object.assign(work, { handle: undefined, isBegun: false, isCancelled: false })
     work.queue.shift()
-    registry.active--
+    count(registry, one.principal.tenant, -1)
   }
   Log.signal(work.log)
   yield* Effect.forkIn(
@@ -176,11 +191,10 @@ const drain = Effect.fnUntraced(function* (registry: Registry, work: Work, baseI
   )
 })
 
-/** Puts mail behind the mail before it. */
+/** Puts mail, which was counted, behind the mail before it. */
 export const enqueue = (registry: Registry, mail: Mail): Effect.Effect<void> =>
   Effect.suspend(() => {
     const work = workOf(registry, mail.threadId)
-    registry.active++
     work.queue.push(mail)
     Log.signal(work.log)
     return work.queue.length === 1
