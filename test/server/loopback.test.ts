@@ -110,6 +110,13 @@ describe("a server of one person", () => {
         new Request("http://127.0.0.1:4000/", { headers: { cookie: `${name}=${Redacted.value(value)}` } })
       )
       assert.strictEqual((yield* next.authenticate(request)).tenant, "local")
+      const longer = value.pipe(Redacted.value, (text) => text.replace(/~[0-9a-z]+/, "~zzzzzzzzz"))
+      const forged = HttpServerRequest.fromWeb(
+        new Request("http://127.0.0.1:4000/", { headers: { cookie: `${name}=${longer}` } })
+      )
+      assert.strictEqual((yield* Effect.flip(next.authenticate(forged)))._tag, "Unauthorized")
+      yield* TestClock.adjust("30 days")
+      assert.strictEqual((yield* Effect.flip(next.authenticate(request)))._tag, "Unauthorized")
     }).pipe(Effect.scoped)
   )
 

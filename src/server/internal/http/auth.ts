@@ -77,6 +77,9 @@ export interface LoopbackOptions {
 
 const lifetime = 60_000
 
+/** The time that a session of a page lasts, in milliseconds: 30 days. */
+const sessionTime = 30 * 86_400_000
+
 /** The most tokens of pages that wait for their exchange. */
 const waiting = 16
 
@@ -107,7 +110,8 @@ export const makeLoopback = Effect.fnUntraced(
     const isCookie = Effect.fnUntraced(function* (cookie: string) {
       const [id = "", tag = ""] = cookie.split(".")
       const signature = Result.getOrUndefined(Base64Url.decode(tag))
-      if (signature === undefined) return false
+      const until = Number.parseInt(id.slice(id.lastIndexOf("~") + 1), 36)
+      if (signature === undefined || !(until > (yield* Clock.currentTimeMillis))) return false
       return yield* Effect.orElseSucceed(mac.verify(key, signature, bytes(`session ${id}`)), () => false)
     })
 
@@ -117,7 +121,7 @@ export const makeLoopback = Effect.fnUntraced(
       if (known === undefined) return yield* new Unauthorized()
       issued.delete(known[0])
       if (known[1] < now) return yield* new Unauthorized()
-      const id = makeRandom()
+      const id = `${makeRandom()}~${(now + sessionTime).toString(36)}`
       const tag = Base64Url.encode(yield* Effect.orDie(mac.sign(key, bytes(`session ${id}`))))
       return { name, value: Redacted.make(`${id}.${tag}`) }
     })
