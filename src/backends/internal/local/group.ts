@@ -138,10 +138,15 @@ const askMembers = (group: number): Effect.Effect<void> =>
     yield* signal(group, "SIGCONT")
   })
 
+/** The report that a command has begun may be a moment late. */
+const awaitBegin = (hasBegun: () => boolean): Effect.Effect<boolean> =>
+  Effect.suspend(() => (hasBegun() ? Effect.succeed(true) : Effect.andThen(pause(lateMillis), Effect.sync(hasBegun))))
+
 /** Like {@link end}, for the group of a monitor. It is killed if the command has not begun. */
 export const endMonitored = (group: number, hasBegun: () => boolean): Effect.Effect<void> =>
   Effect.flatMap(signal(group, 0), (isThere) => {
     if (!isThere) return Effect.void
-    if (!hasBegun()) return Effect.andThen(kill(group), waitForExit(group))
-    return Effect.andThen(askMembers(group), awaitEnd(group)).pipe(Effect.onInterrupt(() => kill(group)))
+    return Effect.flatMap(awaitBegin(hasBegun), (isBegun) =>
+      isBegun ? Effect.andThen(askMembers(group), awaitEnd(group)) : Effect.andThen(kill(group), waitForExit(group))
+    ).pipe(Effect.onInterrupt(() => kill(group)))
   })
