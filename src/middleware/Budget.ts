@@ -308,7 +308,15 @@ export const usedUp = (run: Run): Effect.Effect<string | undefined> => Ledger.us
  * The rest of the budgets over a run, by kind: tokens, money, calls, rounds, milliseconds. Of two budgets the smaller rest
  * counts. A kind without a limit is missing.
  */
-export const remaining = (run: Run): Effect.Effect<{ readonly [K in Ledger.Kind]?: number }> => Ledger.restOf(run)
+export const remaining = (
+  run: Run
+): Effect.Effect<{
+  readonly tokens?: number
+  readonly cost?: number
+  readonly rounds?: number
+  readonly time?: number
+  readonly toolCalls?: number
+}> => Ledger.restOf(run)
 
 const refuseMake = makeMiddlewareCheck(name, shapes.budgetMake)
 
