@@ -65,8 +65,8 @@ export const refuse = (reason: RunsError["reason"], threadId: string, problem: s
 
 /** Counts mail of a tenant. */
 export const count = ({ active }: Registry, tenant: string, by: 1 | -1): void => {
-  const now = (active.get(tenant) ?? 0) + by
-  if (now > 0) active.set(tenant, now)
+  const amount = by + (active.get(tenant) ?? 0)
+  if (amount > 0) active.set(tenant, amount)
   else active.delete(tenant)
 }
 
