@@ -299,7 +299,7 @@ export type { Saved } from "./internal/workflow/saved.ts"
 export const saved: (folders: ReadonlyArray<string>) => Effect.Effect<
   {
     readonly workflows: ReadonlyArray<Saved>
-    /** The files that are no workflow, and why. */
+    /** The files without a valid workflow, each with its problem. */
     readonly problems: ReadonlyArray<{ readonly path: string; readonly problem: string }>
   },
   never,

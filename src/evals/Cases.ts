@@ -86,7 +86,7 @@ const valueOf = (field: string, cell: string): Json => {
   return counts.has(field) ? Number(cell) : cell
 }
 
-/** Reads cases from CSV. The first row names the fields; lists are parted by `;`, and an empty cell is no value. */
+/** Reads cases from CSV. The first row names the fields; `;` separates the items of a list, and an empty cell leaves its field out. */
 export const fromCsv = (text: string): Effect.Effect<ReadonlyArray<Case>, EvalError> =>
   Effect.suspend(() => {
     const [header = [], ...rows] = parseCsv(text)

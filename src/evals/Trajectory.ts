@@ -28,7 +28,7 @@ export interface About {
   readonly agent: string
   /** The version of the agent or of its program. */
   readonly version: string
-  /** The model that answered, where a message has none. Default: unknown. */
+  /** The model of messages that do not name one. Default: unknown. */
   readonly model?: string | undefined
   /** The id of the run or the thread. Default: none. */
   readonly sessionId?: string | undefined

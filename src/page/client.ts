@@ -135,7 +135,7 @@ export const entryBefore = Effect.fnUntraced(function* (thread: string, messageI
     const page: typeof History.Type = yield* ask(History, "GET", of(thread, `history?limit=500${query}`))
     const at = page.messages.findIndex(({ message }) => message.id === messageId)
     if (at > 0) return page.messages[at - 1]?.entry
-    // The entry before the first one of a page is the page before.
+    // `next` names the entry before this page.
     if (at === 0) return page.next ?? null
     if (page.next === undefined || page.next === null) return undefined
     before = page.next

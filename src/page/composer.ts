@@ -1,4 +1,4 @@
-/** The field for what a person says. */
+/** The field for a person's message. */
 import * as Effect from "effect/Effect"
 import { useEffect, useRef, useState } from "preact/hooks"
 import * as Content from "../core/Content.ts"

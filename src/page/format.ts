@@ -55,5 +55,5 @@ const reasons: ReadonlyMap<string, string> = new Map([
   ["refused", "the model refused"]
 ])
 
-/** Says how a turn ended. Nothing for the usual end. */
+/** Describes the end of a turn; empty for a normal end. */
 export const ending = (reason: string): string => (reason === "completed" ? "" : (reasons.get(reason) ?? reason))

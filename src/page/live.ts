@@ -1,4 +1,4 @@
-/** What is not finished yet: the open text, running calls, sub-agents, requests. */
+/** The unfinished parts of a thread: open text, running calls, sub-agents, requests. */
 import type * as Approval from "../core/Approval.ts"
 import * as View from "../view/View.ts"
 import { type Children, type Element, h, unseen } from "./element.ts"

@@ -341,7 +341,7 @@ export const conversationOf = (attempt: Attempt, place: string): Effect.Effect<C
     return Effect.mapError(read, (problem) => invalid(attempt.live, place, problem))
   })
 
-/** The conversation of a sub-agent that has run in this process: nothing of it has to be decoded. */
+/** The conversation of a sub-agent that ran in this process. It needs no decoding. */
 const conversationIn = (live: Live): Effect.Effect<Conversation | undefined, string> => {
   const { messages, state } = live.run
   if (messages.length === 0) return Effect.undefined

@@ -6,7 +6,7 @@ import { isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import * as Message from "../../core/Message.ts"
 import type { ToolCall } from "../../core/ToolCall.ts"
 
-/** The conversation of a file. `kept` are the lines that are no part of it, as they stand. */
+/** The conversation of a file. `kept` has all other lines, unchanged. */
 export interface Imported {
   readonly messages: ReadonlyArray<Message.Message>
   readonly kept: ReadonlyArray<string>

@@ -21,10 +21,10 @@ const shareOfSubsets = (hits: number, of: number, k: number): number => {
   return share
 }
 
-/** The estimate of pass^k without bias: that `k` trials of a case all pass. */
+/** The estimate of pass^k without bias: the chance that all of `k` trials pass. */
 export const passAll = (passed: number, of: number, k: number): number => shareOfSubsets(passed, of, k)
 
-/** The estimate of pass@k without bias: that at least one of `k` trials of a case passes. */
+/** The estimate of pass@k without bias: the chance that one or more of `k` trials pass. */
 export const passAny = (passed: number, of: number, k: number): number => 1 - shareOfSubsets(of - passed, of, k)
 
 /** Above these numbers, the exact test is replaced by its normal approximation. */

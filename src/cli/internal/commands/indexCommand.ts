@@ -21,7 +21,7 @@ interface Options {
 /** The documents between two lines of progress. */
 const step = 500
 
-/** Says what an indexing did. */
+/** Describes the result of an indexing run. */
 export const summaryOf = ({ chunks, failed, indexed, removed, unchanged }: Progress): string =>
   `${indexed} indexed (${chunks} passages), ${unchanged} unchanged, ${removed} removed, ${failed} left out`
 
