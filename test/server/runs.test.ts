@@ -312,6 +312,27 @@ describe("runs", () => {
     }).pipe(Effect.provide(Layer.fresh(services)))
   )
 
+  it.live("that can't begin are told, also behind the stored end of another run", () =>
+    Effect.gen(function* () {
+      const thread = yield* threadOf(ada, "t")
+      const broken = Agent.provide(
+        Agent.make({ name: "helper", prompt: "" }),
+        Layer.effectDiscard(Effect.fail("no key"))
+      )
+      const ends = (agent: Agent.Agent<unknown, unknown, never>, id: string) =>
+        Effect.gen(function* () {
+          const runs = yield* Server.Runs
+          const { position } = yield* runs.start(thread, { ...quiet, id })
+          return shown(read(yield* Stream.runCollect(runs.observe(thread, { after: position })))).end
+        }).pipe(Effect.provide(Layer.fresh(Server.layer({ helper: agent })).pipe(Layer.provide(modelOf([])))))
+      const working = Agent.provide(Agent.make({ name: "helper", prompt: "" }), modelOf([]))
+      const failing = Agent.provide(broken, modelOf([]))
+      assert.match(yield* ends(failing, "1"), /^RunFailed/)
+      assert.match(yield* ends(working, "2"), /^RunCompleted/)
+      assert.match(yield* ends(failing, "3"), /^RunFailed/)
+    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
+  )
+
   it.live("of a tenant are limited, at once too, and leave room for others and for their repetition", () =>
     Effect.gen(function* () {
       const { close, context } = yield* newServer([["add"]], { tenantLimit: 2, limit: 3 })

@@ -39,14 +39,16 @@ const readStored = Effect.fnUntraced(function* (
   if (place !== undefined && !isComplete) {
     frames.push({ _tag: "Reset", position: Position.write(at), to: isKnown ? "checkpoint" : "beginning" })
   }
+  let ended: string | undefined
   for (const { event, id: entryId, step } of rebuild(id, path)) {
+    if (isTerminal(event) && event.path.length === 1) ended = event.runId
     const isEnd = step === after.step && isTerminal(event) && !after.isOver
     if (step <= after.step && !isEnd) continue
     if (event._tag === "CheckpointSaved") at = { ...at, step, leaf: Position.markOf(entryId), isOver: false }
     if (isTerminal(event)) at = { ...at, isOver: true }
     frames.push({ _tag: "Event", position: Position.write(at), event })
   }
-  return { frames, leaf, at }
+  return { frames, leaf, at, ended }
 })
 
 /** Makes the streams of frames. */
@@ -83,7 +85,7 @@ export const makeObserve =
             epoch = log.epoch
             return []
           }
-          const { at, frames, leaf } = yield* readStored(registry, named, thread.id, place)
+          const { at, ended, frames, leaf } = yield* readStored(registry, named, thread.id, place)
           const save = log.saves.findLast(
             ({ leaf: mark, step }) => step === leaf.step && mark === Position.markOf(leaf.id)
           )
@@ -91,7 +93,7 @@ export const makeObserve =
           // The log of a run that is over stays behind when its thread is rewound: only a run at work makes the leaf older.
           const isOlder = work.isBegun && save === undefined && newest !== undefined && newest.step > leaf.step
           place = at
-          told = Repeats.make(at, frames)
+          told = Repeats.make(at, ended, frames)
           epoch = log.epoch
           // Behind an older leaf, the store has more by now: it is read again.
           if (isOlder || (save !== undefined && save.from < Log.firstOf(log))) epoch = ""

@@ -32,6 +32,9 @@ export const stored = "s"
 
 export const beginning: Place = { step: 0, leaf: "0", epoch: stored, told: 0, isOver: false }
 
+/** The place before the first input. */
+export const start: Place = { ...beginning, isOver: true }
+
 /** Marks an entry, so that another branch of the thread is recognised. */
 export const markOf = (id: string | null): string => (id === null ? "0" : (Hash.string(id) >>> 0).toString(36))
 

@@ -9,6 +9,8 @@ import type { Frame, Place } from "./position.ts"
 /** The newest frames that the store told to a reader. */
 export interface Told {
   readonly place: Place
+  /** The run whose end is stored last. */
+  readonly ended: string | undefined
   readonly keys: ReadonlySet<string>
   /** True in the middle of a turn whose message was told. */
   isInTurn: boolean
@@ -31,13 +33,13 @@ const keyOf = (event: AgentEvent): string | undefined => {
 }
 
 /** Notes the frames that the store told up to a place. */
-export const make = (place: Place, frames: ReadonlyArray<Frame>): Told => {
+export const make = (place: Place, ended: string | undefined, frames: ReadonlyArray<Frame>): Told => {
   const keys = new Set<string>()
   for (const frame of frames.slice(-most)) {
     const key = frame._tag === "Event" ? keyOf(frame.event) : undefined
     if (key !== undefined) keys.add(key)
   }
-  return { place, keys, isInTurn: false, isPast: false }
+  return { place, ended, keys, isInTurn: false, isPast: false }
 }
 
 /** The parts of a turn, which its message has whole. */
@@ -49,7 +51,7 @@ const isPart = ({ _tag }: AgentEvent): boolean =>
   _tag === "ToolCallDelta"
 
 /** Reports whether the store told this frame of a log, which follows the frames asked about before. */
-export const isRepeat = (told: Told, { frame, place }: Logged): boolean => {
+export const isRepeat = (told: Told, { frame }: Logged): boolean => {
   if (frame._tag !== "Event" || frame.event.path.length > 1) return false
   const { event } = frame
   if (event._tag === "RoundStarted") {
@@ -63,7 +65,7 @@ export const isRepeat = (told: Told, { frame, place }: Logged): boolean => {
   }
   if (isTerminal(event)) {
     told.isPast = true
-    return told.place.isOver && place.step <= told.place.step
+    return told.place.isOver && event.runId === told.ended
   }
   const key = keyOf(event)
   return key !== undefined && told.keys.has(key)

@@ -43,7 +43,7 @@ export const endOf = Effect.fnUntraced(function* ({ works }: Registry, { baseId,
   return { step, leaf: Position.markOf(leaf), epoch, told: work?.log.next ?? 0, isOver: true }
 })
 
-/** The place before the message of an input that is in the thread. */
+/** The place before the message of an input; `undefined` if the thread does not have it. */
 export const placeBefore = Effect.fnUntraced(function* ({ store }: Named, id: string, messageId: string) {
   const leaf = yield* store.leaf(id)
   let [from, step] = [leaf.id, leaf.step]
@@ -60,7 +60,7 @@ export const placeBefore = Effect.fnUntraced(function* ({ store }: Named, id: st
     }
     from = page.next
   }
-  return { ...Position.beginning, isOver: true }
+  return isFound ? Position.start : undefined
 })
 
 /**
@@ -78,12 +78,13 @@ const take = Effect.fnUntraced(function* (
     return yield* refuse("TooMany", id, "as many runs are at work or wait as the server takes; try again later")
   }
   // It is counted before anything is waited for, so that requests at once don't pass the limit.
-  count(registry, principal.tenant, 1)
   let isTaken = false
-  yield* Effect.addFinalizer(() =>
-    Effect.sync(() => {
-      if (!isTaken) count(registry, principal.tenant, -1)
-    })
+  yield* Effect.acquireRelease(
+    Effect.sync(() => count(registry, principal.tenant, 1)),
+    () =>
+      Effect.sync(() => {
+        if (!isTaken) count(registry, principal.tenant, -1)
+      })
   )
   const position = Position.write(yield* endOf(registry, named, id))
   registry.seq = Math.max(registry.seq + 1, (yield* Clock.currentTimeMillis) * 1_000)
@@ -95,7 +96,7 @@ const take = Effect.fnUntraced(function* (
         const other = yield* registry.mailbox.get(named.baseId, mail.id)
         return { id: mail.id, position: other?.position ?? position, isNew: false }
       }
-      if (yield* Effect.orElseSucceed(isDone, () => false)) {
+      if (yield* Effect.catchCause(isDone, () => Effect.succeed(false))) {
         yield* Effect.ignore(registry.mailbox.drop(whole))
         return { id: mail.id, position, isNew: false }
       }
@@ -138,7 +139,11 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
       const known = checkpoint?.messages.find((one) => one.id === message.id)
       if (known !== undefined) {
         yield* checkSame(known, message, thread)
-        return { id, position: Position.write(yield* placeBefore(named, thread.id, message.id)), isNew: false }
+        return {
+          id,
+          position: Position.write((yield* placeBefore(named, thread.id, message.id)) ?? Position.start),
+          isNew: false
+        }
       }
     }
     if (busy === "refuse" && isBusy(registry.works.get(named.baseId))) {

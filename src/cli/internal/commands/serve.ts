@@ -67,6 +67,12 @@ const writeKnown = Effect.fnUntraced(function* (file: string, known: typeof Know
 
 const shortest = 16
 
+/** The characters of a bearer token. */
+const sendable = /^[\w\-.~+/=]+$/
+
+/** A tenant has a short name: a long path, or one with odd characters, has its hash. */
+const tenantOf = (project: string) => (/^[^\p{C}]{1,128}$/u.test(project) ? Effect.succeed(project) : sha256(project))
+
 /** Recognises requests by the token of the environment. It compares hashes, so that the time tells nothing. */
 const bearerOf = Effect.fnUntraced(function* (token: string, tenant: string) {
   const expected = yield* sha256(token)
@@ -133,6 +139,10 @@ export const serve = Effect.fnUntraced(
     const open = !isLoopback(options.host)
     const secret = process.env["DEEPAGENTS_SERVE_TOKEN"] ?? ""
     if (open && secret.length < shortest) return yield* refuseOpen(options.host)
+    if (open && !sendable.test(secret)) {
+      return yield* fail("usage", "DEEPAGENTS_SERVE_TOKEN: a token has letters, digits and - . _ ~ + / =.")
+    }
+    const tenant = yield* tenantOf(places.project)
     const name = yield* fileNameOf(places.project)
     const folder = yield* makeFolder(join(places.data, "serve", name))
     // One process has the mailbox of a folder.
@@ -155,9 +165,7 @@ export const serve = Effect.fnUntraced(
     )
     const file = join(folder, "server.json")
     const token = yield* readToken(file)
-    const auth = open
-      ? yield* bearerOf(secret, places.project)
-      : Server.loopback({ token: Redacted.make(token), tenant: places.project })
+    const auth = open ? yield* bearerOf(secret, tenant) : Server.loopback({ token: Redacted.make(token), tenant })
     const runs = Server.layer({ [app.name]: agent }).pipe(
       Layer.provide(Storage.layerFile({ folder: join(folder, "mail"), fsync: true }))
     )

@@ -131,8 +131,9 @@ const get = route({
     const { runs } = call.door
     const { inputId, threadId } = yield* readId(call.param("id"))
     const thread = yield* call.tenant.thread(threadId)
-    yield* runs.status(thread)
-    const position = yield* findPlace(thread, inputId)
+    const { input } = yield* runs.status(thread)
+    const waiting = input?.id === inputId ? input.position : undefined
+    const position = (yield* findPlace(thread, inputId)) ?? waiting
     if (position === undefined) return yield* missing
     const model = runs.agents[0]?.name ?? ""
     const id = call.param("id")

@@ -4,7 +4,7 @@ import * as Stream from "effect/Stream"
 import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import type { SessionError } from "../../../core/SessionError.ts"
 import type { Page } from "../../../core/SessionStore.ts"
-import { type Frame, type Position, write } from "../position.ts"
+import { type Frame, type Position, start, write } from "../position.ts"
 import type { Runs, RunsError } from "../service.ts"
 import { placeBefore } from "../taking.ts"
 import { namedBy, type Tenant, type ThreadRef } from "../tenant.ts"
@@ -111,7 +111,7 @@ export const findInput = Effect.fnUntraced(function* (
     const page: Page = yield* store.load(thread.id, from === undefined ? {} : { from })
     for (const { entry } of page.entries.toReversed()) {
       if (entry._tag !== "Message" || entry.message.role !== "human" || !entry.message.id.startsWith(prefix)) continue
-      const position = write(yield* placeBefore(named, thread.id, entry.message.id))
+      const position = write((yield* placeBefore(named, thread.id, entry.message.id)) ?? start)
       return { id: entry.message.id.slice(prefix.length), position }
     }
     if (page.next === null) break
@@ -123,5 +123,6 @@ export const findInput = Effect.fnUntraced(function* (
 /** Finds the position before the run of an input that is in the thread. */
 export const findPlace = Effect.fnUntraced(function* (thread: ThreadRef, id: string) {
   const named = namedBy(thread)
-  return named === undefined ? undefined : write(yield* placeBefore(named, thread.id, prefix + id))
+  const place = named === undefined ? undefined : yield* placeBefore(named, thread.id, prefix + id)
+  return place === undefined ? undefined : write(place)
 })

@@ -25,7 +25,7 @@ const change = (known: Known, now: Subagent, tell: Tell): void => {
 /** Tells of a sub-agent that begins, or goes on. */
 export const start = (subagents: Subagents, event: Of<"SubagentStarted">, tell: Tell): void => {
   const { agent, callId, childRunId } = event
-  const place = [...event.path.slice(1), callId, agent].map(encodeURIComponent).join("/")
+  const place = [...event.path.slice(1), callId, agent].map((part) => encodeURIComponent(part.toWellFormed())).join("/")
   const here = subagents.get(place) ?? []
   subagents.set(place, here)
   const known =
