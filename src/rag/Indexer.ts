@@ -96,7 +96,7 @@ const hashOf = (space: Space, item: Item<unknown, unknown>, { overlap, tokens, v
   const { model } = space
   const made = model === undefined ? [] : [model.id, model.dimensions, model.passage ?? ""]
   return sha256(
-    JSON.stringify([version, item.content, tokens ?? 512, overlap ?? 64, own ?? "", item.split?.name ?? "", made])
+    JSON.stringify([version, item.content, tokens ?? null, overlap ?? null, own ?? "", item.split?.name ?? "", made])
   )
 }
 

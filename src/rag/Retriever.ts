@@ -145,10 +145,17 @@ const finish = Effect.fnUntraced(function* <E, R>(
         best.map(({ hit }) => inContext(hit.title, hit.chunk))
       )
   const last = order(
-    best.map(({ hit, trace }, index) => ({ hit, trace: { ...trace, reranked: scores[index] } }))
+    best.map(({ hit, trace }, index) => ({ hit, trace: { ...trace, reranked: scoreAt(scores, index) } }))
   ).slice(0, limit)
   return yield* Effect.forEach(last, (one) => expand(space, one, options), { concurrency: 8 })
 })
+
+/** A reranker may give too few scores, or none that is a number. */
+const scoreAt = (scores: ReadonlyArray<number>, index: number): number | undefined => {
+  if (scores.length === 0) return undefined
+  const score = scores[index] ?? 0
+  return Number.isFinite(score) ? score : 0
+}
 
 /**
  * Searches by words only. It needs no model, also in a space with vectors. `alpha` has no effect.
@@ -175,7 +182,7 @@ export const search = <M extends Model | undefined, E = never, R = never>(
   refuseSearch(options) ??
   Effect.gen(function* () {
     const { alpha = 0.5, filter } = options
-    const weight = space.model === undefined ? 0 : Math.min(Math.max(0, alpha), 1)
+    const weight = space.model === undefined ? 0 : Number.isNaN(alpha) ? 0.5 : Math.min(Math.max(0, alpha), 1)
     const limit = boundCount(options.limit) * 2
     const nearest = Effect.flatMap(embedQuery(space, text), (vector) =>
       vector === undefined ? Effect.succeed([]) : space.nearest(vector, { limit, filter })

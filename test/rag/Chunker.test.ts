@@ -2,6 +2,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Chunker, type Chunk } from "effect-deepagents/rag"
 import * as fc from "fast-check"
+import { claimsOf } from "../../src/rag/internal/citations.ts"
+import { sections } from "../../src/rag/internal/splitters.ts"
 import { textTokens } from "../../src/support/text/tokens.ts"
 import { isFull, scaled } from "../scale.ts"
 
@@ -87,6 +89,11 @@ describe("chunk", () => {
     )
   })
 
+  it("keeps headings under their own, where levels are left out", () => {
+    const text = ["## B", "b", "## C", "c", "#### D", "d", "### E", "e"].join("\n")
+    expect(sections({ id: "x", text }).map(({ headings }) => headings)).toEqual([["B"], ["C"], ["C", "D"], ["C", "E"]])
+  })
+
   it("splits Markdown by headings, and not by those in fenced code", () => {
     const filler = "This sentence fills a section with words. ".repeat(40)
     const text = `# Guide\n${filler}\n## Install\n${filler}\n\`\`\`sh\n# no heading\n\`\`\`\n# Use\n${filler}`
@@ -139,5 +146,24 @@ describe("chunk", () => {
     }
     const many = Chunker.chunk({ id: "d", text: "A b. ".repeat(26_000) }, { tokens: 1, overlap: 0 })
     expect(many.length).toBe(Chunker.mostChunks + 1)
+  })
+})
+
+describe("citations", () => {
+  it("belong to the sentence before them, inside of its end or behind it", () => {
+    const claims = [
+      { text: "There are 30 days.", numbers: [1] },
+      { text: "Leave is paid.", numbers: [2, 3] }
+    ]
+    for (const answer of [
+      "There are 30 days.[1] Leave is paid.[2, 3]",
+      "There are 30 days. [1] Leave is paid. [2] [3]",
+      "There are 30 days [1]. Leave is paid [2, 3]."
+    ]) {
+      expect(
+        claimsOf(answer).map(({ numbers, text }) => ({ numbers, text: text.replace(/ +\./, ".") })),
+        answer
+      ).toEqual(claims.map(({ numbers, text }) => ({ numbers, text })))
+    }
   })
 })

@@ -15,6 +15,9 @@ const numbersIn = (text: string): ReadonlyArray<number> => [
   ...new Set([...text.matchAll(citation)].flatMap((match) => (match[1] ?? "").split(",").map(Number)))
 ]
 
+/** The end of a sentence before its citations. */
+const early = /([.!?…]{1,3})([ \t]{0,3}(?:\[\d{1,3}(?:\s{0,2},\s{0,2}\d{1,3}){0,19}\][ \t]{0,3})+)/g
+
 const segmenter = new Intl.Segmenter(undefined, { granularity: "sentence" })
 
 /** The numbers that an answer cites, each once. */
@@ -22,7 +25,7 @@ export const citedNumbers = (answer: string): ReadonlyArray<number> => numbersIn
 
 /** The sentences of an answer that cite something, and at most 40 of them. */
 export const claimsOf = (answer: string): ReadonlyArray<Claim> =>
-  [...segmenter.segment(answer.slice(0, 50_000).replaceAll(code, " "))]
+  [...segmenter.segment(answer.slice(0, 50_000).replaceAll(code, " ").replaceAll(early, " $2$1 "))]
     .map(({ segment }) => ({ text: segment.replaceAll(citation, "").trim(), numbers: numbersIn(segment) }))
     .filter(({ numbers, text }) => numbers.length > 0 && text !== "")
     .slice(0, 40)

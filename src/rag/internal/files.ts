@@ -109,7 +109,7 @@ export const loadFiles = (
             const { path, value } = file
             return Effect.map(sha256(Uint8Array.from(value)), (content) => ({
               id: path,
-              content,
+              content: `${content} ${source}`,
               read: readDocument(path, source, value, formats),
               split: isMarkdown(path) ? markdown : undefined
             }))

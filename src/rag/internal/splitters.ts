@@ -38,6 +38,7 @@ const makeFences = () => {
 export const sections = ({ text }: Document): ReadonlyArray<Span> => {
   const spans: Array<Span> = []
   const isFenced = makeFences()
+  let above: ReadonlyArray<{ readonly depth: number; readonly title: string }> = []
   let headings: ReadonlyArray<string> = []
   let from = 0
   for (let at = 0; at < text.length;) {
@@ -47,7 +48,9 @@ export const sections = ({ text }: Document): ReadonlyArray<Span> => {
     if (heading !== null) {
       if (at > from) spans.push({ start: from, end: at, headings, label: "" })
       const depth = heading[1]?.length ?? 1
-      headings = [...headings.slice(0, depth - 1), (heading[2] ?? "").trim()]
+      // A document may leave out levels.
+      above = [...above.filter((one) => one.depth < depth), { depth, title: (heading[2] ?? "").trim() }]
+      headings = above.map(({ title }) => title)
       from = at
     }
     at = end

@@ -79,6 +79,7 @@ export const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return
     Effect.sync(() => {
       isOver = true
       stop()
+      for (const id of sent.keys()) forget(id)?.answer(undefined)
     })
   )
 
