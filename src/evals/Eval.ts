@@ -162,15 +162,18 @@ const exhausted = ({ cost, tokens }: Limits, usage: Usage): string | undefined =
 const problemOf = (
   options: Pick<
     Options<unknown, unknown, unknown, ReadonlyArray<never>, never, never, never>,
-    "agent" | "cases" | "trials" | "k" | "concurrency"
+    "agent" | "cases" | "trials" | "k" | "concurrency" | "limits"
   >
 ): string | undefined => {
-  const { agent, cases, concurrency = 4, k = 1, trials = 1 } = options
+  const { agent, cases, concurrency = 4, k = 1, limits = {}, trials = 1 } = options
   const counts = { trials, k, concurrency }
   for (const [name, count] of Object.entries(counts)) {
     if (!Number.isInteger(count) || count < 1) return `\`${name}\` must be a whole number of at least 1, not ${count}`
   }
   if (k > trials) return `\`k\` is at most \`trials\`: ${k} is more than ${trials}`
+  for (const [name, limit] of Object.entries(limits)) {
+    if (limit !== undefined && !(limit >= 0)) return `\`limits.${name}\` must be a number of at least 0, not ${limit}`
+  }
   if (cases.length === 0) return "there are no cases"
   const names = new Set<string>()
   for (const { name } of cases) {
@@ -192,14 +195,17 @@ const scoreTrial = <O, RS>(
 ): Effect.Effect<ReadonlyArray<Score>, never, RS> =>
   Effect.map(
     Effect.forEach(scorers, (scorer) =>
-      Effect.matchCause(scorer(trial), {
-        onSuccess: (scores) => scores,
-        onFailure: (cause) => {
-          const problem = describeFailure(cause)
-          if (isTerminal(cause)) progress.stopped ??= problem
-          return [failed("scorer", `The scorer failed: ${problem}`)]
+      Effect.matchCause(
+        Effect.suspend(() => scorer(trial)),
+        {
+          onSuccess: (scores) => scores,
+          onFailure: (cause) => {
+            const problem = describeFailure(cause)
+            if (isTerminal(cause)) progress.stopped ??= problem
+            return [failed("scorer", `The scorer failed: ${problem}`)]
+          }
         }
-      })
+      )
     ),
     (scores) => scores.flat()
   )
@@ -257,8 +263,9 @@ export const suite = <
       Effect.suspend(() => {
         progress.stopped ??= exhausted(limits, progress.usage)
         if (progress.stopped !== undefined) return Effect.undefined
-        return runTrial(agent, scorers, one, index, progress).pipe(
-          Effect.provide(servicesOf(one)),
+        return Effect.suspend(() =>
+          Effect.provide(runTrial(agent, scorers, one, index, progress), servicesOf(one))
+        ).pipe(
           Effect.catchCause((cause) => Effect.succeed<Done>(neverBegun(describeFailure(cause)))),
           Effect.provideService(Cassette.Scope, `${one.name} ${index}`),
           Effect.withSpan("eval.trial", { attributes: { case: one.name, trial: index } })

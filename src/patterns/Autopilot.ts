@@ -29,6 +29,7 @@ import * as Budget from "../middleware/Budget.ts"
 import { markText } from "../support/text/marked.ts"
 import { ask } from "./internal/ask.ts"
 import { compose } from "./internal/compose.ts"
+import { refuseCounts } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** The report of a checker after a step. */
@@ -113,7 +114,7 @@ export const make = <
   E | E2 | E3 | AgentError,
   R | R2 | Exclude<R3, ToolContext>
 > => {
-  const refused = refuseMake(options)
+  const refused = refuseMake(options) ?? refuseCounts("Autopilot", { steps: options.steps })
   const { heartbeat = "1 minute", steps: most = 200, stop, worker } = options
   // Without a checker of the caller, E2 and R2 belong to the default checker.
   const check = options.check ?? (checkByModel as Agent.Agent<Report, unknown, unknown> as Agent.Agent<Report, E2, R2>)

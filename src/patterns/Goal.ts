@@ -27,6 +27,7 @@ import { ToolContext } from "../core/ToolContext.ts"
 import { isQuoteOf, markText } from "../support/text/marked.ts"
 import { ask } from "./internal/ask.ts"
 import { compose } from "./internal/compose.ts"
+import { refuseCounts } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** The input of a goal: what to do, and the criteria by which it is done. */
@@ -121,7 +122,7 @@ export const make = <
   E | E2 | E3 | AgentError,
   R | R2 | Exclude<R3, ToolContext>
 > => {
-  const refused = refuseMake(options)
+  const refused = refuseMake(options) ?? refuseCounts("Goal", { attempts: options.attempts })
   const { attempts: most = 5, evidence, every, worker } = options
   // Without a judge of the caller, E2 and R2 belong to the default judge.
   const judge =

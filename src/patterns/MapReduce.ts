@@ -28,6 +28,7 @@ import type { StandardSchema } from "../core/schema/standard.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import { ask } from "./internal/ask.ts"
 import { compose } from "./internal/compose.ts"
+import { refuseCounts } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** A part, and the answer to it or the problem with it. */
@@ -73,7 +74,7 @@ export const make = <A, E, R, E2, R2, E3, R3, In = string, Out = string>(options
   E | E2 | E3 | AgentError,
   R | Exclude<R2, ToolContext> | Exclude<R3, ToolContext>
 > => {
-  const refused = refuseMake(options)
+  const refused = refuseMake(options) ?? refuseCounts("MapReduce", { concurrency: options.concurrency })
   const { concurrency = 8, description, input, map, name, output, reduce, split } = options
 
   const run = Effect.fnUntraced(function* (given: In) {

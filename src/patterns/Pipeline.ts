@@ -39,6 +39,7 @@ import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import { ask } from "./internal/ask.ts"
 import { compose } from "./internal/compose.ts"
+import { refuseCounts } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** The answers of the steps that were done before, by their names. */
@@ -119,7 +120,7 @@ export const make = <O extends string | undefined, E, R>(options: {
   /** The most steps at once. Default: 8. */
   readonly concurrency?: number | undefined
 }): Agent.Program<string, Result | Extract<O, undefined>, E | AgentError, R> => {
-  const refused = refuseMake(options)
+  const refused = refuseMake(options) ?? refuseCounts("Pipeline", { concurrency: options.concurrency })
   const { concurrency = 8, description, name, steps } = options
   const problem = refused === undefined ? findProblem(steps) : undefined
   const invalid =

@@ -24,6 +24,7 @@ import { ToolContext } from "../core/ToolContext.ts"
 import { oneLine } from "../support/text/untrusted.ts"
 import { ask } from "./internal/ask.ts"
 import { compose } from "./internal/compose.ts"
+import { refuseCounts } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** The answer of a planner: the steps in their order, each a task in full. */
@@ -122,7 +123,7 @@ export const make = <
   E | E2 | E3 | AgentError,
   R | R2 | Exclude<R3, ToolContext>
 > => {
-  const refused = refuseMake(options)
+  const refused = refuseMake(options) ?? refuseCounts("Plan", { replans: options.replans }, 0)
   const { check, replans = 2, when, worker } = options
   // Without a planner of the caller, E2 and R2 belong to the default planner.
   const planner =

@@ -23,6 +23,7 @@ import { ToolContext } from "../core/ToolContext.ts"
 import { markText } from "../support/text/marked.ts"
 import { ask } from "./internal/ask.ts"
 import { compose } from "./internal/compose.ts"
+import { refuseCounts } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** The answer of a critic: a quality from 0 to 1, and what to do better. */
@@ -81,7 +82,7 @@ export const make = <O extends string | undefined, E, R, E2 = ModelError, R2 = C
   /** The description for other agents. Default: the worker's description. */
   readonly description?: string | undefined
 }): Agent.Program<string, Result | Extract<O, undefined>, E | E2 | AgentError, R | R2> => {
-  const refused = refuseMake(options)
+  const refused = refuseMake(options) ?? refuseCounts("Reflect", { most: options.most })
   const { most = 3, threshold = 0.8, worker } = options
   // Without a critic of the caller, E2 and R2 belong to the default critic.
   const critic =

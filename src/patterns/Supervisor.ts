@@ -24,6 +24,7 @@ import { ToolContext } from "../core/ToolContext.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
 import { ask } from "./internal/ask.ts"
 import { compose } from "./internal/compose.ts"
+import { refuseCounts, refuseTwins } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** The next order of a lead: tasks for workers, or the answer. */
@@ -82,7 +83,10 @@ export const make = <O extends string | undefined, E, R, E2 = ModelError, R2 = C
   /** The description for other agents. Default: empty. */
   readonly description?: string | undefined
 }): Agent.Program<string, Result | Extract<O, undefined>, E | E2 | AgentError, R | R2> => {
-  const refused = refuseMake(options)
+  const refused =
+    refuseMake(options) ??
+    refuseCounts("Supervisor", { most: options.most, concurrency: options.concurrency }) ??
+    refuseTwins("Supervisor", options.workers)
   const { concurrency = 8, description, most = 15, workers } = options
   // Without a lead of the caller, E2 and R2 belong to the default lead.
   const lead = options.lead ?? (leadByModel as Agent.Agent<Order, unknown, unknown> as Agent.Agent<Order, E2, R2>)

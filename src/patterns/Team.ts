@@ -23,6 +23,7 @@ import { cut } from "../support/text/text.ts"
 import { quote } from "../support/text/untrusted.ts"
 import { ask } from "./internal/ask.ts"
 import { compose } from "./internal/compose.ts"
+import { refuseCounts, refuseTwins } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** The decision of a coordinator: who speaks next and on what, or the answer. */
@@ -67,7 +68,8 @@ export const make = <O extends string | undefined, E, R, E2 = never, R2 = never>
   /** The description for other agents. Default: empty. */
   readonly description?: string | undefined
 }): Agent.Program<string, Result | Extract<O, undefined>, E | E2 | AgentError, R | R2> => {
-  const refused = refuseMake(options)
+  const refused =
+    refuseMake(options) ?? refuseCounts("Team", { rounds: options.rounds }) ?? refuseTwins("Team", options.members)
   const { coordinator, description, members } = options
   const rounds = options.rounds ?? (coordinator === undefined ? members?.length : 10)
 

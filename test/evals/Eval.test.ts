@@ -187,6 +187,35 @@ describe("a suite", () => {
     }).pipe(Effect.provide(callsThen("Ulm", "Danube")))
   )
 
+  it.effect("keeps the other scores of a trial whose scorer throws, and other trials of a layer that throws", () =>
+    Effect.gen(function* () {
+      const thrown: Eval.Scorer = () => {
+        throw new Error("boom")
+      }
+      const noLayer = (): Layer.Layer<never> => {
+        throw new Error("no files")
+      }
+      const scored = yield* Eval.suite({ agent: clerk, cases: [one()], scorers: [Scorers.contains("Danube"), thrown] })
+      assert.deepStrictEqual(
+        scored.cases[0]?.trials[0]?.scores.map(({ name, passed }) => [name, passed]),
+        [
+          ["contains", true],
+          ["scorer", false]
+        ]
+      )
+      const layered = yield* Eval.suite({
+        agent: clerk,
+        cases: [one(), one({ name: "bad" })],
+        scorers: [],
+        layer: ({ name }) => (name === "bad" ? noLayer() : Layer.empty)
+      })
+      assert.deepStrictEqual(
+        layered.cases.map(({ trials }) => trials[0]?.passed),
+        [true, false]
+      )
+    }).pipe(Effect.provide(callsThen("Ulm", "Danube")))
+  )
+
   it.effect("refuses what can't be run, before a request", () =>
     Effect.gen(function* () {
       const run = (options: object) =>
@@ -196,6 +225,7 @@ describe("a suite", () => {
         )
       assert.include(yield* run({ trials: 0 }), "`trials` must be a whole number of at least 1, not 0")
       assert.include(yield* run({ k: 2 }), "2 is more than 1")
+      assert.include(yield* run({ limits: { cost: Number.NaN } }), "`limits.cost` must be a number of at least 0")
       assert.include(yield* run({ cases: [one(), one()] }), 'two cases are named "ulm"')
       assert.include(yield* run({ cases: [] }), "there are no cases")
       assert.include(yield* run({ trails: 3 }), 'Did you mean "trials"?')

@@ -114,7 +114,7 @@ describe("a comparison", () => {
   })
 })
 
-const hostile = `"><script>alert(1)</script> | ]]> & \`x\` **b** [a](javascript:1) ${String.fromCodePoint(0x1b)}[31m`
+const hostile = `"><script>alert(1)</script> | ]]> & \`x\` **b** [a](javascript:1) ${String.fromCodePoint(0x1b, 0xffff)}[31m`
 
 describe("a report as text", () => {
   const written: Report.Report = {
@@ -139,7 +139,7 @@ describe("a report as text", () => {
     assert.notMatch(markdown, /(?<!\\)<script/)
     assert.notMatch(markdown, /(?<!\\)\]\(/)
     const xml = Report.toJUnit(written)
-    assert.notInclude(xml, String.fromCodePoint(0x1b))
+    for (const code of [0x1b, 0xffff]) assert.notInclude(xml, String.fromCodePoint(code))
     const parsed = new DOMParser().parseFromString(xml, "text/xml")
     assert.deepStrictEqual(
       [...parsed.querySelectorAll("testcase")].map((one) => [

@@ -46,7 +46,7 @@ describe("a failure that all parts share", () => {
     it.effect(`ends steps, members, workers and plans: ${reason._tag}`, () =>
       Effect.gen(function* () {
         const patterns: ReadonlyArray<Agent.Agent<unknown, { readonly _tag: string }, ChatModel.ChatModel>> = [
-          Team.make({ members: [worker, worker, worker], rounds: 30 }),
+          Team.make({ members: [worker, Agent.make({ name: "other", prompt: "WORK" })], rounds: 30 }),
           Supervisor.make({ workers: [worker] }),
           Plan.make({ worker }),
           Pipeline.make({

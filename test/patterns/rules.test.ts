@@ -318,6 +318,28 @@ describe("wrong options", () => {
       for (const agent of untyped) assert.match(String(yield* run(agent)), /can't run/, agent.name)
     })
   )
+
+  it.effect("are refused where a count would not end the work, or two agents would share a conversation", () =>
+    Effect.gen(function* () {
+      const counted = (count: number): ReadonlyArray<Agent.Agent<unknown, unknown, unknown>> => [
+        Goal.make({
+          worker: quiet,
+          judge: Agent.make({ name: "j", prompt: "", output: Goal.Judgement }),
+          attempts: count
+        }),
+        Supervisor.make({ workers: [quiet], most: count }),
+        Team.make({ members: [quiet], rounds: count }),
+        Pipeline.make({ name: "p", steps: { a: { agent: quiet, ask: () => "" } }, concurrency: count })
+      ]
+      for (const count of [Number.NaN, 0.5, -1, 0]) {
+        for (const agent of counted(count)) {
+          assert.match(String(Agent.describe(agent).problem), /must be a whole number of at least 1/, agent.name)
+        }
+      }
+      const twins = [Team.make({ members: [quiet, quiet] }), Supervisor.make({ workers: [quiet, quiet] })]
+      for (const agent of twins) assert.match(String(Agent.describe(agent).problem), /two agents are named/)
+    })
+  )
 })
 
 describe("MapReduce", () => {

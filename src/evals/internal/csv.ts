@@ -1,7 +1,7 @@
 /** Reads CSV. Source: RFC 4180. */
 
 /** A cell in quotes, or one without; then a comma, the end of the row, or the end of the text. */
-const cell = /(?:"((?:[^"]|"")*)"|([^,\r\n]*))(,|\r?\n|\r|$)/y
+const cell = /(?:"((?:[^"]+|"")*)"|(?!")([^,\r\n]*))(,|\r?\n|\r|$)/y
 
 /** The rows of a text, without empty ones. A quote that is not closed ends with the text. */
 export const parseCsv = (text: string): ReadonlyArray<ReadonlyArray<string>> => {

@@ -20,7 +20,10 @@ const escapes: { readonly [character: string]: string } = {
 }
 
 const escapeMarkup = (text: string): string =>
-  visible(text).replaceAll(/[&<>"']/g, (character) => valueAt(escapes, character) ?? "")
+  // XML has no characters U+FFFE and U+FFFF.
+  visible(text)
+    .replaceAll(/[\ufffe\uffff]/g, "")
+    .replaceAll(/[&<>"']/g, (character) => valueAt(escapes, character) ?? "")
 
 const percent = (share: number): string => `${(share * 100).toFixed(1)} %`
 
