@@ -39,9 +39,9 @@ const readStored = Effect.fnUntraced(function* (
   if (place !== undefined && !isComplete) {
     frames.push({ _tag: "Reset", position: Position.write(at), to: isKnown ? "checkpoint" : "beginning" })
   }
-  let ended: string | undefined
-  for (const { event, id: entryId, step } of rebuild(id, path)) {
-    if (isTerminal(event) && event.path.length === 1) ended = event.runId
+  const events = Array.from(rebuild(id, path))
+  const ended = events.findLast(({ event }) => isTerminal(event) && event.path.length === 1)?.event.runId
+  for (const { event, id: entryId, step } of events) {
     const isEnd = step === after.step && isTerminal(event) && !after.isOver
     if (step <= after.step && !isEnd) continue
     if (event._tag === "CheckpointSaved") at = { ...at, step, leaf: Position.markOf(entryId), isOver: false }
