@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import type { Sandbox } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
 import * as FileCheckpoints from "effect-deepagents/sessions/FileCheckpoints"
-import type { Edit } from "./edits.ts"
+import { type Edit, shapeOf } from "./edits.ts"
 import { aFolder, layers, sandboxIn } from "./places.ts"
 
 const byCommand = (sandbox: Sandbox.Service, ...edits: ReadonlyArray<Edit>) => sandbox.execute(JSON.stringify(edits))
@@ -82,6 +82,51 @@ describe("a turn", () => {
         (root) => fs.readdirSync(root).filter((name) => name !== "outside")
       )
       assert.deepStrictEqual(seen, [[], ["a", "g", "h"]])
+    })
+  )
+
+  it.live("takes back files that tools made and moved through folders that were links to nowhere", () =>
+    Effect.gen(function* () {
+      const { seen } = yield* recorded(
+        (root) => {
+          fs.symlinkSync("e/./x", join(root, "d"))
+          fs.symlinkSync("nowhere", join(root, "e"))
+          fs.symlinkSync("round/x", join(root, "round"))
+          fs.writeFileSync(join(root, "a"), "x")
+        },
+        Effect.fnUntraced(function* (sandbox) {
+          yield* sandbox.write("/d/f", "")
+          yield* sandbox.move("/a", "/d/g/h")
+          yield* Effect.flip(sandbox.write("/round/f", ""))
+        }),
+        (root) =>
+          shapeOf(root)
+            .replaceAll(/ [^\n]*/g, "")
+            .split("\n")
+      )
+      assert.deepStrictEqual(seen, [
+        ["/a", "/d", "/e", "/round"],
+        ["/d", "/e", "/nowhere/", "/nowhere/x/", "/nowhere/x/f", "/nowhere/x/g/", "/nowhere/x/g/h", "/round"]
+      ])
+    })
+  )
+
+  it.live("takes back what commands did to a file outside of the folder that a tool had named", () =>
+    Effect.gen(function* () {
+      const { seen } = yield* recorded(
+        (root) => {
+          fs.symlinkSync("../outside", join(root, "d"))
+          fs.writeFileSync(join(root, "d/c"), "x")
+        },
+        Effect.fnUntraced(function* (sandbox) {
+          // The backend refuses it, but not all do.
+          yield* Effect.flip(sandbox.write("/d/c", ""))
+          yield* byCommand(sandbox, { _tag: "append", path: "d/c", text: "y" })
+          yield* byCommand(sandbox, { _tag: "append", path: "d/c", text: "z" })
+        }),
+        (root) => fs.readFileSync(join(root, "d/c"), "utf8")
+      )
+      assert.deepStrictEqual(seen, ["x", "xyz"])
     })
   )
 

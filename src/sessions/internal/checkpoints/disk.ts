@@ -1,7 +1,7 @@
 /** Reads paths of the machine. Nothing follows a link. */
 import * as Crypto from "node:crypto"
 import * as fs from "node:fs"
-import { dirname, join, resolve } from "node:path"
+import { basename, dirname, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Entry, File, State } from "./entry.ts"
@@ -86,24 +86,36 @@ export const readState = Effect.fnUntraced(function* (
 export const readEntry = (path: string, most: number): Effect.Effect<Entry | undefined> =>
   Effect.map(readState(path, most), ({ state }) => state)
 
-/** The path with all links of its folders resolved. Missing folders stay as they are. */
-export const canonicalOf = (path: string): string => {
-  const parent = dirname(path)
-  if (parent === path) return path
-  const real = attempt(() => fs.realpathSync.native(parent)) ?? canonicalOf(parent)
-  return join(real, path.slice(parent === "/" ? 1 : parent.length + 1))
-}
-
 /** A chain of links that is longer leads nowhere, as on Linux. */
 const mostLinks = 40
 
-/** The path that a link leads to, also if nothing is there yet; `undefined` for a circle. */
-export const targetOf = (path: string): string | undefined => {
-  let at = path
-  for (let links = 0; links <= mostLinks; links++) {
-    const to = statOf(at)?.isSymbolicLink() === true ? attempt(() => fs.readlinkSync(at)) : undefined
-    if (to === undefined) return at
-    at = canonicalOf(resolve(dirname(at), to))
+/**
+ * Follows the links of a path, name by name, also where they lead to what is not there yet: a tool that writes through such a
+ * link makes what is missing. `undefined` for a circle.
+ */
+const followLinks = (path: string): string | undefined => {
+  const names = path.split("/").toReversed()
+  let at = "/"
+  let links = 0
+  for (let name = names.pop(); name !== undefined; name = names.pop()) {
+    const next = resolve(at, name)
+    const to = statOf(next)?.isSymbolicLink() === true ? attempt(() => fs.readlinkSync(next)) : undefined
+    if (to === undefined) at = next
+    else if (++links > mostLinks) return undefined
+    else {
+      if (to.startsWith("/")) at = "/"
+      names.push(...to.split("/").toReversed())
+    }
   }
-  return undefined
+  return at
 }
+
+/** The path with all links of its folders resolved. Missing folders stay as they are. */
+export const canonicalOf = (path: string): string => {
+  const parent = dirname(path)
+  const real = attempt(() => fs.realpathSync.native(parent)) ?? followLinks(parent) ?? parent
+  return join(real, basename(path))
+}
+
+/** The path that a link leads to, also if nothing is there yet; `undefined` for a circle. */
+export const targetOf = followLinks
