@@ -60,6 +60,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts", "scripts/new/*.test.ts"],
     exclude: ["test/bench/**"],
     globalSetup: ["test/announce.ts"],
+    setupFiles: ["test/seed.ts"],
     // Loading Effect and the sources is most of what a small file costs: files of a worker share what it has loaded.
     // Nothing in src/ is a singleton, so no file can see another's traces.
     isolate: false,

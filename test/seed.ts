@@ -1,0 +1,9 @@
+/**
+ * The seed of all property tests, so that two runs of a commit try the same values. `TEST_SEED=random` tries new ones, and a
+ * number those of an earlier run.
+ */
+import * as fc from "fast-check"
+
+const seed = process.env["TEST_SEED"] ?? "1"
+
+if (seed !== "random") fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: Number(seed) })
