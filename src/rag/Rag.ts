@@ -38,6 +38,7 @@ import { cut } from "../support/text/text.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
 import { trailOf } from "./Chunk.ts"
 import { checkNumbers, checkSupport } from "./internal/checkCitations.ts"
+import { sourceKeyOf } from "./internal/citations.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { Embeds, Filter, Hit, Model, Space } from "./RagIndex.ts"
 import type { Reranker } from "./Rerank.ts"
@@ -61,9 +62,9 @@ const shown = { passage: 4_000, all: 24_000 }
 const titleOf = ({ chunk, title }: Hit): string =>
   `${cut(oneLine(trailOf(title ?? chunk.document, chunk)), 200) || "document"} (passage ${chunk.index + 1})`
 
-const toSource = (hit: Hit) =>
+const toSource = (namespace: string) => (hit: Hit) =>
   Sources.make({
-    key: hit.chunk.id,
+    key: sourceKeyOf(namespace, hit.chunk.id),
     title: titleOf(hit),
     snippet: oneLine(hit.chunk.text),
     ...defined({ url: hit.url })
@@ -150,7 +151,7 @@ export const make = <M extends Model | undefined, E = never, R = never>(
         const { count, text } = renderAll(hits)
         return ToolOutput.make(text, {
           details: hits.map(({ chunk, score, trace }) => ({ id: chunk.id, score, trace: traceOf(trace) })),
-          sources: hits.slice(0, count).map(toSource)
+          sources: hits.slice(0, count).map(toSource(space.namespace))
         })
       })
   })
@@ -170,7 +171,7 @@ export const make = <M extends Model | undefined, E = never, R = never>(
         )
         if (hits.length === 0) return yield* Effect.fail(ToolError.make("There is no such passage."))
         const { count, text } = renderAll(hits)
-        return ToolOutput.make(text, { sources: hits.slice(0, count).map(toSource) })
+        return ToolOutput.make(text, { sources: hits.slice(0, count).map(toSource(space.namespace)) })
       })
   })
   const list = Tool.make("rag_list_sources", {

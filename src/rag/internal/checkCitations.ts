@@ -12,7 +12,7 @@ import { defineDecisions } from "../../support/decisions/service.ts"
 import { cut } from "../../support/text/text.ts"
 import { oneLine, quote } from "../../support/text/untrusted.ts"
 import type { Space } from "../RagIndex.ts"
-import { citedNumbers, type Claim, claimsOf } from "./citations.ts"
+import { chunkOfKey, citedNumbers, type Claim, claimsOf } from "./citations.ts"
 
 const name = "citations"
 
@@ -98,11 +98,11 @@ export const checkSupport = (
   const findOther = findUnknown(options.required ?? false)
   const definition = defineDecisions({ supported: isSupported })
 
-  const passageOf = (source: Cited) =>
-    Effect.map(
-      Effect.orElseSucceed(space.around(source.key), () => []),
-      (hits) => hits[0]?.chunk.text ?? source.snippet ?? ""
-    )
+  const passageOf = Effect.fnUntraced(function* (source: Cited) {
+    const chunk = chunkOfKey(space.namespace, source.key)
+    const hits = chunk === undefined ? [] : yield* Effect.orElseSucceed(space.around(chunk), () => [])
+    return hits[0]?.chunk.text ?? source.snippet ?? ""
+  })
 
   const isDoubtful = Effect.fnUntraced(function* ({ numbers, text }: Claim, sources: ReadonlyArray<Cited>) {
     const cited = numbers.flatMap((number) => sources[number - 1] ?? [])

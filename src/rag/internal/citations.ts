@@ -1,5 +1,14 @@
 /** Finds citations such as `[2]` in answers, and the sentences that they support. */
 
+/** The key of a chunk as a source. Spaces may have chunks of the same id, and neither name has a tab. */
+export const sourceKeyOf = (namespace: string, chunk: string): string => `${chunk}\tin ${namespace}`
+
+/** Reads the id of a chunk from the key of a source; `undefined` for sources that are not of the namespace. */
+export const chunkOfKey = (namespace: string, key: string): string | undefined => {
+  const end = sourceKeyOf(namespace, "")
+  return key.endsWith(end) ? key.slice(0, -end.length) : undefined
+}
+
 /** Code: its brackets are no citations. */
 const code = /```[\s\S]*?(?:```|$)|~~~[\s\S]*?(?:~~~|$)|`[^`\n]*`/g
 
