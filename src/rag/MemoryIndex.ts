@@ -185,8 +185,7 @@ const spaceOf = <M extends Model | undefined>(namespace: string, model: M, curre
       on("put", (space) =>
         Effect.flatMap(readEntries(entries, model), (stored) => {
           const hasVectors = stored.some(({ vectors = [] }) => vectors.length > 0)
-          const other =
-            hasVectors && model !== undefined && space.model !== undefined ? findOther(space.model, model) : undefined
+          const other = hasVectors ? findOther(space.model, model) : undefined
           if (other !== undefined) return Effect.fail(other)
           return Effect.sync(() => {
             if (hasVectors) space.model = model
@@ -201,7 +200,11 @@ const spaceOf = <M extends Model | undefined>(namespace: string, model: M, curre
     words: (text, { filter, limit }) => on("words", (space) => findWords(space, text, boundLimit(limit), filter)),
     nearest: (vector, { filter, limit }) =>
       on("nearest", (space) =>
-        Effect.flatMap(readVector(vector, model), (wanted) => findNearest(space, wanted, boundLimit(limit), filter))
+        Effect.flatMap(readVector(vector, model), (wanted) => {
+          // Another one may have stored the first vectors since this space was opened.
+          const other = findOther(space.model, model)
+          return other === undefined ? findNearest(space, wanted, boundLimit(limit), filter) : Effect.fail(other)
+        })
       ),
     around: (chunk, { above, below, filter } = {}) =>
       on("around", (space) =>
@@ -252,8 +255,7 @@ export const layer: Layer.Layer<RagIndex> = Layer.effect(
           namespace
         )(
           Effect.suspend((): Effect.Effect<Space<M>, Reason> => {
-            const stored = get(namespace).model
-            const other = stored === undefined || model === undefined ? undefined : findOther(stored, model)
+            const other = findOther(get(namespace).model, model)
             return other === undefined
               ? // Without the parameter, `M` is `undefined`.
                 Effect.succeed(spaceOf(namespace, model as M, () => get(namespace)))

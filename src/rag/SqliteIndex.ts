@@ -45,6 +45,7 @@ import {
 import { makeSignatures, type Signatures } from "./internal/sqlite/memory.ts"
 import {
   hitColumns,
+  modelIn,
   numberIn,
   type Reason,
   rowsOf,
@@ -92,9 +93,7 @@ const make = Effect.gen(function* () {
   const open = Effect.fnUntraced(function* (namespace: string, model: Model | undefined) {
     const find = rowsOf(sql`SELECT pk, model, dims FROM rag_spaces WHERE name = ${namespace}`)
     const row = (yield* find)[0] ?? (yield* inTransaction(create(namespace, find)))
-    const stored = row["model"]
-    if (typeof stored !== "string" || model === undefined) return numberIn(row, "pk")
-    const other = findOther({ id: stored, dimensions: numberIn(row, "dims") }, model)
+    const other = findOther(modelIn(row), model)
     return other === undefined ? numberIn(row, "pk") : yield* Effect.fail(other)
   })
 
@@ -137,9 +136,14 @@ const make = Effect.gen(function* () {
       nearest: (vector, { filter, limit }) =>
         on(
           "nearest",
-          Effect.flatMap(readVector(vector, model), (wanted) =>
-            makeNearest(sql, pk, signaturesOf(pk))(wanted, boundLimit(limit), filter)
-          )
+          Effect.gen(function* () {
+            const wanted = yield* readVector(vector, model)
+            // Another one may have stored the first vectors since this space was opened.
+            const [row = {}] = yield* rowsOf(sql`SELECT model, dims FROM rag_spaces WHERE pk = ${pk}`)
+            const other = findOther(modelIn(row), model)
+            if (other !== undefined) return yield* Effect.fail(other)
+            return yield* makeNearest(sql, pk, signaturesOf(pk))(wanted, boundLimit(limit), filter)
+          })
         ),
       around: (chunk, { above, below, filter } = {}) =>
         on(

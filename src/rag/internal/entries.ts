@@ -22,9 +22,12 @@ const invalid = (problem: string): Reason => ({ _tag: "InvalidValue", problem })
 /** The name of a model in errors. */
 const nameOf = (model: Pick<Model, "id" | "dimensions">): string => `${model.id} (${model.dimensions} dimensions)`
 
-/** Compares the stored model of a namespace with another; `undefined` if they are the same. */
-export const findOther = (stored: Pick<Model, "id" | "dimensions">, wanted: Model): Reason | undefined =>
-  stored.id === wanted.id && stored.dimensions === wanted.dimensions
+/** Compares the stored model of a namespace with another; `undefined` if they are the same, or if one is missing. */
+export const findOther = (
+  stored: Pick<Model, "id" | "dimensions"> | undefined,
+  wanted: Model | undefined
+): Reason | undefined =>
+  stored === undefined || wanted === undefined || (stored.id === wanted.id && stored.dimensions === wanted.dimensions)
     ? undefined
     : { _tag: "OtherModel", stored: nameOf(stored), wanted: nameOf(wanted) }
 

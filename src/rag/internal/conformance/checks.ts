@@ -269,9 +269,17 @@ const refuses = Effect.fnUntraced(function* (index: RagIndex["Service"]) {
   yield* expect((yield* space.hashes()).size, towns.length, "a refused put stores nothing")
   yield* index.drop("a")
   const other = yield* index.space("a", { id: "other", dimensions: 4 })
-  const [first] = good.chunks
-  yield* other.put([{ ...good, chunks: first === undefined ? [] : [first], vectors: [[1, 0, 0, 0]] }])
+  yield* other.put([{ ...good, chunks: good.chunks.slice(0, 1), vectors: [[1, 0, 0, 0]] }])
   yield* expect((yield* other.nearest([1, 0, 0, 0], { limit: 1 })).length, 1, "a dropped namespace takes another model")
+  const first = yield* index.space("b", model)
+  const second = yield* index.space("b", { id: "other", dimensions: 16 })
+  yield* first.put([good])
+  yield* expectFailure(second.put([good]), "OtherModel", "vectors of a model that came second")
+  yield* expectFailure(
+    second.nearest(vectorOf("a"), { limit: 1 }),
+    "OtherModel",
+    "a search by a model that came second"
+  )
 })
 
 const writesAtOnce = Effect.fnUntraced(function* (index: RagIndex["Service"]) {

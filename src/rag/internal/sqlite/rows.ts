@@ -55,6 +55,12 @@ const textIn = (row: Row, column: string): string | undefined => {
   return typeof value === "string" ? value : undefined
 }
 
+/** The model of a namespace's vectors; `undefined` before the first. */
+export const modelIn = (row: Row) => {
+  const id = textIn(row, "model")
+  return id === undefined ? undefined : { id, dimensions: numberIn(row, "dims") }
+}
+
 /** The bytes of a column, in a buffer of their own. */
 export const bytesIn = (row: Row, column: string): Uint8Array<ArrayBuffer> | undefined => {
   const value = row[column]

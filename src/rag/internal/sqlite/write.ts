@@ -7,7 +7,7 @@ import { inContext } from "../../Chunk.ts"
 import type { Model } from "../../RagIndex.ts"
 import { findOther, storable, type Stored } from "../entries.ts"
 import { centreOf, signOf } from "../signs.ts"
-import { bytesIn, bytesOf, floatsOf, numberIn, type Reason, rowsOf, textsOf } from "./rows.ts"
+import { bytesIn, bytesOf, floatsOf, modelIn, numberIn, type Reason, rowsOf, textsOf } from "./rows.ts"
 
 /** The rows of one statement. */
 const batch = 100
@@ -48,7 +48,7 @@ const readCentre = Effect.fnUntraced(function* (
   const [row] = yield* rowsOf(sql`SELECT model, dims, centre FROM rag_spaces WHERE pk = ${space}`)
   const stored = row === undefined ? undefined : bytesIn(row, "centre")
   if (row !== undefined && stored !== undefined) {
-    const other = findOther({ id: String(row["model"]), dimensions: numberIn(row, "dims") }, model)
+    const other = findOther(modelIn(row), model)
     return other === undefined ? floatsOf(stored) : yield* Effect.fail(other)
   }
   // Vectors of many models lie in a narrow cone: signs about 0 say little.
