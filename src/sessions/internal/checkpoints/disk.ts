@@ -70,7 +70,7 @@ export const hasRealParents = (path: string): boolean => {
   return attempt(() => fs.realpathSync.native(parent)) === parent
 }
 
-/** Reads what a path is now. The content of a larger file than `most` is not read. */
+/** Reads the current state of a path. The content of a larger file than `most` is not read. */
 export const readState = Effect.fnUntraced(function* (
   path: string,
   most: number
@@ -90,8 +90,8 @@ export const readEntry = (path: string, most: number): Effect.Effect<Entry | und
 const mostLinks = 40
 
 /**
- * Follows the links of a path, name by name, also where they lead to what is not there yet: a tool that writes through such a
- * link makes what is missing. `undefined` for a circle.
+ * Follows the links of a path, name by name, also to missing files: a tool that writes through such a link makes the file.
+ * `undefined` for a circle.
  */
 const followLinks = (path: string): string | undefined => {
   const names = path.split("/").toReversed()

@@ -110,7 +110,7 @@ export interface Recorder {
   readonly end: (leaf: string | null) => Effect.Effect<ReadonlyArray<string>, Fault>
 }
 
-const within = (folder: string): string => (folder === "/" ? folder : `${folder}/`)
+const toPrefix = (folder: string): string => (folder === "/" ? folder : `${folder}/`)
 
 /** The path, and the folders above it that are missing. */
 const withMissing = (path: string): ReadonlyArray<string> => {
@@ -148,7 +148,7 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
   /** Paths that tools changed since the last scan, and those outside of the folders that they changed in the turn. */
   const byTools = new Set<string>()
   const isScanned = (path: string): boolean =>
-    place.roots.some((root) => path === root || path.startsWith(within(root)))
+    place.roots.some((root) => path === root || path.startsWith(toPrefix(root)))
   const lock = yield* Semaphore.make(1)
 
   const putChanges = (some: ReadonlyArray<Change>): Effect.Effect<void, Fault> =>
@@ -247,7 +247,7 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
       // Without a scan before the command, all files would look new.
       if (base.entries === undefined) return yield* scanFirst
       const paths = [...byTools]
-      // Scans never see what lies outside of the folders, so it is read after each command.
+      // Scans never see paths outside of the folders, so these are read after each command.
       for (const path of paths) if (isScanned(path)) byTools.delete(path)
       const differences = yield* scanPlace(place, base)
       if (differences !== undefined) yield* note(differences, false)
