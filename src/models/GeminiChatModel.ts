@@ -38,6 +38,7 @@ import { factsAt, gemini } from "./internal/servers/servers.ts"
 import * as shapes from "./internal/shapes.ts"
 import { makeSessions } from "./internal/turn/session.ts"
 import { makeEfforts, type ThinkingLevel } from "./internal/turn/thinking.ts"
+import { refuseAddress } from "./internal/wire/errors.ts"
 import { makeJsonWriter } from "./internal/wire/jsonText.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
@@ -80,6 +81,8 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
   if (refused !== undefined) return yield* refused
   const { model, vertex } = options
   const provider = vertex === undefined ? "gemini" : "vertex"
+  const noAddress = refuseAddress({ provider, model }, options.baseURL)
+  if (noAddress !== undefined) return yield* noAddress
   const isHome = vertex === undefined && options.baseURL === undefined
   const key = options.apiKey ?? (isHome ? yield* keyFrom(variable, { provider, model }) : undefined)
   const client = makeClient(options, key, { provider, model })

@@ -93,12 +93,16 @@ describe("ChatModels.resolve", () => {
     })
   )
 
-  it.effect("an address that is none is told as one", () =>
+  it.effect("an address without its scheme is told as one, and nothing is sent to the provider in its place", () =>
     Effect.gen(function* () {
-      for (const spec of ["anthropic:claude-x", "openai:gpt-x", "groq:x", "gemini:x"]) {
-        const options = { apiKey: Redacted.make("sk-test"), baseURL: "nonsense" }
-        const error = yield* Effect.flip(Agent.run(agent, "hi").pipe(Effect.provide(ChatModels.resolve(spec, options))))
-        assert.match(error.message, /the base URL is none; begin it with https:\/\//, spec)
+      for (const spec of ["anthropic:claude-x", "openai:gpt-x", "groq:x", "vllm:x", "gemini:x"]) {
+        for (const baseURL of ["nonsense", "localhost:8000/v1", "ftp://x", ""]) {
+          const options = { apiKey: Redacted.make("sk-test"), baseURL }
+          const run = Agent.run(agent, "hi").pipe(Effect.provide(ChatModels.resolve(spec, options)))
+          const error = yield* Effect.flip(run)
+          const wanted = /the base URL must begin with https:\/\/ or http:\/\//
+          assert.match(error.message, wanted, `${spec} ${baseURL}`)
+        }
       }
     })
   )

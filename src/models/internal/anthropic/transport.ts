@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { ModelError } from "../../../core/ModelError.ts"
-import type { Origin } from "../wire/errors.ts"
+import { type Origin, refuseAddress } from "../wire/errors.ts"
 import { loadPeer } from "../wire/peer.ts"
 import { readServerEvents } from "../wire/serverEvents.ts"
 import type { Vertex } from "../wire/vertex.ts"
@@ -58,6 +58,8 @@ export const make = Effect.fnUntraced(function* (
   },
   origin: Origin
 ): Effect.fn.Return<Transport, ModelError> {
+  const refused = refuseAddress(origin, connection.baseURL)
+  if (refused !== undefined) return yield* refused
   const { Anthropic } = yield* loadPeer(origin, "@anthropic-ai/sdk", () => import("@anthropic-ai/sdk"))
   const { apiKey, vertex } = connection
   const client = yield* Effect.try({

@@ -9,7 +9,7 @@ import { fromAsyncArrays } from "../../../support/effect/asyncIterable.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
 import { revealed, secretsIn } from "../../../support/store/redacted.ts"
 import { servers, variableOf } from "../servers/servers.ts"
-import { connectionError, type Origin, providerError, stumbled, toldBy } from "../wire/errors.ts"
+import { connectionError, type Origin, providerError, refuseAddress, stumbled, toldBy } from "../wire/errors.ts"
 import { guardedFetch, timeoutOf } from "../wire/guardedFetch.ts"
 import { keyFrom } from "../wire/keys.ts"
 import { patiently } from "../wire/patience.ts"
@@ -181,6 +181,9 @@ export const makeClient = Effect.fnUntraced(function* (
   provider: string,
   model: string
 ) {
+  const baseURL = baseUrlOf(connection, api, model)
+  const refused = refuseAddress({ provider, model }, baseURL)
+  if (refused !== undefined) return yield* refused
   const key = yield* keyOf(connection, { provider, model })
   const sdk = yield* loadPeer({ provider, model }, "openai", () => import("openai"))
   const { azure, organization, project, timeout } = connection
@@ -191,7 +194,6 @@ export const makeClient = Effect.fnUntraced(function* (
   }
   const secrets = [...(key === undefined ? [] : [key]), ...secretsIn(Object.values(connection.headers ?? {}))]
   const secretsOfLayer = secrets.length
-  const baseURL = baseUrlOf(connection, api, model)
   const origin: Origin = {
     provider,
     model,

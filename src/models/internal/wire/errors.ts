@@ -160,6 +160,19 @@ export const badResponse = (origin: Origin, detail: string): ModelError =>
     detail: toldBy(origin, detail)
   })
 
+/**
+ * Refuses an address without its scheme: `localhost:8000` is a URL of the scheme `localhost`, and SDKs take an empty one for
+ * their provider's own address, which would get what is meant for another server.
+ */
+export const refuseAddress = (
+  { model, provider }: Pick<Origin, "provider" | "model">,
+  address: string | undefined
+): ModelError | undefined => {
+  if (address === undefined || /^https?:\/\//i.test(address)) return undefined
+  const detail = `the base URL must begin with https:// or http://${address.trim() === "" ? ", and is empty" : ""}`
+  return new ModelError({ provider, model, reason: { _tag: "InvalidRequest" }, detail })
+}
+
 /** Words of `fetch` for a header that it refuses to send. Node, Bun, Deno and browsers differ. */
 const unsendable = /bytestring|header.{0,300}invalid|invalid.{0,40}header/is
 
@@ -177,7 +190,7 @@ export const stumbled = (origin: Origin, cause: unknown): ModelError | undefined
   }
   if (cause instanceof TypeError && /invalid url/i.test(cause.message.slice(0, longest))) {
     const { model, provider } = origin
-    const detail = "the base URL is none; begin it with https:// or http://"
+    const detail = "the base URL is no address; one looks like https://example.com/v1"
     return new ModelError({ provider, model, reason: { _tag: "InvalidRequest" }, detail })
   }
   return cause instanceof TypeError && cause.cause === undefined
