@@ -19,17 +19,18 @@ import * as Effect from "effect/Effect"
 import { memoize } from "effect/Function"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import MiniSearch from "minisearch"
 import * as AgentState from "../core/AgentState.ts"
 import { type Service, type ToolDefinition, turnPurpose } from "../core/ChatModel.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
+import { ModelError } from "../core/ModelError.ts"
 import type { Run } from "../core/Run.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Attached from "../support/effect/attached.ts"
+import { loadPeer } from "../support/effect/peer.ts"
 import * as Catalogue from "../support/text/catalogue.ts"
 import { countProblem } from "./internal/limits.ts"
 import * as shapes from "./internal/shapes.ts"
@@ -77,6 +78,23 @@ const deferred = memoize((tool: ToolDefinition): ToolDefinition => {
   }
 })
 
+const loadSearch = ({ model }: Run) =>
+  Effect.map(
+    loadPeer(
+      "minisearch",
+      () => import("minisearch"),
+      (detail, cause) =>
+        new ModelError({
+          provider: model?.provider ?? "none",
+          model: model?.modelId ?? "none",
+          reason: { _tag: "Unsupported" },
+          detail: `${name}: ${detail}`,
+          cause
+        })
+    ),
+    (loaded) => loaded.default
+  )
+
 const refuseMake = makeMiddlewareCheck(name, shapes.toolSelectionMake)
 
 /**
@@ -114,12 +132,13 @@ export const make = (options?: {
   let latest: Catalogue.Catalogue<ToolDefinition> | undefined
 
   /** Indexes the tools once for all runs of an agent while they stay the same. */
-  const catalogueOf = (run: Run, tools: ReadonlyArray<ToolDefinition>): Catalogue.Catalogue<ToolDefinition> => {
+  const catalogueOf = Effect.fnUntraced(function* (run: Run, tools: ReadonlyArray<ToolDefinition>) {
     const searched = tools.filter((tool) => !always.has(tool.name))
-    if (latest === undefined || !Catalogue.same(latest.tools, searched)) latest = Catalogue.make(MiniSearch, searched)
+    if (latest === undefined || !Catalogue.same(latest.tools, searched))
+      latest = Catalogue.make(yield* loadSearch(run), searched)
     catalogues.set(run, latest)
     return latest
-  }
+  })
 
   const search = Tool.make(searchTool, {
     description: "Finds tools by what they do, and makes them available to you.",
@@ -165,7 +184,7 @@ export const make = (options?: {
       }
       return Stream.unwrap(
         Effect.gen(function* () {
-          const catalogue = catalogueOf(run, tools)
+          const catalogue = yield* catalogueOf(run, tools)
           const { tools: selected } = yield* preselected(run, catalogue)
           const chosen = selected.flatMap((name) => (forced.includes(name) ? [] : (catalogue.byName.get(name) ?? [])))
           const shown = [...tools.filter(isFixed), ...chosen]

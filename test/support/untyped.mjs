@@ -129,6 +129,9 @@ await run("AgentPromise.make of a layer that was not called", () =>
 )
 await run("AgentPromise.make without a layer", () => Effect.promise(() => AgentPromise.make(agent).run("hi")))
 await run("a thread without a journal", () => Agent.run(agent, "hi", { threadId: "t" }))
+await run("a run without a model", () =>
+  Effect.tryPromise({ try: () => Effect.runPromise(Agent.run(agent, "hi")), catch: (error) => error })
+)
 await run("Chat.make buzy", () =>
   Chat.make(agent, "ada", { buzy: "refuse" }).pipe(Effect.provide(MemorySessions.layer))
 )

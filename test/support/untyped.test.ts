@@ -53,6 +53,7 @@ const wanted: { readonly [name: string]: RegExp } = {
   "AgentPromise.make of a layer that was not called": /AgentPromise\.make needs a layer, and got a function\. Call it:/,
   "AgentPromise.make without a layer": /AgentPromise\.make needs a layer, and got none\./,
   "a thread without a journal": /needs a journal; provide SessionStore\.journal of effect-deepagents\/sessions/,
+  "a run without a model": /a run needs a model; provide one, such as ChatModels\.resolve\("provider:model"\)/,
   "Chat.make buzy": /Chat\.make: There is no option "buzy"\. Did you mean "busy"\?/,
   "Branch.leave summariser": /Branch\.leave: There is no option "summariser"\. Did you mean "summarizer"\?/,
   "TraceExport.send serviceNam": /There is no option "serviceNam"\. Did you mean "serviceName"\?/,

@@ -60,6 +60,15 @@ export interface Place {
 
 type Opened = Sealed & { readonly held: unknown }
 
+/** Reads the model, which a program may lack. The types ask for one, but Node runs code without checking them. */
+const readModel = Effect.fnUntraced(function* (compiled: Compiled) {
+  const model = Option.getOrUndefined(yield* Effect.serviceOption(ChatModel))
+  if (model !== undefined || compiled.definition.program !== undefined) return model
+  const problem =
+    'a run needs a model; provide one, such as ChatModels.resolve("provider:model") of effect-deepagents/models'
+  return yield* fail(compiled, { _tag: "InvalidInput", problem })
+})
+
 /** Makes a run: reads its input, reports its start, opens its session. It opens them in `scope`. */
 export const create = Effect.fnUntraced(function* (
   compiled: Compiled,
@@ -71,6 +80,8 @@ export const create = Effect.fnUntraced(function* (
 ) {
   const problem = callProblem(input, options)
   if (problem !== undefined) return yield* fail(compiled, { _tag: "InvalidInput", problem })
+  const isProgram = compiled.definition.program !== undefined
+  const model = yield* readModel(compiled)
   const { parent } = place
   const { decisions: inherited = [] } = parent ?? {}
   const threadId = options.threadId ?? parent?.run.threadId
@@ -82,8 +93,6 @@ export const create = Effect.fnUntraced(function* (
   const { inside, state: slots } = divide(begun.state)
   const beginning = { ...begun, state: slots }
   const records = yield* makeRecords(place, opened, threadId, beginning, inside)
-  const isProgram = compiled.definition.program !== undefined
-  const model = isProgram ? Option.getOrUndefined(yield* Effect.serviceOption(ChatModel)) : yield* ChatModel
   yield* reportStart(compiled, origin, model, threadId, opened?.thread)
   const opening = Scope.provide(openSession(model ?? absent), scope)
   // A program may never ask a model.

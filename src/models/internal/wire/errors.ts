@@ -161,8 +161,8 @@ export const badResponse = (origin: Origin, detail: string): ModelError =>
   })
 
 /**
- * Refuses an address without its scheme: `localhost:8000` is a URL of the scheme `localhost`, and SDKs take an empty one for
- * their provider's own address, which would get what is meant for another server.
+ * Refuses an address without its scheme: `localhost:8000` is a URL of the scheme `localhost`. In place of an empty address,
+ * SDKs would send the request of another server to their own provider.
  */
 export const refuseAddress = (
   { model, provider }: Pick<Origin, "provider" | "model">,
