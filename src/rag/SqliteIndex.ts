@@ -26,7 +26,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { SqlClient } from "effect/sql/SqlClient"
-import type { Row } from "effect/sql/SqlConnection"
 import { isSqlError } from "effect/sql/SqlError"
 import { SqliteClient } from "../sessions/SqliteClient.ts"
 import { span } from "../support/effect/span.ts"
@@ -55,9 +54,9 @@ import {
   versions
 } from "./internal/sqlite/rows.ts"
 import { filterOf, makeNearest, makeWords } from "./internal/sqlite/search.ts"
-import { putDocuments, removeDocuments } from "./internal/sqlite/write.ts"
+import { dropNamespace, putDocuments, removeDocuments } from "./internal/sqlite/write.ts"
 import { RagError } from "./RagError.ts"
-import { RagIndex, type Model, type Space } from "./RagIndex.ts"
+import { type Hit, type Model, RagIndex, type Source, type Space } from "./RagIndex.ts"
 
 /** The namespaces whose signatures stay in memory. */
 const mostHeld = 64
@@ -90,54 +89,74 @@ const make = Effect.gen(function* () {
     return signatures
   }
 
-  const open = Effect.fnUntraced(function* (namespace: string, model: Model | undefined) {
-    const find = rowsOf(sql`SELECT pk, model, dims FROM rag_spaces WHERE name = ${namespace}`)
-    const row = (yield* find)[0] ?? (yield* inTransaction(create(namespace, find)))
-    const other = findOther(modelIn(row), model)
-    return other === undefined ? numberIn(row, "pk") : yield* Effect.fail(other)
+  const findRow = (namespace: string) => rowsOf(sql`SELECT pk, model, dims FROM rag_spaces WHERE name = ${namespace}`)
+
+  /** Finds the key of a namespace; `undefined` before its first document. */
+  const findKey = Effect.fnUntraced(function* (
+    namespace: string,
+    model: Model | undefined
+  ): Effect.fn.Return<number | undefined, Reason> {
+    const [row] = yield* findRow(namespace)
+    const other = row === undefined ? undefined : findOther(modelIn(row), model)
+    if (other !== undefined) return yield* Effect.fail(other)
+    return row === undefined ? undefined : numberIn(row, "pk")
   })
 
-  const create = Effect.fnUntraced(function* (
-    namespace: string,
-    find: Effect.Effect<ReadonlyArray<Row>, Reason>
-  ): Effect.fn.Return<Row, Reason> {
+  const create = Effect.fnUntraced(function* (namespace: string): Effect.fn.Return<number, Reason> {
     yield* rowsOf(sql`INSERT INTO rag_spaces (name) VALUES (${namespace}) ON CONFLICT DO NOTHING`)
-    const [row] = yield* find
+    const [row] = yield* findRow(namespace)
     if (row === undefined) return yield* Effect.fail<Reason>({ _tag: "Corrupt", problem: "a namespace vanished" })
     yield* rowsOf(sql`CREATE VIRTUAL TABLE IF NOT EXISTS ${sql.literal(textsOf(numberIn(row, "pk")))}
       USING fts5(text, content='', contentless_delete=1, tokenize='porter unicode61')`)
-    return row
+    return numberIn(row, "pk")
   })
 
-  const spaceOf = <M extends Model | undefined>(pk: number, namespace: string, model: M): Space<M> => {
-    const words = makeWords(sql, pk, aside)
-    const on = <A>(operation: string, effect: Effect.Effect<A, Reason>) =>
+  const spaceOf = <M extends Model | undefined>(opened: number | undefined, namespace: string, model: M): Space<M> => {
+    let known = opened
+    const key = Effect.suspend(() =>
+      known === undefined
+        ? Effect.tap(findKey(namespace, model), (pk) => Effect.sync(() => (known = pk)))
+        : Effect.succeed(known)
+    )
+    const run = <A>(operation: string, effect: Effect.Effect<A, Reason>) =>
       span(`SqliteIndex.${operation}`)(inNamespace(operation, namespace)(effect))
+    // A namespace exists from its first document on: nothing that reads writes.
+    const on = <A>(operation: string, empty: A, effect: (pk: number) => Effect.Effect<A, Reason>) =>
+      run(
+        operation,
+        Effect.flatMap(key, (pk) => (pk === undefined ? Effect.succeed(empty) : effect(pk)))
+      )
     return {
       namespace,
       model,
       hashes: (filter) =>
-        on(
-          "hashes",
+        on<ReadonlyMap<string, string>>("hashes", new Map(), (pk) =>
           Effect.map(
             rowsOf(sql`SELECT d.id, d.hash FROM rag_documents d WHERE ${filterOf(sql, pk, filter)}`),
             (rows) => new Map(rows.map((row) => [String(row["id"]), String(row["hash"])]))
           )
         ),
       put: (entries) =>
-        on(
+        run(
           "put",
-          Effect.flatMap(readEntries(entries, model), (stored) =>
-            stored.length === 0 ? Effect.void : inTransaction(putDocuments(sql, pk, model, stored))
-          )
-        ),
-      remove: (documents) => on("remove", inTransaction(removeDocuments(sql, pk, documents))),
-      words: (text, { filter, limit }) => on("words", words(text, boundLimit(limit), filter)),
-      nearest: (vector, { filter, limit }) =>
-        on(
-          "nearest",
           Effect.gen(function* () {
+            const stored = yield* readEntries(entries, model)
+            if (stored.length === 0) return
+            const found = yield* key
+            const write = (pk: number) => putDocuments(sql, pk, model, stored)
+            yield* inTransaction(found === undefined ? Effect.flatMap(create(namespace), write) : write(found))
+          })
+        ),
+      remove: (documents) => on("remove", 0, (pk) => inTransaction(removeDocuments(sql, pk, documents))),
+      words: (text, { filter, limit }) =>
+        on<ReadonlyArray<Hit>>("words", [], (pk) => makeWords(sql, pk, aside)(text, boundLimit(limit), filter)),
+      nearest: (vector, { filter, limit }) =>
+        run(
+          "nearest",
+          Effect.gen(function* (): Effect.fn.Return<ReadonlyArray<Hit>, Reason> {
             const wanted = yield* readVector(vector, model)
+            const pk = yield* key
+            if (pk === undefined) return []
             // Another one may have stored the first vectors since this space was opened.
             const [row = {}] = yield* rowsOf(sql`SELECT model, dims FROM rag_spaces WHERE pk = ${pk}`)
             const other = findOther(modelIn(row), model)
@@ -146,27 +165,23 @@ const make = Effect.gen(function* () {
           })
         ),
       around: (chunk, { above, below, filter } = {}) =>
-        on(
-          "around",
-          Effect.suspend(() => {
-            const place = parseId(chunk)
-            if (place === undefined) return Effect.succeed([])
-            const { document, index } = place
-            return Effect.flatMap(
-              rowsOf(sql`SELECT ${sql.literal(hitColumns)} FROM rag_chunks c JOIN rag_documents d ON d.pk = c.document
-                WHERE d.id = ${document} AND ${filterOf(sql, pk, conditionsOf(filter))}
-                AND c.place BETWEEN ${index - boundNeighbours(above)} AND ${index + boundNeighbours(below)}
-                ORDER BY c.place`),
-              (rows) =>
-                rows.some((row) => numberIn(row, "place") === index)
-                  ? Effect.forEach(rows, (row) => toHit(row, 0))
-                  : Effect.succeed([])
-            )
-          })
-        ),
+        on<ReadonlyArray<Hit>>("around", [], (pk) => {
+          const place = parseId(chunk)
+          if (place === undefined) return Effect.succeed([])
+          const { document, index } = place
+          return Effect.flatMap(
+            rowsOf(sql`SELECT ${sql.literal(hitColumns)} FROM rag_chunks c JOIN rag_documents d ON d.pk = c.document
+              WHERE d.id = ${document} AND ${filterOf(sql, pk, conditionsOf(filter))}
+              AND c.place BETWEEN ${index - boundNeighbours(above)} AND ${index + boundNeighbours(below)}
+              ORDER BY c.place`),
+            (rows) =>
+              rows.some((row) => numberIn(row, "place") === index)
+                ? Effect.forEach(rows, (row) => toHit(row, 0))
+                : Effect.succeed([])
+          )
+        }),
       sources: (filter) =>
-        on(
-          "sources",
+        on<ReadonlyArray<Source>>("sources", [], (pk) =>
           Effect.map(
             rowsOf(sql`SELECT coalesce(d.source, '') AS source, count(DISTINCT d.pk) AS documents, count(c.pk) AS chunks
               FROM rag_documents d LEFT JOIN rag_chunks c ON c.document = d.pk
@@ -182,25 +197,14 @@ const make = Effect.gen(function* () {
     }
   }
 
-  const drop = Effect.fnUntraced(function* (namespace: string) {
-    const [row] = yield* rowsOf(sql`SELECT pk FROM rag_spaces WHERE name = ${namespace}`)
-    if (row === undefined) return
-    const pk = numberIn(row, "pk")
-    const documents = sql`SELECT pk FROM rag_documents WHERE space = ${pk}`
-    yield* rowsOf(sql`DROP TABLE IF EXISTS ${sql.literal(textsOf(pk))}`)
-    yield* rowsOf(sql`DELETE FROM rag_vectors
-      WHERE chunk IN (SELECT c.pk FROM rag_chunks c WHERE c.document IN (${documents}))`)
-    yield* rowsOf(sql`DELETE FROM rag_chunks WHERE document IN (${documents})`)
-    for (const table of ["rag_signs", "rag_removed", "rag_documents"]) {
-      yield* rowsOf(sql`DELETE FROM ${sql.literal(table)} WHERE space = ${pk}`)
-    }
-    yield* rowsOf(sql`DELETE FROM rag_spaces WHERE pk = ${pk}`)
-    held.delete(pk)
-  })
+  const drop = (namespace: string) =>
+    Effect.map(dropNamespace(sql, namespace), (pk) => {
+      if (pk !== undefined) held.delete(pk)
+    })
 
   return RagIndex.of({
     space: <M extends Model | undefined>(namespace: string, model?: M) =>
-      Effect.map(inNamespace("space", namespace)(open(namespace, model)), (pk) =>
+      Effect.map(inNamespace("space", namespace)(findKey(namespace, model)), (pk) =>
         // Without the parameter, `M` is `undefined`.
         spaceOf(pk, namespace, model as M)
       ),

@@ -1,5 +1,5 @@
 /** `deepagents index`, and an agent that searches what it indexed. */
-import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -18,7 +18,7 @@ const world = Effect.fnUntraced(function* (...replies: ReadonlyArray<Reply>) {
   const cwd = program.folder()
   const data = program.folder()
   const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test", XDG_DATA_HOME: data }
-  return { cwd, requests, run: (args: ReadonlyArray<string>) => program.run(cwd, args, env, "") }
+  return { cwd, data, requests, run: (args: ReadonlyArray<string>) => program.run(cwd, args, env, "") }
 })
 
 const searching = stream(answer([{ call: "rag_search", id: "toolu_1", input: { query: "days of leave" } }]))
@@ -27,7 +27,7 @@ describe("deepagents index", { timeout: 120_000 }, () => {
   it.effect("indexes a folder once, follows changes, and gives the agent its tools", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const { cwd, requests, run } = yield* world(say("Nothing."), searching, say("Thirty [1]."))
+        const { cwd, data, requests, run } = yield* world(say("Nothing."), searching, say("Thirty [1]."), say("Hi."))
         mkdirSync(join(cwd, "docs"))
         writeFileSync(join(cwd, "docs/leave.md"), "# Leave\nThere are thirty days of leave.")
         writeFileSync(join(cwd, "docs/pay.md"), "# Pay\nWages are paid monthly.")
@@ -53,6 +53,17 @@ describe("deepagents index", { timeout: 120_000 }, () => {
         const asked = yield* run(["run", "How many days of leave?"])
         assert.deepEqual([asked.code, asked.out], [0, "Thirty [1].\n"], asked.err)
         assert.include(JSON.stringify(requests.at(-1)?.body.messages), "> There are thirty days of leave.")
+
+        const index = join(data, "deepagents/index.db")
+        writeFileSync(`${index}.kept`, readFileSync(index))
+        for (const end of ["", "-wal", "-shm"]) rmSync(index + end, { force: true })
+        writeFileSync(index, "This is no database. ".repeat(500))
+        const broken = yield* run(["index", "--list"])
+        assert.equal(broken.code, 1, broken.out)
+        assert.match(broken.err, /not a database/)
+        const without = yield* run(["run", "hi"])
+        assert.match(without.err, /not a database.*its tools are left out/)
+        writeFileSync(index, readFileSync(`${index}.kept`))
 
         const dropped = yield* run(["index", "--drop"])
         assert.equal(dropped.code, 0, dropped.err)

@@ -223,12 +223,13 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const search = yield* searchOf(settings)
   const model = isDemo ? "demo:script" : (file.model ?? (yield* chooseModel(places, settings)))
   const policies = yield* readPolicies(policyFiles(places, project))
+  const retrieval = yield* retrievalTools(places)
   const ownTools = [
     FetchUrl.make({ robots: true }),
     WebSearch.make(),
     ...Git.make(),
     CurrentDatetime.make({ zone: localZone() }),
-    ...(yield* retrievalTools(places))
+    ...retrieval.tools
   ]
   const programTools = [...FileTools.make({ execute: { background: true } }), ...ownTools]
   const { loaded } = context.extensions
@@ -305,6 +306,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
     permits,
     problems: [
       ...permits.problems,
+      ...retrieval.problems,
       ...servers.problems,
       ...wrongPlugins,
       ...found.problems,

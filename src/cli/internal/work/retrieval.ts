@@ -9,7 +9,12 @@ import * as Rag from "../../../rag/Rag.ts"
 import { RagError } from "../../../rag/RagError.ts"
 import { RagIndex, type Space } from "../../../rag/RagIndex.ts"
 import type { Places } from "../config/places.ts"
-import { layerOrFail } from "../failure.ts"
+import { layerOrFail, orFail } from "../failure.ts"
+
+interface Retrieval {
+  readonly tools: ReadonlyArray<Tool>
+  readonly problems: ReadonlyArray<string>
+}
 
 /** The file of the index of all folders. */
 export const indexFile = ({ data }: Places): string => join(data, "index.db")
@@ -74,17 +79,16 @@ const hasFile = (places: Places) =>
 export const filledSpace = Effect.fnUntraced(function* (places: Places) {
   if (!(yield* hasFile(places))) return undefined
   const space = yield* spaceOf(places)
-  const sources = yield* Effect.orElseSucceed(space.sources(), () => [])
+  const sources = yield* orFail("failed")(space.sources())
   return sources.length === 0 ? undefined : space
 })
 
-/** The tools that search the documents of an indexed folder. */
-export const retrievalTools = Effect.fnUntraced(function* (
-  places: Places
-): Effect.fn.Return<ReadonlyArray<Tool>, never, FileSystem.FileSystem> {
-  const space = yield* filledSpace(places)
-  return space === undefined ? [] : Rag.make({ space })
-})
+/** The tools that search the documents of an indexed folder. An index that can't be read is a problem to show. */
+export const retrievalTools = (places: Places) =>
+  Effect.match(filledSpace(places), {
+    onFailure: ({ message }): Retrieval => ({ tools: [], problems: [`${message} (its tools are left out)`] }),
+    onSuccess: (space): Retrieval => ({ tools: space === undefined ? [] : Rag.make({ space }), problems: [] })
+  })
 
 /** Removes the index of a folder. */
 export const dropIndex = Effect.fnUntraced(function* (places: Places) {

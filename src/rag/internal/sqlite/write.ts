@@ -153,3 +153,23 @@ export const putDocuments = Effect.fnUntraced(function* (
     }))
   )
 })
+
+/** Removes a namespace with its documents, and gives the key that it had. */
+export const dropNamespace = Effect.fnUntraced(function* (
+  sql: SqlClient,
+  namespace: string
+): Effect.fn.Return<number | undefined, Reason> {
+  const [row] = yield* rowsOf(sql`SELECT pk FROM rag_spaces WHERE name = ${namespace}`)
+  if (row === undefined) return undefined
+  const pk = numberIn(row, "pk")
+  const documents = sql`SELECT pk FROM rag_documents WHERE space = ${pk}`
+  yield* rowsOf(sql`DROP TABLE IF EXISTS ${sql.literal(textsOf(pk))}`)
+  yield* rowsOf(sql`DELETE FROM rag_vectors
+    WHERE chunk IN (SELECT c.pk FROM rag_chunks c WHERE c.document IN (${documents}))`)
+  yield* rowsOf(sql`DELETE FROM rag_chunks WHERE document IN (${documents})`)
+  for (const table of ["rag_signs", "rag_removed", "rag_documents"]) {
+    yield* rowsOf(sql`DELETE FROM ${sql.literal(table)} WHERE space = ${pk}`)
+  }
+  yield* rowsOf(sql`DELETE FROM rag_spaces WHERE pk = ${pk}`)
+  return pk
+})
