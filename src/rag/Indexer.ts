@@ -224,8 +224,7 @@ export const run = <M extends Model | undefined, E = never, R = never>(
     const seen = new Set<string>()
     const items = Stream.mapEffect(documents, (document) => {
       seen.add(document.id)
-      const { at: _, ...content } = document
-      return Effect.map(sha256(JSON.stringify(content)), (hash) => ({
+      return Effect.map(sha256(JSON.stringify(document)), (hash) => ({
         id: document.id,
         content: hash,
         read: Effect.succeed(document),

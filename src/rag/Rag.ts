@@ -35,7 +35,7 @@ import * as ToolOutput from "../core/ToolOutput.ts"
 import { defined } from "../support/json/defined.ts"
 import { check } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
-import { oneLine, quote } from "../support/text/untrusted.ts"
+import { escaped, oneLine, quote } from "../support/text/untrusted.ts"
 import { trailOf } from "./Chunk.ts"
 import { checkNumbers, checkSupport } from "./internal/checkCitations.ts"
 import { sourceKeyOf } from "./internal/citations.ts"
@@ -71,7 +71,7 @@ const toSource = (namespace: string) => (hit: Hit) =>
   })
 
 const render = (hit: Hit): string =>
-  `${titleOf(hit)}\nchunk_id: ${oneLine(hit.chunk.id)}\n${quote(cut(hit.chunk.text, shown.passage))}`
+  `${titleOf(hit)}\nchunk_id: ${escaped(hit.chunk.id)}\n${quote(cut(hit.chunk.text, shown.passage))}`
 
 /** Renders whole passages up to the limit. */
 const renderAll = (hits: ReadonlyArray<Hit>) => {

@@ -165,6 +165,16 @@ describe("run", () => {
     }).pipe(Effect.provide(layers))
   )
 
+  it.effect("stores the new time of a document whose text is the same", () =>
+    Effect.gen(function* () {
+      const space = yield* open
+      const index = (at: number) => outcomes(Indexer.run(space, Stream.make({ id: "a", text: "Text of a.", at })))
+      yield* index(1)
+      expect([yield* index(2), yield* index(2)]).toEqual([{ a: "indexed" }, { a: "unchanged" }])
+      expect((yield* space.around("a::0"))[0]?.at).toBe(2)
+    }).pipe(Effect.provide(layers))
+  )
+
   it.effect("reports a document that can't be stored, and indexes the others", () =>
     Effect.gen(function* () {
       const space = yield* open

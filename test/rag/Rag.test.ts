@@ -73,6 +73,19 @@ describe("make", () => {
     }).pipe(Effect.provide(layers))
   )
 
+  it.effect("shows the id of a chunk as it is, with its spaces", () =>
+    Effect.gen(function* () {
+      const space = yield* fill("acme", [{ ...acme[1]!, id: "/two  spaces.md" }])
+      const agent = Agent.make({ name: "guide", prompt: "", tools: Rag.make({ space }) })
+      const result = yield* Agent.run(agent, "x").pipe(
+        Effect.provide(
+          TestChatModel.script([TestChatModel.calls([{ name: "rag_search", arguments: { query: "Wages" } }]), "done"])
+        )
+      )
+      expect(textsOf(result)[0]).toContain("chunk_id: /two  spaces.md::0\n")
+    }).pipe(Effect.provide(layers))
+  )
+
   it.effect("gives nothing beyond its filter", () =>
     Effect.gen(function* () {
       const space = yield* both
