@@ -123,7 +123,7 @@ export const layer = (options?: {
             })
           ),
         receive: (to, { most = 100 } = {}) =>
-          checkNames("receive", to, [to], mailbox.receive(to, Math.max(1, Math.min(most, 100)))),
+          checkNames("receive", to, [to], mailbox.receive(to, most >= 1 ? Math.min(Math.floor(most), 100) : 1)),
         acknowledge: (to, ids) => checkNames("acknowledge", to, [to], mailbox.acknowledge(to, ids)),
         pending: (to) => checkNames("pending", to, [to], mailbox.pending(to)),
         history: mailbox.history

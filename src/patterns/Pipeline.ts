@@ -75,11 +75,14 @@ export type Result = typeof Result.Type
 
 type AnyStep = Step<string | undefined, unknown, unknown>
 
-/** Finds a step that waits for itself, or for a step that there is not. */
+/** Finds a step that lacks a part, or that waits for itself or for a step that there is not. */
 const findProblem = (steps: Readonly<Record<string, AnyStep>>): string | undefined => {
   const names = Object.keys(steps)
   if (names.length === 0) return "There are no steps."
-  for (const [name, { after = [] }] of Object.entries(steps)) {
+  for (const [name, step] of Object.entries(steps)) {
+    for (const part of ["agent", "ask"] as const)
+      if (step?.[part] === undefined) return `The step "${name}" has no \`${part}\`.`
+    const { after = [] } = step
     const missing = after.find((one) => !names.includes(one))
     if (after.includes(name)) return `The step "${name}" waits for itself.`
     if (missing !== undefined)

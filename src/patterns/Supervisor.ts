@@ -106,11 +106,15 @@ export const make = <O extends string | undefined, E, R, E2 = ModelError, R2 = C
     })
 
     /** Does one task. Its conversation has the same name whenever the run is resumed. */
-    const delegate = Effect.fnUntraced(function* (order: Order["tasks"][number], nth: number) {
+    const delegate = Effect.fnUntraced(function* (
+      order: Order["tasks"][number],
+      nth: number,
+      before: ReadonlyMap<string, string>
+    ) {
       const worker = workers.find(({ name }) => name === order.worker)
       const named = oneLine(order.worker)
       if (worker === undefined) return `There is no worker "${named}". The workers are:\n${staff}`
-      const session = (order.isRevision ? sessions.get(worker.name) : undefined) ?? `task ${nth}`
+      const session = (order.isRevision ? before.get(worker.name) : undefined) ?? `task ${nth}`
       sessions.set(worker.name, session)
       const asked = yield* ask(worker, order.task, session)
       yield* run.custom("delegated", { worker: worker.name, isAnswered: asked._tag === "Answered" })
@@ -138,7 +142,11 @@ export const make = <O extends string | undefined, E, R, E2 = ModelError, R2 = C
       const begun = tasks.slice(0, most - delegations)
       const first = delegations
       delegations += begun.length
-      const told = yield* Effect.forEach(begun, (one, index) => delegate(one, first + index + 1), { concurrency })
+      // A revision goes on in a conversation that was there before this order, not in that of a task beside it.
+      const before = new Map(sessions)
+      const told = yield* Effect.forEach(begun, (one, index) => delegate(one, first + index + 1, before), {
+        concurrency
+      })
       reports = told.join("\n\n")
       const left = tasks.length - begun.length
       words =

@@ -69,7 +69,9 @@ export const make = <O extends string | undefined, E, R, E2 = never, R2 = never>
   readonly description?: string | undefined
 }): Agent.Program<string, Result | Extract<O, undefined>, E | E2 | AgentError, R | R2> => {
   const refused =
-    refuseMake(options) ?? refuseCounts("Team", { rounds: options.rounds }) ?? refuseTwins("Team", options.members)
+    refuseMake(options) ??
+    refuseCounts("Team", { rounds: options.rounds }) ??
+    refuseTwins("Team", options.members, team)
   const { coordinator, description, members } = options
   const rounds = options.rounds ?? (coordinator === undefined ? members?.length : 10)
 

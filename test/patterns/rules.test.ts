@@ -179,6 +179,7 @@ describe("Supervisor", () => {
       const orderOf = [
         order([{ worker: "worker", task: "write", isRevision: false }]),
         order([
+          { worker: "worker", task: "something new", isRevision: false },
           { worker: "worker", task: "better", isRevision: true },
           { worker: "nobody\n> x", task: "x", isRevision: false }
         ]),
@@ -191,7 +192,10 @@ describe("Supervisor", () => {
       })
       const { output } = yield* Agent.run(Supervisor.make({ workers: [worker] }), "go").pipe(Effect.provide(model))
       assert.deepStrictEqual([output.status, output.text], ["completed", "end"])
-      assert.deepStrictEqual(turns, [1, 3])
+      assert.deepStrictEqual(
+        turns.toSorted((left, right) => left - right),
+        [1, 1, 3]
+      )
       assert.match(heard[2] ?? "", /There is no worker "nobody > x"/)
     })
   )
@@ -295,6 +299,9 @@ describe("wrong options", () => {
       const missing = Pipeline.make({ name: "p", steps: { a: { agent: quiet, after: ["b"], ask } } })
       assert.match(String(yield* run(missing)), /comes after "b", which is no step/)
       assert.match(String(yield* run(Pipeline.make({ name: "p", steps: {} }))), /There are no steps/)
+      // @ts-expect-error a step needs an agent
+      const empty = Pipeline.make({ name: "p", steps: { a: { ask } } })
+      assert.match(String(Agent.describe(empty).problem), /The step "a" has no `agent`/)
       const untyped: ReadonlyArray<Agent.Agent<unknown, unknown, never>> = [
         // @ts-expect-error a goal needs a worker
         Goal.make({}),
@@ -338,6 +345,8 @@ describe("wrong options", () => {
       }
       const twins = [Team.make({ members: [quiet, quiet] }), Supervisor.make({ workers: [quiet, quiet] })]
       for (const agent of twins) assert.match(String(Agent.describe(agent).problem), /two agents are named/)
+      const named = Team.make({ members: [quiet, Agent.make({ name: "team", prompt: "" })] })
+      assert.match(String(Agent.describe(named).problem), /no agent can be named "team"/)
     })
   )
 })

@@ -18,9 +18,15 @@ export const refuseCounts = (
   return refuse(name, `${name}: \`${option}\` must be a whole number of at least ${least}, not ${count}`)
 }
 
-/** Refuses agents of one name: they would share a conversation. */
-export const refuseTwins = (name: string, agents: ReadonlyArray<AnyAgent>): Middleware.Middleware | undefined => {
+/** Refuses agents of one name, and of the name `own` of the pattern itself: they would share a conversation. */
+export const refuseTwins = (
+  name: string,
+  agents: ReadonlyArray<AnyAgent>,
+  own?: string
+): Middleware.Middleware | undefined => {
   const names = agents.map((agent) => agent.name)
+  if (own !== undefined && names.includes(own))
+    return refuse(name, `${name}: no agent can be named "${own}": the notices of the pattern have that name`)
   const twin = names.find((one, index) => names.indexOf(one) < index)
   return twin === undefined ? undefined : refuse(name, `${name}: two agents are named ${JSON.stringify(twin)}`)
 }
