@@ -15,7 +15,7 @@
  */
 import { add, type Usage, zero } from "../core/Usage.ts"
 import { renderJUnit, renderMarkdown, renderPage } from "./internal/render.ts"
-import { intervalOf, passAll, passAny, permutationTest } from "./internal/statistics.ts"
+import { intervalOf, passAll, passAny, permutationTest, toWholes } from "./internal/statistics.ts"
 import { Report, Score, type Summary, TrialReport } from "./internal/values.ts"
 
 export { Report, Score, type Summary, TrialReport }
@@ -101,8 +101,10 @@ export const compare = (before: Report, after: Report): Comparison => {
     return now === undefined || now.of === 0 || was.of === 0 ? [] : [{ name, was, now }]
   })
   const paired = new Set(both.map(({ name }) => name))
-  // Whole numbers: the test is exact for them.
-  const scaled = both.map(({ now, was }) => now.passed * was.of - was.passed * now.of)
+  // Each case counts the same, however many trials it had. The test is exact for whole numbers.
+  const scaled = toWholes(
+    both.map(({ now, was }) => ({ part: now.passed * was.of - was.passed * now.of, of: was.of * now.of }))
+  )
   const changes = both.map(({ name, now, was }) => ({ name, before: was.passed / was.of, after: now.passed / now.of }))
   return {
     difference: changes.reduce((sum, one) => sum + one.after - one.before, 0) / Math.max(1, changes.length),

@@ -60,22 +60,27 @@ describe("deepagents eval", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("names a wrong field, a missing file and a wrong report before it asks the model", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const { cwd, requests, run } = yield* world()
-        writeFileSync(join(cwd, "wrong.jsonl"), '{"input": "a", "contain": ["b"]}')
-        const wrong = yield* run(join(cwd, "wrong.jsonl"))
-        assert.strictEqual(wrong.code, 2)
-        assert.include(wrong.err, 'Did you mean "contains"?')
-        const missing = yield* run(join(cwd, "none.jsonl"))
-        assert.strictEqual(missing.code, 2)
-        assert.include(missing.err, "none.jsonl can't be read")
-        const report = yield* run(join(cwd, "cases.jsonl"), "--before", join(cwd, "wrong.jsonl"))
-        assert.strictEqual(report.code, 2)
-        assert.include(report.err, "is no report of an evaluation")
-        assert.strictEqual(requests.length, 0)
-      })
-    )
+  it.effect(
+    "names a wrong field, a missing file, a wrong report and a place that can't be written, before it asks the model",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { cwd, requests, run } = yield* world()
+          writeFileSync(join(cwd, "wrong.jsonl"), '{"input": "a", "contain": ["b"]}')
+          const wrong = yield* run(join(cwd, "wrong.jsonl"))
+          assert.strictEqual(wrong.code, 2)
+          assert.include(wrong.err, 'Did you mean "contains"?')
+          const missing = yield* run(join(cwd, "none.jsonl"))
+          assert.strictEqual(missing.code, 2)
+          assert.include(missing.err, "none.jsonl can't be read")
+          const report = yield* run(join(cwd, "cases.jsonl"), "--before", join(cwd, "wrong.jsonl"))
+          assert.strictEqual(report.code, 2)
+          assert.include(report.err, "is no report of an evaluation")
+          const nowhere = yield* run(join(cwd, "cases.jsonl"), "--output", join(cwd, "none", "report.md"))
+          assert.strictEqual(nowhere.code, 2)
+          assert.include(nowhere.err, "report.md can't be written")
+          assert.strictEqual(requests.length, 0)
+        })
+      )
   )
 })

@@ -92,6 +92,30 @@ describe("a comparison", () => {
     )
   })
 
+  it("counts each case the same, however many trials it had", () => {
+    const before = report([
+      ["many", 0, 100],
+      ["one", 1, 1],
+      ["two", 0, 1]
+    ])
+    const after = report([
+      ["many", 100, 100],
+      ["one", 0, 1],
+      ["two", 1, 3]
+    ])
+    const { difference, pValue } = Report.compare(before, after)
+    assert.closeTo(difference, 1 / 9, 1e-12)
+    // Of the sums of ± 1, ± 1 and ± 1/3, all are as far from 0 as 1/3.
+    assert.closeTo(pValue, 1, 1e-12)
+    const few = report([
+      ["many", 50, 100],
+      ["one", 1, 1],
+      ["two", 1, 3]
+    ])
+    // ± 1/2, 0 and ± 1/3: two of four sums are as far from 0 as 5/6.
+    assert.closeTo(Report.compare(before, few).pValue, 0.5, 1e-12)
+  })
+
   it("finds a change that is no chance, and none where all is equal", () => {
     const names = Array.from({ length: 30 }, (_, index) => `case ${index}`)
     const before = report(names.map((name) => [name, 0, 1]))

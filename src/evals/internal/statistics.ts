@@ -38,6 +38,13 @@ const beyond = (z: number): number => {
   return poly * Math.exp(-x * x)
 }
 
+/** Fractions over a common denominator, as whole numbers. Beyond all bounds they are rounded. */
+export const toWholes = (fractions: ReadonlyArray<{ readonly part: number; readonly of: number }>): Array<number> => {
+  const divisor = (left: number, right: number): number => (right === 0 ? left : divisor(right, left % right))
+  const unit = fractions.reduce((product, { of }) => Math.min((product / divisor(product, of)) * of, 1e9), 1)
+  return fractions.map(({ of, part }) => Math.round((part / of) * unit))
+}
+
 /**
  * The p-value of a paired permutation test of both sides: how probable a sum of differences this far from 0 is, if each
  * difference could as well have had the other sign. Exact for whole differences.

@@ -84,6 +84,10 @@ export const evaluate = Effect.fnUntraced(function* (context: Context, options: 
   const text = yield* readText(file)
   const cases = yield* orFail("usage")(file.endsWith(".csv") ? Cases.fromCsv(text) : Cases.fromJsonl(text))
   const before = options.before === undefined ? undefined : yield* readReport(options.before)
+  const files = yield* FileSystem.FileSystem
+  const unwritten = () => fail("usage", `${output} can't be written: name a file in a folder that is there`)
+  // Before the trials are paid for.
+  if (output !== undefined) yield* Effect.catch(Effect.scoped(files.open(output, { flag: "a" })), unwritten)
   const app = yield* openApp(context)
   for (const problem of app.problems) yield* tell(`! ${visible(problem)}`)
   const agent = yield* app.agent({ mode: "ask" })
@@ -99,10 +103,9 @@ export const evaluate = Effect.fnUntraced(function* (context: Context, options: 
     })
   ).pipe(Effect.provide(app.chatModel))
   const rendered = yield* render(report, format)
-  const files = yield* FileSystem.FileSystem
   if (output === undefined) yield* write(rendered.endsWith("\n") ? rendered : `${rendered}\n`)
   else {
-    yield* Effect.catch(files.writeFileString(output, rendered), () => fail("usage", `${output} can't be written`))
+    yield* Effect.catch(files.writeFileString(output, rendered), unwritten)
     yield* print(`The report is in ${output}.`)
   }
   if (before !== undefined) yield* tell(...compare(before, report))
