@@ -56,6 +56,8 @@ interface State {
   text: { readonly part: string; readonly message: string } | undefined
   readonly texts: Set<string>
   readonly started: Set<string>
+  /** The text messages of the turn that is not complete. */
+  readonly said: Set<string>
   /** The calls of the turn that is not complete. */
   readonly calls: Set<string>
   readonly closed: Set<string>
@@ -76,6 +78,7 @@ const openText = (state: State, part: string, out: Out): string => {
   const turn = part.slice(0, part.lastIndexOf("/"))
   const message = state.texts.has(turn) ? `${turn}/${state.texts.size}` : turn
   state.texts.add(message)
+  state.said.add(message)
   state.text = { part, message }
   out({ type: "TEXT_MESSAGE_START", messageId: message, role: "assistant" })
   return message
@@ -182,7 +185,6 @@ const makeHandlers = (options: Options, state: State): Handlers<Packet> => ({
     out({ type: "STEP_FINISHED", stepName: `step-${state.steps}` })
   },
   Void: (_, out) => {
-    const messageId = [...state.texts].at(-1)
     closeTurn(state, out)
     // The calls of the void turn may come again, with their ids.
     for (const id of state.calls) {
@@ -190,7 +192,8 @@ const makeHandlers = (options: Options, state: State): Handlers<Packet> => ({
       state.closed.delete(id)
     }
     state.calls.clear()
-    if (messageId !== undefined) out({ type: "CUSTOM", name: "void", value: { messageId } })
+    for (const messageId of state.said) out({ type: "CUSTOM", name: "void", value: { messageId } })
+    state.said.clear()
   },
   TextDelta: ({ id, text }, out) => {
     const messageId = openText(state, id, out)
@@ -223,6 +226,7 @@ const makeHandlers = (options: Options, state: State): Handlers<Packet> => ({
   },
   Turn: (_, out) => {
     closeTurn(state, out)
+    state.said.clear()
     state.calls.clear()
   },
   Result: ({ id, text: content }, out) => {
@@ -265,6 +269,7 @@ const makeTake = (options: Options) => (): Take<Packet> => {
     text: undefined,
     texts: new Set(),
     started: new Set(),
+    said: new Set(),
     calls: new Set(),
     closed: new Set(),
     results: new Set(),

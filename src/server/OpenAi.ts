@@ -120,10 +120,13 @@ export const encodeChat = (options: ChatOptions): Encode => {
   return refused === undefined ? mapParts(takeChat(options)) : () => Stream.fromEffect(refused)
 }
 
-/** The items of a response, as they are told. */
+/** The items of a response, as they are told. Those of a void turn keep their numbers, and are left out of the response. */
 interface Items {
   sequence: number
+  told: number
   done: Array<JsonObject>
+  /** The items of complete turns. */
+  complete: number
   open: { readonly part: string; readonly id: string; text: string } | undefined
 }
 
@@ -145,7 +148,7 @@ const responseUsage = ({ cacheReadTokens, inputTokens, outputTokens, reasoningTo
 })
 
 const takeResponse = (options: ResponseOptions) => (): Take<Packet> => {
-  const items: Items = { sequence: 0, done: [], open: undefined }
+  const items: Items = { sequence: 0, told: 0, done: [], complete: 0, open: undefined }
   let created = 0
   const requests = new Map<string, JsonObject>()
   const tell = (type: string, fields: JsonObject, out: Out): void =>
@@ -169,12 +172,12 @@ const takeResponse = (options: ResponseOptions) => (): Take<Packet> => {
     usage: null,
     ...more
   })
-  const place = (id: string) => ({ item_id: id, output_index: items.done.length, content_index: 0 })
+  const place = (id: string) => ({ item_id: id, output_index: items.told, content_index: 0 })
   const openItem = (part: string, out: Out): NonNullable<Items["open"]> => {
     if (items.open !== undefined) return items.open
-    const id = `msg_${options.id}_${items.done.length}`
+    const id = `msg_${options.id}_${items.told}`
     const item = { id, type: "message", role: "assistant", status: "in_progress", content: [] }
-    tell("response.output_item.added", { output_index: items.done.length, item }, out)
+    tell("response.output_item.added", { output_index: items.told, item }, out)
     const empty = { type: "output_text", text: "", annotations: [], logprobs: [] }
     tell("response.content_part.added", { ...place(id), part: empty }, out)
     items.open = { part, id, text: "" }
@@ -187,13 +190,13 @@ const takeResponse = (options: ResponseOptions) => (): Take<Packet> => {
     const item = { id: open.id, type: "message", role: "assistant", status: "completed", content: [part] }
     tell("response.output_text.done", { ...place(open.id), text: open.text, logprobs: [] }, out)
     tell("response.content_part.done", { ...place(open.id), part }, out)
-    tell("response.output_item.done", { output_index: items.done.length, item }, out)
+    tell("response.output_item.done", { output_index: items.told++, item }, out)
     items.done.push(item)
     items.open = undefined
   }
   const addItem = (item: JsonObject, out: Out): void => {
-    tell("response.output_item.added", { output_index: items.done.length, item }, out)
-    tell("response.output_item.done", { output_index: items.done.length, item }, out)
+    tell("response.output_item.added", { output_index: items.told, item }, out)
+    tell("response.output_item.done", { output_index: items.told++, item }, out)
     items.done.push(item)
   }
   const handlers: Handlers<Packet> = {
@@ -208,6 +211,8 @@ const takeResponse = (options: ResponseOptions) => (): Take<Packet> => {
       tell("response.output_text.delta", { ...place(open.id), delta, logprobs: [] }, out)
     },
     TextEnd: (_, out) => closeItem(out),
+    Turn: () => void (items.complete = items.done.length),
+    Void: () => void items.done.splice(items.complete),
     Asked: ({ request: { allow, arguments: args, description, id, toolName } }) =>
       void requests.set(id, {
         id,

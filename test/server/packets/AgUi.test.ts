@@ -4,8 +4,9 @@ import type { BaseEvent } from "@ag-ui/core"
 import { EventSchemas } from "@ag-ui/core/schemas"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
-import type { AgentEvent } from "effect-deepagents"
+import { Agent, type AgentEvent, ChatModel, Tool } from "effect-deepagents"
 import { AgUi } from "effect-deepagents/server"
+import { TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
 import { scaled } from "../../scale.ts"
 import { ask, serve } from "../door.ts"
@@ -98,6 +99,47 @@ describe("AG-UI", () => {
         )
       ),
     60_000
+  )
+
+  it.effect("names each text message of a turn that begins again, and none of an earlier turn", () =>
+    Effect.gen(function* () {
+      const add = Tool.make("add", { description: "Adds", parameters: {}, execute: () => Effect.succeed("1") })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [add] })
+      const script = TestChatModel.script([
+        TestChatModel.calls([{ name: "add", arguments: {} }], { text: "First." }),
+        "Last."
+      ])
+      const voidsOf = Effect.fnUntraced(function* (...vain: ReadonlyArray<ChatModel.TurnPart>) {
+        const again = (model: ChatModel.Service): ChatModel.Service => ({
+          ...model,
+          makeSession: Effect.map(model.makeSession, (session) => ({
+            nextTurn: (request) =>
+              request.messages.length === 1
+                ? session.nextTurn(request)
+                : Stream.concat(
+                    Stream.fromIterable<ChatModel.TurnPart>([...vain, { _tag: "TurnRestarted", reason: "Overloaded" }]),
+                    session.nextTurn(request)
+                  )
+          }))
+        })
+        const model = Layer.effect(ChatModel.ChatModel, Effect.map(ChatModel.ChatModel, again))
+        const packets = yield* Stream.runCollect(
+          Agent.stream(agent, "go").pipe(AgUi.encode({ threadId: "t", runId: "r" }))
+        ).pipe(Effect.provide(Layer.provide(model, script)))
+        const begun = packets.flatMap(({ messageId, type }) => (type === "TEXT_MESSAGE_START" ? [messageId] : []))
+        const voids = packets.flatMap(({ name, value }) => (name === "void" ? [JSON.stringify(value)] : []))
+        return { voids, vain: begun.slice(1, -1).map((messageId) => JSON.stringify({ messageId })) }
+      })
+      const call: ReadonlyArray<ChatModel.TurnPart> = [
+        { _tag: "ToolCallStart", id: "vain", name: "add" },
+        { _tag: "ToolCallDelta", id: "vain", delta: "{}" }
+      ]
+      assert.deepStrictEqual(yield* voidsOf(...call), { voids: [], vain: [] })
+      const text = (said: string): ChatModel.TurnPart => ({ _tag: "TextDelta", text: said })
+      const two = yield* voidsOf(text("One"), { _tag: "ReasoningDelta", text: "Hm" }, text("Two"))
+      assert.lengthOf(two.vain, 2)
+      assert.deepStrictEqual(two.voids, two.vain)
+    })
   )
 
   it.live("is driven by the client's agent: a run, an interrupt, its answer", () =>

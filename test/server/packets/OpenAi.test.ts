@@ -87,6 +87,25 @@ describe("OpenAI", () => {
     }).pipe(Effect.provide(Layer.fresh(services)))
   )
 
+  it.live("leaves the words of a turn that began again out of a response", () =>
+    Effect.gen(function* () {
+      const again: Story = { ...quiet, rounds: [round("add"), { ...round("cite"), restarts: true }] }
+      const url = yield* serve(serverOf(again), { protocols: ["openAi"] })
+      const client = clientOf(url)
+      yield* Effect.promise(async () => {
+        const stream = client.responses.stream({ model: "helper", input: "go" })
+        const items: Array<string> = []
+        for await (const event of stream) {
+          if (event.type === "response.output_item.done") items.push(`${event.output_index} ${event.item.id}`)
+        }
+        assert.lengthOf(new Set(items), 4)
+        const final = await stream.finalResponse()
+        assert.strictEqual(final.output_text, said.replaceAll("\n\n", ""))
+        assert.strictEqual((await client.responses.retrieve(final.id)).output_text, final.output_text)
+      })
+    }).pipe(Effect.provide(Layer.fresh(services)))
+  )
+
   it.live("says that a decision is needed, which these clients can't make", () =>
     Effect.gen(function* () {
       const url = yield* serve(serverOf(plain), { protocols: ["openAi"] })
