@@ -43,8 +43,8 @@ export interface ChatOptions {
 export interface ResponseOptions {
   /** The id of the response. */
   readonly id: string
-  /** The name of the agent, as the client asked for it. */
-  readonly model: string
+  /** The name of the agent, as the client asked for it. Default: the agent's own name. */
+  readonly model?: string | undefined
 }
 
 /** A packet: a chunk of a chat completion, or an event of a response. */
@@ -150,6 +150,7 @@ const responseUsage = ({ cacheReadTokens, inputTokens, outputTokens, reasoningTo
 const takeResponse = (options: ResponseOptions) => (): Take<Packet> => {
   const items: Items = { sequence: 0, told: 0, done: [], complete: 0, open: undefined }
   let created = 0
+  let { model } = options
   const requests = new Map<string, JsonObject>()
   const tell = (type: string, fields: JsonObject, out: Out): void =>
     out({ type, sequence_number: items.sequence++, ...fields })
@@ -158,7 +159,7 @@ const takeResponse = (options: ResponseOptions) => (): Take<Packet> => {
     object: "response",
     created_at: created,
     status,
-    model: options.model,
+    model: model ?? "",
     output: [...items.done],
     error: null,
     incomplete_details: null,
@@ -202,6 +203,7 @@ const takeResponse = (options: ResponseOptions) => (): Take<Packet> => {
   const handlers: Handlers<Packet> = {
     Begin: (_, out, event) => {
       created = secondsOf(event)
+      model ??= event.path[0]
       tell("response.created", { response: response("in_progress") }, out)
       tell("response.in_progress", { response: response("in_progress") }, out)
     },

@@ -15,7 +15,7 @@ export const mcpAgentLayerStdio =
 
 export const openAiEncodeChat = "id:s;model:s;includeUsage?:b"
 
-export const openAiEncodeResponse = "id:s;model:s"
+export const openAiEncodeResponse = "id:s;model?:s"
 
 export const serverBearer = "verify:f"
 

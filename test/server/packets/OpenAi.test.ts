@@ -1,6 +1,9 @@
 /** The official client of OpenAI against the server: chat completions and responses, streamed and whole. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { Agent } from "effect-deepagents"
+import { Server } from "effect-deepagents/server"
+import { TestChatModel } from "effect-deepagents/testing"
 import { OpenAI } from "openai"
 import { ask, serve } from "../door.ts"
 import { serverOf, services, type Story } from "./story.ts"
@@ -84,6 +87,21 @@ describe("OpenAI", () => {
       ] as const) {
         assert.strictEqual((yield* ask(`${url}/v1/responses/${encodeURIComponent(path)}`, { token })).status, 404)
       }
+    }).pipe(Effect.provide(Layer.fresh(services)))
+  )
+
+  it.live("names the agent that answered in a response that is read again", () =>
+    Effect.gen(function* () {
+      const agents = {
+        first: Agent.make({ name: "first", prompt: "" }),
+        second: Agent.make({ name: "second", prompt: "" })
+      }
+      const runs = Server.layer(agents).pipe(Layer.provide(TestChatModel.reactive(() => "hello")))
+      const client = clientOf(yield* serve(runs, { protocols: ["openAi"] }))
+      yield* Effect.promise(async () => {
+        const { id, model } = await client.responses.create({ model: "second", input: "go" })
+        assert.deepStrictEqual([model, (await client.responses.retrieve(id)).model], ["second", "second"])
+      })
     }).pipe(Effect.provide(Layer.fresh(services)))
   )
 

@@ -135,8 +135,9 @@ const get = route({
     const waiting = input?.id === inputId ? input.position : undefined
     const position = (yield* findPlace(thread, inputId)) ?? waiting
     if (position === undefined) return yield* missing
-    const model = runs.agents[0]?.name ?? ""
     const id = call.param("id")
+    // Only the events say which of several agents answered.
+    const model = runs.agents.length === 1 ? runs.agents[0]?.name : undefined
     const packets = encodeResponse({ id, model })(observeInput(runs, thread, inputId, position))
     if (call.query("stream") !== "true") return json(wholeOf(yield* Stream.runCollect(packets)))
     return respondEvents(call.door.beats, encodePackets(packets, { name: nameOf }))
