@@ -130,6 +130,17 @@ describe("a turn", () => {
     })
   )
 
+  it.live("does not look for a path of a million characters", () =>
+    Effect.gen(function* () {
+      const { seen } = yield* recorded(
+        () => undefined,
+        (sandbox) => Effect.ignore(sandbox.write(`/${"a/".repeat(500_000)}b`, "x")),
+        (root) => fs.readdirSync(root).length
+      )
+      assert.deepStrictEqual(seen, [0, 0])
+    })
+  )
+
   it.live("names a file that it can't restore, since its name is no UTF-8", () =>
     Effect.gen(function* () {
       const { notes } = yield* recorded(

@@ -10,6 +10,9 @@ import type { Recorder } from "./recorder.ts"
 /** Finds the path of the machine for a path of the backend; `undefined` for one that lies elsewhere. */
 export type Locate = (path: string) => string | undefined
 
+/** The machine has no longer paths, so a change of one fails, in characters. */
+const longestPath = 4_096
+
 /** Wraps a backend. A recording that fails is reported, and the change is made all the same. */
 export const watch =
   (recorder: Recorder, locate: Locate, onFault: (fault: Fault) => void) =>
@@ -27,7 +30,7 @@ export const watch =
       work: Effect.Effect<A, E>,
       deep = false
     ): Effect.Effect<A, E> => {
-      const own = paths.flatMap((path) => locate(path) ?? [])
+      const own = paths.flatMap((path) => locate(path) ?? []).filter((path) => path.length <= longestPath)
       if (own.length === 0) return work
       return Effect.flatMap(quietly(recorder.touch(own, deep)), (touched) =>
         Effect.ensuring(work, quietly(recorder.see(touched ?? [], deep)))
