@@ -144,10 +144,10 @@ export const make = <O extends string | undefined, E, R, E2 = ModelError, R2 = C
       delegations += begun.length
       // A revision goes on in a conversation that was there before this order, not in that of a task beside it.
       const before = new Map(sessions)
-      const told = yield* Effect.forEach(begun, (one, index) => delegate(one, first + index + 1, before), {
+      const answers = yield* Effect.forEach(begun, (one, index) => delegate(one, first + index + 1, before), {
         concurrency
       })
-      reports = told.join("\n\n")
+      reports = answers.join("\n\n")
       const left = tasks.length - begun.length
       words =
         left === 0 ? reports : `${reports}\n\n${left} more tasks were not begun: no delegations are left for them.`

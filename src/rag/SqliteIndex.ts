@@ -120,7 +120,7 @@ const make = Effect.gen(function* () {
     )
     const run = <A>(operation: string, effect: Effect.Effect<A, Reason>) =>
       span(`SqliteIndex.${operation}`)(inNamespace(operation, namespace)(effect))
-    // A namespace exists from its first document on: nothing that reads writes.
+    // The first document makes the namespace. Reading an empty one writes nothing.
     const on = <A>(operation: string, empty: A, effect: (pk: number) => Effect.Effect<A, Reason>) =>
       run(
         operation,
@@ -142,9 +142,9 @@ const make = Effect.gen(function* () {
           Effect.gen(function* () {
             const stored = yield* readEntries(entries, model)
             if (stored.length === 0) return
-            const found = yield* key
+            const pk = yield* key
             const write = (pk: number) => putDocuments(sql, pk, model, stored)
-            yield* inTransaction(found === undefined ? Effect.flatMap(create(namespace), write) : write(found))
+            yield* inTransaction(pk === undefined ? Effect.flatMap(create(namespace), write) : write(pk))
           })
         ),
       remove: (documents) => on("remove", 0, (pk) => inTransaction(removeDocuments(sql, pk, documents))),

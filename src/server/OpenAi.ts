@@ -120,7 +120,7 @@ export const encodeChat = (options: ChatOptions): Encode => {
   return refused === undefined ? mapParts(takeChat(options)) : () => Stream.fromEffect(refused)
 }
 
-/** The items of a response, as they are told. Those of a void turn keep their numbers, and are left out of the response. */
+/** The items of a response. The items of a void turn keep their numbers, and the final response leaves them out. */
 interface Items {
   sequence: number
   told: number
