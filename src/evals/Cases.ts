@@ -22,6 +22,7 @@ import { loadThread } from "../sessions/journal.ts"
 import { didYouMean } from "../support/text/names.ts"
 import { Case, EvalError } from "./Eval.ts"
 import { parseCsv } from "./internal/csv.ts"
+import { withoutMark } from "./internal/lines.ts"
 
 /** Other names of fields, as benchmark files of other libraries have them. */
 const otherNames: ReadonlyMap<string, string> = new Map([
@@ -59,7 +60,7 @@ const toCase = (raw: JsonObject, where: string, number: number): Result.Result<C
 export const fromJsonl = (text: string): Effect.Effect<ReadonlyArray<Case>, EvalError> =>
   Effect.suspend(() => {
     const cases: Array<Case> = []
-    for (const [index, line] of text.split(/\r?\n/).entries()) {
+    for (const [index, line] of withoutMark(text).split(/\r?\n/).entries()) {
       if (line.trim() === "") continue
       const where = `line ${index + 1}`
       const parsed = parseJson(line)
@@ -89,10 +90,10 @@ const valueOf = (field: string, cell: string): Json => {
 /** Reads cases from CSV. The first row names the fields; `;` separates the items of a list, and an empty cell leaves its field out. */
 export const fromCsv = (text: string): Effect.Effect<ReadonlyArray<Case>, EvalError> =>
   Effect.suspend(() => {
-    const [header = [], ...rows] = parseCsv(text)
+    const [{ cells: header } = { cells: [] }, ...rows] = parseCsv(text)
     const cases: Array<Case> = []
-    for (const [index, row] of rows.entries()) {
-      const where = `row ${index + 2}`
+    for (const [index, { cells: row, line }] of rows.entries()) {
+      const where = `line ${line}`
       if (row.length > header.length) {
         return problem(where, `it has ${row.length} cells, and the first row names ${header.length}`)
       }

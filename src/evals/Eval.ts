@@ -38,7 +38,7 @@ import { add, totalTokens, type Usage, zero } from "../core/Usage.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import * as Cassette from "../testing/Cassette.ts"
-import { describeFailure, isTerminal, observeRun } from "./internal/observe.ts"
+import { describeFailure, isTerminal, Judging, observeRun } from "./internal/observe.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { Report, Score, TrialReport as Done } from "./Report.ts"
 
@@ -98,7 +98,7 @@ export interface Trial<out Output = unknown> {
   readonly time: number
 }
 
-/** Judges a trial, with evidence. */
+/** Judges a trial, with evidence. A scorer that uses a model tells its usage by `Scorers.charge`. */
 export type Scorer<in Output = unknown, out E = never, out R = never> = (
   trial: Trial<Output>
 ) => Effect.Effect<ReadonlyArray<Score>, E, R>
@@ -140,21 +140,25 @@ export interface Options<O, E, R, All extends ReadonlyArray<Scorer<O, unknown, u
   readonly k?: number | undefined
   /** Trials at once. Default: 4. */
   readonly concurrency?: number | undefined
-  /** Limits of all trials together: no trial begins beyond them. Default: no limit. */
+  /** Limits of all trials and their judges together: no trial begins beyond them. Default: no limit. */
   readonly limits?: Limits | undefined
 }
 
-/** The shared state of a suite: the reason that no more trials begin, and their usage so far. */
+/**
+ * The shared state of a suite: the reason that no more trials begin, and the usage of runs and scorers so far.
+ * `isUnpriced` says that a part of it has no cost.
+ */
 interface Progress {
   stopped: string | undefined
   usage: Usage
+  isUnpriced: boolean
 }
 
-const exhausted = ({ cost, tokens }: Limits, usage: Usage): string | undefined => {
+const exhausted = ({ cost, tokens }: Limits, { isUnpriced, usage }: Progress): string | undefined => {
   if (tokens !== undefined && totalTokens(usage) >= tokens) return `The suite has spent its ${tokens} tokens.`
   if (cost === undefined) return undefined
-  if (usage.cost === undefined && totalTokens(usage) > 0) {
-    return "The cost of the suite is limited, and the model has no prices. Give `prices` to its layer, or limit tokens."
+  if (isUnpriced) {
+    return "The cost of the suite is limited, and a model has no prices. Give `prices` to its layer, or limit tokens."
   }
   return (usage.cost ?? 0) >= cost ? `The suite has spent its cost of ${cost}.` : undefined
 }
@@ -219,6 +223,7 @@ const runTrial = Effect.fnUntraced(function* <O, E, R, RS>(
 ) {
   const { calls, exit, rounds, time, usage } = yield* observeRun(agent, one.input, one.history)
   progress.usage = add(progress.usage, usage)
+  if (usage.cost === undefined && totalTokens(usage) > 0) progress.isUnpriced = true
   const facts = { usage, rounds, time }
   if (Exit.isFailure(exit)) {
     const problem = describeFailure(exit.cause)
@@ -227,10 +232,16 @@ const runTrial = Effect.fnUntraced(function* <O, E, R, RS>(
   }
   const { newMessages, output, pending, text } = exit.value
   const trial = { case: one, index, output, text, messages: newMessages, calls, pending, ...facts }
-  const scores = yield* scoreTrial(trial, scorers, progress)
+  let judging = zero
+  const scores = yield* Effect.provideService(scoreTrial(trial, scorers, progress), Judging, (used, needsPrices) => {
+    judging = add(judging, used)
+    progress.usage = add(progress.usage, used)
+    if (needsPrices && used.cost === undefined && totalTokens(used) > 0) progress.isUnpriced = true
+  })
   const passed = scores.every((score) => score.kind === "reported" || score.passed)
   const evident = scores.map((score) => ({ ...score, evidence: cut(score.evidence, mostCharacters) }))
-  return { ...facts, passed, text: cut(text, mostCharacters), scores: evident } satisfies Done
+  const judged = totalTokens(judging) === 0 ? {} : { judging }
+  return { ...facts, ...judged, passed, text: cut(text, mostCharacters), scores: evident } satisfies Done
 })
 
 /**
@@ -256,12 +267,12 @@ export const suite = <
     const { agent, cases, concurrency = 4, layer, limits = {}, trials = 1 } = options
     // A tuple needs the services of its members.
     const scorers = options.scorers as ReadonlyArray<Scorer<O, unknown, Services<All[number]>>>
-    const progress: Progress = { stopped: undefined, usage: zero }
+    const progress: Progress = { stopped: undefined, usage: zero, isUnpriced: false }
     // Without a layer, `Out` is `never`.
     const servicesOf = layer ?? (() => Layer.empty as Layer.Layer<Out>)
     const runOne = (one: Case, index: number) =>
       Effect.suspend(() => {
-        progress.stopped ??= exhausted(limits, progress.usage)
+        progress.stopped ??= exhausted(limits, progress)
         if (progress.stopped !== undefined) return Effect.undefined
         return Effect.suspend(() =>
           Effect.provide(runTrial(agent, scorers, one, index, progress), servicesOf(one))

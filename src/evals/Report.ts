@@ -36,6 +36,7 @@ const summarizeCases = (cases: Report["cases"], k: number): Summary => {
     passAll: meanOf(passAll),
     passAny: meanOf(passAny),
     usage: trials.reduce((sum, { usage }) => add(sum, usage), zero),
+    judging: trials.reduce((sum, { judging }) => (judging === undefined ? sum : add(sum, judging)), zero),
     time: trials.reduce((sum, { time }) => sum + time, 0),
     isPassed: cases.every((one) => one.trials.length === one.expected && one.trials.every((trial) => trial.passed))
   }

@@ -26,12 +26,13 @@ import { fromUnknown, type Json, stringify } from "../core/Json.ts"
 import { text as textOf } from "../core/Message.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { canonical } from "../core/schema/jsonTree.ts"
-import { totalTokens } from "../core/Usage.ts"
+import { make as makeUsage, totalTokens, type Usage } from "../core/Usage.ts"
 import { decisionModel, defineDecisions } from "../support/decisions/service.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import { isQuoteOf, markText } from "../support/text/marked.ts"
 import { cut } from "../support/text/text.ts"
 import type { Scorer, Trial } from "./Eval.ts"
+import { Judging, observeRun } from "./internal/observe.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { Score } from "./Report.ts"
 
@@ -189,6 +190,26 @@ const transcriptOf = ({ messages }: Trial): string =>
     })
     .join("\n\n")
 
+/**
+ * Counts the usage of a scorer of your own in the report and in the limits of the suite. The judges of this module are
+ * counted already.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { Scorers } from "effect-deepagents/evals"
+ *
+ * declare const critic: Agent.Agent
+ *
+ * const polite = Effect.fnUntraced(function* ({ text }: { readonly text: string }) {
+ *   const { output, usage } = yield* Agent.run(critic, `Is this polite? Answer yes or no.\n${text}`)
+ *   yield* Scorers.charge(usage)
+ *   return [{ name: "polite", kind: "correctness", passed: output === "yes", evidence: output }] as const
+ * })
+ * ```
+ */
+export const charge = (usage: Usage): Effect.Effect<void> => Effect.map(Judging, (count) => count(usage, true))
+
 const Verdicts = Schema.Array(
   Schema.Struct({
     criterion: Schema.Int.annotate({ description: "The number of the criterion" }),
@@ -222,7 +243,9 @@ export const judged = (options: {
     Effect.gen(function* () {
       const text = transcriptOf(trial)
       const list = criteria.map((criterion, index) => `${index + 1}. ${criterion}`).join("\n")
-      const { output } = yield* Agent.run(judge, `Criteria:\n${list}\n\n${markText(text)}`)
+      const { exit, usage } = yield* observeRun(judge, `Criteria:\n${list}\n\n${markText(text)}`)
+      yield* charge(usage)
+      const { output } = yield* exit
       return criteria.map((criterion, index) => {
         const verdict = output.find((one) => one.criterion === index + 1)
         if (verdict === undefined) return scoreOf(criterion, false, "the judge gave no verdict")
@@ -252,7 +275,11 @@ export const decided = (options: {
   return (trial) =>
     Effect.gen(function* () {
       const model = yield* decisionModel
-      const { answers } = yield* model.decide(definition, { input: transcriptOf(trial) })
+      const { answers, usage } = yield* model.decide(definition, { input: transcriptOf(trial) })
+      const { inputTokens = 0, outputTokens = 0 } = usage
+      const count = yield* Judging
+      // Decision models have no prices.
+      count(makeUsage({ inputTokens, outputTokens }), false)
       const { probability } = answers.answer
       return [scoreOf(question, probability >= atLeast, `probability ${probability.toFixed(3)}, at least ${atLeast}`)]
     })

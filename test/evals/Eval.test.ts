@@ -1,7 +1,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Schema } from "effect"
-import { Agent, Backend, Message, type ModelError, Tool } from "effect-deepagents"
+import { Agent, Backend, Message, type ModelError, Tool, Usage } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import { Eval, Report, Scorers } from "effect-deepagents/evals"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
@@ -330,6 +330,67 @@ describe("a judge", () => {
     Effect.gen(function* () {
       const report = yield* judge([{ criterion: 1, met: true, quote: "Danube" }])
       assert.strictEqual(report.cases[0]?.trials[0]?.scores[1]?.evidence, "the judge gave no verdict")
+    })
+  )
+})
+
+describe("the usage of judges", () => {
+  const judged = (prices: { readonly input: number; readonly output: number } | undefined, cost: number) =>
+    Eval.suite({
+      agent: Agent.make({ name: "writer", prompt: "You write." }),
+      cases: Array.from({ length: 5 }, (_, index) => one({ name: `case ${index}` })),
+      scorers: [Scorers.judged({ criteria: ["It names the river."] })],
+      concurrency: 1,
+      limits: { cost }
+    }).pipe(
+      Effect.provide(
+        TestChatModel.reactive(
+          ({ systemPrompt }) =>
+            systemPrompt.startsWith("You judge")
+              ? TestChatModel.text(JSON.stringify({ value: [{ criterion: 1, met: true, quote: "Danube" }] }), {
+                  usage: { outputTokens: 2_000_000 }
+                })
+              : TestChatModel.text("The Danube.", { usage: { outputTokens: 1_000_000, cost: 1 } }),
+          prices === undefined ? {} : { prices }
+        )
+      )
+    )
+
+  it.effect("is in the report apart from the agent's, and in the limits of the suite", () =>
+    Effect.gen(function* () {
+      const report = yield* judged({ input: 1, output: 1 }, 6)
+      const { judging, trials, usage } = Report.summarize(report)
+      // A trial costs 1, and its judge 2.
+      assert.deepStrictEqual([trials, usage.cost, judging.cost, judging.outputTokens], [2, 2, 4, 4_000_000])
+      assert.strictEqual(report.stopped, "The suite has spent its cost of 6.")
+      assert.include(Report.toMarkdown(report), "| cost of judges | 4.0000 |")
+      const codec = Schema.fromJsonString(Report.Report)
+      assert.deepStrictEqual(Schema.decodeSync(codec)(Schema.encodeSync(codec)(report)), report)
+    })
+  )
+
+  it.effect("without prices ends a suite with a limit of cost, though the agent's has a cost", () =>
+    Effect.gen(function* () {
+      const report = yield* judged(undefined, 6)
+      assert.deepStrictEqual([Report.summarize(report).trials, report.stopped?.includes("no prices")], [1, true])
+    })
+  )
+
+  it.effect("of a judge that fails, or of a scorer that charges its own, counts too", () =>
+    Effect.gen(function* () {
+      const report = yield* Eval.suite({
+        agent: clerk,
+        cases: [one()],
+        scorers: [
+          Scorers.judged({ criteria: ["It names the river."] }),
+          () => Effect.as(Scorers.charge(Usage.make({ inputTokens: 5 })), [])
+        ]
+      }).pipe(
+        Effect.provide(TestChatModel.reactive(() => TestChatModel.text("no JSON", { usage: { inputTokens: 1 } })))
+      )
+      // The judge is asked again twice.
+      assert.strictEqual(Report.summarize(report).judging.inputTokens, 3 + 5)
+      assert.isFalse(Report.summarize(report).isPassed)
     })
   )
 })

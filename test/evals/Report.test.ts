@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { Agent, Message, Usage } from "effect-deepagents"
-import { Cases, Eval, Report } from "effect-deepagents/evals"
+import { Cases, Eval, Report, Trajectory } from "effect-deepagents/evals"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
@@ -213,8 +213,19 @@ describe("cases", () => {
       assert.include(yield* problem('{"name": "a"}'), "input")
       assert.include(yield* problem('{"input": "a", "rounds": -1}'), "rounds")
       assert.include(yield* problem("[1]"), "a case is an object")
-      const csv = yield* Effect.flip(Cases.fromCsv("name,input\na,b,c"))
-      assert.include(csv.message, "row 2: it has 3 cells")
+      const inTable = (text: string) => Effect.map(Effect.flip(Cases.fromCsv(text)), ({ message }) => message)
+      assert.include(yield* inTable("name,input\na,b,c"), "line 2: it has 3 cells")
+      // Lines of quoted cells and empty lines count, as an editor counts them.
+      assert.include(yield* inTable('\ufeffname,input\r\na,"b\n\nb"\r\n\r\nc,"d\r\n"\r\na,b,c'), "line 8: it has 3")
+      assert.include(yield* inTable("name,input,rounds\n\na,b,many"), "line 3")
+    })
+  )
+
+  it.effect("are read behind a byte order mark", () =>
+    Effect.gen(function* () {
+      const [first] = yield* Cases.fromJsonl('\ufeff{"input": "a"}\n{"input": "b"}')
+      assert.strictEqual(first?.input, "a")
+      assert.strictEqual(Trajectory.fromPi('\ufeff{"type": "session", "version": 3}').kept[0]?.slice(0, 1), "{")
     })
   )
 

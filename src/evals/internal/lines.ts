@@ -43,6 +43,9 @@ export const listIn = (value: Json | undefined): ReadonlyArray<JsonObject> =>
 export const optionalText = (value: Json | undefined): string | undefined =>
   typeof value === "string" && value !== "" ? value : undefined
 
+/** A text without the byte order mark that some programs begin files with. */
+export const withoutMark = (text: string): string => text.replace(/^\ufeff/, "")
+
 const parse = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
 
 /** Reads arguments that are JSON in a text. Others stay as the text. */
@@ -100,7 +103,7 @@ export const readLines = (
 ): { readonly parts: ReadonlyArray<Part>; readonly kept: ReadonlyArray<string> } => {
   const parts: Array<Part> = []
   const kept: Array<string> = []
-  for (const line of text.split(/\r?\n/)) {
+  for (const line of withoutMark(text).split(/\r?\n/)) {
     if (line.trim() === "") continue
     const parsed = parse(line)
     const found = Result.isSuccess(parsed) && isObject(parsed.success) ? partsOf(parsed.success) : undefined

@@ -1,6 +1,7 @@
 /** Runs an agent, and keeps its calls, usage and time, also for a run that fails. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
@@ -12,6 +13,17 @@ import type { JsonObject } from "../../core/Json.ts"
 import type { Message } from "../../core/Message.ts"
 import { isModelError } from "../../core/ModelError.ts"
 import { type Usage, zero } from "../../core/Usage.ts"
+
+/**
+ * Adds usage of a scorer to the trial that it scores, and to the suite. Outside of a suite nobody counts it. A model that
+ * can't have prices needs none.
+ */
+export const Judging = Context.Reference<(usage: Usage, needsPrices: boolean) => void>(
+  "effect-deepagents/evals/Judging",
+  {
+    defaultValue: () => () => {}
+  }
+)
 
 /** A finished run: its result or its failure, and the facts from its events. */
 export interface Observed<O, E> {

@@ -55,6 +55,15 @@ const notesOf = ({ trials }: Case): ReadonlyArray<string> => [
 
 const money = (cost: number | undefined): string => (cost === undefined ? "unknown" : cost.toFixed(4))
 
+/** The usage of scorers, if there was any. */
+const judgingOf = ({ judging }: Summary): ReadonlyArray<readonly [string, string]> =>
+  totalTokens(judging) === 0
+    ? []
+    : [
+        ["tokens of judges", String(totalTokens(judging))],
+        ["cost of judges", money(judging.cost)]
+      ]
+
 /** The facts of a report, as names and values. */
 const factsOf = ({ k }: Report, numbers: Summary): ReadonlyArray<readonly [string, string]> => {
   const [low, high] = numbers.interval
@@ -65,6 +74,7 @@ const factsOf = ({ k }: Report, numbers: Summary): ReadonlyArray<readonly [strin
     [`pass@${k}`, percent(numbers.passAny)],
     ["tokens", String(totalTokens(numbers.usage))],
     ["cost", money(numbers.usage.cost)],
+    ...judgingOf(numbers),
     ["time", `${(numbers.time / 1_000).toFixed(1)} s`]
   ]
 }

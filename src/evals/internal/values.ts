@@ -11,13 +11,16 @@ export const Score = Schema.Struct({
 })
 export interface Score extends Schema.Schema.Type<typeof Score> {}
 
-/** One run of a case. `problem` is the failure of the run. `time` is in milliseconds. */
+/**
+ * One run of a case. `problem` is the failure of the run, `judging` the usage of its scorers. `time` is in milliseconds.
+ */
 export const TrialReport = Schema.Struct({
   passed: Schema.Boolean,
   scores: Schema.Array(Score),
   text: Schema.String,
   problem: Schema.optionalKey(Schema.String),
   usage: Usage,
+  judging: Schema.optionalKey(Usage),
   rounds: Schema.Finite,
   time: Schema.Finite
 })
@@ -53,6 +56,8 @@ export interface Summary {
   readonly passAll: number
   readonly passAny: number
   readonly usage: Usage
+  /** The usage of scorers, such as judges. It is not in `usage`, and it counts in the limits of a suite. */
+  readonly judging: Usage
   /** Milliseconds of all runs together. */
   readonly time: number
   readonly isPassed: boolean
