@@ -12,8 +12,8 @@ import { StopReason } from "./StopReason.ts"
  *   schema read both, or rename the slot
  * - `Thread`: the thread could not be read or written; `error` says why
  * - `InvalidOutput`: the answer does not decode with the `output` schema, even after repairs; `raw` is its text
- * - `NoAnswer`: `Agent.answer` got no answer: the sub-agent refused, said nothing or waits for a decision; `text` is
- *   its last text
+ * - `NoAnswer`: `Agent.answer` got no answer: the sub-agent refused, said nothing or waits for a decision; or a
+ *   used-up budget ended an agent with an `output` schema before its first turn. `text` is its last text
  */
 export const Reason = Schema.Union([
   Schema.TaggedStruct("InvalidAgent", { problem: Schema.String }),

@@ -21,6 +21,7 @@ import * as Schema from "effect/Schema"
  *
  * - `RateLimited`, `Overloaded`, `Timeout`, `Transport`: retryable; `retryAfter` is the provider's wish
  * - `Authentication`, `Permission`, `QuotaExhausted`: somebody must act
+ * - `Unpriced`: a budget limits the cost, and the model has no prices; somebody must act
  * - `InvalidRequest`, `Unsupported`: the request is wrong for this model
  * - `ContextOverflow`: the history does not fit (`limit` and `used` in tokens)
  * - `ContentFiltered`: the provider refused the content
@@ -41,6 +42,7 @@ export const Reason = Schema.Union([
   }),
   Schema.TaggedStruct("ContentFiltered", {}),
   Schema.TaggedStruct("QuotaExhausted", {}),
+  Schema.TaggedStruct("Unpriced", {}),
   Schema.TaggedStruct("BadResponse", {}),
   Schema.TaggedStruct("Unsupported", {}),
   Schema.TaggedStruct("Unknown", {})
@@ -58,6 +60,7 @@ const advice: { readonly [Tag in Reason["_tag"]]: string } = {
   ContextOverflow: "the conversation does not fit in the model's context window; shorten or summarise it",
   ContentFiltered: "the provider's content filter stopped the answer",
   QuotaExhausted: "the account's quota or credit is used up",
+  Unpriced: "the cost is limited, and this model has no prices",
   BadResponse: "the provider's answer was not valid",
   Unsupported: "this model does not support the request",
   Unknown: "the model call failed"
@@ -71,7 +74,7 @@ const retryable: ReadonlySet<Reason["_tag"]> = new Set([
   "BadResponse"
 ])
 
-const terminal: ReadonlySet<Reason["_tag"]> = new Set(["Authentication", "Permission", "QuotaExhausted"])
+const terminal: ReadonlySet<Reason["_tag"]> = new Set(["Authentication", "Permission", "QuotaExhausted", "Unpriced"])
 
 /**
  * A model call failed. `detail` is the provider's own message; neither it nor `cause` may hold a key or a request body:
@@ -96,7 +99,7 @@ export class ModelError extends Schema.TaggedError<ModelError>()("ModelError", {
     return retryable.has(this.reason._tag)
   }
 
-  /** Says whether every request to this model will fail until somebody acts: on the key, the access or the quota. */
+  /** Says whether every request to this model will fail until somebody acts: on the key, the access, the quota or the prices. */
   get isTerminal(): boolean {
     return terminal.has(this.reason._tag)
   }

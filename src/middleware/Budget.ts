@@ -106,8 +106,8 @@ const unpricedError = (run: Run, model: string): ModelError =>
   new ModelError({
     provider: run.model?.provider ?? run.agent,
     model,
-    reason: { _tag: "Unsupported" },
-    detail: `the budget limits the cost, and nobody knows the prices of "${model}": give \`prices\` to its layer, or set \`unpriced\` of Budget.make to "allow"`
+    reason: { _tag: "Unpriced" },
+    detail: `nobody knows the prices of "${model}": give \`prices\` to its layer, or set \`unpriced\` of Budget.make to "allow"`
   })
 
 /** Limits that stop an agent before a model call. Tool calls are counted when the model makes one. */

@@ -1,6 +1,6 @@
 /** What ends a fan-out at once, and what is the problem of one part. Budgets over programs in every shape. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Deferred, Result } from "effect"
+import { Effect, Fiber, Layer, Deferred, Result, Schema } from "effect"
 import { Agent, type ChatModel, Message, type ModelError } from "effect-deepagents"
 import { Budget } from "effect-deepagents/middleware"
 import { Goal, MapReduce, Pipeline, Plan, Supervisor, Team } from "effect-deepagents/patterns"
@@ -90,6 +90,26 @@ describe("a failure that all parts share", () => {
   )
 })
 
+describe("a model without prices under a limit of cost", () => {
+  it.effect("ends a pattern with one problem, and is not asked", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const model = TestChatModel.reactive(() => `said ${++asked}`)
+      const budget = Budget.make({ cost: 1, onExhausted: "finalAnswer" })
+      const patterns: ReadonlyArray<Agent.Agent<unknown, { readonly _tag: string }, ChatModel.ChatModel>> = [
+        mapOver(40),
+        Supervisor.make({ workers: [worker] }),
+        Team.make({ members: [worker, Agent.make({ name: "other", prompt: "WORK" })] })
+      ]
+      for (const pattern of patterns) {
+        const error = yield* Effect.flip(Agent.run(Agent.around(pattern, budget), "go").pipe(Effect.provide(model)))
+        assert.strictEqual(error._tag === "ModelError" && String(Reflect.get(error, "reason")._tag), "Unpriced")
+      }
+      assert.strictEqual(asked, 0)
+    })
+  )
+})
+
 describe("the failure of one part", () => {
   it.effect("is the problem of that part", () =>
     Effect.gen(function* () {
@@ -172,6 +192,28 @@ describe("the failure of one part", () => {
       const { output } = yield* Agent.run(goal, input).pipe(Effect.provide(failing(2)))
       assert.deepStrictEqual([output.status, output.attempts], ["partial", 1])
       assert.match(output.reason, /^The worker stopped: .*context window/)
+    })
+  )
+})
+
+describe("a used-up budget", () => {
+  it.effect("ends an agent with a schema by its own words, before its first turn", () =>
+    Effect.gen(function* () {
+      const typed = Agent.make({ name: "typed", prompt: "WORK", output: Schema.Struct({ score: Schema.Finite }) })
+      const both = Agent.program({
+        name: "both",
+        output: Schema.Struct({ score: Schema.Finite }),
+        run: () => Effect.andThen(Agent.answer(worker, "a"), Agent.answer(typed, "b"))
+      })
+      const bounded = Agent.around(both, Budget.make({ rounds: 1, onExhausted: "finalAnswer" }))
+      const error = yield* Effect.flip(
+        Agent.run(bounded, "go").pipe(Effect.provide(TestChatModel.reactive(() => "said")))
+      )
+      assert.strictEqual(error._tag, "AgentError")
+      assert.strictEqual(
+        error.message,
+        'Agent "typed" gave no answer (budget:rounds): This was not begun: the budget of 1 rounds is used up.'
+      )
     })
   )
 })

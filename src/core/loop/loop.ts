@@ -278,7 +278,10 @@ const answeredFor = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
   if (output === undefined) return stop(stopReason, Message.text(answer))
   const read = yield* Output.readAnswer(live, output, answer)
   if (read._tag === "Answer") return stop(stopReason, read.text, read.output)
-  return yield* Output.noOutput(live, Message.text(answer), "a middleware answered with something else")
+  const text = Message.text(answer)
+  // A budget that ends an agent before its first turn says why. That is no answer that could fit.
+  if (stopReason.startsWith("budget:")) return yield* Output.noAnswer(live, stopReason, text)
+  return yield* Output.noOutput(live, text, "a middleware answered with something else")
 })
 
 /** The last turn: has the model answer without tools, through the same door as every turn. */

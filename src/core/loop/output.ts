@@ -5,6 +5,7 @@ import type { ModelRequest, ToolDefinition } from "../ChatModel.ts"
 import type { JsonObject } from "../Json.ts"
 import * as Message from "../Message.ts"
 import { type Answer, answerCall, type Output, readCall, readText } from "../schema/answer.ts"
+import type { StopReason } from "../StopReason.ts"
 import { finalAnswer } from "../Tool.ts"
 import { make as say } from "../ToolOutput.ts"
 import { record, settle } from "./journal.ts"
@@ -82,6 +83,10 @@ export const answerCalls = (live: Live, problem: string | undefined): Effect.Eff
 /** Fails a run that can't have an output of the promised type. */
 export const noOutput = (live: Live, raw: string, problem: string): Effect.Effect<never, AgentError> =>
   Effect.fail(new AgentError({ agent: live.run.agent, reason: { _tag: "InvalidOutput", raw, problem } }))
+
+/** Fails a run that a middleware ended before it had an output. */
+export const noAnswer = (live: Live, stopReason: StopReason, text: string): Effect.Effect<never, AgentError> =>
+  Effect.fail(new AgentError({ agent: live.run.agent, reason: { _tag: "NoAnswer", stopReason, text } }))
 
 /**
  * Sends a wrong answer back with its problem; fails after `repairLimit` repairs. Returns the number of repairs so far.

@@ -106,6 +106,7 @@ const unpaid: ReadonlySet<Reason["_tag"]> = new Set([
   "Authentication",
   "Permission",
   "QuotaExhausted",
+  "Unpriced",
   "InvalidRequest",
   "Unsupported",
   "ContextOverflow"

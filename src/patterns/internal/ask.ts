@@ -32,10 +32,10 @@ const isTerminal = (error: unknown): boolean => {
 const isUnbegun = ({ newMessages, stopReason }: AgentResult<unknown>): boolean =>
   stopReason.startsWith("budget:") && newMessages.at(-1)?.source === "budget"
 
-/** The words of the budget, which do not fit the schema of an agent's answer. */
+/** The words of a budget that ended an agent with a schema before its first round. */
 const unbegunIn = (error: unknown): string | undefined =>
-  error instanceof AgentError && error.reason._tag === "InvalidOutput" && error.reason.raw !== ""
-    ? error.reason.raw
+  error instanceof AgentError && error.reason._tag === "NoAnswer" && error.reason.stopReason.startsWith("budget:")
+    ? error.reason.text
     : undefined
 
 const hasAnswer = ({ output, stopReason }: AgentResult<unknown>): boolean =>
@@ -57,8 +57,9 @@ export const ask = Effect.fnUntraced(function* <O, E, R>(
   if (Result.isFailure(asked)) {
     const error = asked.failure
     if (isTerminal(error)) return yield* Effect.fail(error)
-    const isSpent = Object.values(yield* remaining(run)).includes(0)
-    const problem = cut((isSpent ? unbegunIn(error) : undefined) ?? fromUnknown(error).message, longest)
+    const unbegun = unbegunIn(error)
+    const isSpent = unbegun !== undefined || Object.values(yield* remaining(run)).includes(0)
+    const problem = cut(unbegun ?? fromUnknown(error).message, longest)
     return { _tag: "Unanswered", error, problem, isSpent }
   }
   const result = asked.success

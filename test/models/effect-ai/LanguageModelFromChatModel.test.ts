@@ -155,6 +155,7 @@ describe("generateText", () => {
     [{ _tag: "QuotaExhausted" }, "QuotaExhaustedError"],
     [{ _tag: "BadResponse" }, "InvalidOutputError"],
     [{ _tag: "Unsupported" }, "InvalidRequestError"],
+    [{ _tag: "Unpriced" }, "InvalidRequestError"],
     [{ _tag: "Unknown" }, "UnknownError"]
   ]
   it.effect.each(reasons.map(([reason, expected]) => [reason._tag, expected, reason] as const))(

@@ -127,6 +127,7 @@ export const toReason = (error: ModelError): AiError.AiErrorReason => {
     case "ContextOverflow":
     case "InvalidRequest":
     case "Unsupported":
+    case "Unpriced":
       return new AiError.InvalidRequestError({ description, ...http })
     case "ContentFiltered":
       return new AiError.ContentPolicyError({ description, ...http })
