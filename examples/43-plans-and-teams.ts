@@ -30,10 +30,10 @@ const release = Pipeline.make({
   }
 })
 
-const task = (worker: string, what: string, isRevision = false) => ({ worker, task: what, isRevision })
+const task = (worker: string, what: string, revises = 0) => ({ worker, task: what, revises })
 const orders = [
   { tasks: [task("builder", "a door"), task("tester", "the old door")], answer: "" },
-  { tasks: [task("builder", "a wider door", true)], answer: "" },
+  { tasks: [task("builder", "a wider door", 1)], answer: "" },
   { tasks: [], answer: "The door is wide enough." }
 ]
 

@@ -33,8 +33,9 @@ export const Order = Schema.Struct({
     Schema.Struct({
       worker: Schema.String.annotate({ description: "The name of the worker" }),
       task: Schema.String.annotate({ description: "The task in full, or what to do better" }),
-      isRevision: Schema.Boolean.annotate({
-        description: "True to go on in the worker's last conversation: it knows its own answer"
+      revises: Schema.Int.annotate({
+        description:
+          "The number of the task to send back: its worker goes on in that conversation, and knows its own answer. 0 for a new task"
       })
     })
   ).annotate({ description: "Tasks that are done at once. Empty when everything is done" }),
@@ -62,8 +63,8 @@ const leadByModel = Agent.make({
 const refuseMake = makeMiddlewareCheck("Supervisor", shapes.supervisorMake)
 
 /**
- * Makes a supervisor. Tasks of one order run at once, each in a conversation of its own; a revision goes on in the worker's
- * last conversation. A worker that fails, or that there is not, is reported to the lead. Each delegation emits a custom
+ * Makes a supervisor. Tasks of one order run at once, each in a conversation of its own; a revision goes on in the
+ * conversation of the task that it revises. A worker that fails, or that there is not, is reported to the lead. Each delegation emits a custom
  * event `delegated`.
  *
  * When `most` delegations are used, the lead is asked for its answer. A failure that all workers share (the quota, the
@@ -94,7 +95,8 @@ export const make = <O extends string | undefined, E, R, E2 = ModelError, R2 = C
   const run = Effect.fnUntraced(function* (task: string) {
     const { run } = yield* ToolContext
     const staff = workers.map((one) => `- ${one.name}: ${one.description}`).join("\n")
-    const sessions = new Map<string, string>()
+    /** The conversation of each task, by the number of the task. */
+    const sessions = new Map<number, { readonly worker: string; readonly name: string }>()
     let delegations = 0
     let reports = ""
     let words = `${task}\n\nYour workers:\n${staff}`
@@ -106,21 +108,21 @@ export const make = <O extends string | undefined, E, R, E2 = ModelError, R2 = C
     })
 
     /** Does one task. Its conversation has the same name whenever the run is resumed. */
-    const delegate = Effect.fnUntraced(function* (
-      order: Order["tasks"][number],
-      nth: number,
-      before: ReadonlyMap<string, string>
-    ) {
+    const delegate = Effect.fnUntraced(function* (order: Order["tasks"][number], nth: number, first: number) {
       const worker = workers.find(({ name }) => name === order.worker)
       const named = oneLine(order.worker)
       if (worker === undefined) return `There is no worker "${named}". The workers are:\n${staff}`
-      const session = (order.isRevision ? before.get(worker.name) : undefined) ?? `task ${nth}`
-      sessions.set(worker.name, session)
+      const { revises } = order
+      // Tasks of one order are begun at once: none of them can be sent back in it.
+      const revised = revises <= first ? sessions.get(revises) : undefined
+      if (revises !== 0 && revised?.worker !== worker.name) return `${named} has not done a task ${revises} to revise.`
+      const session = revised?.name ?? `task ${nth}`
+      sessions.set(nth, { worker: worker.name, name: session })
       const asked = yield* ask(worker, order.task, session)
       yield* run.custom("delegated", { worker: worker.name, isAnswered: asked._tag === "Answered" })
       return asked._tag === "Answered"
-        ? `${named} says:\n${quote(asked.output)}`
-        : `${named} did not answer: ${oneLine(asked.problem)}`
+        ? `Task ${nth}: ${named} says:\n${quote(asked.output)}`
+        : `Task ${nth}: ${named} did not answer: ${oneLine(asked.problem)}`
     })
 
     while (true) {
@@ -142,9 +144,7 @@ export const make = <O extends string | undefined, E, R, E2 = ModelError, R2 = C
       const begun = tasks.slice(0, most - delegations)
       const first = delegations
       delegations += begun.length
-      // A revision goes on in a conversation that was there before this order, not in that of a task beside it.
-      const before = new Map(sessions)
-      const answers = yield* Effect.forEach(begun, (one, index) => delegate(one, first + index + 1, before), {
+      const answers = yield* Effect.forEach(begun, (one, index) => delegate(one, first + index + 1, first), {
         concurrency
       })
       reports = answers.join("\n\n")

@@ -59,7 +59,7 @@ const reply = ({ messages, systemPrompt }) => {
     return JSON.stringify({ quality: last.includes("with a link") ? 0.9 : 0.4, feedback: "add a link" })
   }
   if (systemPrompt.startsWith("You lead")) {
-    const tasks = asked > 3 ? [] : [{ worker: "worker", task: `task ${asked}`, isRevision: asked > 1 }]
+    const tasks = asked > 3 ? [] : [{ worker: "worker", task: `task ${asked}`, revises: asked - 1 }]
     return JSON.stringify({ tasks, answer: "done" })
   }
   return JSON.stringify({ steps: ["a", "b", "c", "d", "e"] })

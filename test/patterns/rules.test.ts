@@ -148,8 +148,9 @@ describe("Reflect", () => {
   )
 })
 
+const order = (tasks: ReadonlyArray<unknown>, answer = "") => JSON.stringify({ tasks, answer })
+
 describe("Supervisor", () => {
-  const order = (tasks: ReadonlyArray<unknown>, answer = "") => JSON.stringify({ tasks, answer })
   it.effect("stops at the last delegation, and asks the lead for its answer", () =>
     Effect.gen(function* () {
       let orders = 0
@@ -159,7 +160,7 @@ describe("Supervisor", () => {
         const isLast = Message.text(messages.at(-1) ?? Message.human("")).includes("Answer now")
         return isLast
           ? order([], "what there is")
-          : order(Array.from({ length: 4 }, (_, index) => ({ worker: "worker", task: `${index}`, isRevision: false })))
+          : order(Array.from({ length: 4 }, (_, index) => ({ worker: "worker", task: `${index}`, revises: 0 })))
       })
       const { output } = yield* Agent.run(Supervisor.make({ workers: [worker], most: 6 }), "go").pipe(
         Effect.provide(model)
@@ -177,11 +178,11 @@ describe("Supervisor", () => {
       const heard: Array<string> = []
       let orders = 0
       const orderOf = [
-        order([{ worker: "worker", task: "write", isRevision: false }]),
+        order([{ worker: "worker", task: "write", revises: 0 }]),
         order([
-          { worker: "worker", task: "something new", isRevision: false },
-          { worker: "worker", task: "better", isRevision: true },
-          { worker: "nobody\n> x", task: "x", isRevision: false }
+          { worker: "worker", task: "something new", revises: 0 },
+          { worker: "worker", task: "better", revises: 1 },
+          { worker: "nobody\n> x", task: "x", revises: 0 }
         ]),
         order([], "end")
       ]
@@ -197,6 +198,51 @@ describe("Supervisor", () => {
         [1, 1, 3]
       )
       assert.match(heard[2] ?? "", /There is no worker "nobody > x"/)
+    })
+  )
+})
+
+describe("Supervisor's revisions", () => {
+  it.effect("go on each in the conversation of its task, though one worker did both", () =>
+    Effect.gen(function* () {
+      const heard: Array<string> = []
+      let orders = 0
+      const orderOf = [
+        order([
+          { worker: "worker", task: "poem", revises: 0 },
+          { worker: "worker", task: "song", revises: 0 }
+        ]),
+        order([
+          { worker: "worker", task: "better poem", revises: 1 },
+          { worker: "worker", task: "better song", revises: 2 },
+          { worker: "worker", task: "x", revises: 3 },
+          { worker: "other", task: "x", revises: 1 }
+        ]),
+        order([{ worker: "worker", task: "best song", revises: 4 }]),
+        order([], "end")
+      ]
+      const conversations: Array<string> = []
+      const model = TestChatModel.reactive(({ messages, systemPrompt }) => {
+        const said = messages.filter(({ role }) => role === "human").map((message) => Message.text(message))
+        if (systemPrompt === "WORK") {
+          conversations.push(said.join(", "))
+          return "text"
+        }
+        heard.push(said.at(-1) ?? "")
+        return orderOf[orders++] ?? ""
+      })
+      const other = Agent.make({ name: "other", prompt: "WORK" })
+      yield* Agent.run(Supervisor.make({ workers: [worker, other] }), "go").pipe(Effect.provide(model))
+      assert.deepStrictEqual(conversations.toSorted(), [
+        "poem",
+        "poem, better poem",
+        "song",
+        "song, better song",
+        "song, better song, best song"
+      ])
+      assert.match(heard[1] ?? "", /^Task 1: worker says:/)
+      assert.include(heard[2] ?? "", "worker has not done a task 3 to revise.")
+      assert.include(heard[2] ?? "", "other has not done a task 1 to revise.")
     })
   )
 })

@@ -89,9 +89,9 @@ export const payingWorker = (paid: Array<string>) =>
     middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
   })
 
-const order = (tasks: ReadonlyArray<readonly [worker: string, isRevision: boolean]>, answer = ""): string =>
+const order = (tasks: ReadonlyArray<readonly [worker: string, revises: number]>, answer = ""): string =>
   JSON.stringify({
-    tasks: tasks.map(([one, isRevision], index) => ({ worker: one, task: `task ${index}`, isRevision })),
+    tasks: tasks.map(([one, revises], index) => ({ worker: one, task: `task ${index}`, revises })),
     answer
   })
 
@@ -125,10 +125,10 @@ export const reply = ({ messages, systemPrompt, tools }: ChatModel.ModelRequest)
     case "You lead workers":
       if (asked === 1)
         return order([
-          ["worker", false],
-          ["other", false]
+          ["worker", 0],
+          ["other", 0]
         ])
-      return asked === 2 ? order([["worker", true]]) : order([], "all done")
+      return asked === 2 ? order([["worker", 1]]) : order([], "all done")
     case "You divide a tas":
       return JSON.stringify({ steps: asked === 1 ? ["dig", "bad", "never"] : ["good"] })
     case "COORDINATE":
