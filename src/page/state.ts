@@ -120,6 +120,14 @@ export const loadMore = Effect.gen(function* () {
   if (now.search === search) update({ threads: [...now.threads, ...threads], next: next ?? undefined })
 })
 
+/** The other tabs of this browser, which learn at once of threads that this one changed. */
+const tabs = new BroadcastChannel("threads")
+
+const tellChange = Effect.andThen(
+  loadThreads,
+  Effect.sync(() => tabs.postMessage("changed"))
+)
+
 /** Wakes the connection up that waits for its next try. */
 let wake: Deferred.Deferred<void> | undefined
 
@@ -216,12 +224,12 @@ export const send = Effect.fnUntraced(function* (input: Client.Words, how: "inpu
   const id = thread ?? makeId()
   yield* Client.start(id, { agent, input, id: makeId() })
   if (thread === undefined || now.link._tag === "Closed") openThread(id)
-  yield* loadThreads
+  yield* tellChange
 })
 
 export const decide = Effect.fnUntraced(function* (thread: string, decision: Decision) {
   yield* Client.decide(thread, [decision])
-  yield* loadThreads
+  yield* tellChange
 })
 
 const setDraft = (text: string): void => update({ draft: { text, serial: now.draft.serial + 1 } })
@@ -240,13 +248,13 @@ export const turnBack = Effect.gen(function* () {
   update({ turningBack: undefined })
   openThread(next)
   if (item.part.kind === "user") setDraft(item.part.text)
-  yield* loadThreads
+  yield* tellChange
 })
 
 /** Copies the whole thread into a new one. */
 export const forkThread = Effect.fnUntraced(function* (thread: string) {
   openThread(yield* Client.fork(thread, undefined))
-  yield* loadThreads
+  yield* tellChange
 })
 
 export const cancel = Effect.gen(function* () {
@@ -257,13 +265,13 @@ export const cancel = Effect.gen(function* () {
 export const removeThread = Effect.fnUntraced(function* (thread: string) {
   yield* Client.remove(thread)
   if (now.thread === thread) openThread(undefined)
-  yield* loadThreads
+  yield* tellChange
 })
 
 export const archiveThread = Effect.fnUntraced(function* (thread: string) {
   yield* Client.archive(thread)
   if (now.thread === thread) openThread(undefined)
-  yield* loadThreads
+  yield* tellChange
 })
 
 export const setTheme = (theme: State["theme"]): void => {
@@ -306,6 +314,9 @@ export const begin = (): void => {
   addEventListener("popstate", () => {
     const thread = threadInAddress()
     if (now.access === "open" && thread !== now.thread) openThread(thread)
+  })
+  tabs.addEventListener("message", () => {
+    if (now.access === "open") act(loadThreads)
   })
   addEventListener("online", retryNow)
   addEventListener("offline", () => update({}))

@@ -244,4 +244,28 @@ describe("the page of a server", () => {
       yield* seen(page, "Nothing waits for you.")
     })
   )
+
+  live(
+    "tells other tabs at once of a rewind and of a fork",
+    Effect.gen(function* () {
+      const server = yield* makeServer()
+      const one = yield* open(yield* server.address)
+      yield* say(one, "first")
+      yield* seen(one, "You said first.")
+      yield* say(one, "second")
+      yield* seen(one, "You said second.")
+      const other = yield* steps(() => one.context().newPage())
+      yield* steps(() => other.goto(one.url()))
+      yield* seen(other, "You said second.")
+      other.setDefaultTimeout(5_000)
+      yield* steps(() => one.locator(".part.user", { hasText: "second" }).getByText("Edit").click())
+      yield* click(one, "Go back")
+      yield* steps(() => other.locator(".part.user", { hasText: "second" }).waitFor({ state: "detached" }))
+      yield* seen(other, "You said first.")
+      assert.strictEqual(yield* steps(() => other.locator("nav .threads ul .thread").count()), 1)
+      yield* steps(() => one.locator(".menu summary").click())
+      yield* click(one, "Fork all of it")
+      yield* steps(() => other.locator("nav .threads ul .thread").nth(1).waitFor())
+    })
+  )
 })
