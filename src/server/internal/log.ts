@@ -78,14 +78,28 @@ export const begin = (log: Log, { id, step }: Leaf): void => {
   const leaf = markOf(id)
   const last = log.saves.at(-1)
   if (last !== undefined && (last.step !== step || last.leaf !== leaf)) {
-    log.epoch = newEpoch()
-    log.frames = []
-    log.bytes = 0
-    log.saves = []
+    leave(log)
   }
   log.step = step
   log.leaf = leaf
   if (log.saves.length === 0) log.saves.push({ step, leaf, from: log.next })
+}
+
+/** Drops all frames, which the store has. Readers at the end go on, others go on from the store. */
+export const release = (log: Log): void => {
+  const last = log.saves.at(-1)
+  log.frames = []
+  log.bytes = 0
+  log.saves = last === undefined ? [] : [{ ...last, from: log.next }]
+}
+
+/** Sends all readers to the store, which has another branch. */
+export const leave = (log: Log): void => {
+  log.epoch = newEpoch()
+  log.frames = []
+  log.bytes = 0
+  log.saves = []
+  signal(log)
 }
 
 /** Notes a stored leaf. Frames from `from` on may not be stored with it. */

@@ -6,9 +6,10 @@ import { toSteering } from "../../durable/planning.ts"
 import type { Mailbox } from "./mailbox.ts"
 import { makeObserve } from "./observing.ts"
 import * as Position from "./position.ts"
+import { onMove } from "./scope.ts"
 import type { AgentInfo, Runs, RunsError } from "./service.ts"
 import { endOf, makeDecide, makeStart, openThread, readPending } from "./taking.ts"
-import { type AnyAgent, count, enqueue, isBusy, refuse, type Registry } from "./works.ts"
+import { type AnyAgent, count, decidedIn, enqueue, isBusy, refuse, type Registry, reread } from "./works.ts"
 
 const makeSteer = ({ works }: Registry): Runs["Service"]["steer"] =>
   Effect.fnUntraced(function* (thread, input) {
@@ -38,7 +39,8 @@ const makeStatus = (registry: Registry): Runs["Service"]["status"] =>
     const named = yield* openThread(thread)
     const isWorking = isBusy(registry.works.get(named.baseId))
     if (!isWorking) yield* named.store.leaf(thread.id)
-    const pending = yield* readPending(named, thread.id)
+    const taken = decidedIn(registry.works.get(named.baseId))
+    const pending = (yield* readPending(named, thread.id)).filter(({ id }) => !taken.has(id))
     const position = Position.write(yield* endOf(registry, named, thread.id))
     const state = isWorking ? "working" : pending.length > 0 ? "waiting" : "idle"
     const mail = registry.works.get(named.baseId)?.queue[0]
@@ -84,6 +86,7 @@ export const make = Effect.fnUntraced(function* (
       registry.isClosing = true
     })
   )
+  yield* onMove(base, (threadId) => reread(registry, threadId))
   for (const mail of yield* mailbox.all) {
     count(registry, mail.principal.tenant, 1)
     yield* enqueue(registry, mail)

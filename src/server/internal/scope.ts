@@ -1,6 +1,7 @@
 /** The store of a tenant: a part of the store of all. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import type { Scope } from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { JsonObject } from "../../core/Json.ts"
 import { makeId } from "../../core/Message.ts"
@@ -19,6 +20,18 @@ export interface Part {
 }
 
 const pageSize = 1_000
+
+/** The listeners to moves of leaves, by the store under all. */
+const listeners = new WeakMap<Service, Set<(threadId: string) => void>>()
+
+/** Listens to threads that any part of a store rewinds or deletes, by their ids in the store. */
+export const onMove = (base: Service, listener: (threadId: string) => void): Effect.Effect<void, never, Scope> =>
+  Effect.suspend(() => {
+    const { store } = Stores.baseOf(base, "")
+    const all = listeners.get(store) ?? new Set()
+    listeners.set(store, all.add(listener))
+    return Effect.addFinalizer(() => Effect.sync(() => all.delete(listener)))
+  })
 
 /**
  * Makes a store of the threads of one part. Ids have no prefix inside of it, so that ids of other threads can't be said:
@@ -39,6 +52,13 @@ export const scope = (store: Service, { metadata: own, prefix }: Part): Service 
     })
   const hidden = <A, E, R>(effect: Effect.Effect<A, E | SessionError, R>): Effect.Effect<A, E | SessionError, R> =>
     Effect.mapError(effect, (error) => (error instanceof SessionError ? hide(error) : error))
+
+  const moved = <A, E, R>(threadId: string, change: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.tap(change, () =>
+      Effect.sync(() => {
+        for (const listen of listeners.get(Stores.baseOf(store, "").store) ?? []) listen(inner(threadId))
+      })
+    )
 
   const owned = (metadata: JsonObject): JsonObject => ({ ...metadata, ...own })
   const withoutOwn = (metadata: JsonObject): JsonObject =>
@@ -120,7 +140,7 @@ export const scope = (store: Service, { metadata: own, prefix }: Part): Service 
           threadOf
         )
       ),
-    rewind: (threadId, to) => hidden(store.rewind(inner(threadId), to)),
+    rewind: (threadId, to) => hidden(moved(threadId, store.rewind(inner(threadId), to))),
     label: (threadId, name, entryId) => hidden(store.label(inner(threadId), name, entryId)),
     labels: (threadId) => hidden(store.labels(inner(threadId))),
     list: (options) =>
@@ -139,7 +159,7 @@ export const scope = (store: Service, { metadata: own, prefix }: Part): Service 
     waitingFor,
     archive: (threadId) => hidden(store.archive(inner(threadId))),
     unarchive: (threadId) => hidden(store.unarchive(inner(threadId))),
-    delete: (threadId) => hidden(store.delete(inner(threadId))),
+    delete: (threadId) => hidden(moved(threadId, store.delete(inner(threadId)))),
     export: (threadId) => {
       const lines = Stream.mapError(store.export(inner(threadId)), hide)
       return onHead(lines, (head) => ({ ...head, threadId, metadata: withoutOwn(head.metadata) }))

@@ -40,7 +40,7 @@ export interface Taken {
 /** The state of a thread. */
 export interface Status {
   readonly state: "idle" | "working" | "waiting"
-  /** The requests that wait for a decision. */
+  /** The requests that wait for a decision. One whose decision was taken waits no longer. */
   readonly pending: ReadonlyArray<Request>
   /** The end of the events so far. */
   readonly position: Position

@@ -16,7 +16,7 @@ import type { Mail } from "./mailbox.ts"
 import * as Position from "./position.ts"
 import type { Runs, RunsError, Taken } from "./service.ts"
 import { type Named, namedBy, type ThreadRef } from "./tenant.ts"
-import { count, enqueue, isBusy, isFull, nowhere, refuse, type Registry } from "./works.ts"
+import { count, decidedIn, enqueue, isBusy, isFull, nowhere, refuse, type Registry } from "./works.ts"
 
 const isSame = (left: Message, right: Message): boolean =>
   canonical(JSON.parse(JSON.stringify(left.content))) === canonical(JSON.parse(JSON.stringify(right.content)))
@@ -199,11 +199,14 @@ export const makeDecide = (registry: Registry): Runs["Service"]["decide"] =>
     }
     const agent = yield* lastAgent(registry, named, thread.id)
     if (agent === undefined) return yield* refuse("NotFound", thread.id, "there is nothing to resume in this thread")
-    const due = signed.filter(({ id }) => pending.some((request) => request.id === id))
+    const taken = decidedIn(registry.works.get(named.baseId))
+    const due = signed.filter(({ id }) => !taken.has(id) && pending.some((request) => request.id === id))
     const id = `decision:${due
       .map((one) => one.id)
       .toSorted()
       .join(",")}`
+    const known = due.length > 0 ? undefined : signed.map((one) => taken.get(one.id)).find((mail) => mail !== undefined)
+    if (known !== undefined) return { id: known.id, position: known.position, isNew: false }
     if (due.length === 0 && (signed.length > 0 || isBusy(registry.works.get(named.baseId)))) {
       const unknown = yield* hasUnknown(named, thread.id, signed)
       if (unknown) return yield* refuse("NotFound", thread.id, "there is no such request in this thread")

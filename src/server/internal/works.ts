@@ -93,6 +93,22 @@ export const forget = ({ works }: Registry, baseId: string, work: Work): void =>
   if (!isUsed && works.get(baseId) === work) works.delete(baseId)
 }
 
+/** Sends the readers of an idle thread, which was rewound or deleted, to the store. */
+export const reread = ({ works }: Registry, baseId: string): void => {
+  const work = works.get(baseId)
+  if (work !== undefined && !work.isBegun) Log.leave(work.log)
+}
+
+/** The mail at work or waiting that decides on requests, by the ids of the requests. */
+export const decidedIn = (work: Work | undefined): ReadonlyMap<string, Mail> => {
+  const found = new Map<string, Mail>()
+  for (const [index, mail] of (work?.queue ?? []).entries()) {
+    if (mail.push._tag !== "Decisions" || (index === 0 && work?.isCancelled === true)) continue
+    for (const { id } of mail.push.decisions) if (!found.has(id)) found.set(id, mail)
+  }
+  return found
+}
+
 /** Reports whether a thread has mail. */
 export const isBusy = (work: Work | undefined): boolean => work !== undefined && work.queue.length > 0
 
@@ -182,13 +198,14 @@ const drain = Effect.fnUntraced(function* (registry: Registry, work: Work, baseI
     count(registry, one.principal.tenant, -1)
   }
   Log.signal(work.log)
-  yield* Effect.forkIn(
-    Effect.delay(
-      Effect.sync(() => forget(registry, baseId, work)),
-      lingering
-    ),
-    registry.scope
-  )
+  const end = work.log.next
+  const release = Effect.sync(() => {
+    // Work that came in the meantime has a minute of its own.
+    if (isBusy(work) || work.log.next !== end) return
+    Log.release(work.log)
+    forget(registry, baseId, work)
+  })
+  yield* Effect.forkIn(Effect.delay(release, lingering), registry.scope)
 })
 
 /** Puts mail, which was counted, behind the mail before it. */

@@ -175,8 +175,7 @@ export const serve = Effect.fnUntraced(
     )
     const server = HttpRouter.serve(routes, {
       disableLogger: true,
-      disableListenLog: true,
-      routerConfig: { maxParamLength: 255 }
+      disableListenLog: true
     }).pipe(
       Layer.provideMerge(
         NodeHttpServer.layer(createServer, {

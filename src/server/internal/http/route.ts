@@ -124,13 +124,24 @@ export const json = (value: unknown, status = 200): HttpServerResponse.HttpServe
 /** Answers without content. */
 export const nothing = HttpServerResponse.empty({ status: 204, headers: { "cache-control": "no-store" } })
 
+/**
+ * Writes the path of a route for the router. Its parameters have 100 characters at most, unless the program that makes the
+ * router says otherwise, and ids have up to 255: an id is read in pieces.
+ */
+const widen = (path: About<unknown>["path"]): About<unknown>["path"] =>
+  `/${path.slice(1).replace(":id", ":id(.{1,100}):id1(.{0,100}):id2(.{0,100})")}`
+
+/** Joins the pieces of an id. */
+const join = ({ id, id1, id2, ...params }: Parts["params"]): Parts["params"] =>
+  id === undefined ? params : { ...params, id: `${id}${id1 ?? ""}${id2 ?? ""}` }
+
 /** Adds routes to the router. */
 export const addRoutes = Effect.fnUntraced(function* (door: Door, routes: ReadonlyArray<Route>) {
   const router = yield* HttpRouter.HttpRouter
   const guarded = (serve: Route["serve"]) =>
     Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
-      const params = yield* HttpRouter.params
+      const params = join(yield* HttpRouter.params)
       const query = yield* HttpServerRequest.ParsedSearchParams
       const response = yield* respondFailures(
         Effect.suspend(() => {
@@ -140,12 +151,12 @@ export const addRoutes = Effect.fnUntraced(function* (door: Door, routes: Readon
       )
       return Guard.addCors(door.guard, request, response)
     })
-  for (const { method, path, serve } of routes) yield* router.add(method, path, guarded(serve))
+  for (const { method, path, serve } of routes) yield* router.add(method, widen(path), guarded(serve))
   if (door.guard.origins.size === 0) return
   for (const path of new Set(routes.map((one) => one.path))) {
     yield* router.add(
       "OPTIONS",
-      path,
+      widen(path),
       guarded(() => Effect.succeed(Guard.preflight))
     )
   }
