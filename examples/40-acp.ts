@@ -22,7 +22,9 @@ const folder = mkdtempSync(join(tmpdir(), "deepagents-example-"))
 const coder = AcpAgent.make({
   name: "coder",
   description: "Writes code",
-  command: [process.execPath, ...process.execArgv, join(import.meta.dirname, "acp/coder.ts"), folder]
+  command: [process.execPath, ...process.execArgv, join(import.meta.dirname, "acp/coder.ts"), folder],
+  // Its process reaches the working folder, and these.
+  isolation: { readable: [join(import.meta.dirname, "..")], writable: [folder] }
 })
 
 const lead = Agent.make({

@@ -6,11 +6,16 @@
  * import { Agent } from "effect-deepagents"
  * import { AcpAgent } from "effect-deepagents/acp"
  * import { Budget, Subagents } from "effect-deepagents/middleware"
+ * import * as NodeEgress from "effect-deepagents/net/NodeEgress"
  *
  * const coder = AcpAgent.make({
  *   name: "coder",
  *   description: "Mends code",
- *   command: ["npx", "-y", "@zed-industries/claude-code-acp"]
+ *   command: ["npx", "-y", "@zed-industries/claude-code-acp"],
+ *   isolation: {
+ *     egress: (listener) =>
+ *       NodeEgress.start({ rules: { allow: ["registry.npmjs.org", "api.anthropic.com"] }, listener })
+ *   }
  * })
  *
  * const lead = Agent.make({
@@ -20,12 +25,12 @@
  * })
  * ```
  *
- * **A process of others does by itself what its system lets it do.** Its permission requests go to our approvals, and its
- * file and terminal requests to our `Backend` and `Sandbox`. Its own reading, writing and network go past them: run it
- * in a container, or as another user.
+ * Its permission requests go to our approvals, and its file and terminal requests to our `Backend` and `Sandbox`. What
+ * its process does by itself is held by its sandbox (`isolation`): the working folder, and no network but what is named.
  */
 import * as Effect from "effect/Effect"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import type { Scope } from "effect/Scope"
 import * as Agent from "../core/Agent.ts"
 import type { Backend } from "../core/Backend.ts"
 import * as Middleware from "../core/Middleware.ts"
@@ -47,7 +52,9 @@ const checkMake = check(shapes.acpAgentMake)
  * and tells it to go on. Its plan, text and calls are events of the run. The output is missing if the run waits for a
  * decision; `Agent.attended` makes it wait.
  */
-export const make = (options: Options): Agent.Agent<string | undefined, AcpError, Backend | ChildProcessSpawner> => {
+export const make = <R = never>(
+  options: Options<R>
+): Agent.Agent<string | undefined, AcpError, Backend | ChildProcessSpawner | Exclude<R, Scope>> => {
   const problem = checkMake(options)
   return Agent.program({
     name: options.name,

@@ -22,6 +22,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import type * as ChildProcess from "effect/process/ChildProcess"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Backend } from "../core/Backend.ts"
@@ -32,8 +33,9 @@ import * as Host from "./internal/host/files.ts"
 import type { Options as FileOptions } from "./internal/host/options.ts"
 import * as Enclosure from "./internal/isolate/enclosure.ts"
 import type { Bind } from "./internal/isolate/mounts.ts"
-import type { Egress, Isolation, Limits, Listener } from "./internal/isolate/options.ts"
+import type { Egress, Isolation, Limits, Listener, ProgramOptions } from "./internal/isolate/options.ts"
 import * as Probe from "./internal/isolate/probe.ts"
+import * as Program from "./internal/isolate/program.ts"
 import * as Execute from "./internal/local/execute.ts"
 import * as Files from "./internal/local/files.ts"
 import type * as Jail from "./internal/local/jail.ts"
@@ -42,7 +44,7 @@ import { openShell } from "./internal/local/shell.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
-export type { Egress, Isolation, Limits, Listener }
+export type { Egress, Isolation, Limits, Listener, ProgramOptions }
 
 /** Options of the isolation, of the shell, and of `FilesystemBackend`. */
 export interface Options<R = never> extends FilesystemBackend.Options, ShellOptions, Isolation<R> {}
@@ -68,6 +70,17 @@ const openEnclosed = <R>(jail: Jail.Jail, options: ShellOptions & Isolation<R>, 
     const variables = { ...shell.variables, env: { ...shell.variables.env, ...env, ...options.env?.set } }
     return { ...shell, variables, enclose } satisfies Execute.Shell
   })
+
+const refuseProgram = makeEffectCheck("OsSandbox.makeProgram", shapes.osSandboxMakeProgram)
+
+/**
+ * Makes the command of a program in a sandbox of its own, for programs that are spoken to on standard input and output.
+ * The sandbox ends with the scope. Spawn the command once.
+ */
+export const makeProgram = <R = never>(
+  options: ProgramOptions<R>
+): Effect.Effect<ChildProcess.StandardCommand, BackendError, R | Scope.Scope> =>
+  refuseProgram(options) ?? Effect.andThen(checkFolder(options.cwd), Program.make(options))
 
 const refuseMake = makeEffectCheck("OsSandbox", shapes.osSandboxMake)
 

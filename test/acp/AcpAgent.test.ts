@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
@@ -13,8 +13,17 @@ import { makeFolder } from "./editor.ts"
 
 const program = join(import.meta.dirname, "children/exampleAgent.ts")
 
+/** The folders of this repository and of its packages, wherever links lead. */
+const code = [join(import.meta.dirname, "../.."), realpathSync(join(import.meta.dirname, "../../node_modules"))]
+
+/** The example agent, in a sandbox that has its code and the folder of its sessions. */
 const make = (folder: string, options: Partial<AcpAgent.Options> = {}) =>
-  AcpAgent.make({ name: "coder", command: [process.execPath, program, folder], ...options })
+  AcpAgent.make({
+    name: "coder",
+    command: [process.execPath, program, folder],
+    isolation: { readable: code, writable: [folder] },
+    ...options
+  })
 
 const deciding = (decide: (request: Approval.Request) => Approval.Decision, asked: Array<Approval.Request> = []) =>
   Layer.succeed(Approval.Approvals, {
@@ -38,6 +47,25 @@ const isAlive = (pid: number) => {
     return false
   }
 }
+
+const withVariable =
+  (name: string, value: string) =>
+  <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => void (process.env[name] = value)),
+      () => self,
+      () => Effect.sync(() => void delete process.env[name])
+    )
+
+/** The processes of this machine whose command contains a text. */
+const countProcesses = (text: string): number =>
+  readdirSync("/proc").filter((id) => {
+    try {
+      return /^\d+$/.test(id) && readFileSync(`/proc/${id}/cmdline`, "utf8").includes(text)
+    } catch {
+      return false
+    }
+  }).length
 
 describe("AcpAgent", { timeout: 60_000 }, () => {
   it.live("gives its answer, with its text and plan as events of the run", () =>
@@ -108,21 +136,61 @@ describe("AcpAgent", { timeout: 60_000 }, () => {
     Effect.gen(function* () {
       const error = yield* Effect.flip(Agent.run(make(makeFolder()), "crash"))
       assert.include(String(error), "the disk is full")
-      const missing = AcpAgent.make({ name: "none", command: ["/no/such/program"] })
-      assert.include(String(yield* Effect.flip(Agent.run(missing, "hi"))), "/no/such/program")
+      for (const isolation of [undefined, "none"] as const) {
+        const missing = AcpAgent.make({ name: "none", command: ["/no/such/program"], isolation })
+        assert.include(String(yield* Effect.flip(Agent.run(missing, "hi"))), "/no/such/program")
+      }
     }).pipe(Effect.provide(services))
+  )
+
+  it.live("reaches nothing of the machine by itself but its folder and what is named", () =>
+    Effect.gen(function* () {
+      const secret = join(makeFolder(), "secret")
+      writeFileSync(secret, "canary")
+      const task = `self cat ${secret}; echo gone > ${secret}; echo $HOME $SECRET; cat /proc/net/dev | tail -n +3 | wc -l`
+      const isolated = yield* Agent.run(make(makeFolder(), { env: { SECRET: "named" } }), task)
+      assert.strictEqual(isolated.output, "/tmp/home named\n1\n")
+      assert.strictEqual(readFileSync(secret, "utf8"), "canary")
+      const free = yield* Agent.run(make(makeFolder(), { isolation: "none" }), `self cat ${secret}`)
+      assert.strictEqual(free.output, "canary")
+    }).pipe(Effect.provide(services))
+  )
+
+  it.live("writes into its folder by itself, and sees nothing of our variables", () =>
+    Effect.gen(function* () {
+      const cwd = makeFolder()
+      const agent = make(makeFolder(), { cwd })
+      const { output } = yield* Agent.run(agent, "self pwd; echo mine > own.txt; echo [$HUSH]")
+      assert.strictEqual(output, `${cwd}\n[]\n`)
+      assert.strictEqual(readFileSync(join(cwd, "own.txt"), "utf8"), "mine\n")
+    }).pipe(Effect.provide(services), withVariable("HUSH", "quiet"))
   )
 
   it.live("ends its whole group with the run", () =>
     Effect.gen(function* () {
       const folder = makeFolder()
       const file = join(folder, "pids")
-      const fiber = yield* Effect.forkChild(Agent.run(make(folder), "hang"))
+      const fiber = yield* Effect.forkChild(Agent.run(make(folder, { isolation: "none" }), "hang"))
       const pids = yield* Effect.suspend(() =>
         existsSync(file) ? Effect.succeed(readFileSync(file, "utf8").split(" ").map(Number)) : Effect.fail("not yet")
       ).pipe(Effect.retry(Schedule.spaced("20 millis")))
       yield* Fiber.interrupt(fiber)
       yield* Effect.suspend(() => (pids.some(isAlive) ? Effect.fail("alive") : Effect.void)).pipe(
+        Effect.retry(Schedule.spaced("20 millis"))
+      )
+    }).pipe(Effect.provide(services))
+  )
+
+  it.live("ends its sandbox with the run, and all that it started there", () =>
+    Effect.gen(function* () {
+      const folder = makeFolder()
+      const fiber = yield* Effect.forkChild(Agent.run(make(folder), "hang"))
+      yield* Effect.suspend(() => (existsSync(join(folder, "pids")) ? Effect.void : Effect.fail("not yet"))).pipe(
+        Effect.retry(Schedule.spaced("20 millis"))
+      )
+      assert.isAtLeast(countProcesses(folder), 1)
+      yield* Fiber.interrupt(fiber)
+      yield* Effect.suspend(() => (countProcesses(folder) > 0 ? Effect.fail("alive") : Effect.void)).pipe(
         Effect.retry(Schedule.spaced("20 millis"))
       )
     }).pipe(Effect.provide(services))

@@ -3,8 +3,9 @@ import { join } from "node:path"
 import type * as acp from "@agentclientprotocol/sdk"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { Message } from "effect-deepagents"
 import { AcpServer } from "effect-deepagents/acp"
-import { MemorySessions, type SessionStore } from "effect-deepagents/sessions"
+import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { coder, models, reviewer } from "./agents.ts"
 import { choose, everything, makeFolder, openEditor, type Person } from "./editor.ts"
 
@@ -25,7 +26,7 @@ const serving = Effect.fnUntraced(function* (options: Serving = {}) {
   const cwd = makeFolder()
   const { sessionId } = yield* Effect.promise(() => opened.open(cwd))
   const prompt = (text: string) => Effect.promise(() => opened.prompt(sessionId, text))
-  return { ...opened, cwd, sessionId, prompt, at: (name: string) => join(cwd, name) }
+  return { ...opened, cwd, sessionId, prompt, sendTo: opened.prompt, at: (name: string) => join(cwd, name) }
 })
 
 type Opened = Effect.Success<ReturnType<typeof serving>>
@@ -396,6 +397,69 @@ describe("AcpServer: sessions", () => {
       yield* Effect.promise(() => agent.request("session/delete", { sessionId }))
       const load = agent.request("session/load", { sessionId, cwd, mcpServers: [] })
       assert.strictEqual((yield* failure(load)).code, -32002)
+    }))
+
+  test("forks a session, and both go on by themselves", (editor) =>
+    Effect.gen(function* () {
+      const { agent, cwd, sessionId } = editor
+      const fork = (params: unknown) => agent.request<acp.NewSessionResponse, unknown>("session/fork", params)
+      yield* editor.prompt("hello")
+      const { modes, sessionId: forked } = yield* Effect.promise(() => fork({ sessionId, cwd }))
+      assert.notStrictEqual(forked, sessionId)
+      assert.strictEqual(modes?.currentModeId, "ask")
+      yield* editor.prompt("only here")
+      yield* Effect.promise(() => editor.sendTo(forked, "only there"))
+      const wordsOf = (threadId: string) =>
+        Effect.map(SessionStore.checkpoint(threadId), (checkpoint) =>
+          (checkpoint?.messages ?? []).flatMap((one) => (one.role === "human" ? [Message.text(one)] : []))
+        )
+      assert.deepStrictEqual(yield* wordsOf(sessionId), ["hello", "only here"])
+      assert.deepStrictEqual(yield* wordsOf(forked), ["hello", "only there"])
+      assert.strictEqual((yield* failure(fork({ sessionId: "unknown", cwd }))).code, -32002)
+      assert.strictEqual((yield* failure(fork({ sessionId, cwd: "here" }))).code, -32602)
+      const hanging = editor.sendTo(sessionId, "hang")
+      yield* Effect.promise(() => editor.until(() => editor.text().endsWith("I think")))
+      assert.strictEqual((yield* failure(fork({ sessionId, cwd }))).code, -32600)
+      yield* Effect.promise(() => agent.notify("session/cancel", { sessionId }))
+      yield* Effect.promise(() => hanging)
+      // No fork is left of the requests that failed.
+      assert.lengthOf((yield* Effect.flatMap(SessionStore.SessionStore, (store) => store.list())).items, 2)
+    }))
+
+  test("archives and names sessions", (editor) =>
+    Effect.gen(function* () {
+      const { agent, sessionId } = editor
+      const ask = (method: string, params: unknown) =>
+        agent.request<{ readonly title?: string }, unknown>(method, params)
+      const idsOf = (archived?: string, cursor?: string) =>
+        Effect.promise(() =>
+          agent.request<acp.ListSessionsResponse, unknown>("session/list", { cursor, archived })
+        ).pipe(Effect.map(({ nextCursor, sessions }) => ({ ids: sessions.map((one) => one.sessionId), nextCursor })))
+      yield* editor.prompt("hello")
+      const { title } = yield* Effect.promise(() =>
+        ask("session/set_title", { sessionId, title: "  A\n name\u001b[2J " })
+      )
+      assert.strictEqual(title, "A name")
+      yield* editor.prompt("more")
+      const { sessions } = yield* Effect.promise(() => agent.request("session/list", {}))
+      assert.strictEqual(sessions[0]?.title, title)
+      assert.strictEqual((yield* failure(ask("session/set_title", { sessionId, title: " \n" }))).code, -32602)
+      assert.strictEqual((yield* failure(ask("session/set_title", { sessionId: "no", title: "a" }))).code, -32002)
+      yield* Effect.promise(() => ask("session/archive", { sessionId }))
+      yield* Effect.promise(() => ask("session/archive", { sessionId }))
+      assert.strictEqual((yield* failure(Effect.runPromise(editor.prompt("hi")))).code, -32002)
+      assert.deepStrictEqual((yield* idsOf()).ids, [])
+      assert.deepStrictEqual(yield* idsOf("only"), { ids: [sessionId], nextCursor: undefined })
+      const first = yield* idsOf("include")
+      assert.deepStrictEqual(first.ids, [])
+      assert.deepStrictEqual(yield* idsOf("include", first.nextCursor ?? ""), {
+        ids: [sessionId],
+        nextCursor: undefined
+      })
+      assert.strictEqual((yield* failure(ask("session/list", { archived: "sometimes" }))).code, -32602)
+      yield* Effect.promise(() => ask("session/unarchive", { sessionId }))
+      assert.deepStrictEqual((yield* idsOf()).ids, [sessionId])
+      assert.strictEqual((yield* failure(ask("session/archive", { sessionId: "no" }))).code, -32002)
     }))
 
   test("chooses among agents by an option", (editor) =>

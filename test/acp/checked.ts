@@ -2,20 +2,27 @@
 import { readFileSync } from "node:fs"
 import { Ajv2020 } from "ajv/dist/2020.js"
 
-const file = new URL(import.meta.resolve("@agentclientprotocol/sdk/schema/v1/schema.json"))
-const schema = JSON.parse(readFileSync(file, "utf8"))
-const ajv = new Ajv2020({ strict: false, validateFormats: false }).addSchema(schema, "acp")
+/** The schema, and the one of the draft for methods that only the draft has. */
+const load = (name: string) =>
+  JSON.parse(readFileSync(new URL(import.meta.resolve(`@agentclientprotocol/sdk/schema/v1/${name}`)), "utf8"))
+
+const schemas = { acp: load("schema.json"), draft: load("schema.unstable.json") }
+const ajv = new Ajv2020({ strict: false, validateFormats: false })
 
 const requests = new Map<string, string>()
 const responses = new Map<string, string>()
-for (const [name, definition] of Object.entries<{ readonly "x-method"?: string }>(schema.$defs)) {
-  const method = definition["x-method"]
-  if (method !== undefined) (name.endsWith("Response") ? responses : requests).set(method, name)
+for (const [key, schema] of Object.entries(schemas)) {
+  ajv.addSchema(schema, key)
+  for (const [name, definition] of Object.entries<{ readonly "x-method"?: string }>(schema.$defs)) {
+    const method = definition["x-method"]
+    const known = name.endsWith("Response") ? responses : requests
+    if (method !== undefined && !known.has(method)) known.set(method, `${key}#/$defs/${name}`)
+  }
 }
 
 const problemOf = (name: string | undefined, value: unknown): string | undefined => {
   if (name === undefined) return undefined
-  const validate = ajv.getSchema(`acp#/$defs/${name}`) ?? ajv.compile({ $ref: `acp#/$defs/${name}` })
+  const validate = ajv.getSchema(name) ?? ajv.compile({ $ref: name })
   return validate(value) === true
     ? undefined
     : `${name}: ${ajv.errorsText(validate.errors)} in ${JSON.stringify(value).slice(0, 300)}`

@@ -11,7 +11,7 @@ import { makeFolder } from "./editor.ts"
 const program = join(import.meta.dirname, "children/hostileAgent.ts")
 
 const hostile = (how: string, options: Partial<AcpAgent.Options> = {}) =>
-  AcpAgent.make({ name: "coder", command: [process.execPath, program, how], ...options })
+  AcpAgent.make({ name: "coder", command: [process.execPath, program, how], isolation: "none", ...options })
 
 /** A person who decides in turn. Keeps the requests. */
 const person = (asked: Array<Approval.Request>, ...answers: ReadonlyArray<boolean>) =>

@@ -1,4 +1,4 @@
-/** Decodes answers of the other side: the package checks requests only. */
+/** Decodes answers of the other side, and requests of the protocol's draft: the package checks neither. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { AcpError } from "../AcpError.ts"
@@ -9,7 +9,7 @@ export const textUpTo = (limit: number) => Schema.String.check(Schema.isMaxLengt
 /** A field that may be missing or `null`. */
 export const optional = <A>(schema: Schema.Codec<A>) => Schema.optionalKey(Schema.NullOr(schema))
 
-/** Decodes an answer. An answer that violates the protocol fails with `Invalid`. */
+/** Decodes an answer or a request. A message that violates the protocol fails with `Invalid`. */
 export const decodeAnswer =
   <A>(method: string, schema: Schema.Codec<A>) =>
   (answer: unknown): Effect.Effect<A, AcpError> =>

@@ -1,29 +1,27 @@
 /** The methods of the protocol that a client calls, over the sessions of one connection. */
-import { isAbsolute } from "node:path"
 import type * as Acp from "@agentclientprotocol/sdk"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type * as AgentState from "../../core/AgentState.ts"
-import type { SessionError } from "../../core/SessionError.ts"
-import type { Thread } from "../../core/SessionStore.ts"
 import type * as McpConfig from "../../mcp/McpConfig.ts"
 import * as Todos from "../../middleware/Todos.ts"
 import { loadThread } from "../../sessions/journal.ts"
-import { defined } from "../../support/json/defined.ts"
 import { AcpError } from "../AcpError.ts"
 import { type Client, makeClient } from "./client.ts"
+import { type Connection, ofStore, unparsed } from "./connection.ts"
+import { decodeAnswer, optional } from "./decode.ts"
+import { handleLists } from "./lists.ts"
 import type { Opening } from "./model.ts"
-import { fail, makeRegistry, type Parts, type Registry } from "./registry.ts"
+import { fail, makeRegistry, type Parts } from "./registry.ts"
 import type { Sdk } from "./sdk.ts"
 import { cancel, commandsOf, type Live, review, runPrompt, send } from "./session.ts"
 import * as Settings from "./settings.ts"
 import * as Updates from "./updates.ts"
 import type { Wire } from "./wire.ts"
-
-const ofStore = (method: string) => (error: SessionError) => fail("Refused", method, error.message)
 
 type ToRequestError = (sdk: Sdk, error: AcpError) => Acp.RequestError
 
@@ -43,13 +41,18 @@ const toRequestError = (sdk: Sdk, error: unknown): Acp.RequestError =>
     ? (codes[error.reason]?.(sdk, error) ?? sdk.RequestError.internalError(dataOf(error), error.detail))
     : sdk.RequestError.internalError()
 
-const textOf = (value: unknown): string => (typeof value === "string" ? value : "")
-
 const recordOf = (pairs: ReadonlyArray<{ readonly name: string; readonly value: string }>) =>
   Object.fromEntries(pairs.map(({ name, value }) => [name, Redacted.make(value)]))
 
+const Pairs = Schema.Array(Schema.Struct({ name: Schema.String, value: Schema.String }))
+
+const McpServer = Schema.Union([
+  Schema.Struct({ type: Schema.Literals(["http", "sse"]), name: Schema.String, url: Schema.String, headers: Pairs }),
+  Schema.Struct({ name: Schema.String, command: Schema.String, args: Schema.Array(Schema.String), env: Pairs })
+])
+
 /** The MCP servers that a client hands over. Nobody's approval comes with them. */
-const serversOf = (servers: ReadonlyArray<Acp.McpServer>): McpConfig.Servers =>
+const serversOf = (servers: ReadonlyArray<typeof McpServer.Type>): McpConfig.Servers =>
   Object.fromEntries(
     servers.map((server): readonly [string, McpConfig.Server] => [
       server.name,
@@ -59,44 +62,22 @@ const serversOf = (servers: ReadonlyArray<Acp.McpServer>): McpConfig.Servers =>
     ])
   )
 
-const infoOf = ({ metadata, threadId, updatedAt }: Thread): Acp.SessionInfo => ({
-  sessionId: threadId,
-  cwd: textOf(metadata["folder"]),
-  title: textOf(metadata["title"]),
-  updatedAt: new Date(updatedAt).toISOString()
-})
-
-/** The most sessions of a page of a list. */
-const mostListed = 100
-
 /** The todos of a stored thread, as a plan. */
 const planOf = (state: AgentState.Snapshot | undefined) => Updates.planOf(state?.[Todos.todos.name])
 
-/** A connection at work. */
-interface Connection {
-  readonly registry: Registry
-  readonly makeId: Effect.Effect<string>
-  readonly clientOf: (agent: Acp.AgentContext) => Client
-  /** Answers a request. The client may withdraw it by the signal. */
-  readonly answer: <A>(work: Effect.Effect<A, AcpError>, signal: AbortSignal) => Promise<A>
-  /** Tells the client the commands, once it knows of the session. */
-  readonly announce: (requestId: string | number | null, live: Live) => void
+/** The place of a session that a client opens. */
+interface Place {
+  readonly cwd: string
+  readonly additionalDirectories?: ReadonlyArray<string>
+  readonly mcpServers?: ReadonlyArray<typeof McpServer.Type>
 }
 
-const openingOf = (
-  sessionId: string,
-  isNew: boolean,
-  params: {
-    readonly cwd: string
-    readonly additionalDirectories?: ReadonlyArray<string>
-    readonly mcpServers?: ReadonlyArray<Acp.McpServer>
-  }
-): Opening => ({
+const openingOf = (sessionId: string, isNew: boolean, place: Place): Opening => ({
   threadId: sessionId,
   isNew,
-  cwd: params.cwd,
-  folders: params.additionalDirectories ?? [],
-  servers: serversOf(params.mcpServers ?? [])
+  cwd: place.cwd,
+  folders: place.additionalDirectories ?? [],
+  servers: serversOf(place.mcpServers ?? [])
 })
 
 /** Opens a stored session. The client knows its messages, or is told them by these updates. */
@@ -104,7 +85,7 @@ const reopen = Effect.fnUntraced(function* (
   { registry }: Connection,
   method: string,
   client: Client,
-  params: Acp.LoadSessionRequest | Acp.ResumeSessionRequest
+  params: Place & { readonly sessionId: string }
 ) {
   yield* registry.check(method, params.sessionId)
   const live = yield* registry.open(method, client, openingOf(params.sessionId, false, params))
@@ -114,6 +95,41 @@ const reopen = Effect.fnUntraced(function* (
   live.state = state
   live.seen = { leaf: thread.leaf.id, messages: messages.length }
   return { live, updates: [...updates, ...planOf(thread.checkpoint?.state)] }
+})
+
+/** A request of the protocol's draft. */
+const ForkRequest = Schema.Struct({
+  sessionId: Schema.String,
+  cwd: Schema.String,
+  additionalDirectories: optional(Schema.Array(Schema.String)),
+  mcpServers: optional(Schema.Array(McpServer))
+})
+
+/** Forks a stored session at its end, and opens the fork. The client has the messages of the first one. */
+const fork = Effect.fnUntraced(function* (
+  connection: Connection,
+  client: Client,
+  { additionalDirectories, cwd, mcpServers, sessionId: source }: typeof ForkRequest.Type
+) {
+  const method = "session/fork"
+  const { makeId, registry } = connection
+  yield* registry.check(method, source)
+  if (registry.get(source)?.turn !== undefined) {
+    return yield* fail("Busy", method, "a prompt is at work in this session; cancel it, or wait until it is done")
+  }
+  const threads = yield* registry.store
+  const sessionId = yield* makeId
+  yield* Effect.mapError(
+    Effect.flatMap(threads.info(source), ({ metadata }) =>
+      threads.fork(source, { threadId: sessionId, metadata: { ...metadata, folder: cwd } })
+    ),
+    ofStore(method)
+  )
+  const params = { sessionId, cwd, additionalDirectories: additionalDirectories ?? [], mcpServers: mcpServers ?? [] }
+  const { live } = yield* Effect.onError(reopen(connection, method, client, params), () =>
+    Effect.ignore(threads.delete(sessionId))
+  )
+  return live
 })
 
 /** The methods that open sessions. */
@@ -151,43 +167,18 @@ const handleOpenings = (app: Acp.AgentApp, connection: Connection) => {
         signal
       )
     )
+    .onRequest("session/fork", unparsed, ({ client, params, requestId, signal }) =>
+      answer(
+        Effect.gen(function* () {
+          const request = yield* decodeAnswer("session/fork", ForkRequest)(params)
+          const live = yield* fork(connection, clientOf(client), request)
+          announce(requestId, live)
+          return { sessionId: live.opening.threadId, ...Settings.stateOf(live.session) }
+        }),
+        signal
+      )
+    )
 }
-
-/** The methods that list, close and delete sessions. */
-const handleLists = (app: Acp.AgentApp, { answer, registry }: Connection) =>
-  app
-    .onRequest("session/list", ({ params, signal }) =>
-      answer(
-        Effect.gen(function* () {
-          const threads = yield* registry.store
-          const cursor = params.cursor ?? undefined
-          const where = typeof params.cwd === "string" ? { folder: params.cwd } : undefined
-          const { items, next } = yield* Effect.mapError(
-            threads.list(defined({ limit: mostListed, where, cursor })),
-            ofStore("session/list")
-          )
-          const sessions = items.map(infoOf).filter((one) => isAbsolute(one.cwd))
-          return { sessions, ...(next === null ? {} : { nextCursor: next }) }
-        }),
-        signal
-      )
-    )
-    .onRequest("session/close", ({ params, signal }) =>
-      answer(Effect.as(Effect.flatMap(registry.find("session/close", params.sessionId), registry.close), {}), signal)
-    )
-    .onRequest("session/delete", ({ params, signal }) =>
-      answer(
-        Effect.gen(function* () {
-          const live = registry.get(params.sessionId)
-          if (live !== undefined) yield* registry.close(live)
-          yield* registry.check("session/delete", params.sessionId)
-          const threads = yield* registry.store
-          yield* Effect.mapError(threads.delete(params.sessionId), ofStore("session/delete"))
-          return {}
-        }),
-        signal
-      )
-    )
 
 const setMode = (live: Live, method: string, id: string) =>
   Effect.gen(function* () {
@@ -252,6 +243,9 @@ const handleTurns = (app: Acp.AgentApp, { answer, registry }: Connection) =>
       )
     )
 
+/** Abilities of the protocol's draft. Clients that don't know them ignore them. */
+const drafts = { fork: {}, archive: {}, title: {} }
+
 const initialized = <R>(parts: Parts<R>, { auth }: Acp.ClientCapabilities): Acp.InitializeResponse => ({
   protocolVersion: parts.sdk.PROTOCOL_VERSION,
   agentInfo: { name: parts.name, version: parts.version },
@@ -263,7 +257,7 @@ const initialized = <R>(parts: Parts<R>, { auth }: Acp.ClientCapabilities): Acp.
     loadSession: true,
     promptCapabilities: { image: true, audio: false, embeddedContext: true },
     mcpCapabilities: { http: true, sse: true },
-    sessionCapabilities: { list: {}, close: {}, resume: {}, delete: {}, additionalDirectories: {} }
+    sessionCapabilities: { list: {}, close: {}, resume: {}, delete: {}, additionalDirectories: {}, ...drafts }
   }
 })
 

@@ -49,6 +49,9 @@ export const osSandboxMake =
 export const osSandboxMakeHost =
   "ripgrep?:bs;maxFileSize?:n;env?:o;shell?:s;outputLimit?:n;cwd:s;folders?:a~effect/Effect~;scratch?:s;advise?:f;readable?:[s];writable?:[s];limits?:{processes?:n;fileBytes?:n;openFiles?:n};egress?:f"
 
+export const osSandboxMakeProgram =
+  "command:[s];cwd:s;env?:<s>;readable?:[s];writable?:[s];limits?:{processes?:n;fileBytes?:n;openFiles?:n};egress?:f"
+
 export const permissionsLayer =
   "rules:[{operations:['execute''read''write'];paths?:[s];ruling:'allow''ask''refuse';name?:s;reason?:s;deciders?:[s];expiresIn?:n}];default?:'allow''refuse'"
 

@@ -2,7 +2,7 @@
  * An agent by the documents of the protocol's package, which leaves its own examples out. Its sessions are files of a
  * folder, so that another process loads them. The words of a prompt say what it does.
  */
-import { spawn } from "node:child_process"
+import { execFile, spawn } from "node:child_process"
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Writable } from "node:stream"
@@ -105,6 +105,8 @@ const acts: { readonly [word: string]: Act } = {
     await new Promise<void>((resolve) => cancelled.set(sessionId, resolve))
     return "no more"
   },
+  self: (_client, _sessionId, command) =>
+    new Promise((resolve) => execFile("sh", ["-c", command], (_error, output) => resolve(output))),
   crash: () => {
     process.stderr.write("the disk is full\n")
     process.exit(3)

@@ -1,10 +1,12 @@
-/** The process of an agent of others: in a group of its own, with few variables, its last words kept. */
+/** The process of an agent of others: in a sandbox or a group of its own, with few variables, its last words kept. */
 import type * as Acp from "@agentclientprotocol/sdk"
 import * as Effect from "effect/Effect"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import type * as Redacted from "effect/Redacted"
+import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
+import type { Isolation } from "../../../backends/OsSandbox.ts"
+import type { Run } from "../../../core/Run.ts"
 import { neededVariables } from "../../../support/effect/environment.ts"
 import { visible } from "../../../support/text/untrusted.ts"
 import { AcpError } from "../../AcpError.ts"
@@ -24,28 +26,64 @@ export interface Child {
   readonly words: () => string
 }
 
-/** Starts the program. Its group is ended with the scope. */
-export const startChild = Effect.fnUntraced(function* (
-  sdk: Sdk,
-  options: {
-    readonly command: readonly [string, ...ReadonlyArray<string>]
-    readonly cwd: string
-    readonly env?: { readonly [name: string]: string | Redacted.Redacted<string> } | undefined
+/** A program to start. */
+export interface Program<R> {
+  readonly name: string
+  readonly command: readonly [string, ...ReadonlyArray<string>]
+  readonly cwd: string
+  readonly env?: { readonly [name: string]: string | Redacted.Redacted<string> } | undefined
+  readonly isolation?: Isolation<R> | "none" | undefined
+}
+
+const toPlain = (env: Program<never>["env"] = {}): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(env).map(([name, value]) => [name, Redacted.isRedacted(value) ? Redacted.value(value) : value])
+  )
+
+const notStarted = (detail: string) => new AcpError({ reason: "NotStarted", detail })
+
+const withoutNetwork = "\n[it ran in a sandbox without network; the option `isolation` opens more]"
+
+/** Makes the command of the program, in a sandbox where the options or the machine ask for one. */
+const makeCommand = Effect.fnUntraced(function* <R>({ command, cwd, env, isolation, name }: Program<R>, run: Run) {
+  const [program, ...args] = command
+  const variables = { ...(yield* neededVariables), ...env }
+  const unconfined = ChildProcess.make(program, args, { env: variables, extendEnv: false, cwd })
+  if (isolation === "none") return { process: unconfined, hint: "" }
+  const Sandbox = yield* Effect.promise(() => import("../../../backends/OsSandbox.ts"))
+  const probed = yield* Sandbox.probe
+  if (probed.works) {
+    // The home is hidden, and `/tmp` is another one.
+    const { HOME: _home, TMPDIR: _folder, ...rest } = toPlain(variables)
+    const own = { ...rest, ...toPlain(env) }
+    const process = yield* Effect.mapError(
+      Sandbox.makeProgram({ ...isolation, command, cwd, env: own }),
+      ({ message }) => notStarted(`${name} can't be isolated: ${message}`)
+    )
+    return { process, hint: isolation?.egress === undefined ? withoutNetwork : "" }
   }
-) {
+  const why = `${probed.why}; ${probed.mend}`
+  if (isolation !== undefined) return yield* notStarted(`${name} can't be isolated: ${why}`)
+  yield* run.warn(
+    "isolation",
+    `${name} is not isolated: its own files, commands and network are held by nothing. ${why}`
+  )
+  return { process: unconfined, hint: "" }
+})
+
+/** Starts the program. Its sandbox or its group is ended with the scope. */
+export const startChild = Effect.fnUntraced(function* <R>(sdk: Sdk, program: Program<R>, run: Run) {
   const spawner = yield* ChildProcessSpawner
-  const [program, ...args] = options.command
+  const { hint, process } = yield* makeCommand(program, run)
   const handle = yield* Effect.mapError(
     spawner.spawn(
-      ChildProcess.make(program, args, {
-        env: { ...(yield* neededVariables), ...options.env },
-        extendEnv: false,
-        cwd: options.cwd,
+      ChildProcess.make(process.command, process.args, {
+        ...process.options,
         forceKillAfter: patience,
         stdin: { stream: "pipe", endOnDone: true }
       })
     ),
-    ({ message }) => new AcpError({ reason: "NotStarted", detail: `${program} can't be started: ${message}` })
+    ({ message }) => notStarted(`${program.command[0]} can't be started: ${message}`)
   )
   let said = ""
   const decoder = new TextDecoder()
@@ -59,5 +97,5 @@ export const startChild = Effect.fnUntraced(function* (
     )
   )
   const stream = yield* makeStream(sdk, { input: handle.stdout, output: handle.stdin }, {})
-  return { stream, words: () => visible(said).trim() } satisfies Child
+  return { stream, words: () => `${visible(said)}${hint}`.trim() } satisfies Child
 })

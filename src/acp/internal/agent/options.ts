@@ -1,10 +1,11 @@
 /** Options of an agent of others, public by `AcpAgent`. */
 import type * as Duration from "effect/Duration"
 import type * as Redacted from "effect/Redacted"
+import type { Isolation } from "../../../backends/OsSandbox.ts"
 import type { Prices } from "../../../core/Usage.ts"
 
 /** An agent of others. */
-export interface Options {
+export interface Options<R = never> {
   /** The name of the agent, in events, errors and for models. */
   readonly name: string
   /** Tells other agents when to choose it. Default: empty. */
@@ -18,6 +19,12 @@ export interface Options {
   readonly cwd?: string | undefined
   /** Variables for the program, beside `PATH`, `HOME` and the like. Default: none. */
   readonly env?: { readonly [name: string]: string | Redacted.Redacted<string> } | undefined
+  /**
+   * The sandbox of its process, by `OsSandbox`: its own reading, writing and network reach the working folder and what is
+   * named here. `none` holds it by nothing. Default: the working folder and no network; `none`, with a warning, where
+   * bubblewrap can't isolate.
+   */
+  readonly isolation?: Isolation<R> | "none" | undefined
   /** The mode in which it works, by its own names. Default: its own choice. */
   readonly mode?: string | undefined
   /** Prices for an estimate of its cost, if it reports none. Default: only reported costs are counted. */

@@ -37,7 +37,7 @@ type News =
 const patience = "5 seconds"
 
 /** Makes the folder of the process, and the way from its paths to paths of the backend. */
-const makePlace = Effect.fnUntraced(function* (options: Options, backend: Files) {
+const makePlace = Effect.fnUntraced(function* (options: Pick<Options, "cwd">, backend: Files) {
   const { paths } = backend
   const inner = (cwd: string) => (path: string) => {
     const from = relative(cwd, path)
@@ -158,7 +158,7 @@ const goOn = "You were cut off. Go on with the task where you were, and do nothi
 /** Opens the session: a new one, or the stored one of a run that resumes. Gives its id, and the words to say. */
 const openSession = Effect.fnUntraced(function* (
   connection: Connection,
-  options: Options,
+  options: Pick<Options, "mode" | "name">,
   silence: Duration.Duration,
   cwd: string,
   task: string
@@ -206,12 +206,12 @@ const openSession = Effect.fnUntraced(function* (
 })
 
 /** Runs a task in a process of its own, which ends with it. */
-export const runTask = Effect.fnUntraced(function* (options: Options, task: string) {
+export const runTask = Effect.fnUntraced(function* <R>(options: Options<R>, task: string) {
   const sdk = yield* loadSdk
   const context = yield* ToolContext
   const backend = yield* Backend
   const { cwd, inner } = yield* makePlace(options, backend)
-  const child = yield* startChild(sdk, { command: options.command, cwd, env: options.env })
+  const child = yield* startChild(sdk, { ...options, cwd }, context.run)
   const news = yield* Queue.unbounded<News>()
   const answering = makeAnswering({ name: options.name, cwd, backend, context, inner })
   const connection = yield* connect(sdk, options.name, child, news, answering)

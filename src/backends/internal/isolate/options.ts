@@ -34,3 +34,13 @@ export interface Isolation<R = never> {
   /** The way to the network, such as `NodeEgress.start`. Default: no network but their own loopback. */
   readonly egress?: Egress<R> | undefined
 }
+
+/** A program that is put into a sandbox of its own. */
+export interface ProgramOptions<R = never> extends Isolation<R> {
+  /** The program and its arguments. */
+  readonly command: readonly [program: string, ...args: ReadonlyArray<string>]
+  /** The folder in which the program starts. It may change the folder. */
+  readonly cwd: string
+  /** The variables of the program. Default: only those of the sandbox, such as `HOME` and `TMPDIR`. */
+  readonly env?: { readonly [name: string]: string } | undefined
+}
