@@ -21,7 +21,7 @@ import type { AgentEvent } from "../core/AgentEvent.ts"
 import type { Decision, Request } from "../core/Approval.ts"
 import * as Content from "../core/Content.ts"
 import { type JsonObject, stringify } from "../core/Json.ts"
-import { human, type HumanMessage } from "../core/Message.ts"
+import { human, type HumanMessage, type Message, reasoning, text } from "../core/Message.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import { type Answer, decisionOf, decoder, readFile, refuse } from "./internal/packets/input.ts"
@@ -43,6 +43,11 @@ export interface Options {
   readonly runId: string
   /** Events before these, whose packets the client has: those before a decision. Default: none. */
   readonly told?: ReadonlyArray<AgentEvent> | undefined
+  /**
+   * The messages of the thread before the response. A client that comes again takes them in place of its own, so that
+   * the response can be told whole. Default: they are not told.
+   */
+  readonly before?: ReadonlyArray<Message> | undefined
 }
 
 type Out = (packet: Packet) => void
@@ -149,11 +154,46 @@ const usageOf = ({ usage }: Extract<Part, { readonly _tag: "End" }>["event"]): A
 
 const runIdOf = ({ runId }: Options, { runs }: State): string => (runs < 2 ? runId : `${runId}/${runs}`)
 
+const messageOf = (message: Message): ReadonlyArray<JsonObject> => {
+  const { id } = message
+  const content = text(message)
+  switch (message.role) {
+    case "system":
+      return []
+    case "human":
+      return [{ id: id.startsWith("input:") ? id.slice("input:".length) : id, role: "user", content }]
+    case "tool":
+      return [{ id: `${message.toolCallId}/result`, role: "tool", toolCallId: message.toolCallId, content }]
+    case "ai": {
+      const toolCalls = message.toolCalls.map(({ arguments: args, id: callId, name }) => ({
+        id: callId,
+        type: "function",
+        function: { name, arguments: stringify(args) }
+      }))
+      const thoughts = reasoning(message)
+      return [
+        ...(thoughts === undefined ? [] : [{ id: `${id}/reasoning`, role: "reasoning", content: thoughts }]),
+        { id, role: "assistant", content, ...(toolCalls.length === 0 ? {} : { toolCalls }) }
+      ]
+    }
+  }
+}
+
+/** Makes the messages that replace the client's own. */
+const snapshotOf = (messages: ReadonlyArray<Message>): Array<JsonObject> => {
+  const all = messages.flatMap(messageOf)
+  // A client keeps its thoughts when it gets none: it would hear the response's own twice.
+  const hasThoughts = all.some(({ role }) => role === "reasoning")
+  return hasThoughts ? all : [...all, { id: "no-reasoning", role: "reasoning", content: "" }]
+}
+
 const beginRun = (options: Options, state: State, out: Out): void => {
   if (state.isRunning) return
   state.isRunning = true
   state.runs++
-  out({ type: "RUN_STARTED", threadId: options.threadId, runId: runIdOf(options, state) })
+  const { before, threadId } = options
+  out({ type: "RUN_STARTED", threadId, runId: runIdOf(options, state) })
+  if (before !== undefined && state.runs === 1) out({ type: "MESSAGES_SNAPSHOT", messages: snapshotOf(before) })
 }
 
 const endRun = (options: Options, state: State, event: Extract<Part, { readonly _tag: "End" }>["event"], out: Out) => {
@@ -234,7 +274,10 @@ const makeHandlers = (options: Options, state: State): Handlers<Packet> => ({
     state.results.add(id)
     out({ type: "TOOL_CALL_RESULT", messageId: `${id}/result`, toolCallId: id, content, role: "tool" })
   },
-  Asked: (part) => void state.interrupts.set(part.request.id, interruptOf(part)),
+  Asked: (part) => {
+    if (part.replaces !== undefined) state.interrupts.delete(part.replaces)
+    state.interrupts.set(part.request.id, interruptOf(part))
+  },
   Decided: ({ event }) => void state.interrupts.delete(event.id),
   Subagent: ({ subagent }, out) => tellSubagent(subagent, out),
   Sources: ({ sources }, out) =>
@@ -344,6 +387,8 @@ export type Asked = {
     }
   | {
       readonly _tag: "Decisions"
+      /** The ids of the answered interrupts. */
+      readonly interrupts: ReadonlyArray<string>
       /** The decision of the client on a request, if it has one. */
       readonly decide: (request: Request) => Decision | undefined
     }
@@ -365,7 +410,7 @@ const answerOf = ({ payload, status }: NonNullable<(typeof Body.Type)["resume"]>
   return { isApproved: approved, ...defined({ text: reason, arguments: edited }) }
 }
 
-/** Reads a `RunAgentInput`. Only the last message counts, or the answers to interrupts: the rest is in the thread. */
+/** Reads a `RunAgentInput`. Only the last message of the user counts, or the answers to interrupts: the rest is in the thread. */
 export const decode = (body: unknown): Effect.Effect<Asked, RunsError> =>
   Effect.gen(function* () {
     const { messages, resume = [], runId, threadId } = yield* readBody(body)
@@ -375,10 +420,11 @@ export const decode = (body: unknown): Effect.Effect<Asked, RunsError> =>
         const answer = answers.get(request.id)
         return answer === undefined ? undefined : decisionOf(request, answerOf(answer, request))
       }
-      return { _tag: "Decisions", threadId, runId, decide } as const
+      return { _tag: "Decisions", threadId, runId, interrupts: [...answers.keys()], decide } as const
     }
-    const last = messages.at(-1)
-    if (last?.role !== "user") return yield* refuse("messages: expected a message of the user at the end")
+    // A client that comes again may have a part of the answer behind it.
+    const last = messages.findLast(({ role }) => role === "user")
+    if (last === undefined) return yield* refuse("messages: expected a message of the user")
     const content: Array<Content.Block> = []
     for (const part of typeof last.content === "string"
       ? [{ type: "text", text: last.content }]

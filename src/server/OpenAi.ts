@@ -45,6 +45,8 @@ export interface ResponseOptions {
   readonly id: string
   /** The name of the agent, as the client asked for it. Default: the agent's own name. */
   readonly model?: string | undefined
+  /** The number of the last event that the client has: only later ones are told. Default: none. */
+  readonly after?: number | undefined
 }
 
 /** A packet: a chunk of a chat completion, or an event of a response. */
@@ -93,7 +95,10 @@ const takeChat = (options: ChatOptions) => (): Take<Packet> => {
     Begin: (_, out, event) => tell(event, { role: "assistant", content: "" }, null, out),
     TextStart: (_, out, event) => separate(event, out),
     TextDelta: ({ text: content }, out, event) => tell(event, { content }, null, out),
-    Asked: ({ request: { description, id: request } }) => void requests.set(request, description),
+    Asked: ({ replaces, request: { description, id: request } }) => {
+      if (replaces !== undefined) requests.delete(replaces)
+      requests.set(request, description)
+    },
     Decided: ({ event }) => void requests.delete(event.id),
     End: ({ event }, out) => {
       if (event._tag === "RunFailed") {
@@ -122,6 +127,10 @@ export const encodeChat = (options: ChatOptions): Encode => {
 
 /** The items of a response. The items of a void turn keep their numbers, and the final response leaves them out. */
 interface Items {
+  /**
+   * The number of the next event. An event counts one, and a delta one for each of its characters: so a response from the
+   * store has the numbers of the live one, however its text was cut.
+   */
   sequence: number
   told: number
   done: Array<JsonObject>
@@ -151,9 +160,19 @@ const takeResponse = (options: ResponseOptions) => (): Take<Packet> => {
   const items: Items = { sequence: 0, told: 0, done: [], complete: 0, open: undefined }
   let created = 0
   let { model } = options
+  const { after = -1 } = options
   const requests = new Map<string, JsonObject>()
-  const tell = (type: string, fields: JsonObject, out: Out): void =>
-    out({ type, sequence_number: items.sequence++, ...fields })
+  const tell = (type: string, fields: JsonObject, out: Out): void => {
+    const sequence = items.sequence++
+    if (sequence > after) out({ type, sequence_number: sequence, ...fields })
+  }
+  const tellDelta = (text: string, fields: JsonObject, out: Out): void => {
+    const first = items.sequence
+    items.sequence += text.length
+    const delta = text.slice(Math.max(0, after + 1 - first))
+    const head = { type: "response.output_text.delta", sequence_number: items.sequence - 1 }
+    if (delta !== "") out({ ...head, ...fields, delta, logprobs: [] })
+  }
   const response = (status: string, more: JsonObject = {}): JsonObject => ({
     id: options.id,
     object: "response",
@@ -210,20 +229,16 @@ const takeResponse = (options: ResponseOptions) => (): Take<Packet> => {
     TextDelta: ({ id, text: delta }, out) => {
       const open = openItem(id, out)
       open.text += delta
-      tell("response.output_text.delta", { ...place(open.id), delta, logprobs: [] }, out)
+      tellDelta(delta, place(open.id), out)
     },
     TextEnd: (_, out) => closeItem(out),
     Turn: () => void (items.complete = items.done.length),
     Void: () => void items.done.splice(items.complete),
-    Asked: ({ request: { allow, arguments: args, description, id, toolName } }) =>
-      void requests.set(id, {
-        id,
-        type: "deepagents:approval",
-        name: toolName,
-        arguments: args,
-        description,
-        allow: [...allow]
-      }),
+    Asked: ({ replaces, request: { allow, arguments: args, description, id, toolName } }) => {
+      if (replaces !== undefined) requests.delete(replaces)
+      const item = { id, type: "deepagents:approval", name: toolName, arguments: args, description, allow: [...allow] }
+      requests.set(id, item)
+    },
     Decided: ({ event }) => void requests.delete(event.id),
     End: ({ event }, out) => {
       closeItem(out)
@@ -235,6 +250,8 @@ const takeResponse = (options: ResponseOptions) => (): Take<Packet> => {
       const error: Json = event._tag === "RunFailed" ? { code: "server_error", message: problemOf(event) } : null
       const type = status === "cancelled" ? "response.incomplete" : `response.${status}`
       const usage = responseUsage(event.usage)
+      // A turn that began again has more numbers live than in the store. The end reaches every client.
+      items.sequence = Math.max(items.sequence, after + 1)
       tell(type, { response: response(status, { incomplete_details: details, error, usage }) }, out)
     }
   }

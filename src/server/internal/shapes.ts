@@ -1,6 +1,6 @@
 /** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
 
-export const agUiEncode = "threadId:s;runId:s;told?:a"
+export const agUiEncode = "threadId:s;runId:s;told?:a;before?:a"
 
 export const aiSdkEncode = "messageId:s;told?:a"
 
@@ -15,7 +15,7 @@ export const mcpAgentLayerStdio =
 
 export const openAiEncodeChat = "id:s;model:s;includeUsage?:b"
 
-export const openAiEncodeResponse = "id:s;model?:s"
+export const openAiEncodeResponse = "id:s;model?:s;after?:n"
 
 export const serverBearer = "verify:f"
 

@@ -5,7 +5,8 @@ import { EventSchemas } from "@ag-ui/core/schemas"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { Agent, type AgentEvent, ChatModel, Tool } from "effect-deepagents"
-import { AgUi } from "effect-deepagents/server"
+import { HumanInTheLoop } from "effect-deepagents/middleware"
+import { AgUi, Server } from "effect-deepagents/server"
 import { TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
 import { scaled } from "../../scale.ts"
@@ -54,6 +55,30 @@ const rebuild = (packets: ReadonlyArray<AgUi.Packet>) => {
     [...map].toSorted(([left], [right]) => left.localeCompare(right))
   return { texts, thoughts, calls, results, subagents: sorted(subagents), end: packets.at(-1) }
 }
+
+/** Ends a response behind some bytes. */
+const cutting =
+  (most: number) =>
+  async (url: string, init: RequestInit): Promise<Response> => {
+    const response = await fetch(url, init)
+    const reader = response.body?.getReader()
+    let left = most
+    const body = new ReadableStream<Uint8Array>({
+      pull: async (controller) => {
+        const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
+        if (done || value === undefined || left <= 0) return controller.close()
+        controller.enqueue(value.subarray(0, left))
+        left -= value.length
+      }
+    })
+    return new Response(body, { status: response.status, headers: { "content-type": "text/event-stream" } })
+  }
+
+/** The messages of a client, without the empty thought that stands for none. */
+const shownIn = ({ messages }: HttpAgent) =>
+  messages.flatMap((message) =>
+    message.role === "reasoning" ? (message.content === "" ? [] : [message.content]) : [JSON.stringify(message)]
+  )
 
 describe("AG-UI", () => {
   it.live(
@@ -142,6 +167,96 @@ describe("AG-UI", () => {
     })
   )
 
+  it.live("gives a client that was cut anywhere, and comes again, the messages of one that was not", () =>
+    Effect.gen(function* () {
+      const one = serverOf({
+        rounds: [
+          { calls: ["add", "pay"], reasoning: true, text: true, restarts: false },
+          { calls: ["cite"], reasoning: true, text: true, restarts: false }
+        ],
+        end: "text",
+        decisions: [true]
+      })
+      const url = yield* serve(one, { protocols: ["agUi"] })
+      const headers = { authorization: "Bearer token-of-ada" }
+      const drive = (threadId: string, cut: number | undefined) =>
+        Effect.promise(async () => {
+          const options = { url: `${url}/ag-ui`, threadId, headers }
+          const cutFetch = cut === undefined ? {} : { fetch: cutting(cut) }
+          const agent = new HttpAgent({ ...options, ...cutFetch })
+          agent.messages = [{ id: "u1", role: "user", content: "go" }]
+          const comeAgain = () => {
+            const next = new HttpAgent(options)
+            next.messages = agent.messages
+            return next
+          }
+          const run = async (input: Parameters<HttpAgent["runAgent"]>[0]) => {
+            const isWhole = await agent.runAgent(input).then(
+              () => true,
+              () => false
+            )
+            const next = comeAgain()
+            if (!isWhole || cut !== undefined) await next.runAgent({ ...input, runId: `${input?.runId}-again` })
+            const { pendingInterrupts } = isWhole && cut === undefined ? agent : next
+            if (next.messages.length > 1) agent.messages = next.messages
+            return pendingInterrupts
+          }
+          const [interrupt] = await run({ runId: "r1" })
+          const resume = [
+            { interruptId: interrupt?.id ?? "", status: "resolved" as const, payload: { approved: true } }
+          ]
+          await run({ runId: "r2", resume })
+          return shownIn(agent)
+        })
+      const whole = yield* drive("whole", undefined)
+      assert.include(whole.join(), "All is done.")
+      // A result from the store has its sources behind it.
+      const ids = (shown: ReadonlyArray<string>) =>
+        shown
+          .map((line) =>
+            line.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}|call[\w-]*/gu, "id").replace(/\\nSources:.*(?=")/u, "")
+          )
+          .toSorted()
+      for (const cut of [1, 300, 700, 1_100, 1_600, 2_200, 3_000, 9_000]) {
+        assert.deepStrictEqual(ids(yield* drive(`t-${cut}`, cut)), ids(whole), `cut at ${cut}`)
+      }
+    }).pipe(Effect.provide(Layer.fresh(services)))
+  )
+
+  it.live("asks again when the answer to an interrupt comes too late", () =>
+    Effect.gen(function* () {
+      let paid = 0
+      const pay = Tool.make("pay", {
+        description: "Pays",
+        parameters: {},
+        execute: () => Effect.sync(() => `paid ${++paid}`)
+      })
+      const agent = Agent.make({
+        name: "a",
+        prompt: "",
+        tools: [pay],
+        middleware: [HumanInTheLoop.make({ tools: { pay: true }, expiresIn: "60 millis" })]
+      })
+      const model = TestChatModel.script([TestChatModel.calls([{ name: "pay", arguments: {} }])])
+      const url = yield* serve(Server.layer({ agent }).pipe(Layer.provide(model)), { protocols: ["agUi"] })
+      const client = new HttpAgent({
+        url: `${url}/ag-ui`,
+        threadId: "late",
+        headers: { authorization: "Bearer token-of-ada" }
+      })
+      client.messages = [{ id: "u1", role: "user", content: "go" }]
+      yield* Effect.promise(() => client.runAgent({ runId: "r1" }))
+      const [first] = client.pendingInterrupts
+      assert.match(first?.expiresAt ?? "", /^\d{4}-\d\d-\d\dT/u)
+      yield* Effect.sleep("80 millis")
+      const resume = [{ interruptId: first?.id ?? "", status: "resolved" as const, payload: { approved: true } }]
+      const { text } = yield* ask(`${url}/ag-ui`, { body: { threadId: "late", runId: "r2", messages: [], resume } })
+      assert.include(text, '"type":"interrupt"')
+      assert.strictEqual(paid, 0)
+      assert.isFalse(text.slice(text.indexOf("RUN_FINISHED")).includes(`"id":"${first?.id}"`))
+    }).pipe(Effect.provide(Layer.fresh(services)))
+  )
+
   it.live("is driven by the client's agent: a run, an interrupt, its answer", () =>
     Effect.gen(function* () {
       for (const isApproved of [true, false]) {
@@ -180,8 +295,9 @@ describe("AG-UI", () => {
             .status,
           404
         )
+        const unknown = [{ interruptId: "none", status: "resolved" as const }]
         assert.strictEqual(
-          (yield* ask(`${url}/ag-ui`, { body: { threadId, runId: "r3", messages: [], resume } })).status,
+          (yield* ask(`${url}/ag-ui`, { body: { threadId, runId: "r3", messages: [], resume: unknown } })).status,
           409
         )
       }

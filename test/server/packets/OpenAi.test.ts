@@ -64,8 +64,8 @@ describe("OpenAI", () => {
         const numbers: Array<number> = []
         for await (const event of stream) numbers.push(event.sequence_number)
         assert.deepStrictEqual(
-          numbers,
-          numbers.map((_, index) => index)
+          [...new Set(numbers)].toSorted((left, right) => left - right),
+          numbers
         )
         const final = await stream.finalResponse()
         assert.strictEqual(final.status, "completed")
@@ -87,6 +87,46 @@ describe("OpenAI", () => {
       ] as const) {
         assert.strictEqual((yield* ask(`${url}/v1/responses/${encodeURIComponent(path)}`, { token })).status, 404)
       }
+    }).pipe(Effect.provide(Layer.fresh(services)))
+  )
+
+  it.live("goes on behind any event of a stream, also when the server was started again", () =>
+    Effect.gen(function* () {
+      const url = yield* serve(serverOf(quiet), { protocols: ["openAi"] })
+      const client = clientOf(url)
+      type Event = OpenAI.Responses.ResponseStreamEvent
+      const told = (events: ReadonlyArray<Event>) => ({
+        text: events.map((event) => (event.type === "response.output_text.delta" ? event.delta : "")).join(""),
+        others: events.flatMap(({ sequence_number: number, type }) =>
+          type === "response.output_text.delta" ? [] : [`${number} ${type}`]
+        )
+      })
+      const read = async (events: AsyncIterable<Event>) => {
+        const all: Array<Event> = []
+        for await (const event of events) all.push(event)
+        return all
+      }
+      const live = yield* Effect.promise(async () =>
+        read(await client.responses.create({ model: "helper", input: "go", stream: true }))
+      )
+      const [first] = live
+      const id = first?.type === "response.created" ? first.response.id : ""
+      const again = clientOf(yield* serve(serverOf(quiet), { protocols: ["openAi"] }))
+      for (const reader of [client, again]) {
+        for (const [index, { sequence_number: after }] of live.slice(0, -1).entries()) {
+          const query = { stream: true, starting_after: after } as const
+          const rest = yield* Effect.promise(async () => read(await reader.responses.retrieve(id, query)))
+          assert.deepStrictEqual(told([...live.slice(0, index + 1), ...rest]), told(live))
+        }
+      }
+      for (const after of ["-1", "x", ""]) {
+        const wrong = yield* ask(`${url}/v1/responses/${id}?stream=true&starting_after=${after}`)
+        assert.strictEqual(wrong.status, 400)
+      }
+      assert.include(
+        (yield* ask(`${url}/v1/responses/${id}?stream=true&starting_after=999999`)).text,
+        "response.completed"
+      )
     }).pipe(Effect.provide(Layer.fresh(services)))
   )
 

@@ -3,12 +3,14 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Stream from "effect/Stream"
 import type { AgentEvent } from "../../../core/AgentEvent.ts"
-import { text } from "../../../core/Message.ts"
+import { type HumanMessage, type Message, text } from "../../../core/Message.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
 import { decode, encode } from "../../AgUi.ts"
 import { observeDecision, observeInput } from "../packets/response.ts"
+import type { Position } from "../position.ts"
 import { chooseAgent } from "./agents.ts"
-import { decideOn } from "./deciding.ts"
+import { decideOn, findDecided } from "./deciding.ts"
+import { readTranscript } from "./messages.ts"
 import type { Failure } from "./problem.ts"
 import { type Route, route } from "./route.ts"
 import { nameThread } from "./runRoutes.ts"
@@ -26,17 +28,29 @@ const run = route({
     const asked = yield* decode(call.body)
     const { runId, threadId } = asked
     const thread = yield* call.tenant.thread(threadId)
-    const respond = (events: Stream.Stream<AgentEvent, Failure>, told?: ReadonlyArray<AgentEvent>) =>
-      respondEvents(beats, encodePackets(encode({ threadId, runId, told })(events)))
+    const respond = (
+      events: Stream.Stream<AgentEvent, Failure>,
+      known: { readonly told?: ReadonlyArray<AgentEvent>; readonly before?: ReadonlyArray<Message> } = {}
+    ) => respondEvents(beats, encodePackets(encode({ threadId, runId, ...known })(events)))
+    /** Tells a response again, to a client that may have a part of it. */
+    const respondAgain = Effect.fnUntraced(function* (id: string, position: Position, input?: HumanMessage) {
+      const messages = yield* readTranscript(call.tenant.store, threadId)
+      const at = messages.findLastIndex((one) => one.id === `input:${id}`)
+      const before =
+        at < 0 ? [...messages, ...(input === undefined ? [] : [{ ...input, id }])] : messages.slice(0, at + 1)
+      return respond(observeInput(runs, thread, id, position), { before })
+    })
     if (asked._tag === "Decisions") {
+      const again = yield* findDecided(call, thread, asked.interrupts)
+      if (again !== undefined) return yield* respondAgain(again.id, again.position)
       const { position, told } = yield* decideOn(call, thread, asked.decide)
-      return respond(observeDecision(runs, thread, position), told)
+      return respond(observeDecision(runs, thread, position), { told })
     }
     const agent = yield* chooseAgent(call)
     const { id, message } = asked
     yield* nameThread(call, threadId, cut(joinLines(text(message)), 60))
-    const { position } = yield* runs.start(thread, { agent, input: message, id, busy: "refuse" })
-    return respond(observeInput(runs, thread, id, position))
+    const { isNew, position } = yield* runs.start(thread, { agent, input: message, id, busy: "refuse" })
+    return isNew ? respond(observeInput(runs, thread, id, position)) : yield* respondAgain(id, position, message)
   })
 })
 

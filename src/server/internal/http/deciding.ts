@@ -7,6 +7,29 @@ import { RunsError } from "../service.ts"
 import type { ThreadRef } from "../tenant.ts"
 import type { TenantCall } from "./route.ts"
 
+/**
+ * Finds the input whose requests a client answers again: all of them are decided. `undefined`: they still wait, or are not
+ * of the last input.
+ */
+export const findDecided = Effect.fnUntraced(function* (
+  { door: { runs }, tenant }: TenantCall,
+  thread: ThreadRef,
+  requests: ReadonlyArray<string>
+) {
+  const { pending } = yield* runs.status(thread)
+  if (pending.some(({ id }) => requests.includes(id))) return undefined
+  const input = yield* findInput(tenant, runs, thread)
+  if (input === undefined) return undefined
+  const unknown = new Set(requests)
+  yield* Stream.runForEachWhile(observeInput(runs, thread, input.id, input.position), (event) =>
+    Effect.sync(() => {
+      if (event._tag === "ApprovalRequested") unknown.delete(event.id)
+      return unknown.size > 0
+    })
+  )
+  return unknown.size === 0 ? input : undefined
+})
+
 /** Decides what a client has an answer for. Gives the events before the decision, and the position behind them. */
 export const decideOn = Effect.fnUntraced(function* (
   { door: { runs }, tenant }: TenantCall,

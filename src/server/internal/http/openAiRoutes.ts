@@ -7,7 +7,9 @@ import type { Json, JsonObject } from "../../../core/Json.ts"
 import { makeId, text } from "../../../core/Message.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
 import { type Asked, decodeChat, decodeResponse, encodeChat, encodeResponse, type Packet } from "../../OpenAi.ts"
+import { refuse } from "../packets/input.ts"
 import { findPlace, observeInput } from "../packets/response.ts"
+import type { RunsError } from "../service.ts"
 import { chooseAgent } from "./agents.ts"
 import { Problem } from "./problem.ts"
 import { json, type Route, route, type TenantCall } from "./route.ts"
@@ -122,12 +124,22 @@ const create = route({
   })
 })
 
+/** Reads the parameter `starting_after`. */
+const readAfter = (call: TenantCall): Effect.Effect<number | undefined, RunsError> => {
+  const given = call.query("starting_after")
+  if (given === undefined) return Effect.undefined
+  return /^\d{1,12}$/u.test(given)
+    ? Effect.succeed(Number(given))
+    : Effect.fail(refuse("starting_after: expected the number of an event"))
+}
+
 const get = route({
   method: "GET",
   path: "/v1/responses/:id",
   summary: "Gives a response, when its work is done. With `stream`, its events from the first one on.",
-  query: { stream: "`true`: streams the events" },
+  query: { stream: "`true`: streams the events", starting_after: "The number of the last event that the client has" },
   handle: Effect.fnUntraced(function* (call: TenantCall) {
+    const after = yield* readAfter(call)
     const { runs } = call.door
     const { inputId, threadId } = yield* readId(call.param("id"))
     const thread = yield* call.tenant.thread(threadId)
@@ -138,9 +150,11 @@ const get = route({
     const id = call.param("id")
     // Only the events say which of several agents answered.
     const model = runs.agents.length === 1 ? runs.agents[0]?.name : undefined
-    const packets = encodeResponse({ id, model })(observeInput(runs, thread, inputId, position))
-    if (call.query("stream") !== "true") return json(wholeOf(yield* Stream.runCollect(packets)))
-    return respondEvents(call.door.beats, encodePackets(packets, { name: nameOf }))
+    const packetsBehind = (after: number | undefined) =>
+      encodeResponse({ id, model, after })(observeInput(runs, thread, inputId, position))
+    return call.query("stream") === "true"
+      ? respondEvents(call.door.beats, encodePackets(packetsBehind(after), { name: nameOf }))
+      : json(wholeOf(yield* Stream.runCollect(packetsBehind(undefined))))
   })
 })
 

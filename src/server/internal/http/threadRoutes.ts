@@ -4,10 +4,11 @@ import * as Schema from "effect/Schema"
 import { Request } from "../../../core/Approval.ts"
 import * as Message from "../../../core/Message.ts"
 import type { SessionError } from "../../../core/SessionError.ts"
-import type { Listing, Page, Stored, Thread } from "../../../core/SessionStore.ts"
+import type { Listing, Thread } from "../../../core/SessionStore.ts"
 import { makeJournal } from "../../../sessions/journal.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { RunsError } from "../service.ts"
+import { readMessages } from "./messages.ts"
 import type { Failure } from "./problem.ts"
 import { json, nothing, type Route, route, type TenantCall } from "./route.ts"
 
@@ -88,29 +89,6 @@ const thread = route({
   })
 })
 
-const pageSize = 200
-
-/** Reads the last messages up to an entry. */
-const readMessages = Effect.fnUntraced(function* (
-  { tenant }: TenantCall,
-  id: string,
-  before: string | undefined,
-  limit: number
-) {
-  const found: Array<Stored> = []
-  let from: string | null | undefined = before
-  for (;;) {
-    const page: Page = yield* tenant.store.load(id, { limit: pageSize, ...defined({ from: from ?? undefined }) })
-    for (const one of page.entries.toReversed()) {
-      if (one.entry._tag !== "Message") continue
-      if (found.length === limit) return { found: found.toReversed(), next: one.id }
-      found.push(one)
-    }
-    from = page.next
-    if (from === null) return { found: found.toReversed(), next: undefined }
-  }
-})
-
 const history = route({
   method: "GET",
   path: "/threads/:id/history",
@@ -118,7 +96,10 @@ const history = route({
   query: { before: "The `next` of the page before", limit: "The most messages of a page, up to 1,000" },
   handle: Effect.fnUntraced(function* (call: TenantCall) {
     const { id } = yield* call.thread
-    const { found, next } = yield* readMessages(call, id, call.query("before"), limitOf(call, 100, 1_000))
+    const { found, next } = yield* readMessages(call.tenant.store, id, {
+      before: call.query("before"),
+      limit: limitOf(call, 100, 1_000)
+    })
     const messages = found.flatMap(({ at, entry, id: entryId }) =>
       entry._tag === "Message" ? [{ entry: entryId, at, message: Message.encode(entry.message) }] : []
     )

@@ -62,6 +62,8 @@ export type Part =
   | {
       readonly _tag: "Asked"
       readonly request: Of<"ApprovalRequested">
+      /** The earlier request on the same call, which expired. */
+      readonly replaces: string | undefined
       readonly partId: string
       readonly isOwn: boolean
     }

@@ -28,7 +28,10 @@ interface State {
   readonly calls: Set<string>
   readonly results: Map<string, string>
   readonly denied: Set<string>
-  readonly requests: Map<string, { readonly partId: string; readonly isOwn: boolean; isDecided: boolean }>
+  readonly requests: Map<
+    string,
+    { readonly partId: string; readonly isOwn: boolean; readonly call: string; isDecided: boolean }
+  >
   readonly subagents: Subagents.Subagents
   readonly sources: Set<number>
   /** Sources are told at the end, and todos at the end of a step: entries do not say when exactly they came. */
@@ -147,8 +150,11 @@ const tellRequest = (state: State, request: Of<"ApprovalRequested">, tell: Tell)
   if (state.requests.has(request.id)) return
   const isOwn = isOfRoot(request) && state.calls.has(request.callId)
   const place = { partId: isOwn ? request.callId : request.id, isOwn }
-  state.requests.set(request.id, { ...place, isDecided: false })
-  tell({ _tag: "Asked", request, ...place })
+  const call = [...request.path, request.callId].join("\n")
+  const [replaces] = Array.from(state.requests).find(([, one]) => one.call === call && !one.isDecided) ?? []
+  if (replaces !== undefined) state.requests.delete(replaces)
+  state.requests.set(request.id, { ...place, call, isDecided: false })
+  tell({ _tag: "Asked", request, replaces, ...place })
 }
 
 const tellDecision = (state: State, event: Of<"ApprovalResolved">, tell: Tell): void => {

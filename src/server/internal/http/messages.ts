@@ -1,0 +1,41 @@
+/** Reads the stored messages of a thread. */
+import * as Effect from "effect/Effect"
+import type { Message } from "../../../core/Message.ts"
+import type { SessionError } from "../../../core/SessionError.ts"
+import type { Page, Service, Stored } from "../../../core/SessionStore.ts"
+import { defined } from "../../../support/json/defined.ts"
+
+const pageSize = 200
+
+/** Reads the last messages up to an entry. `next` is the entry of the message before them. */
+export const readMessages = Effect.fnUntraced(function* (
+  store: Service,
+  threadId: string,
+  { before, limit }: { readonly before?: string | undefined; readonly limit: number }
+) {
+  const found: Array<Stored> = []
+  let from: string | null | undefined = before
+  for (;;) {
+    const page: Page = yield* store.load(threadId, { limit: pageSize, ...defined({ from: from ?? undefined }) })
+    for (const one of page.entries.toReversed()) {
+      if (one.entry._tag !== "Message") continue
+      if (found.length === limit) return { found: found.toReversed(), next: one.id }
+      found.push(one)
+    }
+    from = page.next
+    if (from === null) return { found: found.toReversed(), next: undefined }
+  }
+})
+
+/** The most messages that clients get at once. */
+const most = 1_000
+
+/** Reads the last messages of a thread, those of earlier compactions included. A missing thread has none. */
+export const readTranscript = (store: Service, threadId: string): Effect.Effect<ReadonlyArray<Message>, SessionError> =>
+  readMessages(store, threadId, { limit: most }).pipe(
+    Effect.map(({ found }) => found.flatMap(({ entry }) => (entry._tag === "Message" ? [entry.message] : []))),
+    Effect.catchIf(
+      ({ reason }) => reason._tag === "NotFound",
+      () => Effect.succeed([])
+    )
+  )
