@@ -19,7 +19,7 @@ import { valueAt } from "../../support/json/valueAt.ts"
 import { sha256Sync } from "../../support/store/sha256.ts"
 import { normaliseName } from "../../support/text/names.ts"
 import { cut } from "../../support/text/text.ts"
-import { oneLine } from "../../support/text/untrusted.ts"
+import { oneLine, outside } from "../../support/text/untrusted.ts"
 import * as TaintRules from "./taintRules.ts"
 
 /** The name of the middleware. */
@@ -269,6 +269,10 @@ const begin = (rules: Rules, hiding: Hiding | undefined) =>
         )
       }
     }
+    const last = run.messages.at(-1)
+    const isOutside = last?.role === "human" && last.source?.startsWith(outside) === true
+    // Also in a thread that a person has cleared: this input is new.
+    if (isOutside) yield* mark(run.state, last.source ?? outside, [], true)
     const { arrivals } = yield* run.state.get(labels)
     if (arrivals > 0) return
     const hidden = hiding === undefined ? undefined : yield* hiding.hidden(run)

@@ -1,6 +1,9 @@
 /** Makes foreign texts safe in a prompt: they can't pass for a part of the prompt itself. */
 import { valueAt } from "../json/valueAt.ts"
 
+/** The beginning of the `source` of human messages that came from outside, and that no person wrote. */
+export const outside = "trigger:"
+
 /** Every line break for a model or a person. */
 const breaks = /\r\n|[\r\n\v\f\u0085\u2028\u2029]/g
 
