@@ -9,6 +9,7 @@ import { json, off } from "./flags.ts"
 import type { Verdict } from "./inbox.ts"
 import { mcpCommand } from "./mcpTree.ts"
 import { contextFor, load, looking, root, running } from "./root.ts"
+import { schedule } from "./scheduleTree.ts"
 import { session, sessionsCommand } from "./sessionsTree.ts"
 
 const inInbox = looking(() => import("./inbox.ts"))
@@ -470,6 +471,7 @@ export const command = root.pipe(
     extensions,
     mcpCommand,
     acp,
+    schedule,
     serve,
     web,
     trust,

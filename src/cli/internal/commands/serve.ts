@@ -18,18 +18,15 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
-import * as Agent from "../../../core/Agent.ts"
 import * as Server from "../../../server/Server.ts"
-import * as Storage from "../../../stores/Storage.ts"
-import { fileNameOf, sha256 } from "../../../support/store/hash.ts"
+import { sha256 } from "../../../support/store/hash.ts"
 import { visible } from "../../../support/text/untrusted.ts"
-import { makeFolder, textOf } from "../config/places.ts"
+import { textOf } from "../config/places.ts"
 import { type Failure, fail, orFail } from "../failure.ts"
-import { print, tell } from "../output.ts"
-import { connected, type Context, openApp, type Services, sessions } from "../work/app.ts"
+import { print } from "../output.ts"
+import { type Context, type Services, sessions } from "../work/app.ts"
 import { openPage } from "../work/browser.ts"
-import { hold } from "../work/hold.ts"
-import { unattended } from "./run.ts"
+import { openRuns } from "../work/served.ts"
 
 export interface ServeOptions {
   readonly host: string
@@ -69,9 +66,6 @@ const shortest = 16
 
 /** The characters of a bearer token. */
 const sendable = /^[\w\-.~+/=]+$/
-
-/** A tenant has a short name: a long path, or one with odd characters, has its hash. */
-const tenantOf = (project: string) => (/^[^\p{C}]{1,128}$/u.test(project) ? Effect.succeed(project) : sha256(project))
 
 /** Recognises requests by the token of the environment. It compares hashes, so that the time tells nothing. */
 const bearerOf = Effect.fnUntraced(function* (token: string, tenant: string) {
@@ -142,33 +136,10 @@ export const serve = Effect.fnUntraced(
     if (open && !sendable.test(secret)) {
       return yield* fail("usage", "DEEPAGENTS_SERVE_TOKEN: a token has letters, digits and - . _ ~ + / =.")
     }
-    const tenant = yield* tenantOf(places.project)
-    const name = yield* fileNameOf(places.project)
-    const folder = yield* makeFolder(join(places.data, "serve", name))
-    // One process has the mailbox of a folder.
-    yield* Effect.mapError(hold(places, `serve-${name}`), (failure) =>
-      failure.message.startsWith("Another process")
-        ? {
-            ...failure,
-            message: `Another process serves ${places.project} already; its address is in ${join(folder, "server.json")}`
-          }
-        : failure
-    )
-    const app = yield* openApp(yield* connected(given))
-    for (const problem of app.problems) yield* tell(`! ${visible(problem)}`)
-    const asked = unattended(app.context)
-    const machine = yield* Layer.build(app.files(`serve-${name}`))
-    const agent = (yield* app.agent({ mode: asked === undefined ? "suspend" : "ask" })).pipe(
-      Agent.provide(app.chatModel),
-      Agent.provide(Layer.succeedContext(machine)),
-      (attended) => (asked === undefined ? attended : Agent.provide(attended, asked))
-    )
+    const { app, folder, runs, tenant } = yield* openRuns(given)
     const file = join(folder, "server.json")
     const token = yield* readToken(file)
     const auth = open ? yield* bearerOf(secret, tenant) : Server.loopback({ token: Redacted.make(token), tenant })
-    const runs = Server.layer({ [app.name]: agent }).pipe(
-      Layer.provide(Storage.layerFile({ folder: join(folder, "mail"), fsync: true }))
-    )
     const routes = Server.http({ page: true, hosts: hostsOf(options) }).pipe(
       Layer.provide(runs),
       Layer.provideMerge(auth)

@@ -1,0 +1,52 @@
+/** The runs of a folder that outlive their readers, and its schedules: what `serve` and `schedule run` keep at work. */
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Agent from "../../../core/Agent.ts"
+import * as Schedules from "../../../server/Schedules.ts"
+import * as Server from "../../../server/Server.ts"
+import * as Storage from "../../../stores/Storage.ts"
+import { fileNameOf, sha256 } from "../../../support/store/hash.ts"
+import { visible } from "../../../support/text/untrusted.ts"
+import { unattended } from "../commands/run.ts"
+import { makeFolder, type Places } from "../config/places.ts"
+import { tell } from "../output.ts"
+import { connected, type Context, openApp } from "./app.ts"
+import { hold } from "./hold.ts"
+
+/** A tenant has a short name: a long path, or one with odd characters, has its hash. */
+const tenantOf = (project: string) => (/^[^\p{C}]{1,128}$/u.test(project) ? Effect.succeed(project) : sha256(project))
+
+/** The tenant of a folder, and the place of its mail and its schedules. */
+export const openFolder = Effect.fnUntraced(function* ({ data, project }: Places) {
+  const name = yield* fileNameOf(project)
+  const folder = yield* makeFolder(join(data, "serve", name))
+  const storage = Storage.layerFile({ folder: join(folder, "mail"), fsync: true })
+  return { name, folder, storage, tenant: yield* tenantOf(project) }
+})
+
+/** Opens the agent of a folder for runs without a reader. The schedules of the folder fire with the runs. */
+export const openRuns = Effect.fnUntraced(function* (given: Context) {
+  const { places } = given
+  const { folder, name, storage, tenant } = yield* openFolder(places)
+  // One process has the mailbox of a folder.
+  yield* Effect.mapError(hold(places, `serve-${name}`), (failure) =>
+    failure.message.startsWith("Another process")
+      ? {
+          ...failure,
+          message: `Another process serves ${places.project} already; its address is in ${join(folder, "server.json")}`
+        }
+      : failure
+  )
+  const app = yield* openApp(yield* connected(given))
+  for (const problem of app.problems) yield* tell(`! ${visible(problem)}`)
+  const asked = unattended(app.context)
+  const machine = yield* Layer.build(app.files(`serve-${name}`))
+  const agent = (yield* app.agent({ mode: asked === undefined ? "suspend" : "ask" })).pipe(
+    Agent.provide(app.chatModel),
+    Agent.provide(Layer.succeedContext(machine)),
+    (attended) => (asked === undefined ? attended : Agent.provide(attended, asked))
+  )
+  const runs = Server.layer({ [app.name]: agent }).pipe(Layer.provideMerge(storage))
+  return { app, folder, tenant, runs: Schedules.layer.pipe(Layer.provideMerge(runs)) }
+})
