@@ -24,10 +24,15 @@ const auth = Server.bearer({
 /** Serves on any free port until the scope closes, and gives the address. */
 export const serve = (
   runs: Layer.Layer<Server.Runs, Server.RunsError, SessionStore.SessionStore | Storage.Storage>,
-  options?: Server.HttpOptions
+  options?: Server.HttpOptions,
+  more: Layer.Layer<
+    never,
+    unknown,
+    HttpRouter.HttpRouter | Server.Runs | SessionStore.SessionStore | Storage.Storage
+  > = Layer.empty
 ): Effect.Effect<string, unknown, Scope.Scope | SessionStore.SessionStore | Storage.Storage> =>
   Effect.gen(function* () {
-    const app = Server.http(options).pipe(Layer.provide([Layer.fresh(runs), auth]))
+    const app = Layer.merge(Server.http(options), more).pipe(Layer.provide([Layer.fresh(runs), auth]))
     const context = yield* Layer.build(
       HttpRouter.serve(app, { disableLogger: true, disableListenLog: true }).pipe(
         Layer.provideMerge(

@@ -17,6 +17,8 @@ export const openAiEncodeChat = "id:s;model:s;includeUsage?:b"
 
 export const openAiEncodeResponse = "id:s;model?:s;after?:n"
 
+export const schedulesAdd = "name:s;cron:s;timeZone?:s;tenant:s;agent:s;thread:s;input:s;missed?:'once''skip'"
+
 export const serverBearer = "verify:f"
 
 export const serverHttp = "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['agUi''aiSdk''openAi']"
@@ -24,3 +26,6 @@ export const serverHttp = "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols
 export const serverLayer = "keep?:n;limit?:n;tenantLimit?:n"
 
 export const serverLoopback = "token?:~effect/Redacted~;tenant?:s"
+
+export const triggerLayer =
+  "name:s;path:s;form:o;secrets:[~effect/Redacted~];payload:~effect/Schema/Schema~;tenant:s;agent:s;input:f;tolerance?:d;maxBody?:n"

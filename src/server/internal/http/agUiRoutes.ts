@@ -8,12 +8,12 @@ import { cut, joinLines } from "../../../support/text/text.ts"
 import { decode, encode } from "../../AgUi.ts"
 import { observeDecision, observeInput } from "../packets/response.ts"
 import type { Position } from "../position.ts"
+import { nameThread } from "../posting.ts"
 import { chooseAgent } from "./agents.ts"
 import { decideOn, findDecided } from "./deciding.ts"
 import { readTranscript } from "./messages.ts"
 import type { Failure } from "./problem.ts"
 import { type Route, route } from "./route.ts"
-import { nameThread } from "./runRoutes.ts"
 import { encodePackets, respondEvents } from "./sse.ts"
 
 const run = route({

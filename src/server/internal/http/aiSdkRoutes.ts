@@ -7,12 +7,12 @@ import { text } from "../../../core/Message.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
 import { type Asked, decode, encode } from "../../AiSdk.ts"
 import { findInput, observeDecision, observeInput } from "../packets/response.ts"
+import { nameThread } from "../posting.ts"
 import type { ThreadRef } from "../tenant.ts"
 import { chooseAgent } from "./agents.ts"
 import { decideOn } from "./deciding.ts"
 import { type Failure, toProblem } from "./problem.ts"
 import { nothing, type Route, route, type TenantCall } from "./route.ts"
-import { nameThread } from "./runRoutes.ts"
 import { encodePackets, respondEvents } from "./sse.ts"
 
 const headers = { "x-vercel-ai-ui-message-stream": "v1" }

@@ -112,16 +112,21 @@ const tooLarge = (limit: number) =>
 
 const invalid = (detail: string) => new Problem({ status: 400, code: "InvalidBody", detail })
 
-/** Reads the text of a body, within bounds of size and time. */
-const readText = ({ maxBody }: Guard, request: HttpServerRequest): Effect.Effect<string, Problem> => {
+/** Reads the bytes of a body, within bounds of size and time. */
+export const readBytes = (
+  maxBody: number,
+  request: HttpServerRequest
+): Effect.Effect<Uint8Array<ArrayBuffer>, Problem> => {
   if (Number(request.headers["content-length"] ?? 0) > maxBody) return Effect.fail(tooLarge(maxBody))
-  return request.text.pipe(
+  return request.arrayBuffer.pipe(
     Effect.provideService(MaxBodySize, ByteSize.bytes(maxBody)),
-    Effect.mapError(({ reason }) =>
-      reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge"
-        ? tooLarge(maxBody)
-        : invalid("The body can't be read.")
-    ),
+    Effect.mapBoth({
+      onFailure: ({ reason }) =>
+        reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge"
+          ? tooLarge(maxBody)
+          : invalid("The body can't be read."),
+      onSuccess: (buffer) => new Uint8Array(buffer)
+    }),
     Effect.timeoutOrElse({
       duration: patience,
       orElse: () =>
@@ -155,14 +160,24 @@ const isDeep = (text: string): boolean => {
   return false
 }
 
-/** Reads a JSON body of a schema, which names all keys. An empty body is an empty object. */
+const decoder = new TextDecoder()
+
+/** Decodes the JSON of a body. An empty body is an empty object. */
+export const decodeBody = <A>(
+  bytes: Uint8Array,
+  schema: Schema.ConstraintDecoder<A>,
+  onExcessProperty: "error" | "ignore"
+): Effect.Effect<A, Problem> => {
+  const text = decoder.decode(bytes)
+  if (isDeep(text)) return Effect.fail(invalid(`A body has at most ${deepest} levels of arrays and objects.`))
+  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema), { onExcessProperty })
+  return Effect.mapError(decode(text.trim() === "" ? "{}" : text), ({ message }) => invalid(cut(message, 1_000)))
+}
+
+/** Reads a JSON body of a schema, which names all keys. */
 export const readBody = <A>(
-  guard: Guard,
+  { maxBody }: Guard,
   request: HttpServerRequest,
   schema: Schema.ConstraintDecoder<A>
 ): Effect.Effect<A, Problem> =>
-  Effect.flatMap(readText(guard, request), (text) => {
-    if (isDeep(text)) return Effect.fail(invalid(`A body has at most ${deepest} levels of arrays and objects.`))
-    const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema), { onExcessProperty: "error" })
-    return Effect.mapError(decode(text.trim() === "" ? "{}" : text), ({ message }) => invalid(cut(message, 1_000)))
-  })
+  Effect.flatMap(readBytes(maxBody, request), (bytes) => decodeBody(bytes, schema, "error"))

@@ -10,10 +10,10 @@ import { type Asked, decodeChat, decodeResponse, encodeChat, encodeResponse, typ
 import { refuse } from "../packets/input.ts"
 import { findPlace, observeInput } from "../packets/response.ts"
 import type { RunsError } from "../service.ts"
+import { nameThread } from "../posting.ts"
 import { chooseAgent } from "./agents.ts"
 import { Problem } from "./problem.ts"
 import { json, type Route, route, type TenantCall } from "./route.ts"
-import { nameThread } from "./runRoutes.ts"
 import { encodePackets, respondEvents } from "./sse.ts"
 
 const missing = new Problem({ status: 404, code: "NotFound", detail: "There is no such response." })

@@ -4,9 +4,9 @@ import * as Schema from "effect/Schema"
 import { Decision, Request } from "../../../core/Approval.ts"
 import { Block, fromInput, toText } from "../../../core/Content.ts"
 import { human, makeId } from "../../../core/Message.ts"
-import type { SessionError } from "../../../core/SessionError.ts"
 import { joinLines, cut } from "../../../support/text/text.ts"
 import { parse, Position } from "../position.ts"
+import { isMissing, nameThread } from "../posting.ts"
 import { RunsError } from "../service.ts"
 import type { Failure } from "./problem.ts"
 import { json, nothing, type Route, route, type TenantCall } from "./route.ts"
@@ -26,22 +26,6 @@ const toMessage = (input: typeof Input.Type) => human(typeof input === "string" 
 
 const titleOf = (input: typeof Input.Type): string =>
   cut(joinLines(typeof input === "string" ? input : toText(fromInput(input.content))), 60)
-
-const isMissing = ({ reason }: SessionError): boolean => reason._tag === "NotFound"
-
-/** Makes the thread of a first input, with a title. */
-export const nameThread = (
-  { tenant }: TenantCall,
-  threadId: string,
-  title: string
-): Effect.Effect<void, SessionError> =>
-  Effect.catchIf(Effect.asVoid(tenant.store.info(threadId)), isMissing, () =>
-    Effect.catchIf(
-      Effect.asVoid(tenant.store.create({ threadId, metadata: { title } })),
-      ({ reason }) => reason._tag === "AlreadyExists",
-      () => Effect.void
-    )
-  )
 
 const Start = Schema.Struct({
   agent: Schema.String,
