@@ -159,10 +159,10 @@ export const add = Effect.fnUntraced(function* (schedule: Options): Effect.fn.Re
       problem: `there is a schedule ${JSON.stringify(name)}; remove it first, or take another name`
     })
   }
-  return listed(row)
+  return toListed(row)
 })
 
-const listed = ({ next, v: _, ...row }: Row): Listed => ({ ...row, next: DateTime.makeUnsafe(next) })
+const toListed = ({ next, v: _, ...row }: Row): Listed => ({ ...row, next: DateTime.makeUnsafe(next) })
 
 const pageSize = 500
 
@@ -184,10 +184,10 @@ const readRows = Effect.gen(function* () {
 
 /** The schedules, by name. */
 export const list: Effect.Effect<ReadonlyArray<Listed>, ScheduleError, Storage> = Effect.map(readRows, (rows) =>
-  rows.map(({ row }) => listed(row))
+  rows.map(({ row }) => toListed(row))
 )
 
-/** Removes a schedule. Runs that it began go on. Fails with `NotFound` if there is none of the name. */
+/** Removes a schedule. Runs that it began go on. Fails with `NotFound` for an unknown name. */
 export const remove = Effect.fnUntraced(function* (name: string): Effect.fn.Return<void, ScheduleError, Storage> {
   const table = yield* openTable
   for (;;) {
@@ -223,7 +223,7 @@ const fillThread = (thread: string, tick: number, timeZone: string): string => {
   return thread.replaceAll("{date}", text.slice(0, 10)).replaceAll("{time}", text.slice(11, 16).replace(":", "-"))
 }
 
-/** Fires what is due of a schedule, and gives the time of its next tick. */
+/** Fires the last due tick of a schedule, and gives the time of its next tick. */
 const fire = Effect.fnUntraced(function* ({ row, text }: { readonly row: Row; readonly text: string }) {
   const now = yield* Clock.currentTimeMillis
   if (row.next > now) return row.next
@@ -256,7 +256,7 @@ const fire = Effect.fnUntraced(function* ({ row, text }: { readonly row: Row; re
 
 /**
  * Fires the schedules of the `Storage` until its scope closes. Several processes may have it: a tick is the id of its input, and
- * counts once. A tick whose input can't be taken now is tried again; one that the thread or the layer of runs refuses is
+ * counts once. A tick whose input can't be taken now is tried again; a refused tick is
  * logged.
  */
 export const layer: Layer.Layer<never, never, Runs | SessionStore | Storage> = Layer.effectDiscard(

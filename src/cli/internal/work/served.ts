@@ -1,4 +1,4 @@
-/** The runs of a folder that outlive their readers, and its schedules: what `serve` and `schedule run` keep at work. */
+/** The runs of a folder that outlive their readers, and its schedules. */
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -14,7 +14,7 @@ import { tell } from "../output.ts"
 import { connected, type Context, openApp } from "./app.ts"
 import { hold } from "./hold.ts"
 
-/** A tenant has a short name: a long path, or one with odd characters, has its hash. */
+/** A tenant has a short name: long paths, and paths with odd characters, have their hash. */
 const tenantOf = (project: string) => (/^[^\p{C}]{1,128}$/u.test(project) ? Effect.succeed(project) : sha256(project))
 
 /** The tenant of a folder, and the place of its mail and its schedules. */
