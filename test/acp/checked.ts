@@ -31,9 +31,15 @@ const problemOf = (name: string | undefined, value: unknown): string | undefined
 interface Wire {
   readonly id?: string | number
   readonly method?: string
-  readonly params?: unknown
+  readonly params?: { readonly update?: { readonly sessionUpdate: string; readonly status?: string } }
   readonly result?: unknown
 }
+
+/** Names a message: its method, or the kind and the status of its update. */
+const nameOf = (method: string, { update }: NonNullable<Wire["params"]>): string =>
+  update === undefined
+    ? method
+    : [update.sessionUpdate, ...(update.status === undefined ? [] : [update.status])].join(" ")
 
 export type Side = "agent" | "client"
 
@@ -43,12 +49,14 @@ export const makeChecks = () => {
   const rest: Record<Side, string> = { agent: "", client: "" }
   const problems: Array<string> = []
   const methods: Array<string> = []
+  const said: Array<string> = []
   let count = 0
   const check = (side: Side, line: string): void => {
     const message: Wire = JSON.parse(line)
     count += 1
     if (message.method !== undefined) {
       methods.push(`${side}:${message.method}`)
+      if (side === "agent") said.push(nameOf(message.method, message.params ?? {}))
       if (message.id !== undefined) open[side].set(message.id, message.method)
       const name = requests.get(message.method)
       if (name === undefined && !message.method.startsWith("$/")) problems.push(`${side}: no method ${message.method}`)
@@ -63,6 +71,19 @@ export const makeChecks = () => {
   return {
     problems,
     methods,
+    /**
+     * The names of the agent's messages since the last call: its updates, and its requests. The order between the two is
+     * not fixed. Repeated names are given once.
+     */
+    takeSaid: () => {
+      const names = said.splice(0).filter((name) => name !== "available_commands_update")
+      const listed = (isUpdate: boolean) =>
+        names
+          .filter((name) => !name.includes("/") === isUpdate)
+          .filter((name, index, all) => name !== all[index - 1])
+          .join(", ")
+      return { updates: listed(true), requests: listed(false) }
+    },
     count: () => count,
     /** Takes bytes as they pass. */
     tap: (side: Side) => (bytes: Uint8Array) => {

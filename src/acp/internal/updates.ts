@@ -21,6 +21,8 @@ interface Known {
   readonly isOpen: boolean
   /** The client shows a diff or a terminal, which the result must not replace. */
   readonly isShown: boolean
+  /** The call stands for a question of a tool, and ends with the answer. */
+  readonly isQuestion?: boolean
 }
 
 /** The part of a session that the client has seen. */
@@ -249,6 +251,25 @@ const progress = (state: State, event: AgentEvent.Of<"ToolProgress">): Step => {
   return [state, [{ sessionUpdate: "tool_call_update", toolCallId: idOf(key, known.count), content }]]
 }
 
+/** Announces a call that waits for a decision, or a question of a tool, which has a call of its own. */
+const request = (state: State, event: AgentEvent.Of<"ApprovalRequested">, place: Place): Step => {
+  const [next, updates] = announce(state, event, event.arguments, "pending", place)
+  const key = keyOf(event)
+  const known = Option.getOrUndefined(HashMap.get(next.calls, key))
+  const isQuestion = event.toolDigest === undefined
+  return [known === undefined ? next : withCall(next, key, { ...known, isQuestion }), updates]
+}
+
+/** Ends a question. A call that waited for a decision goes on, or ends by itself. */
+const resolve = (state: State, event: AgentEvent.Of<"ApprovalResolved">): Step => {
+  const key = keyOf(event)
+  const known = Option.getOrUndefined(HashMap.get(state.calls, key))
+  if (known === undefined || !known.isOpen || known.isQuestion !== true) return [state, []]
+  const status = event.decision === "approve" || event.decision === "respond" ? "completed" : "failed"
+  const update: Update = { sessionUpdate: "tool_call_update", toolCallId: idOf(key, known.count), status }
+  return [withCall(state, key, { ...known, isOpen: false }), [update]]
+}
+
 const measure = (state: State, event: AgentEvent.Of<"ContextMeasured">): Step => {
   if (!isRoot(event)) return [state, []]
   const next = { ...state, used: event.total, window: event.window ?? state.window }
@@ -262,7 +283,8 @@ const handlers: Partial<Handlers> = {
     state,
     isRoot(event) ? notice("warning", `The model is asked again: ${event.reason}`, place) : []
   ],
-  ApprovalRequested: (state, event, place) => announce(state, event, event.arguments, "pending", place),
+  ApprovalRequested: (state, event, place) => request(state, event, place),
+  ApprovalResolved: (state, event) => resolve(state, event),
   ToolCalled: (state, event, place) => announce(state, event, event.arguments, "in_progress", place),
   ToolProgress: progress,
   ToolCompleted: (state, event, place) => end(state, event, event.text, false, place),
