@@ -24,6 +24,7 @@
  * }).pipe(Effect.provide(runs))
  * ```
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { HttpRouter } from "effect/http/HttpRouter"
 import type { HttpServer } from "effect/http/HttpServer"
@@ -47,6 +48,7 @@ import { makePageRoutes } from "./internal/http/page.ts"
 import { addRoutes } from "./internal/http/route.ts"
 import { makeBeats } from "./internal/http/sse.ts"
 import { makeRoutes } from "./internal/http/tables.ts"
+import * as Lease from "./internal/lease.ts"
 import * as Mailbox from "./internal/mailbox.ts"
 import { make } from "./internal/runs.ts"
 import { Runs, type RunsError } from "./internal/service.ts"
@@ -73,6 +75,13 @@ export interface Options {
   readonly limit?: number | undefined
   /** Runs and waiting inputs of one tenant at once. Default: `limit`. */
   readonly tenantLimit?: number | undefined
+  /** The time after which another process takes over the mailbox of one that ended without a word. Default: 15 seconds. */
+  readonly lease?: Duration.Input | undefined
+  /**
+   * Takes the mailbox at once, for callers that know by a lock of their own that no other process has it. Default: `false`,
+   * which waits for the end of the lease.
+   */
+  readonly takeOver?: boolean | undefined
 }
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
@@ -87,7 +96,8 @@ const refuseLayer = makeLayerCheck("Server.layer", shapes.serverLayer)
 
 /**
  * Runs these agents in this process. Inputs are stored in the table `mailbox` of the `Storage` before they are taken; those
- * that were taken and not settled go on when the layer is built. One process at a time has a mailbox.
+ * that were taken and not settled go on when the layer is built. One process at a time has a mailbox: another one refuses
+ * inputs with `Unavailable`, and takes over when the lease of the first one ends.
  */
 export const layer = <const Agents extends Readonly<Record<string, AnyAgent>>>(
   agents: Agents,
@@ -99,9 +109,17 @@ export const layer = <const Agents extends Readonly<Record<string, AnyAgent>>>(
     Effect.gen(function* () {
       const store = yield* SessionStore
       const { table } = yield* Storage
-      const { keep = 1 << 20, limit = 1_000, tenantLimit = limit } = options ?? {}
+      const {
+        keep = 1 << 20,
+        lease = "15 seconds",
+        limit = 1_000,
+        takeOver = false,
+        tenantLimit = limit
+      } = options ?? {}
       const settings = { keep, limits: { all: limit, tenant: tenantLimit } }
-      return yield* make(agents, store, Mailbox.make(table("mailbox")), settings)
+      const mail = table("mailbox")
+      const held = yield* Lease.make(mail, { millis: Duration.toMillis(lease), takesOver: takeOver })
+      return yield* make(agents, store, Mailbox.make(mail), held, settings)
     })
   )
 

@@ -63,6 +63,7 @@ export interface Answer {
   readonly text: string
   readonly json: unknown
   readonly at: ReturnType<typeof look>
+  readonly header: (name: string) => string | null
 }
 
 export const ask = (
@@ -88,7 +89,8 @@ export const ask = (
     const text = await response.text()
     const type = response.headers.get("content-type") ?? ""
     const json: unknown = type.includes("json") ? JSON.parse(text) : undefined
-    return { status: response.status, type, text, json, at: look(json) }
+    const header = (name: string) => response.headers.get(name)
+    return { status: response.status, type, text, json, at: look(json), header }
   })
 
 const parse = (block: string): { frame: Server.Frame | undefined; isBeat: boolean } => {

@@ -3,26 +3,29 @@ import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
 import type { Service } from "../../core/SessionStore.ts"
 import { toSteering } from "../../durable/planning.ts"
+import * as Lease from "./lease.ts"
 import type { Mailbox } from "./mailbox.ts"
 import { makeObserve } from "./observing.ts"
 import * as Position from "./position.ts"
 import { onMove } from "./scope.ts"
 import type { AgentInfo, Runs, RunsError } from "./service.ts"
 import { endOf, makeDecide, makeStart, openThread, readPending } from "./taking.ts"
-import { type AnyAgent, count, decidedIn, enqueue, isBusy, refuse, type Registry, reread } from "./works.ts"
+import { abandon, type AnyAgent, decidedIn, isBusy, refuse, type Registry, reread, resume } from "./works.ts"
 
-const makeSteer = ({ works }: Registry): Runs["Service"]["steer"] =>
+const makeSteer = ({ lease, works }: Registry): Runs["Service"]["steer"] =>
   Effect.fnUntraced(function* (thread, input) {
     const { baseId } = yield* openThread(thread)
     const notRunning = () => refuse("NotRunning", thread.id, "no run is at work on the thread; start one")
+    yield* Lease.check(lease, thread.id)
     const handle = works.get(baseId)?.handle
     if (handle === undefined) return yield* notRunning()
     yield* Effect.mapError(handle.steer(toSteering(input)), notRunning)
   })
 
-const makeCancel = ({ mailbox, works }: Registry): Runs["Service"]["cancel"] =>
+const makeCancel = ({ lease, mailbox, works }: Registry): Runs["Service"]["cancel"] =>
   Effect.fnUntraced(function* (thread) {
     const { baseId } = yield* openThread(thread)
+    yield* Lease.check(lease, thread.id)
     const work = works.get(baseId)
     const mail = work?.queue[0]
     if (work === undefined || mail === undefined) return false
@@ -34,10 +37,17 @@ const makeCancel = ({ mailbox, works }: Registry): Runs["Service"]["cancel"] =>
     return true
   })
 
+/** Reports whether a run is at work on a thread, or waits: here, or in the process that has the mailbox. */
+const isAtWork = Effect.fnUntraced(function* ({ lease, mailbox, works }: Registry, baseId: string) {
+  if (isBusy(works.get(baseId))) return true
+  if (yield* Lease.isOwn(lease)) return false
+  return (yield* mailbox.all).some(({ threadId }) => threadId === baseId)
+})
+
 const makeStatus = (registry: Registry): Runs["Service"]["status"] =>
   Effect.fnUntraced(function* (thread) {
     const named = yield* openThread(thread)
-    const isWorking = isBusy(registry.works.get(named.baseId))
+    const isWorking = yield* isAtWork(registry, named.baseId)
     if (!isWorking) yield* named.store.leaf(thread.id)
     const taken = decidedIn(registry.works.get(named.baseId))
     const pending = (yield* readPending(named, thread.id)).filter(({ id }) => !taken.has(id))
@@ -49,10 +59,10 @@ const makeStatus = (registry: Registry): Runs["Service"]["status"] =>
       : { state, pending, position }
   })
 
-const makeState = ({ works }: Registry): Runs["Service"]["state"] =>
+const makeState = (registry: Registry): Runs["Service"]["state"] =>
   Effect.fnUntraced(function* (thread) {
     const { baseId, store } = yield* openThread(thread)
-    if (isBusy(works.get(baseId))) return "working"
+    if (yield* isAtWork(registry, baseId)) return "working"
     const { items } = yield* store.waiting({ threadId: thread.id, limit: 1 })
     return items.length > 0 ? "waiting" : "idle"
   })
@@ -60,21 +70,24 @@ const makeState = ({ works }: Registry): Runs["Service"]["state"] =>
 const listAgents = (agents: Registry["agents"]): ReadonlyArray<AgentInfo> =>
   Object.entries(agents).map(([name, { description }]) => ({ name, ...(description === "" ? {} : { description }) }))
 
-/** Makes the service. It resumes the runs of the mailbox. */
+/** Makes the service. It resumes the runs of the mailbox, or stands by while another process has it. */
 export const make = Effect.fnUntraced(function* (
   agents: Readonly<Record<string, AnyAgent>>,
   base: Service,
   mailbox: Mailbox,
+  lease: Lease.Lease,
   { keep, limits }: Pick<Registry, "keep" | "limits">
 ): Effect.fn.Return<Runs["Service"], RunsError, Scope.Scope> {
+  const parent = yield* Effect.scope
   const registry: Registry = {
     agents,
     base,
     mailbox,
+    lease,
     keep,
     limits,
     context: yield* Effect.context<never>(),
-    scope: yield* Scope.fork(yield* Effect.scope),
+    scope: yield* Scope.fork(parent),
     works: new Map(),
     isClosing: false,
     seq: 0,
@@ -87,10 +100,7 @@ export const make = Effect.fnUntraced(function* (
     })
   )
   yield* onMove(base, (threadId) => reread(registry, threadId))
-  for (const mail of yield* mailbox.all) {
-    count(registry, mail.principal.tenant, 1)
-    yield* enqueue(registry, mail)
-  }
+  yield* Lease.begin(lease, { gain: resume(registry), lose: abandon(registry, parent) })
   return {
     agents: listAgents(agents),
     start: makeStart(registry),

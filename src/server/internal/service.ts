@@ -18,12 +18,13 @@ import type { ThreadRef } from "./tenant.ts"
  * - `Conflict`: another input had this id
  * - `InvalidInput`: the input, the id or the decision is wrong
  * - `TooMany`: as many runs as the server takes are at work
- * - `Unavailable`: the mailbox can't be reached; nothing was taken
+ * - `Unavailable`: the mailbox can't be reached, or another process has it (`retryAfter` seconds); nothing was taken
  */
 export class RunsError extends Schema.TaggedError<RunsError>()("RunsError", {
   reason: Schema.Literals(["Busy", "NotFound", "NotRunning", "Conflict", "InvalidInput", "TooMany", "Unavailable"]),
   threadId: Schema.String,
-  problem: Schema.String
+  problem: Schema.String,
+  retryAfter: Schema.optionalKey(Schema.Finite)
 }) {
   override get message(): string {
     return this.problem

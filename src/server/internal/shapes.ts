@@ -23,7 +23,7 @@ export const serverBearer = "verify:f"
 
 export const serverHttp = "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['agUi''aiSdk''openAi']"
 
-export const serverLayer = "keep?:n;limit?:n;tenantLimit?:n"
+export const serverLayer = "keep?:n;limit?:n;tenantLimit?:n;lease?:d;takeOver?:b"
 
 export const serverLoopback = "token?:~effect/Redacted~;tenant?:s"
 

@@ -11,6 +11,7 @@ import type { Page } from "../../core/SessionStore.ts"
 import { orNothing, pendingOf, toMessage } from "../../durable/planning.ts"
 import { loadThread } from "../../sessions/journal.ts"
 import { nameProblem } from "../../support/text/names.ts"
+import * as Lease from "./lease.ts"
 import * as Log from "./log.ts"
 import type { Mail } from "./mailbox.ts"
 import * as Position from "./position.ts"
@@ -74,6 +75,7 @@ const take = Effect.fnUntraced(function* (
   mail: Pick<Mail, "agent" | "id" | "push">,
   isDone: Effect.Effect<boolean, RunsError | SessionError>
 ): Effect.fn.Return<Taken, RunsError | SessionError, Scope> {
+  yield* Lease.check(registry.lease, id)
   if (isFull(registry, principal.tenant)) {
     return yield* refuse("TooMany", id, "as many runs are at work or wait as the server takes; try again later")
   }
@@ -99,6 +101,11 @@ const take = Effect.fnUntraced(function* (
       if (yield* Effect.catchCause(isDone, () => Effect.succeed(false))) {
         yield* Effect.ignore(registry.mailbox.drop(whole))
         return { id: mail.id, position, isNew: false }
+      }
+      // A process that was paused may have lost the lease unnoticed. Whoever has it now did not see this mail.
+      if (!((yield* Lease.confirm(registry.lease)) && (yield* Lease.isOwn(registry.lease)))) {
+        yield* Effect.ignore(registry.mailbox.drop(whole))
+        return yield* Effect.flatMap(Lease.refuseStandby(registry.lease, id), Effect.fail)
       }
       yield* enqueue(registry, whole)
       isTaken = true

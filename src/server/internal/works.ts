@@ -4,7 +4,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Agent from "../../core/Agent.ts"
 import type { AgentEvent } from "../../core/AgentEvent.ts"
@@ -15,6 +15,7 @@ import { zero } from "../../core/Usage.ts"
 import { codecs, orNothing, plan } from "../../durable/planning.ts"
 import { watch } from "../../sessions/decorated.ts"
 import { makeJournal } from "../../sessions/journal.ts"
+import type { Lease } from "./lease.ts"
 import * as Log from "./log.ts"
 import type { Mail, Mailbox } from "./mailbox.ts"
 import { RunsError } from "./service.ts"
@@ -37,15 +38,16 @@ export interface Registry {
   readonly agents: Readonly<Record<string, AnyAgent>>
   readonly base: Service
   readonly mailbox: Mailbox
+  readonly lease: Lease
   /** Bytes of events that are kept of a thread at work. */
   readonly keep: number
   /** Runs and inputs that wait, at most: of all tenants, and of each. */
   readonly limits: { readonly all: number; readonly tenant: number }
-  /** Runs end with it. */
-  readonly scope: Scope.Scope
+  /** Runs end with it, and with the lease. */
+  scope: Scope.Closeable
   readonly context: Context.Context<never>
   readonly works: Map<string, Work>
-  /** True while the server ends: the ends of runs are not told. */
+  /** True while the server ends, or its lease: the ends of runs are not told. */
   isClosing: boolean
   /** The order of the last mail. */
   seq: number
@@ -218,3 +220,26 @@ export const enqueue = (registry: Registry, mail: Mail): Effect.Effect<void> =>
       ? Effect.asVoid(Effect.forkIn(drain(registry, work, mail.threadId), registry.scope))
       : Effect.void
   })
+
+/** Puts the stored mail to work, which another process or an earlier one took and did not settle. */
+export const resume = Effect.fnUntraced(function* (registry: Registry) {
+  for (const mail of yield* registry.mailbox.all) {
+    count(registry, mail.principal.tenant, 1)
+    yield* enqueue(registry, mail)
+  }
+})
+
+/** Ends all runs without settling their mail: another process has it now. Their readers go on from the store. */
+export const abandon = Effect.fnUntraced(function* (registry: Registry, parent: Scope.Scope) {
+  registry.isClosing = true
+  yield* Scope.close(registry.scope, Exit.void)
+  for (const [baseId, work] of Array.from(registry.works)) {
+    work.queue.length = 0
+    Object.assign(work, { handle: undefined, isBegun: false, isCancelled: false })
+    Log.leave(work.log)
+    forget(registry, baseId, work)
+  }
+  registry.active.clear()
+  registry.scope = yield* Scope.fork(parent)
+  registry.isClosing = false
+})

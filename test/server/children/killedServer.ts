@@ -40,7 +40,7 @@ const model = TestChatModel.reactive(({ messages }) => {
 })
 
 const helper = Agent.make({ name: "helper", prompt: "You help.", tools: [note] })
-const runs = Server.layer({ helper }).pipe(
+const runs = Server.layer({ helper }, { takeOver: true }).pipe(
   Layer.provide([Layer.provide(Storage.layerFile({ folder: join(folder, "mail") }), NodeServices.layer), model]),
   Layer.provideMerge(SqliteSessions.layer({ file: join(folder, "threads.db") }))
 )

@@ -47,6 +47,6 @@ export const openRuns = Effect.fnUntraced(function* (given: Context) {
     Agent.provide(Layer.succeedContext(machine)),
     (attended) => (asked === undefined ? attended : Agent.provide(attended, asked))
   )
-  const runs = Server.layer({ [app.name]: agent }).pipe(Layer.provideMerge(storage))
+  const runs = Server.layer({ [app.name]: agent }, { takeOver: true }).pipe(Layer.provideMerge(storage))
   return { app, folder, tenant, runs: Schedules.layer.pipe(Layer.provideMerge(runs)) }
 })

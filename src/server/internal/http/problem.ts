@@ -4,6 +4,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as ProblemDetails from "effect/http/ProblemDetails"
 import * as Schema from "effect/Schema"
 import type { SessionError } from "../../../core/SessionError.ts"
+import { defined } from "../../../support/json/defined.ts"
 import { cut } from "../../../support/text/text.ts"
 import type { RunsError } from "../service.ts"
 
@@ -67,7 +68,13 @@ export const toProblem = (failure: Failure): Problem => {
   const status = statuses[code]
   if (status === 404) return new Problem({ status, code, detail: missing })
   const isOwn = status < 500 || failure._tag === "RunsError"
-  return new Problem({ status, code, detail: isOwn ? cut(failure.message, 1_000) : hidden })
+  const retryAfter = failure._tag === "RunsError" ? failure.retryAfter : undefined
+  return new Problem({
+    status,
+    code,
+    detail: isOwn ? cut(failure.message, 1_000) : hidden,
+    ...defined({ headers: retryAfter === undefined ? undefined : { "retry-after": String(retryAfter) } })
+  })
 }
 
 /** The body of a problem. */
