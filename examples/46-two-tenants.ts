@@ -1,12 +1,15 @@
 /**
- * Two tenants on one index: each has a namespace, the program chooses it for a request, and no argument of a tool can
- * name the other one.
+ * Two tenants on one index in Postgres: each has a namespace, the program chooses it for a request, and no argument of a
+ * tool can name the other one. It runs on the Postgres of DATABASE_URL, with pgvector, or on one inside this process.
  */
 import assert from "node:assert/strict"
-import { Effect, Stream } from "effect"
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { Config, Effect, Layer, Redacted, Stream } from "effect"
 import { Agent, type Message } from "effect-deepagents"
-import { HashingEmbedding, Indexer, MemoryIndex, Rag, RagIndex } from "effect-deepagents/rag"
+import { HashingEmbedding, Indexer, Rag, RagIndex } from "effect-deepagents/rag"
+import * as PostgresIndex from "effect-deepagents/rag/PostgresIndex"
 import { TestChatModel } from "effect-deepagents/testing"
+import { onPglite, pglite } from "../test/servers/pglite.ts"
 import { main } from "./shared/run.ts"
 
 const contracts = {
@@ -52,4 +55,13 @@ const program = Effect.gen(function* () {
   assert.doesNotMatch(textOf(result.messages), /1,200/)
 })
 
-main(program.pipe(Effect.provide([MemoryIndex.layer, HashingEmbedding.layer(), script])))
+const database = Layer.unwrap(
+  Effect.gen(function* () {
+    const url = yield* Config.withDefault(Config.Redacted("DATABASE_URL"), Redacted.make(""))
+    return Redacted.value(url) === "" ? onPglite(yield* pglite) : PgClient.layer({ url })
+  })
+)
+
+const index = Layer.provide(PostgresIndex.layer, database)
+
+main(program.pipe(Effect.provide([index, HashingEmbedding.layer(), script])))

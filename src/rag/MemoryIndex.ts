@@ -33,7 +33,7 @@ import {
   type Stored
 } from "./internal/entries.ts"
 import { wordsOf } from "./internal/queryWords.ts"
-import { stem } from "./internal/stem.ts"
+import { termOf } from "./internal/stem.ts"
 import type { RagError } from "./RagError.ts"
 import { type Filter, type Hit, RagIndex, type Model, type Space } from "./RagIndex.ts"
 
@@ -56,8 +56,6 @@ interface Namespace {
   chunks: number
   length: number
 }
-
-const termOf = (word: string): string => stem(word.normalize("NFD").replaceAll(/\p{M}/gu, ""))
 
 const matches = ({ document }: Stored, { after, before, documents, metadata = {}, sources }: Filter): boolean =>
   (documents === undefined || documents.includes(document.id)) &&

@@ -41,18 +41,9 @@ import {
   readEntries,
   readVector
 } from "./internal/entries.ts"
+import { hitColumns, modelIn, numberIn, type Reason, rowsOf, toHit, toReason } from "./internal/rows.ts"
 import { makeSignatures, type Signatures } from "./internal/sqlite/memory.ts"
-import {
-  hitColumns,
-  modelIn,
-  numberIn,
-  type Reason,
-  rowsOf,
-  textsOf,
-  toHit,
-  toReason,
-  versions
-} from "./internal/sqlite/rows.ts"
+import { textsOf, versions } from "./internal/sqlite/rows.ts"
 import { filterOf, makeNearest, makeWords } from "./internal/sqlite/search.ts"
 import { dropNamespace, putDocuments, removeDocuments } from "./internal/sqlite/write.ts"
 import { RagError } from "./RagError.ts"

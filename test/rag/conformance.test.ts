@@ -9,6 +9,8 @@ import * as RagIndexConformance from "effect-deepagents/rag/RagIndexConformance"
 import * as SqliteIndex from "effect-deepagents/rag/SqliteIndex"
 import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import { SqlClient } from "effect/sql/SqlClient"
+import { scaled } from "../scale.ts"
+import { holdsApart } from "./tenants.ts"
 
 const inFile = Layer.unwrap(
   Effect.sync(() => {
@@ -46,4 +48,10 @@ it.effect("writes nothing for a namespace that is only read", () =>
 
 describe("SqliteIndex in memory", () => {
   for (const check of RagIndexConformance.suite(inMemory)) it.live(check.name, () => check.run)
+})
+
+describe("gives a tenant its own documents that hold the filter, and nothing of others", () => {
+  for (const [name, layer] of Object.entries({ MemoryIndex: MemoryIndex.layer, SqliteIndex: inFile })) {
+    it.live(name, () => Effect.provide(holdsApart(scaled(160)), layer), 30_000)
+  }
 })

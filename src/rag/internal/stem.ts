@@ -124,3 +124,6 @@ export const stem = (word: string): string => {
   now = removeLastE(removeLong(replaceEnding(replaceEnding(now, seconds), thirds)))
   return now.startsWith("Y") ? `y${now.slice(1)}` : now
 }
+
+/** A word as it is compared: without accents, by its stem. */
+export const termOf = (word: string): string => stem(word.normalize("NFD").replaceAll(/\p{M}/gu, ""))

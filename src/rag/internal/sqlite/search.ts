@@ -7,9 +7,10 @@ import type { Aside } from "../../../support/store/sqliteThread.ts"
 import type { Filter, Hit } from "../../RagIndex.ts"
 import { byScore, conditionsOf } from "../entries.ts"
 import { wordsOf } from "../queryWords.ts"
+import { hitColumns, numberIn, type Reason, rowsOf, toHit } from "../rows.ts"
 import { signOf } from "../signs.ts"
 import type { Signatures } from "./memory.ts"
-import { bytesIn, floatsOf, hitColumns, numberIn, type Reason, rowsOf, textsOf, toHit } from "./rows.ts"
+import { bytesIn, floatsOf, textsOf } from "./rows.ts"
 
 /** The chunks of a namespace up to which words are searched in the caller's thread, and no word is too frequent. */
 const few = 2_000

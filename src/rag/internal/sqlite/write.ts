@@ -6,8 +6,9 @@ import { words } from "../../../support/text/words.ts"
 import { inContext } from "../../Chunk.ts"
 import type { Model } from "../../RagIndex.ts"
 import { findOther, storable, type Stored } from "../entries.ts"
+import { modelIn, numberIn, type Reason, rowsOf } from "../rows.ts"
 import { centreOf, signOf } from "../signs.ts"
-import { bytesIn, bytesOf, floatsOf, modelIn, numberIn, type Reason, rowsOf, textsOf } from "./rows.ts"
+import { bytesIn, bytesOf, floatsOf, textsOf } from "./rows.ts"
 
 /** The rows of one statement. */
 const batch = 100
