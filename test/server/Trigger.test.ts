@@ -76,11 +76,11 @@ const triggers = Layer.mergeAll(
     name: "chat",
     path: "/hooks/chat",
     form: {
-      header: "x-slack-signature",
+      header: "X-Slack-Signature",
       prefix: "v0=",
       encoding: "hex",
       signed: "v0:{timestamp}:{body}",
-      timestamp: "x-slack-request-timestamp"
+      timestamp: "X-Slack-Request-Timestamp"
     },
     secrets,
     maxBody: 1_000,

@@ -127,7 +127,7 @@ export const makeVerify = Effect.fnUntraced(
     const decode = form.encoding === "hex" ? Hex.decode : Base64.decode
 
     return Effect.fnUntraced(function* (headers: Headers, body: Uint8Array<ArrayBuffer>) {
-      const given = headers[form.header] ?? ""
+      const given = headers[form.header.toLowerCase()] ?? ""
       const parts = form.separator === undefined ? [given] : given.split(form.separator)
       const find = (prefix: string): ReadonlyArray<string> =>
         parts.flatMap((part) => {
@@ -135,8 +135,8 @@ export const makeVerify = Effect.fnUntraced(
           return text.startsWith(prefix) ? [text.slice(prefix.length)] : []
         })
       const { id: idName = "", timestamp: timeName = "" } = form
-      const time = (timeName.endsWith("=") ? find(timeName)[0] : headers[timeName]) ?? ""
-      const id = headers[idName] ?? ""
+      const time = (timeName.endsWith("=") ? find(timeName)[0] : headers[timeName.toLowerCase()]) ?? ""
+      const id = headers[idName.toLowerCase()] ?? ""
       if (timeName !== "" && !/^\d{1,12}$/.test(time)) return yield* refused
       if (idName !== "" && id === "") return yield* refused
       const fill = (text: string): string =>
