@@ -114,6 +114,21 @@ const show = (live: Live, event: AgentEvent): Effect.Effect<void> => {
     : shown
 }
 
+/** Joins the texts that follow each other. Events come together while the client reads slower than the model talks. */
+const joinTexts = (events: ReadonlyArray<AgentEvent>): ReadonlyArray<AgentEvent> => {
+  const joined: Array<AgentEvent> = []
+  for (const event of events) {
+    const last = joined.at(-1)
+    const isSame = last?.runId === event.runId
+    if (isSame && last._tag === "TextDelta" && event._tag === "TextDelta") {
+      joined[joined.length - 1] = { ...event, text: last.text + event.text }
+    } else if (isSame && last._tag === "ReasoningDelta" && event._tag === "ReasoningDelta") {
+      joined[joined.length - 1] = { ...event, text: last.text + event.text }
+    } else joined.push(event)
+  }
+  return joined
+}
+
 /** Decides again on pending requests, by a new mode or a new approval for good. */
 export const review = (live: Live): Effect.Effect<void> =>
   Effect.forEach(
@@ -249,7 +264,9 @@ const runTurn = Effect.fnUntraced(function* (live: Live, input: Agent.Input, tit
   const run = Effect.gen(function* () {
     const handle = yield* Agent.start(session.agent(), input, { threadId })
     if (live.turn !== undefined) live.turn.handle = handle
-    yield* Stream.runForEach(handle.events, (event) => show(live, event))
+    yield* Stream.runForEachArray(handle.events, (events) =>
+      Effect.forEach(joinTexts(events), (event) => show(live, event), { discard: true })
+    )
     return yield* handle.await
   }).pipe(
     Effect.provide([
