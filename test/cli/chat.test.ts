@@ -305,6 +305,47 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     expect(await dumb.ended).toBe(0)
   })
 
+  it("shows a diff once: in the question, or below the call that nobody was asked about", async () => {
+    const program = open([makeFolder(), "a"])
+    await say(program, "write", "wants to call write_file")
+    await armed()
+    program.type("y")
+    await program.until("The tool said: Wrote")
+    expect(count(program.text(), /^\+one$/gm)).toBe(1)
+    const free = open([makeFolder(), "a", "--mode=auto-edit"])
+    await say(free, "write", "The tool said: Wrote")
+    expect(count(free.text(), /^\+one$/gm)).toBe(1)
+  })
+
+  it("names a call that the person rejected once", async () => {
+    const program = open([makeFolder(), "a"])
+    await say(program, "write", "wants to call write_file")
+    await armed()
+    program.type("n")
+    await program.until("Why not?")
+    program.type("\r")
+    await program.until("The tool said:")
+    expect(program.text()).toContain("✗ rejected: write_file")
+    expect(program.text()).not.toContain("✗ write_file")
+  })
+
+  it("says once where an answer was cut off when it is resumed", async () => {
+    const folder = makeFolder()
+    const first = open([folder, "a"])
+    await say(first, "hello", "You said: hello")
+    await first.until(ready)
+    first.type("slow\r")
+    await first.until("And this")
+    await pause(300)
+    first.kill("SIGKILL")
+    await first.ended
+    const again = open([folder, "a", "--resume"])
+    await again.until("the answer was cut off here")
+    await again.until("Esc interrupts")
+    await pause(200)
+    expect(again.text()).not.toContain("was cut off after")
+  })
+
   it("shows the end of a turn that it is left in", async () => {
     const program = open([makeFolder(), "a"])
     await say(program, "slow", "And this")
@@ -313,7 +354,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     // The terminal may read the last lines after the program has ended.
     await expect
       .poll(() => program.text(), { timeout: 5_000 })
-      .toMatch(/And this\s+interrupted; what was said is kept\n[^]*\ndeepagents resume a$/)
+      .toMatch(/And this\s+interrupted; what was said is kept · [^]*\ndeepagents resume a$/)
   })
 
   it("says how to go on when lines are interrupted, and what was cut off when they go on", async () => {

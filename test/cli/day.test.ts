@@ -114,6 +114,11 @@ describe("a day", { timeout: 300_000 }, () => {
         const again = yield* open("work/shop", "resume", "--approvals", "auto-edit")
         yield* until(again, "Noted.")
         yield* Effect.promise(() => again.draft((text) => text.includes(ready)))
+        // The answer that was cut off is told once, and the turns before the crash are paid for still.
+        assert.notInclude(again.text(), "was cut off after")
+        yield* say(again, "/cost", /tokens in .* in all/)
+        const [, tokens = "", kilo = ""] = /, ~?([\d.]+)(k?) in all/.exec(again.text()) ?? []
+        assert.isAbove(Number(tokens) * (kilo === "" ? 1 : 1_000), 200)
         assert.isTrue(existsSync(notes))
         again.type("/undo\r")
         yield* until(again, "take back the words and these files?")

@@ -271,8 +271,7 @@ describe("a view", () => {
     ).toEqual([
       "half an answ",
       "↻ the answer starts again: overloaded",
-      "A whole one.",
-      "interrupted; what was said is kept"
+      "A whole one."
     ])
   })
 

@@ -360,7 +360,7 @@ const ofRoot: Handlers = {
   SourcesFound: (view, event) => just(addSources(view, event)),
   RunCompleted: (view, event) => settle(view, event, []),
   RunFailed: (view, event) => settle(view, event, [note("error", event.error.message)]),
-  RunInterrupted: (view, event) => settle(view, event, [note("warning", "interrupted; what was said is kept")]),
+  RunInterrupted: (view, event) => settle(view, event, []),
   ToolCallDelta: writeCall,
   ToolCalled: (view, event) => {
     const [quiet, parts] = flush(view, event.at)

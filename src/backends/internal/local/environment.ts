@@ -38,7 +38,9 @@ const quiet = {
   MANPAGER: "cat",
   SYSTEMD_PAGER: "cat",
   GIT_TERMINAL_PROMPT: "0",
-  GIT_EDITOR: "true"
+  GIT_EDITOR: "true",
+  // Words about a new npm would push the end of the output away.
+  npm_config_update_notifier: "false"
 }
 
 /** Words of names that keep secrets: `NPM_TOKEN`, `DB_PASSWORD`, `MYSQL_PWD`, `apiKey` in upper case. */

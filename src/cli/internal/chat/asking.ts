@@ -10,6 +10,8 @@ export interface Asking {
   readonly isOpen: () => boolean
   /** Reports whether a person was shown a request. */
   readonly wasAsked: (id: string) => boolean
+  /** Reports whether a person approved a call as its diff showed it. */
+  readonly hasShown: (event: { readonly runId: string; readonly callId: string }) => boolean
   readonly expiresAt: () => number
   readonly lines: () => ReadonlyArray<string>
   /** Updates the question from the pending requests. */
@@ -28,6 +30,14 @@ const cancelled = "Cancelled: another call of this round was rejected."
 /** The most requests that are remembered as shown. */
 const maxAsked = 1_000
 
+const keyOf = ({ callId, runId }: { readonly callId: string; readonly runId: string }): string => `${runId}/${callId}`
+
+/** Adds to a set that forgets its oldest values. */
+const remember = (set: Set<string>, value: string): void => {
+  set.add(value)
+  if (set.size > maxAsked) set.delete([...set][0] ?? "")
+}
+
 export const makeAsking = (options: {
   readonly desk: () => Desk
   readonly input: () => Input
@@ -44,6 +54,8 @@ export const makeAsking = (options: {
   let shown = new Set<string>()
   /** The latest requests that were shown, answered ones too. */
   const asked = new Set<string>()
+  /** The latest calls that were approved as their diffs showed them. */
+  const approved = new Set<string>()
   /** The draft from before the question took the editor. */
   let stashed: string | undefined
   let isArmed = false
@@ -73,8 +85,7 @@ export const makeAsking = (options: {
     const fresh = waiting.filter(({ id }) => !shown.has(id))
     for (const request of fresh) {
       shown.add(request.id)
-      asked.add(request.id)
-      if (asked.size > maxAsked) asked.delete([...asked][0] ?? "")
+      remember(asked, request.id)
       options.commit(Dialog.announcement(request, style, desk().preview(request)))
       options.bell(`${request.toolName} waits for you`)
     }
@@ -88,6 +99,11 @@ export const makeAsking = (options: {
     if (dialog !== undefined && (!isSame || fresh.length > 0)) arm()
     options.onChange()
   }
+  /** Answers a request. An approved call shows no diff again. */
+  const answer = (request: Approval.Request, decision: Approval.Decision): void => {
+    if (decision._tag === "Approve" && desk().preview(request) !== undefined) remember(approved, keyOf(request))
+    desk().answer(decision)
+  }
   const conclude = (outcome: Dialog.Outcome): void => {
     if (outcome._tag === "Stay") {
       dialog = outcome.dialog
@@ -98,17 +114,17 @@ export const makeAsking = (options: {
     if (outcome._tag !== "Decided") return
     leaveEditor()
     const { decision, learned, others } = outcome
-    const runId = dialog?.request.runId
+    const request = dialog?.request
     const rest = desk()
       .waiting()
-      .filter((request) => request.id !== decision.id && !Dialog.isForm(request) && shown.has(request.id))
+      .filter((one) => one.id !== decision.id && !Dialog.isForm(one) && shown.has(one.id))
     dialog = undefined
     if (learned !== undefined) desk().add(learned)
-    desk().answer(decision)
-    for (const request of rest) {
-      if (others === "approve" && request.allow.includes("approve")) desk().answer(Approval.approve(request))
-      if (others === "reject" && request.runId === runId && request.allow.includes("reject")) {
-        desk().answer(Approval.reject(request, cancelled))
+    if (request !== undefined) answer(request, decision)
+    for (const one of rest) {
+      if (others === "approve" && one.allow.includes("approve")) answer(one, Approval.approve(one))
+      if (others === "reject" && one.runId === request?.runId && one.allow.includes("reject")) {
+        answer(one, Approval.reject(one, cancelled))
       }
     }
     refresh()
@@ -116,6 +132,7 @@ export const makeAsking = (options: {
   return {
     isOpen: () => dialog !== undefined,
     wasAsked: (id) => asked.has(id),
+    hasShown: (event) => approved.has(keyOf(event)),
     expiresAt: () => dialog?.request.expiresAt ?? 0,
     lines: () =>
       dialog === undefined

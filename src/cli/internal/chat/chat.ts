@@ -23,7 +23,7 @@ import { handleIntent, type Over } from "./intents.ts"
 import { mendFiles, settleFiles } from "./keeping.ts"
 import { keep } from "./kept.ts"
 import type { Left, Options } from "./options.ts"
-import { replay, type Room } from "./room.ts"
+import { addUsageTo, replay, type Room, threadOf } from "./room.ts"
 import type { Intent } from "./state.ts"
 import { beginTurns, runTurn, say, showFacts, type Talk } from "./turns.ts"
 import { makeUi } from "./ui.ts"
@@ -130,6 +130,8 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   yield* mendFiles(room)
   if (options.resumes === true) {
     const { ended, messages } = yield* replay(room, shownOnResume)
+    const leaf = (yield* threadOf(room))?.leaf.id ?? null
+    yield* Effect.forkScoped(Effect.ignore(addUsageTo(room, leaf)))
     if (ended !== undefined) yield* settleFiles(room)
     yield* Processes.tellLost(room)
     // A run that did not end goes on.

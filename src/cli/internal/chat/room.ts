@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import type { SessionError } from "../../../core/SessionError.ts"
 import type { Service, Stored, Thread } from "../../../core/SessionStore.ts"
+import type { Usage } from "../../../core/Usage.ts"
 import type * as FileCheckpoints from "../../../sessions/FileCheckpoints.ts"
 import { loadThread } from "../../../sessions/journal.ts"
 import * as View from "../../../view/View.ts"
@@ -67,12 +68,10 @@ export const threadOf = <E, R>({ at, store }: Room<E, R>): Effect.Effect<Thread 
     () => Effect.undefined
   )
 
-/** Reads the entries on the path of the thread, oldest first. */
-export const entriesOf = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
-  const thread = yield* threadOf(room)
-  if (thread === undefined || thread.leaf.id === null) return []
+/** Reads the entries on the path to a leaf, oldest first. */
+const entriesTo = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, leaf: string | null) {
   const entries: Array<Stored> = []
-  let from: string | null = thread.leaf.id
+  let from = leaf
   while (from !== null) {
     const page: { readonly entries: ReadonlyArray<Stored>; readonly next: string | null } = yield* room.store.load(
       room.at.threadId,
@@ -82,6 +81,27 @@ export const entriesOf = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
     from = page.next
   }
   return entries
+})
+
+/** Reads the entries on the path of the thread, oldest first. */
+export const entriesOf = <E, R>(room: Room<E, R>) =>
+  Effect.flatMap(threadOf(room), (thread) => entriesTo(room, thread?.leaf.id ?? null))
+
+/** Adds the usage of the runs that ended before a leaf. A run that goes on counts its own from its beginning. */
+export const addUsageTo = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, leaf: string | null) {
+  let step: Usage | undefined
+  let hasEnded = false
+  const addStep = (): void => {
+    if (hasEnded && step !== undefined) room.ui.addUsage(step)
+    if (hasEnded) step = undefined
+    hasEnded = false
+  }
+  for (const { entry } of yield* entriesTo(room, leaf)) {
+    if (entry._tag === "RunStarted") addStep()
+    if (entry._tag === "Step") step = entry.usage
+    if (entry._tag === "RunSettled") hasEnded = entry.outcome !== "suspended"
+  }
+  addStep()
 })
 
 export const historyOf = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {

@@ -3,7 +3,7 @@
  * person wants leaves as an intent.
  */
 import type { AgentEvent } from "../../../core/AgentEvent.ts"
-import { priced, type Prices } from "../../../core/Usage.ts"
+import { add, priced, type Prices, type Usage } from "../../../core/Usage.ts"
 import * as Subagents from "../../../middleware/Subagents.ts"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
 import * as View from "../../../view/View.ts"
@@ -47,6 +47,8 @@ export interface Ui {
   readonly refresh: () => void
   /** Shows no size of the context until the model was asked again. */
   readonly dropContext: () => void
+  /** Adds the usage of an earlier run of the conversation. */
+  readonly addUsage: (usage: Usage) => void
   /** Clears the conversation: its plan, its window. The usage stays. */
   readonly forget: () => void
   /** Earlier inputs, the newest last. */
@@ -167,7 +169,15 @@ const frameFor = (scene: Scene, columns: number, rows: number): Frame => {
 const makeIsSaid = (asking: Pick<Asking, "wasAsked">) => {
   /** The calls whose sub-agents have a line of their own. */
   const delegated = new Set<string>()
+  /** The calls that the person rejected. */
+  const rejected = new Set<string>()
   return (event: AgentEvent): boolean => {
+    // A resumed conversation was shown, with the place where its answer was cut off.
+    if (event._tag === "CheckpointLoaded") return true
+    if (event._tag === "ApprovalResolved" && event.decision === "reject" && asking.wasAsked(event.id)) {
+      rejected.add(event.callId)
+    }
+    if (event._tag === "ToolFailed") return rejected.delete(event.callId)
     if (event._tag === "SubagentCompleted") delegated.add(event.callId)
     if (event._tag === "ToolCompleted") return delegated.delete(event.callId) && event.toolName === Subagents.toolName
     // A call that nobody was asked about needs no line about its approval.
@@ -194,9 +204,10 @@ export const makeUi = (options: UiOptions): Ui => {
     commitParts(screen, parts, surface(Math.max(2, terminal.columns() - 1)))
     painter.request()
   }
-  const commit = (parts: ReadonlyArray<View.Part>): void => {
+  /** Commits parts. The question of a call may have shown the diff. */
+  const commit = (parts: ReadonlyArray<View.Part>, hasShownDiff = false): void => {
     for (const part of parts) note(memory, part)
-    append(parts)
+    append(hasShownDiff ? parts.map((part) => (part.kind === "tool" ? { ...part, diff: undefined } : part)) : parts)
   }
   const bell = (words: string): void => {
     if (!state.isFocused) terminal.write(`\u001b]9;${cleanLine(words)}\u0007\u0007`)
@@ -255,7 +266,8 @@ export const makeUi = (options: UiOptions): Ui => {
     const [view, parts] = View.reduce(state.view, known)
     state.view = view
     if (event._tag === "Steered") state.queue = state.queue.filter(({ id }) => id !== event.messageId)
-    if (!isSaid(event) && parts.length > 0) commit(parts)
+    const isNews = !isSaid(event)
+    if (isNews && parts.length > 0) commit(parts, event._tag === "ToolCompleted" && asking.hasShown(event))
     if (before !== view.status) {
       spinner.update()
       if (view.status === "idle" && now() - view.startedAt > longTurn) bell("the turn is over")
@@ -274,7 +286,7 @@ export const makeUi = (options: UiOptions): Ui => {
     transcripts,
     view: () => state.view,
     event: takeEvent,
-    parts: commit,
+    parts: (parts) => commit(parts),
     // Not an answer of the agent's, so `/copy` must not take it.
     show: (markdown) => append([{ kind: "text", markdown: clean(markdown) }]),
     note: (level, text) => commit([{ kind: "note", level, text: clean(text) }]),
@@ -295,6 +307,11 @@ export const makeUi = (options: UiOptions): Ui => {
     setFacts: (facts) => change({ facts }),
     setHighlight: (highlight) => change({ highlight }),
     refresh: asking.refresh,
+    addUsage: (usage) => {
+      const prices = options.prices()
+      const spent = prices === undefined ? usage : priced(usage, prices)
+      change({ view: { ...state.view, total: add(state.view.total, spent) } })
+    },
     dropContext: () => change({ view: { ...state.view, context: undefined } }),
     forget: () => change({ view: { ...View.empty, total: state.view.total } }),
     remember: completion.remember,

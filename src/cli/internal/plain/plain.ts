@@ -142,7 +142,12 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
         })(
           Effect.gen(function* () {
             const handle = yield* Agent.start(options.setup.agent, input, { threadId: options.threadId })
-            yield* print(handle.events, printer, say)
+            // A turn that goes on was shown, with the place where its answer was cut off.
+            const events =
+              title === undefined
+                ? Stream.filter(handle.events, ({ _tag }) => _tag !== "CheckpointLoaded")
+                : handle.events
+            yield* print(events, printer, say)
             return yield* Effect.exit(handle.await)
           })
         )

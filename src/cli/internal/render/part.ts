@@ -74,7 +74,7 @@ const ends: { readonly [reason: string]: string } = {
   refused: "refused",
   length: "cut off: the answer was too long",
   failed: "failed",
-  interrupted: "interrupted"
+  interrupted: "interrupted; what was said is kept"
 }
 
 const usageOf = (part: Extract<Part, { readonly kind: "turnEnd" }>): string => {
