@@ -305,6 +305,45 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     expect(await dumb.ended).toBe(0)
   })
 
+  it("edits the draft by vim keys once they are wanted, and interrupts by Esc in their normal mode", async () => {
+    const program = open([makeFolder(), "a"])
+    await say(program, "/vim", "vim keys: Esc")
+    await program.draft((text) => text.includes("insert · ask"))
+    const draft = async (keys: string, wanted: string): Promise<void> => {
+      for (const key of keys) program.type(key)
+      // A key right behind an Esc would be one with Alt.
+      if (keys.endsWith("\u001b")) await pause(100)
+      const shown = (text: string): string =>
+        (/\n› ([^]*)\n[^\n]*· ask/.exec(text)?.[1] ?? "").replaceAll(/\n {2}/g, "|").trimEnd()
+      await program.draft((text) => shown(text) === wanted)
+    }
+    await draft("one two, three\u001b", "one two, three")
+    await program.draft((text) => text.includes("normal · ask"))
+    await draft("0dw", "two, three")
+    await draft("cwfour\u001b", "four, three")
+    await draft("w", "four, three")
+    await draft("x", "four three")
+    await draft("p", "four ,three")
+    await draft("bx", "our ,three")
+    await draft("$x", "our ,thre")
+    await draft("u", "our ,three")
+    await draft("oline\u001b", "our ,three|line")
+    await draft("kdd", "line")
+    await draft("p", "line|our ,three")
+    await draft("IA \u001b", "line|A our ,three")
+    await draft("0elli!\u001b", "line|A our !,three")
+    await draft("hdzAend\u001b", "line|A our !,threeend")
+    await draft("ddddi", "")
+    // The draft after an Esc that a person pressed in insert mode is not an interruption.
+    program.type("slow\r")
+    await program.until("And this")
+    await program.draft((text) => text.includes("insert · ask"))
+    program.type("\u001b")
+    await program.draft((text) => text.includes("normal · ask") && text.includes("Esc interrupts"))
+    program.type("\u001b")
+    await program.until("interrupted; what was said is kept")
+  })
+
   it("shows a diff once: in the question, or below the call that nobody was asked about", async () => {
     const program = open([makeFolder(), "a"])
     await say(program, "write", "wants to call write_file")

@@ -268,11 +268,7 @@ describe("a view", () => {
     ])
     expect(
       parts.flatMap((part) => (part.kind === "text" ? [part.markdown] : part.kind === "note" ? [part.text] : []))
-    ).toEqual([
-      "half an answ",
-      "↻ the answer starts again: overloaded",
-      "A whole one."
-    ])
+    ).toEqual(["half an answ", "↻ the answer starts again: overloaded", "A whole one."])
   })
 
   it("shows the calls of a thread that have no answer", () => {

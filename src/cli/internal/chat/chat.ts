@@ -120,6 +120,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
       })
   )
   showFacts(talk)
+  ui.setVim(options.vim === true)
   ui.setAway(false)
   if (options.header !== undefined) ui.note("info", options.header)
   yield* Effect.forkScoped(
@@ -128,23 +129,26 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   yield* Processes.watch(ui)
   yield* Effect.forkScoped(Effect.map(Effect.promise(load), ui.setHighlight))
   yield* mendFiles(room)
-  if (options.resumes === true) {
-    const { ended, messages } = yield* replay(room, shownOnResume)
-    const leaf = (yield* threadOf(room))?.leaf.id ?? null
-    yield* Effect.forkScoped(Effect.ignore(addUsageTo(room, leaf)))
-    if (ended !== undefined) yield* settleFiles(room)
-    yield* Processes.tellLost(room)
-    // A run that did not end goes on.
-    if (ended === undefined && messages.length > 0) {
-      yield* beginTurns(talk, runTurn(talk, Checkpoint.resume(undefined), { draft: "", title: "", goesOn: true }))
-    }
-  }
+  if (options.resumes === true) yield* resumeThread(talk)
   if (options.first !== undefined) yield* say(talk, options.first)
   // Who leaves still sees the end of the turn.
   while (!talk.isLeaving || talk.isTurning) yield* handleIntent(talk, yield* Queue.take(intents))
   yield* Effect.timeoutOption(talk.works.interrupt, "3 seconds")
   return { threadId: at.threadId } satisfies Left
 }, Effect.scoped)
+
+/** Shows the stored conversation, and goes on with its run if that did not end. */
+const resumeThread = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>) {
+  const { room } = talk
+  const { ended, messages } = yield* replay(room, shownOnResume)
+  const leaf = (yield* threadOf(room))?.leaf.id ?? null
+  yield* Effect.forkScoped(Effect.ignore(addUsageTo(room, leaf)))
+  if (ended !== undefined) yield* settleFiles(room)
+  yield* Processes.tellLost(room)
+  if (ended === undefined && messages.length > 0) {
+    yield* beginTurns(talk, runTurn(talk, Checkpoint.resume(undefined), { draft: "", title: "", goesOn: true }))
+  }
+})
 
 /**
  * Makes V8 collect garbage sooner: a long chat keeps few objects and drops many. Without it, the space for young objects

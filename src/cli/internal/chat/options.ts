@@ -127,6 +127,9 @@ export interface Options<out E, out R> {
   /** Stores a theme for later chats. */
   readonly onTheme?: ((theme: Theme) => Effect.Effect<void, Problem>) | undefined
   readonly bindings?: Bindings | undefined
+  readonly vim?: boolean | undefined
+  /** Stores whether later chats take vim keys. */
+  readonly onVim?: ((isVim: boolean) => Effect.Effect<void, Problem>) | undefined
   readonly plain?: boolean | undefined
   readonly resumes?: boolean | undefined
   readonly first?: string | HumanMessage | undefined

@@ -4,12 +4,12 @@
  */
 import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import { add, priced, type Prices, type Usage } from "../../../core/Usage.ts"
-import * as Subagents from "../../../middleware/Subagents.ts"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
 import * as View from "../../../view/View.ts"
 import type { Desk } from "../approvals/desk.ts"
 import type { Bindings } from "../input/bindings.ts"
 import { type Input, makeInput } from "../input/input.ts"
+import { makeVim, type Vim } from "../input/vim.ts"
 import type { Highlight } from "../markdown/highlight.ts"
 import type { Surface } from "../markdown/markdown.ts"
 import { frameOf, type Frame } from "../render/live.ts"
@@ -21,6 +21,7 @@ import type { Terminal } from "../screen/terminal.ts"
 import { takeKey } from "./actions.ts"
 import { type Asking, makeAsking } from "./asking.ts"
 import { type Completion, makeCompletion } from "./completion.ts"
+import { makeTakeEvent } from "./events.ts"
 import { idleHints } from "./facts.ts"
 import { makeMemory, type Memory, note } from "./memory.ts"
 import { type Item, type Menu, menuLines } from "./menu.ts"
@@ -42,6 +43,9 @@ export interface Ui {
   readonly setBusy: (doing: string | undefined) => void
   readonly setMenu: (menu: Menu | undefined) => void
   readonly offer: (text: string, items: ReadonlyArray<Item>) => void
+  /** Takes vim keys for the draft, or no longer. */
+  readonly setVim: (isVim: boolean) => void
+  readonly isVim: () => boolean
   readonly setFacts: (facts: ReadonlyArray<string>) => void
   readonly setHighlight: (highlight: Highlight) => void
   readonly refresh: () => void
@@ -91,8 +95,9 @@ const panelOf = (state: UiState, menu: Menu | undefined, now: number, style: Sty
   ...(menu === undefined ? [] : menuLines(menu, style))
 ]
 
-const hintsOf = (state: UiState): string => {
-  if (isWorking(state)) return "Esc interrupts · Enter tells it now · Tab queues"
+const hintsOf = (state: UiState, vim: Vim | undefined): string => {
+  if (isWorking(state))
+    return `${vim?.mode() === "insert" ? "Esc Esc" : "Esc"} interrupts · Enter tells it now · Tab queues`
   return state.queue.length > 0 ? "Enter sends what is queued · Ctrl+U drops it" : idleHints
 }
 
@@ -111,6 +116,35 @@ const makeSpinner = (painter: Painter, interval: () => number | undefined) => {
       if (millis !== undefined) ticker = setInterval(painter.request, millis)
     }
   }
+}
+
+/** Makes the functions that change the state alone. */
+const makeSetters = (
+  state: UiState,
+  change: (next: Partial<UiState>) => void,
+  pricesOf: () => Prices | undefined
+): Pick<Ui, "addUsage" | "dropContext" | "focus" | "forget" | "setFacts" | "setHighlight" | "setQueue"> => ({
+  addUsage: (usage) => {
+    const prices = pricesOf()
+    const spent = prices === undefined ? usage : priced(usage, prices)
+    change({ view: { ...state.view, total: add(state.view.total, spent) } })
+  },
+  dropContext: () => change({ view: { ...state.view, context: undefined } }),
+  focus: (isFocused) => change({ isFocused }),
+  forget: () => change({ view: { ...View.empty, total: state.view.total } }),
+  setFacts: (facts) => change({ facts }),
+  setHighlight: (highlight) => change({ highlight }),
+  setQueue: (queue) => change({ queue })
+})
+
+/** Stops painting while another program has the terminal. */
+const setAway = (painter: Painter, screen: Screen, isAway: boolean): void => {
+  if (isAway) {
+    painter.pause()
+    return screen.close()
+  }
+  screen.forget()
+  painter.resume()
 }
 
 /** Writes finished parts above the live frame. */
@@ -142,13 +176,14 @@ interface Scene {
   readonly input: Input
   readonly asking: Asking
   readonly completion: Completion
+  readonly vim: Vim | undefined
   readonly mode: Mode
   readonly now: number
   readonly style: Style
 }
 
 const frameFor = (scene: Scene, columns: number, rows: number): Frame => {
-  const { asking, completion, input, now, state, style } = scene
+  const { asking, completion, input, now, state, style, vim } = scene
   const { caret, lines } = input.render(columns)
   const isAsking = asking.isOpen()
   const around = {
@@ -159,30 +194,10 @@ const frameFor = (scene: Scene, columns: number, rows: number): Frame => {
     panel: isAsking ? asking.lines() : panelOf(state, completion.menu(), now, style),
     editor: lines,
     caret,
-    hints: isAsking ? "" : hintsOf(state),
-    facts: [scene.mode, ...state.facts]
+    hints: isAsking ? "" : hintsOf(state, vim),
+    facts: [...(vim === undefined ? [] : [vim.mode()]), scene.mode, ...state.facts]
   }
   return frameOf(state.view, around, { columns, style, highlight: state.highlight }, rows)
-}
-
-/** Tells whether the line of an event's part says nothing new. */
-const makeIsSaid = (asking: Pick<Asking, "wasAsked">) => {
-  /** The calls whose sub-agents have a line of their own. */
-  const delegated = new Set<string>()
-  /** The calls that the person rejected. */
-  const rejected = new Set<string>()
-  return (event: AgentEvent): boolean => {
-    // A resumed conversation was shown, with the place where its answer was cut off.
-    if (event._tag === "CheckpointLoaded") return true
-    if (event._tag === "ApprovalResolved" && event.decision === "reject" && asking.wasAsked(event.id)) {
-      rejected.add(event.callId)
-    }
-    if (event._tag === "ToolFailed") return rejected.delete(event.callId)
-    if (event._tag === "SubagentCompleted") delegated.add(event.callId)
-    if (event._tag === "ToolCompleted") return delegated.delete(event.callId) && event.toolName === Subagents.toolName
-    // A call that nobody was asked about needs no line about its approval.
-    return event._tag === "ApprovalResolved" && event.decision === "approve" && !asking.wasAsked(event.id)
-  }
 }
 
 /** Makes the screen of a chat. */
@@ -190,10 +205,11 @@ export const makeUi = (options: UiOptions): Ui => {
   const { desk, intend, now, style, terminal } = options
   const memory = makeMemory()
   const transcripts = makeTranscripts()
+  let vim: Vim | undefined
   const state = makeState()
   const surface = (columns: number): Surface => ({ columns, style, highlight: state.highlight })
   const frame = (columns: number, rows: number): Frame =>
-    frameFor({ state, input, asking, completion, mode: desk().mode(), now: now(), style }, columns, rows)
+    frameFor({ state, input, asking, completion, vim, mode: desk().mode(), now: now(), style }, columns, rows)
   const screen = makeScreen(terminal, frame)
   const painter = makePainter(screen.paint, terminal)
   const spinner = makeSpinner(painter, () => {
@@ -227,6 +243,7 @@ export const makeUi = (options: UiOptions): Ui => {
   })
   const submit = (text: string): void => {
     if (asking.submit(text)) return
+    vim?.insert()
     if (text.trim() === "") return intend({ _tag: "Say", text: "", kind: "send" })
     completion.remember([text])
     intend({ _tag: "Say", text, kind: isWorking(state) ? "steer" : "send" })
@@ -257,23 +274,17 @@ export const makeUi = (options: UiOptions): Ui => {
     repaint: screen.resized,
     request: painter.request
   }
-  const isSaid = makeIsSaid(asking)
-  const takeEvent = (event: AgentEvent): void => {
-    transcripts.take(event)
-    const prices = options.prices()
-    const known = prices !== undefined && "usage" in event ? { ...event, usage: priced(event.usage, prices) } : event
-    const before = state.view.status
-    const [view, parts] = View.reduce(state.view, known)
-    state.view = view
-    if (event._tag === "Steered") state.queue = state.queue.filter(({ id }) => id !== event.messageId)
-    const isNews = !isSaid(event)
-    if (isNews && parts.length > 0) commit(parts, event._tag === "ToolCompleted" && asking.hasShown(event))
-    if (before !== view.status) {
+  const takeEvent = makeTakeEvent({
+    state,
+    asking,
+    prices: options.prices,
+    commit,
+    onStatus: () => {
+      const { startedAt, status } = state.view
       spinner.update()
-      if (view.status === "idle" && now() - view.startedAt > longTurn) bell("the turn is over")
+      if (status === "idle" && now() - startedAt > longTurn) bell("the turn is over")
     }
-    painter.request()
-  }
+  })
   /** Changes the state, and asks for a frame. */
   const change = (next: Partial<UiState>): void => {
     Object.assign(state, next)
@@ -281,17 +292,21 @@ export const makeUi = (options: UiOptions): Ui => {
   }
 
   return {
+    ...makeSetters(state, change, options.prices),
     input,
     memory,
     transcripts,
     view: () => state.view,
-    event: takeEvent,
+    event: (event) => {
+      transcripts.take(event)
+      takeEvent(event)
+      painter.request()
+    },
     parts: (parts) => commit(parts),
     // Not an answer of the agent's, so `/copy` must not take it.
     show: (markdown) => append([{ kind: "text", markdown: clean(markdown) }]),
     note: (level, text) => commit([{ kind: "note", level, text: clean(text) }]),
     queue: () => state.queue,
-    setQueue: (queue) => change({ queue }),
     setBusy: (busy) => {
       change({ busy })
       spinner.update()
@@ -304,20 +319,18 @@ export const makeUi = (options: UiOptions): Ui => {
       completion.offer(text, items)
       painter.now()
     },
-    setFacts: (facts) => change({ facts }),
-    setHighlight: (highlight) => change({ highlight }),
-    refresh: asking.refresh,
-    addUsage: (usage) => {
-      const prices = options.prices()
-      const spent = prices === undefined ? usage : priced(usage, prices)
-      change({ view: { ...state.view, total: add(state.view.total, spent) } })
+    setVim: (isVim) => {
+      vim = isVim ? makeVim(input) : undefined
+      painter.now()
     },
-    dropContext: () => change({ view: { ...state.view, context: undefined } }),
-    forget: () => change({ view: { ...View.empty, total: state.view.total } }),
+    isVim: () => vim !== undefined,
+    refresh: asking.refresh,
     remember: completion.remember,
     draft: asking.draft,
     key: (data) => {
-      if (!asking.key(data) && !completion.key(data) && !takeKey(target, data)) input.press(data)
+      if (!asking.key(data) && !completion.key(data) && vim?.key(data) !== true && !takeKey(target, data)) {
+        input.press(data)
+      }
       painter.now()
     },
     paste: (text) => {
@@ -325,16 +338,8 @@ export const makeUi = (options: UiOptions): Ui => {
       input.paste(text)
       painter.now()
     },
-    focus: (isFocused) => change({ isFocused }),
     resized: screen.resized,
-    setAway: (isAway) => {
-      if (isAway) {
-        painter.pause()
-        return screen.close()
-      }
-      screen.forget()
-      painter.resume()
-    },
+    setAway: (isAway) => setAway(painter, screen, isAway),
     close: () => {
       spinner.stop()
       asking.close()

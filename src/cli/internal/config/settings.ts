@@ -91,6 +91,7 @@ const schemas = {
   fallback: Schema.Array(Schema.String),
   lsp: Lsp,
   keys: Keys,
+  vim: Schema.Boolean,
   permissions: Permissions
 } as const
 
@@ -124,6 +125,7 @@ export const says: { readonly [K in Key]: string } = {
   fallback: "models that answer while the first one can't, in this order; without it, the favourites; [] for none",
   lsp: `language servers for diagnostics after edits, beside the known ones: {"zls": {"command": ["zls"], "languages": {"zig": "zig"}}}; false for none`,
   keys: `keys of the chat, such as {"plan": ["ctrl+p"]}: ${actions.join(", ")}`,
+  vim: "true: vim keys for the draft of the chat",
   permissions: 'rules for calls, such as {"allow": ["Bash(npm test:*)"], "ask": [], "deny": ["Bash(git push:*)"]}'
 }
 
@@ -217,6 +219,7 @@ export const readRecord = (file: string) => Effect.flatMap(textOf(file), (text) 
 /** Settings that a project can't make for its users: their plugins, hooks and keyboard, and what is reached beside its folder. */
 const ofUsersOnly: ReadonlySet<string> = new Set<Key>([
   "keys",
+  "vim",
   "plugins",
   "hooks",
   "folders",
@@ -251,7 +254,7 @@ const fileLayer = Effect.fnUntraced(function* (from: "user" | "project", file: s
 
 const parsed = (key: Key, text: string): unknown => {
   if (key === "maxTurns" || key === "budget" || key === "tokens") return text.trim() === "" ? text : Number(text)
-  if (key === "plain" || key === "scripts")
+  if (key === "plain" || key === "scripts" || key === "vim")
     return text === "1" || text === "true" ? true : text === "0" || text === "false" ? false : text
   if (key === "folders") return text.split(",")
   return key === "skills" || key === "plugins" ? text.split(":") : text

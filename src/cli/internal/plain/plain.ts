@@ -9,6 +9,7 @@ import * as Result from "effect/Result"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as Agent from "../../../core/Agent.ts"
+import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import * as Approval from "../../../core/Approval.ts"
 import { Backend } from "../../../core/Backend.ts"
 import * as Checkpoint from "../../../core/Checkpoint.ts"
@@ -54,6 +55,10 @@ const lines = Effect.gen(function* () {
         })
   )
 })
+
+/** Leaves out where a resumed answer was cut off: the stored conversation has shown it. */
+const withoutLoaded = <E, R>(events: Stream.Stream<AgentEvent, E, R>): Stream.Stream<AgentEvent, E, R> =>
+  Stream.filter(events, ({ _tag }) => _tag !== "CheckpointLoaded")
 
 /** Chats by lines until the input ends or `/quit`. */
 export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> & { readonly colours: boolean }) {
@@ -142,12 +147,7 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
         })(
           Effect.gen(function* () {
             const handle = yield* Agent.start(options.setup.agent, input, { threadId: options.threadId })
-            // A turn that goes on was shown, with the place where its answer was cut off.
-            const events =
-              title === undefined
-                ? Stream.filter(handle.events, ({ _tag }) => _tag !== "CheckpointLoaded")
-                : handle.events
-            yield* print(events, printer, say)
+            yield* print(title === undefined ? withoutLoaded(handle.events) : handle.events, printer, say)
             return yield* Effect.exit(handle.await)
           })
         )

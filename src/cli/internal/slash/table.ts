@@ -130,6 +130,13 @@ const changeTheme = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argumen
   ui.note("info", `── colours: ${found}, from here on`)
 })
 
+const changeVim = Effect.fnUntraced(function* <E, R>({ options, ui }: Room<E, R>) {
+  const isVim = !ui.isVim()
+  ui.setVim(isVim)
+  yield* options.onVim?.(isVim) ?? Effect.void
+  ui.note("info", isVim ? "── vim keys: Esc for the normal mode, i to write" : "── the usual keys")
+})
+
 const budget = <E, R>({ options, ui }: Room<E, R>): string => {
   const { usage } = ui.view()
   const { cost: most, tokens } = options.limits ?? {}
@@ -385,6 +392,7 @@ const builtins: ReadonlyArray<Builtin> = [
   },
   { name: "status", about: "the agent, the folder, the mode", run: shows(status) },
   { name: "theme", argument: "[name]", about: "the colours of this chat", run: changeTheme },
+  { name: "vim", about: "vim keys for the draft, or no longer", run: changeVim },
   { name: "keys", about: "the keys", run: shows(keys) },
   { name: "clear", about: "begin a new conversation", isAlone: true, run: clear },
   { name: "quit", about: "leave; the conversation is kept", run: (_room, _argument, talk) => leave(talk) }

@@ -167,6 +167,8 @@ export const talk = Effect.fnUntraced(
       plain: settings.plain?.value,
       theme: settings.theme?.value,
       onTheme: (theme) => keepSetting(places, () => ({ theme })).pipe(Effect.provideContext(node), orFail("failed")),
+      vim: settings.vim?.value,
+      onVim: (vim) => keepSetting(places, () => ({ vim })).pipe(Effect.provideContext(node), orFail("failed")),
       bindings: bindingsWith(settings.keys?.value ?? {}),
       resumes: options.resume,
       first: options.first,
