@@ -48,6 +48,56 @@ const until = (program: Program, wanted: string | ((text: string) => boolean)) =
 const ready = "/ commands"
 
 describe("the program in a terminal", { timeout: 120_000 }, () => {
+  it.live("has the status line of the person, and that of a project once it is trusted as it is", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const cwd = built.folder()
+        const home = built.folder()
+        const put = (folder: string, file: string, value: unknown): void => {
+          mkdirSync(join(folder, file, ".."), { recursive: true })
+          writeFileSync(join(folder, file), JSON.stringify(value))
+        }
+        const env = { HOME: home, ANTHROPIC_API_KEY: "sk-ant-test", ANTHROPIC_BASE_URL: "http://127.0.0.1:1" }
+        const last = (program: Program, wanted: string) =>
+          Effect.promise(() => program.draft((text) => text.includes(`\n${wanted} · / commands`)))
+        const command = (text: string) => ({ statusLine: { type: "command", command: text } })
+        put(home, ".claude/settings.json", command("printf '\\033[31mhome\\033[0m\\nmore'"))
+        const first = yield* opened([], env, cwd)
+        yield* last(first, "home")
+        const facts = `node -e 'process.stdin.on("data", (data) => { const all = JSON.parse(data); console.log("of", all.model.id, all.cwd === process.cwd(), all.mode) })'`
+        put(cwd, ".claude/settings.json", command(facts))
+        const asked = yield* opened([], env, cwd)
+        yield* until(asked, "yes, as it is now")
+        assert.include(asked.text(), "status line")
+        asked.type("\u001b[B\r")
+        yield* last(asked, "of claude-sonnet-5-5 true ask")
+        asked.type("\u001b[Z")
+        yield* last(asked, "of claude-sonnet-5-5 true auto-edit")
+        put(cwd, ".claude/settings.json", command("echo other"))
+        const changed = yield* opened([], env, cwd)
+        yield* until(changed, "yes, as it is now")
+        changed.type("\r")
+        yield* last(changed, "home")
+        put(cwd, "config/deepagents/config.json", { statusLine: ["model", "mode", "branch"] })
+        const own = yield* opened([], env, cwd)
+        yield* until(own, "yes, as it is now")
+        own.type("\r")
+        yield* last(own, "anthropic:claude-sonnet-5-5 · ask")
+        put(cwd, "config/deepagents/config.json", { statusLine: { command: "exit 3" } })
+        const broken = yield* opened([], env, cwd)
+        yield* until(broken, "yes, as it is now")
+        broken.type("\r")
+        yield* until(broken, "The status line can't be made: its command ended with exit code 3")
+        yield* last(broken, "ask · deep · anthropic:claude-sonnet-5-5")
+        put(cwd, ".deepagents/config.json", { statusLine: ["model"] })
+        const refused = built.start(cwd, ["run", "hi", "--trust"], env)
+        const { code, err } = yield* Effect.promise(() => refused.ended)
+        assert.equal(code, 2)
+        assert.include(err, '"statusLine" can\'t be set by a project')
+      })
+    )
+  )
+
   it.live("asks for provider and key once, shows and keeps nothing of it in the clear; a wrong key is told", () =>
     Effect.scoped(
       Effect.gen(function* () {

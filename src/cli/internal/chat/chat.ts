@@ -25,6 +25,7 @@ import { keep } from "./kept.ts"
 import type { Left, Options } from "./options.ts"
 import { addUsageTo, replay, type Room, threadOf } from "./room.ts"
 import type { Intent } from "./state.ts"
+import { keepStatusLine } from "./statusLine.ts"
 import { beginTurns, runTurn, say, showFacts, type Talk } from "./turns.ts"
 import { makeUi } from "./ui.ts"
 import { makeWorks } from "./works.ts"
@@ -126,6 +127,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   yield* Effect.forkScoped(
     Stream.runForEach(options.notes ?? Stream.empty, (text) => Effect.sync(() => ui.note("warning", text)))
   )
+  if (options.statusLine !== undefined) yield* Effect.forkScoped(keepStatusLine(room, options.statusLine))
   yield* Processes.watch(ui)
   yield* Effect.forkScoped(Effect.map(Effect.promise(load), ui.setHighlight))
   yield* mendFiles(room)

@@ -7,8 +7,9 @@ import type * as Agent from "../../../core/Agent.ts"
 import type { Principal, Request } from "../../../core/Approval.ts"
 import type { ChatModel } from "../../../core/ChatModel.ts"
 import type { HumanMessage } from "../../../core/Message.ts"
-import type { Prices } from "../../../core/Usage.ts"
+import type { Prices, Usage } from "../../../core/Usage.ts"
 import type * as FileCheckpoints from "../../../sessions/FileCheckpoints.ts"
+import type { View } from "../../../view/View.ts"
 import type { Learned } from "../approvals/learned.ts"
 import type { Permits } from "../approvals/permits.ts"
 import type { Bindings } from "../input/bindings.ts"
@@ -55,6 +56,20 @@ export interface Command {
   readonly argument?: string | undefined
   readonly run: (argument: string, note: (text: string) => void, runCommand: RunCommand) => Effect.Effect<Said, Problem>
 }
+
+/** The facts of a status line. `usage` is that of the conversation. */
+export interface StatusFacts {
+  readonly mode: Mode
+  readonly agent: string
+  readonly model: string
+  readonly threadId: string
+  readonly usage: Usage
+  readonly context?: View["context"]
+  readonly vim?: "insert" | "normal"
+}
+
+/** Makes the status line from the facts. */
+export type StatusLine = (facts: StatusFacts) => Effect.Effect<string, Problem>
 
 /** A model or an agent to choose from. */
 export interface Choice {
@@ -127,6 +142,8 @@ export interface Options<out E, out R> {
   /** Stores a theme for later chats. */
   readonly onTheme?: ((theme: Theme) => Effect.Effect<void, Problem>) | undefined
   readonly bindings?: Bindings | undefined
+  /** The line in place of mode, agent, model, context and cost. */
+  readonly statusLine?: StatusLine | undefined
   readonly vim?: boolean | undefined
   /** Stores whether later chats take vim keys. */
   readonly onVim?: ((isVim: boolean) => Effect.Effect<void, Problem>) | undefined

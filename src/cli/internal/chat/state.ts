@@ -33,6 +33,8 @@ export interface UiState {
   queue: ReadonlyArray<Waiting>
   /** Who talks: mode, agent, model. */
   facts: ReadonlyArray<string>
+  /** The line of the person in place of the facts. */
+  statusLine: string | undefined
   /** What a command does, for as long as it takes. */
   busy: string | undefined
   isPlanOpen: boolean

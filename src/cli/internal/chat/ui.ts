@@ -45,7 +45,8 @@ export interface Ui {
   readonly offer: (text: string, items: ReadonlyArray<Item>) => void
   /** Takes vim keys for the draft, or no longer. */
   readonly setVim: (isVim: boolean) => void
-  readonly isVim: () => boolean
+  readonly vimMode: () => "insert" | "normal" | undefined
+  readonly setStatusLine: (line: string | undefined) => void
   readonly setFacts: (facts: ReadonlyArray<string>) => void
   readonly setHighlight: (highlight: Highlight) => void
   readonly refresh: () => void
@@ -123,7 +124,10 @@ const makeSetters = (
   state: UiState,
   change: (next: Partial<UiState>) => void,
   pricesOf: () => Prices | undefined
-): Pick<Ui, "addUsage" | "dropContext" | "focus" | "forget" | "setFacts" | "setHighlight" | "setQueue"> => ({
+): Pick<
+  Ui,
+  "addUsage" | "dropContext" | "focus" | "forget" | "setFacts" | "setHighlight" | "setQueue" | "setStatusLine"
+> => ({
   addUsage: (usage) => {
     const prices = pricesOf()
     const spent = prices === undefined ? usage : priced(usage, prices)
@@ -134,7 +138,8 @@ const makeSetters = (
   forget: () => change({ view: { ...View.empty, total: state.view.total } }),
   setFacts: (facts) => change({ facts }),
   setHighlight: (highlight) => change({ highlight }),
-  setQueue: (queue) => change({ queue })
+  setQueue: (queue) => change({ queue }),
+  setStatusLine: (statusLine) => change({ statusLine })
 })
 
 /** Stops painting while another program has the terminal. */
@@ -162,6 +167,7 @@ const makeState = (): UiState => ({
   view: View.empty,
   queue: [],
   facts: [],
+  statusLine: undefined,
   busy: undefined,
   isPlanOpen: false,
   isFocused: true,
@@ -195,7 +201,8 @@ const frameFor = (scene: Scene, columns: number, rows: number): Frame => {
     editor: lines,
     caret,
     hints: isAsking ? "" : hintsOf(state, vim),
-    facts: [...(vim === undefined ? [] : [vim.mode()]), scene.mode, ...state.facts]
+    facts: [...(vim === undefined ? [] : [vim.mode()]), scene.mode, ...state.facts],
+    statusLine: state.statusLine
   }
   return frameOf(state.view, around, { columns, style, highlight: state.highlight }, rows)
 }
@@ -323,7 +330,7 @@ export const makeUi = (options: UiOptions): Ui => {
       vim = isVim ? makeVim(input) : undefined
       painter.now()
     },
-    isVim: () => vim !== undefined,
+    vimMode: () => vim?.mode(),
     refresh: asking.refresh,
     remember: completion.remember,
     draft: asking.draft,

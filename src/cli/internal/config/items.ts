@@ -216,6 +216,18 @@ const permissionItems =
       return [{ kind: "permissions", name: file, file, text: JSON.stringify({ permissions }, null, 2), gist }]
     })
 
+/** The command of the status line of a file as one item, whose text is a file with this command alone. */
+const statusLineItems =
+  (file: string): Find =>
+  (folder) =>
+    Effect.map(folder.text(file), (text) => {
+      const json = text === undefined ? undefined : parseJson(text)
+      const statusLine = isObject(json) ? json["statusLine"] : undefined
+      if (!isObject(statusLine)) return []
+      const gist = gistOf(statusLine)
+      return [{ kind: "status line", name: file, file, text: JSON.stringify({ statusLine }, null, 2), gist }]
+    })
+
 /** A text as it is, other bytes in base64. */
 const shownText = (bytes: Uint8Array): string => {
   const text = new TextDecoder().decode(bytes)
@@ -320,6 +332,8 @@ const own: ReadonlyArray<Find> = [
   fileItem("settings", ".deepagents/config.json"),
   fileItem("policy", ".deepagents/policy.yaml"),
   fileItem("memory", ".deepagents/agent.md"),
+  statusLineItems(".claude/settings.json"),
+  statusLineItems(".claude/settings.local.json"),
   serverItems(".cursor/mcp.json"),
   serverItems(".vscode/mcp.json"),
   serverItems(".mcp.json"),

@@ -7,6 +7,7 @@ import { at, brief, problems } from "../../../support/text/issues.ts"
 import { suggestion } from "../../../support/text/near.ts"
 import { fail, type Failure } from "../failure.ts"
 import { actions, keyName } from "../input/bindings.ts"
+import { statusParts } from "../render/statusParts.ts"
 import { themeName, themes } from "../render/themes.ts"
 import { itemsOf, type Project } from "./items.ts"
 import { type Places, projectSettings, textOf, userSettings } from "./places.ts"
@@ -54,6 +55,16 @@ const Permissions = Schema.Struct({
   deny: Schema.optionalKey(Schema.Array(Schema.String))
 })
 
+/** The status line: parts by name, or a command in the form of Claude Code. */
+const StatusLine = Schema.Union([
+  Schema.Array(Schema.Literals(statusParts)),
+  Schema.Struct({
+    type: Schema.optionalKey(Schema.Literal("command")),
+    command: Schema.String,
+    padding: Schema.optionalKey(Schema.Finite)
+  })
+])
+
 /** Language servers beside the known ones, by name. `false` starts none. */
 const Lsp = Schema.Union([
   Schema.Boolean,
@@ -92,6 +103,7 @@ const schemas = {
   lsp: Lsp,
   keys: Keys,
   vim: Schema.Boolean,
+  statusLine: StatusLine,
   permissions: Permissions
 } as const
 
@@ -125,6 +137,7 @@ export const says: { readonly [K in Key]: string } = {
   fallback: "models that answer while the first one can't, in this order; without it, the favourites; [] for none",
   lsp: `language servers for diagnostics after edits, beside the known ones: {"zls": {"command": ["zls"], "languages": {"zig": "zig"}}}; false for none`,
   keys: `keys of the chat, such as {"plan": ["ctrl+p"]}: ${actions.join(", ")}`,
+  statusLine: `the status line of the chat: parts such as ["mode", "model", "branch"] (${statusParts.join(", ")}), or {"command": "~/bin/status"}, which reads facts as JSON`,
   vim: "true: vim keys for the draft of the chat",
   permissions: 'rules for calls, such as {"allow": ["Bash(npm test:*)"], "ask": [], "deny": ["Bash(git push:*)"]}'
 }
@@ -163,6 +176,7 @@ const inFilesOnly: ReadonlySet<Key> = new Set<Key>([
   "favourites",
   "fallback",
   "lsp",
+  "statusLine",
   "permissions"
 ])
 
@@ -227,7 +241,8 @@ const ofUsersOnly: ReadonlySet<string> = new Set<Key>([
   "sandbox",
   "favourites",
   "fallback",
-  "lsp"
+  "lsp",
+  "statusLine"
 ])
 
 /** Refuses settings by which a project would reach the keys of its users. */

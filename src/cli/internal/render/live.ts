@@ -29,6 +29,8 @@ export interface Around {
   readonly caret: Caret
   readonly hints: string
   readonly facts: ReadonlyArray<string>
+  /** The line of the person in place of the facts. */
+  readonly statusLine?: string | undefined
 }
 
 export interface Frame {
@@ -165,25 +167,28 @@ const queued = ({ queue }: Around, { style }: Surface): ReadonlyArray<string> =>
 ]
 
 /** The used share of the context window. */
-export const contextOf = ({ context }: View): string | undefined =>
+export const contextOf = ({ context }: { readonly context?: View["context"] }): string | undefined =>
   context === undefined
     ? undefined
     : context.window === undefined
       ? `${count(context.total)} tokens`
       : `${Math.round((100 * context.total) / context.window)} % of ${count(context.window)}`
 
+/** The money spent; `undefined` if it is not known. */
+export const costOf = (usage: View["total"]): string | undefined =>
+  usage.cost === undefined ? undefined : `${about(usage)}${money(usage.cost)}`
+
 /** The width of a narrow footer, in columns. */
 const narrow = 50
 
-const footer = (view: View, { facts, hints }: Around, { columns, style }: Surface): string => {
-  const cost = view.total.cost ?? (view.usage.cost === undefined ? undefined : view.usage.cost)
-  const spent = [contextOf(view), cost === undefined ? undefined : `${about(view.total)}${money(cost)}`]
+const footer = (view: View, { facts, hints, statusLine }: Around, { columns, style }: Surface): string => {
+  const spent = [contextOf(view), costOf(view.total) ?? costOf(view.usage)]
   const [mode, ...others] = facts
   // A narrow line keeps its changing part, and loses its end.
   const parts = (columns < narrow ? [mode, ...spent, ...others] : [...facts, ...spent]).filter(
     (part) => part !== undefined && part !== ""
   )
-  const line = parts.join(" · ")
+  const line = statusLine ?? parts.join(" · ")
   return style.dim(fit(hints === "" ? line : `${line} · ${hints}`, columns))
 }
 

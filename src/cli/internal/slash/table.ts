@@ -131,7 +131,7 @@ const changeTheme = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argumen
 })
 
 const changeVim = Effect.fnUntraced(function* <E, R>({ options, ui }: Room<E, R>) {
-  const isVim = !ui.isVim()
+  const isVim = ui.vimMode() === undefined
   ui.setVim(isVim)
   yield* options.onVim?.(isVim) ?? Effect.void
   ui.note("info", isVim ? "── vim keys: Esc for the normal mode, i to write" : "── the usual keys")

@@ -8,7 +8,7 @@ import { cleanLine } from "../../../support/text/clean.ts"
 import type { Places } from "../config/places.ts"
 
 /** Reads the branch of a folder from git's own file. `undefined` without one. */
-const readBranch = Effect.fnUntraced(function* (folder: string) {
+export const readBranch = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const head = yield* Effect.orElseSucceed(fs.readFileString(join(folder, ".git", "HEAD")), () => "")
   return /^ref: refs\/heads\/(.+)$/m.exec(head)?.[1]

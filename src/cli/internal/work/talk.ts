@@ -34,6 +34,7 @@ import { makeRemembering } from "./remembering.ts"
 import { retrievalInChat } from "./retrievalInChat.ts"
 import { describeSandbox } from "./sandboxed.ts"
 import { setupInChat } from "./setupInChat.ts"
+import { findStatusLine } from "./statusLine.ts"
 import * as Threads from "./threads.ts"
 import { trustInChat } from "./trustInChat.ts"
 
@@ -167,6 +168,7 @@ export const talk = Effect.fnUntraced(
       plain: settings.plain?.value,
       theme: settings.theme?.value,
       onTheme: (theme) => keepSetting(places, () => ({ theme })).pipe(Effect.provideContext(node), orFail("failed")),
+      statusLine: yield* findStatusLine(context),
       vim: settings.vim?.value,
       onVim: (vim) => keepSetting(places, () => ({ vim })).pipe(Effect.provideContext(node), orFail("failed")),
       bindings: bindingsWith(settings.keys?.value ?? {}),

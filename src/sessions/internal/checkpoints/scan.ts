@@ -5,7 +5,7 @@
 import * as fs from "node:fs"
 import * as Effect from "effect/Effect"
 import { attempt, type Blob, entryOf, fileOf, modeOf, readFile, stampOf, statOf } from "./disk.ts"
-import type { Entry, File, State } from "./entry.ts"
+import { type Entry, type File, isSame, type State } from "./entry.ts"
 import { ignoredFolders, objectSizes } from "./git.ts"
 import { cleanObject, type Index, indexOf } from "./gitIndex.ts"
 
@@ -151,7 +151,7 @@ const look = Effect.fnUntraced(function* (root: string, known: Known, limits: Li
     const before = known.entries.get(path)
     if (!stat.isFile()) {
       const entry = entryOf(path, stat)
-      if (entry !== undefined) entries.set(path, entry)
+      if (entry !== undefined) entries.set(path, before !== undefined && isSame(before, entry) ? before : entry)
     } else if (before?._tag === "File" && before.stamp === stampOf(stat)) {
       const mode = modeOf(stat)
       entries.set(path, before.mode === mode ? before : { ...before, mode })
