@@ -439,7 +439,7 @@ export const tools = <O, E, R>(
       })
     })
   const codeTool = Tool.make("code_in_worktree", {
-    description: `Has the agent ${agent.name} do a task on a branch of the repository, in a folder of its own: ${agent.description}. Call it several times in one turn for parts that do not touch the same files. What it did is committed to the branch, and not merged: use merge_branches.`,
+    description: `Has the agent ${agent.name} do a task on a branch of the repository, in a folder of its own: ${agent.description.replace(/\.$/, "")}. Call it several times in one turn for parts that do not touch the same files. What it did is committed to the branch, and not merged: use merge_branches.`,
     parameters: {
       branch: Schema.String.annotate({ description: "The branch, for this task alone; one that there is not is made" }),
       task: Schema.String.annotate({ description: "All that the agent must know: it sees nothing else" })

@@ -126,8 +126,7 @@ describe("the parameters of a tool, as a provider gets them", () => {
       expect(request?.outputSchema).toEqual({
         type: "object",
         properties: { x: { type: "number" }, y: { type: "number" } },
-        required: ["x"],
-        additionalProperties: true
+        required: ["x"]
       })
     }).pipe(Effect.provide(TestChatModel.script([JSON.stringify({ x: 1 })])))
   )

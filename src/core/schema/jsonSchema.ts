@@ -14,6 +14,17 @@ const isNull = ({ enum: values, type }: JsonObject): boolean =>
 const omitKeys = (schema: JsonObject, ...keys: ReadonlyArray<string>): JsonObject =>
   Object.fromEntries(Object.entries(schema).filter(([key]) => !keys.includes(key)))
 
+/** Leaves out what holds without being said: further keys beside the named ones, and the bounds of all integers. */
+const omitUsual = (schema: JsonObject): JsonObject => {
+  const { additionalProperties, maximum, minimum, properties } = schema
+  return omitKeys(
+    schema,
+    ...(additionalProperties === true && isObject(properties) ? ["additionalProperties"] : []),
+    ...(minimum === Number.MIN_SAFE_INTEGER ? ["minimum"] : []),
+    ...(maximum === Number.MAX_SAFE_INTEGER ? ["maximum"] : [])
+  )
+}
+
 const mendNode = (schema: JsonObject): JsonObject => {
   if (isEmptyStruct(schema)) return { type: "object", properties: {}, ...omitKeys(schema, "not") }
   return isNull(schema) ? { ...omitKeys(schema, "enum"), type: "null" } : schema
@@ -27,12 +38,14 @@ const mendAll = (schema: Json): Json => {
   if (Array.isArray(schema)) return schema.map(mendAll)
   if (!isObject(schema)) return schema
   return mendNode(
-    Object.fromEntries(
-      Object.entries(schema).map(([key, value]) => {
-        if (data.has(key)) return [key, value]
-        if (!named.has(key) || !isObject(value)) return [key, mendAll(value)]
-        return [key, Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mendAll(item)]))]
-      })
+    omitUsual(
+      Object.fromEntries(
+        Object.entries(schema).map(([key, value]) => {
+          if (data.has(key)) return [key, value]
+          if (!named.has(key) || !isObject(value)) return [key, mendAll(value)]
+          return [key, Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mendAll(item)]))]
+        })
+      )
     )
   )
 }

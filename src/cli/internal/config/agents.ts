@@ -26,7 +26,9 @@ const own: ReadonlyArray<AgentFile.AgentFile & { readonly origin: Origin }> = [
     name: "deep",
     description: "Code and research: plans, reads and changes files, runs commands, gives parts to sub-agents.",
     prompt: Prompts.deep,
-    subagents: ["researcher", "reviewer"]
+    subagents: ["researcher", "reviewer"],
+    // Its shell does these.
+    disallowedTools: ["git_commit", "git_branch", "git_branches", "git_worktree", "git_worktrees"]
   },
   {
     name: "researcher",

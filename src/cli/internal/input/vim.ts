@@ -102,7 +102,7 @@ export const makeVim = (input: Input): Vim => {
     const { column, line } = shown()
     return wordsOf(shown().lines).find((word) => word.line === line && word.column <= column && word.end > column)
   }
-  const put = (): void => {
+  const pasteRegister = (): void => {
     if (register.text === "" && !register.isLine) return
     if (register.isLine) press(keys.end)
     else if (shown().column < lineOf().length) press(keys.right)
@@ -151,7 +151,7 @@ export const makeVim = (input: Input): Vim => {
       cutTo(wordHere()?.end ?? (next?.line === shown().line ? next.column : lineOf().length))
       insert()
     },
-    p: put,
+    p: pasteRegister,
     o: () => {
       press(keys.end)
       input.insert("\n")

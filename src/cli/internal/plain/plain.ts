@@ -56,7 +56,7 @@ const lines = Effect.gen(function* () {
   )
 })
 
-/** Leaves out where a resumed answer was cut off: the stored conversation has shown it. */
+/** Leaves out the note about a partial answer: the stored conversation has shown it. */
 const withoutLoaded = <E, R>(events: Stream.Stream<AgentEvent, E, R>): Stream.Stream<AgentEvent, E, R> =>
   Stream.filter(events, ({ _tag }) => _tag !== "CheckpointLoaded")
 
