@@ -25,6 +25,53 @@ const shell = (command: string): Call => ({ name: "execute", arguments: { comman
 type Verb = Policy.Rule["ruling"]
 type Pattern = NonNullable<Policy.Rule["arguments"]>[string]
 
+describe("rules for command lines", () => {
+  const commands: Policy.Policy = {
+    name: "p",
+    tools: {
+      execute: [
+        { ruling: "refuse", command: ["git push:*", "npm publish:*"] },
+        { ruling: "allow", command: ["npm test:*", "git log:*"] },
+        "ask"
+      ],
+      pay: [
+        { ruling: "allow", command: "npm test" },
+        { ruling: "refuse", command: "npm test" }
+      ]
+    }
+  }
+
+  it("allow only lines whose every command they cover, and restrict a line by any of its commands", () => {
+    const rulings: ReadonlyArray<readonly [line: string, ruling: string]> = [
+      ["npm test", "allow"],
+      ["npm test -- --bail && git log -3", "allow"],
+      ["npm testing", "ask"],
+      ["npm test && rm -rf /", "ask"],
+      ["npm test $(rm -rf /)", "ask"],
+      ["npm test > ~/.bashrc", "ask"],
+      ["git log --output=.git/hooks/pre-commit", "ask"],
+      ["git push", "refuse"],
+      ["npm test; sudo -n git -C . push --force", "refuse"],
+      ["echo $(npm publish)", "refuse"]
+    ]
+    for (const [line, ruling] of rulings)
+      assert.strictEqual(verbOf(compile(commands).explain(shell(line))), ruling, line)
+    // A tool without a command line: what allows is not for it, what restricts is.
+    assert.strictEqual(verbOf(compile(commands).explain({ name: "pay", arguments: { amount: 1 } })), "refuse")
+  })
+
+  it.effect("are read from YAML, and refused where a pattern can't be read", () =>
+    Effect.gen(function* () {
+      const read = yield* Policy.fromYaml('tools: { execute: [{ ruling: allow, command: "npm test:*" }, ask] }')
+      assert.strictEqual(verbOf(compile(read).explain(shell("npm test x"))), "allow")
+      const error = yield* Effect.flip(
+        Policy.fromYaml("tools: { execute: { ruling: allow, command: 'npm test && ls' } }")
+      )
+      assert.include(error.message, "npm test && ls")
+    })
+  )
+})
+
 describe("Policy as data", () => {
   it.effect("is read from YAML and JSON, and is the same value after its schema wrote it", () =>
     Effect.gen(function* () {

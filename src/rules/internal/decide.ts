@@ -1,4 +1,5 @@
 /** Applies the rules of policies to a call. */
+import * as CommandRule from "../../backends/CommandRule.ts"
 import { fromUnknown, isObject, type Json, type JsonObject } from "../../core/Json.ts"
 import { names } from "../../core/Middleware.ts"
 import * as Ruling from "../../core/Ruling.ts"
@@ -66,9 +67,27 @@ interface Context {
 const listOf = (rules: Rules): ReadonlyArray<Verb | Rule> =>
   typeof rules === "string" || "ruling" in rules ? [rules] : rules
 
+/** Checks whether a rule is for the command line of a call. A call without one fits only rules that restrict. */
+const matchesCommand = (
+  command: NonNullable<Rule["command"]>,
+  views: ReadonlyArray<JsonObject>,
+  ruling: Verb
+): boolean => {
+  const rules = (typeof command === "string" ? [command] : command).map((one) => ({ ruling, command: one }))
+  const isFor = ({ command: line }: JsonObject): boolean =>
+    typeof line === "string" ? CommandRule.matches(rules, line) : ruling !== "allow"
+  return ruling === "allow" ? views.every(isFor) : views.some(isFor)
+}
+
 /** Checks whether a call fits a rule. A restriction that can't be read restricts everything; a permission allows nothing. */
-const fitOf = ({ known, views }: Context, patterns: Rule["arguments"], verb: Verb, isMisspelt: boolean) => {
+const fitOf = (
+  { known, views }: Context,
+  { arguments: patterns, command, ruling: verb }: Pick<Rule, "arguments" | "command" | "ruling">,
+  isMisspelt: boolean
+) => {
   if (isMisspelt) return verb === "allow" ? "not" : "surely"
+  const isCovered = command === undefined || matchesCommand(command, views(), verb)
+  if (!isCovered) return "not"
   if (patterns === undefined) return "surely"
   if (verb === "allow") return matchesArguments(patterns, views(), "closely", known) ? "surely" : "not"
   if (matchesArguments(patterns, views(), "exactly", known)) return "surely"
@@ -92,7 +111,7 @@ const matchesIn = (
     const by = `${policy}: ${rule.name ?? (list.length > 1 ? `${place}[${index}]` : place)}`
     const wrong = findMisspelt(patterns, parameters)
     for (const argument of wrong) onMisspelt({ rule: by, argument, hint: didYouMean(argument, parameters ?? []) })
-    const fit = fitOf(context, patterns, rule.ruling, wrong.length > 0)
+    const fit = fitOf(context, { arguments: patterns, command: rule.command, ruling: rule.ruling }, wrong.length > 0)
     if (fit === "not") continue
     found.push({ by, rule, isNamed, patterns: wrong.length > 0 ? undefined : patterns, isSure: fit === "surely" })
     if (fit === "surely") break

@@ -1,5 +1,7 @@
 /** The schema of policies; public by `Policy`. */
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as CommandRule from "../../backends/CommandRule.ts"
 import * as Permissions from "../../backends/Permissions.ts"
 import * as Ruling from "../../core/Ruling.ts"
 import * as Network from "../../net/Network.ts"
@@ -31,11 +33,24 @@ const Pattern = Schema.Union([
   })
 ])
 
+/** The pattern of a command. One that can't be read is refused when the policy is made. */
+const Command = Schema.String.check(
+  Schema.makeFilter((command) => {
+    const parsed = CommandRule.parsePattern(command)
+    return Result.isSuccess(parsed) ? undefined : parsed.failure.message
+  })
+)
+
 /** A rule for calls, with the fields of every rule (see `Ruling.Rule`). */
 export const Rule = Schema.Struct({
   ...Ruling.Rule.fields,
   /** Patterns by the name of an argument (`options.force` is a name in an object). All must fit. Default: all calls. */
   arguments: Schema.optionalKey(Schema.Record(Name, Pattern)),
+  /**
+   * Patterns of the command line in the argument `command`, as in `CommandRule`: `npm test:*`. A rule that allows must
+   * cover each command of a line; of others, one pattern for any command is enough. Default: all calls.
+   */
+  command: Schema.optionalKey(Schema.Union([Command, Schema.Array(Command)])),
   /**
    * The calls that an approval for good covers: with `"rule"`, all calls that the rule asks about. Default: calls with
    * the same values of the arguments in the patterns, or with the same arguments if there are no patterns.
