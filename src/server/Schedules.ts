@@ -212,6 +212,9 @@ const patience = 300_000
 /** The time after which the list is read again, since other processes change it. */
 const rest = 10_000
 
+/** The time after which a tick is tried again that nobody could take. */
+const again = 2_000
+
 /** Gives the latest tick that is not after `now`. The search of Effect is strict, and counts in seconds. */
 const lastTick = (cron: Cron.Cron, now: number): number => {
   const found = Cron.prev(cron, now + 1_000).getTime()
@@ -243,9 +246,9 @@ const fire = Effect.fnUntraced(function* ({ row, text }: { readonly row: Row; re
       id: `schedule:${name}:${new Date(tick).toISOString()}`,
       title: input
     }).pipe(Effect.as(undefined), Effect.catch(Effect.succeed))
-    if (failure?.reason === "TooMany" || failure?.reason === "Unavailable") return now + rest
+    if (failure?.reason === "TooMany" || failure?.reason === "Unavailable") return now + again
     if (failure !== undefined) {
-      if (typeof failure.reason !== "string" && failure.reason._tag === "Unavailable") return now + rest
+      if (typeof failure.reason !== "string" && failure.reason._tag === "Unavailable") return now + again
       yield* Effect.logError(`The schedule ${JSON.stringify(name)} did not fire: ${failure.message}`)
     }
   }

@@ -29,3 +29,5 @@ export const serverLoopback = "token?:~effect/Redacted~;tenant?:s"
 
 export const triggerLayer =
   "name:s;path:s;form:o;secrets:[~effect/Redacted~];payload:~effect/Schema/Schema~;tenant:s;agent:s;input:f;tolerance?:d;maxBody?:n"
+
+export const webhooksLayer = "endpoints:a;allowPrivate?:[s]"

@@ -77,14 +77,15 @@ const problemOf = ({ id, signed, timestamp }: Form): string | undefined => {
     : "`form.id` and {id} in `form.signed` belong together"
 }
 
-const keyBytes = ({ secret }: Form, redacted: Redacted.Redacted): Uint8Array | undefined => {
+/** Gives the bytes of a secret, or none for a malformed one. */
+export const keyBytes = ({ secret }: Form, redacted: Redacted.Redacted): Uint8Array | undefined => {
   const text = Redacted.value(redacted)
   if (secret !== "base64") return encoder.encode(text)
   return Result.getOrUndefined(Base64.decode(text.replace(/^whsec_/, "")))
 }
 
 /** The fewest bytes of a secret. */
-const shortest = 8
+export const shortest = 8
 
 const refused = new Problem({
   status: 401,

@@ -19,6 +19,7 @@ import type { Lease } from "./lease.ts"
 import * as Log from "./log.ts"
 import type { Mail, Mailbox } from "./mailbox.ts"
 import { RunsError } from "./service.ts"
+import { OnSettled } from "./settled.ts"
 import { Caller } from "./tenant.ts"
 
 export type AnyAgent = Agent.Agent<unknown, unknown, unknown>
@@ -156,7 +157,7 @@ const turn = Effect.fnUntraced(function* (registry: Registry, work: Work, mail: 
     baseId,
     mail.push
   )
-  if (todo._tag === "Settled" || work.isCancelled) return
+  if (todo._tag === "Settled" || work.isCancelled) return undefined
   const { open } = todo.journal
   const handle = yield* Agent.start(agent, todo.input, { threadId: baseId }).pipe(
     Effect.provideService(Journal, { open, hold: () => Effect.succeed(held) })
@@ -175,9 +176,26 @@ const turn = Effect.fnUntraced(function* (registry: Registry, work: Work, mail: 
     { startImmediately: true }
   )
   if (work.isCancelled) yield* handle.interrupt
-  yield* Effect.exit(handle.await)
+  const exit = yield* Effect.exit(handle.await)
   yield* Fiber.await(relay)
+  if (Exit.isSuccess(exit)) return exit.value.stopReason
+  return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
 }, Effect.scoped)
+
+/** Tells listeners of settled mail, before it is gone. */
+const tellSettled = Effect.fnUntraced(function* (
+  { base }: Registry,
+  { agent, id, principal: { tenant }, threadId: baseId }: Mail,
+  threadId: string,
+  outcome: string | undefined
+) {
+  const listen = yield* OnSettled
+  const items = yield* Effect.orElseSucceed(
+    Effect.map(base.waiting({ threadId: baseId }), (page) => page.items),
+    () => []
+  )
+  yield* listen({ tenant, threadId, id, agent, outcome, pending: items.map(({ request }) => request) })
+})
 
 /** Works on the mail of a thread, until all is done. */
 const drain = Effect.fnUntraced(function* (registry: Registry, work: Work, baseId: string) {
@@ -187,13 +205,15 @@ const drain = Effect.fnUntraced(function* (registry: Registry, work: Work, baseI
     const services = Context.add(registry.context, Caller, one.principal)
     const exit = yield* Effect.exit(
       // The layer's type has the services of all agents.
-      Effect.provideContext(turn(registry, work, one, threadId) as Effect.Effect<void, unknown>, services)
+      Effect.provideContext(turn(registry, work, one, threadId) as Effect.Effect<string | undefined, unknown>, services)
     )
     if (registry.isClosing) return
     if (Exit.isFailure(exit) && !work.isCancelled) {
       yield* Effect.logError("A run could not begin", exit.cause)
       tellFailure(registry, work, one, exit.cause)
     }
+    const outcome = Exit.isSuccess(exit) ? exit.value : "failed"
+    yield* Effect.provideContext(tellSettled(registry, one, threadId, outcome), services)
     yield* Effect.ignore(registry.mailbox.drop(one))
     Object.assign(work, { handle: undefined, isBegun: false, isCancelled: false })
     work.queue.shift()
