@@ -227,6 +227,28 @@ describe("Trigger", () => {
     })
   )
 
+  it.live("starts one run of deliveries that come at once, before one of them is noted", () =>
+    Effect.gen(function* () {
+      const storage = yield* Storage.Storage
+      // All of them look before one of them writes.
+      const slow = Layer.succeed(Storage.Storage, {
+        table: (name) => {
+          const table = storage.table(name)
+          return name === "deliveries"
+            ? { ...table, get: (...args) => Effect.tap(table.get(...args), () => Effect.sleep("100 millis")) }
+            : table
+        }
+      })
+      const url = yield* Effect.provide(serve(runs, {}, triggers), slow)
+      const all = yield* Effect.all(
+        Array.from({ length: 5 }, () => toGitHub(url, issue(14))),
+        { concurrency: "unbounded" }
+      )
+      assert.strictEqual(all.filter(({ status }) => status === 202).length, 1)
+      assert.strictEqual((yield* saidIn(url, "issue-14")).length, 1)
+    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
+  )
+
   it.live("starts nothing twice when the server ends before the delivery is noted", () =>
     Effect.gen(function* () {
       const storage = yield* Storage.Storage
