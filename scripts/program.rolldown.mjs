@@ -114,6 +114,8 @@ export default defineConfig([
       /^@anthropic-ai[/]bedrock-sdk/,
       /^@aws-sdk[/]client-bedrock-runtime/,
       "playwright-core",
+      // Megabytes of grammars.
+      "web-tree-sitter",
       // Every installation of the package has it.
       "re2js"
     ],

@@ -24,7 +24,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
-import type { Backend } from "../core/Backend.ts"
+import { Backend } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
 import type { Format } from "../core/Document.ts"
 import { check } from "../support/options/check.ts"
@@ -33,7 +33,7 @@ import { type Document, inContext } from "./Chunk.ts"
 import { chunk, type Splitter } from "./Chunker.ts"
 import { embedPassages } from "./internal/embedding.ts"
 import { findDocumentProblem } from "./internal/entries.ts"
-import { type Item, listFiles, loadFiles } from "./internal/files.ts"
+import { beginningOf, type Item, listFiles, loadFiles } from "./internal/files.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { RagError } from "./RagError.ts"
 import type { Embeds, Entry, Model, Space } from "./RagIndex.ts"
@@ -82,12 +82,14 @@ export interface FolderOptions extends Splitting {
   readonly glob?: string | undefined
   /** The name of the source. Default: the path. */
   readonly source?: string | undefined
+  /** Splits files of code, such as `CodeSplitter.load` gives. Default: they are split as other texts. */
+  readonly code?: Splitter | undefined
   /** The most files. Beyond, no document is removed. Default: 100,000. */
   readonly most?: number | undefined
 }
 
 /** Grows when chunks of the same text and options change. */
-const version = 1
+const version = 2
 
 /** The chunks that are stored at once, and the documents. */
 const batch = { chunks: 200, documents: 16 }
@@ -176,15 +178,17 @@ const indexItems = <M extends Model | undefined, E, R>(
   return items.pipe(Stream.grouped(batch.documents), Stream.mapEffect(readGroup), Stream.flatMap(Stream.fromIterable))
 }
 
-/** Removes the documents of a source, or below a path, that were not seen. */
+/** Removes the documents of some sources, and below a path, that were not seen. */
 const removeOthers = (
   space: Space,
-  { below = "", source }: { readonly below?: string | undefined; readonly source: string | undefined },
+  isOwn: (source: string) => boolean,
+  below: string,
   seen: ReadonlySet<string>
 ): Stream.Stream<Step, RagError> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const known = yield* space.hashes(source === undefined ? {} : { sources: [source] })
+      const sources = (yield* space.sources()).map(({ source }) => source).filter(isOwn)
+      const known = yield* space.hashes({ sources })
       const gone = [...known.keys()].filter((id) => id.startsWith(below) && !seen.has(id))
       if (gone.length > 0) yield* space.remove(gone)
       return Stream.fromIterable(gone.map((document): Step => ({ document, outcome: "removed", chunks: 0 })))
@@ -234,13 +238,15 @@ export const run = <M extends Model | undefined, E = never, R = never>(
     const steps = indexItems<M, E, R>(space, items, options)
     const { complete } = options
     const last =
-      complete === undefined ? Stream.empty : Stream.suspend(() => removeOthers(space, { source: complete }, seen))
+      complete === undefined
+        ? Stream.empty
+        : Stream.suspend(() => removeOthers(space, (source) => source === complete, "", seen))
     return count(Stream.concat(steps, last))
   })
 
 /**
- * Indexes the files below a path, and removes documents of deleted files. A file that can't be read is reported as `failed`, and
- * its earlier version stays. Ids are paths.
+ * Indexes the files below a path, and removes documents of deleted files with this `source`. A file that can't be read is
+ * reported as `failed`, and its earlier version stays. Ids are paths.
  */
 export const folder = <M extends Model | undefined>(
   space: Space<M>,
@@ -252,10 +258,17 @@ export const folder = <M extends Model | undefined>(
     Effect.gen(function* () {
       const { formats = [], glob = "**/*", most = 100_000, source = path } = options
       const { isWhole, paths } = yield* listFiles(path, { glob, most })
-      const steps = indexItems<M, BackendError, Backend>(space, loadFiles(paths, source, formats), options)
-      const last = isWhole
-        ? removeOthers(space, { below: `${path.replace(/\/+$/, "")}/`, source: options.source }, new Set(paths))
-        : Stream.empty
+      const files = loadFiles(paths, { source, formats, code: options.code })
+      const steps = indexItems<M, BackendError, Backend>(space, files, options)
+      const backend = yield* Backend
+      const below = beginningOf(path, backend.paths)
+      // The same folder, one in it, or one around it may have been indexed by its own path.
+      const isRelated = (one: string) => {
+        const other = beginningOf(one, backend.paths)
+        return other === below || (one.startsWith("/") && (below.startsWith(other) || other.startsWith(below)))
+      }
+      const isOwn = (one: string) => one === source || (options.source === undefined && one !== "" && isRelated(one))
+      const last = isWhole ? removeOthers(space, isOwn, below, new Set(paths)) : Stream.empty
       return count(Stream.concat(steps, last), paths.length)
     })
   )

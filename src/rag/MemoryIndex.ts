@@ -18,7 +18,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { defined } from "../support/json/defined.ts"
-import { words as splitWords } from "../support/text/words.ts"
 import { inContext, parseId } from "./Chunk.ts"
 import {
   boundLimit,
@@ -32,7 +31,7 @@ import {
   storable,
   type Stored
 } from "./internal/entries.ts"
-import { wordsOf } from "./internal/queryWords.ts"
+import { wordsIn, wordsOf } from "./internal/queryWords.ts"
 import { termOf } from "./internal/stem.ts"
 import type { RagError } from "./RagError.ts"
 import { type Filter, type Hit, RagIndex, type Model, type Space } from "./RagIndex.ts"
@@ -68,7 +67,7 @@ const matches = ({ document }: Stored, { after, before, documents, metadata = {}
 
 const holdChunks = ({ chunks, document, vectors }: Stored): ReadonlyArray<Held> =>
   chunks.map((chunk, index) => {
-    const terms = splitWords(inContext(document.title, chunk)).map(termOf)
+    const terms = wordsIn(inContext(document.title, chunk)).map(termOf)
     const counts = new Map<string, number>()
     for (const term of terms) counts.set(term, (counts.get(term) ?? 0) + 1)
     const { id: _, ...fields } = chunk

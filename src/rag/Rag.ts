@@ -27,7 +27,7 @@ import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import type { JsonObject } from "../core/Json.ts"
 import type * as Middleware from "../core/Middleware.ts"
-import { makeMiddlewareCheck, readOptions, refuseTools } from "../core/schema/invalid.ts"
+import { makeMiddlewareCheck, readOptions, refuseTool, refuseTools } from "../core/schema/invalid.ts"
 import * as Sources from "../core/Sources.ts"
 import * as Tool from "../core/Tool.ts"
 import * as ToolError from "../core/ToolError.ts"
@@ -35,10 +35,11 @@ import * as ToolOutput from "../core/ToolOutput.ts"
 import { defined } from "../support/json/defined.ts"
 import { check } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
-import { escaped, oneLine, quote } from "../support/text/untrusted.ts"
+import { escaped, oneLine, quote, unescaped } from "../support/text/untrusted.ts"
 import { trailOf } from "./Chunk.ts"
 import { checkNumbers, checkSupport } from "./internal/checkCitations.ts"
 import { sourceKeyOf } from "./internal/citations.ts"
+import { codeMetadata } from "./internal/files.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { Embeds, Filter, Hit, Model, Space } from "./RagIndex.ts"
 import type { Reranker } from "./Rerank.ts"
@@ -113,48 +114,76 @@ const narrow = (filter: Filter | undefined, source: string | undefined): Filter 
 const annotations = { readOnly: true, untrusted: true, idempotent: true } as const
 
 const checkMake = check(shapes.ragMake)
+const checkCodeSearch = check(shapes.ragCodeSearch)
+
+const queryParameters = {
+  query: Schema.String.annotate({ description: "What to look for: a question or words" }),
+  top_k: describeCount(1, 20, "How many passages; 5 if nothing is said")
+}
+
+const searchParameters = {
+  ...queryParameters,
+  source: Schema.optionalKey(Schema.String.annotate({ description: "A source of rag_list_sources; all without it" }))
+}
+
+interface SearchInput {
+  readonly query: string
+  readonly top_k?: number
+  readonly source?: string
+  readonly enable_reranking?: boolean
+}
+
+/** Makes the search of a tool. */
+const makeSearch =
+  <M extends Model | undefined, E, R>({ filter, halfLife, rerank, space }: Options<M, E, R>) =>
+  ({ enable_reranking: isReranked = false, query, source, top_k = 5 }: SearchInput) =>
+    Effect.gen(function* () {
+      const narrowed = narrow(filter, source)
+      if (narrowed === "nothing") return "There is no such source. Use rag_list_sources to see them."
+      const found = Retriever.search<M, E, R>(space, cut(query, 4_000, ""), {
+        limit: bound(top_k, 1, 20),
+        filter: narrowed,
+        halfLife,
+        rerank: isReranked ? rerank : undefined
+      })
+      const hits = yield* Effect.mapError(found, unavailable)
+      if (hits.length === 0) return "Nothing was found. Try other words."
+      const { count, text } = renderAll(hits)
+      return ToolOutput.make(text, {
+        details: hits.map(({ chunk, score, trace }) => ({ id: chunk.id, score, trace: traceOf(trace) })),
+        sources: hits.slice(0, count).map(toSource(space.namespace))
+      })
+    })
 
 /**
- * Makes the tools `rag_search` (`query`, `top_k`, `source`, `enable_reranking`), `rag_fetch_chunk`
+ * Makes the tools `rag_search` (`query`, `top_k`, `source`, and `enable_reranking` with a `rerank`), `rag_fetch_chunk`
  * (`chunk_id`, `chunks_above`, `chunks_below`) and `rag_list_sources`.
  */
 export const make = <M extends Model | undefined, E = never, R = never>(
   options: Options<M, E, R>
 ): ReadonlyArray<Tool.Tool<Embeds<M> | R>> => {
-  const [{ filter, halfLife, rerank, space }, problem] = readOptions(checkMake, options)
-  const search = Tool.make("rag_search", {
+  const [known, problem] = readOptions(checkMake, options)
+  const { filter, rerank, space } = known
+  const searching = {
     description:
       "Searches the documents by words and by meaning. If the answer is not in the passages, search again with other words. Cite a passage by its number in the list of sources, such as [1].",
-    parameters: {
-      query: Schema.String.annotate({ description: "What to look for: a question or words" }),
-      top_k: describeCount(1, 20, "How many passages; 5 if nothing is said"),
-      source: Schema.optionalKey(
-        Schema.String.annotate({ description: "A source of rag_list_sources; all without it" })
-      ),
-      enable_reranking: Schema.optionalKey(
-        Schema.Boolean.annotate({ description: "Orders the passages by a model: slower; false if nothing is said" })
-      )
-    },
     annotations,
-    execute: ({ enable_reranking: isReranked = false, query, source, top_k = 5 }) =>
-      Effect.gen(function* () {
-        const narrowed = narrow(filter, source)
-        if (narrowed === "nothing") return "There is no such source. Use rag_list_sources to see them."
-        const found = Retriever.search<M, E, R>(space, cut(query, 4_000, ""), {
-          limit: bound(top_k, 1, 20),
-          filter: narrowed,
-          halfLife,
-          rerank: isReranked ? rerank : undefined
+    execute: makeSearch(known)
+  }
+  const search =
+    rerank === undefined
+      ? Tool.make("rag_search", { ...searching, parameters: searchParameters })
+      : Tool.make("rag_search", {
+          ...searching,
+          parameters: {
+            ...searchParameters,
+            enable_reranking: Schema.optionalKey(
+              Schema.Boolean.annotate({
+                description: "Orders the passages by a model: slower; false if nothing is said"
+              })
+            )
+          }
         })
-        const hits = yield* Effect.mapError(found, unavailable)
-        if (hits.length === 0) return "Nothing was found. Try other words."
-        const { count, text } = renderAll(hits)
-        return ToolOutput.make(text, {
-          details: hits.map(({ chunk, score, trace }) => ({ id: chunk.id, score, trace: traceOf(trace) })),
-          sources: hits.slice(0, count).map(toSource(space.namespace))
-        })
-      })
-  })
   const fetch = Tool.make("rag_fetch_chunk", {
     description: "Gives a passage by its chunk_id, with the passages above and below it in the document.",
     parameters: {
@@ -165,10 +194,15 @@ export const make = <M extends Model | undefined, E = never, R = never>(
     annotations,
     execute: ({ chunk_id, chunks_above = 0, chunks_below = 0 }) =>
       Effect.gen(function* () {
-        const hits = yield* Effect.mapError(
-          space.around(chunk_id, { above: bound(chunks_above, 0, 10), below: bound(chunks_below, 0, 10), filter }),
-          unavailable
-        )
+        const around = (id: string) =>
+          Effect.mapError(
+            space.around(id, { above: bound(chunks_above, 0, 10), below: bound(chunks_below, 0, 10), filter }),
+            unavailable
+          )
+        const exact = yield* around(chunk_id)
+        // Invisible characters of an id are shown by their numbers.
+        const shownId = unescaped(chunk_id)
+        const hits = exact.length > 0 || shownId === chunk_id ? exact : yield* around(shownId)
         if (hits.length === 0) return yield* Effect.fail(ToolError.make("There is no such passage."))
         const { count, text } = renderAll(hits)
         return ToolOutput.make(text, { sources: hits.slice(0, count).map(toSource(space.namespace)) })
@@ -192,6 +226,25 @@ export const make = <M extends Model | undefined, E = never, R = never>(
       )
   })
   return refuseTools(problem, [search, fetch, list])
+}
+
+/**
+ * Makes the tool `code_search` (`query`, `top_k`) over the files of code that `Indexer.folder` stored. Passages are
+ * definitions with the lines where they are. Index with `CodeSplitter.load`, so that code is split by its syntax.
+ */
+export const codeSearch = <M extends Model | undefined, E = never, R = never>(
+  options: Options<M, E, R>
+): Tool.Tool<Embeds<M> | NoInfer<R>> => {
+  const [known, problem] = readOptions(checkCodeSearch, options)
+  const { filter } = known
+  const tool = Tool.make("code_search", {
+    description:
+      "Finds code by what it does, in words: functions, classes and other definitions, with their files and lines. Use it if you don't know the exact name; for an exact name, search the files.",
+    parameters: queryParameters,
+    annotations,
+    execute: makeSearch({ ...known, filter: { ...filter, metadata: { ...filter?.metadata, ...codeMetadata } } })
+  })
+  return refuseTool(problem, tool)
 }
 
 const traceOf = ({ joined, recency, reranked, vectors, words }: Retriever.Trace): JsonObject => ({

@@ -27,7 +27,13 @@ describe("deepagents index", { timeout: 120_000 }, () => {
   it.effect("indexes a folder once, follows changes, and gives the agent its tools", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const { cwd, data, requests, run } = yield* world(say("Nothing."), searching, say("Thirty [1]."), say("Hi."))
+        const { cwd, data, requests, run } = yield* world(
+          say("Nothing."),
+          searching,
+          say("Thirty [1]."),
+          say("Hi."),
+          say("Hi.")
+        )
         mkdirSync(join(cwd, "docs"))
         writeFileSync(join(cwd, "docs/leave.md"), "# Leave\nThere are thirty days of leave.")
         writeFileSync(join(cwd, "docs/pay.md"), "# Pay\nWages are paid monthly.")
@@ -53,6 +59,15 @@ describe("deepagents index", { timeout: 120_000 }, () => {
         const asked = yield* run(["run", "How many days of leave?"])
         assert.deepEqual([asked.code, asked.out], [0, "Thirty [1].\n"], asked.err)
         assert.include(JSON.stringify(requests.at(-1)?.body.messages), "> There are thirty days of leave.")
+
+        assert.notInclude(JSON.stringify(requests.at(-1)?.body.tools), "code_search")
+        writeFileSync(join(cwd, "leave.ts"), "/** Counts days. */\nexport const countLeave = () => 30\n")
+        const whole = yield* run(["index"])
+        assert.equal(whole.code, 0, whole.err)
+        // The program has no grammars: who wants them installs them.
+        assert.match(whole.err, /^$|code is split like other texts: .*npm install web-tree-sitter\n/)
+        yield* run(["run", "hi"])
+        assert.include(JSON.stringify(requests.at(-1)?.body.tools), "code_search")
 
         const index = join(data, "deepagents/index.db")
         writeFileSync(`${index}.kept`, readFileSync(index))

@@ -75,6 +75,23 @@ describe("folder", () => {
     }).pipe(Effect.provide(layers))
   )
 
+  it.effect("removes deleted files of a folder with a relative path, and nothing of other sources", () =>
+    Effect.gen(function* () {
+      const space = yield* open
+      const page = { id: "/docs/page.md", text: "Not a file.", source: "wiki" }
+      const bare = { id: "/docs/bare.md", text: "Neither." }
+      yield* outcomes(Indexer.run(space, Stream.make(page, bare)))
+      yield* outcomes(Indexer.folder(space, "docs/./b", { source: "mine" }))
+      yield* outcomes(Indexer.folder(space, "docs"))
+      const backend = yield* Backend.Backend
+      yield* backend.delete("/docs/a.md")
+      expect((yield* outcomes(Indexer.folder(space, "docs/")))["/docs/a.md"]).toBe("removed")
+      yield* outcomes(Indexer.folder(space, "/"))
+      const ids = [...(yield* space.hashes()).keys()].sort()
+      expect(ids).toEqual(["/docs/b/b.md", "/docs/bare.md", "/docs/c.csv", "/docs/page.md", "/other/e.md"])
+    }).pipe(Effect.provide(layers))
+  )
+
   it.effect("leaves hidden files out", () =>
     Effect.gen(function* () {
       const space = yield* open

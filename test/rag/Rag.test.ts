@@ -86,6 +86,41 @@ describe("make", () => {
     }).pipe(Effect.provide(layers))
   )
 
+  it.effect("fetches a chunk by the id that is shown, though it has invisible characters", () =>
+    Effect.gen(function* () {
+      const id = "/pay\u200b\u{e0041}.md"
+      const space = yield* fill("acme", [{ ...acme[1]!, id }])
+      const agent = Agent.make({ name: "guide", prompt: "", tools: Rag.make({ space }) })
+      const calls = ["/pay\\u{200b}\\u{e0041}.md::0", `${id}::0`, "/pay\\u{ffffff}.md::0"].map((chunk_id) => ({
+        name: "rag_fetch_chunk",
+        arguments: { chunk_id }
+      }))
+      const result = yield* Agent.run(agent, "x").pipe(
+        Effect.provide(
+          TestChatModel.script([
+            TestChatModel.calls([{ name: "rag_search", arguments: { query: "Wages" } }, ...calls]),
+            "done"
+          ])
+        )
+      )
+      const [found, shown, exact, none] = textsOf(result)
+      expect(found).toContain("chunk_id: /pay\\u{200b}\\u{e0041}.md::0\n")
+      expect([shown, exact].every((text) => text?.includes("Wages are paid monthly."))).toBe(true)
+      expect(none).toContain("There is no such passage.")
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("offers an order by a reranker only if there is one", () =>
+    Effect.gen(function* () {
+      const space = yield* fill("acme", acme)
+      const offered = (tools: ReturnType<typeof Rag.make>) => JSON.stringify(tools[0]?.parameters)
+      expect(offered(Rag.make({ space }))).not.toContain("enable_reranking")
+      expect(offered(Rag.make({ space, rerank: (_, hits) => Effect.succeed(hits.map(() => 1)) }))).toContain(
+        "enable_reranking"
+      )
+    }).pipe(Effect.provide(layers))
+  )
+
   it.effect("gives nothing beyond its filter", () =>
     Effect.gen(function* () {
       const space = yield* both

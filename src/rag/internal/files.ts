@@ -1,12 +1,13 @@
 /** Reads the files of a backend as documents. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { Backend } from "../../core/Backend.ts"
+import { Backend, type Paths } from "../../core/Backend.ts"
 import type { BackendError } from "../../core/BackendError.ts"
 import * as CoreDocument from "../../core/Document.ts"
 import { sha256 } from "../../support/store/hash.ts"
 import type { Document } from "../Chunk.ts"
 import { markdown, type Splitter } from "../Chunker.ts"
+import { isCode } from "./code/languages.ts"
 
 /** A document that is read only if its content changed. */
 export interface Item<E = never, R = never> {
@@ -37,6 +38,9 @@ const decodeText = (bytes: Uint8Array): string | undefined => {
   return bytes.subarray(0, 8_000).includes(0) ? undefined : text
 }
 
+/** The metadata of files with code, by which they are searched alone. */
+export const codeMetadata = { kind: "code" } as const
+
 const readDocument = Effect.fnUntraced(function* (
   path: string,
   source: string,
@@ -48,7 +52,8 @@ const readDocument = Effect.fnUntraced(function* (
   if (format === undefined) {
     const text = decodeText(bytes)
     if (text === undefined) return "it is neither text nor a known format"
-    return { id: path, text: text.slice(0, mostCharacters), title: titleOf(path, text), source }
+    const whole = { id: path, text: text.slice(0, mostCharacters), title: titleOf(path, text), source }
+    return isCode(path) ? { ...whole, metadata: codeMetadata } : whole
   }
   const parts: Array<{ readonly start: number; readonly label: string }> = []
   let text = ""
@@ -74,8 +79,15 @@ const readDocument = Effect.fnUntraced(function* (
 const batch = 16
 
 /** Reports whether a file or a folder below the path begins with a dot: settings, caches and keys are no documents. */
-const isHidden = (path: string, file: string): boolean =>
-  /(?:^|\/)\./.test(file.startsWith(path) ? file.slice(path.length) : file)
+const isHidden = (folder: string, file: string): boolean =>
+  /(?:^|\/)\./.test(file.startsWith(folder) ? file.slice(folder.length) : file)
+
+/** The beginning of the paths in a folder, as backends write them. */
+export const beginningOf = (path: string, paths: Paths | undefined): string => {
+  const whole = path.startsWith("/") ? path : `${paths?.cwd ?? ""}/${path}`
+  const names = whole.split("/").filter((name) => name !== "" && name !== ".")
+  return names.length === 0 ? "/" : `/${names.join("/")}/`
+}
 
 /** The files below a path, in the order of paths. `isWhole` is false if the backend could not list all. */
 export const listFiles = Effect.fnUntraced(function* (
@@ -83,9 +95,10 @@ export const listFiles = Effect.fnUntraced(function* (
   { glob, most }: { readonly glob: string; readonly most: number }
 ): Effect.fn.Return<{ readonly paths: ReadonlyArray<string>; readonly isWhole: boolean }, BackendError, Backend> {
   const backend = yield* Backend
+  const below = beginningOf(path, backend.paths)
   const { entries, truncated } = yield* backend.glob({ pattern: glob, path, limit: most })
   return {
-    paths: entries.filter((entry) => entry.kind === "file" && !isHidden(path, entry.path)).map((entry) => entry.path),
+    paths: entries.filter((entry) => entry.kind === "file" && !isHidden(below, entry.path)).map((entry) => entry.path),
     isWhole: truncated === undefined
   }
 })
@@ -93,8 +106,15 @@ export const listFiles = Effect.fnUntraced(function* (
 /** Loads files; each is parsed only when it is read. */
 export const loadFiles = (
   paths: ReadonlyArray<string>,
-  source: string,
-  formats: ReadonlyArray<CoreDocument.Format>
+  {
+    code,
+    formats,
+    source
+  }: {
+    readonly source: string
+    readonly formats: ReadonlyArray<CoreDocument.Format>
+    readonly code: Splitter | undefined
+  }
 ): Stream.Stream<Item, BackendError, Backend> =>
   Stream.fromIterable(paths).pipe(
     Stream.grouped(batch),
@@ -111,7 +131,7 @@ export const loadFiles = (
               id: path,
               content: `${content} ${source}`,
               read: readDocument(path, source, value, formats),
-              split: isMarkdown(path) ? markdown : undefined
+              split: isMarkdown(path) ? markdown : isCode(path) ? code : undefined
             }))
           })
       )

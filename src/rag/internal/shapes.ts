@@ -4,13 +4,15 @@ export const embeddingCacheLayer = "model:s"
 
 export const hashingEmbeddingLayer = "dimensions?:n"
 
-export const indexerFolder = "formats?:a;glob?:s;source?:s;most?:n;tokens?:n;overlap?:n;version?:s"
+export const indexerFolder = "formats?:a;glob?:s;source?:s;code?:f;most?:n;tokens?:n;overlap?:n;version?:s"
 
 export const indexerRun = "split?:f;complete?:s;tokens?:n;overlap?:n;version?:s"
 
-export const indexerWatch = "formats?:a;glob?:s;source?:s;most?:n;tokens?:n;overlap?:n;version?:s;every?:d"
+export const indexerWatch = "formats?:a;glob?:s;source?:s;code?:f;most?:n;tokens?:n;overlap?:n;version?:s;every?:d"
 
 export const ragCitations = "required?:b;maxRevisions?:n"
+
+export const ragCodeSearch = "space:o;filter?:o;rerank?:f;halfLife?:d"
 
 export const ragMake = "space:o;filter?:o;rerank?:f;halfLife?:d"
 

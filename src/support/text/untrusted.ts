@@ -39,6 +39,13 @@ const acting = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 /** A text on one line with its control and invisible characters escaped: `\n`, `\u{001b}`. */
 export const escaped = (text: string): string => text.replaceAll(acting, escape)
 
+/** Reads the characters that {@link escaped} wrote by their number. */
+export const unescaped = (text: string): string =>
+  text.replaceAll(/\\u\{([\da-f]{4,6})\}/g, (all, digits: string) => {
+    const code = Number.parseInt(digits, 16)
+    return code > 0x10ffff ? all : String.fromCodePoint(code)
+  })
+
 /** The beginning of a text, of so many bytes at most, up to the end of a line if there is one. */
 export const head = (text: string, maxBytes: number): string => {
   // No character has more bytes than three for each unit of its text.

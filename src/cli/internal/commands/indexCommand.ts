@@ -48,7 +48,7 @@ const indexHere = Effect.fnUntraced(function* (context: Context, folder: string,
       `There is no folder ${JSON.stringify(path)}. Name a folder in ${context.places.project}.`
     )
   let last: Progress | undefined
-  const progress = yield* indexFolder(context, path)
+  const { findProblem, progress } = yield* indexFolder(context, path)
   yield* progress.pipe(
     Stream.runForEach((one) => {
       last = one
@@ -59,6 +59,8 @@ const indexHere = Effect.fnUntraced(function* (context: Context, folder: string,
     }),
     orFail("failed")
   )
+  const problem = yield* findProblem
+  if (problem !== undefined) yield* tell(`! ${problem}`)
   if (asJson) return yield* printJson(last ?? null)
   yield* print(last === undefined ? "There are no files to index." : summaryOf(last))
 })

@@ -1,5 +1,6 @@
 /** Indexes the files of a folder. */
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import * as Documents from "../../../documents/Documents.ts"
 import * as Indexer from "../../../rag/Indexer.ts"
@@ -9,7 +10,13 @@ import { makeFolder } from "../config/places.ts"
 import { layerOrFail } from "../failure.ts"
 import type { Context } from "./app.ts"
 import { machine } from "./host.ts"
-import { indexFile, indexLayer, namespaceOf } from "./retrieval.ts"
+import { filledSpace, hasCode, indexFile, indexLayer, namespaceOf } from "./retrieval.ts"
+
+/** Loads the splitter of code, which needs packages that not everybody has. */
+const loadSplitter = Effect.flatMap(
+  Effect.promise(() => import("../../../rag/CodeSplitter.ts")),
+  ({ load }) => Effect.result(load)
+)
 
 /** Indexes the files of the working folder, or of a folder in it. The rules that hide files hold here, too. */
 export const indexFolder = Effect.fnUntraced(function* (context: Context, folder: string) {
@@ -17,13 +24,24 @@ export const indexFolder = Effect.fnUntraced(function* (context: Context, folder
   yield* makeFolder(places.data)
   const namespace = yield* namespaceOf(places)
   const { hidden } = yield* readPermits(context, [])
-  return Stream.unwrap(
+  const splitter = yield* loadSplitter
+  const code = Result.getOrUndefined(splitter)
+  /** Says why indexed code is not split by its syntax; `undefined` if it is, or there is none. */
+  const findProblem = Effect.gen(function* () {
+    if (Result.isSuccess(splitter)) return undefined
+    const space = yield* filledSpace(places)
+    if (space === undefined || !(yield* hasCode(space))) return undefined
+    const { message, reason } = splitter.failure
+    return `code is split like other texts: ${reason._tag === "Unavailable" ? reason.problem : message}`
+  })
+  const progress = Stream.unwrap(
     Effect.map(
       RagIndex.use((index) => index.space(namespace)),
-      (space) => Indexer.folder(space, folder, { formats: Documents.formats })
+      (space) => Indexer.folder(space, folder, { formats: Documents.formats, code })
     )
   ).pipe(
     Stream.provide(layerOrFail("failed")(indexLayer(indexFile(places)))),
     Stream.provide(machine(context, undefined, hidden))
   )
+  return { progress, findProblem }
 })

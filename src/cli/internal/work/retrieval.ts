@@ -83,11 +83,21 @@ export const filledSpace = Effect.fnUntraced(function* (places: Places) {
   return sources.length === 0 ? undefined : space
 })
 
+/** Reports whether files of code are indexed. */
+export const hasCode = (space: Space<undefined>) =>
+  Effect.map(orFail("failed")(space.sources({ metadata: { kind: "code" } })), (sources) => sources.length > 0)
+
+const toolsOf = Effect.fnUntraced(function* (places: Places) {
+  const space = yield* filledSpace(places)
+  if (space === undefined) return []
+  return (yield* hasCode(space)) ? [...Rag.make({ space }), Rag.codeSearch({ space })] : Rag.make({ space })
+})
+
 /** The tools that search the documents of an indexed folder. An index that can't be read is a problem to show. */
 export const retrievalTools = (places: Places) =>
-  Effect.match(filledSpace(places), {
+  Effect.match(toolsOf(places), {
     onFailure: ({ message }): Retrieval => ({ tools: [], problems: [`${message} (its tools are left out)`] }),
-    onSuccess: (space): Retrieval => ({ tools: space === undefined ? [] : Rag.make({ space }), problems: [] })
+    onSuccess: (tools): Retrieval => ({ tools, problems: [] })
   })
 
 /** Removes the index of a folder. */

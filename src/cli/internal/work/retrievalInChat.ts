@@ -23,7 +23,8 @@ const step = 500
 const index = Effect.fnUntraced(function* (context: Context, note: (text: string) => void) {
   const before = yield* filledSpace(context.places)
   let last: Progress | undefined
-  yield* (yield* indexFolder(context, context.places.project)).pipe(
+  const { findProblem, progress } = yield* indexFolder(context, context.places.project)
+  yield* progress.pipe(
     Stream.runForEach((one) =>
       Effect.sync(() => {
         last = one
@@ -31,6 +32,8 @@ const index = Effect.fnUntraced(function* (context: Context, note: (text: string
       })
     )
   )
+  const problem = yield* findProblem
+  if (problem !== undefined) note(problem)
   const how = before === undefined ? " The agent has the tools for it from the next `/agent` or chat on." : ""
   return show(last === undefined ? "There are no files to index." : `${summaryOf(last)}.${how}`)
 })

@@ -2,10 +2,10 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { words } from "../../../support/text/words.ts"
 import { inContext } from "../../Chunk.ts"
 import type { Model } from "../../RagIndex.ts"
 import { findOther, storable, type Stored } from "../entries.ts"
+import { wordsIn } from "../queryWords.ts"
 import { modelIn, numberIn, type Reason, rowsOf } from "../rows.ts"
 import { termOf } from "../stem.ts"
 import { facetOf, lexemeOf, listOf } from "./tables.ts"
@@ -81,7 +81,7 @@ export const putDocuments = Effect.fnUntraced(function* (
   const optional = (text: string | undefined) => (text === undefined ? null : storable(text))
   const read = entries.map(({ chunks, document, hash, vectors }) => {
     const rows = chunks.map((chunk, index) => {
-      const terms = words(inContext(document.title, chunk)).map(termOf)
+      const terms = wordsIn(inContext(document.title, chunk)).map(termOf)
       const vector = vectors?.[index]
       return {
         place: chunk.index,

@@ -2,10 +2,10 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { words } from "../../../support/text/words.ts"
 import { inContext } from "../../Chunk.ts"
 import type { Model } from "../../RagIndex.ts"
 import { findOther, storable, type Stored } from "../entries.ts"
+import { wordsIn } from "../queryWords.ts"
 import { modelIn, numberIn, type Reason, rowsOf } from "../rows.ts"
 import { centreOf, signOf } from "../signs.ts"
 import { bytesIn, bytesOf, floatsOf, textsOf } from "./rows.ts"
@@ -114,7 +114,7 @@ export const putDocuments = Effect.fnUntraced(function* (
             headings: JSON.stringify(chunk.headings.map(storable)),
             label: storable(chunk.label)
           },
-          text: { rowid: pk, text: words(inContext(document.title, chunk)).join(" ") },
+          text: { rowid: pk, text: wordsIn(inContext(document.title, chunk)).join(" ") },
           vector: vector === undefined || centre === undefined ? undefined : { pk, key, vector, centre }
         }
       })
