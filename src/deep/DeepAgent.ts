@@ -17,7 +17,7 @@
  * ```
  *
  * From the outside in: the model's profile (`HarnessProfile`), todos, skills, large results in files, sub-agents (in
- * the background too), summarization, your own middleware, cache marks, memory, approvals, retries and time-outs. Your
+ * the background too), summarization, a grader, your own middleware, cache marks, memory, approvals, retries and time-outs. Your
  * middleware with a part's name replaces the part (`parts`).
  */
 import type * as Effect from "effect/Effect"
@@ -37,6 +37,7 @@ import * as BackgroundSubagents from "../middleware/BackgroundSubagents.ts"
 import type { BackgroundTasks } from "../middleware/BackgroundTasks.ts"
 import type * as Filesystem from "../middleware/Filesystem.ts"
 import * as HumanInTheLoop from "../middleware/HumanInTheLoop.ts"
+import * as Rubric from "../middleware/Rubric.ts"
 import * as Subagents from "../middleware/Subagents.ts"
 import type * as Summarization from "../middleware/Summarization.ts"
 import { check } from "../support/options/check.ts"
@@ -63,6 +64,7 @@ export const parts = [
   "Subagents",
   "BackgroundSubagents",
   "Summarization",
+  "Rubric",
   "PromptCaching",
   "Memory",
   "HumanInTheLoop",
@@ -169,6 +171,17 @@ const assembleSubagent = (options: SubagentOptions) => {
 const approvalsOf = (options: HumanInTheLoop.Options | undefined): ReadonlyArray<AnyMiddleware> =>
   options === undefined ? [] : [HumanInTheLoop.make(options)]
 
+/** The quality that `reflect: true` asks for, as `Reflect.make` does. */
+const usualQuality = 0.8
+
+/** One grader for all three options: an answer is graded by one call. */
+const rubricOf = ({ goal = [], reflect = false, verify }: Options): ReadonlyArray<AnyMiddleware> => {
+  const threshold = reflect === false ? undefined : reflect === true ? usualQuality : reflect
+  return verify === undefined && goal.length === 0 && threshold === undefined
+    ? []
+    : [Rubric.make({ criteria: verify, each: goal, threshold })]
+}
+
 const generalPrompt =
   "You do one task for another agent, in full, with the tools that you have. Nobody can answer questions. Your last message is all that the other agent sees: give it what it asked for, with the paths of the files that you wrote."
 
@@ -208,7 +221,7 @@ export const make = <const O extends Options>(
   // The parts were assembled by name; the type sums up their types.
   return assemble(
     options,
-    stack([...first, ...subagents, ...summary], options.middleware ?? [], [
+    stack([...first, ...subagents, ...summary, ...rubricOf(options)], options.middleware ?? [], [
       ...tail,
       ...approvalsOf(options.approvals),
       ...last

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
-import { Agent, Approval, type ChatModel, Middleware } from "effect-deepagents"
+import { Agent, Approval, type Backend, type ChatModel, Middleware } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
 import { DeepAgent } from "effect-deepagents/deep"
 import {
@@ -12,6 +12,7 @@ import {
   ModelRetry,
   ModelTimeout,
   PromptCaching,
+  Rubric,
   Skills,
   Subagents,
   Summarization,
@@ -239,6 +240,7 @@ describe("the parts of a deep agent", () => {
       Subagents.make({ agents: [] }),
       BackgroundSubagents.make({ agents: [] }),
       Summarization.make(),
+      Rubric.make({ threshold: 0.8 }),
       PromptCaching.make(),
       Memory.make({ sources: [] }),
       HumanInTheLoop.make({ tools: {} }),
@@ -250,4 +252,54 @@ describe("the parts of a deep agent", () => {
       DeepAgent.parts.slice(1)
     )
   })
+})
+
+describe("verify, goal and reflect", () => {
+  it.effect("are one grader, which grades each answer by one call and sends it back", () =>
+    Effect.gen(function* () {
+      const agent = DeepAgent.make({
+        name: "writer",
+        prompt: "You write.",
+        verify: "It is brief.",
+        goal: ["it has a link"],
+        reflect: true
+      })
+      const grade = (quality: number, quote: string) => ({
+        satisfied: true,
+        verdicts: [{ criterion: 1, met: true, quote }],
+        quality,
+        feedback: "better"
+      })
+      // The quote is of a tool's result, which shows what is in the file.
+      const grades = [grade(0.9, "see #1"), grade(0.7, "see #12"), grade(0.8, "see #12")]
+      const graded: Array<ChatModel.ModelRequest> = []
+      let turns = 0
+      const model = TestChatModel.reactive((request) => {
+        if (request.purpose === "grade") return JSON.stringify(grades[graded.push(request) - 1])
+        if (++turns === 2) return TestChatModel.calls([{ name: "read_file", arguments: { file_path: "/notes.md" } }])
+        return `answer ${turns}`
+      })
+      const files = MemoryBackend.layer({ files: { "/notes.md": "Faster, see #12" } })
+      const { output } = yield* Agent.run(agent, "notes").pipe(Effect.provide([model, files]))
+      assert.strictEqual(output, "answer 4")
+      assert.strictEqual(graded.length, 3)
+      assert.include(graded[0]?.systemPrompt ?? "", "quality")
+    })
+  )
+
+  it.effect("grade nothing where they are not set, and give way to a grader of yours", () =>
+    Effect.gen(function* () {
+      const asked = (agent: Agent.Agent<string, unknown, ChatModel.ChatModel | Backend.Backend>) =>
+        Effect.gen(function* () {
+          yield* Effect.orDie(Agent.run(agent, "go"))
+          return (yield* TestChatModel.requests).filter(({ purpose }) => purpose === "grade").length
+        }).pipe(Effect.provide([TestChatModel.reactive(() => "done"), MemoryBackend.layer()]))
+      const options = { name: "writer", prompt: "You write." }
+      const own = Rubric.graded({ grade: () => Effect.succeed(Rubric.satisfied) })
+      assert.strictEqual(yield* asked(DeepAgent.make(options)), 0)
+      assert.strictEqual(yield* asked(DeepAgent.make({ ...options, reflect: false, goal: [] })), 0)
+      assert.strictEqual(yield* asked(DeepAgent.make({ ...options, reflect: 0.9 })), 1)
+      assert.strictEqual(yield* asked(DeepAgent.make({ ...options, reflect: 0.9, middleware: [own] })), 0)
+    })
+  )
 })

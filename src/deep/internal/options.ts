@@ -100,6 +100,15 @@ export interface Options extends SubagentOptions {
     | undefined
   /** The deepest nesting of agents. Default: 3. */
   readonly maxDepth?: number | undefined
+  /** Criteria in words, by which each answer is graded. An insufficient answer is sent back. Default: none. */
+  readonly verify?: string | undefined
+  /**
+   * The criteria by which the work is done. Each has to be shown by words of the answer or of a tool's result. Default:
+   * none.
+   */
+  readonly goal?: ReadonlyArray<string> | undefined
+  /** Sends answers back whose quality is below this, from 0 to 1; `true` is 0.8. Default: `false`. */
+  readonly reflect?: boolean | number | undefined
   /** The calls that need an approval, in sub-agents too. Default: none. */
   readonly approvals?: HumanInTheLoop.Options | undefined
 }

@@ -64,7 +64,7 @@ export const responseCacheMake = "ttl?:d;providerTools?:b;when?:f"
 
 export const rubricGraded = "grade:f;maxRevisions?:n"
 
-export const rubricMake = "criteria:s;maxRevisions?:n"
+export const rubricMake = "criteria?:s;each?:[s];threshold?:n;maxRevisions?:n"
 
 export const skillsMake = "sources:[s]"
 
