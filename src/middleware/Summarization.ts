@@ -26,6 +26,7 @@ import type { ModelError } from "../core/ModelError.ts"
 import { CurrentRun, type Run } from "../core/Run.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
+import * as Attached from "../support/effect/attached.ts"
 import { amountProblem } from "./internal/limits.ts"
 import { modelOf, openModel } from "./internal/openModel.ts"
 import { reissue } from "./internal/reissue.ts"
@@ -66,6 +67,21 @@ export const defaultCounter: Counter = estimate
  * the history, and `compactions`, their number.
  */
 export const record = slot
+
+/** How full the model's window was at the last request of a run, in tokens, and the length at which it is compacted. */
+export interface Filling {
+  readonly tokens: number
+  readonly window: number
+  /** The length at which the conversation is compacted. */
+  readonly trigger: number
+  /** The share of the trigger that is reached: at 1 the next request is compacted. */
+  readonly progress: number
+}
+
+const fillings = Attached.make<Run, Filling>()
+
+/** Says how full the window of a run is, and when it is compacted. `undefined` before the first request. */
+export const filling = (run: Run): Filling | undefined => fillings.get(run)
 
 /** The name of the tool by which a model requests a compaction. */
 const compactTool = "compact_conversation"
@@ -149,6 +165,14 @@ const sentOf = (options: Options, at: Situation, request: ModelRequest): ModelRe
 }
 
 const progressOf = (at: Situation): number => at.limits.progress(sizeOf(at, at.view))
+
+/** Notes how full the window is. Returns the share of the trigger. */
+const noteFilling = (at: Situation): number => {
+  const progress = progressOf(at)
+  const { trigger, window } = at.limits
+  fillings.set(at.run, { tokens: tokensOf(at), window, trigger, progress })
+  return progress
+}
 
 /** Reports an assumed window once a run, if it matters. */
 const tellWindow = (
@@ -311,7 +335,7 @@ const build = <E, R>(
       if (isByProvider(options, run, request)) return Effect.succeed(situate(run, request, record))
       const memory = memories.of(run)
       return Effect.map(shortened(situate(run, request, record), request, memory), (ready) => {
-        memory.progress = progressOf(ready)
+        memory.progress = noteFilling(ready)
         memory.sent = request
         return ready
       })

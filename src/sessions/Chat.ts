@@ -27,12 +27,13 @@ import type { AgentResult } from "../core/AgentResult.ts"
 import * as Checkpoint from "../core/Checkpoint.ts"
 import { Journal } from "../core/Journal.ts"
 import type { JsonObject } from "../core/Json.ts"
-import type { Message } from "../core/Message.ts"
+import { type Message, text as textOf } from "../core/Message.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { Held } from "../core/thread/parts.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
+import { leave, type NoSummary } from "./Branch.ts"
 import { load } from "./internal/checkpoint.ts"
 import * as shapes from "./internal/shapes.ts"
 import { take } from "./internal/turns.ts"
@@ -58,6 +59,15 @@ export interface Chat<out Output, out E, out R> {
   ) => Effect.Effect<AgentResult<Output>, E | AgentError | ChatBusy, Exclude<R, Journal>>
   /** Streams the events of a turn. The turn ends when the stream ends or is left. */
   readonly stream: (input: Agent.Input) => Stream.Stream<AgentEvent, E | AgentError | ChatBusy, Exclude<R, Journal>>
+  /** Begins anew: the next turn knows nothing of earlier turns. They stay in the thread as a branch. */
+  readonly reset: Effect.Effect<void, SessionError | ChatBusy>
+  /**
+   * Replaces the conversation by a summary, and gives it: `undefined` for an empty conversation. The
+   * summarizer is `Branch.summarizer`, or an agent of yours. The turns stay in the thread as a branch.
+   */
+  readonly compact: <E2, R2>(
+    summarizer: Agent.Agent<unknown, E2, R2>
+  ) => Effect.Effect<string | undefined, SessionError | AgentError | NoSummary | ChatBusy | E2, R2>
   /** Reads the stored conversation. */
   readonly history: Effect.Effect<ReadonlyArray<Message>, SessionError>
 }
@@ -101,8 +111,18 @@ export const make = Effect.fnUntraced(function* <O, E, R>(
       Effect.flatMap(inTurn, (context) => Effect.provideContext(Agent.run(agent, input, { threadId }), context))
     )
 
+  /** Works on the thread between two turns. */
+  const holdTurn = <A, E2, R2>(work: Effect.Effect<A, E2, R2>): Effect.Effect<A, E2 | ChatBusy, R2> =>
+    Effect.scoped(Effect.flatMap(inTurn, (context) => Effect.provideContext(work, context)))
+
   return {
     threadId,
+    reset: holdTurn(Effect.asVoid(store.rewind(threadId, null))),
+    compact: (summarizer) =>
+      Effect.map(
+        Effect.provideService(holdTurn(leave(threadId, { to: null, summarizer })), SessionStore, store),
+        ({ summary }) => (summary === undefined ? undefined : textOf(summary))
+      ),
     send,
     resume: (decided) => send(Checkpoint.resume(undefined, decided)),
     stream: (input) =>

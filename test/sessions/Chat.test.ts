@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { Agent, Approval, Message, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
-import { Chat, MemorySessions, SessionStore } from "effect-deepagents/sessions"
+import { Branch, Chat, MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 
 const texts = (messages: ReadonlyArray<Message.Message>) => messages.map((message) => Message.text(message))
@@ -45,6 +45,40 @@ describe("Chat", () => {
         "metadata of a thread that is there are left alone"
       )
     }).pipe(Effect.provide([TestChatModel.script(["1", "2", "3"]), MemorySessions.layer]))
+  )
+
+  it.effect("begins anew by reset, and goes on from a summary by compact; what was said stays in the thread", () =>
+    Effect.gen(function* () {
+      const chat = yield* Chat.make(agent, "t")
+      assert.strictEqual(yield* chat.compact(Branch.summarizer), undefined)
+      yield* chat.send("one")
+      yield* chat.reset
+      assert.deepStrictEqual(yield* chat.history, [])
+      yield* chat.send("two")
+      assert.include(yield* chat.compact(Branch.summarizer), "> a summary")
+      yield* chat.send("three")
+      const [first, ...rest] = texts(yield* chat.history)
+      assert.include(first, "> a summary")
+      assert.deepStrictEqual(rest, ["three", "4"])
+      const store = yield* SessionStore.SessionStore
+      for (const word of ["one", "two"]) {
+        const { items } = yield* store.search(word)
+        assert.strictEqual(items.length, 1, word)
+      }
+    }).pipe(Effect.provide([TestChatModel.script(["1", "2", "a summary", "4"]), MemorySessions.layer]))
+  )
+
+  it.effect("neither resets nor compacts while a turn is at work", () =>
+    Effect.gen(function* () {
+      const { agent: slow, begun, go } = yield* waiting
+      const chat = yield* Chat.make(slow, "t", { busy: "refuse" })
+      const turn = yield* Effect.forkChild(chat.send("one"))
+      yield* Deferred.await(begun)
+      assert.strictEqual((yield* Effect.flip(chat.reset))._tag, "ChatBusy")
+      assert.strictEqual((yield* Effect.flip(chat.compact(Branch.summarizer)))._tag, "ChatBusy")
+      yield* Deferred.succeed(go, undefined)
+      assert.strictEqual((yield* Fiber.join(turn)).text, "end")
+    }).pipe(Effect.provide([TestChatModel.script([wait, "end"]), MemorySessions.layer]))
   )
 
   it.effect("a turn waits for the one before it", () =>

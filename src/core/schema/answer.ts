@@ -4,6 +4,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { isObject, type Json, type JsonObject } from "../Json.ts"
 import * as Message from "../Message.ts"
+import { json as findJson } from "../Parse.ts"
 import { finalAnswer } from "../Tool.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import { lenient } from "./arguments.ts"
@@ -25,8 +26,15 @@ export interface Output {
 
 const parsed = (text: string) => parseText(text, "the answer")
 
-export const decodeText = (output: Output, text: string): Effect.Effect<unknown, string> =>
-  Effect.flatMap(Effect.fromResult(parsed(text)), output.decode)
+/** Decodes an answer: the whole text as JSON, or else the JSON that stands in it, if that fits. */
+export const decodeText = (output: Output, text: string): Effect.Effect<unknown, string> => {
+  const whole = parsed(text)
+  if (Result.isSuccess(whole)) return output.decode(whole.success)
+  const found = findJson(text)
+  return Result.isFailure(found)
+    ? Effect.fail(whole.failure)
+    : Effect.mapError(output.decode(found.success.value), () => whole.failure)
+}
 
 /** Providers want an object as the root: other schemas are wrapped under this key. */
 const wrapKey = "value"

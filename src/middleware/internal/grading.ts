@@ -1,4 +1,4 @@
-/** Grades work by a model: by criteria in words, by criteria one by one with quotes, and by its quality. */
+/** Grades work by a model: by criteria in words, by single criteria with quotes, and by its quality. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -9,7 +9,7 @@ import type { ModelError } from "../../core/ModelError.ts"
 import type { Run } from "../../core/Run.ts"
 import { isQuoteOf, markOf } from "../../support/text/marked.ts"
 
-/** What work is graded by. `each` are criteria that are met by a quote alone, `hasQuality` asks for a quality. */
+/** The measure of a grade. `each` are criteria that are met by a quote alone, `hasQuality` asks for a quality. */
 export interface Measure {
   readonly words?: string | undefined
   readonly each: ReadonlyArray<string>
@@ -23,7 +23,7 @@ export interface CriterionVerdict {
   readonly quote: string
 }
 
-/** A grade, with what the measure asks for. */
+/** A grade by a measure. */
 export interface Grade {
   readonly isSatisfied: boolean
   readonly verdicts: ReadonlyArray<CriterionVerdict>
