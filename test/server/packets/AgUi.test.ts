@@ -268,7 +268,7 @@ describe("AG-UI", () => {
             decisions: [true]
           }),
           { protocols: ["agUi"] }
-        )
+        ).pipe(Effect.provide(Layer.fresh(services)))
         const agent = new HttpAgent({
           url: `${url}/ag-ui`,
           threadId,

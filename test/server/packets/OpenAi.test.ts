@@ -178,7 +178,10 @@ describe("OpenAI", () => {
         assert.strictEqual(response.status, "incomplete")
         assert.include(JSON.stringify(response.output), "deepagents:approval")
       })
-      const failing = yield* serve(serverOf({ ...quiet, rounds: [], end: "failure" }), { protocols: ["openAi"] })
+      // It has a mailbox of its own.
+      const failing = yield* serve(serverOf({ ...quiet, rounds: [], end: "failure" }), { protocols: ["openAi"] }).pipe(
+        Effect.provide(Layer.fresh(services))
+      )
       const failed = yield* ask(`${failing}/v1/responses`, { body: { model: "helper", input: "go" } })
       assert.strictEqual(failed.at("status"), "failed")
       const body = { model: "helper", messages: [{ role: "user", content: "go" }] }
