@@ -23,9 +23,10 @@ import type { Json, JsonObject } from "../core/Json.ts"
 import { human, type HumanMessage } from "../core/Message.ts"
 import type { Usage } from "../core/Usage.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
-import { decoder, readFile, refuse } from "./internal/packets/input.ts"
+import { decoder, refuse } from "./internal/packets/input.ts"
 import { byTag, type Handlers, problemOf } from "./internal/packets/part.ts"
-import { mapParts, type Take } from "./internal/packets/parts.ts"
+import { mapNumbered, mapParts, type Tail, type Take } from "./internal/packets/parts.ts"
+import { readContent, Said } from "./internal/packets/said.ts"
 import type { RunsError } from "./internal/service.ts"
 import * as shapes from "./internal/shapes.ts"
 
@@ -156,7 +157,7 @@ const responseUsage = ({ cacheReadTokens, inputTokens, outputTokens, reasoningTo
   output_tokens_details: { reasoning_tokens: reasoningTokens }
 })
 
-const takeResponse = (options: ResponseOptions) => (): Take<Packet> => {
+const takeResponse = (options: ResponseOptions) => (tail: Tail<Packet>) => (): Take<Packet> => {
   const items: Items = { sequence: 0, told: 0, done: [], complete: 0, open: undefined }
   let created = 0
   let { model } = options
@@ -164,7 +165,9 @@ const takeResponse = (options: ResponseOptions) => (): Take<Packet> => {
   const requests = new Map<string, JsonObject>()
   const tell = (type: string, fields: JsonObject, out: Out): void => {
     const sequence = items.sequence++
-    if (sequence > after) out({ type, sequence_number: sequence, ...fields })
+    if (sequence <= after) return
+    tail.due = []
+    out({ type, sequence_number: sequence, ...fields })
   }
   const tellDelta = (text: string, fields: JsonObject, out: Out): void => {
     const first = items.sequence
@@ -250,9 +253,9 @@ const takeResponse = (options: ResponseOptions) => (): Take<Packet> => {
       const error: Json = event._tag === "RunFailed" ? { code: "server_error", message: problemOf(event) } : null
       const type = status === "cancelled" ? "response.incomplete" : `response.${status}`
       const usage = responseUsage(event.usage)
-      // A turn that began again has more numbers live than in the store. The end reaches every client.
-      items.sequence = Math.max(items.sequence, after + 1)
-      tell(type, { response: response(status, { incomplete_details: details, error, usage }) }, out)
+      const fields = { response: response(status, { incomplete_details: details, error, usage }) }
+      tail.due = items.sequence > after ? [] : [{ type, sequence_number: after + 1, ...fields }]
+      tell(type, fields, out)
     }
   }
   return byTag(handlers)
@@ -263,37 +266,8 @@ const refuseResponse = makeEffectCheck("OpenAi.encodeResponse", shapes.openAiEnc
 /** Maps the events of one input to the events of a response. Its last one has the whole response. */
 export const encodeResponse = (options: ResponseOptions): Encode => {
   const refused = refuseResponse(options)
-  return refused === undefined ? mapParts(takeResponse(options)) : () => Stream.fromEffect(refused)
+  return refused === undefined ? mapNumbered(takeResponse(options)) : () => Stream.fromEffect(refused)
 }
-
-const ContentPart = Schema.Struct({
-  type: Schema.String,
-  text: Schema.optionalKey(Schema.String),
-  image_url: Schema.optionalKey(Schema.Union([Schema.String, Schema.Struct({ url: Schema.String })])),
-  file_data: Schema.optionalKey(Schema.String),
-  filename: Schema.optionalKey(Schema.String),
-  file: Schema.optionalKey(
-    Schema.Struct({ file_data: Schema.optionalKey(Schema.String), filename: Schema.optionalKey(Schema.String) })
-  )
-})
-
-const Said = Schema.Struct({
-  role: Schema.optionalKey(Schema.String),
-  content: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Array(ContentPart)])))
-})
-
-const readContent = Effect.fnUntraced(function* (content: (typeof Said.Type)["content"]) {
-  const blocks: Array<Content.Block> = []
-  if (typeof content === "string") return content === "" ? blocks : [Content.text(content)]
-  for (const part of content ?? []) {
-    if (part.text !== undefined && part.text !== "") blocks.push(Content.text(part.text))
-    const { filename } = part.file ?? part
-    const image = typeof part.image_url === "string" ? part.image_url : part.image_url?.url
-    const url = image ?? part.file?.file_data ?? part.file_data
-    if (url !== undefined) blocks.push(yield* readFile(url, image === undefined ? undefined : "image/png", filename))
-  }
-  return blocks
-})
 
 /** A request of a client. `threadId` is absent if the client has no thread yet. */
 export interface Asked {

@@ -140,9 +140,10 @@ export interface HttpOptions {
    */
   readonly page?: boolean | string | undefined
   /**
-   * Protocols of other clients that get routes: `aiSdk` (`/api/chat`), `agUi` (`/ag-ui`), `openAi` (`/v1`). Default: none.
+   * Protocols of other clients that get routes: `aiSdk` (`/api/chat`), `agUi` (`/ag-ui`), `openAi` (`/v1`), `langGraph`
+   * (`/langgraph`). Default: none.
    */
-  readonly protocols?: ReadonlyArray<"agUi" | "aiSdk" | "openAi"> | undefined
+  readonly protocols?: ReadonlyArray<"agUi" | "aiSdk" | "langGraph" | "openAi"> | undefined
 }
 
 const refuseHttp = makeLayerCheck("Server.http", shapes.serverHttp)

@@ -1,6 +1,7 @@
 /** Agents behind servers. */
 export * as AgUi from "./AgUi.ts"
 export * as AiSdk from "./AiSdk.ts"
+export * as LangGraph from "./LangGraph.ts"
 export * as McpAgent from "./McpAgent.ts"
 export * as OpenAi from "./OpenAi.ts"
 export * as Schedules from "./Schedules.ts"

@@ -53,10 +53,11 @@ const makeStatus = (registry: Registry): Runs["Service"]["status"] =>
     const pending = (yield* readPending(named, thread.id)).filter(({ id }) => !taken.has(id))
     const position = Position.write(yield* endOf(registry, named, thread.id))
     const state = isWorking ? "working" : pending.length > 0 ? "waiting" : "idle"
-    const mail = registry.works.get(named.baseId)?.queue[0]
+    const [mail, ...rest] = registry.works.get(named.baseId)?.queue ?? []
+    const queued = rest.flatMap(({ id, push }) => (push._tag === "Input" ? [id] : []))
     return mail?.push._tag === "Input"
-      ? { state, pending, position, input: { id: mail.id, position: mail.position } }
-      : { state, pending, position }
+      ? { state, pending, position, queued, input: { id: mail.id, position: mail.position } }
+      : { state, pending, position, queued }
   })
 
 const makeState = (registry: Registry): Runs["Service"]["state"] =>

@@ -47,6 +47,8 @@ export interface Status {
   readonly position: Position
   /** The input at work, and the position before its run. Absent for the work on a decision. */
   readonly input?: { readonly id: string; readonly position: Position }
+  /** The ids of the inputs that wait for their runs. */
+  readonly queued: ReadonlyArray<string>
 }
 
 /** An agent of the server. */

@@ -4,6 +4,9 @@ export const agUiEncode = "threadId:s;runId:s;told?:a;before?:a"
 
 export const aiSdkEncode = "messageId:s;told?:a"
 
+export const langGraphEncode =
+  "threadId:s;runId:s;modes?:['custom''messages-tuple''updates''values'];before?:a;told?:a;after?:n"
+
 export const mcpAgentLayer =
   "agents?:[~effect-deepagents/Agent~];tools?:[~Tool:prepare~];backend?:o;skills?:{sources:[s]}"
 
@@ -21,7 +24,7 @@ export const schedulesAdd = "name:s;cron:s;timeZone?:s;tenant:s;agent:s;thread:s
 
 export const serverBearer = "verify:f"
 
-export const serverHttp = "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['agUi''aiSdk''openAi']"
+export const serverHttp = "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['agUi''aiSdk''langGraph''openAi']"
 
 export const serverLayer = "keep?:n;limit?:n;tenantLimit?:n;lease?:d;takeOver?:b"
 

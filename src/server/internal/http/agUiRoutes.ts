@@ -11,7 +11,7 @@ import type { Position } from "../position.ts"
 import { nameThread } from "../posting.ts"
 import { chooseAgent } from "./agents.ts"
 import { decideOn, findDecided } from "./deciding.ts"
-import { readTranscript } from "./messages.ts"
+import { readBefore } from "./messages.ts"
 import type { Failure } from "./problem.ts"
 import { type Route, route } from "./route.ts"
 import { encodePackets, respondEvents } from "./sse.ts"
@@ -34,10 +34,7 @@ const run = route({
     ) => respondEvents(beats, encodePackets(encode({ threadId, runId, ...known })(events)))
     /** Tells a response again, to a client that may have a part of it. */
     const respondAgain = Effect.fnUntraced(function* (id: string, position: Position, input?: HumanMessage) {
-      const messages = yield* readTranscript(call.tenant.store, threadId)
-      const at = messages.findLastIndex((one) => one.id === `input:${id}`)
-      const before =
-        at < 0 ? [...messages, ...(input === undefined ? [] : [{ ...input, id }])] : messages.slice(0, at + 1)
+      const before = yield* readBefore(call.tenant.store, threadId, id, input)
       return respond(observeInput(runs, thread, id, position), { before })
     })
     if (asked._tag === "Decisions") {

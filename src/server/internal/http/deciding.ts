@@ -48,5 +48,5 @@ export const decideOn = Effect.fnUntraced(function* (
   }
   const told = yield* Stream.runCollect(observeInput(runs, thread, input.id, input.position))
   const { position } = yield* runs.decide(thread, decisions)
-  return { told, position }
+  return { id: input.id, told, position }
 })

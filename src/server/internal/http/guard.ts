@@ -46,8 +46,17 @@ const isAllowed = ({ origins }: Guard, { headers }: HttpServerRequest, host: str
   return origins.has(origin) || origin === `http://${host}` || origin === `https://${host}`
 }
 
-/** Checks the host, the origin and the type of the body, in this order. */
-export const check = (guard: Guard, request: HttpServerRequest): Problem | undefined => {
+/** Reports whether a request has no body at all. */
+const isEmpty = ({ headers }: HttpServerRequest): boolean =>
+  headers["content-type"] === undefined &&
+  headers["transfer-encoding"] === undefined &&
+  (headers["content-length"] ?? "0") === "0"
+
+/**
+ * Checks the host, the origin and the type of the body, in this order. `isBare` is the mark of a route whose clients send
+ * no body and no type.
+ */
+export const check = (guard: Guard, request: HttpServerRequest, isBare = false): Problem | undefined => {
   const { headers, method } = request
   const host = headers["host"]?.toLowerCase() ?? ""
   if (!guard.hosts.has(host) && !guard.hosts.has(nameOf(host))) {
@@ -65,7 +74,12 @@ export const check = (guard: Guard, request: HttpServerRequest): Problem | undef
       detail: "Pages of other origins may not do this; add the origin to the origins of the server."
     })
   }
-  if (method === "POST" && headers["content-type"]?.split(";")[0]?.trim().toLowerCase() !== "application/json") {
+  const isTyped = method === "POST" || method === "PATCH"
+  if (
+    isTyped &&
+    !(isBare && isEmpty(request)) &&
+    headers["content-type"]?.split(";")[0]?.trim().toLowerCase() !== "application/json"
+  ) {
     return new Problem({ status: 415, code: "ContentType", detail: "Send the body as application/json." })
   }
   return undefined
@@ -93,7 +107,7 @@ export const addCors = (
 export const preflight = HttpServerResponse.empty({
   status: 204,
   headers: {
-    "access-control-allow-methods": "GET, POST, DELETE",
+    "access-control-allow-methods": "GET, POST, PATCH, DELETE",
     "access-control-allow-headers": "authorization, content-type, last-event-id",
     "access-control-max-age": "600"
   }

@@ -1,6 +1,6 @@
 /** Reads the stored messages of a thread. */
 import * as Effect from "effect/Effect"
-import type { Message } from "../../../core/Message.ts"
+import type { HumanMessage, Message } from "../../../core/Message.ts"
 import type { SessionError } from "../../../core/SessionError.ts"
 import type { Page, Service, Stored } from "../../../core/SessionStore.ts"
 import { defined } from "../../../support/json/defined.ts"
@@ -39,3 +39,17 @@ export const readTranscript = (store: Service, threadId: string): Effect.Effect<
       () => Effect.succeed([])
     )
   )
+
+/** Reads the messages of a thread up to an input, which may still wait for its run. */
+export const readBefore = (
+  store: Service,
+  threadId: string,
+  inputId: string,
+  input?: HumanMessage
+): Effect.Effect<ReadonlyArray<Message>, SessionError> =>
+  Effect.map(readTranscript(store, threadId), (messages) => {
+    const at = messages.findLastIndex(({ id }) => id === `input:${inputId}`)
+    return at < 0
+      ? [...messages, ...(input === undefined ? [] : [{ ...input, id: inputId }])]
+      : messages.slice(0, at + 1)
+  })

@@ -29,6 +29,8 @@ export interface Call<Body = unknown> {
   readonly param: (name: string) => string
   /** The first value of a parameter of the query. */
   readonly query: (name: string) => string | undefined
+  /** All values of a parameter of the query. */
+  readonly queryAll: (name: string) => ReadonlyArray<string>
   readonly body: Body
 }
 
@@ -44,7 +46,7 @@ type Response = Effect.Effect<HttpServerResponse.HttpServerResponse, Failure>
 
 /** A route as the page of the API describes it. */
 interface About<Body> {
-  readonly method: "DELETE" | "GET" | "POST"
+  readonly method: "DELETE" | "GET" | "PATCH" | "POST"
   readonly path: `/${string}`
   readonly summary: string
   /** The parameters of the query, and their meanings. */
@@ -54,6 +56,8 @@ interface About<Body> {
   /** The status and the content of a successful response. Default: 200, and JSON. */
   readonly status?: number | undefined
   readonly returns?: string | undefined
+  /** True for clients that send neither a body nor its type. Default: `false`. */
+  readonly isBare?: boolean | undefined
 }
 
 /** A route of the server. */
@@ -82,6 +86,7 @@ const readCall = Effect.fnUntraced(function* <Body>(
     request,
     param: (name: string) => params[name] ?? "",
     query: (name: string) => firstOf(query[name]),
+    queryAll: (name: string) => [query[name] ?? []].flat(),
     // Without a schema, nobody reads the body.
     body: known as Body
   }
@@ -138,20 +143,20 @@ const join = ({ id, id1, id2, ...params }: Parts["params"]): Parts["params"] =>
 /** Adds routes to the router. */
 export const addRoutes = Effect.fnUntraced(function* (door: Door, routes: ReadonlyArray<Route>) {
   const router = yield* HttpRouter.HttpRouter
-  const guarded = (serve: Route["serve"]) =>
+  const guarded = (serve: Route["serve"], isBare?: boolean) =>
     Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       const params = join(yield* HttpRouter.params)
       const query = yield* HttpServerRequest.ParsedSearchParams
       const response = yield* respondFailures(
         Effect.suspend(() => {
-          const problem = Guard.check(door.guard, request)
+          const problem = Guard.check(door.guard, request, isBare)
           return problem === undefined ? serve(door, request, { params, query }) : Effect.fail(problem)
         })
       )
       return Guard.addCors(door.guard, request, response)
     })
-  for (const { method, path, serve } of routes) yield* router.add(method, widen(path), guarded(serve))
+  for (const { isBare, method, path, serve } of routes) yield* router.add(method, widen(path), guarded(serve, isBare))
   if (door.guard.origins.size === 0) return
   for (const path of new Set(routes.map((one) => one.path))) {
     yield* router.add(

@@ -90,14 +90,25 @@ const encodeFrame = (frame: Frame): Uint8Array => {
 export const encodeFrames = <E, R>(frames: Stream.Stream<Frame, E, R>): Stream.Stream<Uint8Array, E, R> =>
   Stream.mapArray(frames, (some) => [joinBytes(some.map(encodeFrame))])
 
-/** Encodes packets of a protocol. `name` gives the name of the event of a packet, `last` is the line behind them. */
+/**
+ * Encodes packets of a protocol. `name` gives the name of the event of a packet, `id` its id and `data` its data, `last` is
+ * the line behind them.
+ */
 export const encodePackets = <Packet, E, R>(
   packets: Stream.Stream<Packet, E, R>,
-  options: { readonly name?: (packet: Packet) => string; readonly last?: string } = {}
+  options: {
+    readonly name?: (packet: Packet) => string
+    readonly id?: (packet: Packet) => string | number
+    readonly data?: (packet: Packet) => unknown
+    readonly last?: string
+  } = {}
 ): Stream.Stream<Uint8Array, E, R> => {
-  const { last, name } = options
-  const write = (packet: Packet): string =>
-    `${name === undefined ? "" : `event: ${name(packet)}\n`}data: ${JSON.stringify(packet)}\n\n`
+  const { data = (packet) => packet, id, last, name } = options
+  const write = (packet: Packet): string => {
+    const head = name === undefined ? "" : `event: ${name(packet)}\n`
+    // Clients that are cut within an event must not know its id.
+    return `${head}data: ${JSON.stringify(data(packet))}\n${id === undefined ? "" : `id: ${id(packet)}\n`}\n`
+  }
   const bytes = Stream.mapArray(packets, (some) => [encoder.encode(some.map(write).join(""))] as const)
   return last === undefined ? bytes : Stream.concat(bytes, Stream.make(encoder.encode(`data: ${last}\n\n`)))
 }

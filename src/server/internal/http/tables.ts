@@ -1,6 +1,7 @@
 /** All routes of the server. A protocol adds its table of routes here. */
 import { agUiRoutes } from "./agUiRoutes.ts"
 import { aiSdkRoutes } from "./aiSdkRoutes.ts"
+import { langGraphRoutes } from "./langGraphRoutes.ts"
 import { openAiRoutes } from "./openAiRoutes.ts"
 import type { Route } from "./route.ts"
 import { runRoutes } from "./runRoutes.ts"
@@ -8,7 +9,7 @@ import { systemRoutes, withApi } from "./systemRoutes.ts"
 import { threadRoutes } from "./threadRoutes.ts"
 
 /** The routes of protocols of other clients. */
-const foreign = { agUi: agUiRoutes, aiSdk: aiSdkRoutes, openAi: openAiRoutes }
+const foreign = { agUi: agUiRoutes, aiSdk: aiSdkRoutes, langGraph: langGraphRoutes, openAi: openAiRoutes }
 
 /** The routes of a server, and of the protocols that it speaks beside its own. */
 export const makeRoutes = (protocols: ReadonlyArray<keyof typeof foreign>): ReadonlyArray<Route> =>

@@ -297,3 +297,21 @@ export const mapParts =
         return [both, packets]
       }
     )
+
+/** The packets that end a stream if nothing else does. */
+export interface Tail<Packet> {
+  due: ReadonlyArray<Packet>
+}
+
+/**
+ * Maps events to numbered packets. A turn that began again has more numbers live than in the store, so that a client may
+ * have the numbers of packets that it never got: it gets the tail.
+ */
+export const mapNumbered =
+  <Packet>(begin: (tail: Tail<Packet>) => () => Take<Packet>, told?: ReadonlyArray<AgentEvent>) =>
+  <E, R>(events: Stream.Stream<AgentEvent, E, R>): Stream.Stream<Packet, E, R> =>
+    Stream.suspend(() => {
+      const tail: Tail<Packet> = { due: [] }
+      const rest = Stream.suspend(() => Stream.fromIterable(tail.due))
+      return Stream.concat(mapParts(begin(tail), told)(events), rest)
+    })
