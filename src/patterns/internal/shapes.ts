@@ -13,6 +13,8 @@ export const goalMake =
 export const mapReduceMake =
   "name:s;description?:s;input?:~effect/Schema/Schema~~standard~;output?:~effect/Schema/Schema~~standard~;split:f;map:~effect-deepagents/Agent~;reduce:f;concurrency?:n"
 
+export const monitorWatch = "threadId:s;prompt?:s;where?:f;most?:n;within?:d"
+
 export const pipelineMake = "name:s;description?:s;steps:<o>;concurrency?:n"
 
 export const planMake =
