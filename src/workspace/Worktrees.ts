@@ -444,6 +444,8 @@ export const tools = <O, E, R>(
       branch: Schema.String.annotate({ description: "The branch, for this task alone; one that there is not is made" }),
       task: Schema.String.annotate({ description: "All that the agent must know: it sees nothing else" })
     },
+    // What the coder reads from outside marks the tree of agents by itself.
+    annotations: { openWorld: false },
     reaches: Agent.toolNames(agent),
     execute: ({ branch, task }) => runTask(branch, task)
   })
@@ -451,6 +453,7 @@ export const tools = <O, E, R>(
     description:
       "Merges branches into what is checked out, one after the other. One that conflicts is left out whole: you are told the files and what conflicts in them.",
     parameters: { branches: Schema.NonEmptyArray(Schema.String) },
+    annotations: { openWorld: false },
     needsApproval: true,
     execute: ({ branches }) =>
       Effect.map(merge(branches, shared), (all) =>
