@@ -36,6 +36,7 @@ describe("a day", { timeout: 300_000 }, () => {
                   ANTHROPIC_API_KEY: "sk-ant-test",
                   ANTHROPIC_BASE_URL: url,
                   OLLAMA_BASE_URL: "http://127.0.0.1:1",
+                  PATH: `${join(home, "bin")}:${process.env["PATH"]}`,
                   GIT_SSH_COMMAND: join(home, "ssh.sh"),
                   GIT_CONFIG_NOSYSTEM: "1"
                 }
@@ -91,6 +92,12 @@ describe("a day", { timeout: 300_000 }, () => {
         const port = /The server is at port (\d+)/.exec(chat.text())?.[1] ?? ""
         const page = () => Effect.promise(() => fetch(`http://127.0.0.1:${port}`).then((response) => response.text()))
         yield* say(chat, "fix the failing test", "The test passes.")
+        yield* say(chat, "types, please", "The types are right.")
+        yield* say(chat, "parallel work, please", "Both parts are merged.")
+        for (const part of ["one", "two"]) {
+          assert.equal(readFileSync(world.at(`work/shop/${part}.txt`), "utf8"), "part\n")
+          assert.isFalse(existsSync(world.at(`work/shop/.worktrees/${part}`)))
+        }
         yield* say(chat, "/ps", "npm run dev")
         assert.equal(yield* page(), "shop")
         yield* say(chat, "skill: what is the word?", "The word is turnip.")

@@ -37,7 +37,15 @@ const project: { readonly [path: string]: string | Uint8Array } = {
   ".mcp.json": JSON.stringify({ mcpServers: { everything: { command: process.execPath, args: [everything] } } }),
   ".claude/settings.json": JSON.stringify({
     permissions: {
-      allow: ["Bash(npm test:*)", "Bash(npm run dev)", "Bash(git add:*)", "Bash(git commit:*)", "mcp__everything__echo"]
+      allow: [
+        "Bash(npm test:*)",
+        "Bash(npm run dev)",
+        "Bash(git add:*)",
+        "Bash(git commit:*)",
+        "mcp__everything__echo",
+        "code_in_worktree",
+        "merge_branches"
+      ]
     },
     hooks: {
       PreToolUse: [
@@ -57,6 +65,35 @@ const project: { readonly [path: string]: string | Uint8Array } = {
   ".agents/skills/release/SKILL.md":
     "---\nname: release\ndescription: How this shop is released.\n---\n\nThe word of the day is turnip.\n"
 }
+
+/** A language server that knows one mistake: a price in words. */
+const languageServer = `#!${process.execPath}
+let all = Buffer.alloc(0)
+let text = ""
+const send = (message) => {
+  const body = JSON.stringify({ jsonrpc: "2.0", ...message })
+  process.stdout.write("Content-Length: " + Buffer.byteLength(body) + "\\r\\n\\r\\n" + body)
+}
+process.stdin.on("end", () => process.exit(0)).on("data", (chunk) => {
+  all = Buffer.concat([all, chunk])
+  for (;;) {
+    const end = all.indexOf("\\r\\n\\r\\n")
+    if (end < 0) return
+    const size = Number(/length: (\\d+)/i.exec(all.subarray(0, end))[1])
+    if (all.length < end + 4 + size) return
+    const { id, method, params } = JSON.parse(all.subarray(end + 4, end + 4 + size))
+    all = all.subarray(end + 4 + size)
+    if (method === "initialize") send({ id, result: { capabilities: { textDocumentSync: 1, diagnosticProvider: {} } } })
+    else if (method === "textDocument/didOpen") text = params.textDocument.text
+    else if (method === "textDocument/didChange") text = params.contentChanges.at(-1).text
+    else if (method === "textDocument/diagnostic") {
+      const start = { line: 0, character: 13 }
+      const item = { range: { start, end: start }, severity: 1, code: 2322, message: "A text is no number." }
+      send({ id, result: { kind: "full", items: text.includes("'free'") ? [item] : [] } })
+    } else if (method === "shutdown") send({ id, result: null })
+  }
+})
+`
 
 const freePort = (): Promise<number> =>
   new Promise((resolve) => {
@@ -80,7 +117,8 @@ export const makeWorld = Effect.acquireRelease(
       // A transport like SSH: git starts a program, which starts git on the other side.
       "ssh.sh": '#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n'
     })
-    chmodSync(at("home/ssh.sh"), 0o755)
+    write(at("home/bin"), { tsc: languageServer })
+    for (const file of ["home/ssh.sh", "home/bin/tsc"]) chmodSync(at(file), 0o755)
     mkdirSync(at("work"), { recursive: true })
     write(at("team"), project)
     git(at("team"), "init", "-q")
@@ -135,7 +173,8 @@ interface Seen {
 }
 
 type Input = { readonly [name: string]: unknown }
-type Step = (seen: Seen) => readonly [name: string, input: Input] | string
+type Call = readonly [name: string, input: Input]
+type Step = (seen: Seen) => Call | ReadonlyArray<Call> | string
 
 /** The first match of a pattern. A missing one ends the turn in words that no test waits for. */
 const pick = (text: string | undefined, pattern: RegExp): string => pattern.exec(text ?? "")?.[1] ?? `<no ${pattern}>`
@@ -143,6 +182,16 @@ const pick = (text: string | undefined, pattern: RegExp): string => pattern.exec
 const run =
   (command: string): Step =>
   () => ["execute", { command }]
+
+/** Two parts at once, each by a coder in a worktree. */
+const both: Step = () =>
+  ["one", "two"].map((part) => ["code_in_worktree", { branch: part, task: `Write ${part}.txt` }] as const)
+
+/** What a coder does in its worktree. */
+const code = (raw: string): string | Call =>
+  raw.includes('"tool_result"')
+    ? "Written."
+    : ["write_file", { file_path: pick(raw, /Write (\w+\.txt)/), content: "part\n" }]
 
 /** What the model does when a person says a word, call by call. */
 const scenes = ({ at, ssh, url }: World): { readonly [word: string]: ReadonlyArray<Step> } => ({
@@ -168,6 +217,20 @@ const scenes = ({ at, ssh, url }: World): { readonly [word: string]: ReadonlyArr
     run("git add -A && git commit -m 'Begin sums at 0'"),
     ({ results }) => `The test ${/pass 1/.test(results[4] ?? "") ? "passes" : "fails"}.`
   ],
+  types: [
+    () => ["write_file", { file_path: "src/price.ts", content: "export const price: number = 'free'\n" }],
+    ({ results }) => [
+      "edit_file",
+      {
+        file_path: "src/price.ts",
+        old_string: results[0]?.includes("A text is no number.") ? "'free'" : "",
+        new_string: "0"
+      }
+    ],
+    run("git add -A && git commit -m 'Say a price'"),
+    ({ results }) => `The types are ${results[1]?.includes("A text is no number.") === false ? "right" : "wrong"}.`
+  ],
+  parallel: [both, both, () => ["merge_branches", { branches: ["one", "two"] }], () => "Both parts are merged."],
   skill: [
     ({ body }) => ["read_file", { file_path: pick(body, /(\/[^\s"\\`<>]+\/release\/SKILL\.md)/) }],
     ({ results }) => `The word is ${pick(results[0], /word of the day is (\w+)/)}.`
@@ -191,6 +254,8 @@ const scenes = ({ at, ssh, url }: World): { readonly [word: string]: ReadonlyArr
     () => "Noted."
   ]
 })
+
+const isCall = (done: Call | ReadonlyArray<Call>): done is Call => typeof done[0] === "string"
 
 /** Words that are said before the connection stands still. */
 const unended = (text: string): Reply => stream(toSse(answer([{ text }]).slice(0, -3)), { end: "hold" })
@@ -224,9 +289,13 @@ export const makeModel = (world: World): ((request: Recorded) => Reply) => {
       return unended("It is written, and now")
     }
     const step = all[word]?.[results.length]
-    const done = step === undefined ? `Nothing is planned for ${JSON.stringify(said)}.` : step({ results, body: raw })
+    const done = raw.includes("in a copy of the project that is yours alone")
+      ? code(raw)
+      : step === undefined
+        ? `Nothing is planned for ${JSON.stringify(said)}.`
+        : step({ results, body: raw })
     if (typeof done === "string") return stream(answer([{ text: done }]))
-    const [call, input] = done
-    return stream(answer([{ call, id: `toolu_day_${calls++}`, input }]))
+    const made = isCall(done) ? [done] : done
+    return stream(answer(made.map(([call, input]) => ({ call, id: `toolu_day_${calls++}`, input }))))
   }
 }

@@ -28,8 +28,9 @@ const planned =
 const isQuestion = (request: Approval.Request): boolean =>
   request.answer !== undefined && request.allow.includes("respond")
 
-/** Tells whether the program's own approvals ask: a question of a hook or a guardrail stays one. */
-const isOwn = ({ rule }: Approval.Request): boolean => rule === undefined || rule === HumanInTheLoop.name
+/** Tells whether the program's own approvals ask, or the tool itself: a question of a hook or a guardrail stays one. */
+const isOwn = ({ rule }: Approval.Request): boolean =>
+  rule === undefined || rule === HumanInTheLoop.name || rule === "needsApproval"
 
 const rejected = (request: Approval.Request, reason: string): Approval.Decision | undefined =>
   request.allow.includes("reject") ? Approval.reject(request, reason) : undefined

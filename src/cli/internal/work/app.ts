@@ -64,7 +64,7 @@ import * as Outside from "./outside.ts"
 import { retrievalTools } from "./retrieval.ts"
 import { describeSandbox } from "./sandboxed.ts"
 import { withFileAgents } from "./subagents.ts"
-import { teamOf } from "./team.ts"
+import { coderTools, teamOf } from "./team.ts"
 
 /** The command line and its settings. */
 export interface Context {
@@ -237,7 +237,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const tools = [...ownTools, ...more.tools]
   const all = [...programTools, ...more.tools]
   const policy = yield* compiled(policies, all, places, yield* Host.ownFolders(context))
-  const permits = yield* readPermits(context, all)
+  const permits = yield* readPermits(context, [...all, ...coderTools])
   const { budget, tokens } = settings
   // With --yolo nobody is asked.
   const isGuarded = !isDemo && settings.approvals?.value !== "yolo"

@@ -18,6 +18,12 @@ import { foldersOf } from "../project/folders.ts"
 /** The name of the agent that works in worktrees. A file with this name takes its place. */
 const coder = "coder"
 
+/** The tools for coders, which rules for calls may name. */
+export const coderTools = ["code_in_worktree", "merge_branches"].map((name) => ({
+  name,
+  annotations: { openWorld: false }
+}))
+
 /** The folder of worktrees in a project. */
 const folder = ".worktrees"
 
