@@ -2,15 +2,18 @@ import { createHash } from "node:crypto"
 // Measures retrieval, from the sources:
 //   node --conditions=@effect-deepagents/source test/bench/retrieval.mjs speed 100000
 //   node --conditions=@effect-deepagents/source test/bench/retrieval.mjs quality http://127.0.0.1:8000/v1/embeddings /tmp/vectors.json
-// `speed` indexes synthetic chunks, searches them, and watches the event loop. `quality` asks the questions of
+// `speed` indexes synthetic chunks, searches them, and watches the event loop; in the Postgres of DATABASE_URL, if it is set.
+// `quality` asks the questions of
 // retrieval-questions.mjs about docs/. Its server has OpenAI's embeddings endpoint with `input_type` (query or passage); the file
 // keeps the vectors between two calls.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { monitorEventLoopDelay } from "node:perf_hooks"
-import { Effect, Layer } from "effect"
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { Effect, Layer, Redacted } from "effect"
 import { Chunk, Chunker, MemoryIndex, RagIndex } from "../../src/rag/index.ts"
+import * as PostgresIndex from "../../src/rag/PostgresIndex.ts"
 import * as SqliteIndex from "../../src/rag/SqliteIndex.ts"
 import * as SqliteClient from "../../src/sessions/SqliteClient.ts"
 import { questions } from "./retrieval-questions.mjs"
@@ -40,7 +43,13 @@ const vector = () => {
 const speed = Effect.fnUntraced(function* (count) {
   const folder = mkdtempSync(join(tmpdir(), "rag-bench-"))
   const file = join(folder, "index.db")
+  const url = process.env.DATABASE_URL
+  const index =
+    url === undefined
+      ? Layer.provide(SqliteIndex.layer, SqliteClient.layer({ file }))
+      : Layer.provide(PostgresIndex.layer, PgClient.layer({ url: Redacted.make(url) }))
   yield* Effect.gen(function* () {
+    yield* RagIndex.RagIndex.use((index) => index.drop("bench"))
     const space = yield* RagIndex.RagIndex.use((index) => index.space("bench", model))
     const began = performance.now()
     const before = process.cpuUsage()
@@ -72,7 +81,7 @@ const speed = Effect.fnUntraced(function* (count) {
     const took = performance.now() - began
     const { system, user } = process.cpuUsage(before)
     console.log(
-      `index ${count}: ${round(took / 1000)} s, CPU ${round((system + user) / 1e6)} s, file ${round(statSync(file).size / 1e6)} MB`
+      `index ${count}: ${round(took / 1000)} s, CPU ${round((system + user) / 1e6)} s, file ${url === undefined ? round(statSync(file).size / 1e6) : "?"} MB`
     )
     const run = Effect.fnUntraced(function* (name, search) {
       yield* search()
@@ -111,7 +120,7 @@ const speed = Effect.fnUntraced(function* (count) {
     yield* run("words, filtered", () => space.words(sentence(), { limit: 20, filter: { sources: ["s3"] } }))
     yield* run("nearest", () => space.nearest(vector(), { limit: 20 }))
     yield* run("nearest, filtered", () => space.nearest(vector(), { limit: 20, filter: { sources: ["s3"] } }))
-  }).pipe(Effect.provide(Layer.provide(SqliteIndex.layer, SqliteClient.layer({ file }))))
+  }).pipe(Effect.provide(index))
   rmSync(folder, { recursive: true })
 })
 

@@ -119,7 +119,8 @@ describe("code_search", () => {
               ask("refund the money"),
               ask("ship a parcel"),
               ask("odd one"),
-              ask("shop")
+              ask("shop"),
+              ask("how do I remove an item")
             ]),
             "done"
           ])
@@ -131,6 +132,7 @@ describe("code_search", () => {
       expect(texts[2]).toContain("> impl Parcel")
       expect(texts[3]).toContain("/src/odd.kt::0")
       expect(texts[4]).toBe("Nothing was found. Try other words.")
+      expect(texts[5]).toMatch(/^> removeItem\(\)/m)
     }).pipe(Effect.provide(layers))
   )
 })

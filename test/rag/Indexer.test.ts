@@ -86,6 +86,18 @@ describe("folder", () => {
       const backend = yield* Backend.Backend
       yield* backend.delete("/docs/a.md")
       expect((yield* outcomes(Indexer.folder(space, "docs/")))["/docs/a.md"]).toBe("removed")
+      // On a machine, relative paths count from the working folder.
+      const machine = { ...backend, paths: { cwd: "/docs", home: "/" } }
+      const inDocs = (path: string) =>
+        Effect.provideService(outcomes(Indexer.folder(space, path)), Backend.Backend, {
+          ...machine,
+          glob: (query) => backend.glob({ ...query, path: `/docs/${query.path}` })
+        })
+      yield* inDocs("b")
+      yield* backend.write("/docs/b/c.md", "Soon gone.")
+      yield* inDocs("b")
+      yield* backend.delete("/docs/b/c.md")
+      expect((yield* inDocs("b"))["/docs/b/c.md"]).toBe("removed")
       yield* outcomes(Indexer.folder(space, "/"))
       const ids = [...(yield* space.hashes()).keys()].sort()
       expect(ids).toEqual(["/docs/b/b.md", "/docs/bare.md", "/docs/c.csv", "/docs/page.md", "/other/e.md"])
