@@ -271,6 +271,23 @@ describe("a view", () => {
     ).toEqual(["half an answ", "↻ the answer starts again: overloaded", "A whole one."])
   })
 
+  it("counts one file as one", () => {
+    const summaries = (files: ReadonlyArray<string>) =>
+      all([
+        begin,
+        {
+          _tag: "ToolCompleted",
+          ...base,
+          callId: "c",
+          toolName: "apply_patch",
+          text: "",
+          durationMillis: 1,
+          details: { kind: "patch", files: [...files] }
+        }
+      ]).parts.flatMap((part) => (part.kind === "tool" ? [part.summary] : []))
+    expect([summaries(["a"]), summaries(["a", "b"])]).toEqual([["1 file changed"], ["2 files changed"]])
+  })
+
   it("shows the calls of a thread that have no answer", () => {
     const calls = ["a", "b"].map((id) => ({ id, name: "execute", arguments: { command: `run ${id}` } }))
     const parts = View.ofMessages([

@@ -62,7 +62,7 @@ const summaryOf = (details: JsonObject): string | undefined => {
     case "listing":
       return `${number(details["count"])} found`
     case "matches":
-      return `${number(details["count"])} files match`
+      return details["count"] === 1 ? "1 file matches" : `${number(details["count"])} files match`
     case "write":
       return `${details["created"] === true ? "created" : "written"}${changes(details)}`
     case "edit":
@@ -72,10 +72,15 @@ const summaryOf = (details: JsonObject): string | undefined => {
     case "move":
       return `moved to ${text(details["to"])}`
     case "patch":
-      return `${Array.isArray(details["files"]) ? details["files"].length : 0} files changed`
+      return countFiles(details["files"])
     default:
       return undefined
   }
+}
+
+const countFiles = (files: Json | undefined): string => {
+  const { length } = Array.isArray(files) ? files : []
+  return length === 1 ? "1 file changed" : `${length} files changed`
 }
 
 const leftOf = ({ left }: JsonObject): string =>

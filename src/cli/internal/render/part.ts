@@ -4,7 +4,7 @@ import { valueAt } from "../../../support/json/valueAt.ts"
 import type { Part } from "../../../view/View.ts"
 import { listing, render, type Surface } from "../markdown/markdown.ts"
 import { fit, type Style, wrap } from "./style.ts"
-import { about, count, duration, money } from "./words.ts"
+import { about, count, duration, money, plural } from "./words.ts"
 
 /** The widest line of prose, for readability. */
 const readable = 120
@@ -96,7 +96,7 @@ const subagentLines = (
   style: Style
 ): ReadonlyArray<string> => {
   const mark = outcome === "completed" ? style.green("✓") : style.red("✗")
-  const facts = `${calls} calls · ${count(totalTokens(usage))} tokens · ${duration(millis)}${outcome === "completed" ? "" : ` · ${outcome}`}`
+  const facts = `${plural(calls, "call")} · ${count(totalTokens(usage))} tokens · ${duration(millis)}${outcome === "completed" ? "" : ` · ${outcome}`}`
   return [fit(`${mark} ${style.bold(path.join(" › "))} ${task}`, columns), fit(style.dim(`  ${facts}`), columns)]
 }
 
