@@ -39,15 +39,11 @@ const unavailable = (problem: string, cause: unknown) =>
  * `RagError` (`Unavailable`) that names a missing package.
  */
 export const load: Effect.Effect<Splitter, RagError> = Effect.gen(function* () {
-  const { Language, Parser } = yield* loadPeer(
-    "web-tree-sitter",
-    async () => {
-      const module = await import("web-tree-sitter")
-      await module.Parser.init()
-      return module
-    },
-    unavailable
-  )
+  const { Language, Parser } = yield* loadPeer("web-tree-sitter", () => import("web-tree-sitter"), unavailable)
+  yield* Effect.tryPromise({
+    try: () => Parser.init(),
+    catch: (cause) => unavailable("the parser of web-tree-sitter does not start; install the package again", cause)
+  })
   const { resolve } = NodeModule.createRequire(import.meta.url)
   const folder = yield* loadPeer(grammars, async () => resolve(`${grammars}/package.json`), unavailable)
   const parsers = new Map<string, Option.Option<InstanceType<typeof Parser>>>()
