@@ -263,8 +263,9 @@ const parsers: Readonly<Record<string, Parser>> = {
   words: (text) => {
     const wanted = Words.phrases(text.slice(0, 200))
     words(text)
-    Words.matches(text, wanted)
-    Words.excerpt(text, wanted)
+    const pace = { left: Number.POSITIVE_INFINITY }
+    Effect.runSync(Words.matches(text, wanted, pace))
+    Effect.runSync(Words.excerpt(text, wanted, pace))
   }
 }
 

@@ -120,6 +120,9 @@ const readLine = Effect.fnUntraced(function* (log: Log, line: string, bytes: num
   if (log.outcomes.has(change.by)) log.outcomes.set(change.by, outcome)
 })
 
+/** The bytes of lines that are read in one turn of the event loop: some milliseconds. */
+const perTurn = 256 * 1024
+
 /** The bytes from which a record is encoded piece by piece, because it would block for milliseconds. */
 const large = 1024 * 1024
 
@@ -143,7 +146,15 @@ export const make = (place: Place, resolve: Resolve) => {
     const news = file === undefined ? undefined : yield* AppendLog.follow(file, log)
     // The file was removed or replaced meanwhile.
     if (news === undefined) return yield* readOn(log)
-    for (const [line, bytes] of news.lines) yield* readLine(log, line, bytes, resolve)
+    let sinceOthers = 0
+    for (const [line, bytes] of news.lines) {
+      sinceOthers += bytes
+      if (sinceOthers > perTurn) {
+        sinceOthers = bytes
+        yield* Effect.yieldNow
+      }
+      yield* readLine(log, line, bytes, resolve)
+    }
     // The file is not even the beginning of a record.
     if (log.create === undefined && !mayBegin(news.rest)) log.broken ??= `line ${log.lines + 1}: it is no JSON`
     return true

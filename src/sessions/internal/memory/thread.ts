@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { type JsonObject } from "../../../core/Json.ts"
 import type { Entry, Hit, Label, NewEntry, Stored, Thread } from "../../../core/SessionStore.ts"
 import type { Appended, Content, NewThread, SearchQuery } from "../tables.ts"
-import { excerpt, matches, searchable } from "../words.ts"
+import { excerpt, makePace, matches, searchable } from "../words.ts"
 import { hasMetadata, isHitBehind } from "./order.ts"
 
 /** An entry in memory. */
@@ -191,9 +191,6 @@ const visible = (memory: Memory): ReadonlyArray<Stored> => {
 export const labels = (memory: Memory): ReadonlyArray<Label> =>
   visible(memory).flatMap(({ entry }) => (entry._tag === "Label" ? [entry] : []))
 
-/** Characters of messages that are searched in one turn of the event loop: a few milliseconds. */
-const piece = 100_000
-
 /** Finds the hits among the entries that were appended to a thread. Other fibers run in between. */
 export const hits = Effect.fnUntraced(function* (memory: Memory, query: SearchQuery) {
   const { threadId } = memory
@@ -201,18 +198,19 @@ export const hits = Effect.fnUntraced(function* (memory: Memory, query: SearchQu
   if (memory.archived !== query.archived) return found
   if (query.threadId !== undefined && query.threadId !== threadId) return found
   if (!hasMetadata(memory.metadata, query.where)) return found
-  let left = piece
+  const pace = makePace()
   for (const node of memory.list.slice()) {
     const text = searchable(node)
     if (text === undefined || node.entry._tag !== "Message") continue
-    left -= text.length
-    if (left < 0) {
-      left = piece
-      yield* Effect.yieldNow
-    }
-    if (!matches(text, query.phrases)) continue
+    if (!(yield* matches(text, query.phrases, pace))) continue
     const { role } = node.entry.message
-    const hit: Hit = { threadId, entryId: node.id, at: node.at, role, excerpt: excerpt(text, query.phrases) }
+    const hit: Hit = {
+      threadId,
+      entryId: node.id,
+      at: node.at,
+      role,
+      excerpt: yield* excerpt(text, query.phrases, pace)
+    }
     if (isHitBehind(hit, query.after)) found.push(hit)
   }
   return found

@@ -363,15 +363,21 @@ return out
 /** Id. */
 export const numberOf = script("return keyOf(ARGV[1]) or ''")
 
-/** Number, end (`-`: of the thread), limit. Gives id, archived, the next end, and records. */
+/** Number, end (`-`: of the thread), limits of entries and bytes. Gives id, archived, the next end, and records. */
 export const talk = script(`
 local k = ARGV[1]
 local t = call('HMGET', thread(k), 'id', 'archived', 'count')
 if not t[1] or t[1] == '' then return {} end
 local stop = ARGV[2] == '-' and tonumber(t[3]) or tonumber(ARGV[2])
-local start = math.max(0, stop - tonumber(ARGV[3]))
-local out = { t[1], t[2], tostring(start) }
-for n = start, stop - 1 do table.insert(out, call('HGET', P .. 'e:' .. k, n)) end
+local out = { t[1], t[2], '' }
+local start, bytes = stop, 0
+while start > 0 and stop - start < tonumber(ARGV[3]) and bytes < tonumber(ARGV[4]) do
+  start = start - 1
+  local record = call('HGET', P .. 'e:' .. k, start)
+  bytes = bytes + #record
+  table.insert(out, record)
+end
+out[3] = tostring(start)
 return out
 `)
 

@@ -8,28 +8,35 @@ import type { Hit } from "../../../core/SessionStore.ts"
 import { key } from "../ids.ts"
 import { firstHits, hasMetadata, isHitBehind } from "../memory/order.ts"
 import type { SearchQuery, Tables } from "../tables.ts"
-import { excerpt, matches } from "../words.ts"
+import { excerpt, makePace, matches, type Pace, spend } from "../words.ts"
 import { texts, toRecordOf, toStored } from "./records.ts"
 import * as scripts from "./scripts.ts"
 
-/** The entries of one script. */
+/** The entries of one script, and the bytes after which it takes no more. */
 const batch = 50
+const most = 1024 * 1024
 
 /** The threads of one script. */
 const threads = 100
 
 /** Checks a record for the phrases. Unreadable entries are left out. */
-const hitsOf = (threadId: string, record: string, { after, phrases }: SearchQuery): ReadonlyArray<Hit> => {
+const hitsOf = Effect.fnUntraced(function* (
+  threadId: string,
+  record: string,
+  { after, phrases }: SearchQuery,
+  pace: Pace
+): Effect.fn.Return<ReadonlyArray<Hit>> {
+  yield* spend(pace, record.length)
   const known = Result.getOrUndefined(toRecordOf(record))
   const stored = known?.tag === "Message" ? Result.getOrUndefined(toStored(known)) : undefined
   if (stored?.entry._tag !== "Message") return []
   const { message } = stored.entry
   const content = messageText(message)
-  if (!matches(content, phrases)) return []
+  if (!(yield* matches(content, phrases, pace))) return []
   const { at, id: entryId } = stored
-  const hit: Hit = { threadId, entryId, at, role: message.role, excerpt: excerpt(content, phrases) }
+  const hit: Hit = { threadId, entryId, at, role: message.role, excerpt: yield* excerpt(content, phrases, pace) }
   return isHitBehind(hit, after) ? [hit] : []
-}
+})
 
 /** Searches threads in the order of their newest entries, until the rest is older than all hits. */
 export const makeSearch = (run: scripts.Run, find: Tables["find"]): Tables["search"] => {
@@ -39,24 +46,26 @@ export const makeSearch = (run: scripts.Run, find: Tables["find"]): Tables["sear
     return thread !== undefined && hasMetadata(thread.metadata, where)
   })
 
-  const searchThread = Effect.fnUntraced(function* (thread: string, query: SearchQuery) {
+  const searchThread = Effect.fnUntraced(function* (thread: string, query: SearchQuery, pace: Pace) {
     let [found, stop]: [ReadonlyArray<Hit>, string] = [[], "-"]
     let isChecked = false
     while (stop !== "0") {
-      const [threadId, archived, start = "0", ...records] = texts(yield* run(scripts.talk, thread, stop, batch))
+      const [threadId, archived, start = "0", ...records] = texts(yield* run(scripts.talk, thread, stop, batch, most))
       if (threadId === undefined || (archived === "1") !== query.archived) return []
       if (!isChecked && !(yield* hasAll(threadId, query.where))) return []
       isChecked = true
-      found = firstHits([...found, ...records.flatMap((record) => hitsOf(threadId, record, query))], query.limit)
+      const hits = yield* Effect.forEach(records, (record) => hitsOf(threadId, record, query, pace))
+      found = firstHits([...found, ...hits.flat()], query.limit)
       stop = start
     }
     return found
   })
 
   return Effect.fnUntraced(function* (query) {
+    const pace = makePace()
     if (query.threadId !== undefined) {
       const thread = String(yield* run(scripts.numberOf, key(query.threadId)))
-      return thread === "" ? [] : yield* searchThread(thread, query)
+      return thread === "" ? [] : yield* searchThread(thread, query, pace)
     }
     let found: ReadonlyArray<Hit> = []
     let [score, member] = ["-inf", ""]
@@ -67,7 +76,7 @@ export const makeSearch = (run: scripts.Run, find: Tables["find"]): Tables["sear
         score = newest
         const oldest = found[query.limit - 1]
         if (oldest !== undefined && -Number(score) < oldest.at) return found
-        found = firstHits([...found, ...(yield* searchThread(member, query))], query.limit)
+        found = firstHits([...found, ...(yield* searchThread(member, query, pace))], query.limit)
       }
       if (page.length < threads) return found
     }

@@ -8,11 +8,10 @@ import type { JsonObject } from "../../../core/Json.ts"
 import { text as messageText } from "../../../core/Message.ts"
 import { canonical } from "../../../core/schema/jsonTree.ts"
 import type { Hit } from "../../../core/SessionStore.ts"
-import { words } from "../../../support/text/words.ts"
 import { key } from "../ids.ts"
 import type { Fault, SearchQuery, Tables } from "../tables.ts"
-import { excerpt, type Phrases, searchable } from "../words.ts"
-import { first, transaction } from "./client.ts"
+import { excerpt, findWords, type Pace, searchable, spend } from "../words.ts"
+import { corrupt, first, transaction } from "./client.ts"
 import { text, toStored } from "./rows.ts"
 
 /** The search of a database, and its index. */
@@ -25,25 +24,28 @@ export interface Search {
 }
 
 /** Reads the words of a message. Other and unreadable rows have none; loading the thread reports those. */
-export const wordsOf = (row: Row): ReadonlyArray<string> | undefined => {
+export const wordsOf = Effect.fnUntraced(function* (row: Row, pace: Pace) {
+  yield* spend(pace, text(row, "body").length)
   const stored = Result.getOrUndefined(toStored(row))
   const content = stored === undefined ? undefined : searchable(stored)
-  return content === undefined ? undefined : words(content)
-}
+  return content === undefined ? undefined : yield* findWords(content, pace)
+})
 
 /** Reads the hit of a row, if `isFound` confirms it. */
-export const toHit = (
+export const toHit = Effect.fnUntraced(function* (
   row: Row,
   { phrases }: SearchQuery,
-  isFound: (content: string, phrases: Phrases) => boolean
-): Result.Result<ReadonlyArray<Hit>, string> =>
-  Result.map(toStored(row), ({ at, entry, id }) => {
-    if (entry._tag !== "Message") return []
-    const content = messageText(entry.message)
-    if (!isFound(content, phrases)) return []
-    const { role } = entry.message
-    return [{ threadId: text(row, "thread_id"), entryId: id, at, role, excerpt: excerpt(content, phrases) }]
-  })
+  isFound: (content: string) => Effect.Effect<boolean>,
+  pace: Pace
+): Effect.fn.Return<ReadonlyArray<Hit>, Fault> {
+  yield* spend(pace, text(row, "body").length)
+  const { at, entry, id } = yield* Effect.mapError(Effect.fromResult(toStored(row)), corrupt)
+  if (entry._tag !== "Message") return []
+  const content = messageText(entry.message)
+  if (!(yield* isFound(content))) return []
+  const { role } = entry.message
+  return [{ threadId: text(row, "thread_id"), entryId: id, at, role, excerpt: yield* excerpt(content, phrases, pace) }]
+})
 
 /** Selects threads `t` by their metadata. */
 export const metadataConditionsOf = (sql: SqlClient, where: JsonObject): ReadonlyArray<Fragment> =>

@@ -1,10 +1,9 @@
 /** Finds messages in a read-only file. It reads all messages, the newest first, because the index may be old. */
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Hit } from "../../../core/SessionStore.ts"
 import type { Tables } from "../tables.ts"
-import { matches } from "../words.ts"
+import { makePace, matches } from "../words.ts"
 import { rows } from "./client.ts"
 import { conditionsOf, toHit } from "./hits.ts"
 import { entryColumns } from "./rows.ts"
@@ -15,7 +14,9 @@ const batch = 500
 /** Searches by reading. */
 export const searchByReading = (sql: SqlClient): Tables["search"] =>
   Effect.fnUntraced(function* (query) {
-    const { limit } = query
+    const { limit, phrases } = query
+    const pace = makePace()
+    const isFound = (content: string) => matches(content, phrases, pace)
     const conditions = [sql`e.type = 'Message'`, ...conditionsOf(sql, query)]
     const hits: Array<Hit> = []
     for (let offset = 0; hits.length < limit; offset += batch) {
@@ -24,10 +25,9 @@ export const searchByReading = (sql: SqlClient): Tables["search"] =>
         WHERE ${sql.and(conditions)} ORDER BY e.at DESC, t.id, e.id LIMIT ${batch} OFFSET ${offset}`)
       for (const row of found) {
         // Unreadable messages are left out. Loading the thread reports them.
-        hits.push(...Result.getOrElse(toHit(row, query, matches), () => []))
+        hits.push(...(yield* Effect.orElseSucceed(toHit(row, query, isFound, pace), () => [])))
       }
       if (found.length < batch) break
-      yield* Effect.yieldNow
     }
     return hits.slice(0, limit)
   })

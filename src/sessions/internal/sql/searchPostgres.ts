@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Hit } from "../../../core/SessionStore.ts"
 import { readable } from "../../../support/text/size.ts"
-import { matches, type Phrases } from "../words.ts"
-import { orCorrupt, rows } from "./client.ts"
+import { makePace, matches, type Phrases } from "../words.ts"
+import { rows } from "./client.ts"
 import { conditionsOf, makeCatchUp, type Search, toHit, wordsOf } from "./hits.ts"
 import { entryColumns, nullable, number, text } from "./rows.ts"
 
@@ -57,6 +57,7 @@ export const searchPostgres = (sql: SqlClient): Search => {
       )
       SELECT ${columns}, octet_length(e.body) AS bytes, t.id AS thread_id
       FROM taken JOIN session_entries e ON e.pk = taken.pk JOIN session_threads t ON t.key = e.thread`)
+    const pace = makePace()
     for (const row of found) {
       if (nullable(row, "body") === null) {
         yield* Effect.logWarning(
@@ -64,7 +65,7 @@ export const searchPostgres = (sql: SqlClient): Search => {
         )
         continue
       }
-      const known = wordsOf(row)
+      const known = yield* wordsOf(row, pace)
       if (known === undefined) continue
       yield* rows(
         sql`INSERT INTO session_texts (pk, words) VALUES (${number(row, "pk")}, ${toVector(known)}::text::tsvector)
@@ -79,6 +80,8 @@ export const searchPostgres = (sql: SqlClient): Search => {
     search: Effect.fnUntraced(function* (query) {
       yield* catchUp
       const { limit, phrases } = query
+      const pace = makePace()
+      const isFound = (content: string) => matches(content, phrases, pace)
       const hits: Array<Hit> = []
       let { after } = query
       let size = limit
@@ -88,7 +91,7 @@ export const searchPostgres = (sql: SqlClient): Search => {
         const found = yield* rows(sql`SELECT ${columns}, t.id AS thread_id
           FROM session_texts x JOIN session_entries e ON e.pk = x.pk JOIN session_threads t ON t.key = e.thread
           WHERE ${sql.and(conditions)} ORDER BY e.at DESC, t.id, e.id LIMIT ${size}`)
-        hits.push(...(yield* orCorrupt(found.map((row) => toHit(row, query, matches)))).flat())
+        for (const row of found) hits.push(...(yield* toHit(row, query, isFound, pace)))
         const last = found.at(-1)
         if (last === undefined || found.length < size) break
         after = { at: number(last, "at"), threadId: text(last, "thread_id"), entryId: text(last, "id") }

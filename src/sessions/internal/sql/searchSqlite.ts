@@ -2,9 +2,9 @@
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Aside } from "../../../support/store/sqliteThread.ts"
-import type { Phrases } from "../words.ts"
+import { makePace, type Phrases } from "../words.ts"
 import { inTransaction } from "./append.ts"
-import { orCorrupt, insertAll, rows } from "./client.ts"
+import { insertAll, rows } from "./client.ts"
 import type { Entries } from "./entries.ts"
 import { conditionsOf, makeCatchUp, type Search, toHit, wordsOf } from "./hits.ts"
 import { entryColumns, number } from "./rows.ts"
@@ -27,10 +27,12 @@ export const searchSqlite = (
   const index = Effect.fnUntraced(function* (thread: number, upto: number, limit: number) {
     const found = yield* rows(sql`SELECT ${columns}, e.type FROM session_entries e
       WHERE ${inThread(thread, upto)} ORDER BY e.pk LIMIT ${limit}`)
-    const texts = found.flatMap((row) => {
-      const known = row["type"] === "Message" ? wordsOf(row) : undefined
-      return known === undefined ? [] : [{ rowid: number(row, "pk"), words: known.join(" ") }]
-    })
+    const pace = makePace()
+    const texts: Array<{ readonly rowid: number; readonly words: string }> = []
+    for (const row of found) {
+      const known = row["type"] === "Message" ? yield* wordsOf(row, pace) : undefined
+      if (known !== undefined) texts.push({ rowid: number(row, "pk"), words: known.join(" ") })
+    }
     yield* insertAll(sql, "session_texts", texts)
     const last = found.at(-1)
     yield* rows(sql`UPDATE session_threads SET texts = ${last === undefined ? upto : number(last, "pk")},
@@ -71,7 +73,9 @@ export const searchSqlite = (
               there === undefined ? here : Effect.succeed(there)
             )
           )
-      return (yield* orCorrupt(found.map((row) => toHit(row, query, () => true)))).flat()
+      const pace = makePace()
+      const isFound = () => Effect.succeed(true)
+      return (yield* Effect.forEach(found, (row) => toHit(row, query, isFound, pace))).flat()
     }),
     await: () => Effect.void,
     forget: (thread) =>
