@@ -23,6 +23,7 @@ import type { Json, JsonObject } from "../core/Json.ts"
 import { human, type HumanMessage } from "../core/Message.ts"
 import type { Usage } from "../core/Usage.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
+import { secondsOf, takeChat } from "./internal/packets/chat.ts"
 import { decoder, refuse } from "./internal/packets/input.ts"
 import { byTag, type Handlers, problemOf } from "./internal/packets/part.ts"
 import { mapNumbered, mapParts, type Tail, type Take } from "./internal/packets/parts.ts"
@@ -55,66 +56,6 @@ export type Packet = JsonObject
 
 type Out = (packet: Packet) => void
 type End = Of<"RunCompleted" | "RunFailed" | "RunInterrupted">
-
-const secondsOf = ({ at }: AgentEvent): number => Math.floor(at / 1_000)
-
-const noteOf = (requests: ReadonlyMap<string, string>): string =>
-  [
-    "The agent waits for a decision, which this client can't make:",
-    ...Array.from(requests.values(), (description) => `- ${description}`)
-  ].join("\n")
-
-const finishOf = (event: End): string =>
-  event._tag !== "RunCompleted"
-    ? "stop"
-    : event.stopReason === "length"
-      ? "length"
-      : event.stopReason === "refused"
-        ? "content_filter"
-        : "stop"
-
-const chatUsage = ({ cacheReadTokens, inputTokens, outputTokens, reasoningTokens }: Usage): JsonObject => ({
-  prompt_tokens: inputTokens,
-  completion_tokens: outputTokens,
-  total_tokens: inputTokens + outputTokens,
-  prompt_tokens_details: { cached_tokens: cacheReadTokens },
-  completion_tokens_details: { reasoning_tokens: reasoningTokens }
-})
-
-const takeChat = (options: ChatOptions) => (): Take<Packet> => {
-  const { id, includeUsage = false, model } = options
-  let hasText = false
-  const requests = new Map<string, string>()
-  const head = (event: AgentEvent) => ({ id, object: "chat.completion.chunk", created: secondsOf(event), model })
-  const tell = (event: AgentEvent, delta: JsonObject, finish: string | null, out: Out): void =>
-    out({ ...head(event), choices: [{ index: 0, delta, finish_reason: finish, logprobs: null }] })
-  const separate = (event: AgentEvent, out: Out): void => {
-    if (hasText) tell(event, { content: "\n\n" }, null, out)
-    hasText = true
-  }
-  const handlers: Handlers<Packet> = {
-    Begin: (_, out, event) => tell(event, { role: "assistant", content: "" }, null, out),
-    TextStart: (_, out, event) => separate(event, out),
-    TextDelta: ({ text: content }, out, event) => tell(event, { content }, null, out),
-    Asked: ({ replaces, request: { description, id: request } }) => {
-      if (replaces !== undefined) requests.delete(replaces)
-      requests.set(request, description)
-    },
-    Decided: ({ event }) => void requests.delete(event.id),
-    End: ({ event }, out) => {
-      if (event._tag === "RunFailed") {
-        return out({ error: { message: problemOf(event), type: "server_error", code: event.error.tag, param: null } })
-      }
-      if (event._tag === "RunCompleted" && event.stopReason === "suspended") {
-        separate(event, out)
-        tell(event, { content: noteOf(requests) }, null, out)
-      }
-      tell(event, {}, finishOf(event), out)
-      if (includeUsage) out({ ...head(event), choices: [], usage: chatUsage(event.usage) })
-    }
-  }
-  return byTag(handlers)
-}
 
 const refuseChat = makeEffectCheck("OpenAi.encodeChat", shapes.openAiEncodeChat)
 

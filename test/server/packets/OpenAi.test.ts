@@ -145,7 +145,7 @@ describe("OpenAI", () => {
     }).pipe(Effect.provide(Layer.fresh(services)))
   )
 
-  it.live("leaves the words of a turn that began again out of a response", () =>
+  it.live("leaves the words of a turn that began again out of a response and of a whole completion", () =>
     Effect.gen(function* () {
       const again: Story = { ...quiet, rounds: [round("add"), { ...round("cite"), restarts: true }] }
       const url = yield* serve(serverOf(again), { protocols: ["openAi"] })
@@ -160,6 +160,11 @@ describe("OpenAI", () => {
         const final = await stream.finalResponse()
         assert.strictEqual(final.output_text, said.replaceAll("\n\n", ""))
         assert.strictEqual((await client.responses.retrieve(final.id)).output_text, final.output_text)
+        const whole = await client.chat.completions.create({
+          model: "helper",
+          messages: [{ role: "user", content: "go" }]
+        })
+        assert.strictEqual(whole.choices[0]?.message.content, said)
       })
     }).pipe(Effect.provide(Layer.fresh(services)))
   )

@@ -3,11 +3,13 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import type { Json, JsonObject } from "../../../core/Json.ts"
+import type { Json } from "../../../core/Json.ts"
 import { makeId, text } from "../../../core/Message.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
 import { type Asked, decodeChat, decodeResponse, encodeChat, encodeResponse, type Packet } from "../../OpenAi.ts"
+import { takeWholeChat } from "../packets/chat.ts"
 import { refuse } from "../packets/input.ts"
+import { mapParts } from "../packets/parts.ts"
 import { findPlace, observeInput } from "../packets/response.ts"
 import { nameThread } from "../posting.ts"
 import type { RunsError } from "../service.ts"
@@ -46,41 +48,6 @@ const start = Effect.fnUntraced(function* (call: TenantCall, asked: Asked, threa
   return observeInput(runs, thread, id, position)
 })
 
-const field = (packet: Packet, key: string): Json | undefined => packet[key]
-
-/** The error of a failed run, which chat completions tell in a packet of its own. */
-const errorIn = (packets: ReadonlyArray<Packet>): Packet | undefined =>
-  packets.find((packet) => packet["error"] !== undefined && packet["object"] === undefined)
-
-const isObject = (value: Json | undefined): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
-/** Joins the chunks of a completion. */
-const joinChunks = (chunks: ReadonlyArray<Packet>): JsonObject => {
-  let content = ""
-  let finish: Json = "stop"
-  let usage: Json = null
-  for (const chunk of chunks) {
-    const choices = field(chunk, "choices")
-    const choice = Array.isArray(choices) ? choices[0] : undefined
-    const delta = isObject(choice) ? choice["delta"] : undefined
-    if (isObject(delta) && typeof delta["content"] === "string") content += delta["content"]
-    if (isObject(choice) && typeof choice["finish_reason"] === "string") finish = choice["finish_reason"]
-    usage = field(chunk, "usage") ?? usage
-  }
-  const [first] = chunks
-  return {
-    id: first?.["id"] ?? "",
-    object: "chat.completion",
-    created: first?.["created"] ?? 0,
-    model: first?.["model"] ?? "",
-    choices: [
-      { index: 0, message: { role: "assistant", content, refusal: null }, finish_reason: finish, logprobs: null }
-    ],
-    usage
-  }
-}
-
 const chat = route({
   method: "POST",
   path: "/v1/chat/completions",
@@ -92,12 +59,14 @@ const chat = route({
     const asked = yield* decodeChat(call.body, given !== undefined)
     const inputId = newId()
     const events = yield* start(call, asked, given ?? inputId, inputId)
-    const includeUsage = !asked.isStreamed || asked.includeUsage
-    const chunks = encodeChat({ id: `chatcmpl-${inputId}`, model: asked.model, includeUsage })(events)
-    if (asked.isStreamed) return respondEvents(call.door.beats, encodePackets(chunks, { last: "[DONE]" }))
-    const all = yield* Stream.runCollect(chunks)
-    const error = errorIn(all)
-    return error === undefined ? json(joinChunks(all)) : json(error, 500)
+    const { includeUsage, isStreamed, model } = asked
+    const id = `chatcmpl-${inputId}`
+    if (isStreamed) {
+      const chunks = encodeChat({ id, model, includeUsage })(events)
+      return respondEvents(call.door.beats, encodePackets(chunks, { last: "[DONE]" }))
+    }
+    const [whole = {}] = yield* Stream.runCollect(mapParts(takeWholeChat({ id, model }))(events))
+    return "error" in whole ? json(whole, 500) : json(whole)
   })
 })
 
