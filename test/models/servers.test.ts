@@ -566,6 +566,16 @@ describe("addresses", () => {
         server.reply(Server.plain(404, { error: "Unknown request URL: POST /v1/responses" }))
         const { error } = yield* ask(at(server, "openai:m"), hello)
         assert.include(error?.message, "If this server speaks Chat Completions, use OpenAiCompatibleChatModel")
+        for (const missing of [
+          { message: "The model `m` was not found", code: "model_not_found" },
+          { message: "model 'm' not found, try pulling it first" },
+          { message: "The model `m` does not exist", type: "NotFoundError" }
+        ]) {
+          server.reply(Server.plain(404, { error: missing }))
+          const { message = "" } = (yield* ask(at(server, "openai:m"), hello)).error ?? {}
+          assert.notInclude(message, "Chat Completions", "the path is right, and the model is not")
+          assert.include(message, "is the base URL right, and the model's name?")
+        }
         server.reply(Server.plain(404, { error: "no such model" }))
         const compatible = yield* ask(at(server, "vllm:m"), hello)
         assert.include(compatible.error?.message, "is the base URL right, and the model's name?")

@@ -121,11 +121,23 @@ const hints: { readonly [status: number]: string } = {
   405: "is the base URL right?"
 }
 
+/** True where a server knows the path of the request, and not the model. */
+const isModelMissing = ({ code = "", message = "", type = "" }: ProviderFailure): boolean =>
+  /model_not_(?:found|exist)/.test(`${code} ${type}`.slice(0, longest)) ||
+  /\bmodel\b.{0,80}(?:not found|not exist|not loaded)|\bno such model\b/i.test(message.slice(0, longest))
+
+/** What to do after a failure, by its status. The hint of a server is about its paths, and not about its models. */
+const hintOf = (origin: Origin, failure: ProviderFailure): string | undefined => {
+  const { status } = failure
+  if (status === undefined) return undefined
+  return (isModelMissing(failure) ? undefined : origin.hints?.[status]) ?? hints[status]
+}
+
 /** Makes the error of a failure that the provider told. */
 export const providerError = (origin: Origin, failure: ProviderFailure): ModelError => {
   const { code, headers = origin.answered?.headers, message, status } = failure
   const said = message === undefined ? "" : toldBy(origin, message)
-  const hint = status === undefined ? undefined : (origin.hints?.[status] ?? hints[status])
+  const hint = hintOf(origin, failure)
   const named = code === undefined || said.includes(code) ? [] : [`[${toldBy(origin, code)}]`]
   const detail = [...named, said, ...(hint === undefined ? [] : [`(${hint})`])].filter((text) => text !== "").join(" ")
   const requestId =
