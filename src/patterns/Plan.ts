@@ -47,7 +47,7 @@ export type Result = typeof Result.Type
 
 /** The tasks that are planned: long tasks, and tasks that contain one of these words. */
 export interface Rule {
-  /** The length from which a task is planned, in characters. Default: any length. */
+  /** The length from which a task is planned, in characters. Default: no task is planned for its length. */
   readonly minLength?: number | undefined
   /** Words of a task that is planned, in lower case. Default: none. */
   readonly words?: ReadonlyArray<string> | undefined
