@@ -94,7 +94,7 @@ export const isOfRoot = ({ path }: AgentEvent): boolean => path.length <= 1
 /** The packets of each part, by its tag. A part without an entry has no packet. */
 export type Handlers<Packet> = {
   readonly [Tag in Part["_tag"]]?: (
-    part: Extract<Part, { readonly _tag: Tag }>,
+    part: Part & { readonly _tag: Tag },
     out: (packet: Packet) => void,
     event: AgentEvent
   ) => void
