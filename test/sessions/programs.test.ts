@@ -102,8 +102,19 @@ describe("a program that waits", () => {
       const { text } = yield* Agent.resume(program, { threadId: "t", decisions })
       assert.strictEqual(text, "1 left 2")
       assert.deepStrictEqual(ran, ["before", "after left"])
-      const { id: end } = yield* store.leaf("t")
-      yield* store.fork("t", { at: end })
+      // What it did is a whole from its answer on.
+      const all = (yield* store.load("t", { limit: 100 })).entries
+      const answered = all.findIndex(({ entry }) => entry._tag === "Message" && entry.message.role === "ai")
+      for (const [index, { id }] of all.entries()) {
+        const fork = yield* Effect.result(store.fork("t", { threadId: `f${index}`, at: id }))
+        assert.strictEqual(fork._tag, index < begun || index >= answered ? "Success" : "Failure", `entry ${index}`)
+        if (index < answered) continue
+        assert.deepStrictEqual((yield* store.waiting({ threadId: `f${index}` })).items, [])
+        const next = yield* Agent.run(program, "again", { threadId: `f${index}` })
+        assert.strictEqual(next.stopReason, "suspended")
+        assert.lengthOf(next.pending, 1)
+      }
+      assert.deepStrictEqual(ran.slice(2), all.slice(answered).map(() => "before"))
     }).pipe(Effect.provide(SessionStore.journal.pipe(Layer.provideMerge(MemorySessions.layer))))
   )
 })

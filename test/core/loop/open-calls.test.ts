@@ -4,6 +4,7 @@ import { Deferred, Effect, Exit, Fiber, Layer, Schema } from "effect"
 import {
   Agent,
   Approval,
+  Checkpoint,
   type Journal,
   Message,
   Middleware,
@@ -11,6 +12,7 @@ import {
   SessionError,
   Tool,
   ToolContext,
+  ToolError,
   ToolOutput
 } from "effect-deepagents"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
@@ -267,29 +269,104 @@ describe("a call inside of an open call", () => {
     }).pipe(Effect.provide(buying))
   )
 
-  it.effect("whose tool is gone fails with the same reason", () =>
+  it.effect("whose tool is gone fails with the same reason, and warns", () =>
     Effect.gen(function* () {
-      const { text } = yield* resumed(yield* begun, [named])
-      assert.strictEqual(text, "UnknownOutcome")
+      const agent = Agent.make({ name: "a", prompt: "", tools: [named] })
+      const entries = yield* begun
+      assert.strictEqual((yield* resumed(entries, [named])).text, "UnknownOutcome")
+      const { events } = yield* AgentTest.collect(agent, Checkpoint.resume(undefined), { threadId: "t" }).pipe(
+        Effect.provide(journal.layer({ t: journal.stored(entries) }))
+      )
+      const warnings = events.flatMap((event) => (event._tag === "Warning" ? [`${event.code}: ${event.message}`] : []))
+      assert.lengthOf(warnings, 1)
+      assert.match(warnings[0] ?? "", /^tool-gone: The tool "pay" .* its outcome is not known/)
     }).pipe(Effect.provide(buying))
   )
 
-  it.effect("that is done is told with its result, where the outer call goes another way", () =>
+  it.effect("of another tool of that name fails, and runs neither", () =>
     Effect.gen(function* () {
       const ran: Array<number> = []
-      const { cuts, stored } = recorded(ran)
-      const agent = Agent.make({ name: "a", prompt: "", tools: [named, pay(ran)] })
+      const shop = Tool.make("shop", {
+        description: "",
+        parameters: {},
+        execute: () =>
+          Effect.flatMap(ToolContext.ToolContext, ({ call }) =>
+            Effect.catch(Effect.map(call(pay(ran), { n: 1 }), ToolOutput.text), ({ message, reason }) =>
+              Effect.succeed(`${reason}: ${message}`)
+            )
+          )
+      })
+      const { text } = yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [shop, pay(ran)] }), "go")
+      assert.match(text, /^UnknownTool: "pay" is not the tool of this name that the run has/)
+      assert.deepStrictEqual(ran, [])
+    }).pipe(Effect.provide(buying))
+  )
+
+  /** What the model reads of a call that another run had nearly ended, and that goes another way now. */
+  const goesOn = <E>(
+    tool: Tool.Tool<ToolContext.ToolContext>,
+    inner: Tool.Tool<ToolContext.ToolContext>,
+    middleware: ReadonlyArray<Middleware.Middleware<E, never>> = []
+  ) =>
+    Effect.gen(function* () {
+      const { cuts, stored } = recorded([])
+      const agent = Agent.make({ name: "a", prompt: "", tools: [tool, inner], middleware })
       yield* Agent.run(agent, "go", { threadId: "t" }).pipe(Effect.provide(journal.layer({ t: stored })))
-      const cut = cuts.find(({ entries }) =>
-        entries.some((entry) => entry._tag === "State" && JSON.stringify(entry.value ?? null).includes(`"done"`))
-      )
+      const isAnswered = (entry: Journal.Entry) => entry._tag === "Message" && entry.message.role === "tool"
+      const cut = cuts.findLast(({ entries }) => !entries.some(isAnswered))
       assert.isDefined(cut)
-      const other = shop(() => Effect.succeed("another way"))
-      const { text } = yield* resumed(cut.entries, [other, pay(ran)])
+      return (yield* resumed(cut.entries, [shop(() => Effect.succeed("another way")), inner])).text
+    })
+
+  it.effect("that is done is told with its result, where the outer call goes another way", () =>
+    Effect.gen(function* () {
+      const text = yield* goesOn(named, pay([]))
       assert.include(text, "another way")
-      assert.include(text, `"pay"`)
-      assert.include(text, "paid 1")
+      assert.include(text, `"pay" was done. Its result: paid 1`)
       assert.notInclude(text, "not known")
+    }).pipe(Effect.provide(buying))
+  )
+
+  it.effect("that failed is told with its failure", () =>
+    Effect.gen(function* () {
+      const broke = Tool.make("pay", {
+        description: "",
+        parameters: { n: Schema.Int },
+        execute: () => Effect.fail(ToolError.make("no money"))
+      })
+      assert.include(yield* goesOn(named, broke), `"pay" was done. Its result: failed: no money`)
+    }).pipe(Effect.provide(buying))
+  )
+
+  it.effect("of a sub-agent that had answered is told with its answer", () =>
+    Effect.gen(function* () {
+      const child = Agent.make({ name: "child", prompt: "child" })
+      const asking = Tool.make("shop", {
+        description: "",
+        parameters: {},
+        annotations: { resumable: true },
+        execute: () => Effect.orDie(Effect.map(Agent.delegate(child, "Price?"), ({ text }) => text))
+      })
+      const text = yield* goesOn(asking, pay([]))
+      assert.include(text, `"child" was done. Its result: it costs 5`)
+      assert.notInclude(text, "not known")
+    }).pipe(
+      Effect.provide(
+        TestChatModel.reactive(({ messages, systemPrompt }) => {
+          const last = messages.at(-1)
+          if (systemPrompt === "child") return "it costs 5"
+          return last?.role === "tool" ? Message.text(last) : call("shop")
+        })
+      )
+    )
+  )
+
+  it.effect("that only asked, and never began, is not told", () =>
+    Effect.gen(function* () {
+      const ran: Array<number> = []
+      const text = yield* goesOn(named, pay(ran), [Middleware.suspendable, slowly()])
+      assert.strictEqual(text, "another way")
+      assert.deepStrictEqual(ran, [])
     }).pipe(Effect.provide(buying))
   )
 })
