@@ -2,7 +2,6 @@
 import type { AgentEvent, Of } from "../../../core/AgentEvent.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import type { Usage } from "../../../core/Usage.ts"
-import type { ChatOptions } from "../../OpenAi.ts"
 import { byTag, type Handlers, problemOf } from "./part.ts"
 import type { Take } from "./parts.ts"
 
@@ -40,8 +39,15 @@ const errorOf = (event: Of<"RunFailed">): JsonObject => ({
 
 const isWaiting = (event: End): boolean => event._tag === "RunCompleted" && event.stopReason === "suspended"
 
+/** A completion: its id, the name of its agent, and whether its last chunk has the usage. */
+interface Completion {
+  readonly id: string
+  readonly model: string
+  readonly includeUsage?: boolean | undefined
+}
+
 /** Makes the chunks of a completion. Deltas can't be taken back: the words of a void turn stay. */
-export const takeChat = (options: ChatOptions) => (): Take<JsonObject> => {
+export const takeChat = (options: Completion) => (): Take<JsonObject> => {
   const { id, includeUsage = false, model } = options
   let hasText = false
   const requests = new Map<string, string>()
@@ -78,7 +84,7 @@ export const takeChat = (options: ChatOptions) => (): Take<JsonObject> => {
 
 /** Makes one packet: the whole completion, without the words of void turns, or the error of a failed run. */
 export const takeWholeChat =
-  ({ id, model }: Omit<ChatOptions, "includeUsage">) =>
+  ({ id, model }: Omit<Completion, "includeUsage">) =>
   (): Take<JsonObject> => {
     const texts: Array<string> = []
     let [complete, created] = [0, 0]
