@@ -114,7 +114,10 @@ describe("a program that waits", () => {
         assert.strictEqual(next.stopReason, "suspended")
         assert.lengthOf(next.pending, 1)
       }
-      assert.deepStrictEqual(ran.slice(2), all.slice(answered).map(() => "before"))
+      assert.deepStrictEqual(
+        ran.slice(2),
+        all.slice(answered).map(() => "before")
+      )
     }).pipe(Effect.provide(SessionStore.journal.pipe(Layer.provideMerge(MemorySessions.layer))))
   )
 })

@@ -3,7 +3,7 @@
  * what its program says.
  */
 import { Cause, Effect, Exit, Layer, Logger, Stream } from "effect"
-import { Agent, AgentPromise, Checkpoint, Middleware, Tool } from "effect-deepagents"
+import { Agent, AgentPromise, Checkpoint, Middleware, Tool, Backend } from "effect-deepagents"
 import { AgentFile } from "effect-deepagents/agents"
 import { CompositeBackend, MemoryBackend, Permissions } from "effect-deepagents/backends"
 import * as Bash from "effect-deepagents/backends/Bash"
@@ -166,3 +166,4 @@ await told("a tool that throws", () => {
   throw new Error("bug")
 })
 await told("a tool that gives nothing", () => undefined)
+await told("a tool whose backend nobody provides", () => Backend.Backend.use((backend) => backend.read("/a")))

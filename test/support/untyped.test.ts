@@ -66,7 +66,8 @@ const wanted: { readonly [name: string]: RegExp } = {
   "a connector without options": /the tool "github_search_issues": The option "connection" is missing\./,
   "unknown provider": /opnai/,
   "a tool that throws": /bug/,
-  "a tool that gives nothing": /execute of the tool "t" gave undefined/
+  "a tool that gives nothing": /execute of the tool "t" gave undefined/,
+  "a tool whose backend nobody provides": /needs the service effect-deepagents\/Backend, .* MemoryBackend\.layer\(\)/
 }
 
 describe("programs without types", () => {

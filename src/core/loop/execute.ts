@@ -6,6 +6,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { tunnel, tunnelled } from "../../support/effect/tunnel.ts"
 import { cut } from "../../support/text/text.ts"
+import { Backend } from "../Backend.ts"
 import * as Content from "../Content.ts"
 import { fromUnknown, type JsonObject } from "../Json.ts"
 import type { PreparedCall } from "../Middleware.ts"
@@ -151,6 +152,15 @@ const awaitStillness = (attempt: Attempt): Effect.Effect<never> =>
     attempt.onStill = onStill
   })
 
+/** Says what a tool died of. The types ask for the services of tools, but Node runs code without checking them. */
+const deathOf = (name: string, cause: Cause.Cause<unknown>): string => {
+  const defect = Cause.squash(cause)
+  const [, service] = (defect instanceof Error && /^Service not found: (\S+)/.exec(defect.message)) || []
+  if (service === undefined) return `The tool "${name}" died`
+  const example = service === Backend.key ? ", such as MemoryBackend.layer() of effect-deepagents/backends" : ""
+  return `The tool "${name}" needs the service ${service}, which nobody provides: provide its layer to the run${example}`
+}
+
 /** Turns a defect of a tool into its failure, and logs the cause. Interruption and failures of middleware pass. */
 const containDefects = <A>(name: string, effect: Effect.Effect<A, ToolError, unknown>) =>
   Effect.catchCauseIf(
@@ -158,7 +168,7 @@ const containDefects = <A>(name: string, effect: Effect.Effect<A, ToolError, unk
     (cause) => Cause.hasDies(cause) && !Cause.hasInterrupts(cause) && tunnelled(cause) === undefined,
     (cause) =>
       Effect.andThen(
-        Effect.catchDefect(Effect.logError(`The tool "${name}" died`, cause), () =>
+        Effect.catchDefect(Effect.logError(deathOf(name, cause), cause), () =>
           Effect.logError(`The tool "${name}" died of something that can't be shown`)
         ),
         Effect.fail(brokeDown(name, Cause.squash(cause)))
