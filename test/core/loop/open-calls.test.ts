@@ -4,6 +4,7 @@ import { Deferred, Effect, Exit, Fiber, Layer, Schema } from "effect"
 import {
   Agent,
   Approval,
+  type ChatModel,
   Checkpoint,
   type Journal,
   Message,
@@ -304,7 +305,7 @@ describe("a call inside of an open call", () => {
 
   /** What the model reads of a call that another run had nearly ended, and that goes another way now. */
   const goesOn = <E>(
-    tool: Tool.Tool<ToolContext.ToolContext>,
+    tool: Tool.Tool<ToolContext.ToolContext | ChatModel.ChatModel>,
     inner: Tool.Tool<ToolContext.ToolContext>,
     middleware: ReadonlyArray<Middleware.Middleware<E, never>> = []
   ) =>
