@@ -104,7 +104,7 @@ const reasonOf = (failure: ProviderFailure): Reason => {
   const named = `${(failure.code ?? "").slice(0, longest)} ${(failure.type ?? "").slice(0, longest)}`.toLowerCase()
   const overflow = overflowOf(named, (failure.message ?? "").slice(0, longestSaid), status)
   if (overflow !== undefined) return overflow
-  // The body is too large for the server, whatever its tokens.
+  // The body is too large for the server.
   if (status === 413) return { _tag: "ContextOverflow" }
   const word = wordOf(named, status === undefined ? failure.message : undefined)
   const plain = status === undefined ? undefined : byStatus(status)
@@ -121,7 +121,7 @@ const hints: { readonly [status: number]: string } = {
   405: "is the base URL right?"
 }
 
-/** True where a server knows the path of the request, and not the model. */
+/** Reports whether a server knows the path of a request, but not its model. */
 const isModelMissing = ({ code = "", message = "", type = "" }: ProviderFailure): boolean =>
   /model_not_(?:found|exist)/.test(`${code} ${type}`.slice(0, longest)) ||
   /\bmodel\b.{0,80}(?:not found|not exist|not loaded)|\bno such model\b/i.test(message.slice(0, longest))
