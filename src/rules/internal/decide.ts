@@ -82,7 +82,7 @@ const matchesCommand = (
 /** Checks whether a call fits a rule. A restriction that can't be read restricts everything; a permission allows nothing. */
 const fitOf = (
   { known, views }: Context,
-  { arguments: patterns, command, ruling: verb }: Pick<Rule, "arguments" | "command" | "ruling">,
+  { arguments: patterns, command, ruling: verb }: { readonly [Part in "arguments" | "command" | "ruling"]: Rule[Part] },
   isMisspelt: boolean
 ) => {
   if (isMisspelt) return verb === "allow" ? "not" : "surely"

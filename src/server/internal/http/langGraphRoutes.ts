@@ -11,6 +11,7 @@ import { type Asked, decode, decodeModes, encode, type Mode, type Packet } from 
 import { refuse } from "../packets/input.ts"
 import { findInput, findPlace, observeDecision, observeInput } from "../packets/response.ts"
 import type { Position } from "../position.ts"
+import { nameThread } from "../posting.ts"
 import { RunsError } from "../service.ts"
 import type { ThreadRef } from "../tenant.ts"
 import { chooseAgent } from "./agents.ts"
@@ -19,7 +20,6 @@ import { langGraphThreads } from "./langGraphThreads.ts"
 import { readBefore } from "./messages.ts"
 import type { Failure } from "./problem.ts"
 import { json, nothing, type Route, route, type TenantCall } from "./route.ts"
-import { nameThread } from "./runRoutes.ts"
 import { encodePackets, respondEvents } from "./sse.ts"
 
 /** A run: an input, and the events of its response. An answer to an interrupt goes on with the run that asked. */
