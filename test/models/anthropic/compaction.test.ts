@@ -70,7 +70,7 @@ const agent = Agent.make({
     Tool.make("look", {
       description: "Looks",
       parameters: { at: Schema.String },
-      execute: ({ at }) => `${at}: nothing`
+      execute: ({ at }) => Effect.succeed(`${at}: nothing`)
     })
   ],
   middleware: [Summarization.make({ by: "provider", trigger: { tokens: 60_000 }, contextWindowTokens: 200_000 })]
