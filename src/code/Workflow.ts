@@ -20,6 +20,7 @@
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import type * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Agent from "../core/Agent.ts"
 import type { Backend } from "../core/Backend.ts"
@@ -40,7 +41,7 @@ import * as shapes from "./internal/shapes.ts"
 import * as Conductor from "./internal/workflow/conductor.ts"
 import { fuse, ledger, spent } from "./internal/workflow/fuse.ts"
 import { bodyOf } from "./internal/workflow/meta.ts"
-import { findSaved, type Saved } from "./internal/workflow/saved.ts"
+import { findSaved, parseSaved, type Problem, type Saved } from "./internal/workflow/saved.ts"
 import type { Asked, Limits as ScriptLimits, ScriptError, Scripts } from "./Scripts.ts"
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
@@ -168,11 +169,11 @@ const makeDoor = (world: World, conductor: Conductor.Conductor): Door<unknown> =
       const problem = `its script asks for more than ${plural(bounds.agents)}, its limit.`
       return Effect.andThen(Conductor.halt(conductor, "Limit", problem), Effect.never)
     }
-    const label = textAt(given, "label") ?? textAt(given, "prompt") ?? ""
+    const called = { label: textAt(given, "label") ?? textAt(given, "prompt") ?? "", phase: textAt(given, "phase") }
     const finish = Effect.sync(() => {
       conductor.finished++
     })
-    return Effect.matchEffect(Conductor.inTurn(conductor, label, answerAgent(agents, given)), {
+    return Effect.matchEffect(Conductor.inTurn(conductor, called, answerAgent(agents, given)), {
       onSuccess: (value) => Effect.as(finish, value),
       onFailure: (refusal) =>
         conductor.halt === undefined ? Effect.andThen(finish, Effect.fail(refusal)) : Effect.never
@@ -198,7 +199,10 @@ const makeDoor = (world: World, conductor: Conductor.Conductor): Door<unknown> =
         if (asked.kind === "agent") conductor.asked++
         return conductor.halt === undefined ? answer(asked) : Effect.never
       }),
-    tell: (told) => world.context.emit(progressOf(told)),
+    tell: (told) => {
+      if (told.kind === "phase") conductor.phase = told.text
+      return world.context.emit(progressOf(told))
+    },
     working: (work) => Conductor.countActive([conductor], world.context.working(work))
   }
 }
@@ -289,6 +293,8 @@ export const make = <
 /** The values that scripts store. */
 const state = Middleware.make({ name: "WorkflowStore", state: [stored] })
 
+export { advance, noProgress } from "./internal/workflow/progress.ts"
+export type { AgentProgress, Progress } from "./internal/workflow/progress.ts"
 export type { Saved } from "./internal/workflow/saved.ts"
 
 /**
@@ -305,3 +311,6 @@ export const saved: (folders: ReadonlyArray<string>) => Effect.Effect<
   never,
   Backend
 > = findSaved
+
+/** Reads one saved workflow from the text of its file, as {@link saved} does. `path` names the file in problems. */
+export const parse: (text: string, path: string) => Result.Result<Saved, Problem> = parseSaved

@@ -1,6 +1,6 @@
 /** Workflows at their door: what a script returns, what stops it, and what another input on the thread goes on with. */
 import { assert, describe, layer } from "@effect/vitest"
-import { Effect, Layer, Schema, Stream } from "effect"
+import { Effect, HashMap, Layer, Schema, Stream } from "effect"
 import { Agent, Approval, Message, Middleware, Question, Tool, ToolContext, ToolOutput } from "effect-deepagents"
 import { Workflow } from "effect-deepagents/code"
 import * as NodeScripts from "effect-deepagents/code/NodeScripts"
@@ -57,9 +57,25 @@ layer(NodeScripts.layer({ warm: 2 }))("Workflow", (it) => {
           Effect.provide(modelOf(world))
         )
         assert.deepStrictEqual(
-          events.flatMap((event) => (event._tag === "ToolProgress" ? [event.progress] : [])),
-          [{ phase: "Ask" }]
+          events.flatMap((event) => (event._tag === "ToolProgress" ? [event.progress] : []))[0],
+          { phase: "Ask" }
         )
+        const progress = events.reduce(Workflow.advance, Workflow.noProgress)
+        assert.deepStrictEqual(progress.phases, ["Ask"])
+        assert.deepStrictEqual(
+          [...HashMap.values(progress.agents)].map(({ calls, label, phase, status, usage }) => [
+            label,
+            phase,
+            status,
+            calls,
+            usage.cost
+          ]),
+          [
+            ["a", "Ask", "done", rounds - 1, rounds],
+            ["b", "Ask", "done", rounds - 1, rounds]
+          ]
+        )
+        assert.strictEqual(progress.usage.cost, 2 * rounds)
         assert.strictEqual(events.filter(({ _tag }) => _tag === "SubagentCompleted").length, 2)
         const result = yield* Effect.provide(
           Agent.run(workflow, workflow.input({ script, args: ["a"] })),
@@ -205,12 +221,28 @@ layer(NodeScripts.layer({ warm: 2 }))("Workflow", (it) => {
         const workflow = Workflow.make({ agents: [asker(world)], limits: { concurrency: 1 } })
         const tasks = ["ask me", ...tasksOf(4), "ask you"]
         const layers = Layer.merge(modelOf(world), journal.layer({ t: stored }))
-        const first = yield* Effect.provide(
-          Agent.run(workflow, workflow.input({ script: asking(tasks) }), inThread),
-          layers
-        )
+        let progress = Workflow.noProgress
+        const first = yield* Effect.scoped(
+          Effect.gen(function* () {
+            const handle = yield* Agent.start(workflow, workflow.input({ script: asking(tasks) }), inThread)
+            yield* Stream.runForEach(handle.events, (event) =>
+              Effect.sync(() => {
+                progress = Workflow.advance(progress, event)
+              })
+            )
+            return yield* handle.await
+          })
+        ).pipe(Effect.provide(layers))
         assert.strictEqual(first.stopReason, "suspended")
         assert.strictEqual(first.pending.length, 2)
+        const waiting = [...HashMap.values(progress.agents)].filter(({ status }) => status === "waiting")
+        assert.deepStrictEqual(
+          waiting.map(({ label, waits }) => [label, [...HashMap.values(waits)].length]),
+          [
+            ["ask me", 1],
+            ["ask you", 1]
+          ]
+        )
         assert.strictEqual(world.acts.length, 4 * (rounds - 1))
         let result = first
         while (result.stopReason === "suspended") {

@@ -19,7 +19,9 @@ export interface Halt {
 /** An agent that the script asked for. `run` is its run, once there is one. */
 export interface Slot {
   readonly conductor: Conductor
+  readonly id: number
   readonly label: string
+  readonly phase: string
   run: Run | undefined
   isHeld: boolean
 }
@@ -35,6 +37,8 @@ export interface Conductor {
   readonly run: Run
   /** Keeps the program of the workflow at work. */
   readonly working: ToolContext["Service"]["working"]
+  /** Tells people the progress of the agents. */
+  readonly emit: ToolContext["Service"]["emit"]
   readonly bounds: Bounds
   readonly slots: Semaphore.Semaphore
   /** Settled when a halted workflow has nothing at work any more. */
@@ -44,6 +48,8 @@ export interface Conductor {
   /** Agents without a result: at work, or waiting for a person. */
   readonly open: Set<Slot>
   halt: Halt | undefined
+  /** The part of the work that the script has told last. */
+  phase: string
   asked: number
   finished: number
   replayed: number
@@ -57,16 +63,18 @@ export interface Conductor {
 const conductors = Attached.make<Run, Conductor>()
 
 /** Makes the conductor of a workflow. `spent` is the cost of the workflow so far. */
-export const make = ({ run, working }: ToolContext["Service"], bounds: Bounds, spent: number): Conductor => {
+export const make = ({ emit, run, working }: ToolContext["Service"], bounds: Bounds, spent: number): Conductor => {
   const conductor: Conductor = {
     run,
     working,
+    emit,
     bounds,
     slots: Semaphore.makeUnsafe(bounds.concurrency),
     stopped: Deferred.makeUnsafe(),
     blown: new Set(),
     open: new Set(),
     halt: undefined,
+    phase: "",
     asked: 0,
     finished: 0,
     replayed: 0,
@@ -159,31 +167,45 @@ const release = (slot: Slot): Effect.Effect<void> =>
     return Effect.asVoid(slot.conductor.slots.release(1))
   })
 
+const cutLine = (text: string): string => cut(text.replaceAll(/\s+/g, " ").trim(), 80)
+
+/** Tells people that an agent has begun, or that its answer was stored. */
+const tellAgent = ({ conductor, id, label, phase, run }: Slot): Effect.Effect<void> =>
+  conductor.emit({ agent: label, id, phase, ...(run === undefined ? { isStored: true } : { runId: run.runId }) })
+
+/** An agent that a script asks: its name for people, and the part of the work that it belongs to. */
+interface Asked {
+  readonly label: string
+  readonly phase: string | undefined
+}
+
 /**
  * Runs one agent, when it is its turn. It gives its turn back at its end, and while it waits for a person: then its run
  * has ended.
  */
 export const inTurn = <A, E, R>(
   conductor: Conductor,
-  label: string,
+  { label, phase = conductor.phase }: Asked,
   work: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
     const slot: Slot = {
       conductor,
-      label: cut(label.replaceAll(/\s+/g, " ").trim(), 80),
+      id: conductor.asked,
+      label: cutLine(label),
+      phase: cutLine(phase),
       run: undefined,
       isHeld: false
     }
     const began = Effect.suspend(() => {
       if (conductor.halt !== undefined) return Effect.never
       return Effect.onExit(Effect.provideService(work, CurrentSlot, slot), (exit) =>
-        Effect.sync(() => {
+        Effect.suspend(() => {
           // Nobody hears of an agent that fails in a halted workflow: the next input resumes it.
-          if (Exit.isSuccess(exit)) {
-            if (slot.run === undefined) conductor.replayed++
-            conductor.open.delete(slot)
-          } else if (conductor.halt === undefined) conductor.open.delete(slot)
+          if (Exit.isSuccess(exit) || conductor.halt === undefined) conductor.open.delete(slot)
+          if (Exit.isFailure(exit) || slot.run !== undefined) return Effect.void
+          conductor.replayed++
+          return tellAgent(slot)
         })
       )
     })
@@ -211,5 +233,6 @@ export const bindRun = (run: Run): Effect.Effect<void> =>
     if (slot.conductor.halt !== undefined) return yield* Effect.never
     slot.run = run
     slot.conductor.open.add(slot)
+    yield* tellAgent(slot)
     yield* Scope.addFinalizer(run.scope, release(slot))
   })

@@ -35,7 +35,8 @@ const isName = (name: string): boolean => /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,63}$/u
 
 const stem = (path: string): string => (path.split("/").at(-1) ?? path).replace(extension, "")
 
-const parse = (path: string, script: string): Result.Result<Saved, Problem> =>
+/** Reads a workflow from the text of its file. */
+export const parseSaved = (script: string, path: string): Result.Result<Saved, Problem> =>
   Result.flatMap(
     Result.mapError(readMeta(script), (problem) => ({ path, problem })),
     ({ description, name = stem(path), phases }) =>
@@ -83,7 +84,7 @@ export const findSaved = Effect.fnUntraced(function* (folders: ReadonlyArray<str
       const parsed = file.ok
         ? Result.flatMap(
             Result.mapError(decode(file.value), (problem) => ({ path, problem })),
-            (script) => parse(path, script)
+            (script) => parseSaved(script, path)
           )
         : Result.fail({ path, problem: file.error.message })
       if (Result.isFailure(parsed)) problems.push(parsed.failure)
