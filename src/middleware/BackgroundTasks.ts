@@ -21,6 +21,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { AnySlot } from "../core/AgentState.ts"
 import type { Json } from "../core/Json.ts"
+import type * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
 import { known } from "./internal/background/state.ts"
@@ -41,6 +42,11 @@ export interface Worker<out R = never> {
   /** A configuration problem of the worker. Agents with such a worker are rejected. */
   readonly problem?: string | undefined
   readonly description: string
+  /**
+   * The parameters of a worker whose task is data: a tool of the worker's name starts it in place of `start_task`, and
+   * the task is the JSON of its arguments. Default: the task is a text.
+   */
+  readonly parameters?: Tool.Parameters | undefined
   readonly open: Effect.Effect<Session, never, R | ToolContext>
   readonly reopen: ((kept: Json) => Effect.Effect<Session | undefined, never, R>) | undefined
 }

@@ -309,4 +309,52 @@ describe("BackgroundSubagents", () => {
       assert.strictEqual(request?.systemPrompt, "lead")
     }).pipe(Effect.provide([BackgroundTasks.layer(), script(["ok"])]))
   )
+
+  it.effect("a worker whose task is data has a tool of its own, and gets the JSON of its arguments", () =>
+    Effect.gen(function* () {
+      const given: Array<string> = []
+      const survey: BackgroundTasks.Worker = {
+        name: "survey",
+        description: "Surveys folders",
+        parameters: { folder: Schema.String, depth: Schema.optionalKey(Schema.Int) },
+        reopen: undefined,
+        open: Effect.succeed({
+          begin: (ask) =>
+            Effect.succeed(
+              Effect.sync(() => {
+                given.push(ask._tag === "Start" ? ask.description : ask._tag)
+                return { status: "completed" as const, text: "surveyed" }
+              })
+            ),
+          steer: () => Effect.succeed("ended" as const),
+          cancel: Effect.void,
+          usage: () => undefined,
+          kept: () => undefined
+        })
+      }
+      const agent = Agent.make({
+        name: "lead",
+        prompt: "",
+        middleware: [BackgroundSubagents.make({ agents: [survey] })]
+      })
+      // No other worker takes a text.
+      assert.isFalse(Agent.toolNames(agent).has("start_task"))
+      const result = yield* Agent.run(agent, "go", { threadId: "t" })
+      assert.deepStrictEqual(given, ['{"folder":"src"}'])
+      assert.include(answers(result.messages)[0], "folder")
+      assert.include(answers(result.messages)[1], "Started task-1 (survey)")
+      assert.include(answers(result.messages)[2], "surveyed")
+    }).pipe(
+      Effect.provide([
+        threads,
+        BackgroundTasks.layer(),
+        script([
+          calls([{ name: "survey", arguments: { depth: 1 } }]),
+          calls([{ name: "survey", arguments: { folder: "src" } }]),
+          calls([check("task-1")]),
+          "done"
+        ])
+      ])
+    )
+  )
 })

@@ -8,7 +8,7 @@ import * as Tool from "../../../core/Tool.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
 import * as ToolError from "../../../core/ToolError.ts"
 import { oneLine } from "../../../support/text/untrusted.ts"
-import { BackgroundTasks, Status, type Task, type TaskError } from "../../BackgroundTasks.ts"
+import { BackgroundTasks, Status, type Task, type TaskError, type Worker } from "../../BackgroundTasks.ts"
 import { Depth } from "./local.ts"
 import { look, refresh, report, type Settings } from "./seam.ts"
 import { absorb, find, groupOf, known, type Record, remember, textAt } from "./state.ts"
@@ -50,10 +50,9 @@ const recordStatus = Effect.fnUntraced(function* (run: Run, record: Record, task
 /** Reports whether nobody can ask for a task after this run. */
 const isNested = (run: Run) => Effect.map(Depth, (depth) => depth + run.depth > 0)
 
-const startTask = (settings: Settings): Tool.Tool<Needs> => {
-  const names = [...settings.workers.keys()].join(", ")
-  const agents = [...settings.workers.values()].map(({ description, name }) => `- ${name}: ${description}`).join("\n")
-  const start = Effect.fnUntraced(function* (description: string, type: string) {
+/** Starts a task of a worker. `names` lists the workers of the tool. */
+const starting = (settings: Settings, names: string) =>
+  Effect.fnUntraced(function* (description: string, type: string) {
     const { run } = yield* ToolContext
     const tasks = yield* BackgroundTasks
     const worker = settings.workers.get(type)
@@ -87,6 +86,11 @@ const startTask = (settings: Settings): Tool.Tool<Needs> => {
       : "You are told when it is over: go on with something else, or end your turn."
     return `Started ${id} (${type}). It works beside you. ${end}`
   })
+
+const startTask = (settings: Settings, workers: ReadonlyArray<Worker<unknown>>): Tool.Tool<Needs> => {
+  const names = workers.map(({ name }) => name).join(", ")
+  const agents = workers.map(({ description, name }) => `- ${name}: ${description}`).join("\n")
+  const start = starting(settings, names)
   return Tool.make(toolNames.start, {
     description: `Has a sub-agent do a task in the background, while you go on. It returns at once, with the id of the task. Start several for parts that don't need each other. There are:\n${agents}`,
     parameters: {
@@ -100,6 +104,18 @@ const startTask = (settings: Settings): Tool.Tool<Needs> => {
     // `make` of the middleware restores the workers' requirements, which their types had.
     execute: ({ description, subagent_type }) =>
       start(description, subagent_type) as Effect.Effect<string, ToolError.ToolError, Needs>
+  })
+}
+
+/** Makes the tool of a worker whose task is data. */
+const startWith = (settings: Settings, { description, name }: Worker<unknown>, parameters: Tool.Parameters) => {
+  const start = starting(settings, name)
+  return Tool.make(name, {
+    description: `${description}\nIt works in the background, and the call returns at once, with the id of the task.`,
+    parameters,
+    annotations: { delegates: true, untrusted: true },
+    reaches: settings.reaches,
+    execute: (args) => start(JSON.stringify(args), name) as Effect.Effect<string, ToolError.ToolError, Needs>
   })
 }
 
@@ -213,6 +229,15 @@ const listTasks = (settings: Settings): Tool.Tool<Needs> => {
   })
 }
 
-/** The five tools. */
-export const makeTools = (settings: Settings): ReadonlyArray<Tool.Tool<Needs>> =>
-  [startTask, checkTask, updateTask, cancelTask, listTasks].map((make) => make(settings))
+/** The five tools, and a tool for each worker whose task is data. */
+export const makeTools = (settings: Settings): ReadonlyArray<Tool.Tool<Needs>> => {
+  const all = [...settings.workers.values()]
+  const plain = all.filter(({ parameters }) => parameters === undefined)
+  return [
+    ...(plain.length === 0 ? [] : [startTask(settings, plain)]),
+    ...all.flatMap((worker) =>
+      worker.parameters === undefined ? [] : [startWith(settings, worker, worker.parameters)]
+    ),
+    ...[checkTask, updateTask, cancelTask, listTasks].map((make) => make(settings))
+  ]
+}
