@@ -56,10 +56,9 @@ layer(NodeScripts.layer({ warm: 2 }))("Workflow", (it) => {
           Stream.runCollect,
           Effect.provide(modelOf(world))
         )
-        assert.deepStrictEqual(
-          events.flatMap((event) => (event._tag === "ToolProgress" ? [event.progress] : []))[0],
-          { phase: "Ask" }
-        )
+        assert.deepStrictEqual(events.flatMap((event) => (event._tag === "ToolProgress" ? [event.progress] : []))[0], {
+          phase: "Ask"
+        })
         const progress = events.reduce(Workflow.advance, Workflow.noProgress)
         assert.deepStrictEqual(progress.phases, ["Ask"])
         assert.deepStrictEqual(

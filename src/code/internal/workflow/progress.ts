@@ -17,7 +17,7 @@ export interface AgentProgress {
   /** The calls of tools, its sub-agents' too. */
   readonly calls: number
   readonly usage: Usage
-  /** What a person has to decide, by request. */
+  /** The pending decisions of a person, by request. */
   readonly waits: HashMap.HashMap<string, string>
 }
 
@@ -44,15 +44,15 @@ const change = (
   return { ...progress, agents }
 }
 
-const known = (all: ReadonlyArray<string>, phase: string): ReadonlyArray<string> =>
+const addPhase = (all: ReadonlyArray<string>, phase: string): ReadonlyArray<string> =>
   phase === "" || all.includes(phase) ? all : [...all, phase]
 
-/** Takes what a workflow tells: a phase, an agent that begins, or one whose answer was stored. */
+/** Takes a report of the workflow: a phase, the begin of an agent, or a stored answer. */
 const takeTold = (progress: Progress, told: Json): Progress => {
   if (!isObject(told)) return progress
   const { agent, id, phase, runId } = told
   if (typeof phase !== "string") return progress
-  const phases = known(progress.phases, phase)
+  const phases = addPhase(progress.phases, phase)
   if (typeof agent !== "string" || typeof id !== "number") return { ...progress, phases }
   const before = HashMap.get(progress.agents, id)
   const begun: AgentProgress = Option.getOrElse(before, () => ({
@@ -82,7 +82,7 @@ const withoutWait = (agent: AgentProgress, id: string): Partial<AgentProgress> =
   return { waits, status: agent.status === "waiting" && HashMap.isEmpty(waits) ? "running" : agent.status }
 }
 
-/** Takes what an agent of the workflow does, or one of its own agents. */
+/** Takes an act of an agent, or of its own agents. */
 const takeDone = (progress: Progress, event: AgentEvent): Progress => {
   if (event._tag === "ToolCalled") return change(progress, event.runId, ({ calls }) => ({ calls: calls + 1 }))
   if (event._tag === "ApprovalRequested") {
