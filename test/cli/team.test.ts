@@ -1,13 +1,11 @@
 /** Coders in worktrees, scripts, and sub-agents in the background, in the program as it is published. */
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs"
-import * as http from "node:http"
-import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { answer, toSse } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
+import { model } from "./model.ts"
 import { opener } from "./program.ts"
 
 let program: ReturnType<typeof build>
@@ -16,42 +14,6 @@ beforeAll(() => {
   program = build()
 })
 afterAll(() => program.remove())
-
-type Blocks = Parameters<typeof answer>[0]
-
-/** A model that answers by the text of a request. `undefined` never answers. */
-const model = (reply: (body: string) => Blocks | undefined) =>
-  Effect.acquireRelease(
-    Effect.callback<{ readonly server: http.Server; readonly bodies: Array<string> }>((resume) => {
-      const bodies: Array<string> = []
-      const server = http.createServer((request, response) => {
-        let body = ""
-        request.on("data", (chunk) => (body += chunk))
-        request.on("end", () => {
-          bodies.push(body)
-          const blocks = reply(body)
-          if (blocks === undefined) return
-          response.writeHead(200, { "content-type": "text/event-stream" })
-          response.end(toSse(answer(blocks)))
-        })
-      })
-      server.listen(0, "127.0.0.1", () => resume(Effect.succeed({ server, bodies })))
-    }),
-    ({ server }) =>
-      Effect.sync(() => {
-        server.closeAllConnections()
-        server.close()
-      })
-  ).pipe(
-    Effect.map(({ bodies, server }) => ({
-      bodies,
-      env: {
-        ANTHROPIC_BASE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-        ANTHROPIC_API_KEY: "sk-ant-test",
-        OLLAMA_BASE_URL: "http://127.0.0.1:1"
-      }
-    }))
-  )
 
 const git = (cwd: string, ...args: ReadonlyArray<string>): string =>
   execFileSync("git", ["-c", "user.name=Ada", "-c", "user.email=ada@a.b", ...args], { cwd, encoding: "utf8" })

@@ -18,6 +18,7 @@ import { problemOf } from "../../support/store/disk.ts"
  * - `refused`: the model, its provider's filter or a guardrail refused
  * - `cut`: the model's output limit cut the answer
  * - `output`: the answer does not fit `--output-schema`
+ * - `unfinished`: a workflow stopped before its script returned, see `deepagents workflow resume`
  * - `hungUp`, `interrupted`, `terminated`: the terminal closed; Ctrl-C; SIGTERM
  * - `closed`: the reader of the output left
  */
@@ -32,6 +33,7 @@ export const exits = {
   refused: 7,
   cut: 8,
   output: 9,
+  unfinished: 10,
   hungUp: 129,
   interrupted: 130,
   closed: 141,
@@ -51,6 +53,7 @@ const names = [
   "refused",
   "cut",
   "output",
+  "unfinished",
   "hungUp",
   "interrupted",
   "closed",

@@ -17,6 +17,7 @@ import { styleOf } from "../render/style.ts"
 import { processTerminal, type Terminal } from "../screen/terminal.ts"
 import * as Processes from "../slash/processes.ts"
 import * as Slash from "../slash/table.ts"
+import { resumeCutOff } from "../slash/workflows.ts"
 import * as External from "./external.ts"
 import { makeFileIndex } from "./fileIndex.ts"
 import { handleIntent, type Over } from "./intents.ts"
@@ -128,7 +129,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     Stream.runForEach(options.notes ?? Stream.empty, (text) => Effect.sync(() => ui.note("warning", text)))
   )
   if (options.statusLine !== undefined) yield* Effect.forkScoped(keepStatusLine(room, options.statusLine))
-  yield* Processes.watch(ui)
+  yield* Processes.watch(room)
   yield* Effect.forkScoped(Effect.map(Effect.promise(load), ui.setHighlight))
   yield* mendFiles(room)
   if (options.resumes === true) yield* resumeThread(talk)
@@ -147,6 +148,7 @@ const resumeThread = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>) {
   yield* Effect.forkScoped(Effect.ignore(addUsageTo(room, leaf)))
   if (ended !== undefined) yield* settleFiles(room)
   yield* Processes.tellLost(room)
+  yield* resumeCutOff(room)
   if (ended === undefined && messages.length > 0) {
     yield* beginTurns(talk, runTurn(talk, Checkpoint.resume(undefined), { draft: "", title: "", goesOn: true }))
   }

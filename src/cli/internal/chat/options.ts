@@ -6,8 +6,10 @@ import type * as Stream from "effect/Stream"
 import type * as Agent from "../../../core/Agent.ts"
 import type { Principal, Request } from "../../../core/Approval.ts"
 import type { ChatModel } from "../../../core/ChatModel.ts"
+import type { Json } from "../../../core/Json.ts"
 import type { HumanMessage } from "../../../core/Message.ts"
 import type { Prices, Usage } from "../../../core/Usage.ts"
+import type { Session as TaskSession, Task } from "../../../middleware/BackgroundTasks.ts"
 import type * as FileCheckpoints from "../../../sessions/FileCheckpoints.ts"
 import type { View } from "../../../view/View.ts"
 import type { Learned } from "../approvals/learned.ts"
@@ -93,6 +95,46 @@ export interface Remembering {
   readonly outside: (threadId: string) => Effect.Effect<ReadonlyArray<string>>
 }
 
+/** The workflows of a chat: saved ones, those at work in the background, and those that can go on. */
+export interface Workflows {
+  /** The name of the agent that a workflow is, among the tasks in the background. */
+  readonly agent: string
+  /** The group of the tasks that the person starts. */
+  readonly group: string
+  readonly saved: Effect.Effect<{
+    readonly saved: ReadonlyArray<{ readonly name: string; readonly description: string; readonly origin: string }>
+    readonly problems: ReadonlyArray<string>
+  }>
+  readonly script: (name: string) => Effect.Effect<string, Problem>
+  /** The workflows that ran in the folder. */
+  readonly stored: Effect.Effect<
+    ReadonlyArray<{
+      readonly threadId: string
+      readonly name: string
+      readonly outcome: string
+      readonly report: string
+      readonly session: string
+    }>,
+    Problem
+  >
+  /** Opens a saved workflow, which goes on with the session of this id. */
+  readonly open: (
+    name: string,
+    args: string,
+    session: string
+  ) => Effect.Effect<{ readonly description: string; readonly session: TaskSession }, Problem>
+  readonly reopen: (id: string) => Effect.Effect<{ readonly task: Task; readonly session: TaskSession }, Problem>
+  /** The progress of a task, as lines, by the data that the task keeps. */
+  readonly live: (kept: Json | undefined) =>
+    | {
+        readonly threadId: string
+        readonly name: string
+        readonly startedAt: number
+        readonly lines: ReadonlyArray<string>
+      }
+    | undefined
+}
+
 /**
  * The options of a chat.
  *
@@ -153,6 +195,8 @@ export interface Options<out E, out R> {
   readonly folder?: string | undefined
   /** Keeps the files of turns for `/undo` and `/redo`. */
   readonly checkpoints?: FileCheckpoints.Service | undefined
+  /** The workflows of the chat. Without them there is no `/workflow`. */
+  readonly workflows?: Workflows | undefined
   readonly history?: string | undefined
   readonly draft?: string | undefined
   readonly principal?: Principal | undefined

@@ -11,6 +11,7 @@ import { mcpCommand } from "./mcpTree.ts"
 import { contextFor, load, looking, root, running } from "./root.ts"
 import { schedule } from "./scheduleTree.ts"
 import { session, sessionsCommand } from "./sessionsTree.ts"
+import { workflowCommand } from "./workflowTree.ts"
 
 const inInbox = looking(() => import("./inbox.ts"))
 const inSetup = looking(() => import("./setupCommands.ts"))
@@ -464,6 +465,7 @@ export const command = root.pipe(
     run,
     resume,
     sessionsCommand,
+    workflowCommand,
     inbox,
     models,
     agents,

@@ -19,7 +19,9 @@ import { fail, Failure, orFail } from "../failure.ts"
 import { ago, print, printJson, table } from "../output.ts"
 import { type Context, sessions } from "../work/app.ts"
 import * as Threads from "../work/threads.ts"
+import { storedOf } from "../work/workflows.ts"
 import { proceed } from "./run.ts"
+import { resume } from "./workflowCommand.ts"
 
 /** A decision on a request. */
 export type Verdict =
@@ -146,11 +148,15 @@ export const decide = <E, R>(
     const { request, threadId } = item
     if (threadId === undefined) return yield* fail("failed", "This request waits in another process: decide there.")
     const thread = yield* orFail("failed")(store.info(threadId))
-    const folder = Threads.folderOf(thread)
+    const workflow = storedOf(thread)
+    const folder = workflow?.folder ?? Threads.folderOf(thread)
     const context = yield* options.contextIn(folder === "" ? places.project : folder)
     const [agent = ""] = request.path
     const { settings } = context
-    const chosen = settings.agent?.from === "flag" || agent === "" ? settings : choose(settings, "agent", agent)
+    const chosen =
+      settings.agent?.from === "flag" || agent === "" || workflow !== undefined
+        ? settings
+        : choose(settings, "agent", agent)
     const decision =
       verdict._tag === "approve"
         ? Approval.approve(request)
@@ -162,7 +168,11 @@ export const decide = <E, R>(
       // The exit code reports the end of the run, which is not a failure of the inbox.
       deliver: (thread, decisions) =>
         Effect.map(
-          Effect.result(proceed({ ...context, settings: chosen }, thread, decisions, options.json)),
+          Effect.result(
+            workflow === undefined
+              ? proceed({ ...context, settings: chosen }, thread, decisions, options.json)
+              : resume(context, thread, { json: options.json, decisions })
+          ),
           (result) => {
             ended = result
           }

@@ -311,6 +311,17 @@ const extensionItems =
       return items
     })
 
+/** Each script of a folder as an item. Listing it runs nothing. */
+const workflowItems =
+  (at: string): Find =>
+  (folder) =>
+    Effect.gen(function* () {
+      const names = yield* folder.names(at)
+      const files = names.filter((name) => /\.m?[jt]s$/.test(name) && !name.endsWith(".d.ts"))
+      const found = yield* Effect.forEach(files, (name) => fileItem("workflow", `${at}/${name}`)(folder))
+      return found.flat().map((item) => ({ ...item, gist: `runs agents, ${lines(item.text)}` }))
+    })
+
 /** Items of the working folder and of those above it. Of two with one name, the later one counts. */
 const shared: ReadonlyArray<Find> = [
   markdownItems("agent", ".claude/agents", 0),
@@ -324,7 +335,9 @@ const shared: ReadonlyArray<Find> = [
   permissionItems(".claude/settings.local.json"),
   skillItems(".claude/skills"),
   skillItems(".agents/skills"),
-  skillItems(".deepagents/skills")
+  skillItems(".deepagents/skills"),
+  workflowItems(".claude/workflows"),
+  workflowItems(".deepagents/workflows")
 ]
 
 /** Items of the working folder alone. */

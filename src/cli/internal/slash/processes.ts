@@ -11,7 +11,6 @@ import { loadThread } from "../../../sessions/journal.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
 import { cut } from "../../../support/text/text.ts"
 import { choose, problem, type Room, threadOf, toProblem } from "../chat/room.ts"
-import type { Ui } from "../chat/ui.ts"
 import { duration } from "../render/words.ts"
 
 const longest = 120
@@ -87,7 +86,7 @@ export const kill = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argumen
 })
 
 /** Tells the person about leftover processes, and about work that ends while the chat is open. */
-export const watch = Effect.fnUntraced(function* (ui: Pick<Ui, "note">) {
+export const watch = Effect.fnUntraced(function* <E, R>({ options, ui }: Room<E, R>) {
   const [processes, tasks] = [yield* table, yield* supervisor]
   const tell = (text: string): Effect.Effect<void> => Effect.sync(() => ui.note("info", text))
   if (Option.isSome(processes)) {
@@ -100,7 +99,9 @@ export const watch = Effect.fnUntraced(function* (ui: Pick<Ui, "note">) {
   if (Option.isSome(tasks)) {
     yield* Effect.forkScoped(
       Stream.runForEach(tasks.value.ended, (task) =>
-        tell(`── in the background, ${gistOf(task)}: ${task.status}. The agent is told in its next round`)
+        task.group === options.workflows?.group
+          ? tell(`── ${gistOf(task)}: ${task.status}. ${cut(cleanLine(task.text), 2_000)}`)
+          : tell(`── in the background, ${gistOf(task)}: ${task.status}. The agent is told in its next round`)
       ),
       { startImmediately: true }
     )

@@ -23,6 +23,7 @@ import { changePermissions } from "./permissions.ts"
 import * as Processes from "./processes.ts"
 import { showSources } from "./sources.ts"
 import * as Threads from "./threads.ts"
+import { workflow } from "./workflows.ts"
 
 /** Names that people know from other programs. */
 const aliases: { readonly [name: string]: string } = { new: "clear", exit: "quit" }
@@ -349,6 +350,12 @@ const builtins: ReadonlyArray<Builtin> = [
   { name: "sources", about: "the numbered sources of this conversation", run: (room) => showSources(room) },
   { name: "files", argument: "[folder or pattern]", about: "the files that the agent sees", run: Files.files },
   { name: "read", argument: "<file>", about: "show a file", run: Files.showFile },
+  {
+    name: "workflow",
+    argument: "[show | run | resume | stop] [name]",
+    about: "saved workflows, and those in the background",
+    run: (room, argument) => workflow(room, argument)
+  },
   { name: "ps", about: "processes and sub-agents in the background", run: Processes.list },
   { name: "kill", argument: "[id]", about: "end a process or a sub-agent in the background", run: Processes.kill },
   { name: "diff", about: "the files that this chat changed", run: Back.diff },

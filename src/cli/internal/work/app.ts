@@ -65,6 +65,7 @@ import { retrievalTools } from "./retrieval.ts"
 import { describeSandbox } from "./sandboxed.ts"
 import { withFileAgents } from "./subagents.ts"
 import { coderTools, teamOf } from "./team.ts"
+import { makeWorkflow, type ProgramWorkflow } from "./workflowAgent.ts"
 
 /** The command line and its settings. */
 export interface Context {
@@ -86,6 +87,8 @@ export interface Context {
   readonly allowed?: Set<string> | undefined
   /** True if a person is there while tasks run in the background. */
   readonly hasBackground?: boolean | undefined
+  /** Makes further workers in the background of a chat, of the agent that `app` gives. */
+  readonly workers?: ((app: () => App) => Effect.Effect<ReadonlyArray<BackgroundTasks.Worker>>) | undefined
   /** The servers that an editor hands over. */
   readonly handed?: Servers | undefined
   /** The open connections of a chat. Without them, each run connects anew. */
@@ -139,6 +142,8 @@ export interface App {
     readonly mode: "ask" | "suspend"
     readonly output?: Schema.ConstraintCodec<unknown, unknown> | undefined
   }) => Effect.Effect<ProgramAgent, Failure>
+  /** A workflow over the sub-agents, and one that does anything. */
+  readonly workflow: ProgramWorkflow<Agent.Error<ProgramAgent>, Agent.Services<ProgramAgent>>
   readonly chatModel: Layer.Layer<ChatModel, Failure>
   /** The files, commands, processes and language servers of a session. */
   readonly files: (threadId: string) => Layer.Layer<SessionServices, Failure, Services>
@@ -207,6 +212,32 @@ export const sessions = (places: Places): Layer.Layer<SessionStore, Failure, Fil
       return layerOrFail("failed")(SqliteSessions.layer({ file: sessionsFile(places) }))
     })
   )
+
+/** Makes the approvals of agents. In a chat the desk decides, which knows the mode; else rules decide here. */
+const approvalsFor = (
+  { memory, settings }: Context,
+  permits: Permits,
+  tools: Parameters<typeof approvalsOf>[1],
+  mode: "ask" | "suspend"
+) => ({
+  ...approvalsOf(mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"), tools, memory.notes),
+  except: (call: Middleware.PreparedCall) =>
+    isReading(permits, call) || (mode === "suspend" && isPermitted(permits, call))
+})
+
+/** Makes the files, commands, processes and language servers of a session. */
+const filesFor =
+  (context: Context, permits: Permits): App["files"] =>
+  (threadId) =>
+    Layer.provideMerge(
+      Layer.mergeAll(
+        Processes.layer({ time: "7 days", folder: Host.processesOf(context.places, threadId) }),
+        languageServers(context),
+        BackgroundTasks.layer(),
+        sessionLayer(context.extensions.loaded)
+      ),
+      Host.machine(context, threadId, permits.hidden)
+    )
 
 // oxlint-disable-next-line eslint/complexity -- a default for each setting that may be missing
 export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn.Return<App, Failure, Services> {
@@ -294,10 +325,20 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
           AgentFile.compile<Failures, Needs>(one, { ...parts, agents: others })
         )
       : { deep: file, agents: agents.agents, problems: [] }
-  const team = yield* teamOf(context, own, modeOf(context), (one) =>
+  const workers = context.workers === undefined ? [] : yield* context.workers(() => app)
+  const team = yield* teamOf(context, workers, own, modeOf(context), (one) =>
     AgentFile.compile<Failures, Needs>(one, { ...parts, taint: undefined, agents: own.agents })
   )
-  return {
+  const rule = (made: AgentFile.Compiled<Failures, Needs>): ProgramAgent => {
+    const ruled = policy === undefined ? made : Agent.provide(policy.apply(made), policy.files)
+    return ruled.pipe(
+      Agent.provide(web(search, policy?.network ?? network)),
+      Agent.provide(mcp),
+      Agent.provide(NodeScripts.layer()),
+      Agent.provide(Layer.succeed(ChildProcessSpawner, ContextOf.get(node, ChildProcessSpawner)))
+    )
+  }
+  const app: App = {
     context,
     agents,
     servers,
@@ -326,34 +367,15 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
           lead: team.middleware,
           agents: own.agents,
           output,
-          // The desk of a chat applies the mode, which may change during a run.
-          approvals: {
-            ...approvalsOf(mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"), all, context.memory.notes),
-            // Where nobody is asked during the run, rules decide here; else the desk does, which knows the mode.
-            except: (call) => isReading(permits, call) || (mode === "suspend" && isPermitted(permits, call))
-          }
-        }).pipe(
-          Effect.map((made) => {
-            const held = policy === undefined ? made : Agent.provide(policy.apply(made), policy.files)
-            return held.pipe(
-              Agent.provide(web(search, policy?.network ?? network)),
-              Agent.provide(mcp),
-              Agent.provide(NodeScripts.layer()),
-              Agent.provide(Layer.succeed(ChildProcessSpawner, ContextOf.get(node, ChildProcessSpawner)))
-            )
-          })
-        )
+          approvals: approvalsFor(context, permits, all, mode)
+        }).pipe(Effect.map(rule))
       ),
+    workflow: makeWorkflow(settings, own, (one) => {
+      const approvals = approvalsFor(context, permits, all, context.hasBackground === true ? "ask" : "suspend")
+      return Effect.map(AgentFile.compile<Failures, Needs>(one, { ...parts, agents: own.agents, approvals }), rule)
+    }),
     chatModel: layerOf(model, file.thinking ?? settings.thinking?.value),
-    files: (threadId) =>
-      Layer.provideMerge(
-        Layer.mergeAll(
-          Processes.layer({ time: "7 days", folder: Host.processesOf(places, threadId) }),
-          languageServers(context),
-          BackgroundTasks.layer(),
-          sessionLayer(loaded)
-        ),
-        Host.machine(context, threadId, permits.hidden)
-      )
+    files: filesFor(context, permits)
   }
+  return app
 })

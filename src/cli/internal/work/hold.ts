@@ -30,3 +30,12 @@ export const hold = Effect.fnUntraced(function* ({ data }: Places, threadId: str
   )
   yield* Effect.try({ try: () => file.exec("BEGIN EXCLUSIVE"), catch: toFailure })
 })
+
+/** Tells whether a process is at work on a session. */
+export const isHeld = (places: Places, threadId: string) =>
+  Effect.scoped(
+    Effect.match(hold(places, threadId), {
+      onFailure: () => true,
+      onSuccess: () => false
+    })
+  )

@@ -37,6 +37,9 @@ import { setupInChat } from "./setupInChat.ts"
 import { findStatusLine } from "./statusLine.ts"
 import * as Threads from "./threads.ts"
 import { trustInChat } from "./trustInChat.ts"
+import { storedOf } from "./workflows.ts"
+import { workflowsInChat } from "./workflowsInChat.ts"
+import { workersOf } from "./workflowWorker.ts"
 
 type Chosen =
   | { readonly _tag: "key"; readonly name: string }
@@ -89,6 +92,9 @@ const openThread = Effect.fnUntraced(function* (
   const thread = options.resume
     ? yield* options.id === undefined ? Threads.lastOf(store, places) : Threads.find(store, options.id)
     : undefined
+  if (thread !== undefined && storedOf(thread) !== undefined) {
+    return yield* fail("usage", `${thread.threadId} is a workflow: deepagents workflow resume ${thread.threadId}`)
+  }
   const agent = thread === undefined || settings.agent?.from === "flag" ? "" : Threads.agentOf(thread)
   const app = yield* openApp(agent === "" ? context : { ...context, settings: choose(settings, "agent", agent) })
   return { app, threadId: thread?.threadId ?? (yield* Threads.create(store, app, options.first ?? "")) }
@@ -113,17 +119,31 @@ export const talk = Effect.fnUntraced(
     let mode = () => begun.settings.approvals?.value ?? "ask"
     const { isPlain, isTerminal } = facts()
     const hasBackground = isTerminal && !isPlain && begun.settings.plain?.value !== true
-    const context = yield* connected({ ...begun, memoryGuard: guard, allowed, mode: () => mode(), hasBackground })
+    const node = yield* Effect.context<Services>()
+    const background = hasBackground ? { store: yield* SessionStore, live: new Map() } : undefined
+    const workers: Context["workers"] =
+      background === undefined
+        ? undefined
+        : (app) => Effect.provideContext(workersOf(begun, background, app, node), node)
+    const context = yield* connected({
+      ...begun,
+      memoryGuard: guard,
+      allowed,
+      mode: () => mode(),
+      hasBackground,
+      workers
+    })
     const { places, settings } = context
     const { app, threadId } = yield* openThread(context, options)
+    let current = app
     for (const problem of app.problems) yield* aside(tell(`! ${visible(problem)}`))
     const setup = Effect.fnUntraced(function* (chosen: { readonly agent?: string; readonly model?: string }) {
       const named = chosen.agent === undefined ? settings : choose(settings, "agent", chosen.agent)
       const other = chosen.model === undefined ? named : choose(named, "model", chosen.model)
       const made = yield* openApp({ ...context, settings: other })
+      current = made
       return yield* setupOf(made)
     })
-    const node = yield* Effect.context<Services>()
     const commands = yield* fileCommands(yield* commandFolders(context), itemsOf(context.project, "command"))
     const fixed = [
       ...(yield* setupInChat(context)),
@@ -178,6 +198,7 @@ export const talk = Effect.fnUntraced(
       checkpoints: yield* openCheckpoints(context, (message) =>
         aside(tell(`! Files are not kept for /undo: ${visible(message)}`))
       ),
+      workflows: background === undefined ? undefined : yield* workflowsInChat(context, () => current, background),
       history: join(dirname(context.memory.notes), "history"),
       draft: join(places.data, "threads", threadId, "draft"),
       // The lock lasts for the turn. The scope among the services is the one of the chat.

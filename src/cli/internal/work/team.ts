@@ -8,12 +8,14 @@ import type * as Agent from "../../../core/Agent.ts"
 import * as Middleware from "../../../core/Middleware.ts"
 import * as Ruling from "../../../core/Ruling.ts"
 import * as BackgroundSubagents from "../../../middleware/BackgroundSubagents.ts"
+import type { Worker } from "../../../middleware/BackgroundTasks.ts"
 import { oneLine } from "../../../support/text/untrusted.ts"
 import * as Worktrees from "../../../workspace/Worktrees.ts"
 import type { Agents } from "../config/agents.ts"
 import type { Places } from "../config/places.ts"
 import type { Approvals } from "../config/settings.ts"
 import { foldersOf } from "../project/folders.ts"
+import { agentName } from "./workflowAgent.ts"
 
 /** The name of the agent that works in worktrees. A file with this name takes its place. */
 const coder = "coder"
@@ -65,9 +67,25 @@ const coding = <O, E, R>(agent: Agent.Agent<O, E, R>, mode: () => Approvals) => 
   })
 }
 
+/** Asks a person before a script of the model runs as a workflow, in each mode. Saved workflows are trusted already. */
+const askingForScripts = Middleware.make({
+  name: "Workflows",
+  asks: true,
+  rulings: (_run, calls) =>
+    Effect.sync(() =>
+      calls.map((call) => {
+        const { script } = call.arguments
+        return call.name === agentName && typeof script === "string"
+          ? Ruling.ask(agentName, { description: `Runs this program over agents:\n${script}` })
+          : undefined
+      })
+    )
+})
+
 /** Makes the middleware of the default agent. An agent that can't be compiled is left out: its file is told elsewhere. */
 export const teamOf = Effect.fnUntraced(function* <O, E, R>(
   context: { readonly places: Places; readonly isDemo: boolean; readonly hasBackground?: boolean | undefined },
+  workflows: ReadonlyArray<Worker>,
   own: { readonly deep: AgentFile.AgentFile; readonly agents: Agents["agents"] },
   mode: () => Approvals,
   compile: (file: AgentFile.AgentFile) => Effect.Effect<Agent.Agent<O, E, R>, AgentFile.InvalidAgentFile>
@@ -86,7 +104,9 @@ export const teamOf = Effect.fnUntraced(function* <O, E, R>(
   return {
     middleware: [
       ...coders.map((agent) => coding(agent, mode)),
-      ...(helpers.length === 0 ? [] : [BackgroundSubagents.make({ agents: helpers })])
+      ...(helpers.length + workflows.length === 0
+        ? []
+        : [BackgroundSubagents.make({ agents: [...helpers, ...workflows] }), askingForScripts])
     ],
     problems: isInGit ? yield* leftovers(places) : []
   }
