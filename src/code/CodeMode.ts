@@ -35,13 +35,14 @@ import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import { cut } from "../support/text/text.ts"
-import { answerCall, findDefinition, stored, type World } from "./internal/answers.ts"
+import { agentTool, answerCall, findDefinition, stored, type World } from "./internal/answers.ts"
 import { type Door, runScript } from "./internal/host.ts"
 import { describeWorld } from "./internal/language.ts"
 import { findLimitProblem } from "./internal/limits.ts"
 import { makePrinted, print, progressOf, shorten, textOf } from "./internal/outputs.ts"
 import { beginScript, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
+import { bindSlot } from "./internal/slots.ts"
 import type { Limits, ScriptError, Scripts } from "./Scripts.ts"
 
 const name = "CodeMode"
@@ -74,7 +75,7 @@ export interface Options<Tools, Agents> {
 
 /** The tools of the run that scripts may call: their own, and the offered tools of the model. */
 const toolsOf = (own: ReadonlyArray<ToolDefinition>, offered: ReadonlyArray<ToolDefinition>) => {
-  const names = new Set([toolName, Tool.finalAnswer, ...own.map((tool) => tool.name)])
+  const names = new Set([toolName, agentTool.name, Tool.finalAnswer, ...own.map((tool) => tool.name)])
   return [...own, ...offered.filter((tool) => !names.has(tool.name))]
 }
 
@@ -109,7 +110,8 @@ type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 const defaultOutput = 30_000
 
 const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyArray<AnyAgent>>): Tool.Tool<unknown> => {
-  const { agents = [], inline = 3_000, limits = {}, tools = [] } = options
+  const { inline = 3_000, limits = {}, tools = [] } = options
+  const agents = (options.agents ?? []).map((agent): AnyAgent => Agent.around(agent, bindSlot))
   const own = tools.map((tool) => definitionOf(tool))
   const { calls = 256, output = defaultOutput } = limits
   const catalogueOf = makeCatalogue()
@@ -117,8 +119,8 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
   return Tool.make(toolName, {
     description: `Runs a program over tools: TypeScript, the body of an async function. Use it for several calls, for loops, and for results that you need only a part of. Your other tools are there by their names, too. A call that fails rejects with an Error of the name "ToolError". There is no fetch, no require, no process. You see what the program prints and returns, and nothing else:\n${describeWorld(own, agents, inline)}`,
     parameters: { script: Schema.String.annotate({ description: "The program" }) },
-    // Its inner calls mark what is of others, each by its own tool.
-    annotations: { resumable: true, destructive: false, openWorld: false, delegates: agents.length > 0 },
+    // Its inner calls mark what is of others, and count as sub-agents, each by its own tool.
+    annotations: { resumable: true, destructive: false, openWorld: false },
     reaches: new Set([...own.map((tool) => tool.name), ...agents.flatMap((agent) => [...Agent.toolNames(agent)])]),
     describe: ({ script }) => `Runs this program:\n${typeof script === "string" ? script : ""}`,
     execute: Effect.fnUntraced(function* ({ script }) {
@@ -190,10 +192,11 @@ export const make = <
   const refused = refuseMake(options)
   if (refused !== undefined) return refused
   const { inline, limits: { calls, memory, output } = {} } = options
-  const own = new Set((options.tools ?? []).map((tool) => tool.name))
+  const hidden = [...(options.tools ?? []), ...((options.agents ?? []).length === 0 ? [] : [agentTool])]
+  const own = new Set(hidden.map((tool) => tool.name))
   type Needs = Scripts | ToolContext | Tool.Services<Tools[number]> | Agent.Services<Agents[number]>
   // The types of the options have the needs of their tools and agents.
-  const tools = [makeTool(options), ...(options.tools ?? [])] as ReadonlyArray<Tool.Tool<Needs>>
+  const tools = [makeTool(options), ...hidden] as ReadonlyArray<Tool.Tool<Needs>>
   return Middleware.make<never, Needs>({
     name,
     check: () => findLimitProblem(name, 1, { memory, calls, output }) ?? findLimitProblem(name, 0, { inline }),

@@ -15,7 +15,7 @@ import {
 import { MemoryBackend } from "effect-deepagents/backends"
 import { CodeMode, type Scripts } from "effect-deepagents/code"
 import * as NodeScripts from "effect-deepagents/code/NodeScripts"
-import { Taint } from "effect-deepagents/middleware"
+import { FanOut, Taint } from "effect-deepagents/middleware"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import { declare } from "../../src/code/internal/declarations.ts"
@@ -323,8 +323,54 @@ layer(NodeScripts.layer())("code mode", (it) => {
         ])
       )
       assert.deepStrictEqual(JSON.parse(text), [130, 40])
-      assert.deepStrictEqual(batches, [1, 64, 64, 2])
+      // The last ones are the agents, which begin together.
+      assert.deepStrictEqual(batches, [1, 64, 64, 2, 40])
       assert.strictEqual(most, 16)
+    })
+  )
+
+  it.effect("counts each agent of a script as one, and an agent that waits for a person keeps no permit", () =>
+    Effect.gen(function* () {
+      const began: Array<string> = []
+      const asking = Tool.make("look", {
+        description: "Looks",
+        parameters: {},
+        needsApproval: true,
+        execute: () => Effect.succeed("seen")
+      })
+      const worker = Agent.make({
+        name: "worker",
+        prompt: "",
+        tools: [asking],
+        middleware: [Middleware.suspendable]
+      })
+      const agent = (above: number) =>
+        Agent.make({
+          name: "a",
+          prompt: "",
+          middleware: [CodeMode.make({ agents: [worker] }), FanOut.make({ above }), Middleware.suspendable]
+        })
+      const script =
+        "return await parallel(Array.from({ length: 20 }, (_, n) => () => agent((n < 16 ? 'wait ' : 'go ') + n)))"
+      const model = TestChatModel.reactive(({ messages, tools }) => {
+        const asked = messages[0] === undefined ? "" : Message.text(messages[0])
+        if (tools.some(({ name }) => name === "run_script")) {
+          assert.isFalse(tools.some(({ hidden, name }) => name === "script_agent" && hidden !== true))
+          return TestChatModel.calls([{ name: "run_script", arguments: { script } }])
+        }
+        began.push(asked)
+        return asked.startsWith("wait") ? TestChatModel.calls([{ name: "look" }]) : "gone"
+      })
+      const few = yield* Effect.provide(Agent.run(agent(18), "go"), model)
+      assert.deepStrictEqual(
+        few.pending.flatMap(({ rule, toolName }) => (rule === "FanOut" ? [toolName] : [])),
+        ["script_agent", "script_agent"]
+      )
+      assert.include(few.pending.find(({ rule }) => rule === "FanOut")?.description ?? "", "20 sub-agents")
+      began.length = 0
+      const all = yield* Effect.provide(Agent.run(agent(20), "go"), model)
+      assert.strictEqual(all.pending.length, 16)
+      assert.strictEqual(began.filter((one) => one.startsWith("go")).length, 4)
     })
   )
 

@@ -7,6 +7,7 @@ import type { ToolDefinition } from "../../core/ChatModel.ts"
 import { isObject, Json } from "../../core/Json.ts"
 import { findTool } from "../../core/Middleware.ts"
 import * as Question from "../../core/Question.ts"
+import * as Tool from "../../core/Tool.ts"
 import type { ToolContext } from "../../core/ToolContext.ts"
 import type * as ToolError from "../../core/ToolError.ts"
 import * as ToolOutput from "../../core/ToolOutput.ts"
@@ -18,6 +19,7 @@ import type { Asked } from "../Scripts.ts"
 import { type AnyAgent, answerAgent } from "./agents.ts"
 import { declare } from "./declarations.ts"
 import type { Refusal } from "./host.ts"
+import { withSlot } from "./slots.ts"
 
 /** The values that scripts of a thread have stored. */
 export const stored = AgentState.slot("script-store", {
@@ -66,6 +68,28 @@ const callTool = (world: World, asked: string, given: Json): Effect.Effect<Json,
     const text = ToolOutput.text(output)
     return output.isError ? Effect.fail(refuse(text)) : Effect.succeed(text)
   })
+}
+
+/** The tool by which a script begins an agent: rules and limits for sub-agents see its calls. It does nothing itself. */
+export const agentTool = Tool.make("script_agent", {
+  description: "Begins a sub-agent of a script",
+  parameters: { agent: Schema.String, prompt: Schema.String },
+  annotations: { delegates: true, idempotent: true, destructive: false, openWorld: false },
+  execute: () => "begun"
+})
+
+/** Runs an agent once its gates allow it. A call that waits for a decision holds no permit. */
+const beginAgent = (world: World, given: Json): Effect.Effect<Json, Refusal, unknown> => {
+  const { agents, context, slots } = world
+  const asked = { agent: textAt(given, "agent") || (agents[0]?.name ?? ""), prompt: textAt(given, "prompt") }
+  const toRefusal = ({ message, reason }: ToolError.ToolError): Refusal => ({ name: "AgentError", message, reason })
+  const gate = Effect.flatMap(Effect.mapError(context.call(agentTool.name, asked), toRefusal), (output) =>
+    output.isError
+      ? Effect.fail<Refusal>({ name: "AgentError", message: ToolOutput.text(output), reason: "Refused" })
+      : Effect.void
+  )
+  const work = withSlot(context.run, slots, answerAgent(world, given))
+  return agents.length === 0 ? work : Effect.andThen(gate, work)
 }
 
 const textAt = (given: Json, key: string): string => {
@@ -133,7 +157,7 @@ export const answerCall = (world: World, { given, kind, name }: Asked): Effect.E
       case "tool":
         return callTool(world, name, given)
       case "agent":
-        return world.slots.withPermits(1)(answerAgent(world, given))
+        return beginAgent(world, given)
       case "ask":
         return ask(world, given)
       case "search":
