@@ -341,6 +341,28 @@ describe("the program", { timeout: 120_000 }, () => {
     )
   )
 
+  it.effect("answers the question of a tool itself by a rule that allows", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const commit = stream(answer([{ call: "git_commit", id: "toolu_c", input: { message: "Add a", all: true } }]))
+        const { cwd, run } = yield* world(commit, commit, say("No."), commit, say("Done."))
+        const git = (...args: ReadonlyArray<string>): string => execFileSync("git", args, { cwd, encoding: "utf8" })
+        git("config", "user.name", "Ada")
+        git("config", "user.email", "ada@a.b")
+        mkdirSync(join(cwd, ".deepagents/agents"), { recursive: true })
+        const agent = "---\ndescription: Commits.\ntools: [git_commit]\n---\nYou commit.\n"
+        writeFileSync(join(cwd, ".deepagents/agents/committer.md"), agent)
+        const flags = ["--agent", "committer", "--trust"]
+        const waits = yield* run(["run", "a", ...flags])
+        assert.deepEqual([waits.code, git("log", "--format=%s")], [6, "echo planted\n"], waits.err)
+        const denied = yield* run(["run", "a", ...flags, "--yolo", "--deny", "git_commit"])
+        assert.deepEqual([denied.code, git("log", "--format=%s")], [0, "echo planted\n"], denied.err)
+        const done = yield* run(["run", "b", ...flags, "--allow", "git_commit"])
+        assert.deepEqual([done.code, git("log", "--format=%s")], [0, "Add a\necho planted\n"], done.err)
+      })
+    )
+  )
+
   it.effect("reads the rules of a project that is trusted, and leaves out one that would let anything run", () =>
     Effect.scoped(
       Effect.gen(function* () {

@@ -199,8 +199,9 @@ export const rule = (
     const rules = permissions.flatMap((one) => (one.commands !== undefined && one.fits(call) ? [one.commands] : []))
     return CommandRule.decide(command, place.where, rules, learned)
   }
+  // A tool that runs commands of its own, such as git's, has no line: rules name it whole.
   const findRule = (ruling: Ruling.Rule["ruling"]): Permission | undefined =>
-    permissions.find((one) => one.commands === undefined && one.ruling === ruling && one.fits(call))
+    permissions.find((one) => one.commands?.command === undefined && one.ruling === ruling && one.fits(call))
   const nameOf = ({ from, text }: Permission): string => `${from}: ${text}`
   const refused = findRule("refuse")
   if (refused !== undefined)

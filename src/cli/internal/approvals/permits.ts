@@ -166,6 +166,20 @@ export const isPermitted = (
   return ruling?._tag === "Allow" || (ruling === undefined && covers(permits.kept, request))
 }
 
+/** Answers the questions of tools themselves by the rules that allow, where nobody is asked during the run. */
+export const settling = (permits: Permits): Middleware.Middleware =>
+  Middleware.make({
+    name: "PermissionAnswers",
+    inherit: true,
+    rulings: (_run, calls) =>
+      Effect.sync(() =>
+        calls.map((call) => {
+          const ruling = permits.rule({ name: call.name, arguments: call.given() })
+          return ruling?._tag === "Allow" && ruling.settles === true ? ruling : undefined
+        })
+      )
+  })
+
 /** Refuses and asks by the rules, for all calls of all agents. */
 export const permitting = (permits: Permits): Middleware.Asking =>
   Middleware.make({

@@ -38,7 +38,7 @@ import * as CurrentDatetime from "../../../workspace/CurrentDatetime.ts"
 import * as Git from "../../../workspace/Git.ts"
 import * as LspDiagnostics from "../../../workspace/LspDiagnostics.ts"
 import { approvalsOf } from "../approvals/defaults.ts"
-import { isPermitted, isReading, permitting, type Permits, readPermits } from "../approvals/permits.ts"
+import { isPermitted, isReading, permitting, type Permits, readPermits, settling } from "../approvals/permits.ts"
 import { type Search, searchOf } from "../commands/search.ts"
 import { agentOf, type Agents, findAgents } from "../config/agents.ts"
 import { itemsOf, type Project } from "../config/items.ts"
@@ -365,6 +365,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
         AgentFile.compile<Failures, Needs>(own.deep, {
           ...parts,
           lead: team.middleware,
+          middleware: [...parts.middleware, ...(mode === "suspend" ? [settling(permits)] : [])],
           agents: own.agents,
           output,
           approvals: approvalsFor(context, permits, all, mode)
