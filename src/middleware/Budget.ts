@@ -360,9 +360,12 @@ export const make = <const Mode extends "finalAnswer" | "fail">(
   >
 
 /** Options of {@link accounts}. */
-export interface AccountOptions<Mode extends "finalAnswer" | "fail"> {
-  /** Names the accounts that pay for a run, with their windows and limits. The parameter is the outermost run. */
-  readonly caps: (run: Run) => Cap | ReadonlyArray<Cap>
+export interface AccountOptions<Mode extends "finalAnswer" | "fail", R = never> {
+  /**
+   * Names the accounts that pay for a run, with their windows and limits. The parameter is the outermost run. An effect may
+   * look up who asks: `Server.Caller` on a server.
+   */
+  readonly caps: (run: Run) => Cap | ReadonlyArray<Cap> | Effect.Effect<Cap | ReadonlyArray<Cap>, never, R>
   /**
    * The end of a run at a full account: `"finalAnswer"` ends it with `stopReason` `budget:…` and no further model call,
    * `"fail"` with `LedgerFull`.
@@ -393,37 +396,50 @@ const topOf = (run: Run): Run => (run.parent === undefined ? run : topOf(run.par
  * })
  * ```
  */
-export const accounts = <const Mode extends "finalAnswer" | "fail">(
-  options: AccountOptions<Mode>
-): Middleware.Middleware<LedgerError | ("fail" extends Mode ? LedgerFull : never), AccountLedger> => {
+export const accounts = <const Mode extends "finalAnswer" | "fail", R = never>(
+  options: AccountOptions<Mode, R>
+): Middleware.Middleware<LedgerError | ("fail" extends Mode ? LedgerFull : never), AccountLedger | R> => {
   const refused = refuseAccounts(options)
   if (refused !== undefined) return refused
   const { caps } = options
-  const charged = (run: Run) => caps(topOf(run))
-  const failing: Middleware.Middleware<LedgerError | LedgerFull, AccountLedger> = Middleware.make({
+  const charged = (run: Run): Charged<R> => {
+    const found = caps(topOf(run))
+    return Effect.isEffect(found) ? found : Effect.succeed(found)
+  }
+  const failing: Middleware.Middleware<LedgerError | LedgerFull, AccountLedger | R> = Middleware.make({
     name: accountsName,
     inherit: true,
-    wrapModelCall: (request, next, run) => Accounts.chargeModelCall(charged(run), request, next, run),
-    wrapToolCall: (call, next, run) =>
-      call.wasBegun === true ? next(call) : Accounts.chargeToolCall(charged(run), next(call))
+    wrapModelCall: (request, next, run) => chargeModel(charged(run), request, next, run),
+    wrapToolCall: (call, next, run) => (call.wasBegun === true ? next(call) : chargeTool(charged(run), next(call)))
   })
   // The end that can fail is used for "fail" only, as the type says.
   return (options.onExhausted === "fail" ? failing : answeringFor(charged)) as Middleware.Middleware<
     LedgerError | ("fail" extends Mode ? LedgerFull : never),
-    AccountLedger
+    AccountLedger | R
   >
 }
+
+type Call = Parameters<typeof Accounts.chargeModelCall> extends [unknown, ...infer Rest] ? Rest : never
+
+/** The accounts of a run, as they are looked up for each call. */
+type Charged<R> = Effect.Effect<Accounts.Caps, never, R>
+
+const chargeModel = <R>(charged: Charged<R>, ...call: Call) =>
+  Stream.unwrap(Effect.map(charged, (caps) => Accounts.chargeModelCall(caps, ...call)))
+
+const chargeTool = <R>(charged: Charged<R>, work: Parameters<typeof Accounts.chargeToolCall>[1]) =>
+  Effect.flatMap(charged, (caps) => Accounts.chargeToolCall(caps, work))
 
 const accountsName = `${name}.accounts`
 const refuseAccounts = makeMiddlewareCheck(accountsName, shapes.budgetAccounts)
 
-const answeringFor = (charged: (run: Run) => Accounts.Caps): Middleware.Middleware<LedgerError, AccountLedger> => {
+const answeringFor = <R>(charged: (run: Run) => Charged<R>): Middleware.Middleware<LedgerError, AccountLedger | R> => {
   const ended = Attached.make<Run, LedgerFull>()
   return Middleware.make({
     name: accountsName,
     inherit: true,
     wrapModelCall: (request, next, run) =>
-      Stream.catchTag(Accounts.chargeModelCall(charged(run), request, next, run), "LedgerFull", (full) => {
+      Stream.catchTag(chargeModel(charged(run), request, next, run), "LedgerFull", (full) => {
         if (request.purpose !== "turn") return Stream.fail(Accounts.exhausted(full, run))
         ended.set(run, full)
         return Stream.succeed(Accounts.refusedTurn(full))
@@ -436,7 +452,7 @@ const answeringFor = (charged: (run: Run) => Accounts.Caps): Middleware.Middlewa
     wrapToolCall: (call, next, run) =>
       call.wasBegun === true
         ? next(call)
-        : Effect.catchTag(Accounts.chargeToolCall(charged(run), next(call)), "LedgerFull", (full) =>
+        : Effect.catchTag(chargeTool(charged(run), next(call)), "LedgerFull", (full) =>
             Effect.fail(Accounts.refusal(full))
           )
   })

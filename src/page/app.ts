@@ -1,8 +1,10 @@
 /** The whole page. */
 import * as Effect from "effect/Effect"
 import { useEffect, useRef } from "preact/hooks"
+import * as Client from "./client.ts"
 import { Composer } from "./composer.ts"
 import { type Children, type Element, h, unseen, use } from "./element.ts"
+import { drawFiles } from "./files.ts"
 import { drawLive } from "./live.ts"
 import { drawPanel } from "./panel.ts"
 import type { Tools } from "./parts.ts"
@@ -166,7 +168,7 @@ const titleOf = ({ moment, place, thread, threads }: Page.State): string => {
 }
 
 const header = (state: Page.State): Element => {
-  const { moment } = state
+  const { moment, place, thread } = state
   const about = [moment?.view.agent ?? "", moment?.view.model ?? ""].filter((one) => one !== "").join(" · ")
   return h(
     "header",
@@ -183,6 +185,18 @@ const header = (state: Page.State): Element => {
       state.inbox.length > 0 ? h("span", { class: "badge" }, String(state.inbox.length), unseen(" waiting")) : null
     ),
     h("div", { class: "heading" }, h("h1", null, titleOf(state)), h("div", { class: "quiet" }, about)),
+    state.hasFiles && thread !== undefined && place !== "inbox"
+      ? h(
+          "button",
+          {
+            type: "button",
+            class: "plain",
+            "aria-expanded": place === "files",
+            onClick: () => (place === "files" ? Page.update({ place: "thread" }) : Page.act(Page.openFiles(thread)))
+          },
+          "Files"
+        )
+      : null,
     menu(state),
     h(
       "button",
@@ -253,6 +267,19 @@ const conversation = (state: Page.State, now: number): Element => {
   })
 }
 
+const files = ({ files, thread }: Page.State): Element =>
+  files === undefined || thread === undefined
+    ? h("div", { class: "timeline empty" }, h("p", { class: "quiet", role: "status" }, "Loading"))
+    : drawFiles({
+        files,
+        addressOf: (path) => Client.addressOf(thread, path),
+        onFolder: (path) => Page.act(Page.toggleFolder(thread, path)),
+        onFile: (path) => Page.act(Page.showFile(thread, path)),
+        onMore: () => Page.act(Page.showMore(thread)),
+        onList: () => Page.act(Page.showFile(thread, undefined)),
+        onClose: () => Page.update({ place: "thread" })
+      })
+
 const about = ({ agent, agents }: Page.State): Element => {
   const chosen = agents.find(({ name }) => name === agent)
   return h("p", { class: "quiet" }, chosen?.description ?? (agent === "" ? "This server has no agents." : agent))
@@ -304,7 +331,7 @@ const list = (state: Page.State, now: number): Element =>
   drawThreads(
     {
       threads: state.threads,
-      thread: state.place === "thread" ? state.thread : undefined,
+      thread: state.place === "inbox" ? undefined : state.thread,
       hasMore: state.next !== undefined,
       search: state.search,
       waiting: state.inbox.length,
@@ -339,8 +366,8 @@ export const App = ({ state }: { readonly state: Page.State }): Element => {
       header(state),
       banner(state, now),
       problem(state),
-      place === "inbox" ? inbox(state) : conversation(state, now),
-      place === "inbox" ? null : composer(state),
+      place === "inbox" ? inbox(state) : place === "files" ? files(state) : conversation(state, now),
+      place === "thread" ? composer(state) : null,
       h("div", { class: "unseen", role: "status", "aria-live": "polite" }, announcement(state))
     ),
     hasPanel

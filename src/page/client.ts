@@ -35,10 +35,11 @@ const Threads = Schema.Struct({
 })
 export type Threads = typeof Threads.Type
 
-const Agents = Schema.Struct({
-  agents: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.optionalKey(Schema.String) }))
+const Offers = Schema.Struct({
+  agents: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.optionalKey(Schema.String) })),
+  files: Schema.optionalKey(Schema.Boolean)
 })
-export type Agents = (typeof Agents.Type)["agents"]
+export type Agents = (typeof Offers.Type)["agents"]
 
 const Problem = Schema.Struct({ detail: Schema.optionalKey(Schema.String), title: Schema.optionalKey(Schema.String) })
 
@@ -91,7 +92,8 @@ const of = (thread: string, what: string) => `threads/${encodeURIComponent(threa
 /** Gives a token for a session, which a cookie keeps. */
 export const openSession = (token: string) => tell("POST", "session", { token })
 
-export const agents = Effect.map(ask(Agents, "GET", "agents"), ({ agents }) => agents)
+/** The agents of the server, and whether it shows files. */
+export const offers = ask(Offers, "GET", "agents")
 
 export const threads = (search: string, cursor?: string) => {
   const query = new URLSearchParams({ limit: "50" })
@@ -157,6 +159,40 @@ export type Waiting = (typeof Inbox.Type)["items"][number]
 
 /** The requests of all threads. */
 export const inbox = Effect.map(ask(Inbox, "GET", "inbox?limit=100"), ({ items }) => items)
+
+const Entry = Schema.Struct({ path: Schema.String, kind: Schema.String, size: Schema.optionalKey(Schema.Finite) })
+export type Entry = typeof Entry.Type
+
+const Folder = Schema.Struct({
+  path: Schema.String,
+  entries: Schema.Array(Entry),
+  isCut: Schema.optionalKey(Schema.Boolean)
+})
+export type Folder = typeof Folder.Type
+
+const FileText = Schema.Union([
+  Schema.Struct({
+    kind: Schema.Literal("text"),
+    text: Schema.String,
+    endLine: Schema.Finite,
+    totalLines: Schema.Finite,
+    size: Schema.Finite,
+    nextColumn: Schema.optionalKey(Schema.Finite)
+  }),
+  Schema.Struct({ kind: Schema.Literal("binary"), mimeType: Schema.String, size: Schema.Finite })
+])
+export type FileText = typeof FileText.Type
+
+const at = (path: string | undefined) => (path === undefined ? "" : `?path=${encodeURIComponent(path)}`)
+
+/** Lists a folder of the thread's files; by default the working folder. */
+export const folder = (thread: string, path?: string) => ask(Folder, "GET", of(thread, `files${at(path)}`))
+
+export const fileText = (thread: string, path: string, line = 1, column = 0) =>
+  ask(FileText, "GET", of(thread, `files/text${at(path)}&line=${line}&column=${column}`))
+
+/** The address of a file's bytes, which the server gives as a download only. */
+export const addressOf = (thread: string, path: string) => of(thread, `files/content${at(path)}`)
 
 /** Makes a frame of a packet; `undefined` for packets that this page does not know, such as events of later versions. */
 const frameOf = Effect.fnUntraced(function* ({ data, event, id }: Packet) {

@@ -10,6 +10,14 @@ export const count = (value: number): string =>
       ? `${(value / 1_000).toFixed(value < 99_500 ? 1 : 0)}k`
       : `${(value / 1_000_000).toFixed(1)}M`
 
+/** `950 B`, `12.3 kB`, `1.2 MB` */
+export const bytes = (value: number): string =>
+  value < 1_000
+    ? `${value} B`
+    : value < 999_950
+      ? `${(value / 1_000).toFixed(1)} kB`
+      : `${(value / 1_000_000).toFixed(1)} MB`
+
 /** `850 ms`, `12.3 s`, `4 min 5 s`, `2 h 3 min` */
 export const duration = (millis: number): string => {
   if (millis < 1_000) return `${Math.round(millis)} ms`

@@ -6,6 +6,7 @@ import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type { Decision } from "../core/Approval.ts"
 import * as Client from "./client.ts"
+import type { Files } from "./files.ts"
 import { type Item, makeReader, type Moment, type Reader } from "./transcript.ts"
 
 /** The connection to the thread's events. `lost` waits until `until` (ms), unless somebody asks for it earlier. */
@@ -15,7 +16,7 @@ export type Link =
   | { readonly _tag: "Live" }
   | { readonly _tag: "Lost"; readonly until: number }
 
-export type Place = "inbox" | "thread"
+export type Place = "files" | "inbox" | "thread"
 
 export interface State {
   /** Reports whether the server knows this browser. */
@@ -23,6 +24,9 @@ export interface State {
   readonly agents: Client.Agents
   /** The agent that new inputs go to. */
   readonly agent: string
+  /** Reports whether the server shows the files of threads. */
+  readonly hasFiles: boolean
+  readonly files: Files | undefined
   readonly threads: ReadonlyArray<Client.Thread>
   readonly next: string | undefined
   readonly search: string
@@ -53,6 +57,8 @@ let now: State = {
   access: "asking",
   agents: [],
   agent: "",
+  hasFiles: false,
+  files: undefined,
   threads: [],
   next: undefined,
   search: "",
@@ -201,6 +207,7 @@ export const openThread = (thread: string | undefined): void => {
     place: "thread",
     thread,
     moment: undefined,
+    files: undefined,
     link: { _tag: thread === undefined ? "Closed" : "Connecting" },
     problem: undefined,
     isMenuOpen: false
@@ -209,6 +216,59 @@ export const openThread = (thread: string | undefined): void => {
   if (location.hash !== hash) history.pushState(null, "", hash)
   if (thread !== undefined) following = Effect.runFork(follow(thread))
 }
+
+/** Shows the files of the thread, from its working folder on. */
+export const openFiles = Effect.fnUntraced(function* (thread: string) {
+  update({ place: "files", files: undefined, isMenuOpen: false })
+  const root = yield* Client.folder(thread)
+  if (now.thread === thread)
+    update({ files: { root: root.path, folders: new Map([[root.path, root]]), file: undefined } })
+})
+
+const setFiles = (change: (files: Files) => Files): void => {
+  if (now.files !== undefined) update({ files: change(now.files) })
+}
+
+/** Opens a folder, whose entries are read anew, or closes it. */
+export const toggleFolder = Effect.fnUntraced(function* (thread: string, path: string) {
+  const isOpen = now.files?.folders.has(path) === true
+  setFiles((files) => {
+    const folders = new Map(files.folders)
+    if (isOpen) folders.delete(path)
+    else folders.set(path, undefined)
+    return { ...files, folders }
+  })
+  if (isOpen) return
+  const close = () =>
+    setFiles((files) => ({ ...files, folders: new Map([...files.folders].filter(([one]) => one !== path)) }))
+  const folder = yield* Effect.tapError(Client.folder(thread, path), () => Effect.sync(close))
+  setFiles((files) =>
+    now.thread === thread && files.folders.has(path)
+      ? { ...files, folders: new Map(files.folders).set(path, folder) }
+      : files
+  )
+})
+
+/** Shows the beginning of a file; without a path none. */
+export const showFile = Effect.fnUntraced(function* (thread: string, path: string | undefined) {
+  setFiles((files) => ({ ...files, file: path === undefined ? undefined : { path, text: undefined } }))
+  if (path === undefined) return
+  const isShown = () => now.thread === thread && now.files?.file?.path === path
+  const leave = () => setFiles((files) => (isShown() ? { ...files, file: undefined } : files))
+  const text = yield* Effect.tapError(Client.fileText(thread, path), () => Effect.sync(leave))
+  setFiles((files) => (isShown() ? { ...files, file: { path, text } } : files))
+})
+
+/** Adds the next lines to the file that is shown. */
+export const showMore = Effect.fnUntraced(function* (thread: string) {
+  const file = now.files?.file
+  if (file?.text?.kind !== "text") return
+  const { endLine, nextColumn, text } = file.text
+  const next = yield* Client.fileText(thread, file.path, nextColumn === undefined ? endLine + 1 : endLine, nextColumn)
+  if (next.kind !== "text" || now.files?.file?.text !== file.text) return
+  const whole = `${text}${nextColumn === undefined ? "\n" : ""}${next.text}`
+  setFiles((files) => ({ ...files, file: { path: file.path, text: { ...next, text: whole } } }))
+})
 
 export const isWorking = ({ moment }: State): boolean => moment?.view.status === "working"
 
@@ -290,10 +350,10 @@ const threadInAddress = (): string | undefined => {
 
 /** Enters with the session that the browser has. */
 const enter = Effect.gen(function* () {
-  const agents = yield* Client.agents
+  const { agents, files: hasFiles = false } = yield* Client.offers
   const known = localStorage.getItem("agent")
   const agent = agents.find(({ name }) => name === known)?.name ?? agents[0]?.name ?? ""
-  update({ access: "open", agents, agent })
+  update({ access: "open", agents, agent, hasFiles })
   yield* loadThreads
   openThread(threadInAddress())
 })

@@ -31,6 +31,8 @@ import type { HttpServer } from "effect/http/HttpServer"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type * as Agent from "../core/Agent.ts"
+import type { Service as Backend } from "../core/Backend.ts"
+import type { BackendError } from "../core/BackendError.ts"
 import type { Journal } from "../core/Journal.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { Storage } from "../stores/Storage.ts"
@@ -43,8 +45,10 @@ import {
   makeLoopback,
   type NotLoopback
 } from "./internal/http/auth.ts"
+import { makeFileRoutes } from "./internal/http/fileRoutes.ts"
 import * as Guard from "./internal/http/guard.ts"
 import { makePageRoutes } from "./internal/http/page.ts"
+import { makeRate } from "./internal/http/rate.ts"
 import { addRoutes } from "./internal/http/route.ts"
 import { makeBeats } from "./internal/http/sse.ts"
 import { makeRoutes } from "./internal/http/tables.ts"
@@ -53,7 +57,7 @@ import * as Mailbox from "./internal/mailbox.ts"
 import { make } from "./internal/runs.ts"
 import { Runs, type RunsError } from "./internal/service.ts"
 import * as shapes from "./internal/shapes.ts"
-import type { Caller } from "./internal/tenant.ts"
+import type { Caller, ThreadRef } from "./internal/tenant.ts"
 
 export {
   Auth,
@@ -144,6 +148,13 @@ export interface HttpOptions {
    * (`/langgraph`). Default: none.
    */
   readonly protocols?: ReadonlyArray<"agUi" | "aiSdk" | "langGraph" | "openAi"> | undefined
+  /** Requests and packets of one tenant in a minute. Further ones get a 429. Default: no limit. */
+  readonly rate?: number | undefined
+  /**
+   * Opens the files of a thread, which its tenant may list and read. Give each tenant files of its own. Default: none are
+   * served.
+   */
+  readonly files?: ((thread: ThreadRef) => Effect.Effect<Backend, BackendError>) | undefined
 }
 
 const refuseHttp = makeLayerCheck("Server.http", shapes.serverHttp)
@@ -161,11 +172,14 @@ export const http = (options?: HttpOptions): Layer.Layer<never, never, HttpRoute
         auth: yield* Auth,
         runs: yield* Runs,
         store: yield* SessionStore,
-        beats: yield* makeBeats
+        beats: yield* makeBeats,
+        hasFiles: options?.files !== undefined,
+        count: yield* makeRate(options?.rate)
       }
-      const { page = false } = options ?? {}
+      const { files, page = false } = options ?? {}
+      const fileRoutes = files === undefined ? [] : makeFileRoutes(files)
       const pages = page === false ? [] : makePageRoutes(page === true ? undefined : page)
-      yield* addRoutes(door, [...makeRoutes(options?.protocols ?? []), ...pages])
+      yield* addRoutes(door, [...makeRoutes(options?.protocols ?? [], fileRoutes), ...pages])
     })
   )
 

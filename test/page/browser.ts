@@ -1,4 +1,6 @@
 /** The browser of tests of the page. */
+import { readFile } from "node:fs/promises"
+import { createRequire } from "node:module"
 import packaged from "@sparticuz/chromium"
 import * as Effect from "effect/Effect"
 import { type Browser, chromium, type Page } from "playwright-core"
@@ -50,3 +52,18 @@ export const open = (url: string, look: Look = {}) =>
 
 /** Does steps in a page. */
 export const steps = <A>(run: () => Promise<A>): Effect.Effect<A> => Effect.promise(run)
+
+const resolve = createRequire(import.meta.url).resolve
+
+/** Lists what breaks WCAG AA in a page. */
+export const findViolations = (page: Page): Effect.Effect<unknown> =>
+  steps(async () => {
+    const axe = await readFile(resolve("axe-core/axe.min.js"), "utf8")
+    // A policy of scripts holds for the page, not for the tools of a developer.
+    const session = await page.context().newCDPSession(page)
+    await session.send("Runtime.evaluate", { expression: axe })
+    return page.evaluate(
+      `axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }).then(({ violations }) =>
+        violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + " " + html.slice(0, 160) + " " + failureSummary)))`
+    )
+  })

@@ -4,6 +4,7 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Layer, Redacted, Schema, Scope } from "effect"
 import { Agent, Message, Tool } from "effect-deepagents"
+import { MemoryBackend } from "effect-deepagents/backends"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Server } from "effect-deepagents/server"
 import { MemorySessions } from "effect-deepagents/sessions"
@@ -12,7 +13,7 @@ import { TestChatModel } from "effect-deepagents/testing"
 import { HttpRouter, HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
 import type { Page } from "playwright-core"
-import { closeBrowser, open, steps } from "./browser.ts"
+import { closeBrowser, findViolations, open, steps } from "./browser.ts"
 import { buildPage } from "./site.ts"
 
 afterAll(closeBrowser)
@@ -46,7 +47,10 @@ const model = TestChatModel.reactive(({ messages }) => {
 })
 
 /** A server that can be stopped, and started again at its place, on the same threads. */
-const makeServer = Effect.fnUntraced(function* (gate: Effect.Effect<void> = Effect.void) {
+const makeServer = Effect.fnUntraced(function* (
+  gate: Effect.Effect<void> = Effect.void,
+  options: Server.HttpOptions = {}
+) {
   const page = yield* steps(buildPage)
   const token = Redacted.make("a token of programs on this machine")
   const services = yield* Layer.build(Layer.fresh(Layer.mergeAll(MemorySessions.layer, Storage.layerMemory)))
@@ -54,7 +58,10 @@ const makeServer = Effect.fnUntraced(function* (gate: Effect.Effect<void> = Effe
   const start = Effect.gen(function* () {
     const scope = yield* Scope.make()
     const runs = Layer.fresh(Server.layer(makeAgents(gate)).pipe(Layer.provide(model)))
-    const app = Server.http({ page }).pipe(Layer.provide(runs), Layer.provideMerge(Server.loopback({ token })))
+    const app = Server.http({ page, ...options }).pipe(
+      Layer.provide(runs),
+      Layer.provideMerge(Server.loopback({ token }))
+    )
     const node = NodeHttpServer.layer(createServer, { port, host: "127.0.0.1", gracefulShutdownTimeout: "50 millis" })
     const served = HttpRouter.serve(app, { disableLogger: true, disableListenLog: true })
     const context = yield* Layer.buildWithScope(Layer.provideMerge(served, Layer.fresh(node)), scope).pipe(
@@ -268,4 +275,66 @@ describe("the page of a server", () => {
       yield* steps(() => other.locator("nav .threads ul .thread").nth(1).waitFor())
     })
   )
+
+  for (const width of [390, 1280]) {
+    live(
+      `shows the files of a thread as a tree and as text, by the keyboard, at ${width} px`,
+      Effect.gen(function* () {
+        const lines = Array.from({ length: 4_100 }, (_, index) => `line ${index + 1}`).join("\n")
+        const files = yield* MemoryBackend.make({
+          files: {
+            "/notes/plan.md": "# The plan\n<script>window.hits = 1</script>",
+            "/notes/deep/far.txt": "far away",
+            "/long.txt": lines,
+            "/page.html": "<script>window.hits = 1</script>"
+          }
+        })
+        yield* files.upload([{ path: "/image.png", content: new Uint8Array([137, 80, 78, 71, 0, 0, 1]) }])
+        const server = yield* makeServer(Effect.void, { files: () => Effect.succeed(files) })
+        const page = yield* open(yield* server.address, { width })
+        yield* say(page, "hello")
+        yield* seen(page, "You said")
+        yield* click(page, "Files")
+        const press = (...keys: ReadonlyArray<string>) =>
+          steps(async () => {
+            for (const key of keys) await page.keyboard.press(key)
+          })
+        yield* steps(() => page.locator(".folders button.entry").last().focus())
+        yield* press("Home")
+        assert.match(String(yield* steps(() => page.evaluate("document.activeElement?.textContent"))), /^image/)
+        yield* steps(() => page.locator(".folders button.folder").focus())
+        yield* press("ArrowRight")
+        yield* seen(page, "plan.md")
+        yield* press("ArrowDown", "ArrowRight")
+        yield* seen(page, "far.txt")
+        yield* press("ArrowDown", "Enter")
+        yield* seen(page, "far away")
+        assert.deepStrictEqual(yield* findViolations(page), [])
+        assert.isFalse(yield* steps(() => page.evaluate("document.documentElement.scrollWidth > innerWidth")))
+        const back = width < 800 ? click(page, "All files") : Effect.void
+        if (width < 800) assert.isFalse(yield* steps(() => page.locator(".folders").isVisible()))
+        yield* back
+        assert.deepStrictEqual(yield* findViolations(page), [])
+        yield* steps(() => page.locator(".folders .entry", { hasText: "long.txt" }).click())
+        yield* steps(() => page.getByRole("button", { name: "More (line 2000 of 4100)" }).click())
+        yield* steps(() => page.getByRole("button", { name: "More (line 4000 of 4100)" }).click())
+        yield* steps(() => page.locator(".file pre", { hasText: "line 4100" }).waitFor())
+        assert.strictEqual(yield* steps(() => page.locator(".file pre").innerText()), lines)
+        yield* back
+        yield* steps(() => page.locator(".folders .entry", { hasText: "image.png" }).click())
+        yield* seen(page, "This file is no text (image/png).")
+        yield* back
+        yield* steps(() => page.locator(".folders .entry", { hasText: "page.html" }).click())
+        yield* steps(() => page.locator(".file pre", { hasText: "window.hits" }).waitFor())
+        const [download] = yield* steps(() =>
+          Promise.all([page.waitForEvent("download"), page.locator(".file a").click()])
+        )
+        assert.strictEqual(download.suggestedFilename(), "page.html")
+        assert.isUndefined(yield* steps(() => page.evaluate("window.hits")))
+        yield* back
+        yield* click(page, "Back to the conversation")
+        yield* seen(page, "You said")
+      })
+    )
+  }
 })

@@ -1,13 +1,11 @@
 /** The page in a real browser: long threads, lost connections, hostile content, and who can use it. */
-import { readFile } from "node:fs/promises"
-import { createRequire } from "node:module"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { type AgentEvent, Message } from "effect-deepagents"
 import * as Effect from "effect/Effect"
 import type { Page } from "playwright-core"
 import { scaled } from "../scale.ts"
 import { attacks } from "./attacks.ts"
-import { closeBrowser, open, steps } from "./browser.ts"
+import { closeBrowser, findViolations, open, steps } from "./browser.ts"
 import { type Frame, framesOf, tellFrames } from "./site.ts"
 
 afterAll(closeBrowser)
@@ -340,8 +338,6 @@ describe("hostile content", () => {
   )
 })
 
-const resolve = createRequire(import.meta.url).resolve
-
 describe("people", () => {
   for (const width of [390, 1280]) {
     for (const theme of ["light", "dark"] as const) {
@@ -351,16 +347,7 @@ describe("people", () => {
           const site = yield* tellFrames(frames.slice(0, -3))
           const page = yield* open(`${site.url}/#/t`, { width, theme })
           yield* steps(() => page.locator(".request").first().waitFor())
-          const axe = yield* steps(() => readFile(resolve("axe-core/axe.min.js"), "utf8"))
-          const check = steps(async () => {
-            // A policy of scripts holds for the page, not for the tools of a developer.
-            const session = await page.context().newCDPSession(page)
-            await session.send("Runtime.evaluate", { expression: axe })
-            return page.evaluate(
-              `axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }).then(({ violations }) =>
-                violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + " " + html.slice(0, 160) + " " + failureSummary)))`
-            )
-          })
+          const check = findViolations(page)
           assert.deepStrictEqual(yield* check, [])
           yield* steps(() => page.locator("details.tool summary").first().click())
           if (width > 800) assert.deepStrictEqual(yield* check, [])

@@ -24,7 +24,8 @@ export const schedulesAdd = "name:s;cron:s;timeZone?:s;tenant:s;agent:s;thread:s
 
 export const serverBearer = "verify:f"
 
-export const serverHttp = "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['agUi''aiSdk''langGraph''openAi']"
+export const serverHttp =
+  "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['agUi''aiSdk''langGraph''openAi'];rate?:n;files?:f"
 
 export const serverLayer = "keep?:n;limit?:n;tenantLimit?:n;lease?:d;takeOver?:b"
 

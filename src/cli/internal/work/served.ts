@@ -1,8 +1,10 @@
 /** The runs of a folder that outlive their readers, and its schedules. */
 import { join } from "node:path"
+import * as ContextOf from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Agent from "../../../core/Agent.ts"
+import { Backend } from "../../../core/Backend.ts"
 import * as Schedules from "../../../server/Schedules.ts"
 import * as Server from "../../../server/Server.ts"
 import * as Storage from "../../../stores/Storage.ts"
@@ -48,5 +50,6 @@ export const openRuns = Effect.fnUntraced(function* (given: Context) {
     (attended) => (asked === undefined ? attended : Agent.provide(attended, asked))
   )
   const runs = Server.layer({ [app.name]: agent }, { takeOver: true }).pipe(Layer.provideMerge(storage))
-  return { app, folder, tenant, runs: Schedules.layer.pipe(Layer.provideMerge(runs)) }
+  const files = ContextOf.get(machine, Backend)
+  return { app, files, folder, tenant, runs: Schedules.layer.pipe(Layer.provideMerge(runs)) }
 })

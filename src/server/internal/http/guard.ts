@@ -176,6 +176,17 @@ const isDeep = (text: string): boolean => {
 
 const decoder = new TextDecoder()
 
+/** Decodes a JSON text. */
+const decodeJson = <A>(
+  text: string,
+  schema: Schema.ConstraintDecoder<A>,
+  onExcessProperty: "error" | "ignore"
+): Effect.Effect<A, Problem> => {
+  if (isDeep(text)) return Effect.fail(invalid(`A body has at most ${deepest} levels of arrays and objects.`))
+  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema), { onExcessProperty })
+  return Effect.mapError(decode(text), ({ message }) => invalid(cut(message, 1_000)))
+}
+
 /** Decodes the JSON of a body. An empty body is an empty object. */
 export const decodeBody = <A>(
   bytes: Uint8Array,
@@ -183,9 +194,7 @@ export const decodeBody = <A>(
   onExcessProperty: "error" | "ignore"
 ): Effect.Effect<A, Problem> => {
   const text = decoder.decode(bytes)
-  if (isDeep(text)) return Effect.fail(invalid(`A body has at most ${deepest} levels of arrays and objects.`))
-  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema), { onExcessProperty })
-  return Effect.mapError(decode(text.trim() === "" ? "{}" : text), ({ message }) => invalid(cut(message, 1_000)))
+  return decodeJson(text.trim() === "" ? "{}" : text, schema, onExcessProperty)
 }
 
 /** Reads a JSON body of a schema, which names all keys. */
@@ -195,3 +204,11 @@ export const readBody = <A>(
   schema: Schema.ConstraintDecoder<A>
 ): Effect.Effect<A, Problem> =>
   Effect.flatMap(readBytes(maxBody, request), (bytes) => decodeBody(bytes, schema, "error"))
+
+/** Reads a JSON text of a schema, which names all keys. */
+export const decodeText = <A>(
+  { maxBody }: Guard,
+  text: string,
+  schema: Schema.ConstraintDecoder<A>
+): Effect.Effect<A, Problem> =>
+  text.length > maxBody ? Effect.fail(tooLarge(maxBody)) : decodeJson(text, schema, "error")

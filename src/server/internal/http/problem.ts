@@ -96,17 +96,26 @@ const respond = (problem: Problem): HttpServerResponse.HttpServerResponse =>
 /** The problem of a defect, whose message clients do not see. */
 const defect = new Problem({ status: 500, code: "Defect", detail: hidden })
 
-/** Answers failures and defects by problems. What the server itself has to know goes to its log. */
-export const respondFailures = <R>(
-  effect: Effect.Effect<HttpServerResponse.HttpServerResponse, Failure, R>
-): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> =>
+/** Turns failures and defects into problems. What the server itself has to know goes to its log. */
+export const catchProblems = <A, R>(
+  effect: Effect.Effect<A, Failure, R>,
+  respond: (problem: Problem) => A
+): Effect.Effect<A, never, R> =>
   effect.pipe(
     Effect.catch((failure) => {
       const problem = toProblem(failure)
-      const response = respond(problem)
-      return problem.status < 500
-        ? Effect.succeed(response)
-        : Effect.as(Effect.logError("A request failed", failure), response)
+      const response = Effect.sync(() => respond(problem))
+      return problem.status < 500 ? response : Effect.andThen(Effect.logError("A request failed", failure), response)
     }),
-    Effect.catchDefect((error) => Effect.as(Effect.logError("A request failed", error), respond(defect)))
+    Effect.catchDefect((error) =>
+      Effect.andThen(
+        Effect.logError("A request failed", error),
+        Effect.sync(() => respond(defect))
+      )
+    )
   )
+
+/** Answers failures and defects by problems. */
+export const respondFailures = <R>(
+  effect: Effect.Effect<HttpServerResponse.HttpServerResponse, Failure, R>
+): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> => catchProblems(effect, respond)

@@ -10,6 +10,7 @@ import { type Principal, type Tenant, tenant, type ThreadRef } from "../tenant.t
 import type { Auth } from "./auth.ts"
 import * as Guard from "./guard.ts"
 import { type Failure, Problem, respondFailures } from "./problem.ts"
+import type { Count } from "./rate.ts"
 import type { Beats } from "./sse.ts"
 
 /** The server behind the routes. */
@@ -19,6 +20,9 @@ export interface Door {
   readonly runs: Runs["Service"]
   readonly store: Service
   readonly beats: Beats
+  /** Reports whether the routes of files are there. */
+  readonly hasFiles: boolean
+  readonly count: Count
 }
 
 /** A request that came through the guard. */
@@ -104,6 +108,7 @@ export const route = <Body = never>(
       ({ message }) =>
         new Problem({ status: 401, code: "Unauthorized", detail: message, headers: { "www-authenticate": "Bearer" } })
     )
+    yield* door.count(principal)
     const own = yield* Effect.provideService(tenant(principal), SessionStore, door.store)
     const call = yield* readCall(door, request, parts, about.body)
     return yield* about.handle({ ...call, principal, tenant: own, thread: own.thread(call.param("id")) })

@@ -13,7 +13,7 @@ import { json, nothing, type Route, route, type TenantCall } from "./route.ts"
 import { encodeFrames, respondEvents } from "./sse.ts"
 
 /** An input: a text, or a message with parts. */
-const Input = Schema.Union([
+export const Input = Schema.Union([
   Schema.String,
   Schema.Struct({
     role: Schema.optionalKey(Schema.Literal("human")),
@@ -22,16 +22,29 @@ const Input = Schema.Union([
 ])
 
 /** The message of an input. Nothing but its content is the client's. */
-const toMessage = (input: typeof Input.Type) => human(typeof input === "string" ? input : input.content)
+export const toMessage = (input: typeof Input.Type) => human(typeof input === "string" ? input : input.content)
 
 const titleOf = (input: typeof Input.Type): string =>
   cut(joinLines(typeof input === "string" ? input : toText(fromInput(input.content))), 60)
 
-const Start = Schema.Struct({
+/** The input for a run. */
+export const Start = Schema.Struct({
   agent: Schema.String,
   input: Input,
   id: Schema.optionalKey(Schema.String),
   busy: Schema.optionalKey(Schema.Literals(["queue", "refuse"]))
+})
+
+/** Takes an input. */
+export const startRun = Effect.fnUntraced(function* (
+  call: TenantCall,
+  { agent, busy, id = makeId(), input }: typeof Start.Type
+): Effect.fn.Return<{ runId: string; position: string; isNew: boolean }, Failure> {
+  const { runs } = call.door
+  const thread = yield* call.thread
+  if (runs.agents.some(({ name }) => name === agent)) yield* nameThread(call, thread.id, titleOf(input))
+  const taken = yield* runs.start(thread, { agent, input: toMessage(input), id, busy })
+  return { runId: taken.id, position: taken.position, isNew: taken.isNew }
 })
 
 const start = route({
@@ -40,14 +53,7 @@ const start = route({
   summary: "Takes an input. It is stored when this answers, and counts once by its id.",
   body: Start,
   status: 202,
-  handle: Effect.fnUntraced(function* (call) {
-    const { agent, busy, id = makeId(), input } = call.body
-    const { runs } = call.door
-    const thread = yield* call.thread
-    if (runs.agents.some(({ name }) => name === agent)) yield* nameThread(call, thread.id, titleOf(input))
-    const taken = yield* runs.start(thread, { agent, input: toMessage(input), id, busy })
-    return json({ runId: taken.id, position: taken.position, isNew: taken.isNew }, 202)
-  })
+  handle: (call) => Effect.map(startRun(call, call.body), (taken) => json(taken, 202))
 })
 
 /** Fails unless readers may wait for events of the thread: it exists, or its first input waits. */
@@ -58,6 +64,18 @@ const checkThread = Effect.fnUntraced(function* (call: TenantCall): Effect.fn.Re
     Effect.asVoid(call.door.runs.status(thread))
   )
 })
+
+/** Reads a position, if a client has one. */
+export const positionOf = (
+  given: string | undefined,
+  threadId: string
+): Effect.Effect<Position | undefined, RunsError> => {
+  if (given === undefined || given === "") return Effect.undefined
+  const after = Position.make(given)
+  return parse(after) === undefined
+    ? Effect.fail(new RunsError({ reason: "InvalidInput", threadId, problem: "this is no position of an event" }))
+    : Effect.succeed(after)
+}
 
 const events = route({
   method: "GET",
@@ -70,16 +88,8 @@ const events = route({
   returns: "text/event-stream",
   handle: Effect.fnUntraced(function* (call: TenantCall) {
     const thread = yield* call.thread
-    const given = call.request.headers["last-event-id"] || call.query("after")
-    const after = given === undefined || given === "" ? undefined : Position.make(given)
     yield* checkThread(call)
-    if (after !== undefined && parse(after) === undefined) {
-      return yield* new RunsError({
-        reason: "InvalidInput",
-        threadId: thread.id,
-        problem: "this is no position of an event"
-      })
-    }
+    const after = yield* positionOf(call.request.headers["last-event-id"] || call.query("after"), thread.id)
     const frames = call.door.runs.observe(thread, { after, follow: call.query("follow") === "true" })
     return respondEvents(call.door.beats, encodeFrames(frames))
   })

@@ -15,8 +15,8 @@ import { json, nothing, type Route, route, type TenantCall } from "./route.ts"
 const agents = route({
   method: "GET",
   path: "/agents",
-  summary: "Lists the agents of the server.",
-  handle: ({ door }) => Effect.succeed(json({ agents: door.runs.agents }))
+  summary: "Lists the agents of the server, and tells whether it shows the files of threads.",
+  handle: ({ door }) => Effect.succeed(json({ agents: door.runs.agents, ...(door.hasFiles ? { files: true } : {}) }))
 })
 
 /** Reads the parameter `limit`. */
