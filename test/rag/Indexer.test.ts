@@ -87,7 +87,7 @@ describe("folder", () => {
       yield* backend.delete("/docs/a.md")
       expect((yield* outcomes(Indexer.folder(space, "docs/")))["/docs/a.md"]).toBe("removed")
       // On a machine, relative paths count from the working folder.
-      const machine = { ...backend, paths: { cwd: "/docs", home: "/" } }
+      const machine = { ...backend, paths: { cwd: "/docs", home: "/", scratch: "/scratch" } }
       const inDocs = (path: string) =>
         Effect.provideService(outcomes(Indexer.folder(space, path)), Backend.Backend, {
           ...machine,
