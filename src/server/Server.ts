@@ -145,9 +145,9 @@ export interface HttpOptions {
   readonly page?: boolean | string | undefined
   /**
    * Protocols of other clients that get routes: `aiSdk` (`/api/chat`), `agUi` (`/ag-ui`), `openAi` (`/v1`), `langGraph`
-   * (`/langgraph`). Default: none.
+   * (`/langgraph`), `a2a` (`/a2a`, and a card that everybody may read). Default: none.
    */
-  readonly protocols?: ReadonlyArray<"agUi" | "aiSdk" | "langGraph" | "openAi"> | undefined
+  readonly protocols?: ReadonlyArray<"a2a" | "agUi" | "aiSdk" | "langGraph" | "openAi"> | undefined
   /** Requests and packets of one tenant in a minute. Further ones get a 429. Default: no limit. */
   readonly rate?: number | undefined
   /**

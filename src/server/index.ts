@@ -1,4 +1,5 @@
 /** Agents behind servers. */
+export * as A2A from "./A2A.ts"
 export * as AgUi from "./AgUi.ts"
 export * as AiSdk from "./AiSdk.ts"
 export * as LangGraph from "./LangGraph.ts"

@@ -1,5 +1,7 @@
 /** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
 
+export const a2AEncode = "taskId:s;contextId:s;told?:a"
+
 export const agUiEncode = "threadId:s;runId:s;told?:a;before?:a"
 
 export const aiSdkEncode = "messageId:s;told?:a"
@@ -25,7 +27,7 @@ export const schedulesAdd = "name:s;cron:s;timeZone?:s;tenant:s;agent:s;thread:s
 export const serverBearer = "verify:f"
 
 export const serverHttp =
-  "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['agUi''aiSdk''langGraph''openAi'];rate?:n;files?:f"
+  "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['a2a''agUi''aiSdk''langGraph''openAi'];rate?:n;files?:f"
 
 export const serverLayer = "keep?:n;limit?:n;tenantLimit?:n;lease?:d;takeOver?:b"
 

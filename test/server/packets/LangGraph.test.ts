@@ -182,14 +182,21 @@ describe("LangGraph", () => {
     }).pipe(Effect.provide(Layer.fresh(services)))
   )
 
-  it.live("makes a thread for a run without one, tells a failure, and refuses what it can't do", () =>
+  it.live("tells the failure of a run", () =>
     Effect.gen(function* () {
       const client = clientOf(yield* served({ rounds: [], end: "failure", decisions: [true] }))
-      const good = clientOf(yield* served(quiet))
       yield* Effect.promise(async () => {
         assert.match(await client.runs.wait(null, "helper", { input: input("go") }).then(String, String), /ModelError/u)
         const failed = await client.runs.wait(null, "helper", { input: input("go"), raiseError: false })
         assert.property(failed, "__error__")
+      })
+    }).pipe(Effect.provide(Layer.fresh(services)))
+  )
+
+  it.live("makes a thread for a run without one, and refuses what it can't do", () =>
+    Effect.gen(function* () {
+      const good = clientOf(yield* served(quiet))
+      yield* Effect.promise(async () => {
         assert.strictEqual(
           textsIn(await good.runs.wait(null, "helper", { input: input("go") })).at(-1),
           "ai: All is done. 🙂"

@@ -9,13 +9,14 @@ import { makeId, type Message, text } from "../../../core/Message.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
 import { type Asked, decode, decodeModes, encode, type Mode, type Packet } from "../../LangGraph.ts"
 import { refuse } from "../packets/input.ts"
-import { findInput, findPlace, observeDecision, observeInput } from "../packets/response.ts"
+import { observeDecision, observeInput } from "../packets/response.ts"
 import type { Position } from "../position.ts"
 import { nameThread } from "../posting.ts"
 import { RunsError } from "../service.ts"
 import type { ThreadRef } from "../tenant.ts"
 import { chooseAgent } from "./agents.ts"
 import { decideOn } from "./deciding.ts"
+import { findRun, isAtWork } from "./finding.ts"
 import { langGraphThreads } from "./langGraphThreads.ts"
 import { readBefore } from "./messages.ts"
 import type { Failure } from "./problem.ts"
@@ -31,9 +32,6 @@ interface Run {
   readonly told?: ReadonlyArray<AgentEvent>
   readonly before: ReadonlyArray<Message>
 }
-
-const missing = (threadId: string) =>
-  new RunsError({ reason: "NotFound", threadId, problem: "there is no such run in this thread" })
 
 /** Takes an input or answers. */
 const start = Effect.fnUntraced(function* (
@@ -66,27 +64,6 @@ const start = Effect.fnUntraced(function* (
   })
   const before = yield* readBefore(store, threadId, id, message)
   return { thread, id, agent, events: observeInput(runs, thread, id, position), before }
-})
-
-/** Finds a run: at work, waiting for its turn, or in the thread. */
-const find = Effect.fnUntraced(function* (
-  call: TenantCall
-): Effect.fn.Return<{ readonly id: string; readonly thread: ThreadRef; readonly place: Position | "queued" }, Failure> {
-  const { runs } = call.door
-  const id = call.param("run")
-  const thread = yield* call.thread
-  const { input, queued } = yield* runs.status(thread)
-  if (input?.id === id) return { id, thread, place: input.position }
-  if (queued.includes(id)) return { id, thread, place: "queued" }
-  const place = yield* findPlace(thread, id)
-  return place === undefined ? yield* missing(thread.id) : { id, thread, place }
-})
-
-/** Reports whether a run is at work, also on a decision. */
-const isAtWork = Effect.fnUntraced(function* ({ door: { runs }, tenant }: TenantCall, thread: ThreadRef, id: string) {
-  const { input, state } = yield* runs.status(thread)
-  if (state !== "working") return false
-  return (input ?? (yield* findInput(tenant, runs, thread)))?.id === id
 })
 
 const statuses = { RunCompleted: "success", RunFailed: "error", RunInterrupted: "interrupted" } as const
@@ -192,7 +169,7 @@ const getRun = route({
   path: "/langgraph/threads/:id/runs/:run",
   summary: "Tells whether a run is pending, running, interrupted (it waits for a person, or was cancelled) or over.",
   handle: Effect.fnUntraced(function* (call: TenantCall) {
-    const { id, place, thread } = yield* find(call)
+    const { id, place, thread } = yield* findRun(call, yield* call.thread, call.param("run"))
     const status = place === "queued" ? "pending" : yield* statusOf(call, thread, id, place)
     // Only the events say which of several agents answers.
     return json(describe(thread.id, id, call.door.runs.agents[0]?.name ?? "", status))
@@ -202,7 +179,7 @@ const getRun = route({
 /** The run of the path. One that waits for its turn begins behind the present end. */
 const openRun = Effect.fnUntraced(function* (call: TenantCall): Effect.fn.Return<Run, Failure> {
   const { runs } = call.door
-  const { id, place, thread } = yield* find(call)
+  const { id, place, thread } = yield* findRun(call, yield* call.thread, call.param("run"))
   const position = place === "queued" ? (yield* runs.status(thread)).position : place
   const before = yield* readBefore(call.tenant.store, thread.id, id)
   return { thread, id, agent: "", events: observeInput(runs, thread, id, position), before }
@@ -241,7 +218,7 @@ const cancelRun = route({
   handle: Effect.fnUntraced(function* (call: TenantCall) {
     if ((call.query("action") ?? "interrupt") !== "interrupt") return yield* refuse("action: expected interrupt")
     const { runs } = call.door
-    const { id, place, thread } = yield* find(call)
+    const { id, place, thread } = yield* findRun(call, yield* call.thread, call.param("run"))
     if (place === "queued" || !(yield* isAtWork(call, thread, id)) || !(yield* runs.cancel(thread))) {
       return yield* new RunsError({ reason: "NotRunning", threadId: thread.id, problem: "the run is not at work" })
     }

@@ -1,4 +1,5 @@
 /** All routes of the server, with those of its options (`more`). A protocol adds its table of routes here. */
+import { a2aRoutes } from "./a2aRoutes.ts"
 import { agUiRoutes } from "./agUiRoutes.ts"
 import { aiSdkRoutes } from "./aiSdkRoutes.ts"
 import { langGraphRoutes } from "./langGraphRoutes.ts"
@@ -10,7 +11,13 @@ import { systemRoutes, withApi } from "./systemRoutes.ts"
 import { threadRoutes } from "./threadRoutes.ts"
 
 /** The routes of protocols of other clients. */
-const foreign = { agUi: agUiRoutes, aiSdk: aiSdkRoutes, langGraph: langGraphRoutes, openAi: openAiRoutes }
+const foreign = {
+  a2a: a2aRoutes,
+  agUi: agUiRoutes,
+  aiSdk: aiSdkRoutes,
+  langGraph: langGraphRoutes,
+  openAi: openAiRoutes
+}
 
 /** The routes of a server, and of the protocols that it speaks beside its own. */
 export const makeRoutes = (
