@@ -216,6 +216,7 @@ describe("the guard", () => {
         }
         const unknown = yield* start(url, "t", "x", { agent: "constructor" })
         assert.deepStrictEqual([unknown.status, unknown.at("code")], [400, "InvalidInput"])
+        assert.include(String((yield* start(url, "t", "x", { agent: "helpr" })).at("detail")), 'Did you mean "helper"?')
         assert.strictEqual((yield* ask(`${url}/threads/t`)).status, 404)
         for (const after of ["x", "9999999999999.0.s.0", "1.0.s.0\u00e9", "-1.0.s.0"]) {
           yield* start(url, "t", "x", { id: "1" })

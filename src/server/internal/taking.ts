@@ -10,7 +10,7 @@ import { make as failure, type SessionError } from "../../core/SessionError.ts"
 import type { Page } from "../../core/SessionStore.ts"
 import { orNothing, pendingOf, toMessage } from "../../durable/planning.ts"
 import { loadThread } from "../../sessions/journal.ts"
-import { nameProblem } from "../../support/text/names.ts"
+import { didYouMean, nameProblem } from "../../support/text/names.ts"
 import * as Lease from "./lease.ts"
 import * as Log from "./log.ts"
 import type { Mail } from "./mailbox.ts"
@@ -127,7 +127,7 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
       return yield* refuse(
         "InvalidInput",
         thread.id,
-        `there is no such agent; take one of ${Object.keys(registry.agents).join(", ")}`
+        `there is no such agent.${didYouMean(agent, Object.keys(registry.agents))} Take one of ${Object.keys(registry.agents).join(", ")}`
       )
     }
     const problem = nameProblem(id, 255)

@@ -1,5 +1,6 @@
 /** Chooses the agent of a request whose protocol may leave it out. */
 import * as Effect from "effect/Effect"
+import { didYouMean } from "../../../support/text/names.ts"
 import { RunsError } from "../service.ts"
 import type { TenantCall } from "./route.ts"
 
@@ -13,7 +14,7 @@ export const chooseAgent = ({ door, query }: TenantCall, name?: string): Effect.
         new RunsError({
           reason: "InvalidInput",
           threadId: "",
-          problem: `there is no such agent; take one of ${known.join(", ")}`
+          problem: `there is no such agent.${didYouMean(wanted ?? "", known)} Take one of ${known.join(", ")}`
         })
       )
 }
