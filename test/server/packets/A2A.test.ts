@@ -11,7 +11,7 @@ import { Effect, Layer, Stream } from "effect"
 import { A2A } from "effect-deepagents/server"
 import * as fc from "fast-check"
 import { scaled } from "../../scale.ts"
-import { serve } from "../door.ts"
+import { ask, serve } from "../door.ts"
 import { play, services, serverOf, story, type Story, transcript } from "./story.ts"
 
 const asking: Story = {
@@ -132,10 +132,15 @@ describe("A2A", () => {
         const done = await client.getTask({ tenant: "", id: asked.id })
         assert.deepStrictEqual(textsOf(done), ["This is round 0. ", "All is done. 🙂"])
         assert.strictEqual(done.status?.state, TaskState.TASK_STATE_COMPLETED)
+        const told = () => Effect.runPromise(ask(`${url}/threads/${asked.contextId}/history`))
+        assert.lengthOf((await told()).text.match(/"paid 1"/gu) ?? [], 1)
         const next = taskIn(await client.sendMessage(say("go", { contextId: asked.contextId })))
         assert.notStrictEqual(next.id, asked.id)
         const refused = taskIn(await client.sendMessage(say("it is too much", { taskId: next.id })))
         assert.strictEqual(refused.status?.state, TaskState.TASK_STATE_COMPLETED)
+        const history = (await told()).text
+        assert.lengthOf(history.match(/"paid 1"/gu) ?? [], 1)
+        assert.include(history, "it is too much")
         const list = {
           tenant: "",
           contextId: asked.contextId,
